@@ -1,0 +1,337 @@
+//! Whatever kind a file holds, opened by its header.
+
+use crate::blocked::BlockedShape;
+use crate::bloom::BloomShape;
+use crate::bytes::{Body, Bytes, Map};
+use crate::file::{Existing, FileLock};
+use crate::hash::{Hash, Hasher, SecretKey};
+use crate::header::{Header, Kind, Shape};
+use crate::plan::Plan;
+use crate::store::{self, Terms};
+use crate::{Error, Filter, KeyCount};
+use std::path::Path;
+
+/// A filter of any kind.
+///
+/// ```
+/// use tamis::{AnyFilter, Hasher, Kind, Plan};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("seen.tamis");
+/// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
+/// let seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+/// seen.insert("key");
+/// seen.save(&path)?;
+///
+/// let opened = AnyFilter::open(&path)?; // needs not know the kind
+/// assert_eq!(opened.kind(), Kind::Blocked);
+/// assert!(opened.contains("key"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnyFilter<B = Bytes> {
+    /// See [`Bloom`](crate::Bloom).
+    Bloom(Filter<BloomShape, B>),
+    /// See [`Blocked`](crate::Blocked).
+    Blocked(Filter<BlockedShape, B>),
+}
+
+/// Runs the same expression for the filter of every kind.
+macro_rules! each {
+    ($any:expr, $filter:ident => $run:expr) => {
+        match $any {
+            AnyFilter::Bloom($filter) => $run,
+            AnyFilter::Blocked($filter) => $run,
+        }
+    };
+}
+
+/// The same for two filters of one kind.
+macro_rules! both {
+    ($ours:expr, $theirs:expr, ($a:ident, $b:ident) => $run:expr) => {
+        match ($ours, $theirs) {
+            (AnyFilter::Bloom($a), AnyFilter::Bloom($b)) => $run,
+            (AnyFilter::Blocked($a), AnyFilter::Blocked($b)) => $run,
+            (ours, theirs) => Err(Error::Unlike {
+                what: "the kind",
+                ours: ours.kind().to_string(),
+                theirs: theirs.kind().to_string(),
+            }),
+        }
+    };
+}
+
+impl AnyFilter {
+    /// An empty filter as planned.
+    pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
+        let header = Header::of_plan(plan, hasher);
+        Self::assemble(&header, Bytes::zeroed(header.body_len())?)
+    }
+
+    /// Creates the file of an empty filter, which must not exist, without
+    /// holding the filter in memory: for one larger than that. The space on
+    /// disk is taken at once, so that a full disk shows now.
+    pub fn create(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        store::save_empty(
+            path.as_ref(),
+            &Header::of_plan(plan, hasher),
+            Existing::Keep,
+        )
+    }
+
+    /// [`create`](Self::create), replacing what is there.
+    pub fn create_over(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        store::save_empty(
+            path.as_ref(),
+            &Header::of_plan(plan, hasher),
+            Existing::Replace,
+        )
+    }
+
+    /// Adds a key; see [`Filter::insert`].
+    #[inline]
+    pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
+        each!(self, f => f.insert(key))
+    }
+
+    /// Adds many keys; see [`Filter::insert_many`].
+    pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K], new: &mut [bool]) {
+        each!(self, f => f.insert_many(keys, new))
+    }
+
+    /// Adds many hashed keys; see [`Filter::insert_hashes`].
+    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) {
+        each!(self, f => f.insert_hashes(hashes, new))
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        each!(self, f => f.clear())
+    }
+
+    /// Adds all keys of `other`; see [`Filter::union_with`].
+    pub fn union_with<C: Body>(&mut self, other: &AnyFilter<C>) -> Result<(), Error> {
+        both!(self, other, (a, b) => a.union_with(b))
+    }
+
+    /// Keeps the keys of both; see [`Filter::intersect_with`].
+    pub fn intersect_with<C: Body>(&mut self, other: &AnyFilter<C>) -> Result<(), Error> {
+        both!(self, other, (a, b) => a.intersect_with(b))
+    }
+
+    /// Waits until a shared file is on disk; see [`Filter::sync`].
+    pub fn sync(&self) -> Result<(), Error> {
+        each!(self, f => f.sync())
+    }
+
+    /// Lets go of a shared file; see [`Filter::close`].
+    pub fn close(self) -> Result<(), Error> {
+        each!(self, f => f.close())
+    }
+
+    /// Reads a whole file into memory, checking every byte.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Open::new().load(path)
+    }
+}
+
+impl AnyFilter<Map> {
+    /// Maps a file for reading; see [`Filter::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Open::new().map(path)
+    }
+
+    /// Reads the whole body of a mapped file and compares it with the
+    /// checksum in its header. `false` if there is none, because the file was
+    /// last written in place.
+    pub fn verify(path: impl AsRef<Path>, open: &Open) -> Result<bool, Error> {
+        let (header, map) = store::map(path.as_ref(), open.terms())?;
+        store::verify(&header, map.words())?;
+        Ok(header.state.body_checksum != store::UNSEALED)
+    }
+}
+
+impl<B: Body> AnyFilter<B> {
+    pub(crate) fn assemble(header: &Header, body: B) -> Result<Self, Error> {
+        Ok(match header.shape {
+            Shape::Bloom(_) => Self::Bloom(Filter::assemble(header, body)?),
+            Shape::Blocked(_) => Self::Blocked(Filter::assemble(header, body)?),
+        })
+    }
+
+    pub(crate) fn into_parts(self) -> (Header, B) {
+        each!(self, f => (f.header(), f.into_body()))
+    }
+
+    /// Which kind it is.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Bloom(_) => Kind::Bloom,
+            Self::Blocked(_) => Kind::Blocked,
+        }
+    }
+
+    /// The geometry.
+    pub fn shape(&self) -> Shape {
+        each!(self, f => (*f.shape()).into())
+    }
+
+    /// Whether the key may have been added; see [`Filter::contains`].
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        each!(self, f => f.contains(key))
+    }
+
+    /// Asks many keys; see [`Filter::contains_many`].
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+        each!(self, f => f.contains_many(keys, out))
+    }
+
+    /// Asks many hashed keys; see [`Filter::contains_hashes`].
+    pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
+        each!(self, f => f.contains_hashes(hashes, out))
+    }
+
+    /// How keys are hashed.
+    pub const fn hasher(&self) -> &Hasher {
+        each!(self, f => f.hasher())
+    }
+
+    /// The number of keys it is made for.
+    pub const fn capacity(&self) -> u64 {
+        each!(self, f => f.capacity())
+    }
+
+    /// The promised rate.
+    pub const fn rate(&self) -> f64 {
+        each!(self, f => f.rate())
+    }
+
+    /// The expected rate now; see [`Filter::rate_now`].
+    pub fn rate_now(&self) -> f64 {
+        each!(self, f => f.rate_now())
+    }
+
+    /// The number of distinct keys; see [`Filter::keys`].
+    pub fn keys(&self) -> KeyCount {
+        each!(self, f => f.keys())
+    }
+
+    /// The estimated number of distinct keys; see [`Filter::estimated_keys`].
+    pub fn estimated_keys(&self) -> u64 {
+        each!(self, f => f.estimated_keys())
+    }
+
+    /// The body's size in bytes.
+    pub fn bytes(&self) -> u64 {
+        each!(self, f => f.bytes())
+    }
+
+    /// Writes the filter to a file; see [`Filter::save`].
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        each!(self, f => f.save(path))
+    }
+
+    /// Writes the filter to a file that must not exist.
+    pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        each!(self, f => f.save_new(path))
+    }
+
+    /// Writes the filter over a locked file; see [`Filter::save_under`].
+    pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
+        each!(self, f => f.save_under(lock))
+    }
+
+    /// The same bytes as a file's.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        each!(self, f => f.to_bytes())
+    }
+
+    /// The same bytes as a file's, in base64.
+    pub fn to_base64(&self) -> String {
+        each!(self, f => f.to_base64())
+    }
+}
+
+/// How to open a filter when more than its place must be said.
+///
+/// ```
+/// use tamis::{Blocked, Error, Hasher, Open, SecretKey};
+/// let key = SecretKey::random()?;
+/// let seen = Blocked::with_hasher(1_000, 0.01, Hasher::keyed_apart(key))?;
+/// seen.insert("key");
+/// let bytes = seen.to_bytes(); // without the secret
+///
+/// assert!(matches!(Open::new().decode(&bytes), Err(Error::KeyNeeded)));
+/// assert!(Open::new().key(key).decode(&bytes)?.contains("key"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Open {
+    key: Option<SecretKey>,
+    accept_loss: bool,
+}
+
+impl Open {
+    /// Nothing special.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The secret of a keyed filter that is kept apart from its file.
+    pub fn key(mut self, key: SecretKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// Opens a file that was open for writing when its machine went down. Keys
+    /// that were added last may be missing from it: the one case in which a
+    /// filter can answer a false "no", so it must be asked for.
+    pub fn accept_loss(mut self) -> Self {
+        self.accept_loss = true;
+        self
+    }
+
+    fn terms(&self) -> Terms<'_> {
+        Terms {
+            key: self.key.as_ref(),
+            accept_loss: self.accept_loss,
+        }
+    }
+
+    /// Reads a whole file into memory, checking every byte.
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<AnyFilter, Error> {
+        let (header, body) = store::load(path.as_ref(), self.terms())?;
+        AnyFilter::assemble(&header, body)
+    }
+
+    /// Maps a file for reading; see [`Filter::open`].
+    pub fn map(&self, path: impl AsRef<Path>) -> Result<AnyFilter<Map>, Error> {
+        let (header, body) = store::map(path.as_ref(), self.terms())?;
+        AnyFilter::assemble(&header, body)
+    }
+
+    /// Maps a file for writing beside other processes; see [`Filter::share`].
+    /// A file that may have lost keys is never shared: load and save it first.
+    pub fn share(&self, path: impl AsRef<Path>) -> Result<AnyFilter, Error> {
+        let (header, body) = store::share(path.as_ref(), self.terms())?;
+        AnyFilter::assemble(&header, body)
+    }
+
+    /// Copies a filter out of bytes.
+    pub fn decode(&self, bytes: &[u8]) -> Result<AnyFilter, Error> {
+        let (header, body) = store::decode(bytes, self.terms())?;
+        AnyFilter::assemble(&header, body)
+    }
+
+    /// Copies a filter out of base64 text; white space in it is ignored.
+    pub fn decode_base64(&self, text: &str) -> Result<AnyFilter, Error> {
+        self.decode(&store::from_base64(text)?)
+    }
+
+    /// Asks a filter in bytes of the caller's in place.
+    pub fn view<'a>(&self, bytes: &'a [u8]) -> Result<AnyFilter<&'a [u8]>, Error> {
+        let (header, body) = store::view(bytes, self.terms())?;
+        AnyFilter::assemble(&header, body)
+    }
+}

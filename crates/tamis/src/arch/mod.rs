@@ -1,0 +1,167 @@
+//! Which instructions a batch runs on. `scalar` is the specification; every
+//! other path sets and reads the same bits.
+
+pub(crate) mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+use crate::blocked::BlockedShape;
+use crate::bytes::Word;
+use crate::hash::Hash;
+
+/// A way to run a batch over a blocked filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    Scalar,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Path {
+    /// Every path, fastest last.
+    const ALL: &[Self] = &[
+        Self::Scalar,
+        #[cfg(target_arch = "x86_64")]
+        Self::Avx2,
+        #[cfg(target_arch = "x86_64")]
+        Self::Avx512,
+    ];
+
+    /// Whether this machine has it.
+    pub(crate) fn is_available(self) -> bool {
+        match self {
+            Self::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
+            }
+        }
+    }
+
+    /// The fastest path of this machine. The detection is cached by the
+    /// standard library, so asking once a batch costs a load.
+    pub(crate) fn best() -> Self {
+        let available = |path: &&Self| path.is_available();
+        *Self::ALL.iter().rfind(available).unwrap_or(&Self::Scalar)
+    }
+}
+
+/// Asks a block of keys. The lines should have been prefetched.
+pub(crate) fn contains_block<W: Word>(
+    path: Path,
+    shape: &BlockedShape,
+    words: &[W],
+    hashes: &[Hash],
+    out: &mut [bool],
+) {
+    assert_eq!(hashes.len(), out.len());
+    match path {
+        Path::Scalar => {
+            for (hash, out) in hashes.iter().zip(out) {
+                *out = scalar::contains(shape, words, *hash);
+            }
+        }
+        // SAFETY: a path is only chosen where it is available.
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx2 => unsafe { x86_64::contains_block_avx2(shape, words, hashes, out) },
+        // SAFETY: likewise.
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx512 => unsafe { x86_64::contains_block_avx512(shape, words, hashes, out) },
+    }
+}
+
+/// Adds a block of keys to words that nobody else accesses.
+pub(crate) fn insert_block(
+    path: Path,
+    shape: &BlockedShape,
+    words: &mut [u64],
+    hashes: &[Hash],
+    new: &mut [bool],
+) {
+    assert_eq!(hashes.len(), new.len());
+    match path {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a path is only chosen where it is available.
+        Path::Avx512 => unsafe { x86_64::insert_block_avx512(shape, words, hashes, new) },
+        _ => {
+            for (hash, new) in hashes.iter().zip(new) {
+                *new = scalar::insert_exclusive(shape, words, *hash);
+            }
+        }
+    }
+}
+
+/// Asks the memory for the cache line of `place`; only a hint.
+#[inline(always)]
+pub(crate) fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: prefetching never faults, and `place` is a valid address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) }
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        // SAFETY: as above; the instruction changes no register or memory.
+        unsafe {
+            std::arch::asm!(
+                "prfm pldl1keep, [{place}]",
+                place = in(reg) std::ptr::from_ref(place),
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = place;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Every path of this machine equals the specification, bit for bit.
+        #[test]
+        fn every_path_equals_scalar(
+            lines in 1u64..40,
+            hashes_per_line in 1u32..=32,
+            lines_per_key in 1u32..=2,
+            inserted in prop::collection::vec(any::<(u64, u64)>(), 0..200),
+            // Few distinct values in `lo` make positions repeat within a key.
+            weak in prop::collection::vec((any::<u64>(), 0u64..600), 0..40),
+            asked in prop::collection::vec(any::<(u64, u64)>(), 0..200),
+        ) {
+            let shape = BlockedShape::new(lines, hashes_per_line, lines_per_key).unwrap();
+            let hashes = |pairs: &[(u64, u64)]| -> Vec<Hash> {
+                pairs.iter().map(|&(hi, lo)| Hash { hi, lo }).collect()
+            };
+            let inserted = hashes(&[inserted, weak].concat());
+            let asked = [inserted.clone(), hashes(&asked)].concat();
+            let empty = vec![0u64; lines as usize * 8];
+
+            let mut spec = empty.clone();
+            let mut spec_new = vec![false; inserted.len()];
+            insert_block(Path::Scalar, &shape, &mut spec, &inserted, &mut spec_new);
+            let bytes: Vec<[u8; 8]> = spec.iter().map(|w| w.to_le_bytes()).collect();
+            let mut spec_found = vec![false; asked.len()];
+            contains_block(Path::Scalar, &shape, &bytes, &asked, &mut spec_found);
+            prop_assert!(spec_found[..inserted.len()].iter().all(|found| *found));
+
+            for &path in Path::ALL.iter().filter(|path| path.is_available()) {
+                let mut words = empty.clone();
+                let mut new = vec![false; inserted.len()];
+                insert_block(path, &shape, &mut words, &inserted, &mut new);
+                prop_assert_eq!(&words, &spec, "{:?} set other bits", path);
+                prop_assert_eq!(&new, &spec_new, "{:?} said new otherwise", path);
+                let mut found = vec![false; asked.len()];
+                contains_block(path, &shape, &bytes, &asked, &mut found);
+                prop_assert_eq!(&found, &spec_found, "{:?} read otherwise", path);
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What can go wrong, said for people: what, expected, got, and the way out.
+
+use crate::header::Kind;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Every error of this crate.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A parameter is out of its range.
+    Parameter {
+        /// Which parameter.
+        what: &'static str,
+        /// What it may be.
+        expected: &'static str,
+        /// What was given.
+        got: String,
+    },
+    /// The operating system refused.
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// To which file, if to one.
+        path: Option<PathBuf>,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The bytes are not a sound Tamis filter.
+    Corrupt {
+        /// Which part.
+        what: &'static str,
+        /// What it must be.
+        expected: String,
+        /// What it is.
+        got: String,
+    },
+    /// The file is a sound filter of another kind than the one asked for.
+    WrongKind {
+        /// The kind asked for.
+        expected: Kind,
+        /// The kind the file holds.
+        got: Kind,
+    },
+    /// Two filters can't be combined because they differ.
+    Unlike {
+        /// In what they differ.
+        what: &'static str,
+        /// The left one's.
+        ours: String,
+        /// The right one's.
+        theirs: String,
+    },
+    /// Another process is using the file in a way that excludes this one.
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was open for writing when the machine went down, so keys may
+    /// be missing from it.
+    Unclean {
+        /// The file.
+        path: Option<PathBuf>,
+    },
+    /// The filter is keyed and its secret is kept apart from the file.
+    KeyNeeded,
+    /// The secret is not the one the filter was made with.
+    WrongKey,
+    /// The system's random source failed.
+    Random(String),
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = Some(path.to_owned());
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+
+    pub(crate) fn corrupt(
+        what: &'static str,
+        expected: impl fmt::Display,
+        got: impl fmt::Display,
+    ) -> Self {
+        Self::Corrupt {
+            what,
+            expected: expected.to_string(),
+            got: got.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parameter {
+                what,
+                expected,
+                got,
+            } => write!(f, "{what}: expected {expected}, got {got}"),
+            Self::Io {
+                action,
+                path: Some(path),
+                source,
+            } => write!(f, "{action} {}: {source}", path.display()),
+            Self::Io { action, source, .. } => write!(f, "{action}: {source}"),
+            Self::Corrupt {
+                what,
+                expected,
+                got,
+            } => write!(
+                f,
+                "not a sound tamis filter: {what}: expected {expected}, got {got}"
+            ),
+            Self::WrongKind { expected, got } => write!(
+                f,
+                "wrong kind of filter: expected {expected}, got {got} (AnyFilter opens every kind)"
+            ),
+            Self::Unlike { what, ours, theirs } => write!(
+                f,
+                "the filters are unlike and can't be combined: {what} is {ours} in one and \
+                 {theirs} in the other; create both with equal parameters, \
+                 or make one as a template of the other"
+            ),
+            Self::Busy { path } => write!(
+                f,
+                "{}: another process is writing this filter; wait for it to finish",
+                path.display()
+            ),
+            Self::Unclean { path } => {
+                match path {
+                    Some(path) => write!(f, "{}: ", path.display())?,
+                    None => write!(f, "filter: ")?,
+                }
+                write!(
+                    f,
+                    "was open for writing when the machine went down, so keys added last may be \
+                     missing and it could answer a false \"no\"; build it anew from its keys, or \
+                     accept the loss with `tamis verify --accept-loss`"
+                )
+            }
+            Self::KeyNeeded => write!(
+                f,
+                "the filter is keyed and its secret key is kept apart from the file; \
+                 pass the key it was created with"
+            ),
+            Self::WrongKey => write!(
+                f,
+                "this is not the secret key the filter was created with; \
+                 with it every answer would be wrong"
+            ),
+            Self::Random(reason) => write!(f, "the system's random source failed: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Have I seen this key before? Filters that answer with the memory of a few
+//! bits a key, never with a false "no", and with a false-"yes" rate that is
+//! promised and kept.
+//!
+//! ```
+//! use tamis::Blocked;
+//!
+//! // A million keys, one false "yes" in a hundred: 1.2 MB.
+//! let seen = Blocked::new(1_000_000, 0.01)?;
+//! assert!(seen.insert("https://example.org/"));   // new
+//! assert!(!seen.insert("https://example.org/"));  // seen
+//! seen.save(std::env::temp_dir().join("seen.tamis"))?;
+//! # std::fs::remove_file(std::env::temp_dir().join("seen.tamis")).unwrap();
+//! # Ok::<(), tamis::Error>(())
+//! ```
+//!
+//! - [`Blocked`] is the default kind: one or two cache misses a key.
+//! - [`Bloom`] is the textbook's.
+//! - [`AnyFilter`] opens whatever a file holds.
+//! - [`Plan`] tells size and rate before anything is built.
+//!
+//! Keys are bytes, hashed once to 128 bits ([`Hasher`]); pass
+//! [`Hasher::keyed`] when an adversary chooses the keys. Filters live on the
+//! heap, in a memory-mapped file, or in bytes of yours ([`Filter`]).
+
+#![warn(missing_docs)]
+
+mod any;
+mod arch;
+mod blocked;
+mod bloom;
+mod bytes;
+mod error;
+mod file;
+mod filter;
+mod hash;
+mod header;
+pub mod plan;
+mod store;
+
+pub use any::{AnyFilter, Open};
+pub use blocked::{Blocked, BlockedShape};
+pub use bloom::{Bloom, BloomShape};
+pub use bytes::{Body, Bytes, Map, Word};
+pub use error::Error;
+pub use file::FileLock;
+pub use filter::{Filter, KeyCount};
+pub use hash::{Hash, Hasher, SecretKey};
+pub use header::{Kind, Shape};
+pub use plan::Plan;

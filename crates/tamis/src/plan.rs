@@ -1,0 +1,691 @@
+//! Sizing: from any two of expected keys, rate and size to the third.
+//!
+//! Every kind's rate is computed from its real layout. For the blocked kind
+//! that is the exact mixture over how many keys a line receives and how many
+//! of its bits they set; the classic formula would promise 1.5 to 3 times
+//! less than users measure.
+
+use crate::Error;
+use crate::blocked::{BlockedShape, LINE_BITS};
+use crate::bloom::BloomShape;
+use crate::header::{Kind, Shape};
+use std::f64::consts::LN_2;
+
+/// A filter that could be built: its shape, and what to expect of it.
+///
+/// ```
+/// use tamis::{Kind, Plan};
+/// let plan = Plan::for_rate(Kind::Blocked, 1_000_000, 0.01)?;
+/// assert!(plan.bits_per_key() < 9.95);
+/// assert!(plan.rate() <= 0.01);
+/// // Twice the keys in the same filter: what would the rate become?
+/// assert!(plan.rate_at(2_000_000) > 0.05);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    shape: Shape,
+    keys: u64,
+    rate: f64,
+    promise: f64,
+}
+
+impl Plan {
+    /// The smallest filter of `kind` that holds `keys` at no more than `rate`.
+    pub fn for_rate(kind: Kind, keys: u64, rate: f64) -> Result<Self, Error> {
+        check_keys(keys)?;
+        check_rate(rate)?;
+        let shape: Shape = match kind {
+            Kind::Bloom => bloom_for_rate(keys, rate)?.into(),
+            Kind::Blocked => blocked_for_rate(keys, rate)?.into(),
+        };
+        Ok(Self::of(shape, keys).promising(rate))
+    }
+
+    /// The filter of `kind` within `bytes` that gives `keys` the best rate.
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    /// let plan = Plan::for_size(Kind::Blocked, 1_000_000, 1_250_000)?;
+    /// assert!(plan.bytes() <= 1_250_000 && plan.rate() < 0.0097);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn for_size(kind: Kind, keys: u64, bytes: u64) -> Result<Self, Error> {
+        check_keys(keys)?;
+        check_size(bytes)?;
+        let shape: Shape = match kind {
+            Kind::Bloom => bloom_for_size(keys, bytes)?.into(),
+            Kind::Blocked => blocked_for_size(keys, bytes)?.into(),
+        };
+        Ok(Self::of(shape, keys))
+    }
+
+    /// The filter of `kind` within `bytes` that holds the most keys at no more
+    /// than `rate`.
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    /// let plan = Plan::for_rate_in_size(Kind::Blocked, 0.01, 2 << 30)?;
+    /// assert!(plan.keys() > 1_700_000_000);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn for_rate_in_size(kind: Kind, rate: f64, bytes: u64) -> Result<Self, Error> {
+        check_rate(rate)?;
+        check_size(bytes)?;
+        let (shape, keys) = match kind {
+            Kind::Bloom => bloom_for_rate_in_size(rate, bytes)?,
+            Kind::Blocked => blocked_for_rate_in_size(rate, bytes)?,
+        };
+        if keys == 0 {
+            return Err(Error::Parameter {
+                what: "size",
+                expected: "room for at least one key at this rate",
+                got: format!("{bytes} bytes"),
+            });
+        }
+        Ok(Self::of(shape, keys).promising(rate))
+    }
+
+    /// A filter of a given shape, filled with `keys`.
+    pub fn of(shape: impl Into<Shape>, keys: u64) -> Self {
+        let shape = shape.into();
+        let rate = rate_at(&shape, keys as f64);
+        Self {
+            shape,
+            keys,
+            rate,
+            promise: rate.clamp(MIN_RATE, 1.0 - f64::EPSILON),
+        }
+    }
+
+    fn promising(self, promise: f64) -> Self {
+        Self { promise, ..self }
+    }
+
+    /// The geometry to build.
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The kind of filter.
+    pub const fn kind(&self) -> Kind {
+        self.shape.kind()
+    }
+
+    /// The number of keys it is meant for.
+    pub const fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// The expected rate when it holds [`keys`](Self::keys).
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The rate that was asked for, which the filter promises up to
+    /// [`keys`](Self::keys); the expected one where none was.
+    pub const fn promise(&self) -> f64 {
+        self.promise
+    }
+
+    /// The expected rate when it holds `keys`.
+    pub fn rate_at(&self, keys: u64) -> f64 {
+        rate_at(&self.shape, keys as f64)
+    }
+
+    /// The body's size in bytes.
+    pub const fn bytes(&self) -> u64 {
+        self.shape.body_len()
+    }
+
+    /// The number of bits that are asked of the memory for each key.
+    pub fn bits_per_key(&self) -> f64 {
+        let bits = match self.shape {
+            Shape::Bloom(shape) => shape.bits() as f64,
+            Shape::Blocked(_) => self.bytes() as f64 * 8.0,
+        };
+        bits / self.keys.max(1) as f64
+    }
+
+    /// How many bits a key sets in all.
+    pub const fn hashes(&self) -> u32 {
+        match self.shape {
+            Shape::Bloom(shape) => shape.hashes(),
+            Shape::Blocked(shape) => shape.hashes_per_line() * shape.lines_per_key(),
+        }
+    }
+}
+
+fn check_keys(keys: u64) -> Result<(), Error> {
+    match keys {
+        0 => Err(Error::Parameter {
+            what: "expected keys",
+            expected: "at least 1",
+            got: "0".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What a 128-bit hash can promise with room to spare.
+const MIN_RATE: f64 = 1e-15;
+
+pub(crate) fn check_rate(rate: f64) -> Result<(), Error> {
+    // Written so that NaN is refused too.
+    if (MIN_RATE..1.0).contains(&rate) {
+        return Ok(());
+    }
+    Err(Error::Parameter {
+        what: "rate",
+        expected: "at least 1e-15 and below 1",
+        got: rate.to_string(),
+    })
+}
+
+fn check_size(bytes: u64) -> Result<(), Error> {
+    if (64..1 << 60).contains(&bytes) {
+        return Ok(());
+    }
+    Err(Error::Parameter {
+        what: "size",
+        expected: "64 bytes to 2^60 bytes",
+        got: format!("{bytes} bytes"),
+    })
+}
+
+fn too_large(keys: u64, rate: f64) -> Error {
+    Error::Parameter {
+        what: "size",
+        expected: "below 2^60 bytes",
+        got: format!("more for {keys} keys at a rate of {rate}"),
+    }
+}
+
+fn rate_at(shape: &Shape, keys: f64) -> f64 {
+    match shape {
+        Shape::Bloom(shape) => bloom_rate(shape, keys),
+        Shape::Blocked(shape) => blocked_rate(shape, keys),
+    }
+}
+
+/// The textbook's numbers, for those who compare.
+pub mod classic {
+    use super::LN_2;
+
+    /// Bits for `keys` at `rate` with the best number of hashes:
+    /// `-n ln p / (ln 2)²`.
+    ///
+    /// ```
+    /// assert_eq!(tamis::plan::classic::bits(1_000_000, 0.01), 9_585_058.0);
+    /// ```
+    pub fn bits(keys: u64, rate: f64) -> f64 {
+        (-(keys as f64) * rate.ln() / (LN_2 * LN_2)).floor()
+    }
+
+    /// The best number of hashes for so many bits per key: `ln 2 · m/n`.
+    ///
+    /// ```
+    /// assert_eq!(tamis::plan::classic::hashes(9.585), 7);
+    /// ```
+    pub fn hashes(bits_per_key: f64) -> u32 {
+        ((LN_2 * bits_per_key).round() as u32).max(1)
+    }
+
+    /// The rate at so many bits per key and hashes: `(1 - e^(-k·n/m))^k`.
+    ///
+    /// ```
+    /// let rate = tamis::plan::classic::rate(20.0, 10);
+    /// assert!((rate - 0.0000889).abs() < 5e-8);
+    /// ```
+    pub fn rate(bits_per_key: f64, hashes: u32) -> f64 {
+        let k = f64::from(hashes);
+        (-(-k / bits_per_key).exp_m1()).powf(k)
+    }
+}
+
+/// The textbook's size. The rounding of `k` costs up to 1 % of the rate, which
+/// the textbook accepts and so do we; where it costs more (rates above a
+/// tenth), bits are added until it doesn't.
+fn bloom_for_rate(keys: u64, rate: f64) -> Result<BloomShape, Error> {
+    let too_large = || too_large(keys, rate);
+    let bits = classic::bits(keys, rate).max(1.0);
+    let hashes = classic::hashes(bits / keys as f64);
+    let shape = |bits: f64| match bits < 2f64.powi(63) {
+        true => BloomShape::new(bits as u64, hashes).map_err(|_| too_large()),
+        false => Err(too_large()),
+    };
+    let mut bits = bits;
+    while bloom_rate(&shape(bits)?, keys as f64) > rate * ROUNDED_HASHES {
+        bits = (bits * 1.001).max(bits + 1.0);
+    }
+    shape(bits)
+}
+
+fn bloom_for_size(keys: u64, bytes: u64) -> Result<BloomShape, Error> {
+    let bits = bytes / 64 * 512;
+    // The exact rate is flat around the textbook's best k; for tiny filters
+    // its neighbours can be better.
+    let near = classic::hashes(bits as f64 / keys as f64).clamp(1, 64);
+    let candidates = near.saturating_sub(1).max(1)..=(near + 1).min(64);
+    let shapes = candidates
+        .map(|k| BloomShape::new(bits, k))
+        .collect::<Result<Vec<_>, _>>()?;
+    let best = shapes
+        .into_iter()
+        .min_by(|a, b| bloom_rate(a, keys as f64).total_cmp(&bloom_rate(b, keys as f64)));
+    best.ok_or_else(|| too_large(keys, 0.0))
+}
+
+/// The textbook's tolerance, see [`bloom_for_rate`].
+const ROUNDED_HASHES: f64 = 1.01;
+
+fn bloom_for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
+    let hashes = ((-rate.log2()).round() as u32).clamp(1, 64);
+    let shape = BloomShape::new(bytes / 64 * 512, hashes)?;
+    let keys = most_keys(|keys| bloom_rate(&shape, keys) <= rate * ROUNDED_HASHES);
+    Ok((shape.into(), keys))
+}
+
+/// The largest number of keys that `fits`, which smaller ones do too.
+fn most_keys(mut fits: impl FnMut(f64) -> bool) -> u64 {
+    let (mut low, mut high) = (0u64, 1 << 62);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        match fits(middle as f64) {
+            true => low = middle,
+            false => high = middle - 1,
+        }
+    }
+    low
+}
+
+pub(crate) fn bloom_rate(shape: &BloomShape, keys: f64) -> f64 {
+    let (m, k) = (shape.bits() as f64, f64::from(shape.hashes()));
+    // Throwing k·n balls into m bins: mean and variance of the share of
+    // occupied bins, then the k-th moment to second order, which matters for
+    // small filters only.
+    let balls = k * keys;
+    let empty = (balls * (-1.0 / m).ln_1p()).exp();
+    let both_empty = (balls * (-2.0 / m).ln_1p()).exp();
+    let fill = 1.0 - empty;
+    if m < 2.0 || fill <= 0.0 {
+        return fill.clamp(0.0, 1.0);
+    }
+    let variance = (empty / m + both_empty * (1.0 - 1.0 / m) - empty * empty).max(0.0);
+    let moment = fill.powf(k) * (1.0 + k * (k - 1.0) / 2.0 * variance / (fill * fill));
+    (moment + keys * 2f64.powi(-128)).min(1.0)
+}
+
+/// The probability that `hashes` distinct bits of a line with `ones` set bits
+/// are all set.
+pub(crate) fn all_set(ones: u32, hashes: u32) -> f64 {
+    (0..hashes)
+        .map(|t| f64::from(ones.saturating_sub(t)) / f64::from(LINE_BITS - t))
+        .product()
+}
+
+/// For `j` keys in a line: the probability that a foreign key's bits are all
+/// set. Extended on demand, since the cost grows with `j`.
+struct LineRates {
+    hashes: u32,
+    lines_per_key: u32,
+    /// By number of set bits: the chance that a foreign key's are among them.
+    matches: Vec<f64>,
+    /// Probability of each number of set bits after the last key.
+    ones: Vec<f64>,
+    /// Chance that one foreign line-share matches, by number of keys.
+    once: Vec<f64>,
+    /// Chance that both line-shares of a foreign key match, when its two
+    /// lines are one and the same.
+    twice: Vec<f64>,
+}
+
+impl LineRates {
+    fn new(hashes: u32, lines_per_key: u32) -> Self {
+        let mut ones = vec![0.0; LINE_BITS as usize + 1];
+        ones[0] = 1.0;
+        Self {
+            hashes,
+            lines_per_key,
+            matches: (0..=LINE_BITS).map(|x| all_set(x, hashes)).collect(),
+            ones,
+            once: vec![0.0],
+            twice: vec![0.0],
+        }
+    }
+
+    fn extend_to(&mut self, keys: usize) {
+        while self.once.len() <= keys {
+            if self.once.last().is_some_and(|&rate| rate > 1.0 - 1e-12) {
+                return;
+            }
+            self.add_key();
+            let both = || self.ones.iter().zip(&self.matches);
+            let once = both().map(|(p, m)| p * m).sum();
+            let twice = both().map(|(p, m)| p * m * m).sum();
+            self.once.push(once);
+            self.twice.push(twice);
+        }
+    }
+
+    /// One more key sets its distinct bits, one after the other.
+    fn add_key(&mut self) {
+        // More bits than have been thrown can't be set yet.
+        let reach = (self.once.len() * self.hashes as usize).min(LINE_BITS as usize);
+        for own in 0..self.hashes {
+            // The key's own bits are among the set ones.
+            let stay = |x: usize| (x as f64 - f64::from(own)).max(0.0) / f64::from(LINE_BITS - own);
+            let mut below = 0.0;
+            for (x, p) in self.ones[..=reach].iter_mut().enumerate() {
+                let here = *p * stay(x);
+                let moved = *p - here;
+                *p = here + below;
+                below = moved;
+            }
+        }
+    }
+
+    /// The rate of a filter of `lines` that holds `keys`.
+    fn rate(&mut self, keys: f64, lines: f64) -> f64 {
+        let shares = keys * f64::from(self.lines_per_key);
+        match self.lines_per_key {
+            1 => {
+                // Two keys of one line with equal low halves are one key.
+                let collision = keys / lines * 2f64.powi(-64);
+                self.mean(shares, lines, |r| &r.once) + collision
+            }
+            _ => {
+                let once = self.mean(shares, lines, |r| &r.once);
+                let twice = self.mean(shares, lines, |r| &r.twice);
+                let same_line = 1.0 / lines;
+                (1.0 - same_line) * once * once + same_line * twice + keys * 2f64.powi(-128)
+            }
+        }
+        .min(1.0)
+    }
+
+    /// The mean of a table over the binomial number of shares that a line
+    /// receives, summed outward from its mode.
+    fn mean(&mut self, shares: f64, lines: f64, table: fn(&Self) -> &Vec<f64>) -> f64 {
+        // So overfull that every bit of every line is set.
+        if shares / lines > 1e5 {
+            return 1.0;
+        }
+        let at = |this: &mut Self, j: f64| {
+            this.extend_to(j as usize);
+            table(this).get(j as usize).copied().unwrap_or(1.0)
+        };
+        if lines <= 1.0 {
+            return at(self, shares);
+        }
+        let odds = 1.0 / (lines - 1.0);
+        let mode = ((shares + 1.0) / lines).floor().min(shares);
+        let (mut sum, mut weights) = (at(self, mode), 1.0);
+        let mut weight = 1.0;
+        let mut j = mode;
+        while j < shares && weight > 1e-17 {
+            weight *= (shares - j) / (j + 1.0) * odds;
+            j += 1.0;
+            sum += weight * at(self, j);
+            weights += weight;
+        }
+        (weight, j) = (1.0, mode);
+        while j > 0.0 && weight > 1e-17 {
+            weight *= j / ((shares - j + 1.0) * odds);
+            j -= 1.0;
+            sum += weight * at(self, j);
+            weights += weight;
+        }
+        sum / weights
+    }
+
+    /// Keys per line at which a large filter reaches `rate`.
+    fn keys_per_line(&mut self, rate: f64) -> f64 {
+        const MANY: f64 = (1u64 << 40) as f64;
+        // If all lines were equally full, they would reach it here; uneven ones
+        // reach it earlier.
+        let k = f64::from(self.hashes);
+        let fill = rate.powf(1.0 / (k * f64::from(self.lines_per_key)));
+        let even = -(-fill).ln_1p() * f64::from(LINE_BITS) / k;
+        let (mut low, mut high) = (0.0, even / f64::from(self.lines_per_key) * 1.1 + 1.0);
+        for _ in 0..50 {
+            let middle = (low + high) / 2.0;
+            match self.rate(middle * MANY, MANY) > rate {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        low
+    }
+}
+
+pub(crate) fn blocked_rate(shape: &BlockedShape, keys: f64) -> f64 {
+    LineRates::new(shape.hashes_per_line(), shape.lines_per_key()).rate(keys, shape.lines() as f64)
+}
+
+/// Below this rate one line wastes space: its uneven filling dominates.
+const TWO_LINES_BELOW: f64 = 1e-3;
+/// With fewer lines the two of a key would too often be the same.
+const MIN_LINES_FOR_TWO: f64 = 64.0;
+
+/// `best(k)` is better when smaller and has one valley: walks down it.
+fn best_hashes(start: u32, mut cost: impl FnMut(u32) -> f64) -> u32 {
+    let mut best = (start, cost(start));
+    for step in [-1, 1] {
+        let mut k = best.0;
+        while let Some(next @ 1..=32) = k.checked_add_signed(step) {
+            let c = cost(next);
+            if c >= best.1 {
+                break;
+            }
+            best = (next, c);
+            k = next;
+        }
+    }
+    best.0
+}
+
+fn blocked_for_rate(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
+    let n = keys as f64;
+    let lines_for = |k, per_key| {
+        let mut rates = LineRates::new(k, per_key);
+        let mut lines = (n / rates.keys_per_line(rate)).ceil().max(1.0);
+        // Two lines of a key are the same now and then, the more the fewer.
+        while rates.rate(n, lines) > rate {
+            lines = (lines * 1.001).ceil();
+        }
+        // A small filter's lines fill more evenly than a large one's.
+        while lines > 1.0 && lines <= 256.0 && rates.rate(n, lines - 1.0) <= rate {
+            lines -= 1.0;
+        }
+        lines
+    };
+    let plan = |per_key: u32| {
+        let start = (-rate.log2() / f64::from(per_key)).round().clamp(1.0, 32.0);
+        let k = best_hashes(start as u32, |k| lines_for(k, per_key));
+        (lines_for(k, per_key), k, per_key)
+    };
+    let mut best = plan(1);
+    if rate < TWO_LINES_BELOW {
+        let two = plan(2);
+        if two.0 >= MIN_LINES_FOR_TWO && two.0 < best.0 {
+            best = two;
+        }
+    }
+    let (lines, k, per_key) = best;
+    if lines > 2f64.powi(54) {
+        return Err(too_large(keys, rate));
+    }
+    BlockedShape::new(lines as u64, k, per_key)
+}
+
+fn blocked_for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
+    let lines = bytes / 64;
+    let keys_for = |k, per_key| {
+        let mut rates = LineRates::new(k, per_key);
+        most_keys(|keys| rates.rate(keys, lines as f64) <= rate)
+    };
+    let plan = |per_key: u32| {
+        let start = (-rate.log2() / f64::from(per_key)).round().clamp(1.0, 32.0);
+        let k = best_hashes(start as u32, |k| -(keys_for(k, per_key) as f64));
+        (keys_for(k, per_key), k, per_key)
+    };
+    let mut best = plan(1);
+    if rate < TWO_LINES_BELOW && lines as f64 >= MIN_LINES_FOR_TWO {
+        best = best.max(plan(2));
+    }
+    let (keys, k, per_key) = best;
+    Ok((BlockedShape::new(lines, k, per_key)?.into(), keys))
+}
+
+fn blocked_for_size(keys: u64, bytes: u64) -> Result<BlockedShape, Error> {
+    let lines = bytes / 64;
+    let bits_per_key = lines as f64 * f64::from(LINE_BITS) / keys as f64;
+    let plan = |per_key: u32| {
+        let rate = |k| LineRates::new(k, per_key).rate(keys as f64, lines as f64);
+        let start = (classic::hashes(bits_per_key) / per_key).clamp(1, 32);
+        let k = best_hashes(start, rate);
+        (rate(k), k, per_key)
+    };
+    let mut best = plan(1);
+    if best.0 < TWO_LINES_BELOW && lines as f64 >= MIN_LINES_FOR_TWO {
+        let two = plan(2);
+        if two.0 < best.0 {
+            best = two;
+        }
+    }
+    BlockedShape::new(lines, best.1, best.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64, relative: f64) -> bool {
+        (a - b).abs() <= relative * b
+    }
+
+    #[test]
+    fn known_numbers_hold() {
+        let plan = Plan::for_rate(Kind::Bloom, 1_000_000, 0.01).unwrap();
+        assert_eq!(
+            (plan.shape, plan.hashes()),
+            (BloomShape::new(9_585_058, 7).unwrap().into(), 7)
+        );
+        // Published table: m/n, k, rate to three digits.
+        for (ratio, k, rate) in [
+            (20.0, 10, 8.89e-5),
+            (22.0, 17, 2.67e-5),
+            (24.0, 17, 9.84e-6),
+            (27.0, 19, 2.33e-6),
+            (29.0, 20, 8.89e-7),
+            (32.0, 22, 2.1e-7),
+            (2.0, 1, 0.393),
+            (8.0, 6, 0.0216),
+        ] {
+            let got = classic::rate(ratio, k);
+            assert!(
+                close(got, rate, 0.005),
+                "m/n {ratio} k {k}: {got} not {rate}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_size_bars_hold() {
+        for (rate, per_key, most) in [
+            (0.01, 1, 9.95),
+            (1e-3, 1, 15.5),
+            (1e-4, 2, 20.0),
+            (1e-6, 2, 31.2),
+        ] {
+            for keys in [100_000, 10_000_000] {
+                let plan = Plan::for_rate(Kind::Blocked, keys, rate).unwrap();
+                assert!(
+                    plan.bits_per_key() <= most,
+                    "{rate}: {}",
+                    plan.bits_per_key()
+                );
+                assert!(plan.rate() <= rate);
+                let Shape::Blocked(shape) = plan.shape else {
+                    unreachable!()
+                };
+                assert_eq!(shape.lines_per_key(), per_key);
+            }
+        }
+        for rate in [0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-9] {
+            let plan = Plan::for_rate(Kind::Bloom, 10_000_000, rate).unwrap();
+            let bound = -rate.log2() / LN_2;
+            assert!(
+                close(plan.bits_per_key(), bound, 0.01),
+                "{rate}: {}",
+                plan.bits_per_key()
+            );
+        }
+    }
+
+    #[test]
+    fn the_promise_holds_for_every_plan() {
+        for kind in Kind::ALL {
+            for keys in [1, 2, 3, 10, 100, 1000, 54_321] {
+                for rate in [
+                    0.99, 0.75, 0.5, 0.3, 0.1, 0.01, 1e-3, 9e-4, 1e-5, 1e-9, 1e-12, 1e-15,
+                ] {
+                    let plan = Plan::for_rate(kind, keys, rate).unwrap();
+                    assert!(plan.rate() <= rate * 1.01, "{kind} {keys} {rate}: {plan:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_three_ways_to_plan_agree() {
+        for kind in Kind::ALL {
+            for rate in [0.1, 0.01, 1e-5] {
+                let plan = Plan::for_rate(kind, 200_000, rate).unwrap();
+                let by_size = Plan::for_size(kind, 200_000, plan.bytes()).unwrap();
+                assert!(
+                    close(by_size.rate(), plan.rate(), 0.02),
+                    "{by_size:?} {plan:?}"
+                );
+                let by_rate = Plan::for_rate_in_size(kind, rate, plan.bytes()).unwrap();
+                assert!(by_rate.bytes() <= plan.bytes());
+                assert!(close(by_rate.keys() as f64, 200_000.0, 0.01), "{by_rate:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for kind in Kind::ALL {
+            for rate in [0.0, -1.0, 1.0, 2.0, f64::NAN, f64::INFINITY, 1e-300] {
+                assert!(Plan::for_rate(kind, 10, rate).is_err(), "{rate}");
+                assert!(Plan::for_rate_in_size(kind, rate, 1000).is_err(), "{rate}");
+            }
+            assert!(Plan::for_rate(kind, 0, 0.01).is_err());
+            assert!(Plan::for_size(kind, 0, 1000).is_err());
+            assert!(Plan::for_rate(kind, u64::MAX, 0.01).is_err());
+            for bytes in [0, 63, 1 << 60, u64::MAX] {
+                assert!(Plan::for_size(kind, 10, bytes).is_err());
+                assert!(Plan::for_rate_in_size(kind, 0.01, bytes).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn overfull_filters_have_a_rate_too() {
+        for kind in Kind::ALL {
+            let plan = Plan::for_rate(kind, 1000, 0.01).unwrap();
+            let mut last = 0.0;
+            for keys in [0, 1, 100, 1000, 2000, 10_000, 1_000_000, 1 << 40, u64::MAX] {
+                let rate = plan.rate_at(keys);
+                assert!(
+                    (last..=1.0).contains(&rate),
+                    "{kind} {keys}: {rate} after {last}"
+                );
+                last = rate;
+            }
+            assert_eq!((plan.rate_at(0), last), (0.0, 1.0));
+        }
+    }
+}
