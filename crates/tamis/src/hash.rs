@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 /// The high half chooses the place (line, bucket, segment), the low half the
 /// bits or the fingerprint in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[repr(C)] // vector code loads several at once
 pub struct Hash {
     pub(crate) hi: u64,
     pub(crate) lo: u64,
@@ -39,8 +40,15 @@ impl Hash {
     /// ```
     #[inline]
     pub const fn from_u64(value: u64) -> Self {
-        let lo = mix(mix(value));
-        Self { hi: mix(lo), lo }
+        // Two full multiplications by constants. The low half of such a
+        // product is a bijection whose top bits depend on all of the input,
+        // and the place is chosen by top bits; the fold spreads to the rest.
+        let (low, high) = halves(value ^ K0, K1);
+        let (low, high) = halves(low ^ high, K2);
+        Self {
+            hi: low,
+            lo: low ^ high,
+        }
     }
 
     /// For callers that already hold a 128-bit hash such as a digest's first
@@ -68,6 +76,18 @@ impl Hash {
     pub const fn as_u128(self) -> u128 {
         ((self.hi as u128) << 64) | self.lo as u128
     }
+}
+
+// Digits of pi, made odd where they multiply: nothing up the sleeve.
+const K0: u64 = 0x243F_6A88_85A3_08D3;
+const K1: u64 = 0xA409_3822_299F_31D1;
+const K2: u64 = 0xC0AC_29B7_C97C_50DD;
+
+/// The low and the high half of the product.
+#[inline]
+const fn halves(a: u64, b: u64) -> (u64, u64) {
+    let product = a as u128 * b as u128;
+    (product as u64, (product >> 64) as u64)
 }
 
 /// A bijective remix of 64 bits: more bits for a key when one word is not
@@ -251,6 +271,31 @@ mod tests {
         let los: HashSet<u64> = high_only.iter().map(|h| h.lo).collect();
         let his: HashSet<u64> = high_only.iter().map(|h| h.hi).collect();
         assert_eq!((los.len(), his.len()), (4096, 4096));
+    }
+
+    /// Families of weak values give the planned rate, no more.
+    #[test]
+    fn weak_prehashed_values_keep_the_rate() {
+        let families: [(&str, fn(u64) -> u64); 5] = [
+            ("sequential", |i| i),
+            ("pages", |i| i << 12),
+            ("high half", |i| i << 32),
+            ("top bits", |i| i.reverse_bits()),
+            ("gaps", |i| i * i),
+        ];
+        for (name, value) in families {
+            let mut filter = crate::Blocked::new(100_000, 0.01).unwrap();
+            let hashes = |range: std::ops::Range<u64>| -> Vec<Hash> {
+                range.map(|i| Hash::from_u64(value(i))).collect()
+            };
+            let mut flags = vec![false; 100_000];
+            filter.insert_hashes(&hashes(0..100_000), &mut flags);
+            let mut flags = vec![false; 400_000];
+            filter.contains_hashes(&hashes(100_000..500_000), &mut flags);
+            let rate = flags.iter().filter(|f| **f).count() as f64 / 400_000.0;
+            // Four standard errors of 400,000 trials are 6 %.
+            assert!((rate / 0.01 - 1.0).abs() < 0.07, "{name}: {rate}");
+        }
     }
 
     #[test]

@@ -34,7 +34,11 @@ pub(crate) fn line_mask(word: &mut u64, hashes: u32) -> [u64; LINE_WORDS] {
 /// Calls `each` with the key's positions, before repeated ones are moved,
 /// until it says `false`.
 #[inline(always)]
-fn for_each_position(word: &mut u64, hashes: u32, mut each: impl FnMut(u32) -> bool) -> bool {
+pub(crate) fn for_each_position(
+    word: &mut u64,
+    hashes: u32,
+    mut each: impl FnMut(u32) -> bool,
+) -> bool {
     let mut left = hashes;
     loop {
         let mut fields = *word;

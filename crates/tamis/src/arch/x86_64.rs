@@ -20,91 +20,160 @@ pub(super) unsafe fn contains_block_avx512<W: Word>(
     hashes: &[Hash],
     out: &mut [bool],
 ) {
-    let k = shape.hashes_per_line();
-    if k <= FIELDS && shape.lines_per_key() == 1 {
-        return contains_one_word_avx512(shape, words, hashes, out);
-    }
-    for (hash, out) in hashes.iter().zip(out) {
-        let mut word = hash.lo;
-        *out = line_has_avx512(line(words, shape.first_line(*hash)), &mut word, k)
-            && (shape.lines_per_key() == 1
-                || line_has_avx512(line(words, shape.second_line(*hash)), &mut word, k))
-            // Positions that repeat were moved; asked only when all are set.
-            && (!scalar_needed(shape, *hash) || scalar::contains(shape, words, *hash));
+    match (shape.hashes_per_line(), shape.lines_per_key()) {
+        (1, 1) => contains_one_word_avx512::<1, W>(shape, words, hashes, out),
+        (2, 1) => contains_one_word_avx512::<2, W>(shape, words, hashes, out),
+        (3, 1) => contains_one_word_avx512::<3, W>(shape, words, hashes, out),
+        (4, 1) => contains_one_word_avx512::<4, W>(shape, words, hashes, out),
+        (5, 1) => contains_one_word_avx512::<5, W>(shape, words, hashes, out),
+        (6, 1) => contains_one_word_avx512::<6, W>(shape, words, hashes, out),
+        (7, 1) => contains_one_word_avx512::<7, W>(shape, words, hashes, out),
+        (k, lines_per_key) => {
+            for (hash, out) in hashes.iter().zip(out) {
+                let mut word = hash.lo;
+                let first = line_has_avx512(line(words, shape.first_line(*hash)), &mut word, k);
+                let both = match (first, lines_per_key) {
+                    (Answer::Yes, 2) => {
+                        line_has_avx512(line(words, shape.second_line(*hash)), &mut word, k)
+                    }
+                    _ => first,
+                };
+                *out = match both {
+                    Answer::Yes => true,
+                    Answer::No => false,
+                    Answer::Unclear => scalar::contains(shape, words, *hash),
+                };
+            }
+        }
     }
 }
 
-/// The common case, all positions in one word: eight keys at a time.
+#[derive(Clone, Copy)]
+enum Answer {
+    Yes,
+    No,
+    /// A position repeats, so bits were moved.
+    Unclear,
+}
+
+/// All bits in one line and one word, the usual case: each lane fetches the
+/// word of one position and brings its bit to the front. Eight keys at a time.
 #[target_feature(enable = "avx512f,avx512dq")]
-fn contains_one_word_avx512<W: Word>(
+fn contains_one_word_avx512<const K: usize, W: Word>(
     shape: &BlockedShape,
     words: &[W],
     hashes: &[Hash],
     out: &mut [bool],
 ) {
-    let k = shape.hashes_per_line();
-    let wanted = lanes(k);
-    let mut groups = hashes.as_chunks::<8>().0.iter();
-    let mut outs = out.as_chunks_mut::<8>().0.iter_mut();
-    for (hashes, out) in groups.by_ref().zip(outs.by_ref()) {
-        let mut found = 0u8;
-        for (i, hash) in hashes.iter().enumerate() {
-            let words = load_line(line(words, shape.first_line(*hash)));
-            found |= u8::from(set_lanes(words, hash.lo) & wanted == wanted) << i;
+    // Lanes beyond K ask the first position once more.
+    let mut shifts = [0; 8];
+    for (i, shift) in shifts[..K].iter_mut().enumerate() {
+        *shift = i as i64 * i64::from(FIELD_BITS);
+    }
+    // SAFETY: 64 readable bytes.
+    let shifts = unsafe { _mm512_loadu_si512(shifts.as_ptr().cast()) };
+    let word_shifts = _mm512_add_epi64(shifts, _mm512_set1_epi64(6));
+    let one = _mm512_set1_epi64(1);
+    let (groups, rest) = hashes.as_chunks::<8>();
+    let (outs, rest_out) = out.as_chunks_mut::<8>();
+    for (hashes, out) in groups.iter().zip(outs) {
+        let mut any = false;
+        for (hash, out) in hashes.iter().zip(out.iter_mut()) {
+            let line = load_line(line(words, shape.first_line(*hash)));
+            let fields = _mm512_set1_epi64(hash.lo.cast_signed());
+            // The permutation reads three bits, the rotation six; both ignore
+            // the rest of their lane.
+            let words = _mm512_permutexvar_epi64(_mm512_srlv_epi64(fields, word_shifts), line);
+            let bits = _mm512_rorv_epi64(words, _mm512_srlv_epi64(fields, shifts));
+            *out = _mm512_test_epi64_mask(bits, one) == 0xff;
+            any |= *out;
         }
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = found >> i & 1 != 0;
-        }
-        if found != 0 {
-            let mut doubtful = found & repeats_avx512(hashes, k);
-            while doubtful != 0 {
-                let i = doubtful.trailing_zeros() as usize;
-                out[i] = scalar::contains(shape, words, hashes[i]);
-                doubtful &= doubtful - 1;
+        if any {
+            let mut repeats = repeats_avx512::<K>(hashes);
+            while repeats != 0 {
+                let i = repeats.trailing_zeros() as usize;
+                // Where a position repeats, all of them being set is needed
+                // but is not enough.
+                out[i] = out[i] && scalar::contains(shape, words, hashes[i]);
+                repeats &= repeats - 1;
             }
         }
     }
-    let done = hashes.len() / 8 * 8;
-    for (hash, out) in hashes[done..].iter().zip(&mut out[done..]) {
+    for (hash, out) in rest.iter().zip(rest_out) {
         *out = scalar::contains(shape, words, *hash);
     }
 }
 
-/// Whether the positions of one line, not yet moved, are all set.
+/// Which of eight keys have a repeated position among the `K` of one word.
+#[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
-fn line_has_avx512<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32) -> bool {
-    let words = load_line(line);
-    let mut left = hashes;
-    loop {
-        let wanted = lanes(left.min(FIELDS));
-        let set = set_lanes(words, *word) & wanted;
-        *word = mix(*word);
-        if set != wanted {
-            return false;
+fn repeats_avx512<const K: usize>(hashes: &[Hash; 8]) -> u8 {
+    // SAFETY: eight hashes are 128 readable bytes, high half first.
+    let (first, second) = unsafe {
+        let four: *const __m512i = hashes.as_ptr().cast();
+        (_mm512_loadu_si512(four), _mm512_loadu_si512(four.add(1)))
+    };
+    let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+    let mut rest = _mm512_permutex2var_epi64(first, odd, second);
+    let field_mask = _mm512_set1_epi64((1 << FIELD_BITS) - 1);
+    let mut fields = [field_mask; K];
+    for field in &mut fields {
+        *field = _mm512_and_si512(rest, field_mask);
+        rest = _mm512_srli_epi64::<FIELD_BITS>(rest);
+    }
+    let mut repeats = 0;
+    for i in 1..K {
+        for j in 0..i {
+            repeats |= _mm512_cmpeq_epi64_mask(fields[i], fields[j]);
         }
-        if left <= FIELDS {
-            return true;
-        }
-        left -= FIELDS;
+    }
+    repeats
+}
+
+/// Whether all bits of a key in one line are set, for any number of them.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn line_has_avx512<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32) -> Answer {
+    let (mask, repeated) = line_mask_avx512(word, hashes);
+    let missing = _mm512_andnot_si512(load_line(line), mask);
+    if _mm512_test_epi64_mask(missing, missing) != 0 {
+        Answer::No
+    } else if repeated {
+        Answer::Unclear
+    } else {
+        Answer::Yes
     }
 }
 
-const fn lanes(count: u32) -> u8 {
-    ((1u16 << count) - 1) as u8
-}
-
-/// Lane `i` of the answer: whether the bit at the `i`-th field of `word` is set.
+/// A key's bits in one line before repeated ones are moved, and whether there
+/// are such.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
-fn set_lanes(line: __m512i, word: u64) -> __mmask8 {
-    const F: i64 = FIELD_BITS as i64;
-    let shifts = _mm512_setr_epi64(0, F, 2 * F, 3 * F, 4 * F, 5 * F, 6 * F, 0);
-    let fields = _mm512_srlv_epi64(_mm512_set1_epi64(word.cast_signed()), shifts);
-    // The permutation reads the three bits above the low six, the rotation the
-    // low six; both ignore the rest of the lane.
-    let words = _mm512_permutexvar_epi64(_mm512_srli_epi64::<6>(fields), line);
-    let bits = _mm512_rorv_epi64(words, fields);
-    _mm512_test_epi64_mask(bits, _mm512_set1_epi64(1))
+fn line_mask_avx512(word: &mut u64, hashes: u32) -> (__m512i, bool) {
+    let field_mask = _mm512_set1_epi64((1 << FIELD_BITS) - 1);
+    let first_bits = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
+    let one = _mm512_set1_epi64(1);
+    let mut mask = _mm512_setzero_si512();
+    let mut repeated = _mm512_setzero_si512();
+    let mut left = hashes;
+    loop {
+        let mut fields = _mm512_set1_epi64(word.cast_signed());
+        *word = mix(*word);
+        for _ in 0..left.min(FIELDS) {
+            // (fields & field_mask) ^ first_bits: below 64 only in the lane of
+            // the position's word; the shift is empty in the other lanes.
+            let in_word = _mm512_ternarylogic_epi64::<0x78>(first_bits, fields, field_mask);
+            let bit = _mm512_sllv_epi64(one, in_word);
+            // repeated | (mask & bit)
+            repeated = _mm512_ternarylogic_epi64::<0xf8>(repeated, mask, bit);
+            mask = _mm512_or_si512(mask, bit);
+            fields = _mm512_srli_epi64::<FIELD_BITS>(fields);
+        }
+        if left <= FIELDS {
+            return (mask, _mm512_test_epi64_mask(repeated, repeated) != 0);
+        }
+        left -= FIELDS;
+    }
 }
 
 /// The words of a line that other threads may be writing: the load is opaque
@@ -125,57 +194,6 @@ fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
     out
 }
 
-/// Which of eight keys have a repeated position, all in one word.
-#[target_feature(enable = "avx512f,avx512dq")]
-fn repeats_avx512(hashes: &[Hash; 8], k: u32) -> u8 {
-    let lo = _mm512_set_epi64(
-        hashes[7].lo.cast_signed(),
-        hashes[6].lo.cast_signed(),
-        hashes[5].lo.cast_signed(),
-        hashes[4].lo.cast_signed(),
-        hashes[3].lo.cast_signed(),
-        hashes[2].lo.cast_signed(),
-        hashes[1].lo.cast_signed(),
-        hashes[0].lo.cast_signed(),
-    );
-    let field_mask = _mm512_set1_epi64((1 << FIELD_BITS) - 1);
-    let mut fields = [_mm512_setzero_si512(); FIELDS as usize];
-    let mut rest = lo;
-    for field in &mut fields[..k as usize] {
-        *field = _mm512_and_si512(rest, field_mask);
-        rest = _mm512_srli_epi64::<FIELD_BITS>(rest);
-    }
-    let mut repeats = 0;
-    for i in 1..k as usize {
-        for j in 0..i {
-            repeats |= _mm512_cmpeq_epi64_mask(fields[i], fields[j]);
-        }
-    }
-    repeats
-}
-
-/// Whether a position may repeat in one of the key's lines: never "no" when
-/// one does.
-#[inline]
-fn scalar_needed(shape: &BlockedShape, hash: Hash) -> bool {
-    let mut word = hash.lo;
-    (0..shape.lines_per_key()).any(|_| {
-        let mut low_bits = 0u64;
-        let mut left = shape.hashes_per_line();
-        while left > 0 {
-            let mut fields = word;
-            word = mix(word);
-            let here = left.min(FIELDS);
-            for _ in 0..here {
-                low_bits |= 1 << (fields % 64);
-                fields >>= FIELD_BITS;
-            }
-            left -= here;
-        }
-        low_bits.count_ones() != shape.hashes_per_line()
-    })
-}
-
 /// # Safety
 /// The machine has AVX-512 F and DQ.
 #[target_feature(enable = "avx512f,avx512dq")]
@@ -185,21 +203,53 @@ pub(super) unsafe fn insert_block_avx512(
     hashes: &[Hash],
     new: &mut [bool],
 ) {
-    let lines = words.as_chunks_mut::<LINE_WORDS>().0;
+    let k = shape.hashes_per_line();
     for (hash, new) in hashes.iter().zip(new) {
-        *new = false;
-        scalar::for_each_line(shape, *hash, |index, mask| {
-            // SAFETY: 64 readable bytes each, and `lines[index]` writable.
-            unsafe {
-                let mask = _mm512_loadu_si512(mask.as_ptr().cast());
-                let line: *mut __m512i = lines[index].as_mut_ptr().cast();
-                let old = _mm512_loadu_si512(line);
-                let missing = _mm512_andnot_si512(old, mask);
-                *new |= _mm512_test_epi64_mask(missing, missing) != 0;
-                _mm512_storeu_si512(line, _mm512_or_si512(old, mask));
-            }
-        });
+        let mut word = hash.lo;
+        let (first, repeated) = line_mask_avx512(&mut word, k);
+        let (second, repeated_again) = match shape.lines_per_key() {
+            2 => line_mask_avx512(&mut word, k),
+            _ => (first, false),
+        };
+        if repeated || repeated_again {
+            *new = scalar::insert_exclusive(shape, words, *hash);
+            continue;
+        }
+        let lines = words.as_chunks_mut::<LINE_WORDS>().0;
+        *new = set_bits_avx512(&mut lines[shape.first_line(*hash)], first);
+        if shape.lines_per_key() == 2 {
+            *new |= set_bits_avx512(&mut lines[shape.second_line(*hash)], second);
+        }
     }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn set_bits_avx512(line: &mut [u64; LINE_WORDS], mask: __m512i) -> bool {
+    // SAFETY: reads and writes the 64 bytes of `line`.
+    unsafe {
+        let line: *mut __m512i = line.as_mut_ptr().cast();
+        let old = _mm512_loadu_si512(line);
+        let missing = _mm512_andnot_si512(old, mask);
+        _mm512_storeu_si512(line, _mm512_or_si512(old, mask));
+        _mm512_test_epi64_mask(missing, missing) != 0
+    }
+}
+
+/// Whether a position may repeat in one of the key's lines: never "no" when
+/// one does.
+#[inline]
+fn may_repeat(shape: &BlockedShape, hash: Hash) -> bool {
+    let mut word = hash.lo;
+    (0..shape.lines_per_key()).any(|_| {
+        // Distinct low six bits prove distinct positions.
+        let mut low_bits = 0u64;
+        scalar::for_each_position(&mut word, shape.hashes_per_line(), |position| {
+            low_bits |= 1 << (position % 64);
+            true
+        });
+        low_bits.count_ones() != shape.hashes_per_line()
+    })
 }
 
 /// # Safety
@@ -218,7 +268,7 @@ pub(super) unsafe fn contains_block_avx2<W: Word>(
             && (shape.lines_per_key() == 1
                 || line_has_avx2(line(words, shape.second_line(*hash)), &mut word, k))
             // Positions that repeat were moved; asked only when all are set.
-            && (!scalar_needed(shape, *hash) || scalar::contains(shape, words, *hash));
+            && (!may_repeat(shape, *hash) || scalar::contains(shape, words, *hash));
     }
 }
 
