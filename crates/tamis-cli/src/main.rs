@@ -1,1 +1,76 @@
-fn main() {}
+//! The `tamis` command. One file a subcommand, under `cmd/`.
+
+mod cmd;
+mod human;
+mod location;
+mod output;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Have I seen this key before?
+///
+/// Filters that answer with a few bits a key: never a false "no", and a false
+/// "yes" only at the rate you ask for.
+#[derive(Parser)]
+#[command(
+    name = "tamis",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+#[command(after_long_help = "\
+Exit codes: 0 some key was found or the work is done, 1 no key was found, 2 an error.
+
+Examples:
+  tamis plan -n 10M -p 0.001                what would it cost?
+  tamis create seen.tamis -n 10M            make a filter
+  tamis add seen.tamis urls.txt             add keys, one a line
+  tamis check seen.tamis candidates.txt     print those that may be in it
+  tamis check -v seen.tamis candidates.txt  print those that certainly are not")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Plan(cmd::plan::Args),
+    Create(cmd::create::Args),
+    Info(cmd::info::Args),
+    Verify(cmd::verify::Args),
+    Merge(cmd::merge::Args),
+    Export(cmd::export::Args),
+    Import(cmd::import::Args),
+}
+
+/// How a command that worked ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    /// Something was found, or the work is done.
+    Done,
+    /// Nothing was found, as grep says it.
+    NoneFound,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Plan(args) => cmd::plan::run(args),
+        Command::Create(args) => cmd::create::run(args),
+        Command::Info(args) => cmd::info::run(args),
+        Command::Verify(args) => cmd::verify::run(args),
+        Command::Merge(args) => cmd::merge::run(args),
+        Command::Export(args) => cmd::export::run(args),
+        Command::Import(args) => cmd::import::run(args),
+    };
+    match result {
+        Ok(Exit::Done) => ExitCode::SUCCESS,
+        Ok(Exit::NoneFound) => ExitCode::from(1),
+        // The reader went away, as in `| head`: that is an end, not an error.
+        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tamis: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

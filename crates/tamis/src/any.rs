@@ -18,8 +18,8 @@ use std::path::Path;
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("seen.tamis");
 /// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
-/// let seen = AnyFilter::from_plan(&plan, Hasher::default())?;
-/// seen.insert("key");
+/// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+/// seen.insert("key")?;
 /// seen.save(&path)?;
 ///
 /// let opened = AnyFilter::open(&path)?; // needs not know the kind
@@ -88,20 +88,36 @@ impl AnyFilter {
         )
     }
 
-    /// Adds a key; see [`Filter::insert`].
+    /// Adds a key; whether it was new. Fails for kinds that can't take it; the
+    /// filter is then as before.
     #[inline]
-    pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
-        each!(self, f => f.insert(key))
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let mut new = [false];
+        self.insert_many(&[key], &mut new)?;
+        Ok(new[0])
     }
 
-    /// Adds many keys; see [`Filter::insert_many`].
-    pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K], new: &mut [bool]) {
-        each!(self, f => f.insert_many(keys, new))
+    /// Adds many keys; `new[i]` answers for `keys[i]`. When a kind refuses a
+    /// key, those before it are in.
+    pub fn insert_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        match self {
+            Self::Bloom(f) => f.insert_many(keys, new),
+            Self::Blocked(f) => f.insert_many(keys, new),
+        }
+        Ok(())
     }
 
-    /// Adds many hashed keys; see [`Filter::insert_hashes`].
-    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) {
-        each!(self, f => f.insert_hashes(hashes, new))
+    /// [`insert_many`](Self::insert_many) for keys that are already hashed.
+    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        match self {
+            Self::Bloom(f) => f.insert_hashes(hashes, new),
+            Self::Blocked(f) => f.insert_hashes(hashes, new),
+        }
+        Ok(())
     }
 
     /// Removes all keys.

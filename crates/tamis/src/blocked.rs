@@ -29,6 +29,9 @@ pub type Blocked<B = Bytes> = Filter<BlockedShape, B>;
 pub(crate) const LINE_WORDS: usize = 8;
 /// Bits of a line.
 pub(crate) const LINE_BITS: u32 = 512;
+/// Smaller bodies stay in the cache, and asking for their lines ahead only
+/// costs time.
+const PREFETCH_FROM: u64 = 2 << 20;
 const MAX_HASHES_PER_LINE: u32 = 32;
 /// 2^60 bytes: far beyond any machine, and no product below overflows.
 const MAX_LINES: u64 = 1 << 54;
@@ -216,6 +219,9 @@ impl BlockedShape {
     /// Asks for the lines of a whole block of keys before the first is read.
     #[inline]
     fn prefetch<T>(&self, words: &[T], hashes: &[Hash]) {
+        if self.body_len() < PREFETCH_FROM {
+            return;
+        }
         for hash in hashes {
             arch::prefetch(line(words, self.first_line(*hash)));
             if self.lines_per_key == 2 {

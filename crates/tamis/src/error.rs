@@ -52,6 +52,15 @@ pub enum Error {
         /// The right one's.
         theirs: String,
     },
+    /// This kind of filter can't do that.
+    Unable {
+        /// The kind.
+        kind: Kind,
+        /// What was asked of it, as in "can't be ...".
+        what: &'static str,
+        /// Why, and what to do instead.
+        instead: &'static str,
+    },
     /// Another process is using the file in a way that excludes this one.
     Busy {
         /// The file.
@@ -126,6 +135,11 @@ impl fmt::Display for Error {
                  {theirs} in the other; create both with equal parameters, \
                  or make one as a template of the other"
             ),
+            Self::Unable {
+                kind,
+                what,
+                instead,
+            } => write!(f, "{kind} filters can't be {what}: {instead}"),
             Self::Busy { path } => write!(
                 f,
                 "{}: another process is writing this filter; wait for it to finish",

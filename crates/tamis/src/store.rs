@@ -84,10 +84,22 @@ pub(crate) fn save_under<W: Word>(
     lock.replace(|file| write(file, header, words))
 }
 
+fn checksum_of_zeros(len: u64, keys: u64) -> u64 {
+    const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+    let mut sum = Xxh3::with_seed(keys);
+    for _ in 0..len / ZEROS.len() as u64 {
+        sum.update(&ZEROS);
+    }
+    sum.update(&ZEROS[..(len % ZEROS.len() as u64) as usize]);
+    sum.digest()
+}
+
 /// A file of zeros with a header, ready to be shared.
 pub(crate) fn save_empty(path: &Path, header: &Header, existing: Existing) -> Result<(), Error> {
     let create = |file: &mut File| {
         file::reserve(file, HEADER_LEN as u64 + header.body_len())?;
+        let mut header = *header;
+        header.state.body_checksum = checksum_of_zeros(header.body_len(), header.state.keys);
         file.write_all(&header.encode())
     };
     match existing {

@@ -37,7 +37,9 @@ impl Path {
             Self::Avx2 => is_x86_feature_detected!("avx2"),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
-                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512bw")
             }
         }
     }
@@ -59,6 +61,7 @@ pub(crate) fn contains_block<W: Word>(
     out: &mut [bool],
 ) {
     assert_eq!(hashes.len(), out.len());
+    assert_eq!(size_of_val(words) as u64, shape.body_len());
     match path {
         Path::Scalar => {
             for (hash, out) in hashes.iter().zip(out) {
@@ -68,7 +71,7 @@ pub(crate) fn contains_block<W: Word>(
         // SAFETY: a path is only chosen where it is available.
         #[cfg(target_arch = "x86_64")]
         Path::Avx2 => unsafe { x86_64::contains_block_avx2(shape, words, hashes, out) },
-        // SAFETY: likewise.
+        // SAFETY: likewise; the number of words was checked.
         #[cfg(target_arch = "x86_64")]
         Path::Avx512 => unsafe { x86_64::contains_block_avx512(shape, words, hashes, out) },
     }

@@ -11,60 +11,59 @@ use crate::hash::{Hash, mix};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
+/// Keys that are asked together: a bit each in a word.
+const GROUP: usize = 64;
+
 /// # Safety
-/// The machine has AVX-512 F and DQ.
-#[target_feature(enable = "avx512f,avx512dq")]
+/// The machine has AVX-512 F, DQ and BW, and `words` are those of the shape.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
 pub(super) unsafe fn contains_block_avx512<W: Word>(
     shape: &BlockedShape,
     words: &[W],
     hashes: &[Hash],
     out: &mut [bool],
 ) {
-    match (shape.hashes_per_line(), shape.lines_per_key()) {
-        (1, 1) => contains_one_word_avx512::<1, W>(shape, words, hashes, out),
-        (2, 1) => contains_one_word_avx512::<2, W>(shape, words, hashes, out),
-        (3, 1) => contains_one_word_avx512::<3, W>(shape, words, hashes, out),
-        (4, 1) => contains_one_word_avx512::<4, W>(shape, words, hashes, out),
-        (5, 1) => contains_one_word_avx512::<5, W>(shape, words, hashes, out),
-        (6, 1) => contains_one_word_avx512::<6, W>(shape, words, hashes, out),
-        (7, 1) => contains_one_word_avx512::<7, W>(shape, words, hashes, out),
-        (k, lines_per_key) => {
-            for (hash, out) in hashes.iter().zip(out) {
-                let mut word = hash.lo;
-                let first = line_has_avx512(line(words, shape.first_line(*hash)), &mut word, k);
-                let both = match (first, lines_per_key) {
-                    (Answer::Yes, 2) => {
-                        line_has_avx512(line(words, shape.second_line(*hash)), &mut word, k)
-                    }
-                    _ => first,
-                };
-                *out = match both {
-                    Answer::Yes => true,
-                    Answer::No => false,
-                    Answer::Unclear => scalar::contains(shape, words, *hash),
-                };
-            }
+    let ask = match (shape.hashes_per_line(), shape.lines_per_key()) {
+        (1, 1) => contains_group_avx512::<1, W>,
+        (2, 1) => contains_group_avx512::<2, W>,
+        (3, 1) => contains_group_avx512::<3, W>,
+        (4, 1) => contains_group_avx512::<4, W>,
+        (5, 1) => contains_group_avx512::<5, W>,
+        (6, 1) => contains_group_avx512::<6, W>,
+        (7, 1) => contains_group_avx512::<7, W>,
+        _ => contains_any_avx512,
+    };
+    let (groups, rest) = hashes.as_chunks::<GROUP>();
+    let (outs, rest_out) = out.as_chunks_mut::<GROUP>();
+    for (hashes, out) in groups.iter().zip(outs) {
+        // SAFETY: the caller's promise.
+        let found = unsafe { ask(shape, words, hashes) };
+        let bools = _mm512_maskz_set1_epi8(found, 1);
+        // SAFETY: 64 writable bytes, each of them 0 or 1.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), bools) };
+    }
+    if !rest.is_empty() {
+        let mut hashes = [rest[0]; GROUP];
+        hashes[..rest.len()].copy_from_slice(rest);
+        // SAFETY: the caller's promise.
+        let found = unsafe { ask(shape, words, &hashes) };
+        for (i, out) in rest_out.iter_mut().enumerate() {
+            *out = found >> i & 1 != 0;
         }
     }
 }
 
-#[derive(Clone, Copy)]
-enum Answer {
-    Yes,
-    No,
-    /// A position repeats, so bits were moved.
-    Unclear,
-}
-
 /// All bits in one line and one word, the usual case: each lane fetches the
-/// word of one position and brings its bit to the front. Eight keys at a time.
-#[target_feature(enable = "avx512f,avx512dq")]
-fn contains_one_word_avx512<const K: usize, W: Word>(
+/// word of one position and brings its bit to the front.
+///
+/// # Safety
+/// As [`contains_block_avx512`].
+#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
+unsafe fn contains_group_avx512<const K: usize, W: Word>(
     shape: &BlockedShape,
     words: &[W],
-    hashes: &[Hash],
-    out: &mut [bool],
-) {
+    hashes: &[Hash; GROUP],
+) -> u64 {
     // Lanes beyond K ask the first position once more.
     let mut shifts = [0; 8];
     for (i, shift) in shifts[..K].iter_mut().enumerate() {
@@ -73,66 +72,116 @@ fn contains_one_word_avx512<const K: usize, W: Word>(
     // SAFETY: 64 readable bytes.
     let shifts = unsafe { _mm512_loadu_si512(shifts.as_ptr().cast()) };
     let word_shifts = _mm512_add_epi64(shifts, _mm512_set1_epi64(6));
-    let one = _mm512_set1_epi64(1);
-    let (groups, rest) = hashes.as_chunks::<8>();
-    let (outs, rest_out) = out.as_chunks_mut::<8>();
-    for (hashes, out) in groups.iter().zip(outs) {
-        let mut any = false;
-        for (hash, out) in hashes.iter().zip(out.iter_mut()) {
-            let line = load_line(line(words, shape.first_line(*hash)));
-            let fields = _mm512_set1_epi64(hash.lo.cast_signed());
-            // The permutation reads three bits, the rotation six; both ignore
-            // the rest of their lane.
-            let words = _mm512_permutexvar_epi64(_mm512_srlv_epi64(fields, word_shifts), line);
-            let bits = _mm512_rorv_epi64(words, _mm512_srlv_epi64(fields, shifts));
-            *out = _mm512_test_epi64_mask(bits, one) == 0xff;
-            any |= *out;
-        }
-        if any {
-            let mut repeats = repeats_avx512::<K>(hashes);
-            while repeats != 0 {
-                let i = repeats.trailing_zeros() as usize;
-                // Where a position repeats, all of them being set is needed
-                // but is not enough.
-                out[i] = out[i] && scalar::contains(shape, words, hashes[i]);
-                repeats &= repeats - 1;
+    let mut one = _mm512_set1_epi64(1);
+    // SAFETY: no instruction. The compiler must not know the value, or it
+    // makes two instructions of the test below.
+    unsafe { asm!("/* {one} */", one = inout(zmm_reg) one, options(pure, nomem, nostack)) };
+    let lines = words.as_chunks::<LINE_WORDS>().0;
+    let mut set = [0u8; GROUP];
+    for (hash, set) in hashes.iter().zip(&mut set) {
+        // SAFETY: the shape's lines are all there.
+        let line = load_line(unsafe { lines.get_unchecked(shape.first_line(*hash)) });
+        let fields = _mm512_set1_epi64(hash.lo.cast_signed());
+        // The permutation reads three bits, the rotation six; both ignore
+        // the rest of their lane.
+        let words = _mm512_permutexvar_epi64(_mm512_srlv_epi64(fields, word_shifts), line);
+        let bits = _mm512_rorv_epi64(words, _mm512_srlv_epi64(fields, shifts));
+        *set = _mm512_test_epi64_mask(bits, one);
+    }
+    // SAFETY: 64 readable bytes.
+    let set = unsafe { _mm512_loadu_si512(set.as_ptr().cast()) };
+    let mut found = _mm512_cmpeq_epi8_mask(set, _mm512_set1_epi8(-1));
+    if found != 0 {
+        let mut unclear = found & repeats_avx512::<K>(hashes);
+        while unclear != 0 {
+            // Where a position repeats, all of them being set is needed but
+            // is not enough.
+            let hash = hashes[unclear.trailing_zeros() as usize];
+            if !scalar::contains(shape, words, hash) {
+                found &= !(unclear & unclear.wrapping_neg());
             }
+            unclear &= unclear - 1;
         }
     }
-    for (hash, out) in rest.iter().zip(rest_out) {
-        *out = scalar::contains(shape, words, *hash);
-    }
+    found
 }
 
-/// Which of eight keys have a repeated position among the `K` of one word.
+/// Which keys have a repeated position among the `K` of their first word.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
-fn repeats_avx512<const K: usize>(hashes: &[Hash; 8]) -> u8 {
-    // SAFETY: eight hashes are 128 readable bytes, high half first.
-    let (first, second) = unsafe {
-        let four: *const __m512i = hashes.as_ptr().cast();
-        (_mm512_loadu_si512(four), _mm512_loadu_si512(four.add(1)))
-    };
-    let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
-    let mut rest = _mm512_permutex2var_epi64(first, odd, second);
-    let field_mask = _mm512_set1_epi64((1 << FIELD_BITS) - 1);
-    let mut fields = [field_mask; K];
-    for field in &mut fields {
-        *field = _mm512_and_si512(rest, field_mask);
-        rest = _mm512_srli_epi64::<FIELD_BITS>(rest);
-    }
+#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
+fn repeats_avx512<const K: usize>(hashes: &[Hash; GROUP]) -> u64 {
+    let firsts = (0..K).fold(0u64, |bits, i| bits | 1 << (i as u32 * FIELD_BITS));
+    let splat = |bits: u64| _mm512_set1_epi64(bits.cast_signed());
+    let used = splat((1 << (K as u32 * FIELD_BITS)) - 1);
+    let (low, top) = (splat(firsts), splat(firsts << (FIELD_BITS - 1)));
     let mut repeats = 0;
-    for i in 1..K {
-        for j in 0..i {
-            repeats |= _mm512_cmpeq_epi64_mask(fields[i], fields[j]);
+    for (i, eight) in hashes.as_chunks::<8>().0.iter().enumerate() {
+        // SAFETY: eight hashes are 128 readable bytes, high half first.
+        let (first, second) = unsafe {
+            let four: *const __m512i = eight.as_ptr().cast();
+            (_mm512_loadu_si512(four), _mm512_loadu_si512(four.add(1)))
+        };
+        let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+        let fields = _mm512_permutex2var_epi64(first, odd, second);
+        let fields = _mm512_and_si512(fields, used);
+        // Turned around by one field, by two, … by half of them, every field
+        // meets every other. Fields that are equal differ in no bit, and only
+        // a field of 0 (or one above it) borrows up to its top when the
+        // lowest bits are subtracted.
+        let mut borrowed = _mm512_setzero_si512();
+        for distance in 1..=K / 2 {
+            let bits = |n: usize| _mm512_set1_epi64(n as i64 * i64::from(FIELD_BITS));
+            let down = _mm512_srlv_epi64(fields, bits(distance));
+            let up = _mm512_sllv_epi64(fields, bits(K - distance));
+            let differ = _mm512_ternarylogic_epi64::<0x96>(fields, down, up); // xor
+            let less = _mm512_sub_epi64(differ, low);
+            // borrowed | (less & !differ)
+            borrowed = _mm512_ternarylogic_epi64::<0xf2>(borrowed, differ, less);
         }
+        repeats |= u64::from(_mm512_test_epi64_mask(borrowed, top)) << (8 * i);
     }
     repeats
 }
 
+/// Any number of bits, in one line or two.
+///
+/// # Safety
+/// As [`contains_block_avx512`].
+#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
+unsafe fn contains_any_avx512<W: Word>(
+    shape: &BlockedShape,
+    words: &[W],
+    hashes: &[Hash; GROUP],
+) -> u64 {
+    let k = shape.hashes_per_line();
+    let mut found = 0;
+    for (i, hash) in hashes.iter().enumerate() {
+        let mut word = hash.lo;
+        let mut answer = line_has_avx512(line(words, shape.first_line(*hash)), &mut word, k);
+        if answer == Answer::Yes && shape.lines_per_key() == 2 {
+            answer = line_has_avx512(line(words, shape.second_line(*hash)), &mut word, k);
+        }
+        let yes = match answer {
+            Answer::Yes => true,
+            Answer::No => false,
+            Answer::Unclear => scalar::contains(shape, words, *hash),
+        };
+        found |= u64::from(yes) << i;
+    }
+    found
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Answer {
+    Yes,
+    No,
+    /// A position repeats, so bits were moved.
+    Unclear,
+}
+
 /// Whether all bits of a key in one line are set, for any number of them.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
 fn line_has_avx512<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32) -> Answer {
     let (mask, repeated) = line_mask_avx512(word, hashes);
     let missing = _mm512_andnot_si512(load_line(line), mask);
@@ -148,7 +197,7 @@ fn line_has_avx512<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32)
 /// A key's bits in one line before repeated ones are moved, and whether there
 /// are such.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
 fn line_mask_avx512(word: &mut u64, hashes: u32) -> (__m512i, bool) {
     let field_mask = _mm512_set1_epi64((1 << FIELD_BITS) - 1);
     let first_bits = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
@@ -179,7 +228,7 @@ fn line_mask_avx512(word: &mut u64, hashes: u32) -> (__m512i, bool) {
 /// The words of a line that other threads may be writing: the load is opaque
 /// to the compiler, which then can assume nothing of it.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
 fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
     let out: __m512i;
     // SAFETY: reads the 64 bytes of `line`, of any alignment.
@@ -195,8 +244,8 @@ fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
 }
 
 /// # Safety
-/// The machine has AVX-512 F and DQ.
-#[target_feature(enable = "avx512f,avx512dq")]
+/// The machine has AVX-512 F, DQ and BW.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
 pub(super) unsafe fn insert_block_avx512(
     shape: &BlockedShape,
     words: &mut [u64],
@@ -224,7 +273,7 @@ pub(super) unsafe fn insert_block_avx512(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
 fn set_bits_avx512(line: &mut [u64; LINE_WORDS], mask: __m512i) -> bool {
     // SAFETY: reads and writes the 64 bytes of `line`.
     unsafe {

@@ -1,0 +1,130 @@
+use crate::location::{named, read_or_make_key};
+use crate::{Exit, human};
+use anyhow::Result;
+use std::path::PathBuf;
+use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey};
+
+/// Make an empty filter
+///
+/// Say how many keys you expect and how often a false "yes" is all right; the
+/// size follows. Adding more keys than expected is possible and raises the
+/// rate; `tamis info` tells.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  tamis create seen.tamis -n 10M               one false yes in a hundred, 12.4 MB
+  tamis create seen.tamis -n 10M -p 1e-6       one in a million, 38.7 MB
+  tamis create seen.tamis -n 10M --size 20MB   the best rate within 20 MB
+  tamis create seen.tamis -n 10M --keyed       for keys that an attacker may choose")]
+pub(crate) struct Args {
+    /// The file to create
+    filter: PathBuf,
+
+    #[command(flatten)]
+    shape: ShapeArgs,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+/// What is asked of a new filter.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ShapeArgs {
+    /// How many keys to expect, e.g. 1000000, 1e6, 10M
+    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
+    keys: u64,
+
+    /// How often a false "yes" is all right, e.g. 0.01, 1%, 1e-6 [default: 0.01]
+    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
+    rate: Option<f64>,
+
+    /// The best rate within this size instead, e.g. 500MB, 2GiB
+    #[arg(long, value_name = "S", value_parser = human::parse_size, conflicts_with = "rate")]
+    size: Option<u64>,
+
+    /// The kind of filter
+    #[arg(long, value_name = "KIND", default_value = "blocked", value_parser = parse_kind)]
+    kind: Kind,
+
+    #[command(flatten)]
+    hash: HashArgs,
+}
+
+/// How keys are hashed.
+#[derive(clap::Args, Clone, Debug)]
+#[group(multiple = false)]
+struct HashArgs {
+    /// Hash under this seed; filters combine only when their seeds are equal
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+
+    /// Hash under a random secret, against keys that an attacker chooses
+    ///
+    /// The secret is stored in the filter: whoever can read the file can still
+    /// construct collisions.
+    #[arg(long)]
+    keyed: bool,
+
+    /// Like --keyed, with the secret in FILE instead of in the filter
+    ///
+    /// FILE is made, readable for you alone, if it does not exist.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+impl ShapeArgs {
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        Ok(match self.size {
+            Some(bytes) => Plan::for_size(self.kind, self.keys, bytes)?,
+            None => Plan::for_rate(self.kind, self.keys, self.rate.unwrap_or(0.01))?,
+        })
+    }
+
+    pub(crate) fn hasher(&self) -> Result<Hasher> {
+        Ok(match &self.hash {
+            HashArgs {
+                key_file: Some(path),
+                ..
+            } => Hasher::keyed_apart(read_or_make_key(path)?),
+            HashArgs { keyed: true, .. } => Hasher::keyed(SecretKey::random()?),
+            HashArgs { seed, .. } => Hasher::seeded(*seed),
+        })
+    }
+}
+
+pub(crate) fn parse_kind(name: &str) -> Result<Kind, String> {
+    let names = || Kind::ALL.map(Kind::name).join(", ");
+    Kind::ALL
+        .into_iter()
+        .find(|kind| kind.name() == name)
+        .ok_or_else(|| format!("no such kind; there are: {}", names()))
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    let plan = args.shape.plan()?;
+    let hasher = args.shape.hasher()?;
+    let created = match args.force {
+        true => AnyFilter::create_over(&args.filter, &plan, hasher),
+        false => AnyFilter::create(&args.filter, &plan, hasher),
+    };
+    created.map_err(|error| match &error {
+        tamis::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
+            anyhow::anyhow!(
+                "{} exists already\nhint: --force replaces it",
+                args.filter.display()
+            )
+        }
+        _ => named(&args.filter)(error),
+    })?;
+    eprintln!(
+        "{}: {} for {} keys at a rate of {}, {} ({:.2} bits a key)",
+        args.filter.display(),
+        plan.kind(),
+        human::count(plan.keys()),
+        human::rate(plan.promise()),
+        human::size(plan.bytes()),
+        plan.bits_per_key(),
+    );
+    Ok(Exit::Done)
+}

@@ -1,0 +1,9 @@
+//! One file a subcommand: its arguments, then what it does.
+
+pub(crate) mod create;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod info;
+pub(crate) mod merge;
+pub(crate) mod plan;
+pub(crate) mod verify;

@@ -1,0 +1,208 @@
+use crate::{Exit, human, output};
+use anyhow::{Result, bail};
+use serde_json::json;
+use std::fmt::Write as _;
+use tamis::{Kind, Plan, Shape, plan::classic};
+
+/// Tell what a filter would cost, before it is made
+///
+/// Give two of: how many keys (-n), how often a false "yes" is all right (-p),
+/// how large the filter may be (--size). The third follows, for every kind.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  tamis plan -n 10M -p 0.001          how large?
+  tamis plan -n 10M --size 16MiB      what rate?
+  tamis plan -p 1% --size 2GiB        how many keys?
+  tamis plan --table                  rates by bits per key and hashes")]
+pub(crate) struct Args {
+    /// How many keys, e.g. 1000000, 1e6, 10M
+    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
+    keys: Option<u64>,
+
+    /// How often a false "yes" is all right, e.g. 0.01, 1%, 1e-6 [default: 0.01]
+    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
+    rate: Option<f64>,
+
+    /// How large the filter may be, e.g. 500MB, 2GiB
+    #[arg(long, value_name = "S", value_parser = human::parse_size)]
+    size: Option<u64>,
+
+    /// Print the textbook's table: rates by bits per key (m/n) and hashes (k)
+    #[arg(long, conflicts_with_all = ["keys", "rate", "size"])]
+    table: bool,
+
+    /// Print JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    let text = match args.table {
+        true => table(args.json),
+        false => plans(&args)?,
+    };
+    output::print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn plans(args: &Args) -> Result<String> {
+    let make = |kind| match (args.keys, args.rate, args.size) {
+        (Some(_), Some(_), Some(_)) => bail!("two of -n, -p and --size say it all; give only two"),
+        (Some(keys), rate, None) => Ok(Plan::for_rate(kind, keys, rate.unwrap_or(0.01))?),
+        (Some(keys), None, Some(size)) => Ok(Plan::for_size(kind, keys, size)?),
+        (None, Some(rate), Some(size)) => Ok(Plan::for_rate_in_size(kind, rate, size)?),
+        (None, ..) => bail!("say how many keys: -n N (or a rate and a size: -p P --size S)"),
+    };
+    // The default kind first.
+    let plans = [Kind::Blocked, Kind::Bloom]
+        .into_iter()
+        .map(make)
+        .collect::<Result<Vec<_>>>()?;
+    Ok(match args.json {
+        true => format!(
+            "{:#}\n",
+            json!(plans.iter().map(plan_json).collect::<Vec<_>>())
+        ),
+        false => describe(&plans, args),
+    })
+}
+
+fn describe(plans: &[Plan], args: &Args) -> String {
+    let mut out = String::new();
+    let mut line = |text: String| {
+        out.push_str(text.trim_end());
+        out.push('\n');
+    };
+    line(format!(
+        "{:<9} {:>14} {:>9} {:>9}  {:>6}  {:<12} {:<9}",
+        "kind", "keys", "size", "bits/key", "hashes", "cache misses", "rate"
+    ));
+    for plan in plans {
+        line(format!(
+            "{:<9} {:>14} {:>9} {:>9.2}  {:>6}  {:<12} {:<9}",
+            plan.kind().name(),
+            human::count(plan.keys()),
+            human::size(plan.bytes()),
+            plan.bits_per_key(),
+            plan.hashes(),
+            cache_misses(plan),
+            human::rate(plan.rate()),
+        ));
+    }
+    line(String::new());
+    let pick = &plans[0];
+    line(format!(
+        "Pick {}: a key costs {} instead of up to {}, for {:.1} % more memory than bloom.",
+        pick.kind(),
+        match cache_misses(pick).as_str() {
+            "1" => "one cache miss".into(),
+            n => format!("{n} cache misses"),
+        },
+        plans[1].hashes(),
+        (pick.bits_per_key() / plans[1].bits_per_key() - 1.0) * 100.0,
+    ));
+    for advice in when_not(pick) {
+        line(advice);
+    }
+    if args.keys.is_some() && args.size.is_none() {
+        line(format!(
+            "Twice the keys in the same filter would raise the rate to {}.",
+            human::rate(pick.rate_at(pick.keys().saturating_mul(2)))
+        ));
+    }
+    out
+}
+
+/// How many lines of memory a key touches.
+fn cache_misses(plan: &Plan) -> String {
+    match plan.shape() {
+        Shape::Blocked(shape) => shape.lines_per_key().to_string(),
+        _ => format!("up to {}", plan.hashes()),
+    }
+}
+
+/// Where something simpler does the job, and does it exactly.
+fn when_not(plan: &Plan) -> Vec<String> {
+    let mut out = Vec::new();
+    if plan.keys() <= 100_000 {
+        out.push(format!(
+            "Not at all? {} keys fit in an exact hash set of about {}; a filter pays when that hurts.",
+            human::count(plan.keys()),
+            human::size(plan.keys().saturating_mul(64)),
+        ));
+    }
+    if plan.bits_per_key() > 40.0 {
+        out.push(
+            "Not at all? At this rate 128-bit digests of the keys cost about 160 bits a key and \
+             are exact in practice."
+                .into(),
+        );
+    }
+    out.push(format!(
+        "Integers below {}? A plain bitmap is no larger, and exact.",
+        human::count(plan.bytes().saturating_mul(8)),
+    ));
+    out
+}
+
+fn plan_json(plan: &Plan) -> serde_json::Value {
+    json!({
+        "kind": plan.kind().name(),
+        "keys": plan.keys(),
+        "bytes": plan.bytes(),
+        "bits_per_key": plan.bits_per_key(),
+        "hashes": plan.hashes(),
+        "rate": plan.rate(),
+    })
+}
+
+/// The classic table, m/n by k.
+fn table(as_json: bool) -> String {
+    const RATIOS: std::ops::RangeInclusive<u32> = 2..=32;
+    const HASHES: std::ops::RangeInclusive<u32> = 1..=24;
+    if as_json {
+        let rows: Vec<_> = RATIOS
+            .map(|ratio| {
+                let rates: Vec<_> = HASHES.map(|k| classic::rate(ratio.into(), k)).collect();
+                json!({ "bits_per_key": ratio, "best_k": f64::from(ratio) * std::f64::consts::LN_2, "rates_by_k": rates })
+            })
+            .collect();
+        return format!("{:#}\n", json!(rows));
+    }
+    let mut out = String::from(
+        "Rate of a classic Bloom filter by bits per key (m/n) and hashes (k)\n\n m/n  best k",
+    );
+    let _ = HASHES
+        .clone()
+        .try_for_each(|k| write!(out, " {:>9}", format!("k={k}")));
+    out.push('\n');
+    for ratio in RATIOS {
+        let _ = write!(
+            out,
+            "{ratio:>4}  {:>6.2}",
+            f64::from(ratio) * std::f64::consts::LN_2
+        );
+        for k in HASHES {
+            let cell = match k <= ratio {
+                true => short(classic::rate(ratio.into(), k)),
+                false => String::new(),
+            };
+            let _ = write!(out, " {cell:>9}");
+        }
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+    }
+    out
+}
+
+/// Three digits, as the published tables have them.
+fn short(rate: f64) -> String {
+    match rate {
+        r if r >= 0.1 => format!("{r:.3}"),
+        r if r >= 0.01 => format!("{r:.4}"),
+        r if r >= 0.001 => format!("{r:.5}"),
+        r if r >= 0.0001 => format!("{r:.6}"),
+        r => format!("{r:.2e}"),
+    }
+}

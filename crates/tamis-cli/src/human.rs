@@ -1,0 +1,217 @@
+//! Numbers as people write and read them.
+
+/// Reads a count: `1000`, `1_000`, `1e6`, `10M`, `1.5G`. Powers of ten.
+pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
+    let (number, suffix) = split(text);
+    let factor = match suffix.to_ascii_lowercase().as_str() {
+        "" => 1.0,
+        "k" => 1e3,
+        "m" => 1e6,
+        "g" | "b" => 1e9,
+        "t" => 1e12,
+        _ => {
+            return Err(format!(
+                "'{suffix}' is no unit; use K, M, G or T, or a number like 1e6"
+            ));
+        }
+    };
+    scale(number, factor, text)
+}
+
+/// Reads a size: `65536`, `500MB`, `2GiB`. `M` and `MB` are powers of ten,
+/// `MiB` of two.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let (number, suffix) = split(text);
+    let lower = suffix.to_ascii_lowercase();
+    let factor = match lower.as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" => 1e3,
+        "m" | "mb" => 1e6,
+        "g" | "gb" => 1e9,
+        "t" | "tb" => 1e12,
+        "kib" => 1024.0,
+        "mib" => 1024f64.powi(2),
+        "gib" => 1024f64.powi(3),
+        "tib" => 1024f64.powi(4),
+        _ => {
+            return Err(format!(
+                "'{suffix}' is no unit; use KB, MB, GB, KiB, MiB or GiB"
+            ));
+        }
+    };
+    scale(number, factor, text)
+}
+
+/// Reads a rate: `0.01`, `1e-6`, `1%`, `1/1000`.
+pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
+    let number = |part: &str| {
+        part.trim()
+            .parse::<f64>()
+            .map_err(|_| expected_number(text))
+    };
+    let rate = if let Some(percent) = text.strip_suffix('%') {
+        number(percent)? / 100.0
+    } else if let Some((one, many)) = text.split_once('/') {
+        number(one)? / number(many)?
+    } else {
+        number(text)?
+    };
+    match rate > 0.0 && rate < 1.0 {
+        true => Ok(rate),
+        false => Err(format!("a rate lies between 0 and 1, got {text}")),
+    }
+}
+
+fn split(text: &str) -> (&str, &str) {
+    // An exponent's `e` is followed by digits, a unit's first letter is not.
+    let bytes = text.as_bytes();
+    let is_exponent = |i: usize| {
+        matches!(bytes[i], b'e' | b'E')
+            && matches!(bytes.get(i + 1), Some(c) if c.is_ascii_digit() || matches!(c, b'+' | b'-'))
+    };
+    let end = (0..bytes.len()).find(|&i| bytes[i].is_ascii_alphabetic() && !is_exponent(i));
+    let (number, suffix) = text.split_at(end.unwrap_or(text.len()));
+    (number.trim(), suffix.trim())
+}
+
+fn scale(number: &str, factor: f64, text: &str) -> Result<u64, String> {
+    let digits = number.replace('_', "");
+    // Whole numbers stay exact beyond 2^53.
+    if let Ok(whole) = digits.parse::<u64>() {
+        return whole
+            .checked_mul(factor as u64)
+            .ok_or_else(|| format!("{text} is too large"));
+    }
+    let value = digits.parse::<f64>().map_err(|_| expected_number(text))? * factor;
+    match value {
+        v if !(0.0..1.8e19).contains(&v) => Err(format!("{text} is out of range")),
+        v => Ok(v.round() as u64),
+    }
+}
+
+fn expected_number(text: &str) -> String {
+    format!("expected a number, got '{text}'")
+}
+
+/// `1,234,567`.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1.24 MB`; powers of ten.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{bytes} B"),
+        _ => format!("{value:.*} {}", decimals(value), UNITS[unit]),
+    }
+}
+
+const fn decimals(value: f64) -> usize {
+    match value {
+        v if v < 10.0 => 2,
+        v if v < 100.0 => 1,
+        _ => 0,
+    }
+}
+
+/// A rate with up to three digits: `0.01`, `0.00998`, `9.98e-7`, `0`.
+pub(crate) fn rate(rate: f64) -> String {
+    if rate == 0.0 {
+        return "0".into();
+    }
+    let scientific = format!("{rate:.2e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    match exponent.parse::<i32>() {
+        Ok(exponent @ -3..) => {
+            let places = (digits.len().saturating_sub(2) as i32 - exponent).max(0) as usize;
+            format!("{rate:.places$}")
+        }
+        _ => format!("{digits}e{exponent}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_people_write_them() {
+        for (text, value) in [
+            ("1000", 1000),
+            ("1_000", 1000),
+            ("1e6", 1_000_000),
+            ("1E+6", 1_000_000),
+            ("10M", 10_000_000),
+            ("1.5k", 1500),
+            ("2 G", 2_000_000_000),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_count(text), Ok(value), "{text}");
+        }
+        for text in [
+            "",
+            "x",
+            "10X",
+            "-1",
+            "1e30",
+            "nan",
+            "inf",
+            "20000000T",
+            "1.2.3",
+        ] {
+            assert!(parse_count(text).is_err(), "{text}");
+        }
+        for (text, value) in [
+            ("2GiB", 2 << 30),
+            ("500MB", 500_000_000),
+            ("64", 64),
+            ("1.5KiB", 1536),
+        ] {
+            assert_eq!(parse_size(text), Ok(value), "{text}");
+        }
+        for (text, value) in [
+            ("0.01", 0.01),
+            ("1%", 0.01),
+            ("1/1000", 0.001),
+            ("1e-6", 1e-6),
+        ] {
+            assert_eq!(parse_rate(text), Ok(value), "{text}");
+        }
+        for text in ["0", "1", "-0.1", "nan", "1/0", "100%", "x"] {
+            assert!(parse_rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_shown_as_people_read_them() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(size(999), "999 B");
+        assert_eq!(size(1_240_000), "1.24 MB");
+        assert_eq!(size(u64::MAX), "18.4 EB");
+        assert_eq!(rate(0.00998), "0.00998");
+        assert_eq!(rate(0.5), "0.5");
+        assert_eq!(rate(0.009996), "0.01");
+        assert_eq!(rate(1.0), "1");
+        assert_eq!(rate(1e-6), "1e-6");
+        assert_eq!(rate(9.98e-7), "9.98e-7");
+        assert_eq!(rate(0.0), "0");
+    }
+}

@@ -1,0 +1,239 @@
+//! The kinds under test, what each can do, and the cases they are tested on.
+
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use tamis::{AnyFilter, BlockedShape, Body, Hash, Hasher, Kind, Open, Plan, SecretKey, plan};
+
+pub(crate) type Key = Vec<u8>;
+
+/// What only some kinds can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ability {
+    /// Keys can be added one after the other, and all removed.
+    Add,
+    /// Threads can add at once.
+    Threads,
+    /// Processes can add to one mapped file at once.
+    Share,
+    /// Union and intersection.
+    Combine,
+    /// The documented positions are bits, which the oracle sets one by one.
+    Bits,
+}
+use Ability::*;
+
+/// A kind of filter, or a layout within a kind.
+pub(crate) struct Subject {
+    pub(crate) name: &'static str,
+    /// The plan for so many keys at such a rate.
+    plan: fn(u64, f64) -> Plan,
+    abilities: &'static [Ability],
+}
+
+pub(crate) const SUBJECTS: &[Subject] = &[
+    Subject {
+        name: "bloom",
+        plan: |n, p| Plan::for_rate(Kind::Bloom, n, p).unwrap(),
+        abilities: &[Add, Threads, Share, Combine, Bits],
+    },
+    Subject {
+        name: "blocked, one line a key",
+        plan: |n, p| blocked(n, p, 1),
+        abilities: &[Add, Threads, Share, Combine, Bits],
+    },
+    Subject {
+        name: "blocked, two lines a key",
+        plan: |n, p| blocked(n, p, 2),
+        abilities: &[Add, Threads, Share, Combine, Bits],
+    },
+];
+
+/// The textbook's size with so many lines a key, whatever the exact plan would
+/// prefer; it is also far cheaper to compute, and rates are tested elsewhere.
+fn blocked(n: u64, p: f64, lines_per_key: u32) -> Plan {
+    let hashes = (-p.log2() / f64::from(lines_per_key))
+        .round()
+        .clamp(1.0, 32.0);
+    let lines = (plan::classic::bits(n, p) / 512.0).ceil().max(1.0);
+    let shape = BlockedShape::new(lines as u64, hashes as u32, lines_per_key).unwrap();
+    Plan::of(shape, n)
+}
+
+/// The subjects that can do this.
+pub(crate) fn subjects(ability: Ability) -> impl Iterator<Item = &'static Subject> {
+    SUBJECTS
+        .iter()
+        .filter(move |s| s.abilities.contains(&ability))
+}
+
+impl Subject {
+    pub(crate) fn can(&self, ability: Ability) -> bool {
+        self.abilities.contains(&ability)
+    }
+
+    /// An empty filter; needs [`Ability::Add`].
+    pub(crate) fn empty(&self, capacity: u64, rate: f64, hasher: Hasher) -> AnyFilter {
+        AnyFilter::from_plan(&(self.plan)(capacity, rate), hasher).unwrap()
+    }
+
+    /// A filter that holds the keys of a case, however its kind is built.
+    pub(crate) fn build(&self, case: &Case) -> AnyFilter {
+        // Kinds that are made from a finished list will branch off here.
+        let mut filter = self.empty(case.capacity, case.rate, case.hasher);
+        let mut new = vec![false; case.keys.len()];
+        filter.insert_many(&case.keys, &mut new);
+        filter
+    }
+}
+
+/// Runs the same expression for every kind, where [`AnyFilter`] itself does
+/// not offer the method.
+macro_rules! of_kind {
+    ($any:expr, $filter:ident => $run:expr) => {
+        match $any {
+            AnyFilter::Bloom($filter) => $run,
+            AnyFilter::Blocked($filter) => $run,
+            other => panic!("{}: has no such method", other.kind()),
+        }
+    };
+}
+
+pub(crate) fn insert_hash(filter: &AnyFilter, hash: Hash) -> bool {
+    of_kind!(filter, f => f.insert_hash(hash))
+}
+
+pub(crate) fn contains_hash<B: Body>(filter: &AnyFilter<B>, hash: Hash) -> bool {
+    of_kind!(filter, f => f.contains_hash(hash))
+}
+
+pub(crate) fn insert_many_shared(filter: &AnyFilter, keys: &[Key], new: &mut [bool]) {
+    of_kind!(filter, f => f.insert_many_shared(keys, new))
+}
+
+pub(crate) fn template(filter: &AnyFilter) -> AnyFilter {
+    match filter {
+        AnyFilter::Bloom(f) => AnyFilter::Bloom(f.template().unwrap()),
+        AnyFilter::Blocked(f) => AnyFilter::Blocked(f.template().unwrap()),
+        other => panic!("{}: has no template", other.kind()),
+    }
+}
+
+pub(crate) fn same_shape(a: &AnyFilter, b: &AnyFilter) -> bool {
+    match (a, b) {
+        (AnyFilter::Bloom(a), AnyFilter::Bloom(b)) => a.same_shape(b),
+        (AnyFilter::Blocked(a), AnyFilter::Blocked(b)) => a.same_shape(b),
+        _ => false,
+    }
+}
+
+/// Asks keys one by one and in a batch, which must agree.
+pub(crate) fn ask<B: Body, K: AsRef<[u8]>>(filter: &AnyFilter<B>, keys: &[K]) -> Vec<bool> {
+    let mut batch = vec![false; keys.len()];
+    filter.contains_many(keys, &mut batch);
+    for (key, found) in keys.iter().zip(&batch) {
+        assert_eq!(filter.contains(key), *found, "single differs from batch");
+    }
+    batch
+}
+
+/// Whether all keys are found, one by one and in a batch.
+pub(crate) fn has_all<B: Body, K: AsRef<[u8]>>(filter: &AnyFilter<B>, keys: &[K]) -> bool {
+    ask(filter, keys).into_iter().all(|found| found)
+}
+
+/// How keys get into a filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Way {
+    One,
+    Hash,
+    Many,
+    Hashes,
+    ManyShared,
+}
+
+pub(crate) const WAYS: [Way; 5] = [Way::One, Way::Hash, Way::Many, Way::Hashes, Way::ManyShared];
+
+impl Way {
+    /// Adds the keys; what was said about each.
+    pub(crate) fn insert(self, filter: &mut AnyFilter, keys: &[Key]) -> Vec<bool> {
+        let mut new = vec![false; keys.len()];
+        let hashes: Vec<Hash> = keys.iter().map(|k| filter.hasher().hash(k)).collect();
+        match self {
+            Self::One => return keys.iter().map(|k| filter.insert(k)).collect(),
+            Self::Hash => return hashes.iter().map(|h| insert_hash(filter, *h)).collect(),
+            Self::Many => filter.insert_many(keys, &mut new),
+            Self::Hashes => filter.insert_hashes(&hashes, &mut new),
+            Self::ManyShared => insert_many_shared(filter, keys, &mut new),
+        }
+        new
+    }
+}
+
+/// What a filter is made of, and the keys it is given: more or fewer than its
+/// capacity, for the promise "never a false no" knows no capacity.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) keys: Vec<Key>,
+    pub(crate) capacity: u64,
+    pub(crate) rate: f64,
+    pub(crate) hasher: Hasher,
+}
+
+impl Case {
+    /// How to open what was saved of this case.
+    pub(crate) fn open(&self) -> Open {
+        match self.hasher {
+            Hasher::Keyed {
+                key,
+                in_file: false,
+            } => Open::new().key(key),
+            _ => Open::new(),
+        }
+    }
+}
+
+/// Cases of any keys. Lengths around 128 matter: batches work in blocks.
+pub(crate) fn cases() -> impl Strategy<Value = Case> {
+    (keys(0..300), 1u64..400, 0.3f64..30.0, hashers()).prop_map(|(keys, capacity, bits, hasher)| {
+        Case {
+            keys,
+            capacity,
+            rate: 2f64.powf(-bits),
+            hasher,
+        }
+    })
+}
+
+/// Short keys repeat, long ones go through every path of the hash.
+pub(crate) fn keys(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Key>> {
+    let key = prop_oneof![
+        2 => prop::collection::vec(any::<u8>(), 0..2),
+        6 => prop::collection::vec(any::<u8>(), 2..24),
+        1 => prop::collection::vec(any::<u8>(), 24..300),
+    ];
+    prop::collection::vec(key, len)
+}
+
+fn hashers() -> impl Strategy<Value = Hasher> {
+    prop_oneof![
+        any::<u64>().prop_map(Hasher::seeded),
+        any::<[u8; 16]>().prop_map(|k| Hasher::keyed(SecretKey::new(k))),
+        any::<[u8; 16]>().prop_map(|k| Hasher::keyed_apart(SecretKey::new(k))),
+    ]
+}
+
+/// So many cases for each property. Failures are kept beside this file.
+pub(crate) fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::default()
+    }
+}
+
+/// `count` keys that no other `salt` has.
+pub(crate) fn numbered(salt: &str, count: usize) -> Vec<Key> {
+    (0..count)
+        .map(|i| format!("{salt}-{i}").into_bytes())
+        .collect()
+}
