@@ -65,6 +65,18 @@ impl Hash {
         }
     }
 
+    /// Which of `shards` a key belongs to, evenly and independently of its
+    /// place inside a filter: for one filter per thread, file or node.
+    ///
+    /// ```
+    /// use tamis::Hash;
+    /// assert!(Hash::from_u64(7).shard(16) < 16);
+    /// ```
+    #[inline]
+    pub const fn shard(self, shards: usize) -> usize {
+        reduce(mix(self.hi ^ self.lo), shards as u64) as usize
+    }
+
     /// The hash as one number, for exact sets of digests.
     ///
     /// ```
