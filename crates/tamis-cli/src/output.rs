@@ -58,7 +58,10 @@ impl Sink {
             return Ok(Self::Stdout(stdout()?));
         };
         if path.exists() && !force {
-            bail!("{} exists already\nhint: --force replaces it", path.display());
+            bail!(
+                "{} exists already\nhint: --force replaces it",
+                path.display()
+            );
         }
         let dir = match path.parent() {
             Some(dir) if !dir.as_os_str().is_empty() => dir,
@@ -134,11 +137,20 @@ impl Write for Sink {
 
 impl Encoder {
     fn new(path: &Path, file: NamedTempFile) -> Result<Self> {
-        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+        let extension = path
+            .extension()
+            .and_then(|e| e.to_str())
+            .unwrap_or_default();
         Ok(match extension {
-            "gz" => Self::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default())),
+            "gz" => Self::Gzip(flate2::write::GzEncoder::new(
+                file,
+                flate2::Compression::default(),
+            )),
             "zst" => Self::Zstd(zstd::Encoder::new(file, 0)?),
-            "bz2" => Self::Bzip2(bzip2::write::BzEncoder::new(file, bzip2::Compression::default())),
+            "bz2" => Self::Bzip2(bzip2::write::BzEncoder::new(
+                file,
+                bzip2::Compression::default(),
+            )),
             "xz" => Self::Xz(liblzma::write::XzEncoder::new(file, 6)),
             _ => Self::Plain(file),
         })

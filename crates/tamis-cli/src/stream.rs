@@ -92,11 +92,15 @@ impl InputArgs {
             anyhow::Ok(Part::Columns { separator, columns })
         };
         let part = match &self.part {
-            PartArgs { csv: Some(list), .. } => columns(list, b',')?,
-            PartArgs { tsv: Some(list), .. } => columns(list, b'\t')?,
-            PartArgs { jsonl: Some(list), .. } => {
-                Part::Json(Pointer::parse_list(list).map_err(anyhow::Error::msg)?)
-            }
+            PartArgs {
+                csv: Some(list), ..
+            } => columns(list, b',')?,
+            PartArgs {
+                tsv: Some(list), ..
+            } => columns(list, b'\t')?,
+            PartArgs {
+                jsonl: Some(list), ..
+            } => Part::Json(Pointer::parse_list(list).map_err(anyhow::Error::msg)?),
             PartArgs { null: true, .. } => Part::Whole(Layout::Delimited(0)),
             PartArgs { delimiter, .. } => {
                 Part::Whole(Layout::Delimited(delimiter.unwrap_or(b'\n')))
@@ -179,7 +183,10 @@ pub(crate) struct Pass<'a, S> {
 
 impl<S: Send> Pass<'_, S> {
     /// `decide` answers for the keys of one shard, in the order of the input.
-    pub(crate) fn run(self, decide: impl Fn(&mut S, &[Hash], &mut [bool]) + Sync) -> Result<Report> {
+    pub(crate) fn run(
+        self,
+        decide: impl Fn(&mut S, &[Hash], &mut [bool]) + Sync,
+    ) -> Result<Report> {
         let rule = self.input.rule()?;
         let paths = self.input.paths();
         let progress = Arc::new(Progress {
@@ -190,7 +197,9 @@ impl<S: Send> Pass<'_, S> {
         let bar = Bar::start(&paths, &progress);
         let start = Instant::now();
         let opened = Arc::clone(&progress);
-        let inputs = paths.into_iter().map(move |path| Input::open(&path, &opened));
+        let inputs = paths
+            .into_iter()
+            .map(move |path| Input::open(&path, &opened));
         let outcome = pipeline::run(Job {
             reader: Reader::new(Box::new(inputs), &rule, CHUNK),
             rule: &rule,
@@ -278,7 +287,10 @@ fn bar(paths: &[PathBuf]) -> ProgressBar {
             ProgressBar::new(total),
             "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left, {msg} records",
         ),
-        None => (ProgressBar::no_length(), "{spinner} {bytes} {bytes_per_sec}, {msg} records"),
+        None => (
+            ProgressBar::no_length(),
+            "{spinner} {bytes} {bytes_per_sec}, {msg} records",
+        ),
     };
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
@@ -290,7 +302,10 @@ fn bar(paths: &[PathBuf]) -> ProgressBar {
 pub(crate) fn total_size(paths: &[PathBuf]) -> Option<u64> {
     let size = |path: &PathBuf| match path == Path::new("-") {
         true => None,
-        false => std::fs::metadata(path).ok().filter(|m| m.is_file()).map(|m| m.len()),
+        false => std::fs::metadata(path)
+            .ok()
+            .filter(|m| m.is_file())
+            .map(|m| m.len()),
     };
     paths.iter().map(size).sum()
 }

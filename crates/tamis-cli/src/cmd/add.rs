@@ -91,16 +91,23 @@ fn add(filter: &mut AnyFilter, args: &Args) -> Result<Report> {
         checkpoint: None,
         stop: Arc::clone(&stop),
     }
-    .run(|adding: &mut Adding<'_>, hashes: &[Hash], new: &mut [bool]| {
-        if adding.refused.is_none()
-            && let Err(error) = adding.filter.insert_hashes(hashes, new)
-        {
-            adding.refused = Some(error);
-            stop.store(true, Relaxed);
-        }
-    })?;
+    .run(
+        |adding: &mut Adding<'_>, hashes: &[Hash], new: &mut [bool]| {
+            if adding.refused.is_none()
+                && let Err(error) = adding.filter.insert_hashes(hashes, new)
+            {
+                adding.refused = Some(error);
+                stop.store(true, Relaxed);
+            }
+        },
+    )?;
     match shards {
-        [Adding { refused: Some(error), .. }] => Err(error.into()),
+        [
+            Adding {
+                refused: Some(error),
+                ..
+            },
+        ] => Err(error.into()),
         _ => Ok(report),
     }
 }

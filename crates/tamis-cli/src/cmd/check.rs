@@ -44,7 +44,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let filter = args.key.open()?.map(&args.filter).map_err(named(&args.filter))?;
+    let filter = args
+        .key
+        .open()?
+        .map(&args.filter)
+        .map_err(named(&args.filter))?;
     let stop = Arc::new(AtomicBool::new(false));
     let report = Pass {
         input: &args.input,
@@ -59,15 +63,17 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         checkpoint: None,
         stop: Arc::clone(&stop),
     }
-    .run(|filter: &mut &AnyFilter<Map>, hashes: &[Hash], chosen: &mut [bool]| {
-        filter.contains_hashes(hashes, chosen);
-        if args.invert {
-            chosen.iter_mut().for_each(|chosen| *chosen = !*chosen);
-        }
-        if args.quiet && chosen.contains(&true) {
-            stop.store(true, Relaxed);
-        }
-    })?;
+    .run(
+        |filter: &mut &AnyFilter<Map>, hashes: &[Hash], chosen: &mut [bool]| {
+            filter.contains_hashes(hashes, chosen);
+            if args.invert {
+                chosen.iter_mut().for_each(|chosen| *chosen = !*chosen);
+            }
+            if args.quiet && chosen.contains(&true) {
+                stop.store(true, Relaxed);
+            }
+        },
+    )?;
     if args.count {
         output::print(&format!("{}\n", report.chosen))?;
     }

@@ -54,6 +54,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILTER", conflicts_with = "exact")]
     filter: Option<PathBuf>,
 
+    /// Seconds between two saves of the filter
+    #[arg(long, value_name = "SECONDS", default_value = "5", requires = "filter")]
+    save_every: f64,
+
     /// How often a new record may be wrongly dropped
     #[arg(short = 'p', long = "rate", value_name = "P", default_value = "1e-6", value_parser = human::parse_rate)]
     rate: f64,
@@ -89,8 +93,6 @@ pub(crate) struct Args {
 /// A key belongs to one of these by its hash. Their number is fixed, so that
 /// no answer depends on the number of threads.
 const SHARDS: usize = 16;
-/// How often the filter of a long run is saved.
-const SAVE_EVERY: Duration = Duration::from_secs(5);
 /// Where nothing can be measured, the filter starts for so many keys.
 const UNMEASURED: u64 = 1 << 20;
 
@@ -269,7 +271,7 @@ fn with_filter(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Mem
         }
     };
     let checkpoint = (!sink.appears_at_end()).then(|| Checkpoint {
-        every: SAVE_EVERY,
+        every: Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX),
         save: Box::new(&mut periodic_save) as _,
     });
     let report = Pass {

@@ -1,9 +1,9 @@
 //! The records of one chunk on their way: found, hashed, dealt out to the shards, decided, and picked for printing.
 
-use tamis::Hash;
 use crate::engine::key::{KeyMaker, NoKey};
 use crate::engine::reader::Chunk;
 use crate::engine::records::Layout;
+use tamis::Hash;
 
 /// Which records are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,11 @@ impl Lane {
 
 impl Batch {
     pub(crate) fn new(shards: usize) -> Self {
-        Self { ends: Vec::new(), new: Vec::new(), lanes: (0..shards).map(|_| Lane::default()).collect() }
+        Self {
+            ends: Vec::new(),
+            new: Vec::new(),
+            lanes: (0..shards).map(|_| Lane::default()).collect(),
+        }
     }
 
     pub(crate) fn records(&self) -> usize {
@@ -47,7 +51,13 @@ impl Batch {
     }
 
     /// Finds the records of `chunk` and hashes their keys. Gives the number of records without one.
-    pub(crate) fn hash(&mut self, chunk: &Chunk, layout: Layout, keys: &mut KeyMaker, hash: impl Fn(&[u8]) -> Hash) -> u64 {
+    pub(crate) fn hash(
+        &mut self,
+        chunk: &Chunk,
+        layout: Layout,
+        keys: &mut KeyMaker,
+        hash: impl Fn(&[u8]) -> Hash,
+    ) -> u64 {
         self.ends.clear();
         for lane in &mut self.lanes {
             lane.hashes.clear();
@@ -55,7 +65,9 @@ impl Batch {
         }
         let bytes = chunk.records();
         if keys.rule().is_identity() {
-            layout.for_each(bytes, |start, end| self.push(end, hash(layout.content(&bytes[start..end]))));
+            layout.for_each(bytes, |start, end| {
+                self.push(end, hash(layout.content(&bytes[start..end])))
+            });
             return 0;
         }
         let mut without = 0;

@@ -1,12 +1,12 @@
-//! A set of 128-bit digests and nothing else: 16 bytes a key at 53 to 80 % load.
+//! A set of 128-bit digests and nothing else: 16 bytes a key at 53 to 80 % load, rounded up to whole huge pages.
 //!
 //! Open addressing by cache lines of four digests: a key's home line is the multiply-shift of its low half, and a full
 //! line overflows into the next. So a table is nearly sorted, and growing it walks through both tables from front to
 //! back. The command keeps one set per shard, which keeps the moment when a table exists twice small.
 
-use tamis::Hash;
 use memmap2::MmapMut;
 use std::ops::{Deref, DerefMut};
+use tamis::Hash;
 
 /// Marks a free slot. The one digest that looks like it is remembered apart.
 const FREE: [u64; 2] = [0, 0];
@@ -40,7 +40,11 @@ impl ExactSet {
     /// A set that holds `keys` without growing.
     pub(crate) fn with_capacity(keys: usize) -> Self {
         let lines = (keys + BATCH).saturating_mul(5) / (SLOTS * 4) + 1;
-        Self { lines: Table::new(lines.max(SMALLEST)), used: 0, holds_free_mark: false }
+        Self {
+            lines: Table::new(lines.max(SMALLEST)),
+            used: 0,
+            holds_free_mark: false,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -59,7 +63,10 @@ impl ExactSet {
     pub(crate) fn insert_many(&mut self, digests: &[Hash], new: &mut [bool]) {
         for (digests, new) in digests.chunks(BATCH).zip(new.chunks_mut(BATCH)) {
             self.reserve(digests.len());
-            digests.iter().take(AHEAD).for_each(|digest| self.fetch(digest));
+            digests
+                .iter()
+                .take(AHEAD)
+                .for_each(|digest| self.fetch(digest));
             for (i, (digest, new)) in digests.iter().zip(new).enumerate() {
                 if let Some(ahead) = digests.get(i + AHEAD) {
                     self.fetch(ahead);
@@ -102,7 +109,11 @@ impl ExactSet {
                 self.used += 1;
                 return true;
             }
-            at = if at + 1 == self.lines.len() { 0 } else { at + 1 };
+            at = if at + 1 == self.lines.len() {
+                0
+            } else {
+                at + 1
+            };
         }
     }
 
@@ -113,7 +124,11 @@ impl ExactSet {
         let larger = Table::new(self.lines.len() + self.lines.len() / 2);
         let old = std::mem::replace(&mut self.lines, larger);
         self.used = 0;
-        for digest in old.iter().flat_map(|line| line.0).filter(|digest| *digest != FREE) {
+        for digest in old
+            .iter()
+            .flat_map(|line| line.0)
+            .filter(|digest| *digest != FREE)
+        {
             self.insert(digest);
         }
     }
@@ -137,7 +152,11 @@ impl Table {
     /// At least that many lines.
     fn new(lines: usize) -> Self {
         // Whole huge pages, for the system places only such mappings where they can have them.
-        let lines = if lines < HUGE_PAGE { lines } else { lines.next_multiple_of(HUGE_PAGE) };
+        let lines = if lines < HUGE_PAGE {
+            lines
+        } else {
+            lines.next_multiple_of(HUGE_PAGE)
+        };
         // As with any collection, out of memory is the end.
         let map = MmapMut::map_anon(lines * size_of::<Line>()).expect("memory for the exact set");
         #[cfg(target_os = "linux")]

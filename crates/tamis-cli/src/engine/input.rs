@@ -62,34 +62,66 @@ struct Signature {
 }
 
 const SIGNATURES: [Signature; 6] = [
-    Signature { compression: Compression::Gzip, bytes: &[0x1F, 0x8B, 8], loose: None },
-    Signature { compression: Compression::Zstd, bytes: &[0x28, 0xB5, 0x2F, 0xFD], loose: None },
+    Signature {
+        compression: Compression::Gzip,
+        bytes: &[0x1F, 0x8B, 8],
+        loose: None,
+    },
+    Signature {
+        compression: Compression::Zstd,
+        bytes: &[0x28, 0xB5, 0x2F, 0xFD],
+        loose: None,
+    },
     // Skippable frames, as parallel compressors put in front.
-    Signature { compression: Compression::Zstd, bytes: &[0x50, 0x2A, 0x4D, 0x18], loose: Some(0) },
+    Signature {
+        compression: Compression::Zstd,
+        bytes: &[0x50, 0x2A, 0x4D, 0x18],
+        loose: Some(0),
+    },
     // "BZh9" may well start a text, but not with the first block or the end of an empty stream after it.
-    Signature { compression: Compression::Bzip2, bytes: b"BZh0\x31\x41\x59\x26\x53\x59", loose: Some(3) },
-    Signature { compression: Compression::Bzip2, bytes: b"BZh0\x17\x72\x45\x38\x50\x90", loose: Some(3) },
-    Signature { compression: Compression::Xz, bytes: b"\xFD7zXZ\0", loose: None },
+    Signature {
+        compression: Compression::Bzip2,
+        bytes: b"BZh0\x31\x41\x59\x26\x53\x59",
+        loose: Some(3),
+    },
+    Signature {
+        compression: Compression::Bzip2,
+        bytes: b"BZh0\x17\x72\x45\x38\x50\x90",
+        loose: Some(3),
+    },
+    Signature {
+        compression: Compression::Xz,
+        bytes: b"\xFD7zXZ\0",
+        loose: None,
+    },
 ];
 
 impl Signature {
     /// Whether `bytes` and this signature agree as far as both go.
     fn fits(&self, bytes: &[u8]) -> bool {
         let mask = |at| if self.loose == Some(at) { 0xF0 } else { 0xFF };
-        self.bytes.iter().zip(bytes).enumerate().all(|(at, (a, b))| (a ^ b) & mask(at) == 0)
+        self.bytes
+            .iter()
+            .zip(bytes)
+            .enumerate()
+            .all(|(at, (a, b))| (a ^ b) & mask(at) == 0)
     }
 }
 
 impl Compression {
     fn of(bytes: &[u8]) -> Self {
-        let found = SIGNATURES.iter().find(|s| bytes.len() >= s.bytes.len() && s.fits(bytes));
+        let found = SIGNATURES
+            .iter()
+            .find(|s| bytes.len() >= s.bytes.len() && s.fits(bytes));
         found.map_or(Self::None, |s| s.compression)
     }
 
     /// Whether `bytes` could become a signature if more followed. Reading on is only worth its wait then:
     /// a terminal or a slow pipe must not hang on a first line of two bytes.
     fn undecided(bytes: &[u8]) -> bool {
-        SIGNATURES.iter().any(|s| bytes.len() < s.bytes.len() && s.fits(bytes))
+        SIGNATURES
+            .iter()
+            .any(|s| bytes.len() < s.bytes.len() && s.fits(bytes))
     }
 
     fn name(self) -> &'static str {
@@ -123,10 +155,21 @@ impl Input {
         }
     }
 
-    pub(crate) fn from_file(name: &str, file: File, progress: &Arc<Progress>) -> Result<Self, InputError> {
+    pub(crate) fn from_file(
+        name: &str,
+        file: File,
+        progress: &Arc<Progress>,
+    ) -> Result<Self, InputError> {
         match file.metadata() {
             Ok(metadata) if metadata.is_file() => Self::from_read(name, file, progress),
-            _ => Self::from_read(name, Waiting { file, progress: Arc::clone(progress) }, progress),
+            _ => Self::from_read(
+                name,
+                Waiting {
+                    file,
+                    progress: Arc::clone(progress),
+                },
+                progress,
+            ),
         }
     }
 
@@ -135,20 +178,38 @@ impl Input {
         source: impl Read + Send + 'static,
         progress: &Arc<Progress>,
     ) -> Result<Self, InputError> {
-        let failed = |cause| InputError { name: name.to_owned(), cause };
-        let mut source = Counted { source, progress: Arc::clone(progress) };
+        let failed = |cause| InputError {
+            name: name.to_owned(),
+            cause,
+        };
+        let mut source = Counted {
+            source,
+            progress: Arc::clone(progress),
+        };
         let first = first_bytes(&mut source).map_err(failed)?;
         let compression = Compression::of(&first);
         let whole = Cursor::new(first).chain(source);
         let bytes = match compression {
             Compression::None => Box::new(whole),
-            _ => decoder(compression, BufReader::with_capacity(COMPRESSED_READ, whole)).map_err(failed)?,
+            _ => decoder(
+                compression,
+                BufReader::with_capacity(COMPRESSED_READ, whole),
+            )
+            .map_err(failed)?,
         };
-        Ok(Self { name: name.to_owned(), compression, bytes })
+        Ok(Self {
+            name: name.to_owned(),
+            compression,
+            bytes,
+        })
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compression != Compression::None
     }
 
     /// Whether a short read means that nothing more is there *yet*, as on a pipe. Decoders read short for
@@ -174,15 +235,26 @@ impl Input {
 
     /// Says what a decoder's error means for the file.
     fn explain(&self, cause: io::Error) -> InputError {
-        let of_the_system = cause.raw_os_error().is_some() || is_stop(&cause) || self.compression == Compression::None;
+        let of_the_system = cause.raw_os_error().is_some()
+            || is_stop(&cause)
+            || self.compression == Compression::None;
         let cause = if of_the_system {
             cause
         } else if cause.kind() == io::ErrorKind::UnexpectedEof {
-            io::Error::new(cause.kind(), format!("the {} data is cut short", self.compression.name()))
+            io::Error::new(
+                cause.kind(),
+                format!("the {} data is cut short", self.compression.name()),
+            )
         } else {
-            io::Error::new(cause.kind(), format!("the {} data is damaged: {cause}", self.compression.name()))
+            io::Error::new(
+                cause.kind(),
+                format!("the {} data is damaged: {cause}", self.compression.name()),
+            )
         };
-        InputError { name: self.name.clone(), cause }
+        InputError {
+            name: self.name.clone(),
+            cause,
+        }
     }
 }
 
@@ -221,7 +293,11 @@ impl Read for Waiting {
 fn readable_soon(file: &File) -> bool {
     use std::os::fd::AsRawFd;
     const MOMENT: libc::c_int = 100; // milliseconds
-    let mut question = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut question = libc::pollfd {
+        fd: file.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
     // SAFETY: one entry, as the count says, and the file is open.
     let answers = unsafe { libc::poll(&raw mut question, 1, MOMENT) };
     // An error of poll's own, but for a signal in between, is left to the read to report.
@@ -262,7 +338,10 @@ fn first_bytes(source: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes[..filled].to_vec())
 }
 
-fn decoder(compression: Compression, source: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+fn decoder(
+    compression: Compression,
+    source: impl BufRead + Send + 'static,
+) -> io::Result<Box<dyn Read + Send>> {
     Ok(match compression {
         Compression::None => Box::new(source),
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(source)),
@@ -281,7 +360,9 @@ struct Counted<R> {
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(into)?;
-        self.progress.consumed.fetch_add(count as u64, Ordering::Relaxed);
+        self.progress
+            .consumed
+            .fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
 }

@@ -10,7 +10,6 @@
 //! the input alone, no shard is ever shared, and no queue can grow: there are as many chunks as threads.
 
 use crate::engine::batch::{Batch, Print};
-use tamis::Hash;
 use crate::engine::input::InputError;
 use crate::engine::key::{KeyMaker, KeyRule};
 use crate::engine::progress::Progress;
@@ -20,6 +19,7 @@ use std::io::{self, Write};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use tamis::Hash;
 
 /// Everything one run needs.
 pub(crate) struct Job<'a, S, H, I> {
@@ -58,7 +58,9 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Whether the reader of the output went away, as in `| head`: an end, not an error.
     pub(crate) fn output_closed(&self) -> bool {
-        self.output.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        self.output
+            .as_ref()
+            .is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     }
 }
 
@@ -69,9 +71,17 @@ where
     I: Fn(&mut S, &[Hash], &mut [bool]) + Sync,
 {
     let engine = Engine {
-        source: Mutex::new(Source { reader: job.reader, next: 0, saved: Instant::now(), checkpoint: job.checkpoint }),
+        source: Mutex::new(Source {
+            reader: job.reader,
+            next: 0,
+            saved: Instant::now(),
+            checkpoint: job.checkpoint,
+        }),
         shards: job.shards.iter_mut().map(Turn::new).collect(),
-        output: Turn::new(Output { writer: job.output, result: Ok(()) }),
+        output: Turn::new(Output {
+            writer: job.output,
+            result: Ok(()),
+        }),
         rule: job.rule,
         hash: job.hash,
         insert: job.insert,
@@ -87,7 +97,10 @@ where
     let mut output = engine.output.into_inner();
     output.flush();
     let source = engine.source.into_inner().expect("threads have ended well");
-    Outcome { input_errors: source.reader.into_errors(), output: output.result }
+    Outcome {
+        input_errors: source.reader.into_errors(),
+        output: output.result,
+    }
 }
 
 struct Engine<'a, S, H, I> {
@@ -134,17 +147,25 @@ where
                 self.progress.stop.store(true, Ordering::Relaxed);
             }
             output.pass();
-            self.progress.records.fetch_add(batch.records() as u64, Ordering::Relaxed);
+            self.progress
+                .records
+                .fetch_add(batch.records() as u64, Ordering::Relaxed);
             self.progress.new.fetch_add(new, Ordering::Relaxed);
             self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
-            self.progress.without_key.fetch_add(without_key, Ordering::Relaxed);
+            self.progress
+                .without_key
+                .fetch_add(without_key, Ordering::Relaxed);
         }
     }
 
     /// Reads the next chunk and gives its number.
     fn read(&self, chunk: &mut Chunk) -> Option<u64> {
         let mut source = self.source.lock().expect("no thread panics while it reads");
-        if source.checkpoint.as_ref().is_some_and(|c| source.saved.elapsed() >= c.every) {
+        if source
+            .checkpoint
+            .as_ref()
+            .is_some_and(|c| source.saved.elapsed() >= c.every)
+        {
             self.save(&mut source);
         }
         if self.progress.stop.load(Ordering::Relaxed) || !source.reader.read(chunk) {
@@ -161,8 +182,17 @@ where
         if output.result.is_ok()
             && let Some(checkpoint) = &mut source.checkpoint
         {
-            let mut shards: Vec<_> = self.shards.iter().map(|shard| shard.wait(source.next)).collect();
-            (checkpoint.save)(&mut shards.iter_mut().map(|shard| &mut ***shard).collect::<Vec<_>>());
+            let mut shards: Vec<_> = self
+                .shards
+                .iter()
+                .map(|shard| shard.wait(source.next))
+                .collect();
+            (checkpoint.save)(
+                &mut shards
+                    .iter_mut()
+                    .map(|shard| &mut ***shard)
+                    .collect::<Vec<_>>(),
+            );
         }
         source.saved = Instant::now();
     }

@@ -81,7 +81,9 @@ impl Reader {
     /// Reads the next chunk; `false` when there is none.
     pub(crate) fn read(&mut self, chunk: &mut Chunk) -> bool {
         loop {
-            let Some(mut current) = self.current.take().or_else(|| self.open()) else { return false };
+            let Some(mut current) = self.current.take().or_else(|| self.open()) else {
+                return false;
+            };
             let filled = self.fill(&mut current, chunk);
             let usable = chunk.length > 0 && self.begin(&mut current, chunk);
             match filled {
@@ -101,7 +103,13 @@ impl Reader {
     fn open(&mut self) -> Option<Current> {
         loop {
             match self.inputs.next()? {
-                Ok(input) => return Some(Current { input, started: false, columns: Arc::default() }),
+                Ok(input) => {
+                    return Some(Current {
+                        input,
+                        started: false,
+                        columns: Arc::default(),
+                    });
+                }
                 Err(e) => self.fail(e),
             }
         }
@@ -157,9 +165,16 @@ impl Reader {
     }
 
     fn too_long(&self, current: &Current) -> InputError {
-        let hint = if self.layout == Layout::Csv { ", is a quote never closed?" } else { "" };
+        let hint = if self.layout == Layout::Csv {
+            ", is a quote never closed?"
+        } else {
+            ""
+        };
         let message = format!("a record is longer than {LONGEST_RECORD} bytes{hint}");
-        InputError { name: current.input.name().to_owned(), cause: io::Error::new(io::ErrorKind::InvalidData, message) }
+        InputError {
+            name: current.input.name().to_owned(),
+            cause: io::Error::new(io::ErrorKind::InvalidData, message),
+        }
     }
 
     /// Takes the header from an input's first chunk and finds the key columns. `false` if they are not there: then
@@ -177,7 +192,10 @@ impl Reader {
                 Ok(positions) => current.columns = positions.into(),
                 Err(message) => {
                     let cause = io::Error::new(io::ErrorKind::InvalidData, message);
-                    self.errors.push(InputError { name: current.input.name().to_owned(), cause });
+                    self.errors.push(InputError {
+                        name: current.input.name().to_owned(),
+                        cause,
+                    });
                     return false;
                 }
             }
@@ -185,7 +203,8 @@ impl Reader {
                 chunk.header = header;
                 chunk.prints_header = self.first_header.is_none();
                 let name = current.input.name().to_owned();
-                self.first_header.get_or_insert_with(|| (name, names.to_vec()));
+                self.first_header
+                    .get_or_insert_with(|| (name, names.to_vec()));
             }
         }
         current.started = true;
@@ -193,9 +212,16 @@ impl Reader {
         true
     }
 
-    fn positions(&self, columns: &Columns, separator: u8, names: &[u8]) -> Result<Vec<usize>, String> {
+    fn positions(
+        &self,
+        columns: &Columns,
+        separator: u8,
+        names: &[u8],
+    ) -> Result<Vec<usize>, String> {
         match &self.first_header {
-            Some((first, header)) if columns.header && header != names => Err(format!("its header is not that of {first}")),
+            Some((first, header)) if columns.header && header != names => {
+                Err(format!("its header is not that of {first}"))
+            }
             _ => columns.positions(names, separator),
         }
     }

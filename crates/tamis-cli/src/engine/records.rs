@@ -81,7 +81,12 @@ pub(crate) struct LastBorder {
 
 impl LastBorder {
     pub(crate) fn new(layout: Layout) -> Self {
-        Self { layout, searched: 0, csv: CsvBorders::default(), at: 0 }
+        Self {
+            layout,
+            searched: 0,
+            csv: CsvBorders::default(),
+            at: 0,
+        }
     }
 
     /// Takes notice of the bytes added since the last call.
@@ -116,7 +121,11 @@ impl CsvBorders {
     fn next(&mut self, bytes: &[u8]) -> Option<usize> {
         loop {
             let rest = &bytes[self.searched..];
-            let found = if self.quoted { memchr(b'"', rest) } else { memchr2(b'\n', b'"', rest) };
+            let found = if self.quoted {
+                memchr(b'"', rest)
+            } else {
+                memchr2(b'\n', b'"', rest)
+            };
             let Some(at) = found.map(|at| self.searched + at) else {
                 self.searched = bytes.len();
                 return None;

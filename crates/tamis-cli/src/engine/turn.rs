@@ -16,22 +16,41 @@ struct State<T> {
 
 impl<T> Turn<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { state: Mutex::new(State { next: 0, waiting: 0, value }), moved: Condvar::new() }
+        Self {
+            state: Mutex::new(State {
+                next: 0,
+                waiting: 0,
+                value,
+            }),
+            moved: Condvar::new(),
+        }
     }
 
     /// Waits until every block before `number` has passed.
     pub(crate) fn wait(&self, number: u64) -> Access<'_, T> {
-        let mut state = self.state.lock().expect("no thread panics while it holds a turn");
+        let mut state = self
+            .state
+            .lock()
+            .expect("no thread panics while it holds a turn");
         while state.next != number {
             state.waiting += 1;
-            state = self.moved.wait(state).expect("no thread panics while it holds a turn");
+            state = self
+                .moved
+                .wait(state)
+                .expect("no thread panics while it holds a turn");
             state.waiting -= 1;
         }
-        Access { state, moved: &self.moved }
+        Access {
+            state,
+            moved: &self.moved,
+        }
     }
 
     pub(crate) fn into_inner(self) -> T {
-        self.state.into_inner().expect("no thread panics while it holds a turn").value
+        self.state
+            .into_inner()
+            .expect("no thread panics while it holds a turn")
+            .value
     }
 }
 

@@ -27,26 +27,43 @@ impl Columns {
             Ok(0) => Err("column 0: columns count from 1".to_owned()),
             Ok(number) => Ok(Column::Number(number - 1)),
             Err(_) if name.is_empty() => Err(format!("'{list}': a column's name is empty")),
-            Err(_) if !header => Err(format!("column '{name}': without a header row, columns have numbers only")),
+            Err(_) if !header => Err(format!(
+                "column '{name}': without a header row, columns have numbers only"
+            )),
             Err(_) => Ok(Column::Name(name.to_owned())),
         };
-        Ok(Self { columns: list.split(',').map(parse).collect::<Result<_, _>>()?, header })
+        Ok(Self {
+            columns: list.split(',').map(parse).collect::<Result<_, _>>()?,
+            header,
+        })
     }
 
     /// The positions of the columns in a file whose header row has this content. Without a header, nothing is looked
     /// up in it.
     pub(crate) fn positions(&self, header: &[u8], separator: u8) -> Result<Vec<usize>, String> {
         let header = header.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(header);
-        let names = if self.header { names(header, separator) } else { Vec::new() };
+        let names = if self.header {
+            names(header, separator)
+        } else {
+            Vec::new()
+        };
         let position = |column: &Column| match column {
-            Column::Number(at) if self.header && *at >= names.len() => {
-                Err(format!("column {}: the header has {} columns", at + 1, names.len()))
-            }
+            Column::Number(at) if self.header && *at >= names.len() => Err(format!(
+                "column {}: the header has {} columns",
+                at + 1,
+                names.len()
+            )),
             Column::Number(at) => Ok(*at),
-            Column::Name(name) => names.iter().position(|n| n == name.as_bytes()).ok_or_else(|| {
-                let known: Vec<_> = names.iter().map(|n| String::from_utf8_lossy(n)).collect();
-                format!("no column '{name}', the header has: {}", known.join(", "))
-            }),
+            Column::Name(name) => {
+                names
+                    .iter()
+                    .position(|n| n == name.as_bytes())
+                    .ok_or_else(|| {
+                        let known: Vec<_> =
+                            names.iter().map(|n| String::from_utf8_lossy(n)).collect();
+                        format!("no column '{name}', the header has: {}", known.join(", "))
+                    })
+            }
         };
         self.columns.iter().map(position).collect()
     }
@@ -91,7 +108,12 @@ impl Fields {
     }
 
     /// Appends the value of a field, with its quotes resolved.
-    pub(crate) fn append(&self, row: &[u8], column: usize, value: &mut Vec<u8>) -> Result<(), NoKey> {
+    pub(crate) fn append(
+        &self,
+        row: &[u8],
+        column: usize,
+        value: &mut Vec<u8>,
+    ) -> Result<(), NoKey> {
         let field = &row[self.ranges.get(column).ok_or(NoKey)?.clone()];
         let Some(mut rest) = field.strip_prefix(b"\"").filter(|_| self.quotes) else {
             value.extend_from_slice(field);
@@ -100,7 +122,9 @@ impl Fields {
         while let Some(quote) = memchr(b'"', rest) {
             value.extend_from_slice(&rest[..quote]);
             rest = &rest[quote + 1..];
-            let Some(after) = rest.strip_prefix(b"\"") else { break };
+            let Some(after) = rest.strip_prefix(b"\"") else {
+                break;
+            };
             value.push(b'"');
             rest = after;
         }

@@ -24,27 +24,56 @@ pub(crate) struct Pointer(Vec<String>);
 impl Pointer {
     /// Reads `/a/b,/c`. A comma inside a name is not possible.
     pub(crate) fn parse_list(list: &str) -> Result<Vec<Self>, String> {
-        let pointers = list.split(',').map(Self::parse).collect::<Result<Vec<_>, _>>()?;
+        let pointers = list
+            .split(',')
+            .map(Self::parse)
+            .collect::<Result<Vec<_>, _>>()?;
         if pointers.len() > u64::BITS as usize {
-            return Err(format!("{} JSON pointers: at most {} are possible", pointers.len(), u64::BITS));
+            return Err(format!(
+                "{} JSON pointers: at most {} are possible",
+                pointers.len(),
+                u64::BITS
+            ));
         }
         Ok(pointers)
     }
 
     fn parse(pointer: &str) -> Result<Self, String> {
-        let steps = pointer.strip_prefix('/').ok_or_else(|| format!("'{pointer}': a JSON pointer starts with '/'"))?;
-        Ok(Self(steps.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect()))
+        let steps = pointer
+            .strip_prefix('/')
+            .ok_or_else(|| format!("'{pointer}': a JSON pointer starts with '/'"))?;
+        Ok(Self(
+            steps
+                .split('/')
+                .map(|step| step.replace("~1", "/").replace("~0", "~"))
+                .collect(),
+        ))
     }
 }
 
 /// The raw values that the pointers point to, if `line` is JSON and has at least one of them.
-pub(crate) fn find<'j>(line: &'j [u8], pointers: &[Pointer]) -> Result<Vec<Option<&'j RawValue>>, NoKey> {
+pub(crate) fn find<'j>(
+    line: &'j [u8],
+    pointers: &[Pointer],
+) -> Result<Vec<Option<&'j RawValue>>, NoKey> {
     let mut found = vec![None; pointers.len()];
     let all = u64::MAX >> (u64::BITS as usize - pointers.len());
     let mut parser = serde_json::Deserializer::from_slice(line);
-    let search = Search { pointers, depth: 0, wanted: all, found: &mut found };
-    search.deserialize(&mut parser).and_then(|()| parser.end()).map_err(|_| NoKey)?;
-    if found.iter().all(Option::is_none) { Err(NoKey) } else { Ok(found) }
+    let search = Search {
+        pointers,
+        depth: 0,
+        wanted: all,
+        found: &mut found,
+    };
+    search
+        .deserialize(&mut parser)
+        .and_then(|()| parser.end())
+        .map_err(|_| NoKey)?;
+    if found.iter().all(Option::is_none) {
+        Err(NoKey)
+    } else {
+        Ok(found)
+    }
 }
 
 /// Looks for pointers inside one value.
@@ -64,14 +93,26 @@ impl Search<'_, '_> {
 
     /// The pointers that go on with this step.
     fn through(&self, step: &str) -> u64 {
-        let goes_on = |i: &usize| self.pointers[*i].0.get(self.depth).is_some_and(|s| s == step);
-        self.wanted().filter(goes_on).fold(0, |bits, i| bits | 1 << i)
+        let goes_on = |i: &usize| {
+            self.pointers[*i]
+                .0
+                .get(self.depth)
+                .is_some_and(|s| s == step)
+        };
+        self.wanted()
+            .filter(goes_on)
+            .fold(0, |bits, i| bits | 1 << i)
     }
 }
 
 impl<'j> Search<'_, 'j> {
     fn inside(&mut self, wanted: u64) -> Search<'_, 'j> {
-        Search { pointers: self.pointers, depth: self.depth + 1, wanted, found: self.found }
+        Search {
+            pointers: self.pointers,
+            depth: self.depth + 1,
+            wanted,
+            found: self.found,
+        }
     }
 }
 
@@ -94,7 +135,9 @@ impl<'j> DeserializeSeed<'j> for Search<'_, 'j> {
         self.wanted = deeper;
         if deeper != 0 {
             let mut parser = serde_json::Deserializer::from_str(raw.get());
-            parser.deserialize_any(self).map_err(serde::de::Error::custom)?;
+            parser
+                .deserialize_any(self)
+                .map_err(serde::de::Error::custom)?;
         }
         Ok(())
     }
@@ -171,7 +214,8 @@ fn canonical(value: &RawValue, levels: usize, key: &mut Vec<u8>) -> Result<(), N
     let json = value.get();
     match json.as_bytes().first() {
         Some(b'{') => {
-            let members: BTreeMap<Name, &RawValue> = serde_json::from_str(json).map_err(|_| NoKey)?;
+            let members: BTreeMap<Name, &RawValue> =
+                serde_json::from_str(json).map_err(|_| NoKey)?;
             key.push(b'{');
             for (Name(name), value) in &members {
                 append_text(name, key)?;
@@ -204,13 +248,18 @@ fn append_text(text: &str, key: &mut Vec<u8>) -> Result<(), NoKey> {
 
 /// Appends a number as sign, digits without zeros at either end, and a power of ten.
 fn append_number(number: &str, key: &mut Vec<u8>) {
-    let (sign, size) = number.strip_prefix('-').map_or(("", number), |size| ("-", size));
+    let (sign, size) = number
+        .strip_prefix('-')
+        .map_or(("", number), |size| ("-", size));
     let (decimals, power) = size.split_once(['e', 'E']).unwrap_or((size, "0"));
     let (whole, fraction) = decimals.split_once('.').unwrap_or((decimals, ""));
     let digits = format!("{whole}{fraction}");
     let significant = digits.trim_end_matches('0');
     let zeros = digits.len() - significant.len();
-    let power = power.parse::<i64>().ok().and_then(|p| p.checked_add(zeros as i64 - fraction.len() as i64));
+    let power = power
+        .parse::<i64>()
+        .ok()
+        .and_then(|p| p.checked_add(zeros as i64 - fraction.len() as i64));
     let canonical = match (significant.trim_start_matches('0'), power) {
         ("", _) => "0".to_owned(),
         (_, None) => number.to_owned(), // a power beyond 64 bits

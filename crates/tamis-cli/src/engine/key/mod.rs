@@ -28,7 +28,10 @@ const ABSENT: u64 = u64::MAX;
 pub(crate) enum Part {
     Whole(Layout),
     /// `separator` is a comma for CSV; a tab means TSV, which knows no quotes.
-    Columns { separator: u8, columns: Columns },
+    Columns {
+        separator: u8,
+        columns: Columns,
+    },
     Json(Vec<Pointer>),
 }
 
@@ -44,12 +47,18 @@ pub(crate) struct KeyRule {
 
 impl KeyRule {
     /// The whole line.
-    pub(crate) const LINE: Self = Self { part: Part::Whole(Layout::LINES), url: false, ignore_case: false };
+    pub(crate) const LINE: Self = Self {
+        part: Part::Whole(Layout::LINES),
+        url: false,
+        ignore_case: false,
+    };
 
     pub(crate) fn layout(&self) -> Layout {
         match self.part {
             Part::Whole(layout) => layout,
-            Part::Columns { separator: b',', .. } => Layout::Csv,
+            Part::Columns {
+                separator: b',', ..
+            } => Layout::Csv,
             Part::Columns { .. } | Part::Json(_) => Layout::LINES,
         }
     }
@@ -73,7 +82,12 @@ pub(crate) struct NoKey;
 
 impl<'r> KeyMaker<'r> {
     pub(crate) fn new(rule: &'r KeyRule) -> Self {
-        Self { rule, key: Vec::new(), value: Vec::new(), fields: columns::Fields::default() }
+        Self {
+            rule,
+            key: Vec::new(),
+            value: Vec::new(),
+            fields: columns::Fields::default(),
+        }
     }
 
     pub(crate) fn rule(&self) -> &'r KeyRule {
@@ -100,7 +114,12 @@ impl<'r> KeyMaker<'r> {
         (&self.key, made)
     }
 
-    fn append_columns(&mut self, content: &[u8], separator: u8, columns: &[usize]) -> Result<(), NoKey> {
+    fn append_columns(
+        &mut self,
+        content: &[u8],
+        separator: u8,
+        columns: &[usize],
+    ) -> Result<(), NoKey> {
         self.fields.split(content, separator);
         for &column in columns {
             self.value.clear();

@@ -1,12 +1,10 @@
-
-
 use super::common::{Random, Trickle};
+use crate::engine::input::{Input, InputError};
+use crate::engine::progress::Progress;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use crate::engine::input::{Input, InputError};
-use crate::engine::progress::Progress;
 
 /// Everything an input gives, and how it ended.
 fn read_all(mut input: Input) -> (Vec<u8>, Result<(), InputError>) {
@@ -40,13 +38,17 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 
 fn bzip2(bytes: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
-    bzip2::read::BzEncoder::new(bytes, bzip2::Compression::fast()).read_to_end(&mut all).unwrap();
+    bzip2::read::BzEncoder::new(bytes, bzip2::Compression::fast())
+        .read_to_end(&mut all)
+        .unwrap();
     all
 }
 
 fn xz(bytes: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
-    liblzma::read::XzEncoder::new(bytes, 1).read_to_end(&mut all).unwrap();
+    liblzma::read::XzEncoder::new(bytes, 1)
+        .read_to_end(&mut all)
+        .unwrap();
     all
 }
 
@@ -55,7 +57,9 @@ const FORMATS: [(&str, Encode); 4] = [("gzip", gzip), ("zstd", zstd), ("bzip2", 
 
 fn text() -> Vec<u8> {
     let mut random = Random(4);
-    (0..20_000).flat_map(|i| format!("line {i} {}\n", random.below(1 << 30)).into_bytes()).collect()
+    (0..20_000)
+        .flat_map(|i| format!("line {i} {}\n", random.below(1 << 30)).into_bytes())
+        .collect()
 }
 
 #[test]
@@ -65,18 +69,29 @@ fn every_format_is_recognised_and_members_follow_each_other() {
         for step in [1, 7, 1 << 20] {
             for plain in [&text[..], b"", b"x"] {
                 let (got, end) = read_bytes(&encode(plain), step);
-                assert!(got == plain && end.is_ok(), "{name}, {} bytes: {end:?}", plain.len());
+                assert!(
+                    got == plain && end.is_ok(),
+                    "{name}, {} bytes: {end:?}",
+                    plain.len()
+                );
             }
             let two = [encode(&text), encode(b""), encode(b"and more\n")].concat();
             let (got, end) = read_bytes(&two, step);
-            assert!(got == [&text[..], b"and more\n"].concat() && end.is_ok(), "{name}: {end:?}");
+            assert!(
+                got == [&text[..], b"and more\n"].concat() && end.is_ok(),
+                "{name}: {end:?}"
+            );
         }
     }
 }
 
 #[test]
 fn zstd_with_a_skippable_frame_in_front() {
-    let bytes = [&[0x5A, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3], &zstd(b"hello")[..]].concat();
+    let bytes = [
+        &[0x5A, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3],
+        &zstd(b"hello")[..],
+    ]
+    .concat();
     let (got, end) = read_bytes(&bytes, 1 << 20);
     assert!(got == b"hello" && end.is_ok(), "{end:?}");
 }
@@ -84,8 +99,20 @@ fn zstd_with_a_skippable_frame_in_front() {
 #[test]
 fn plain_bytes_pass_even_if_they_look_like_the_beginning_of_a_format() {
     let plain: [&[u8]; 14] = [
-        b"", b"a", b"\n", b"BZh9 is how bzip2 starts\n", b"BZh", b"B", b"BZh91AY&", b"\x1F", b"\x1F\x8B", b"\x1F\x8B\x07",
-        b"\x28\xB5\x2F", b"\xFD7zXZ", b"P*M", b"\xFD\xFF\x00\x01",
+        b"",
+        b"a",
+        b"\n",
+        b"BZh9 is how bzip2 starts\n",
+        b"BZh",
+        b"B",
+        b"BZh91AY&",
+        b"\x1F",
+        b"\x1F\x8B",
+        b"\x1F\x8B\x07",
+        b"\x28\xB5\x2F",
+        b"\xFD7zXZ",
+        b"P*M",
+        b"\xFD\xFF\x00\x01",
     ];
     for bytes in plain {
         for step in [1, 2, 100] {
@@ -104,9 +131,18 @@ fn a_stream_cut_short_gives_what_is_there_and_says_so() {
             let (got, end) = read_bytes(&whole[..whole.len() - cut], 1 << 20);
             assert!(text.starts_with(&got), "{name}");
             let message = end.unwrap_err().to_string();
-            assert_eq!(message, format!("somewhere: the {name} data is cut short"), "{cut} bytes missing");
+            assert_eq!(
+                message,
+                format!("somewhere: the {name} data is cut short"),
+                "{cut} bytes missing"
+            );
             if cut < 3 {
-                assert!(got.len() + 150_000 > text.len(), "{name}: {} of {} bytes", got.len(), text.len());
+                assert!(
+                    got.len() + 150_000 > text.len(),
+                    "{name}: {} of {} bytes",
+                    got.len(),
+                    text.len()
+                );
             }
         }
         // Also in the middle of the second member: the first one is all there.
@@ -129,7 +165,11 @@ fn damage_is_an_error_and_never_wrong_bytes_of_an_earlier_part() {
             let (got, end) = read_bytes(&damaged, 1 << 20);
             assert!(got.starts_with(&text), "{name}");
             let Err(e) = end else { continue }; // a bit that means nothing
-            assert!(e.to_string().starts_with(&format!("somewhere: the {name} data is")), "{e}");
+            assert!(
+                e.to_string()
+                    .starts_with(&format!("somewhere: the {name} data is")),
+                "{e}"
+            );
         }
     }
 }
@@ -138,9 +178,14 @@ fn damage_is_an_error_and_never_wrong_bytes_of_an_earlier_part() {
 fn files_are_named_in_errors_and_counted() {
     let folder = std::env::temp_dir().join(format!("tamis-input-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let error = Input::open(&folder.join("missing.txt"), &Arc::default()).err().unwrap();
+    let error = Input::open(&folder.join("missing.txt"), &Arc::default())
+        .err()
+        .unwrap();
     assert!(error.to_string().contains("missing.txt: "), "{error}");
-    let error = Input::open(&folder, &Arc::default()).map(read_all).map_or_else(Some, |(_, end)| end.err()).unwrap();
+    let error = Input::open(&folder, &Arc::default())
+        .map(read_all)
+        .map_or_else(Some, |(_, end)| end.err())
+        .unwrap();
     assert!(error.to_string().contains("tamis-input-"), "{error}");
 
     let packed = gzip(&text());
@@ -149,6 +194,9 @@ fn files_are_named_in_errors_and_counted() {
     let progress = Arc::new(Progress::default());
     let (got, end) = read_all(Input::open(Path::new(&path), &progress).unwrap());
     assert!(got == text() && end.is_ok());
-    assert_eq!(progress.consumed.load(Ordering::Relaxed), packed.len() as u64);
+    assert_eq!(
+        progress.consumed.load(Ordering::Relaxed),
+        packed.len() as u64
+    );
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -1,6 +1,6 @@
 //! The engine against a naive oracle.
 
-
+mod common;
 mod exact;
 mod input;
 mod keys;

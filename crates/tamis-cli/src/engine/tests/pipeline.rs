@@ -1,22 +1,23 @@
-
-
 use super::common::{Random, Run, Trickle, dedup, inputs, oracle};
-use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
-use tamis::Hash;
 use crate::engine::key::{KeyRule, Part};
 use crate::engine::pipeline::{Checkpoint, Job, Outcome, run};
 use crate::engine::progress::Progress;
 use crate::engine::reader::Reader;
 use crate::engine::records::Layout;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tamis::Hash;
 
 const CHUNKS: [usize; 7] = [1, 2, 3, 7, 64, 1000, 1 << 18];
 
 fn delimited(delimiter: u8) -> KeyRule {
-    KeyRule { part: Part::Whole(Layout::Delimited(delimiter)), ..KeyRule::LINE }
+    KeyRule {
+        part: Part::Whole(Layout::Delimited(delimiter)),
+        ..KeyRule::LINE
+    }
 }
 
 fn assert_as_oracle(files: &[&[u8]], delimiter: u8, chunks: &[usize], step: usize) {
@@ -26,10 +27,21 @@ fn assert_as_oracle(files: &[&[u8]], delimiter: u8, chunks: &[usize], step: usiz
             for threads in 1..=4 {
                 let sources = files.iter().map(|file| Trickle::new(file, step)).collect();
                 let got = dedup(sources, &delimited(delimiter), print, threads, chunk);
-                let case = format!("{print:?}, {threads} threads, chunks of {chunk}, steps of {step}");
-                assert!(got.printed == printed, "{case}: other bytes than the oracle");
-                assert_eq!((got.records, got.new, got.without_key), (records, new, 0), "{case}");
-                assert!(got.outcome.output.is_ok() && got.outcome.input_errors.is_empty(), "{case}");
+                let case =
+                    format!("{print:?}, {threads} threads, chunks of {chunk}, steps of {step}");
+                assert!(
+                    got.printed == printed,
+                    "{case}: other bytes than the oracle"
+                );
+                assert_eq!(
+                    (got.records, got.new, got.without_key),
+                    (records, new, 0),
+                    "{case}"
+                );
+                assert!(
+                    got.outcome.output.is_ok() && got.outcome.input_errors.is_empty(),
+                    "{case}"
+                );
             }
         }
     }
@@ -64,23 +76,37 @@ fn awkward_inputs() {
 
 #[test]
 fn several_files_are_one_stream_of_records() {
-    assert_as_oracle(&[b"a\nb", b"", b"b\nc", b"\n", b"a\n\n"], b'\n', &CHUNKS, 1 << 20);
+    assert_as_oracle(
+        &[b"a\nb", b"", b"b\nc", b"\n", b"a\n\n"],
+        b'\n',
+        &CHUNKS,
+        1 << 20,
+    );
 }
 
 #[test]
 fn random_lines() {
     let mut random = Random(1);
     for round in 0..60 {
-        let files: Vec<_> = (0..1 + round % 3).map(|_| random.bytes(b"ab\n\r\0\xFF", 400)).collect();
+        let files: Vec<_> = (0..1 + round % 3)
+            .map(|_| random.bytes(b"ab\n\r\0\xFF", 400))
+            .collect();
         let files: Vec<&[u8]> = files.iter().map(Vec::as_slice).collect();
-        assert_as_oracle(&files, [b'\n', 0][round % 2], &[1, 5, 100, 1 << 16], 1 + random.below(50));
+        assert_as_oracle(
+            &files,
+            [b'\n', 0][round % 2],
+            &[1, 5, 100, 1 << 16],
+            1 + random.below(50),
+        );
     }
 }
 
 #[test]
 fn many_one_byte_lines() {
     let mut random = Random(2);
-    let bytes: Vec<u8> = (0..200_000).flat_map(|_| [random.next() as u8, b'\n']).collect();
+    let bytes: Vec<u8> = (0..200_000)
+        .flat_map(|_| [random.next() as u8, b'\n'])
+        .collect();
     assert_as_oracle(&[&bytes], b'\n', &[4096, 1 << 18], 1 << 20);
 }
 
@@ -89,16 +115,34 @@ fn lines_far_longer_than_a_chunk() {
     let long = vec![b'x'; 10_000_000];
     let mut other = long.clone();
     other[9_999_999] = b'y';
-    let bytes = [&long[..], b"\nshort\n", &other, b"\r\n", &long, b"\n\nshort\n", &other].concat();
+    let bytes = [
+        &long[..],
+        b"\nshort\n",
+        &other,
+        b"\r\n",
+        &long,
+        b"\n\nshort\n",
+        &other,
+    ]
+    .concat();
     assert_as_oracle(&[&bytes], b'\n', &[1000, 1 << 18], 1 << 16);
 }
 
 #[test]
 fn many_lines_with_each_number_of_threads() {
     let mut random = Random(3);
-    let lines = |random: &mut Random| (0..60_000).map(|_| format!("line {}\n", random.below(40_000))).collect::<String>();
+    let lines = |random: &mut Random| {
+        (0..60_000)
+            .map(|_| format!("line {}\n", random.below(40_000)))
+            .collect::<String>()
+    };
     let (first, second) = (lines(&mut random), lines(&mut random));
-    assert_as_oracle(&[first.as_bytes(), second.as_bytes()], b'\n', &[300, 10_000], 1 << 20);
+    assert_as_oracle(
+        &[first.as_bytes(), second.as_bytes()],
+        b'\n',
+        &[300, 10_000],
+        1 << 20,
+    );
 }
 
 #[test]
@@ -108,11 +152,20 @@ fn an_input_that_fails_is_named_and_what_was_read_counts() {
             let mut broken = Trickle::new(b"a\nb\na\nhalf a rec", 2);
             broken.fails = true;
             let sources = vec![Trickle::new(b"a\nx", 5), broken, Trickle::new(b"b\nz\n", 5)];
-            let Run { printed, records, outcome, .. } = dedup(sources, &KeyRule::LINE, Print::New, threads, chunk);
+            let Run {
+                printed,
+                records,
+                outcome,
+                ..
+            } = dedup(sources, &KeyRule::LINE, Print::New, threads, chunk);
             assert_eq!(printed, b"a\nx\nb\nz\n", "chunks of {chunk}");
             assert_eq!(records, 7);
             assert!(outcome.output.is_ok());
-            let errors: Vec<_> = outcome.input_errors.iter().map(ToString::to_string).collect();
+            let errors: Vec<_> = outcome
+                .input_errors
+                .iter()
+                .map(ToString::to_string)
+                .collect();
             assert_eq!(errors, ["input 2: the disk is on fire"]);
         }
     }
@@ -139,34 +192,64 @@ impl Write for Full {
     }
 }
 
-fn run_into(output: &mut (dyn Write + Send), threads: usize, checkpoint: Option<Checkpoint<ExactSet>>) -> Outcome {
+fn run_into(
+    output: &mut (dyn Write + Send),
+    threads: usize,
+    checkpoint: Option<Checkpoint<ExactSet>>,
+) -> Outcome {
     let lines: String = (0..50_000).map(|i| format!("{}\n", i / 2)).collect();
     let mut shards: Vec<ExactSet> = (0..3).map(|_| ExactSet::default()).collect();
     let progress = Progress::default();
     let outcome = run(Job {
-        reader: Reader::new(inputs(vec![Trickle::new(lines.as_bytes(), 1 << 20)]), &KeyRule::LINE, 1000),
+        reader: Reader::new(
+            inputs(vec![Trickle::new(lines.as_bytes(), 1 << 20)]),
+            &KeyRule::LINE,
+            1000,
+        ),
         rule: &KeyRule::LINE,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut shards,
-        insert: |shard: &mut ExactSet, hashes: &[Hash], new: &mut [bool]| shard.insert_many(hashes, new),
+        insert: |shard: &mut ExactSet, hashes: &[Hash], new: &mut [bool]| {
+            shard.insert_many(hashes, new)
+        },
         print: Print::New,
         output,
         threads,
         progress: &progress,
         checkpoint,
     });
-    assert!(outcome.output.is_ok() || progress.records.load(Ordering::Relaxed) < 50_000, "stops early");
+    assert!(
+        outcome.output.is_ok() || progress.records.load(Ordering::Relaxed) < 50_000,
+        "stops early"
+    );
     outcome
 }
 
 #[test]
 fn a_closed_output_ends_the_run_quietly_and_a_full_one_with_its_error() {
     for threads in 1..=4 {
-        let outcome = run_into(&mut Full { room: 5000, error: io::ErrorKind::BrokenPipe }, threads, None);
+        let outcome = run_into(
+            &mut Full {
+                room: 5000,
+                error: io::ErrorKind::BrokenPipe,
+            },
+            threads,
+            None,
+        );
         assert!(outcome.output_closed());
-        let outcome = run_into(&mut Full { room: 5000, error: io::ErrorKind::StorageFull }, threads, None);
+        let outcome = run_into(
+            &mut Full {
+                room: 5000,
+                error: io::ErrorKind::StorageFull,
+            },
+            threads,
+            None,
+        );
         assert!(!outcome.output_closed());
-        assert_eq!(outcome.output.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(
+            outcome.output.unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
     }
 }
 
@@ -189,11 +272,24 @@ fn a_checkpoint_never_claims_what_is_not_printed() {
         let checkpoints = AtomicU64::new(0);
         let save = |shards: &mut [&mut ExactSet]| {
             let keys: usize = shards.iter().map(|shard| shard.len()).sum();
-            let lines = printed.0.lock().unwrap().iter().filter(|&&byte| byte == b'\n').count();
+            let lines = printed
+                .0
+                .lock()
+                .unwrap()
+                .iter()
+                .filter(|&&byte| byte == b'\n')
+                .count();
             assert_eq!(keys, lines);
             checkpoints.fetch_add(1, Ordering::Relaxed);
         };
-        let outcome = run_into(&mut output, threads, Some(Checkpoint { every: Duration::ZERO, save: Box::new(save) }));
+        let outcome = run_into(
+            &mut output,
+            threads,
+            Some(Checkpoint {
+                every: Duration::ZERO,
+                save: Box::new(save),
+            }),
+        );
         assert!(outcome.output.is_ok());
         assert!(checkpoints.into_inner() > 100);
     }
@@ -222,10 +318,10 @@ fn a_stop_is_heeded() {
 #[test]
 #[cfg(unix)]
 fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
+    use crate::engine::input::Input;
     use std::fs::File;
     use std::os::fd::OwnedFd;
     use std::sync::{Arc, mpsc};
-    use crate::engine::input::Input;
 
     struct Sender(mpsc::Sender<Vec<u8>>);
     impl Write for Sender {
@@ -247,7 +343,11 @@ fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
         let opened = Arc::clone(&shared);
         let open = move || Input::from_file("pipe", File::from(OwnedFd::from(from)), &opened);
         run(Job {
-            reader: Reader::new(Box::new(std::iter::once_with(open)), &KeyRule::LINE, 1 << 18),
+            reader: Reader::new(
+                Box::new(std::iter::once_with(open)),
+                &KeyRule::LINE,
+                1 << 18,
+            ),
             rule: &KeyRule::LINE,
             hash: |key: &[u8]| tamis::Hasher::default().hash(key),
             shards: &mut [ExactSet::default(), ExactSet::default()],
@@ -259,9 +359,17 @@ fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
             checkpoint: None,
         })
     });
-    for (line, answer) in [("a\n", "a\n"), ("a\nb\nhal", "b\n"), ("f\n", "half\n"), ("c\nrest", "c\n")] {
+    for (line, answer) in [
+        ("a\n", "a\n"),
+        ("a\nb\nhal", "b\n"),
+        ("f\n", "half\n"),
+        ("c\nrest", "c\n"),
+    ] {
         to.write_all(line.as_bytes()).unwrap();
-        assert_eq!(seen.recv_timeout(Duration::from_secs(20)).unwrap(), answer.as_bytes());
+        assert_eq!(
+            seen.recv_timeout(Duration::from_secs(20)).unwrap(),
+            answer.as_bytes()
+        );
     }
     progress.stop.store(true, Ordering::Relaxed);
     let outcome = engine.join().unwrap();
