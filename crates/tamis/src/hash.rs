@@ -90,6 +90,14 @@ impl Hash {
     }
 }
 
+/// [`Hash::from_u64`].
+impl From<u64> for Hash {
+    #[inline]
+    fn from(value: u64) -> Self {
+        Self::from_u64(value)
+    }
+}
+
 // Digits of pi, made odd where they multiply: nothing up the sleeve.
 const K0: u64 = 0x243F_6A88_85A3_08D3;
 const K1: u64 = 0xA409_3822_299F_31D1;
