@@ -10,7 +10,7 @@ use crate::header::{
     BODY_CHECKSUM_WORD, BOOT_WORDS, BootId, HEADER_LEN, Header, KEYS_UNKNOWN, KEYS_WORD, Kind,
     Shape,
 };
-use crate::{Error, growing};
+use crate::{Error, layers};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -309,7 +309,7 @@ impl SharedMap {
             left: false,
         };
         if let Shape::Growing(shape) = header.shape {
-            growing::check(&shape, header.rate, shared.body())
+            layers::check(&shape, header.rate, shared.body())
                 .inspect_err(|_| shared.left = true)?;
             // What a writer that died did not finish.
             let shortened = shared.file.set_len(len as u64);

@@ -8,8 +8,8 @@
 use crate::Error;
 use crate::blocked::BlockedShape;
 use crate::bloom::BloomShape;
-use crate::growing::GrowingShape;
 use crate::hash::{Hasher, SecretKey};
+use crate::layers::GrowingShape;
 use crate::plan::Plan;
 use std::fmt;
 use std::ops::Range;

@@ -8,8 +8,8 @@
 use crate::Error;
 use crate::blocked::{BlockedShape, LINE_BITS};
 use crate::bloom::BloomShape;
-use crate::growing::GrowingShape;
 use crate::header::{Kind, Shape};
+use crate::layers::GrowingShape;
 use crate::schedule;
 use std::f64::consts::LN_2;
 
