@@ -15,7 +15,7 @@
 use crate::any::{AnyFilter, Open};
 use crate::arch::{self, Mask, Path as Isa};
 use crate::blocked::{LINE_WORDS, line};
-use crate::bytes::{Body, Bytes, Map, Word};
+use crate::bytes::{Body, Bytes, Map};
 use crate::file::FileLock;
 use crate::filter::{BLOCK, BitLayout, KeyCount, Layout, hash_block};
 use crate::hash::{Hash, Hasher};
