@@ -4,6 +4,7 @@ use crate::blocked::BlockedShape;
 use crate::bloom::BloomShape;
 use crate::bytes::{Body, Bytes, Map};
 use crate::file::{Existing, FileLock};
+use crate::growing::Growing;
 use crate::hash::{Hash, Hasher, SecretKey};
 use crate::header::{Header, Kind, Shape};
 use crate::plan::Plan;
@@ -34,6 +35,8 @@ pub enum AnyFilter<B = Bytes> {
     Bloom(Filter<BloomShape, B>),
     /// See [`Blocked`](crate::Blocked).
     Blocked(Filter<BlockedShape, B>),
+    /// See [`Growing`].
+    Growing(Growing<B>),
 }
 
 /// Runs the same expression for the filter of every kind.
@@ -42,6 +45,7 @@ macro_rules! each {
         match $any {
             AnyFilter::Bloom($filter) => $run,
             AnyFilter::Blocked($filter) => $run,
+            AnyFilter::Growing($filter) => $run,
         }
     };
 }
@@ -52,6 +56,7 @@ macro_rules! both {
         match ($ours, $theirs) {
             (AnyFilter::Bloom($a), AnyFilter::Bloom($b)) => $run,
             (AnyFilter::Blocked($a), AnyFilter::Blocked($b)) => $run,
+            (AnyFilter::Growing($a), AnyFilter::Growing($b)) => $run,
             (ours, theirs) => Err(Error::Unlike {
                 what: "the kind",
                 ours: ours.kind().to_string(),
@@ -64,6 +69,9 @@ macro_rules! both {
 impl AnyFilter {
     /// An empty filter as planned.
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
+        if plan.kind() == Kind::Growing {
+            return Growing::from_plan(plan, hasher).map(Self::Growing);
+        }
         let header = Header::of_plan(plan, hasher);
         Self::assemble(&header, Bytes::zeroed(header.body_len())?)
     }
@@ -72,6 +80,9 @@ impl AnyFilter {
     /// holding the filter in memory: for one larger than that. The space on
     /// disk is taken at once, so that a full disk shows now.
     pub fn create(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        if plan.kind() == Kind::Growing {
+            return Growing::from_plan(plan, hasher)?.save_new(path);
+        }
         store::save_empty(
             path.as_ref(),
             &Header::of_plan(plan, hasher),
@@ -81,6 +92,9 @@ impl AnyFilter {
 
     /// [`create`](Self::create), replacing what is there.
     pub fn create_over(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        if plan.kind() == Kind::Growing {
+            return Growing::from_plan(plan, hasher)?.save(path);
+        }
         store::save_empty(
             path.as_ref(),
             &Header::of_plan(plan, hasher),
@@ -107,6 +121,7 @@ impl AnyFilter {
         match self {
             Self::Bloom(f) => f.insert_many(keys, new),
             Self::Blocked(f) => f.insert_many(keys, new),
+            Self::Growing(f) => f.insert_many(keys, new)?,
         }
         Ok(())
     }
@@ -116,6 +131,7 @@ impl AnyFilter {
         match self {
             Self::Bloom(f) => f.insert_hashes(hashes, new),
             Self::Blocked(f) => f.insert_hashes(hashes, new),
+            Self::Growing(f) => f.insert_hashes(hashes, new)?,
         }
         Ok(())
     }
@@ -172,6 +188,7 @@ impl<B: Body> AnyFilter<B> {
         Ok(match header.shape {
             Shape::Bloom(_) => Self::Bloom(Filter::assemble(header, body)?),
             Shape::Blocked(_) => Self::Blocked(Filter::assemble(header, body)?),
+            Shape::Growing(_) => Self::Growing(Growing::assemble(header, body)?),
         })
     }
 
@@ -184,6 +201,7 @@ impl<B: Body> AnyFilter<B> {
         match self {
             Self::Bloom(_) => Kind::Bloom,
             Self::Blocked(_) => Kind::Blocked,
+            Self::Growing(_) => Kind::Growing,
         }
     }
 

@@ -4,7 +4,7 @@
 //! the file. There is no storage trait to implement: the three owners are here.
 
 use crate::Error;
-use crate::file::SharedMap;
+use crate::file::{SharedMap, Tail};
 use memmap2::{Mmap, MmapMut, MmapRaw};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -66,6 +66,7 @@ enum Owner {
     Small(Vec<Line>),
     Huge(MmapRaw),
     Shared(SharedMap),
+    Tail(Tail),
 }
 
 /// A cache line, so that no key's line straddles two.
@@ -103,6 +104,19 @@ impl Bytes {
         Self(Owner::Shared(map))
     }
 
+    pub(crate) fn tail(tail: Tail) -> Self {
+        Self(Owner::Tail(tail))
+    }
+
+    /// Waits until a mapped file's part is on disk.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        match &self.0 {
+            Owner::Shared(map) => map.sync(),
+            Owner::Tail(tail) => tail.sync(),
+            Owner::Small(_) | Owner::Huge(_) => Ok(()),
+        }
+    }
+
     pub(crate) fn as_shared(&self) -> Option<&SharedMap> {
         match &self.0 {
             Owner::Shared(map) => Some(map),
@@ -122,7 +136,7 @@ impl Bytes {
         let (first, len): (*mut u64, usize) = match &mut self.0 {
             Owner::Small(lines) => (lines.as_mut_ptr().cast(), lines.len() * 8),
             Owner::Huge(map) => (map.as_mut_ptr().cast(), map.len() / 8),
-            Owner::Shared(_) => return None,
+            Owner::Shared(_) | Owner::Tail(_) => return None,
         };
         // SAFETY: `first` points to `len` initialised words (a `Line` is eight
         // `AtomicU64`, which have the layout of `u64`; a mapping is zeroed and
@@ -149,6 +163,7 @@ impl Body for Bytes {
             Owner::Small(lines) => (lines.as_ptr().cast(), lines.len() * 8),
             Owner::Huge(map) => (map.as_ptr().cast(), map.len() / 8),
             Owner::Shared(map) => return map.body(),
+            Owner::Tail(tail) => return tail.words(),
         };
         // SAFETY: as in `exclusive`, and a shared borrow of the owner allows
         // atomic access only.

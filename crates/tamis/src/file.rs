@@ -5,14 +5,15 @@
 //! share it: they hold the lock *shared*, and the last one to leave takes the
 //! "open for writing" mark away. So the two can never meet on one file.
 
-use crate::Error;
 use crate::hash::SecretKey;
 use crate::header::{
-    BODY_CHECKSUM_WORD, BOOT_WORDS, BootId, HEADER_LEN, Header, KEYS_UNKNOWN, KEYS_WORD,
+    BODY_CHECKSUM_WORD, BOOT_WORDS, BootId, HEADER_LEN, Header, KEYS_UNKNOWN, KEYS_WORD, Kind,
+    Shape,
 };
+use crate::{Error, layers};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -221,8 +222,16 @@ pub(crate) fn read_header(
         .read_to_end(&mut bytes)
         .map_err(read_error())?;
     let header = Header::decode(&bytes, key)?;
+    // Asked after the header was read: a growing file gets longer first.
+    let meta = file.metadata().map_err(read_error())?;
     header.check_file_len(meta.len())?;
     Ok(header)
+}
+
+/// The length of the file as its header says, for a mapping.
+pub(crate) fn len_here(header: &Header, path: &Path) -> Result<usize, Error> {
+    usize::try_from(header.body_len() + HEADER_LEN as u64)
+        .map_err(|_| Error::io("mapping", path)(io::ErrorKind::OutOfMemory.into()))
 }
 
 /// Refuses a file that was open for writing when the machine went down.
@@ -241,7 +250,35 @@ pub(crate) struct SharedMap {
     map: MmapRaw,
     file: File,
     path: PathBuf,
+    /// Whether other processes may map the file for writing, too.
+    joinable: bool,
     left: bool,
+}
+
+/// A part of a mapped file behind the end of its [`SharedMap`]. It must go
+/// first: the mark in the file is taken away last.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    map: MmapRaw,
+    path: PathBuf,
+}
+
+impl Tail {
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping starts at a multiple of 64 in the file, lives as
+        // long as `self`, and is accessed through atomics only.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / 8) }
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.map.flush().map_err(Error::io("syncing", &self.path))
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        let _ = self.sync();
+    }
 }
 
 impl SharedMap {
@@ -270,15 +307,30 @@ impl SharedMap {
             // may be short.
             header.state.keys = KEYS_UNKNOWN;
         }
+        // Another process would not see the layers that this one adds.
+        let joinable = header.shape.kind() != Kind::Growing;
+        if !joinable && !alone {
+            return Err(Error::Busy { path: path.into() });
+        }
+        let len = len_here(&header, path)?;
         let map = MmapOptions::new()
+            .len(len)
             .map_raw(&file)
             .map_err(Error::io("mapping", path))?;
-        let shared = Self {
+        let mut shared = Self {
             map,
             file,
             path: path.into(),
+            joinable,
             left: false,
         };
+        if let Shape::Growing(shape) = header.shape {
+            layers::check(&shape, header.rate, shared.body())
+                .inspect_err(|_| shared.left = true)?;
+            // What a writer that died did not finish.
+            let shortened = shared.file.set_len(len as u64);
+            shortened.map_err(Error::io("shortening", path))?;
+        }
         shared.mark_open(&header, alone)?;
         Ok((header, shared))
     }
@@ -293,9 +345,12 @@ impl SharedMap {
             self.map
                 .flush_range(0, HEADER_LEN)
                 .map_err(Error::io("syncing", &self.path))?;
-            // Others may join now. To share a lock that was exclusive is to
-            // let it go for a moment, in which the file may be replaced.
-            if self.file.try_lock_shared().is_err() || !is_still(&self.file, &self.path)? {
+            // Others may join now, where they may at all. To share a lock that
+            // was exclusive is to let it go for a moment, in which the file
+            // may be replaced.
+            if self.joinable
+                && (self.file.try_lock_shared().is_err() || !is_still(&self.file, &self.path)?)
+            {
                 return Err(Error::Busy {
                     path: self.path.clone(),
                 });
@@ -328,6 +383,40 @@ impl SharedMap {
         for (word, bytes) in BOOT_WORDS.into_iter().zip(boot.as_chunks().0) {
             self.store(word, u64::from_le_bytes(*bytes));
         }
+    }
+
+    /// Makes the file longer, by zeros, and maps those. They count when
+    /// [`commit`](Self::commit) has said so.
+    pub(crate) fn append(&self, body_len: u64, more: u64) -> Result<Tail, Error> {
+        let end = HEADER_LEN as u64 + body_len;
+        let map = || {
+            // What an earlier attempt may have left.
+            self.file.set_len(end)?;
+            reserve(&self.file, end + more)?;
+            MmapOptions::new()
+                .offset(end)
+                .len(usize::try_from(more).map_err(|_| io::ErrorKind::OutOfMemory)?)
+                .map_raw(&self.file)
+        };
+        let map = map().map_err(|e| {
+            let _ = self.file.set_len(end);
+            Error::io("adding a layer to", &self.path)(e)
+        })?;
+        Ok(Tail {
+            map,
+            path: self.path.clone(),
+        })
+    }
+
+    /// Replaces the header in one write, which the death of this process
+    /// can't tear.
+    pub(crate) fn commit(&self, header: &Header) -> Result<(), Error> {
+        let mut header = *header;
+        header.state.open_under = Some(this_boot());
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0))
+            .and_then(|_| file.write_all(&header.encode()))
+            .map_err(Error::io("writing", &self.path))
     }
 
     /// Waits until everything added so far is on disk.

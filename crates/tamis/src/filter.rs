@@ -488,23 +488,23 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// all. Fails with [`Error::Busy`] while another writer has that file; see
     /// [`FileLock`] for adding to a filter that others may be adding to.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        store::save(path.as_ref(), &self.header(), self.body.words())
+        store::save(path.as_ref(), &self.header(), &[self.body.words()])
     }
 
     /// Writes the filter to `path`, which must not exist.
     pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        store::save_new(path.as_ref(), &self.header(), self.body.words())
+        store::save_new(path.as_ref(), &self.header(), &[self.body.words()])
     }
 
     /// Writes the filter over the file that the caller has locked, which stays
     /// locked.
     pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
-        store::save_under(lock, &self.header(), self.body.words())
+        store::save_under(lock, &self.header(), &[self.body.words()])
     }
 
     /// The same bytes as a file's.
     pub fn to_bytes(&self) -> Vec<u8> {
-        store::encode(&self.header(), self.body.words())
+        store::encode(&self.header(), &[self.body.words()])
     }
 
     /// The same bytes as a file's, in base64.

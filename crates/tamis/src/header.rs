@@ -9,6 +9,7 @@ use crate::Error;
 use crate::blocked::BlockedShape;
 use crate::bloom::BloomShape;
 use crate::hash::{Hasher, SecretKey};
+use crate::layers::GrowingShape;
 use crate::plan::Plan;
 use std::fmt;
 use std::ops::Range;
@@ -68,11 +69,13 @@ pub enum Kind {
     Bloom = 1,
     /// Bloom bits of a key within one or two 64-byte lines: the default.
     Blocked = 2,
+    /// Layers of blocked filters, for an unknown number of keys.
+    Growing = 5,
 }
 
 impl Kind {
     /// Every kind, in the order of their numbers in the file.
-    pub const ALL: [Self; 2] = [Self::Bloom, Self::Blocked];
+    pub const ALL: [Self; 3] = [Self::Bloom, Self::Blocked, Self::Growing];
 
     /// The name used on the command line.
     ///
@@ -83,6 +86,7 @@ impl Kind {
         match self {
             Self::Bloom => "bloom",
             Self::Blocked => "blocked",
+            Self::Growing => "growing",
         }
     }
 }
@@ -101,6 +105,8 @@ pub enum Shape {
     Bloom(BloomShape),
     /// See [`BlockedShape`].
     Blocked(BlockedShape),
+    /// See [`GrowingShape`].
+    Growing(GrowingShape),
 }
 
 impl Shape {
@@ -109,6 +115,7 @@ impl Shape {
         match self {
             Self::Bloom(_) => Kind::Bloom,
             Self::Blocked(_) => Kind::Blocked,
+            Self::Growing(_) => Kind::Growing,
         }
     }
 
@@ -118,6 +125,7 @@ impl Shape {
         match self {
             Self::Bloom(shape) => shape.body_len(),
             Self::Blocked(shape) => shape.body_len(),
+            Self::Growing(shape) => shape.body_len(),
         }
     }
 
@@ -126,6 +134,12 @@ impl Shape {
         match self {
             Self::Bloom(s) => (s.bits(), s.hashes(), 0, 0),
             Self::Blocked(s) => (s.lines(), s.hashes_per_line(), s.lines_per_key(), 0),
+            Self::Growing(s) => (
+                s.lines(),
+                s.hashes_per_line(),
+                s.lines_per_key(),
+                s.layers().into(),
+            ),
         }
     }
 
@@ -134,13 +148,16 @@ impl Shape {
             0 => Ok(()),
             _ => Err(Error::corrupt(what, 0, value)),
         };
-        unused("third shape word", c)?;
+        if kind != Kind::Growing {
+            unused("third shape word", c)?;
+        }
         match kind {
             Kind::Bloom => {
                 unused("second half of the second shape word", b.into())?;
                 BloomShape::new(size, a).map(Self::Bloom)
             }
             Kind::Blocked => BlockedShape::new(size, a, b).map(Self::Blocked),
+            Kind::Growing => GrowingShape::new(size, a, b, c).map(Self::Growing),
         }
         .map_err(|e| match e {
             Error::Parameter {
@@ -319,10 +336,12 @@ impl Header {
     }
 
     /// The whole file must be the header and its body: compared before
-    /// anything of the claimed length is allocated or mapped.
+    /// anything of the claimed length is allocated or mapped. Behind a growing
+    /// filter there may be a layer that was never finished; it is ignored.
     pub(crate) fn check_file_len(&self, len: u64) -> Result<(), Error> {
         let expected = self.body_len() + HEADER_LEN as u64;
-        if len != expected {
+        let unfinished = self.shape.kind() == Kind::Growing && len > expected;
+        if len != expected && !unfinished {
             return Err(Error::corrupt(
                 "file length",
                 format_args!("{expected} bytes as the header says"),

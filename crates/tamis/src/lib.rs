@@ -16,6 +16,7 @@
 //!
 //! - [`Blocked`] is the default kind: one or two cache misses a key.
 //! - [`Bloom`] is the textbook's.
+//! - [`Growing`] is for an unknown number of keys.
 //! - [`AnyFilter`] opens whatever a file holds.
 //! - [`Plan`] tells size and rate before anything is built.
 //!
@@ -33,9 +34,12 @@ mod bytes;
 mod error;
 mod file;
 mod filter;
+mod growing;
 mod hash;
 mod header;
+mod layers;
 pub mod plan;
+mod schedule;
 mod store;
 
 pub use any::{AnyFilter, Open};
@@ -45,6 +49,8 @@ pub use bytes::{Body, Bytes, Map, Word};
 pub use error::Error;
 pub use file::FileLock;
 pub use filter::{Filter, KeyCount};
+pub use growing::Growing;
 pub use hash::{Hash, Hasher, SecretKey};
 pub use header::{Kind, Shape};
+pub use layers::GrowingShape;
 pub use plan::Plan;

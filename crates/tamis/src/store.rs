@@ -47,41 +47,43 @@ fn compare(expected: u64, got: u64) -> Result<(), Error> {
     }
 }
 
-/// Writes a snapshot: what is summed up is what was written, even while other
+/// Writes a snapshot, the parts of the body one behind the other: what is summed up is what was written, even while other
 /// threads add keys.
-fn write<W: Word>(file: &mut File, header: &Header, words: &[W]) -> io::Result<()> {
+fn write<W: Word>(file: &mut File, header: &Header, parts: &[&[W]]) -> io::Result<()> {
     let mut header = *header;
     let mut sum = Xxh3::with_seed(header.state.keys);
     file.seek(SeekFrom::Start(HEADER_LEN as u64))?;
-    for_each_piece(words, |piece| {
-        sum.update(piece);
-        file.write_all(piece)
-    })?;
+    for words in parts {
+        for_each_piece(words, |piece| {
+            sum.update(piece);
+            file.write_all(piece)
+        })?;
+    }
     header.state.body_checksum = sum.digest();
     file.seek(SeekFrom::Start(0))?;
     file.write_all(&header.encode())
 }
 
-pub(crate) fn save<W: Word>(path: &Path, header: &Header, words: &[W]) -> Result<(), Error> {
+pub(crate) fn save<W: Word>(path: &Path, header: &Header, parts: &[&[W]]) -> Result<(), Error> {
     match FileLock::try_acquire(path) {
-        Ok(mut lock) => save_under(&mut lock, header, words),
+        Ok(mut lock) => save_under(&mut lock, header, parts),
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            write_atomically(path, Existing::Replace, |file| write(file, header, words)).map(drop)
+            write_atomically(path, Existing::Replace, |file| write(file, header, parts)).map(drop)
         }
         Err(e) => Err(e),
     }
 }
 
-pub(crate) fn save_new<W: Word>(path: &Path, header: &Header, words: &[W]) -> Result<(), Error> {
-    write_atomically(path, Existing::Keep, |file| write(file, header, words)).map(drop)
+pub(crate) fn save_new<W: Word>(path: &Path, header: &Header, parts: &[&[W]]) -> Result<(), Error> {
+    write_atomically(path, Existing::Keep, |file| write(file, header, parts)).map(drop)
 }
 
 pub(crate) fn save_under<W: Word>(
     lock: &mut FileLock,
     header: &Header,
-    words: &[W],
+    parts: &[&[W]],
 ) -> Result<(), Error> {
-    lock.replace(|file| write(file, header, words))
+    lock.replace(|file| write(file, header, parts))
 }
 
 fn checksum_of_zeros(len: u64, keys: u64) -> u64 {
@@ -108,14 +110,16 @@ pub(crate) fn save_empty(path: &Path, header: &Header, existing: Existing) -> Re
     }
 }
 
-pub(crate) fn encode<W: Word>(header: &Header, words: &[W]) -> Vec<u8> {
+pub(crate) fn encode<W: Word>(header: &Header, parts: &[&[W]]) -> Vec<u8> {
     let mut out = vec![0; HEADER_LEN];
-    out.reserve_exact(size_of_val(words));
-    let never: Result<(), std::convert::Infallible> = for_each_piece(words, |piece| {
-        out.extend_from_slice(piece);
-        Ok(())
-    });
-    let Ok(()) = never;
+    out.reserve_exact(parts.iter().map(|words| size_of_val(*words)).sum());
+    for words in parts {
+        let never: Result<(), std::convert::Infallible> = for_each_piece(words, |piece| {
+            out.extend_from_slice(piece);
+            Ok(())
+        });
+        let Ok(()) = never;
+    }
     let mut header = *header;
     header.state.body_checksum = xxh3_64_with_seed(&out[HEADER_LEN..], header.state.keys);
     out[..HEADER_LEN].copy_from_slice(&header.encode());
@@ -163,7 +167,12 @@ pub(crate) fn map(path: &Path, terms: Terms<'_>) -> Result<(Header, Map), Error>
     terms.check_clean(&header, path)?;
     // SAFETY: the words are only loaded atomically, so other processes may
     // write the file meanwhile; that it must not shrink is documented.
-    let map = unsafe { MmapOptions::new().map(&file) }.map_err(Error::io("mapping", path))?;
+    let map = unsafe {
+        MmapOptions::new()
+            .len(file::len_here(&header, path)?)
+            .map(&file)
+    }
+    .map_err(Error::io("mapping", path))?;
     // Keys are spread evenly: reading ahead would only evict other pages.
     #[cfg(unix)]
     let _ = map.advise(memmap2::Advice::Random);
@@ -180,7 +189,7 @@ pub(crate) fn share(path: &Path, terms: Terms<'_>) -> Result<(Header, Bytes), Er
 pub(crate) fn view<'a>(bytes: &'a [u8], terms: Terms<'_>) -> Result<(Header, &'a [u8]), Error> {
     let header = Header::decode(bytes, terms.key)?;
     header.check_file_len(bytes.len() as u64)?;
-    let body = &bytes[HEADER_LEN..];
+    let body = &bytes[HEADER_LEN..][..header.body_len() as usize];
     if header.state.open_under.is_some() && !terms.accept_loss {
         // A copy of a file that was being written: whether it is whole, nobody
         // can tell.

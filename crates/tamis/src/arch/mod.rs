@@ -7,7 +7,7 @@ pub(crate) mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-use crate::blocked::BlockedShape;
+use crate::blocked::{BlockedShape, LINE_WORDS, line};
 use crate::bytes::Word;
 use crate::filter::{BLOCK, hash_block};
 use crate::hash::Hash;
@@ -122,6 +122,67 @@ pub(crate) fn insert(
     }
 }
 
+/// The bits of a key in one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
+pub(crate) struct Mask(pub(crate) [u64; LINE_WORDS]);
+
+/// The bits of keys in their first lines (`nth` 0) or their second: of `who`,
+/// indices into `hashes` and `masks`.
+pub(crate) fn line_masks(
+    path: Path,
+    hashes_per_line: u32,
+    nth: u32,
+    who: &[u8],
+    hashes: &[Hash],
+    masks: &mut [Mask],
+) {
+    match path {
+        // SAFETY: a path is only chosen where it is available.
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx512 => unsafe {
+            x86_64::line_masks_avx512(hashes_per_line, nth, who, hashes, masks);
+        },
+        _ => {
+            for &i in who {
+                let i = usize::from(i);
+                masks[i] = Mask(scalar::nth_line_mask(hashes[i], nth, hashes_per_line));
+            }
+        }
+    }
+}
+
+/// Of the keys `who`, those with all bits of `masks` set in the lines `at`;
+/// they are written to the front of `hits`, and their number is returned.
+pub(crate) fn matching<W: Word>(
+    path: Path,
+    words: &[W],
+    who: &[u8],
+    at: &[usize],
+    masks: &[Mask],
+    hits: &mut [u8],
+) -> usize {
+    match path {
+        // SAFETY: a path is only chosen where it is available.
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx512 => unsafe { x86_64::matching_avx512(words, who, at, masks, hits) },
+        _ => {
+            let mut found = 0;
+            for &i in who {
+                let bits = &masks[usize::from(i)].0;
+                let line = line(words, at[usize::from(i)]);
+                hits[found] = i;
+                let all = line
+                    .iter()
+                    .zip(bits)
+                    .all(|(w, bits)| w.get() & bits == *bits);
+                found += usize::from(all);
+            }
+            found
+        }
+    }
+}
+
 /// Asks the memory for the cache line of `place`; only a hint.
 #[inline(always)]
 pub(crate) fn prefetch<T>(place: *const T) {
@@ -188,6 +249,27 @@ mod tests {
                 let mut found = vec![false; asked.len()];
                 contains(path, &shape, &bytes, &asked, &mut found);
                 prop_assert_eq!(&found, &spec_found, "{:?} read otherwise", path);
+
+                for asked in asked.chunks(100) {
+                    let who: Vec<u8> = (0..asked.len() as u8).collect();
+                    let mut masks = [Mask([0; LINE_WORDS]); 100];
+                    let mut hits = vec![0; who.len()];
+                    line_masks(path, hashes_per_line, 0, &who, asked, &mut masks);
+                    let at: Vec<usize> = asked.iter().map(|h| shape.first_line(*h)).collect();
+                    let n = matching(path, &bytes, &who, &at, &masks, &mut hits);
+                    hits.truncate(n);
+                    if lines_per_key == 2 {
+                        let first = hits.clone();
+                        line_masks(path, hashes_per_line, 1, &first, asked, &mut masks);
+                        let at: Vec<usize> = asked.iter().map(|h| shape.second_line(*h)).collect();
+                        let n = matching(path, &bytes, &first, &at, &masks, &mut hits);
+                        hits.truncate(n);
+                    }
+                    let spec: Vec<u8> = (who.iter().copied())
+                        .filter(|i| scalar::contains(&shape, &bytes, asked[usize::from(*i)]))
+                        .collect();
+                    prop_assert_eq!(hits, spec, "{:?} matched otherwise", path);
+                }
             }
         }
     }

@@ -73,6 +73,18 @@ pub(crate) fn for_each_line(
     }
 }
 
+/// The bits of a key in its first line (`nth` 0) or its second.
+#[inline]
+pub(crate) fn nth_line_mask(hash: Hash, nth: u32, hashes: u32) -> [u64; LINE_WORDS] {
+    line_mask(&mut nth_word(hash, nth, hashes), hashes)
+}
+
+/// The word that a line's positions start from.
+#[inline(always)]
+pub(crate) fn nth_word(hash: Hash, nth: u32, hashes: u32) -> u64 {
+    (0..nth * hashes.div_ceil(FIELDS)).fold(hash.lo, |word, _| mix(word))
+}
+
 /// Whether all bits of the key are set.
 #[inline]
 pub(crate) fn contains<W: Word>(shape: &BlockedShape, words: &[W], hash: Hash) -> bool {

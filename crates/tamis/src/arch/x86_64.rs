@@ -4,6 +4,7 @@
 //! the line's registers and brings its bit to the front. A key whose positions
 //! repeat is rare and is left to the specification.
 
+use super::Mask;
 use super::scalar::{self, FIELD_BITS, FIELDS};
 use super::{fields, for_each_hash};
 use crate::blocked::{BlockedShape, LINE_WORDS, line};
@@ -406,6 +407,52 @@ pub(super) unsafe fn contains_avx2<W: Word, H: Copy + Into<Hash>>(
             // Positions that repeat were moved; asked only when all are set.
             && (!may_repeat(shape, hash) || scalar::contains(shape, words, hash))
     });
+}
+
+/// # Safety
+/// The machine has AVX-512 F, DQ and BW.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+pub(super) unsafe fn line_masks_avx512(
+    hashes_per_line: u32,
+    nth: u32,
+    who: &[u8],
+    hashes: &[Hash],
+    masks: &mut [Mask],
+) {
+    for &i in who {
+        let hash = hashes[usize::from(i)];
+        let mut word = scalar::nth_word(hash, nth, hashes_per_line);
+        let (bits, repeated) = line_mask_avx512(&mut word, hashes_per_line);
+        let mask = &mut masks[usize::from(i)];
+        if repeated {
+            *mask = Mask(scalar::nth_line_mask(hash, nth, hashes_per_line));
+        } else {
+            // SAFETY: 64 writable bytes.
+            unsafe { _mm512_storeu_si512(mask.0.as_mut_ptr().cast(), bits) };
+        }
+    }
+}
+
+/// # Safety
+/// The machine has AVX-512 F, DQ and BW.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+pub(super) unsafe fn matching_avx512<W: Word>(
+    words: &[W],
+    who: &[u8],
+    at: &[usize],
+    masks: &[Mask],
+    hits: &mut [u8],
+) -> usize {
+    let mut found = 0;
+    for &i in who {
+        // SAFETY: 64 readable bytes.
+        let bits = unsafe { _mm512_loadu_si512(masks[usize::from(i)].0.as_ptr().cast()) };
+        let line = load_line(line(words, at[usize::from(i)]));
+        let missing = _mm512_andnot_si512(line, bits);
+        hits[found] = i;
+        found += usize::from(_mm512_test_epi64_mask(missing, missing) == 0);
+    }
+    found
 }
 
 /// Whether a position may repeat in one of the key's lines: never "no" when
