@@ -2,6 +2,7 @@
 
 mod cmd;
 mod engine;
+mod estimate;
 mod human;
 mod location;
 mod output;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 Exit codes: 0 some key was found or the work is done, 1 no key was found, 2 an error.
 
 Examples:
+  tamis dedup urls.txt                      each distinct line once
   tamis plan -n 10M -p 0.001                what would it cost?
   tamis create seen.tamis -n 10M            make a filter
   tamis add seen.tamis urls.txt             add keys, one a line
@@ -37,6 +39,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Dedup(cmd::dedup::Args),
     Plan(cmd::plan::Args),
     Create(cmd::create::Args),
     Add(cmd::add::Args),
@@ -63,6 +66,7 @@ enum Exit {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Dedup(args) => cmd::dedup::run(args),
         Command::Plan(args) => cmd::plan::run(args),
         Command::Create(args) => cmd::create::run(args),
         Command::Add(args) => cmd::add::run(args),

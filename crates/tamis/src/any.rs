@@ -246,6 +246,11 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => f.rate_now())
     }
 
+    /// How many keys were wrongly told "not new"; see [`Filter::expected_wrong`].
+    pub fn expected_wrong(&self) -> f64 {
+        each!(self, f => f.expected_wrong())
+    }
+
     /// The number of distinct keys; see [`Filter::keys`].
     pub fn keys(&self) -> KeyCount {
         each!(self, f => f.keys())

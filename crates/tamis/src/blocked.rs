@@ -172,6 +172,10 @@ impl Layout for BlockedShape {
         plan::blocked_rate(self, keys)
     }
 
+    fn wrongly_present(&self, keys: u64) -> f64 {
+        plan::blocked_wrongly_present(self, keys)
+    }
+
     /// From how full every single line really is.
     fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
         let lines = words.as_chunks::<LINE_WORDS>().0;

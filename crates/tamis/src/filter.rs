@@ -6,7 +6,7 @@ use crate::bytes::{Body, Bytes, Map, Word};
 use crate::file::FileLock;
 use crate::hash::{Hash, Hasher};
 use crate::header::{Header, KEYS_UNKNOWN, Kind, Shape, State};
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
 use crate::{Error, store};
 use std::fmt;
 use std::path::Path;
@@ -48,6 +48,10 @@ pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> {
     }
     /// The expected rate with so many keys.
     fn rate_at(&self, keys: f64) -> f64;
+    /// How many of so many keys seemed present when they were added.
+    fn wrongly_present(&self, keys: u64) -> f64 {
+        plan::wrongly_present(keys, |keys| self.rate_at(keys))
+    }
     /// The expected rate from what the words hold.
     fn rate_now<W: Word>(&self, words: &[W]) -> f64;
     /// The number of keys estimated from what the words hold.
@@ -428,6 +432,21 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// ```
     pub fn rate_now(&self) -> f64 {
         self.shape.rate_now(self.body.words())
+    }
+
+    /// How many of the distinct keys added so far were wrongly told "not new"
+    /// when they came, as is to be expected: what a deduplicator has lost.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(10_000, 0.01)?;
+    /// for i in 0..10_000u64 { seen.insert(i.to_le_bytes()); }
+    /// // Far fewer than 1 %: the rate was lower while the filter was emptier.
+    /// assert!((5.0..30.0).contains(&seen.expected_wrong()));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn expected_wrong(&self) -> f64 {
+        self.shape.wrongly_present(self.keys().get())
     }
 
     /// The number of distinct keys added.

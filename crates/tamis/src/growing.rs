@@ -572,6 +572,18 @@ impl<B: Body> Growing<B> {
         -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
     }
 
+    /// How many of the distinct keys added so far were wrongly told "not new"
+    /// when they came; see [`Filter::expected_wrong`](crate::Filter::expected_wrong).
+    pub fn expected_wrong(&self) -> f64 {
+        let (mut wrong, mut older_rates) = (0.0, 0.0);
+        for layer in &self.layers {
+            let keys = layer.keys as f64;
+            wrong += keys * older_rates + plan::blocked_wrongly_present(&layer.shape, layer.keys);
+            older_rates += plan::blocked_rate(&layer.shape, keys);
+        }
+        wrong
+    }
+
     /// The number of distinct keys added.
     pub fn keys(&self) -> KeyCount {
         match self.counted_keys() {

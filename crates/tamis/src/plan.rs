@@ -476,6 +476,29 @@ impl LineRates {
     }
 }
 
+/// How many of `keys` distinct keys, added one after the other, are wrongly
+/// taken for present: the integral of the rate over the keys.
+pub(crate) fn wrongly_present(keys: u64, mut rate_at: impl FnMut(f64) -> f64) -> f64 {
+    // Simpson's rule; the rate is a smooth power of the number of keys.
+    const STEPS: u32 = 64;
+    let step = keys as f64 / f64::from(STEPS);
+    let weight = |i| match i {
+        0 | STEPS => 1.0,
+        i if i % 2 == 1 => 4.0,
+        _ => 2.0,
+    };
+    let sum: f64 = (0..=STEPS)
+        .map(|i| weight(i) * rate_at(f64::from(i) * step))
+        .sum();
+    sum * step / 3.0
+}
+
+/// [`wrongly_present`] for a blocked filter.
+pub(crate) fn blocked_wrongly_present(shape: &BlockedShape, keys: u64) -> f64 {
+    let mut rates = LineRates::new(shape.hashes_per_line(), shape.lines_per_key());
+    wrongly_present(keys, |keys| rates.rate(keys, shape.lines() as f64))
+}
+
 pub(crate) fn blocked_rate(shape: &BlockedShape, keys: f64) -> f64 {
     LineRates::new(shape.hashes_per_line(), shape.lines_per_key()).rate(keys, shape.lines() as f64)
 }

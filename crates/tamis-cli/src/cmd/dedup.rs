@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use tamis::{AnyFilter, Error, FileLock, Growing, Hash, Hasher, KeyCount};
+use tamis::{AnyFilter, Blocked, Error, FileLock, Growing, Hash, Hasher, KeyCount};
 
 /// Drop what was already seen
 ///
@@ -110,7 +110,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         None => {
             let done = match args.exact {
                 true => with_exact_set(&args, &mut sink)?,
-                false => with_growing(&args, &mut sink)?,
+                false => with_filters(&args, &mut sink)?,
             };
             sink.finish().context("writing the output")?;
             done
@@ -155,17 +155,19 @@ impl Args {
         }
     }
 
-    /// The number of distinct keys to be ready for.
-    fn expected_keys(&self) -> Result<u64> {
+    /// The number of distinct keys to be ready for, if that can be told.
+    fn expected_keys(&self) -> Result<Option<u64>> {
         Ok(match self.keys {
-            Some(keys) => keys.max(1),
-            None => estimate::records(&self.input.paths(), &self.input.rule()?).unwrap_or(UNMEASURED),
+            Some(keys) => Some(keys.max(1)),
+            None => estimate::records(&self.input.paths(), &self.input.rule()?),
         })
     }
 }
 
 fn with_exact_set(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
-    let mut shards: Vec<ExactSet> = (0..SHARDS).map(|_| ExactSet::default()).collect();
+    let expected = args.expected_keys()?.unwrap_or(0) as usize;
+    let shard = |_| ExactSet::with_capacity(expected / SHARDS);
+    let mut shards: Vec<ExactSet> = (0..SHARDS).map(shard).collect();
     let report = Pass {
         input: &args.input,
         hasher: &Hasher::default(),
@@ -214,11 +216,105 @@ impl<F> Deciding<F> {
     }
 }
 
-fn with_growing(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
+/// Keys seen, in one shard: a filter of the right size for what was expected,
+/// and one that grows for what comes beyond.
+struct Seen {
+    sized: Option<Blocked>,
+    growing: Option<Growing>,
+    /// What either may be wrong.
+    rate: f64,
+}
+
+impl Seen {
+    /// `expected` keys, if that is known; both filters may be needed then, and
+    /// each has half of the rate.
+    fn new(expected: Option<u64>, rate: f64) -> Result<Self, Error> {
+        Ok(match expected {
+            Some(keys) => Self {
+                sized: Some(Blocked::new(keys, rate / 2.0)?),
+                growing: None,
+                rate: rate / 2.0,
+            },
+            None => Self {
+                sized: None,
+                growing: Some(Growing::new(UNMEASURED / SHARDS as u64, rate)?),
+                rate,
+            },
+        })
+    }
+
+    /// Another of the same size: planning takes longer than making.
+    fn template(&self) -> Result<Self, Error> {
+        Ok(Self {
+            sized: self.sized.as_ref().map(Blocked::template).transpose()?,
+            growing: self.growing.as_ref().map(Growing::template).transpose()?,
+            rate: self.rate,
+        })
+    }
+
+    fn insert(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        let Some(sized) = &mut self.sized else {
+            return growing(&mut self.growing, self.rate)?.insert_hashes(hashes, new);
+        };
+        if sized.keys().get() < sized.capacity() {
+            sized.insert_hashes(hashes, new);
+            return Ok(());
+        }
+        // Full: what it does not have goes on to the one that grows.
+        sized.contains_hashes(hashes, new);
+        let mut beyond = Vec::new();
+        for (hash, new) in hashes.iter().zip(new.iter_mut()) {
+            *new = !*new;
+            if *new {
+                beyond.push(*hash);
+            }
+        }
+        let mut new_beyond = vec![false; beyond.len()];
+        growing(&mut self.growing, self.rate)?.insert_hashes(&beyond, &mut new_beyond)?;
+        let asked = new.iter_mut().filter(|new| **new);
+        asked
+            .zip(new_beyond)
+            .for_each(|(new, answer)| *new = answer);
+        Ok(())
+    }
+
+    fn keys(&self) -> u64 {
+        let sized = self.sized.as_ref().map_or(0, |sized| sized.keys().get());
+        sized + self.growing.as_ref().map_or(0, |growing| growing.keys().get())
+    }
+
+    fn bytes(&self) -> u64 {
+        let sized = self.sized.as_ref().map_or(0, Blocked::bytes);
+        sized + self.growing.as_ref().map_or(0, Growing::bytes)
+    }
+
+    fn expected_wrong(&self) -> f64 {
+        let sized = self.sized.as_ref().map_or(0.0, Blocked::expected_wrong);
+        let beyond = self.growing.as_ref().map_or(0.0, |growing| {
+            // The full filter was asked first.
+            let also_sized = self.sized.as_ref().map_or(0.0, Blocked::rate_now);
+            growing.expected_wrong() + growing.keys().get() as f64 * also_sized
+        });
+        sized + beyond
+    }
+}
+
+fn growing(filter: &mut Option<Growing>, rate: f64) -> Result<&mut Growing, Error> {
+    Ok(match filter {
+        Some(filter) => filter,
+        None => filter.insert(Growing::new(UNMEASURED / SHARDS as u64, rate)?),
+    })
+}
+
+fn with_filters(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     // Shards get their share and three standard deviations more.
-    let share = args.expected_keys()?.div_ceil(SHARDS as u64);
-    let share = share + 3 * (share as f64).sqrt() as u64;
-    let shard = |_| Growing::new(share, args.rate).map(Deciding::new);
+    let share = |keys: u64| {
+        let share = keys.div_ceil(SHARDS as u64);
+        share + 3 * (share as f64).sqrt() as u64
+    };
+    let expected = args.expected_keys()?.map(share);
+    let seen = Seen::new(expected, args.rate)?;
+    let shard = |_| seen.template().map(Deciding::new);
     let mut shards = (0..SHARDS).map(shard).collect::<Result<Vec<_>, Error>>()?;
     let stop = Arc::<AtomicBool>::default();
     let report = Pass {
@@ -230,9 +326,11 @@ fn with_growing(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         checkpoint: None,
         stop: Arc::clone(&stop),
     }
-    .run(|shard: &mut Deciding<Growing>, hashes: &[Hash], new: &mut [bool]| {
-        shard.decide(&stop, new, |filter, new| filter.insert_hashes(hashes, new));
-    })?;
+    .run(
+        |shard: &mut Deciding<Seen>, hashes: &[Hash], new: &mut [bool]| {
+            shard.decide(&stop, new, |seen, new| seen.insert(hashes, new));
+        },
+    )?;
     let mut bytes = 0;
     for shard in &mut shards {
         if let Some(error) = shard.failed.take() {
@@ -240,18 +338,20 @@ fn with_growing(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         }
         bytes += shard.filter.bytes();
     }
-    // The shards are alike, so one speaks for all.
-    let wrong = shards[0].filter.expected_wrong() * SHARDS as f64;
+    // The shards are alike, so the fullest speaks for all.
+    let fullest = shards.iter().max_by_key(|shard| shard.filter.keys());
+    let wrong = fullest.map_or(0.0, |shard| shard.filter.expected_wrong() * SHARDS as f64);
     Ok((report, Memory { bytes, wrong }))
 }
 
 fn with_filter(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     let named = || named(path);
     if !path.exists() {
-        let filter = Growing::new(args.expected_keys()?, args.rate)?;
+        let filter = Growing::new(args.expected_keys()?.unwrap_or(UNMEASURED), args.rate)?;
         match filter.save_new(path) {
             // Another run has just made it, which is as well.
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {
+            }
             saved => saved.map_err(named())?,
         }
     }
@@ -265,8 +365,13 @@ fn with_filter(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Mem
     // at the end is not there yet.
     let mut periodic_save = |shards: &mut [&mut Deciding<AnyFilter>]| {
         for shard in shards {
-            if let Err(error) = shard.filter.save_under(&mut lock) {
-                output::warn(format_args!("saving the filter failed, will try again: {error}"));
+            // A filter that failed holds keys whose records were not printed.
+            if shard.failed.is_none()
+                && let Err(error) = shard.filter.save_under(&mut lock)
+            {
+                output::warn(format_args!(
+                    "saving the filter failed, will try again: {error}"
+                ));
             }
         }
     };
@@ -283,16 +388,18 @@ fn with_filter(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Mem
         checkpoint,
         stop: Arc::clone(&stop),
     }
-    .run(|shard: &mut Deciding<AnyFilter>, hashes: &[Hash], new: &mut [bool]| {
-        shard.decide(&stop, new, |filter, new| filter.insert_hashes(hashes, new));
-    })?;
+    .run(
+        |shard: &mut Deciding<AnyFilter>, hashes: &[Hash], new: &mut [bool]| {
+            shard.decide(&stop, new, |filter, new| filter.insert_hashes(hashes, new));
+        },
+    )?;
     let [Deciding { filter, failed }] = shards;
+    if let Some(error) = failed {
+        return Err(named()(error));
+    }
     if report.is_printed() {
         sink.finish().context("writing the output")?;
         filter.save_under(&mut lock).map_err(named())?;
-    }
-    if let Some(error) = failed {
-        return Err(named()(error));
     }
     if let KeyCount::Counted(keys) | KeyCount::Estimated(keys) = filter.keys()
         && keys > filter.capacity()

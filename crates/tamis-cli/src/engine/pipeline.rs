@@ -55,6 +55,7 @@ pub(crate) struct Outcome {
     pub(crate) output: io::Result<()>,
 }
 
+#[cfg(test)]
 impl Outcome {
     /// Whether the reader of the output went away, as in `| head`: an end, not an error.
     pub(crate) fn output_closed(&self) -> bool {

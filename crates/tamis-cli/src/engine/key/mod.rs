@@ -13,7 +13,7 @@ mod columns;
 mod json;
 mod text;
 
-pub(crate) use columns::{Column, Columns};
+pub(crate) use columns::Columns;
 pub(crate) use json::Pointer;
 
 use crate::engine::records::Layout;
