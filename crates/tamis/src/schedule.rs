@@ -33,7 +33,7 @@ const BEYOND: f64 = 4.0;
 /// rates cost a blocked filter; above a rate of 1 %, where every factor breaks
 /// the bound, about the one that breaks it least.
 fn growth(promise: f64) -> f64 {
-    (2.2 - 6.0 / -promise.log2()).max(1.3)
+    (2.2 - 6.0 / -promise.log2()).clamp(1.3, 2.05)
 }
 
 /// The capacity that a layer adds to the others'.
