@@ -30,10 +30,10 @@ const EARLY_SHARES: f64 = 1.5;
 const BEYOND: f64 = 4.0;
 
 /// How many times larger a layer makes the capacity. Fitted to what lower
-/// rates cost a blocked filter; above a rate of 1 %, where every factor breaks
-/// the bound, about the one that breaks it least.
+/// rates cost a blocked filter. Well above a rate of 1 % every factor breaks
+/// the bound; a smaller one would break it a little less, with more layers.
 fn growth(promise: f64) -> f64 {
-    (2.2 - 6.0 / -promise.log2()).max(1.3)
+    (2.2 - 6.0 / -promise.log2()).clamp(1.3, 2.05)
 }
 
 /// The capacity that a layer adds to the others'.

@@ -324,7 +324,7 @@ fn any_filter_grows() {
 /// Every number of a layer's description, out of its range.
 #[test]
 fn corrupt_layers_are_refused() {
-    let sound = grown(1, 1e-4, 3000).to_bytes();
+    let sound = grown(1, 1e-4, 4000).to_bytes();
     let filter = Growing::view(&sound).unwrap();
     assert_eq!(filter.shape().layers(), 4);
     let first_lines = u64::from_le_bytes(sound[BODY..BODY + 8].try_into().unwrap());
