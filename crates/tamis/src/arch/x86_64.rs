@@ -293,7 +293,7 @@ fn may_repeat(shape: &BlockedShape, hash: Hash) -> bool {
     (0..shape.lines_per_key()).any(|_| {
         // Distinct low six bits prove distinct positions.
         let mut low_bits = 0u64;
-        scalar::for_each_position(&mut word, shape.hashes_per_line(), |position| {
+        scalar::for_each_position::<FIELD_BITS>(&mut word, shape.hashes_per_line(), |position| {
             low_bits |= 1 << (position % 64);
             true
         });
