@@ -11,7 +11,7 @@
 //! A counter that has reached 15 stays there: how much it stands for is not
 //! known any more, and taking one away could hide another key.
 
-use crate::arch::{prefetch, scalar::for_each_position};
+use crate::arch::{self, counters, prefetch};
 use crate::blocked::{LINE_WORDS, line};
 use crate::bytes::{Body, Word};
 use crate::filter::{BLOCK, BitLayout, Difference, Layout, Sealed, hash_block};
@@ -43,7 +43,9 @@ pub type Counting<B = Bytes> = Filter<CountingShape, B>;
 /// Counters of a line.
 pub(crate) const LINE_CELLS: u32 = 128;
 /// Bits of a position.
-const FIELD_BITS: u32 = LINE_CELLS.ilog2();
+pub(crate) const FIELD_BITS: u32 = LINE_CELLS.ilog2();
+/// Positions that one word holds.
+pub(crate) const FIELDS: u32 = 64 / FIELD_BITS;
 const MAX_HASHES_PER_LINE: u32 = 32;
 /// 2^60 bytes, as in a blocked filter.
 const MAX_LINES: u64 = 1 << 54;
@@ -109,7 +111,7 @@ impl CountingShape {
 
     /// The indices of the key's lines.
     #[inline(always)]
-    fn lines_of(self, hash: Hash) -> impl Iterator<Item = usize> {
+    pub(crate) fn lines_of(self, hash: Hash) -> impl Iterator<Item = usize> {
         let mut x = hash.hi;
         (0..self.lines_per_key).map(move |_| {
             let index = reduce(x, self.lines) as usize;
@@ -122,9 +124,12 @@ impl CountingShape {
     /// in it, marked by their lowest bits.
     #[inline]
     fn for_each_line(&self, hash: Hash, mut each: impl FnMut(usize, [u64; LINE_WORDS])) {
-        let mut word = hash.lo;
+        let mut fields = Fields::new(hash);
         for index in self.lines_of(hash) {
-            each(index, line_marks(&mut word, self.hashes_per_line));
+            each(
+                index,
+                line_marks(fields.of_line(self.hashes_per_line), self.hashes_per_line),
+            );
         }
     }
 
@@ -172,52 +177,135 @@ impl CountingShape {
     }
 }
 
-/// The word of a line and the shift in it of a counter: counters 0 to 63 are
-/// the low halves of the line's bytes, 64 to 127 the high halves.
+/// The key's positions in its lines: 7-bit fields of a 64-bit word, nine a
+/// word, lowest first; when fewer are left than a line needs (or nine, if it
+/// needs more), the next word is begun, which is the [`mix`] of the last. The
+/// first is the hash's low half.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields {
+    word: u64,
+    /// What is left of the word, and how many fields that is.
+    rest: u64,
+    left: u32,
+}
+
+impl Fields {
+    #[inline(always)]
+    pub(crate) fn new(hash: Hash) -> Self {
+        Self {
+            word: hash.lo,
+            rest: hash.lo,
+            left: FIELDS,
+        }
+    }
+
+    #[inline(always)]
+    fn next_word(&mut self) {
+        self.word = mix(self.word);
+        (self.rest, self.left) = (self.word, FIELDS);
+    }
+
+    /// The fields of the next line; `self` moves on to the one after it.
+    #[inline(always)]
+    pub(crate) fn of_line(&mut self, hashes: u32) -> Self {
+        if self.left < hashes.min(FIELDS) {
+            self.next_word();
+        }
+        let line = *self;
+        match hashes <= FIELDS {
+            true => {
+                self.rest >>= hashes * FIELD_BITS;
+                self.left -= hashes;
+            }
+            false => self.by_ref().take(hashes as usize).for_each(drop),
+        }
+        line
+    }
+
+    /// The first fields as they lie in the word, up to nine.
+    #[inline(always)]
+    pub(crate) fn word(&self) -> u64 {
+        self.rest
+    }
+}
+
+impl Iterator for Fields {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        if self.left == 0 {
+            self.next_word();
+        }
+        let field = self.rest as u32 % LINE_CELLS;
+        self.rest >>= FIELD_BITS;
+        self.left -= 1;
+        Some(field)
+    }
+}
+
+/// The word of a line and the shift in it of a counter.
 #[inline(always)]
 const fn place(cell: u32) -> (usize, u32) {
-    let byte = cell % 64;
-    ((byte / 8) as usize, byte % 8 * 8 + cell / 64 * 4)
+    ((cell / 16) as usize, cell % 16 * 4)
 }
 
 /// The counters of a key in one line, marked by their lowest bits. A counter
 /// that the key has already taken moves to the next free one, as in a blocked
-/// filter. `word` moves on to the next line's.
+/// filter.
 #[inline]
-fn line_marks(word: &mut u64, hashes: u32) -> [u64; LINE_WORDS] {
+fn line_marks(fields: Fields, hashes: u32) -> [u64; LINE_WORDS] {
     let mut marks = [0; LINE_WORDS];
-    let mut taken = 0u128;
-    for_each_position::<FIELD_BITS>(word, hashes, |cell| {
+    for cell in fields.take(hashes as usize) {
         let mut cell = cell;
-        while taken >> cell & 1 != 0 {
+        while marks[place(cell).0] >> place(cell).1 & 1 != 0 {
             cell = (cell + 1) % LINE_CELLS;
         }
-        taken |= 1 << cell;
-        let (word, shift) = place(cell);
-        marks[word] |= 1 << shift;
-        true
-    });
+        marks[place(cell).0] |= 1 << place(cell).1;
+    }
     marks
 }
 
 /// Whether all counters of the key in this line are above zero.
 #[inline(always)]
-fn line_has<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32) -> bool {
-    let mut start = *word;
+fn line_has<W: Word>(line: &[W; LINE_WORDS], fields: Fields, hashes: u32) -> bool {
     // Distinct low six bits prove distinct counters, which is the usual case
     // and spares the search for repeated ones.
     let mut low_bits = 0u64;
-    let all_above = for_each_position::<FIELD_BITS>(word, hashes, |cell| {
+    let all_above = fields.take(hashes as usize).all(|cell| {
         low_bits |= 1 << (cell % 64);
         let (word, shift) = place(cell);
         line[word].get() >> shift & 15 != 0
     });
     all_above
         && (low_bits.count_ones() == hashes
-            || line_marks(&mut start, hashes)
+            || line_marks(fields, hashes)
                 .iter()
                 .zip(line)
                 .all(|(marks, word)| above_zero(word.get()) & marks == *marks))
+}
+
+/// Adds one to each of the key's counters in this line; whether one was zero.
+#[inline(always)]
+fn add_to_line(line: &mut [u64; LINE_WORDS], fields: Fields, hashes: u32) -> bool {
+    let fields_of_line = || fields.take(hashes as usize);
+    let low_bits = fields_of_line().fold(0u64, |bits, cell| bits | 1 << (cell % 64));
+    let mut new = false;
+    let mut add_to = |word: &mut u64, marks: u64| {
+        let before = u64::from_le(*word);
+        new |= marks & !above_zero(before) != 0;
+        *word = add(before, marks).to_le();
+    };
+    if low_bits.count_ones() == hashes {
+        for (word, shift) in fields_of_line().map(place) {
+            add_to(&mut line[word], 1 << shift);
+        }
+    } else {
+        for (word, marks) in line.iter_mut().zip(line_marks(fields, hashes)) {
+            add_to(word, marks);
+        }
+    }
+    new
 }
 
 /// Marks the counters that are not 0.
@@ -293,16 +381,14 @@ impl Layout for CountingShape {
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
-        let mut word = hash.lo;
+        let (mut fields, k) = (Fields::new(hash), self.hashes_per_line);
         self.lines_of(hash)
-            .all(|index| line_has(line(words, index), &mut word, self.hashes_per_line))
+            .all(|index| line_has(line(words, index), fields.of_line(k), k))
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
         self.prefetch(words, hashes);
-        for (hash, out) in hashes.iter().zip(out) {
-            *out = self.contains(words, *hash);
-        }
+        counters::contains_block(arch::Path::best(), self, words, hashes, out);
     }
 
     fn rate_at(&self, keys: f64) -> f64 {
@@ -362,13 +448,9 @@ impl BitLayout for CountingShape {
         self.prefetch(words, hashes);
         let lines = words.as_chunks_mut::<LINE_WORDS>().0;
         for (hash, new) in hashes.iter().zip(new) {
-            *new = false;
-            self.for_each_line(*hash, |index, marks| {
-                for (word, marks) in lines[index].iter_mut().zip(marks) {
-                    let before = u64::from_le(*word);
-                    *new |= marks & !above_zero(before) != 0;
-                    *word = add(before, marks).to_le();
-                }
+            let (mut fields, k) = (Fields::new(*hash), self.hashes_per_line);
+            *new = self.lines_of(*hash).fold(false, |new, index| {
+                new | add_to_line(&mut lines[index], fields.of_line(k), k)
             });
         }
     }

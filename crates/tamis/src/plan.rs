@@ -719,6 +719,27 @@ mod tests {
     }
 
     #[test]
+    fn counting_is_four_times_blocked() {
+        for rate in [
+            0.5, 0.2, 0.1, 0.03, 0.01, 1e-3, 9.9e-4, 1e-4, 1e-5, 1e-6, 1e-9,
+        ] {
+            for keys in [1_000_000, 10_000_000] {
+                let bytes = |kind| Plan::for_rate(kind, keys, rate).unwrap().bytes() as f64;
+                let times = bytes(Kind::Counting) / bytes(Kind::Blocked);
+                assert!(times <= 4.1, "{rate}: {times}");
+            }
+        }
+    }
+
+    #[test]
+    fn cuckoo_is_small() {
+        for keys in [1_000_003, 10_000_000] {
+            let plan = Plan::for_rate(Kind::Cuckoo, keys, 1e-3).unwrap();
+            assert!(plan.bits_per_key() <= 13.2, "{}", plan.bits_per_key());
+        }
+    }
+
+    #[test]
     fn the_promise_holds_for_every_plan() {
         for kind in Kind::ALL {
             for keys in [1, 2, 3, 10, 100, 1000, 54_321] {

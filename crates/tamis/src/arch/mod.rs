@@ -1,6 +1,7 @@
 //! Which instructions a batch runs on. `scalar` is the specification; every
 //! other path sets and reads the same bits.
 
+pub(crate) mod counters;
 pub(crate) mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
@@ -21,7 +22,7 @@ pub(crate) enum Path {
 
 impl Path {
     /// Every path, fastest last.
-    const ALL: &[Self] = &[
+    pub(crate) const ALL: &[Self] = &[
         Self::Scalar,
         #[cfg(target_arch = "x86_64")]
         Self::Avx2,

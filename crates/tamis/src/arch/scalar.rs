@@ -20,7 +20,7 @@ pub(crate) const FIELD_BITS: u32 = 9;
 #[inline]
 pub(crate) fn line_mask(word: &mut u64, hashes: u32) -> [u64; LINE_WORDS] {
     let mut mask = [0; LINE_WORDS];
-    for_each_position::<FIELD_BITS>(word, hashes, |position| {
+    for_each_position(word, hashes, |position| {
         let mut position = position;
         while mask[position as usize / 64] >> (position % 64) & 1 != 0 {
             position = (position + 1) % LINE_BITS;
@@ -31,11 +31,10 @@ pub(crate) fn line_mask(word: &mut u64, hashes: u32) -> [u64; LINE_WORDS] {
     mask
 }
 
-/// Calls `each` with the key's positions in a line of 2^`BITS` cells, before
-/// repeated ones are moved, until it says `false`. A word holds as many fields
-/// of `BITS` as it has room for.
+/// Calls `each` with the key's positions, before repeated ones are moved,
+/// until it says `false`.
 #[inline(always)]
-pub(crate) fn for_each_position<const BITS: u32>(
+pub(crate) fn for_each_position(
     word: &mut u64,
     hashes: u32,
     mut each: impl FnMut(u32) -> bool,
@@ -44,16 +43,16 @@ pub(crate) fn for_each_position<const BITS: u32>(
     loop {
         let mut fields = *word;
         *word = mix(*word);
-        for _ in 0..left.min(64 / BITS) {
-            if !each(fields as u32 % (1 << BITS)) {
+        for _ in 0..left.min(FIELDS) {
+            if !each(fields as u32 % LINE_BITS) {
                 return false;
             }
-            fields >>= BITS;
+            fields >>= FIELD_BITS;
         }
-        if left <= 64 / BITS {
+        if left <= FIELDS {
             return true;
         }
-        left -= 64 / BITS;
+        left -= FIELDS;
     }
 }
 
@@ -88,7 +87,7 @@ fn line_has<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32) -> boo
     // Distinct low six bits prove distinct positions, which is the usual case
     // and spares the search for repeated ones.
     let mut low_bits = 0u64;
-    let all_set = for_each_position::<FIELD_BITS>(word, hashes, |position| {
+    let all_set = for_each_position(word, hashes, |position| {
         let bit = 1u64 << (position % 64);
         low_bits |= bit;
         line[position as usize / 64].get() & bit != 0

@@ -229,7 +229,7 @@ fn line_mask_avx512(word: &mut u64, hashes: u32) -> (__m512i, bool) {
 /// to the compiler, which then can assume nothing of it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw")]
-fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
+pub(super) fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
     let out: __m512i;
     // SAFETY: reads the 64 bytes of `line`, of any alignment.
     unsafe {
@@ -293,7 +293,7 @@ fn may_repeat(shape: &BlockedShape, hash: Hash) -> bool {
     (0..shape.lines_per_key()).any(|_| {
         // Distinct low six bits prove distinct positions.
         let mut low_bits = 0u64;
-        scalar::for_each_position::<FIELD_BITS>(&mut word, shape.hashes_per_line(), |position| {
+        scalar::for_each_position(&mut word, shape.hashes_per_line(), |position| {
             low_bits |= 1 << (position % 64);
             true
         });
