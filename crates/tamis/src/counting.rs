@@ -133,9 +133,14 @@ impl CountingShape {
         }
     }
 
+    /// Whether lookups wait for memory rather than for the processor.
+    pub(crate) const fn is_large(&self) -> bool {
+        self.body_len() >= PREFETCH_FROM
+    }
+
     #[inline]
-    fn prefetch<T>(&self, words: &[T], hashes: &[Hash]) {
-        if self.body_len() < PREFETCH_FROM {
+    pub(crate) fn prefetch<T>(&self, words: &[T], hashes: &[Hash]) {
+        if !self.is_large() {
             return;
         }
         for hash in hashes {
@@ -387,7 +392,6 @@ impl Layout for CountingShape {
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-        self.prefetch(words, hashes);
         counters::contains_block(arch::Path::best(), self, words, hashes, out);
     }
 

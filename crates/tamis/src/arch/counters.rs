@@ -7,7 +7,7 @@ use crate::counting::CountingShape;
 use crate::filter::Layout;
 use crate::hash::Hash;
 
-/// Asks a block of keys. The lines should have been prefetched.
+/// Asks at most [`BLOCK`](crate::filter::BLOCK) keys.
 pub(crate) fn contains_block<W: Word>(
     path: Path,
     shape: &CountingShape,
@@ -25,6 +25,7 @@ pub(crate) fn contains_block<W: Word>(
             avx512::contains_block(shape, words, hashes, out);
         },
         _ => {
+            shape.prefetch(words, hashes);
             for (hash, out) in hashes.iter().zip(out) {
                 *out = shape.contains(words, *hash);
             }
@@ -34,16 +35,13 @@ pub(crate) fn contains_block<W: Word>(
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use super::super::x86_64::load_line;
-    use crate::blocked::{LINE_WORDS, line};
+    use super::super::{prefetch, x86_64::load_line};
+    use crate::blocked::LINE_WORDS;
     use crate::bytes::Word;
     use crate::counting::{CountingShape, FIELD_BITS, Fields};
-    use crate::filter::Layout;
+    use crate::filter::{BLOCK, Layout};
     use crate::hash::{Hash, mix, reduce};
     use std::arch::x86_64::*;
-
-    /// Keys that are asked together: a bit each in a word.
-    const GROUP: usize = 64;
 
     /// # Safety
     /// The machine has AVX-512 F, DQ and BW, and `words` are those of the
@@ -56,105 +54,92 @@ mod avx512 {
         out: &mut [bool],
     ) {
         let ask = match (shape.hashes_per_line(), shape.lines_per_key()) {
-            (1, 2) => contains_group::<1, W>,
-            (2, 2) => contains_group::<2, W>,
-            (3, 2) => contains_group::<3, W>,
-            (4, 2) => contains_group::<4, W>,
-            _ => contains_any::<W>,
+            (1, 2) => contains_in_two::<1, W>,
+            (2, 2) => contains_in_two::<2, W>,
+            (3, 2) => contains_in_two::<3, W>,
+            (4, 2) => contains_in_two::<4, W>,
+            _ => contains_by_lines,
         };
-        for (hashes, out) in hashes.chunks(GROUP).zip(out.chunks_mut(GROUP)) {
-            let mut group = [hashes[0]; GROUP];
-            let group = match hashes.as_array() {
-                Some(hashes) => hashes,
-                None => {
-                    group[..hashes.len()].copy_from_slice(hashes);
-                    &group
-                }
-            };
-            // SAFETY: the caller's promise.
-            let found = unsafe { ask(shape, words, group) };
-            for (i, out) in out.iter_mut().enumerate() {
-                *out = found >> i & 1 != 0;
-            }
-        }
+        // SAFETY: the caller's promise.
+        unsafe { ask(shape, words, hashes, out) };
     }
 
-    /// `K` counters in each of two lines, the usual case: as in a blocked
-    /// filter, each lane fetches the word of one position and brings its
-    /// counter to the front.
+    /// `K` counters in each of two lines, all of them in one word: the usual
+    /// case. As in a blocked filter, each lane fetches the word of one position
+    /// and brings its counter to the front.
     ///
     /// # Safety
     /// As [`contains_block`].
     #[target_feature(enable = "avx512f,avx512dq,avx512bw")]
-    unsafe fn contains_group<const K: usize, W: Word>(
+    unsafe fn contains_in_two<const K: usize, W: Word>(
         shape: &CountingShape,
         words: &[W],
-        hashes: &[Hash; GROUP],
-    ) -> u64 {
-        // Lanes beyond 2 K ask the first position once more.
-        let (mut fields, mut second) = ([0; 8], [0; 8]);
-        for i in 0..2 * K {
-            fields[i] = i as i64 * i64::from(FIELD_BITS);
-            second[i] = if i < K { 0 } else { 8 };
-        }
-        // SAFETY: 64 readable bytes each.
-        let (fields, second) = unsafe {
-            (
-                _mm512_loadu_si512(fields.as_ptr().cast()),
-                _mm512_loadu_si512(second.as_ptr().cast()),
-            )
-        };
-        let word_shifts = _mm512_add_epi64(fields, _mm512_set1_epi64(4));
-        let counter_turns = _mm512_sub_epi64(fields, _mm512_set1_epi64(2));
-        let (in_line, in_word) = (_mm512_set1_epi64(7), _mm512_set1_epi64(15 << 2));
-        let counter = _mm512_set1_epi64(15);
-        let lines = words.as_chunks::<LINE_WORDS>().0;
-        let mut above = [0u8; GROUP];
-        for (hash, above) in hashes.iter().zip(&mut above) {
-            let (first, other) = (
-                reduce(hash.hi, shape.lines()),
-                reduce(mix(hash.hi), shape.lines()),
-            );
-            // SAFETY: the shape's lines are all there.
-            let (first, other) = unsafe {
-                (
-                    load_line(lines.get_unchecked(first as usize)),
-                    load_line(lines.get_unchecked(other as usize)),
-                )
-            };
-            let word = _mm512_set1_epi64(hash.lo.cast_signed());
-            // (word >> shift & in_line) | second
-            let index = _mm512_srlv_epi64(word, word_shifts);
-            let index = _mm512_ternarylogic_epi64::<0xea>(second, index, in_line);
-            let turn = _mm512_and_si512(_mm512_rorv_epi64(word, counter_turns), in_word);
-            let found = _mm512_permutex2var_epi64(first, index, other);
-            *above = _mm512_test_epi64_mask(_mm512_rorv_epi64(found, turn), counter);
+        hashes: &[Hash],
+        out: &mut [bool],
+    ) {
+        // Lanes beyond K ask the first position once more.
+        let mut shifts = [0; 8];
+        for (i, shift) in shifts[..K].iter_mut().enumerate() {
+            *shift = i as i64 * i64::from(FIELD_BITS);
         }
         // SAFETY: 64 readable bytes.
-        let above = unsafe { _mm512_loadu_si512(above.as_ptr().cast()) };
-        let mut found = _mm512_cmpeq_epi8_mask(above, _mm512_set1_epi8(-1));
-        let mut unclear = found;
-        while unclear != 0 {
-            let i = unclear.trailing_zeros();
-            let hash = hashes[i as usize];
-            if has_repeats_in_two::<K>(hash.lo) && !shape.contains(words, hash) {
-                found &= !(1 << i);
+        let shifts = unsafe { _mm512_loadu_si512(shifts.as_ptr().cast()) };
+        let word_shifts = _mm512_add_epi64(shifts, _mm512_set1_epi64(4));
+        let counter = _mm512_set1_epi64(15);
+        let lines = words.as_chunks::<LINE_WORDS>().0;
+        // SAFETY: the shape's lines are all there.
+        let line = |x: u64| unsafe { lines.get_unchecked(reduce(x, shape.lines()) as usize) };
+        let all_above = |fields: u64, line| {
+            let word = _mm512_set1_epi64(fields.cast_signed());
+            // The permutation reads three bits, the rotation six; both ignore
+            // the rest of their lane.
+            let index = _mm512_srlv_epi64(word, word_shifts);
+            let found = _mm512_permutexvar_epi64(index, load_line(line));
+            let turn = _mm512_slli_epi64::<2>(_mm512_srlv_epi64(word, shifts));
+            _mm512_test_epi64_mask(_mm512_rorv_epi64(found, turn), counter) == 0xff
+        };
+        if shape.is_large() {
+            for hash in hashes {
+                prefetch(line(hash.hi));
             }
-            unclear &= unclear - 1;
         }
-        found
+        // A second line is fetched only for keys that the first one does not
+        // exclude, while others are asked.
+        let (mut asked, mut left) = ([(0u8, &lines[0]); BLOCK], 0);
+        for (i, hash) in (0..).zip(hashes) {
+            if all_above(hash.lo, line(hash.hi)) {
+                let second = line(mix(hash.hi));
+                prefetch(second);
+                asked[left] = (i, second);
+                left += 1;
+            }
+        }
+        out.fill(false);
+        for &(i, line) in &asked[..left] {
+            let fields = hashes[i as usize].lo;
+            let second = fields >> (K as u32 * FIELD_BITS);
+            let repeated = has_repeats(fields, K as u32) | has_repeats(second, K as u32);
+            let above = all_above(second, line);
+            out[i as usize] = above;
+            if above & repeated {
+                out[i as usize] = shape.contains(words, hashes[i as usize]);
+            }
+        }
     }
 
-    /// Up to eight counters in each of any number of lines.
+    /// Up to eight counters in each of any number of lines, line after line: a
+    /// key's next line is fetched only if the last one did not say "no", and
+    /// while other keys are asked.
     ///
     /// # Safety
     /// As [`contains_block`].
     #[target_feature(enable = "avx512f,avx512dq,avx512bw")]
-    unsafe fn contains_any<W: Word>(
+    unsafe fn contains_by_lines<W: Word>(
         shape: &CountingShape,
         words: &[W],
-        hashes: &[Hash; GROUP],
-    ) -> u64 {
+        hashes: &[Hash],
+        out: &mut [bool],
+    ) {
         let k = shape.hashes_per_line();
         let mut shifts = [0; 8];
         for i in 0..k {
@@ -164,32 +149,43 @@ mod avx512 {
         let shifts = unsafe { _mm512_loadu_si512(shifts.as_ptr().cast()) };
         let word_shifts = _mm512_add_epi64(shifts, _mm512_set1_epi64(4));
         let counter = _mm512_set1_epi64(15);
-        let mut found = 0;
-        for (i, hash) in hashes.iter().enumerate() {
-            let mut fields = Fields::new(*hash);
-            let all_above = shape.lines_of(*hash).all(|index| {
-                let word = _mm512_set1_epi64(fields.of_line(k).word().cast_signed());
-                let words = _mm512_permutexvar_epi64(
+        let lines = words.as_chunks::<LINE_WORDS>().0;
+        // SAFETY: the shape's lines are all there.
+        let line = |x: u64| unsafe { lines.get_unchecked(reduce(x, shape.lines()) as usize) };
+        // Of the keys that are still in question: which, their fields, and what
+        // the next line comes from.
+        let mut asked = [(0u8, Fields::new(Hash::default()), 0u64, false); BLOCK];
+        let mut left = hashes.len();
+        for ((i, hash), asked) in (0..).zip(hashes).zip(&mut asked) {
+            prefetch(line(hash.hi));
+            *asked = (i, Fields::new(*hash), hash.hi, false);
+        }
+        for round in 1..=shape.lines_per_key() {
+            let mut kept = 0;
+            for n in 0..left {
+                let (i, mut fields, x, repeated) = asked[n];
+                let fields_here = fields.of_line(k).word();
+                let word = _mm512_set1_epi64(fields_here.cast_signed());
+                let found = _mm512_permutexvar_epi64(
                     _mm512_srlv_epi64(word, word_shifts),
-                    load_line(line(words, index)),
+                    load_line(line(x)),
                 );
                 let turn = _mm512_slli_epi64::<2>(_mm512_srlv_epi64(word, shifts));
-                _mm512_test_epi64_mask(_mm512_rorv_epi64(words, turn), counter) == 0xff
-            });
-            let distinct = || {
-                let mut fields = Fields::new(*hash);
-                (0..shape.lines_per_key()).all(|_| !has_repeats(fields.of_line(k).word(), k))
-            };
-            let yes = all_above && (distinct() || shape.contains(words, *hash));
-            found |= u64::from(yes) << i;
+                if _mm512_test_epi64_mask(_mm512_rorv_epi64(found, turn), counter) == 0xff {
+                    let x = mix(x);
+                    if round < shape.lines_per_key() {
+                        prefetch(line(x));
+                    }
+                    asked[kept] = (i, fields, x, repeated | has_repeats(fields_here, k));
+                    kept += 1;
+                }
+            }
+            left = kept;
         }
-        found
-    }
-
-    /// Whether the first `K` fields, or the next `K`, are not distinct.
-    #[inline(always)]
-    fn has_repeats_in_two<const K: usize>(word: u64) -> bool {
-        has_repeats(word, K as u32) | has_repeats(word >> (K as u32 * FIELD_BITS), K as u32)
+        out.fill(false);
+        for &(i, _, _, repeated) in &asked[..left] {
+            out[i as usize] = !repeated || shape.contains(words, hashes[i as usize]);
+        }
     }
 
     /// Whether the first `k` fields of a word, up to eight, are not distinct;
@@ -244,7 +240,7 @@ mod tests {
                         lo: mix(mix(!i)) >> [0, 40, 57][i as usize % 3],
                     })
                     .collect();
-                let added = &hashes[..1200 / (k * per_key) as usize];
+                let added = &hashes[..(600 / (k * per_key) as usize).min(300)];
                 filter.insert_hashes(added, &mut vec![false; added.len()]);
                 let expected: Vec<bool> = hashes
                     .iter()
@@ -254,7 +250,9 @@ mod tests {
                 assert!(expected.contains(&false));
                 for &path in Path::ALL.iter().filter(|path| path.is_available()) {
                     let mut found = vec![false; hashes.len()];
-                    contains_block(path, &shape, filter.words(), &hashes, &mut found);
+                    for (hashes, found) in hashes.chunks(100).zip(found.chunks_mut(100)) {
+                        contains_block(path, &shape, filter.words(), hashes, found);
+                    }
                     assert_eq!(found, expected, "{path:?}, {k} in each of {per_key}");
                 }
             }

@@ -6,7 +6,7 @@ use crate::hash::{mix, reduce};
 use crate::{Hasher, KeyCount, Plan};
 
 fn hash(key: u64) -> Hash {
-    Hash::from_u64(key)
+    Hasher::default().hash(&key.to_le_bytes())
 }
 
 fn shape(slots: u64, window: u32, width: u32) -> CuckooShape {
