@@ -129,6 +129,19 @@ const fn decimals(value: f64) -> usize {
     }
 }
 
+/// An expected number of rare events: `0`, `0.3`, `12`, `below 0.001`.
+pub(crate) fn expectation(value: f64) -> String {
+    match value {
+        0.0 => "0".into(),
+        v if v < 0.001 => "below 0.001".into(),
+        v if v < 10.0 => {
+            let places = if v < 0.1 { 3 } else { 1 };
+            format!("{v:.places$}")
+        }
+        v => count(v.round() as u64),
+    }
+}
+
 /// A rate with up to three digits: `0.01`, `0.00998`, `9.98e-7`, `0`.
 pub(crate) fn rate(rate: f64) -> String {
     if rate == 0.0 {

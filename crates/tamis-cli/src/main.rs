@@ -1,9 +1,11 @@
 //! The `tamis` command. One file a subcommand, under `cmd/`.
 
 mod cmd;
+mod engine;
 mod human;
 mod location;
 mod output;
+mod stream;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -37,6 +39,8 @@ struct Cli {
 enum Command {
     Plan(cmd::plan::Args),
     Create(cmd::create::Args),
+    Add(cmd::add::Args),
+    Check(cmd::check::Args),
     Info(cmd::info::Args),
     Verify(cmd::verify::Args),
     Merge(cmd::merge::Args),
@@ -51,12 +55,18 @@ enum Exit {
     Done,
     /// Nothing was found, as grep says it.
     NoneFound,
+    /// Some input could not be read, which was said; the rest was.
+    InputFailed,
+    /// A signal ended the work early; what was done is saved.
+    Interrupted(i32),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Plan(args) => cmd::plan::run(args),
         Command::Create(args) => cmd::create::run(args),
+        Command::Add(args) => cmd::add::run(args),
+        Command::Check(args) => cmd::check::run(args),
         Command::Info(args) => cmd::info::run(args),
         Command::Verify(args) => cmd::verify::run(args),
         Command::Merge(args) => cmd::merge::run(args),
@@ -66,6 +76,8 @@ fn main() -> ExitCode {
     match result {
         Ok(Exit::Done) => ExitCode::SUCCESS,
         Ok(Exit::NoneFound) => ExitCode::from(1),
+        Ok(Exit::InputFailed) => ExitCode::from(2),
+        Ok(Exit::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
         // The reader went away, as in `| head`: that is an end, not an error.
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -29,9 +29,6 @@ pub type Blocked<B = Bytes> = Filter<BlockedShape, B>;
 pub(crate) const LINE_WORDS: usize = 8;
 /// Bits of a line.
 pub(crate) const LINE_BITS: u32 = 512;
-/// Smaller bodies stay in the cache, and asking for their lines ahead only
-/// costs time.
-const PREFETCH_FROM: u64 = 2 << 20;
 const MAX_HASHES_PER_LINE: u32 = 32;
 /// 2^60 bytes: far beyond any machine, and no product below overflows.
 const MAX_LINES: u64 = 1 << 54;
@@ -149,9 +146,26 @@ impl Layout for BlockedShape {
         arch::scalar::contains(self, words, hash)
     }
 
+    #[inline(always)]
+    fn prefetch<T>(&self, words: &[T], hash: Hash) {
+        let lines: *const [T; LINE_WORDS] = words.as_ptr().cast();
+        arch::prefetch(lines.wrapping_add(self.first_line(hash)));
+        if self.lines_per_key == 2 {
+            arch::prefetch(lines.wrapping_add(self.second_line(hash)));
+        }
+    }
+
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-        self.prefetch(words, hashes);
-        arch::contains_block(arch::Path::best(), self, words, hashes, out);
+        self.contains_hashes(words, hashes, out);
+    }
+
+    fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
+        &self,
+        words: &[W],
+        hashes: &[H],
+        out: &mut [bool],
+    ) {
+        arch::contains(arch::Path::best(), self, words, hashes, out);
     }
 
     fn rate_at(&self, keys: f64) -> f64 {
@@ -205,30 +219,12 @@ impl BitLayout for BlockedShape {
     }
 
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
-        self.prefetch(words, hashes);
         for (hash, new) in hashes.iter().zip(new) {
             *new = self.insert(words, *hash);
         }
     }
 
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]) {
-        self.prefetch(words, hashes);
-        arch::insert_block(arch::Path::best(), self, words, hashes, new);
-    }
-}
-
-impl BlockedShape {
-    /// Asks for the lines of a whole block of keys before the first is read.
-    #[inline]
-    fn prefetch<T>(&self, words: &[T], hashes: &[Hash]) {
-        if self.body_len() < PREFETCH_FROM {
-            return;
-        }
-        for hash in hashes {
-            arch::prefetch(line(words, self.first_line(*hash)));
-            if self.lines_per_key == 2 {
-                arch::prefetch(line(words, self.second_line(*hash)));
-            }
-        }
+        arch::insert(arch::Path::best(), self, words, hashes, new);
     }
 }

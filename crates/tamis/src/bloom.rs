@@ -139,12 +139,12 @@ impl Layout for BloomShape {
     }
 
     fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
-        let fill = ones(words) as f64 / self.bits as f64;
+        let fill = self.fill(words);
         fill.powi(self.hashes as i32)
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
-        let fill = ones(words) as f64 / self.bits as f64;
+        let fill = self.fill(words);
         -(self.bits as f64) / f64::from(self.hashes) * (-fill).ln_1p()
     }
 }
@@ -185,6 +185,12 @@ impl BitLayout for BloomShape {
 }
 
 impl BloomShape {
+    /// The share of set bits. Only bytes of foreign making have bits set
+    /// beyond the last.
+    fn fill<W: Word>(&self, words: &[W]) -> f64 {
+        (ones(words) as f64 / self.bits as f64).min(1.0)
+    }
+
     /// Asks for the lines of a whole block of keys before the first is read.
     fn prefetch<T>(&self, words: &[T], hashes: &[Hash]) {
         for hash in hashes {

@@ -14,7 +14,7 @@
 use crate::arch::{self, counters, prefetch};
 use crate::blocked::{LINE_WORDS, line};
 use crate::bytes::{Body, Word};
-use crate::filter::{BLOCK, BitLayout, Difference, Layout, Sealed, hash_block};
+use crate::filter::{BLOCK, BitLayout, Difference, Layout, Sealed, hash_all};
 use crate::hash::{Hash, mix, reduce};
 use crate::header::{Kind, Shape};
 use crate::{Bytes, Error, Filter, plan};
@@ -49,8 +49,6 @@ pub(crate) const FIELDS: u32 = 64 / FIELD_BITS;
 const MAX_HASHES_PER_LINE: u32 = 32;
 /// 2^60 bytes, as in a blocked filter.
 const MAX_LINES: u64 = 1 << 54;
-/// As in a blocked filter.
-const PREFETCH_FROM: u64 = 2 << 20;
 
 /// The lowest bit of each counter of a word.
 const ONES: u64 = 0x1111_1111_1111_1111;
@@ -133,20 +131,11 @@ impl CountingShape {
         }
     }
 
-    /// Whether lookups wait for memory rather than for the processor.
-    pub(crate) const fn is_large(&self) -> bool {
-        self.body_len() >= PREFETCH_FROM
-    }
-
+    /// Asks the memory for all lines of the keys, which a change needs.
     #[inline]
-    pub(crate) fn prefetch<T>(&self, words: &[T], hashes: &[Hash]) {
-        if !self.is_large() {
-            return;
-        }
-        for hash in hashes {
-            for index in self.lines_of(*hash) {
-                prefetch(line(words, index));
-            }
+    fn prefetch_all<T>(&self, words: &[T], hashes: &[Hash]) {
+        for index in hashes.iter().flat_map(|hash| self.lines_of(*hash)) {
+            prefetch(line(words, index));
         }
     }
 
@@ -391,6 +380,13 @@ impl Layout for CountingShape {
             .all(|index| line_has(line(words, index), fields.of_line(k), k))
     }
 
+    /// The first line alone: an absent key seldom needs another.
+    #[inline]
+    fn prefetch<T>(&self, words: &[T], hash: Hash) {
+        let lines: *const [T; LINE_WORDS] = words.as_ptr().cast();
+        prefetch(lines.wrapping_add(reduce(hash.hi, self.lines) as usize));
+    }
+
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
         counters::contains_block(arch::Path::best(), self, words, hashes, out);
     }
@@ -442,14 +438,14 @@ impl BitLayout for CountingShape {
     }
 
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
-        self.prefetch(words, hashes);
+        self.prefetch_all(words, hashes);
         for (hash, new) in hashes.iter().zip(new) {
             *new = self.insert(words, *hash);
         }
     }
 
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]) {
-        self.prefetch(words, hashes);
+        self.prefetch_all(words, hashes);
         let lines = words.as_chunks_mut::<LINE_WORDS>().0;
         for (hash, new) in hashes.iter().zip(new) {
             let (mut fields, k) = (Fields::new(*hash), self.hashes_per_line);
@@ -518,7 +514,7 @@ impl Filter<CountingShape> {
         assert_eq!(keys.len(), removed.len(), "one answer for each key");
         let mut hashes = [Hash::default(); BLOCK];
         for (keys, removed) in keys.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
-            let hashes = hash_block(self.hasher(), keys, &mut hashes);
+            let hashes = hash_all(self.hasher(), keys, &mut hashes);
             self.remove_hashes(hashes, removed);
         }
     }
@@ -530,7 +526,7 @@ impl Filter<CountingShape> {
     pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) {
         assert_eq!(hashes.len(), removed.len(), "one answer for each key");
         for (hashes, removed) in hashes.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
-            self.shape().prefetch(self.words(), hashes);
+            self.shape().prefetch_all(self.words(), hashes);
             for (hash, removed) in hashes.iter().zip(removed) {
                 *removed = self.remove_hash(*hash);
             }

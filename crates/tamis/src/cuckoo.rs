@@ -18,7 +18,7 @@ mod table;
 mod tests;
 
 use crate::bytes::{Body, Word};
-use crate::filter::{Difference, Layout, Sealed, hash_block};
+use crate::filter::{Difference, Layout, Sealed, hash_all};
 use crate::hash::Hash;
 use crate::header::{Kind, Shape};
 use crate::{Bytes, Error, Filter};
@@ -340,7 +340,7 @@ impl Filter<CuckooShape> {
         assert_eq!(keys.len(), new.len(), "one answer for each key");
         let mut hashes = [Hash::default(); BATCH];
         for (keys, new) in keys.chunks(BATCH).zip(new.chunks_mut(BATCH)) {
-            let hashes = hash_block(self.hasher(), keys, &mut hashes);
+            let hashes = hash_all(self.hasher(), keys, &mut hashes);
             self.insert_hashes(hashes, new)?;
         }
         Ok(())
@@ -407,7 +407,7 @@ impl Filter<CuckooShape> {
         assert_eq!(keys.len(), removed.len(), "one answer for each key");
         let mut hashes = [Hash::default(); BATCH];
         for (keys, removed) in keys.chunks(BATCH).zip(removed.chunks_mut(BATCH)) {
-            let hashes = hash_block(self.hasher(), keys, &mut hashes);
+            let hashes = hash_all(self.hasher(), keys, &mut hashes);
             self.remove_hashes(hashes, removed);
         }
     }

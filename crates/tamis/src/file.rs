@@ -228,7 +228,7 @@ pub(crate) fn read_header(
 /// Refuses a file that was open for writing when the machine went down.
 pub(crate) fn check_clean(header: &Header, path: &Path) -> Result<(), Error> {
     match header.state.open_under {
-        Some(boot) if boot != this_boot() => Err(Error::Unclean {
+        Some(boot) if boot != this_boot() || boot == UNKNOWN_BOOT => Err(Error::Unclean {
             path: Some(path.into()),
         }),
         _ => Ok(()),
@@ -246,10 +246,26 @@ pub(crate) struct SharedMap {
 
 impl SharedMap {
     pub(crate) fn open(path: &Path, key: Option<&SecretKey>) -> Result<(Header, Self), Error> {
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            match Self::try_open(path, key) {
+                // Replaced meanwhile, or somebody is just coming or leaving.
+                Err(Error::Busy { .. }) if Instant::now() < patience => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn try_open(path: &Path, key: Option<&SecretKey>) -> Result<(Header, Self), Error> {
         let (file, alone) = open_shared(path)?;
         let mut header = read_header(&file, path, key)?;
-        check_clean(&header, path)?;
         header.shape.kind().check_shareable()?;
+        // Beside a living writer a mark that names no boot is that writer's.
+        if alone || header.state.open_under != Some(UNKNOWN_BOOT) {
+            check_clean(&header, path)?;
+        }
         if alone && header.state.open_under.is_some() {
             // A writer of this boot died. Its bits are all here, its count
             // may be short.
@@ -278,10 +294,13 @@ impl SharedMap {
             self.map
                 .flush_range(0, HEADER_LEN)
                 .map_err(Error::io("syncing", &self.path))?;
-            // Others may join now.
-            self.file.try_lock_shared().map_err(|_| Error::Busy {
-                path: self.path.clone(),
-            })?;
+            // Others may join now. To share a lock that was exclusive is to
+            // let it go for a moment, in which the file may be replaced.
+            if self.file.try_lock_shared().is_err() || !is_still(&self.file, &self.path)? {
+                return Err(Error::Busy {
+                    path: self.path.clone(),
+                });
+            }
         }
         Ok(())
     }
@@ -327,12 +346,18 @@ impl SharedMap {
             return Ok(());
         }
         self.sync()?;
-        // Giving up our share first: of two that leave at once, the later then
-        // finds itself alone.
-        self.file
-            .unlock()
-            .map_err(Error::io("unlocking", &self.path))?;
-        match self.file.try_lock() {
+        // Alone in one step, or else an opener in between would take the mark
+        // for that of a dead writer and doubt the count. Where others have the
+        // file, giving up our share first: of two that leave at once, the
+        // later then finds itself alone.
+        let mut alone = self.file.try_lock();
+        if alone.is_err() {
+            self.file
+                .unlock()
+                .map_err(Error::io("unlocking", &self.path))?;
+            alone = self.file.try_lock();
+        }
+        match alone {
             Ok(()) => {
                 self.store_boot(BootId::default());
                 let flushed = self.map.flush_range(0, HEADER_LEN);
@@ -356,42 +381,35 @@ impl Drop for SharedMap {
 
 /// The file under a lock, and whether no other process has it mapped.
 fn open_shared(path: &Path) -> Result<(File, bool), Error> {
-    let patience = Instant::now() + PATIENCE;
-    loop {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(Error::io("opening for writing", path))?;
-        let alone = match file.try_lock() {
-            Ok(()) => Some(true),
-            Err(TryLockError::Error(e)) => return Err(Error::io("locking", path)(e)),
-            Err(TryLockError::WouldBlock) => match file.try_lock_shared() {
-                Ok(()) => Some(false),
-                Err(TryLockError::Error(e)) => return Err(Error::io("locking", path)(e)),
-                Err(TryLockError::WouldBlock) => None,
-            },
-        };
-        match alone {
-            Some(alone) if is_still(&file, path)? => return Ok((file, alone)),
-            None if Instant::now() > patience => return Err(Error::Busy { path: path.into() }),
-            // Replaced meanwhile, or somebody is just leaving.
-            _ => std::thread::sleep(Duration::from_millis(10)),
-        }
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(Error::io("opening for writing", path))?;
+    let alone = match file.try_lock() {
+        Err(TryLockError::WouldBlock) => file.try_lock_shared().map(|()| false),
+        alone => alone.map(|()| true),
+    };
+    match alone {
+        Ok(alone) if is_still(&file, path)? => Ok((file, alone)),
+        Ok(_) | Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.into() }),
+        Err(TryLockError::Error(e)) => Err(Error::io("locking", path)(e)),
     }
 }
 
-/// This run of this machine's kernel. Where it can't be told, a value that
-/// equals no boot's, so that an unclean file is always refused.
+/// The mark where the boot can't be told: such a file is always refused once
+/// its writers are gone.
+const UNKNOWN_BOOT: BootId = [0xff; 16];
+
+/// This run of this machine's kernel.
 fn this_boot() -> BootId {
-    const UNKNOWN: BootId = [0xff; 16];
     let Ok(text) = fs::read_to_string("/proc/sys/kernel/random/boot_id") else {
-        return UNKNOWN;
+        return UNKNOWN_BOOT;
     };
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     match u128::from_str_radix(&digits, 16) {
         Ok(id) if id != 0 => id.to_be_bytes(),
-        _ => UNKNOWN,
+        _ => UNKNOWN_BOOT,
     }
 }
 

@@ -29,8 +29,23 @@ pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> {
     /// In what two shapes differ, if they do.
     fn difference(&self, other: &Self) -> Option<Difference>;
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool;
-    /// Asks at most [`BLOCK`] keys.
+    /// Asks the memory for what the key will touch; only a hint.
+    fn prefetch<T>(&self, _words: &[T], _hash: Hash) {}
+    /// Asks at most [`BLOCK`] keys, which have been prefetched.
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]);
+    /// Asks any number of keys that are hashed, or as good as.
+    fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
+        &self,
+        words: &[W],
+        keys: &[H],
+        out: &mut [bool],
+    ) {
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            let hashes = hash_block(self, words, keys, |key| (*key).into(), &mut hashes);
+            self.contains_many(words, hashes, out);
+        }
+    }
     /// The expected rate with so many keys.
     fn rate_at(&self, keys: f64) -> f64;
     /// The expected rate from what the words hold.
@@ -44,9 +59,9 @@ pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> {
 #[doc(hidden)]
 pub trait BitLayout: Layout {
     fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool;
-    /// Adds at most [`BLOCK`] keys, beside other threads and processes.
+    /// Adds at most [`BLOCK`] prefetched keys, beside other threads and processes.
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]);
-    /// Adds at most [`BLOCK`] keys with the words to itself.
+    /// Adds at most [`BLOCK`] prefetched keys with the words to itself.
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]);
     /// Makes a word that of the union.
     fn unite(word: &AtomicU64, theirs: u64) {
@@ -354,7 +369,12 @@ impl<L: Layout, B: Body> Filter<L, B> {
             hasher: header.hasher,
             capacity: header.capacity,
             rate: header.rate,
-            keys: AtomicU64::new(header.state.keys),
+            keys: AtomicU64::new(match header.state.open_under {
+                None => header.state.keys,
+                // A writer that died, or one still at work, may be between a
+                // key and its count.
+                Some(_) => KEYS_UNKNOWN,
+            }),
             body,
         })
     }
@@ -413,10 +433,12 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// ```
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
         assert_eq!(keys.len(), out.len(), "one answer for each key");
+        let words = self.body.words();
+        let hash = |key: &K| self.hasher.hash(key.as_ref());
         let mut hashes = [Hash::default(); BLOCK];
         for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            let hashes = hash_block(&self.hasher, keys, &mut hashes);
-            self.shape.contains_many(self.body.words(), hashes, out);
+            let hashes = hash_block(&self.shape, words, keys, hash, &mut hashes);
+            self.shape.contains_many(words, hashes, out);
         }
     }
 
@@ -424,11 +446,9 @@ impl<L: Layout, B: Body> Filter<L, B> {
     ///
     /// # Panics
     /// If `out` is not as long as `hashes`.
-    pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
+    pub fn contains_hashes<H: Copy + Into<Hash>>(&self, hashes: &[H], out: &mut [bool]) {
         assert_eq!(hashes.len(), out.len(), "one answer for each key");
-        for (hashes, out) in hashes.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            self.shape.contains_many(self.body.words(), hashes, out);
-        }
+        self.shape.contains_hashes(self.body.words(), hashes, out);
     }
 
     /// How keys are hashed.
@@ -586,33 +606,34 @@ impl<L: BitLayout> Filter<L> {
     /// ```
     pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K], new: &mut [bool]) {
         assert_eq!(keys.len(), new.len(), "one answer for each key");
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
-            let hasher = self.hasher;
-            self.insert_block(hash_block(&hasher, keys, &mut hashes), new);
-        }
+        let hasher = self.hasher;
+        self.add(keys, |key| hasher.hash(key.as_ref()), new);
     }
 
     /// [`insert_many`](Self::insert_many) for keys that are already hashed.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
-    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) {
+    pub fn insert_hashes<H: Copy + Into<Hash>>(&mut self, hashes: &[H], new: &mut [bool]) {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
-        for (hashes, new) in hashes.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
-            self.insert_block(hashes, new);
-        }
+        self.add(hashes, |hash| (*hash).into(), new);
     }
 
-    fn insert_block(&mut self, hashes: &[Hash], new: &mut [bool]) {
-        match self.body.exclusive() {
-            Some(words) => self.shape.insert_many(words, hashes, new),
-            // Other processes add to a shared mapping.
-            None => self
-                .shape
-                .insert_many_shared(self.body.words(), hashes, new),
+    fn add<K>(&mut self, keys: &[K], hash: impl Fn(&K) -> Hash, new: &mut [bool]) {
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+            let words = self.body.words();
+            let hashes = hash_block(&self.shape, words, keys, &hash, &mut hashes);
+            match self.body.exclusive() {
+                Some(words) => self.shape.insert_many(words, hashes, new),
+                // Other processes add to a shared mapping.
+                None => {
+                    let words = self.body.words();
+                    self.shape.insert_many_shared(words, hashes, new);
+                }
+            }
+            self.count_more(new.iter().filter(|new| **new).count() as u64);
         }
-        self.count_more(new.iter().filter(|new| **new).count() as u64);
     }
 
     /// Adds many keys while other threads may add, too.
@@ -621,11 +642,12 @@ impl<L: BitLayout> Filter<L> {
     /// If `new` is not as long as `keys`.
     pub fn insert_many_shared<K: AsRef<[u8]>>(&self, keys: &[K], new: &mut [bool]) {
         assert_eq!(keys.len(), new.len(), "one answer for each key");
+        let words = self.body.words();
+        let hash = |key: &K| self.hasher.hash(key.as_ref());
         let mut hashes = [Hash::default(); BLOCK];
         for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
-            let hashes = hash_block(&self.hasher, keys, &mut hashes);
-            self.shape
-                .insert_many_shared(self.body.words(), hashes, new);
+            let hashes = hash_block(&self.shape, words, keys, hash, &mut hashes);
+            self.shape.insert_many_shared(words, hashes, new);
             self.count_more(new.iter().filter(|new| **new).count() as u64);
         }
     }
@@ -681,13 +703,30 @@ impl<L: fmt::Debug, B> fmt::Debug for Filter<L, B> {
     }
 }
 
-pub(crate) fn hash_block<'a, K: AsRef<[u8]>>(
+/// Hashes at most as many keys as there is room for.
+pub(crate) fn hash_all<'a, K: AsRef<[u8]>>(
     hasher: &Hasher,
     keys: &[K],
     hashes: &'a mut [Hash],
 ) -> &'a [Hash] {
     for (hash, key) in hashes.iter_mut().zip(keys) {
         *hash = hasher.hash(key.as_ref());
+    }
+    &hashes[..keys.len()]
+}
+
+/// Hashes a block of keys and asks the memory for what they will touch.
+#[inline]
+pub(crate) fn hash_block<'a, L: Layout, T, K>(
+    shape: &L,
+    words: &[T],
+    keys: &[K],
+    hash: impl Fn(&K) -> Hash,
+    hashes: &'a mut [Hash; BLOCK],
+) -> &'a [Hash] {
+    for (slot, key) in hashes.iter_mut().zip(keys) {
+        *slot = hash(key);
+        shape.prefetch(words, *slot);
     }
     &hashes[..keys.len()]
 }

@@ -65,6 +65,18 @@ impl Hash {
         }
     }
 
+    /// Which of `shards` a key belongs to, evenly and independently of its
+    /// place inside a filter: for one filter per thread, file or node.
+    ///
+    /// ```
+    /// use tamis::Hash;
+    /// assert!(Hash::from_u64(7).shard(16) < 16);
+    /// ```
+    #[inline]
+    pub const fn shard(self, shards: usize) -> usize {
+        reduce(mix(self.hi ^ self.lo), shards as u64) as usize
+    }
+
     /// The hash as one number, for exact sets of digests.
     ///
     /// ```
@@ -75,6 +87,14 @@ impl Hash {
     #[inline]
     pub const fn as_u128(self) -> u128 {
         ((self.hi as u128) << 64) | self.lo as u128
+    }
+}
+
+/// [`Hash::from_u64`].
+impl From<u64> for Hash {
+    #[inline]
+    fn from(value: u64) -> Self {
+        Self::from_u64(value)
     }
 }
 

@@ -7,6 +7,7 @@ use common::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use tamis::{AnyFilter, Blocked, Bloom, Error, Hasher, Open, SecretKey};
 
@@ -118,10 +119,14 @@ fn the_undamaged_files_open() {
     }
 }
 
+/// A name, a sound file, the field that is overwritten, with what, and what the
+/// error says.
+type Damage<'a> = (&'a str, fn() -> Vec<u8>, Range<usize>, &'a [u8], &'a str);
+
 #[test]
 fn fields_out_of_their_range() {
     // With the header's checksum made right, so that the field itself is seen.
-    let table: &[(&str, fn() -> Vec<u8>, std::ops::Range<usize>, &[u8], &str)] = &[
+    let table: &[Damage] = &[
         (
             "version 0",
             blocked,

@@ -7,7 +7,8 @@ use crate::counting::CountingShape;
 use crate::filter::Layout;
 use crate::hash::Hash;
 
-/// Asks at most [`BLOCK`](crate::filter::BLOCK) keys.
+/// Asks at most [`BLOCK`](crate::filter::BLOCK) keys, whose first lines have
+/// been prefetched.
 pub(crate) fn contains_block<W: Word>(
     path: Path,
     shape: &CountingShape,
@@ -25,7 +26,6 @@ pub(crate) fn contains_block<W: Word>(
             avx512::contains_block(shape, words, hashes, out);
         },
         _ => {
-            shape.prefetch(words, hashes);
             for (hash, out) in hashes.iter().zip(out) {
                 *out = shape.contains(words, *hash);
             }
@@ -44,9 +44,9 @@ mod avx512 {
     use std::arch::x86_64::*;
 
     /// # Safety
-    /// The machine has AVX-512 F, DQ and BW, and `words` are those of the
+    /// The machine has AVX-512 F, DQ and BW, BMI 1 and 2 and POPCNT, and `words` are those of the
     /// shape.
-    #[target_feature(enable = "avx512f,avx512dq,avx512bw")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
     pub(super) unsafe fn contains_block<W: Word>(
         shape: &CountingShape,
         words: &[W],
@@ -70,7 +70,7 @@ mod avx512 {
     ///
     /// # Safety
     /// As [`contains_block`].
-    #[target_feature(enable = "avx512f,avx512dq,avx512bw")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
     unsafe fn contains_in_two<const K: usize, W: Word>(
         shape: &CountingShape,
         words: &[W],
@@ -98,11 +98,6 @@ mod avx512 {
             let turn = _mm512_slli_epi64::<2>(_mm512_srlv_epi64(word, shifts));
             _mm512_test_epi64_mask(_mm512_rorv_epi64(found, turn), counter) == 0xff
         };
-        if shape.is_large() {
-            for hash in hashes {
-                prefetch(line(hash.hi));
-            }
-        }
         // A second line is fetched only for keys that the first one does not
         // exclude, while others are asked.
         let (mut asked, mut left) = ([(0u8, &lines[0]); BLOCK], 0);
@@ -133,7 +128,7 @@ mod avx512 {
     ///
     /// # Safety
     /// As [`contains_block`].
-    #[target_feature(enable = "avx512f,avx512dq,avx512bw")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
     unsafe fn contains_by_lines<W: Word>(
         shape: &CountingShape,
         words: &[W],
@@ -157,7 +152,6 @@ mod avx512 {
         let mut asked = [(0u8, Fields::new(Hash::default()), 0u64, false); BLOCK];
         let mut left = hashes.len();
         for ((i, hash), asked) in (0..).zip(hashes).zip(&mut asked) {
-            prefetch(line(hash.hi));
             *asked = (i, Fields::new(*hash), hash.hi, false);
         }
         for round in 1..=shape.lines_per_key() {

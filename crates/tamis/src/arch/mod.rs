@@ -2,12 +2,15 @@
 //! other path sets and reads the same bits.
 
 pub(crate) mod counters;
+#[cfg(target_arch = "x86_64")]
+mod fields;
 pub(crate) mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 use crate::blocked::BlockedShape;
 use crate::bytes::Word;
+use crate::filter::{BLOCK, hash_block};
 use crate::hash::Hash;
 
 /// A way to run a batch over a blocked filter.
@@ -41,6 +44,9 @@ impl Path {
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("bmi1")
+                    && is_x86_feature_detected!("bmi2")
+                    && is_x86_feature_detected!("popcnt")
             }
         }
     }
@@ -53,33 +59,49 @@ impl Path {
     }
 }
 
-/// Asks a block of keys. The lines should have been prefetched.
-pub(crate) fn contains_block<W: Word>(
+/// Asks keys that are hashed, or as good as.
+pub(crate) fn contains<W: Word, H: Copy + Into<Hash>>(
     path: Path,
     shape: &BlockedShape,
     words: &[W],
-    hashes: &[Hash],
+    hashes: &[H],
     out: &mut [bool],
 ) {
     assert_eq!(hashes.len(), out.len());
     assert_eq!(size_of_val(words) as u64, shape.body_len());
     match path {
-        Path::Scalar => {
-            for (hash, out) in hashes.iter().zip(out) {
-                *out = scalar::contains(shape, words, *hash);
-            }
-        }
+        Path::Scalar => for_each_hash(shape, words, hashes, out, |hash| {
+            scalar::contains(shape, words, hash)
+        }),
         // SAFETY: a path is only chosen where it is available.
         #[cfg(target_arch = "x86_64")]
-        Path::Avx2 => unsafe { x86_64::contains_block_avx2(shape, words, hashes, out) },
+        Path::Avx2 => unsafe { x86_64::contains_avx2(shape, words, hashes, out) },
         // SAFETY: likewise; the number of words was checked.
         #[cfg(target_arch = "x86_64")]
-        Path::Avx512 => unsafe { x86_64::contains_block_avx512(shape, words, hashes, out) },
+        Path::Avx512 => unsafe { x86_64::contains_avx512(shape, words, hashes, out) },
     }
 }
 
-/// Adds a block of keys to words that nobody else accesses.
-pub(crate) fn insert_block(
+/// Hashes and prefetches keys, a block at a time, and then asks each.
+#[inline(always)]
+fn for_each_hash<W: Word, H: Copy + Into<Hash>>(
+    shape: &BlockedShape,
+    words: &[W],
+    keys: &[H],
+    out: &mut [bool],
+    ask: impl Fn(Hash) -> bool,
+) {
+    let mut hashes = [Hash::default(); BLOCK];
+    for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        let hashes = hash_block(shape, words, keys, |key| (*key).into(), &mut hashes);
+        for (hash, out) in hashes.iter().zip(out) {
+            *out = ask(*hash);
+        }
+    }
+}
+
+/// Adds prefetched keys to words that nobody else accesses.
+pub(crate) fn insert(
     path: Path,
     shape: &BlockedShape,
     words: &mut [u64],
@@ -87,10 +109,12 @@ pub(crate) fn insert_block(
     new: &mut [bool],
 ) {
     assert_eq!(hashes.len(), new.len());
+    assert_eq!(size_of_val(words) as u64, shape.body_len());
     match path {
+        // SAFETY: a path is only chosen where it is available; the number of
+        // words was checked.
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a path is only chosen where it is available.
-        Path::Avx512 => unsafe { x86_64::insert_block_avx512(shape, words, hashes, new) },
+        Path::Avx512 => unsafe { x86_64::insert_avx512(shape, words, hashes, new) },
         _ => {
             for (hash, new) in hashes.iter().zip(new) {
                 *new = scalar::insert_exclusive(shape, words, *hash);
@@ -101,12 +125,12 @@ pub(crate) fn insert_block(
 
 /// Asks the memory for the cache line of `place`; only a hint.
 #[inline(always)]
-pub(crate) fn prefetch<T>(place: &T) {
+pub(crate) fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: prefetching never faults, and `place` is a valid address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) }
+        // SAFETY: prefetching never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) }
     }
     #[cfg(target_arch = "aarch64")]
     {
@@ -114,7 +138,7 @@ pub(crate) fn prefetch<T>(place: &T) {
         unsafe {
             std::arch::asm!(
                 "prfm pldl1keep, [{place}]",
-                place = in(reg) std::ptr::from_ref(place),
+                place = in(reg) place,
                 options(nostack, preserves_flags, readonly)
             );
         }
@@ -150,20 +174,20 @@ mod tests {
 
             let mut spec = empty.clone();
             let mut spec_new = vec![false; inserted.len()];
-            insert_block(Path::Scalar, &shape, &mut spec, &inserted, &mut spec_new);
+            insert(Path::Scalar, &shape, &mut spec, &inserted, &mut spec_new);
             let bytes: Vec<[u8; 8]> = spec.iter().map(|w| w.to_le_bytes()).collect();
             let mut spec_found = vec![false; asked.len()];
-            contains_block(Path::Scalar, &shape, &bytes, &asked, &mut spec_found);
+            contains(Path::Scalar, &shape, &bytes, &asked, &mut spec_found);
             prop_assert!(spec_found[..inserted.len()].iter().all(|found| *found));
 
             for &path in Path::ALL.iter().filter(|path| path.is_available()) {
                 let mut words = empty.clone();
                 let mut new = vec![false; inserted.len()];
-                insert_block(path, &shape, &mut words, &inserted, &mut new);
+                insert(path, &shape, &mut words, &inserted, &mut new);
                 prop_assert_eq!(&words, &spec, "{:?} set other bits", path);
                 prop_assert_eq!(&new, &spec_new, "{:?} said new otherwise", path);
                 let mut found = vec![false; asked.len()];
-                contains_block(path, &shape, &bytes, &asked, &mut found);
+                contains(path, &shape, &bytes, &asked, &mut found);
                 prop_assert_eq!(&found, &spec_found, "{:?} read otherwise", path);
             }
         }

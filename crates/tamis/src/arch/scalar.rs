@@ -21,8 +21,10 @@ pub(crate) const FIELD_BITS: u32 = 9;
 pub(crate) fn line_mask(word: &mut u64, hashes: u32) -> [u64; LINE_WORDS] {
     let mut mask = [0; LINE_WORDS];
     for_each_position(word, hashes, |position| {
-        let mut position = position;
-        while mask[position as usize / 64] >> (position % 64) & 1 != 0 {
+        let taken = |position: u32| mask[position as usize / 64] >> (position % 64) & 1;
+        // The first step without a branch: it can't be predicted.
+        let mut position = (position + taken(position) as u32) % LINE_BITS;
+        while taken(position) != 0 {
             position = (position + 1) % LINE_BITS;
         }
         mask[position as usize / 64] |= 1 << (position % 64);

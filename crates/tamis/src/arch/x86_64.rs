@@ -5,8 +5,10 @@
 //! repeat is rare and is left to the specification.
 
 use super::scalar::{self, FIELD_BITS, FIELDS};
+use super::{fields, for_each_hash};
 use crate::blocked::{BlockedShape, LINE_WORDS, line};
 use crate::bytes::Word;
+use crate::filter::Layout;
 use crate::hash::{Hash, mix};
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -14,161 +16,233 @@ use std::arch::x86_64::*;
 /// Keys that are asked together: a bit each in a word.
 const GROUP: usize = 64;
 
+/// Keys that are about to be asked: which line, which word of positions.
+struct Group {
+    lines: [usize; GROUP],
+    words: [u64; GROUP],
+}
+
+/// Asks keys that may still have to be hashed: while one group is asked, the
+/// next one is hashed and its lines are prefetched.
+///
 /// # Safety
-/// The machine has AVX-512 F, DQ and BW, and `words` are those of the shape.
-#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
-pub(super) unsafe fn contains_block_avx512<W: Word>(
+/// The machine has AVX-512 F, DQ and BW, BMI and POPCNT, and `words` are those
+/// of the shape.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+pub(super) unsafe fn contains_avx512<W: Word, H: Copy + Into<Hash>>(
     shape: &BlockedShape,
     words: &[W],
-    hashes: &[Hash],
+    hashes: &[H],
     out: &mut [bool],
 ) {
-    let ask = match (shape.hashes_per_line(), shape.lines_per_key()) {
-        (1, 1) => contains_group_avx512::<1, W>,
-        (2, 1) => contains_group_avx512::<2, W>,
-        (3, 1) => contains_group_avx512::<3, W>,
-        (4, 1) => contains_group_avx512::<4, W>,
-        (5, 1) => contains_group_avx512::<5, W>,
-        (6, 1) => contains_group_avx512::<6, W>,
-        (7, 1) => contains_group_avx512::<7, W>,
-        _ => contains_any_avx512,
+    if shape.lines_per_key() != 1 || shape.hashes_per_line() > FIELDS {
+        return contains_any_avx512(shape, words, hashes, out);
+    }
+    let place = |group: &mut Group, i: usize, hash: H| {
+        let hash = hash.into();
+        group.lines[i] = shape.first_line(hash);
+        group.words[i] = hash.lo;
+        shape.prefetch(words, hash);
     };
+    let empty = || Group {
+        lines: [0; GROUP],
+        words: [0; GROUP],
+    };
+    let (mut now, mut next) = (&mut empty(), &mut empty());
     let (groups, rest) = hashes.as_chunks::<GROUP>();
     let (outs, rest_out) = out.as_chunks_mut::<GROUP>();
-    for (hashes, out) in groups.iter().zip(outs) {
-        // SAFETY: the caller's promise.
-        let found = unsafe { ask(shape, words, hashes) };
-        let bools = _mm512_maskz_set1_epi8(found, 1);
-        // SAFETY: 64 writable bytes, each of them 0 or 1.
-        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), bools) };
+    for (i, hash) in groups.iter().take(1).flatten().enumerate() {
+        place(now, i, *hash);
+    }
+    for (g, out) in outs.iter_mut().enumerate() {
+        let found = match groups.get(g + 1) {
+            // SAFETY: `place` gives lines of the shape, and its words are there.
+            Some(following) => unsafe {
+                probe_avx512(shape, words, now, |i| place(next, i, following[i]))
+            },
+            // SAFETY: likewise.
+            None => unsafe { probe_avx512(shape, words, now, |_| ()) },
+        };
+        spread(found, out);
+        std::mem::swap(&mut now, &mut next);
     }
     if !rest.is_empty() {
-        let mut hashes = [rest[0]; GROUP];
-        hashes[..rest.len()].copy_from_slice(rest);
-        // SAFETY: the caller's promise.
-        let found = unsafe { ask(shape, words, &hashes) };
+        *now = empty();
+        for (i, hash) in rest.iter().enumerate() {
+            place(now, i, *hash);
+        }
+        // SAFETY: likewise, and every shape has a line 0.
+        let found = unsafe { probe_avx512(shape, words, now, |_| ()) };
         for (i, out) in rest_out.iter_mut().enumerate() {
             *out = found >> i & 1 != 0;
         }
     }
 }
 
-/// All bits in one line and one word, the usual case: each lane fetches the
-/// word of one position and brings its bit to the front.
+/// Writes the bits as answers.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+fn spread(bits: u64, out: &mut [bool; GROUP]) {
+    let bools = _mm512_maskz_set1_epi8(bits, 1);
+    // SAFETY: 64 writable bytes, each of them 0 or 1.
+    unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), bools) };
+}
+
+/// Asks keys whose bits are all in one line and one word: each lane fetches
+/// the 32-bit word of one position and brings its bit to the front. Two keys
+/// at a time, one in the even lanes and one in the odd ones. `meanwhile` is
+/// called with the number of each key, for work that fills the gaps.
 ///
 /// # Safety
-/// As [`contains_block_avx512`].
-#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
-unsafe fn contains_group_avx512<const K: usize, W: Word>(
+/// As [`contains_avx512`], and the group's lines are those of the shape.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+unsafe fn probe_avx512<W: Word>(
     shape: &BlockedShape,
     words: &[W],
-    hashes: &[Hash; GROUP],
+    group: &Group,
+    mut meanwhile: impl FnMut(usize),
 ) -> u64 {
-    // Lanes beyond K ask the first position once more.
-    let mut shifts = [0; 8];
-    for (i, shift) in shifts[..K].iter_mut().enumerate() {
-        *shift = i as i64 * i64::from(FIELD_BITS);
-    }
+    const EVEN: __mmask16 = 0x5555;
+    let count = shape.hashes_per_line();
+    // Lanes beyond the number of positions ask the first once more.
+    let lane = |i: u32| {
+        if i < count {
+            i64::from(i * FIELD_BITS)
+        } else {
+            0
+        }
+    };
+    let to_even = [0, 1, 2, 3, 4, 5, 6, 7].map(lane);
     // SAFETY: 64 readable bytes.
-    let shifts = unsafe { _mm512_loadu_si512(shifts.as_ptr().cast()) };
-    let word_shifts = _mm512_add_epi64(shifts, _mm512_set1_epi64(6));
-    let mut one = _mm512_set1_epi64(1);
+    let to_even = unsafe { _mm512_loadu_si512(to_even.as_ptr().cast()) };
+    let to_odd = _mm512_sub_epi64(to_even, _mm512_set1_epi64(32));
+    let word_mask = _mm512_set1_epi32(15);
+    let odd_line = _mm512_set1_epi64(16 << 32);
+    let mut one = _mm512_set1_epi64(1 << 32 | 1);
     // SAFETY: no instruction. The compiler must not know the value, or it
     // makes two instructions of the test below.
     unsafe { asm!("/* {one} */", one = inout(zmm_reg) one, options(pure, nomem, nostack)) };
+
     let lines = words.as_chunks::<LINE_WORDS>().0;
-    let mut set = [0u8; GROUP];
-    for (hash, set) in hashes.iter().zip(&mut set) {
-        // SAFETY: the shape's lines are all there.
-        let line = load_line(unsafe { lines.get_unchecked(shape.first_line(*hash)) });
-        let fields = _mm512_set1_epi64(hash.lo.cast_signed());
-        // The permutation reads three bits, the rotation six; both ignore
-        // the rest of their lane.
-        let words = _mm512_permutexvar_epi64(_mm512_srlv_epi64(fields, word_shifts), line);
-        let bits = _mm512_rorv_epi64(words, _mm512_srlv_epi64(fields, shifts));
-        *set = _mm512_test_epi64_mask(bits, one);
+    // SAFETY: the caller's promise.
+    let line = |i: usize| load_line(unsafe { lines.get_unchecked(group.lines[i]) });
+    let word = |i: usize| _mm512_set1_epi64(group.words[i].cast_signed());
+    let mut set = [0u16; GROUP / 2];
+    for (even, set) in set.iter_mut().enumerate() {
+        let odd = even + GROUP / 2;
+        let positions = _mm512_mask_mov_epi32(
+            _mm512_rorv_epi64(word(odd), to_odd),
+            EVEN,
+            _mm512_rorv_epi64(word(even), to_even),
+        );
+        // The permutation reads five bits: the word in the line, and which
+        // line. The rotation reads five, too.
+        let index = _mm512_srli_epi32::<5>(positions);
+        // (index & word_mask) | odd_line
+        let index = _mm512_ternarylogic_epi32::<0xf8>(odd_line, index, word_mask);
+        let words = _mm512_permutex2var_epi32(line(even), index, line(odd));
+        *set = _mm512_test_epi32_mask(_mm512_rorv_epi32(words, positions), one);
+        meanwhile(even);
+        meanwhile(odd);
     }
     // SAFETY: 64 readable bytes.
     let set = unsafe { _mm512_loadu_si512(set.as_ptr().cast()) };
-    let mut found = _mm512_cmpeq_epi8_mask(set, _mm512_set1_epi8(-1));
-    if found != 0 {
-        let mut unclear = found & repeats_avx512::<K>(hashes);
-        while unclear != 0 {
-            // Where a position repeats, all of them being set is needed but
-            // is not enough.
-            let hash = hashes[unclear.trailing_zeros() as usize];
-            if !scalar::contains(shape, words, hash) {
-                found &= !(unclear & unclear.wrapping_neg());
-            }
-            unclear &= unclear - 1;
+    let all = |lanes: __mmask16| {
+        let lanes = _mm512_set1_epi16(lanes.cast_signed());
+        u64::from(_mm512_cmpeq_epi16_mask(_mm512_and_si512(set, lanes), lanes))
+    };
+    let found = all(EVEN) | all(!EVEN) << 32;
+
+    // Where positions repeat, these all being set is not enough. Of a few
+    // keys, each is looked at.
+    let mut unclear = match found.count_ones() {
+        0..=4 => found,
+        _ => found & repeats_avx512(&group.words, count),
+    };
+    let mut wrong = 0;
+    while unclear != 0 {
+        let i = unclear.trailing_zeros() as usize;
+        let word = fields::distinct(group.words[i], count).cast_signed();
+        let positions = _mm512_rorv_epi64(_mm512_set1_epi64(word), to_even);
+        let words = _mm512_permutexvar_epi64(_mm512_srli_epi64::<6>(positions), line(i));
+        let bits = _mm512_rorv_epi64(words, positions);
+        if _mm512_test_epi64_mask(bits, _mm512_set1_epi64(1)) != 0xff {
+            wrong |= 1 << i;
         }
+        unclear &= unclear - 1;
     }
-    found
+    found & !wrong
 }
 
-/// Which keys have a repeated position among the `K` of their first word.
+/// Which keys may have a repeated position among the first `count` of their
+/// word, never "no" when one has.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+fn repeats_avx512(words: &[u64; GROUP], count: u32) -> u64 {
+    match count {
+        2 => repeats_among_avx512::<2>(words),
+        3 => repeats_among_avx512::<3>(words),
+        4 => repeats_among_avx512::<4>(words),
+        5 => repeats_among_avx512::<5>(words),
+        6 => repeats_among_avx512::<6>(words),
+        7 => repeats_among_avx512::<7>(words),
+        _ => 0,
+    }
+}
+
+/// `fields::repeats`, of eight keys at a time.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
-fn repeats_avx512<const K: usize>(hashes: &[Hash; GROUP]) -> u64 {
-    let firsts = (0..K).fold(0u64, |bits, i| bits | 1 << (i as u32 * FIELD_BITS));
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+fn repeats_among_avx512<const K: usize>(words: &[u64; GROUP]) -> u64 {
     let splat = |bits: u64| _mm512_set1_epi64(bits.cast_signed());
+    let shift = |fields: usize| splat(fields as u64 * u64::from(FIELD_BITS));
+    let low_bits = fields::low_bits(K as u32);
     let used = splat((1 << (K as u32 * FIELD_BITS)) - 1);
-    let (low, top) = (splat(firsts), splat(firsts << (FIELD_BITS - 1)));
+    let (low, top) = (splat(low_bits), splat(low_bits << (FIELD_BITS - 1)));
     let mut repeats = 0;
-    for (i, eight) in hashes.as_chunks::<8>().0.iter().enumerate() {
-        // SAFETY: eight hashes are 128 readable bytes, high half first.
-        let (first, second) = unsafe {
-            let four: *const __m512i = eight.as_ptr().cast();
-            (_mm512_loadu_si512(four), _mm512_loadu_si512(four.add(1)))
-        };
-        let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
-        let fields = _mm512_permutex2var_epi64(first, odd, second);
-        let fields = _mm512_and_si512(fields, used);
-        // Turned around by one field, by two, … by half of them, every field
-        // meets every other. Fields that are equal differ in no bit, and only
-        // a field of 0 (or one above it) borrows up to its top when the
-        // lowest bits are subtracted.
-        let mut borrowed = _mm512_setzero_si512();
+    for eight in words.as_chunks::<8>().0.iter().rev() {
+        // SAFETY: 64 readable bytes.
+        let words = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
+        let fields = _mm512_and_si512(words, used);
+        let mut marks = _mm512_setzero_si512();
         for distance in 1..=K / 2 {
-            let bits = |n: usize| _mm512_set1_epi64(n as i64 * i64::from(FIELD_BITS));
-            let down = _mm512_srlv_epi64(fields, bits(distance));
-            let up = _mm512_sllv_epi64(fields, bits(K - distance));
+            let down = _mm512_srlv_epi64(fields, shift(distance));
+            let up = _mm512_sllv_epi64(fields, shift(K - distance));
             let differ = _mm512_ternarylogic_epi64::<0x96>(fields, down, up); // xor
             let less = _mm512_sub_epi64(differ, low);
-            // borrowed | (less & !differ)
-            borrowed = _mm512_ternarylogic_epi64::<0xf2>(borrowed, differ, less);
+            // marks | (less & !differ)
+            marks = _mm512_ternarylogic_epi64::<0xf2>(marks, differ, less);
         }
-        repeats |= u64::from(_mm512_test_epi64_mask(borrowed, top)) << (8 * i);
+        let mut eight = u64::from(_mm512_test_epi64_mask(marks, top));
+        // SAFETY: no instruction; keeps the compiler from collecting the bits
+        // in a vector, which is slower.
+        unsafe { asm!("/* {eight} */", eight = inout(reg) eight, options(pure, nomem, nostack)) };
+        repeats = repeats << 8 | eight;
     }
     repeats
 }
 
 /// Any number of bits, in one line or two.
-///
-/// # Safety
-/// As [`contains_block_avx512`].
-#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
-unsafe fn contains_any_avx512<W: Word>(
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+fn contains_any_avx512<W: Word, H: Copy + Into<Hash>>(
     shape: &BlockedShape,
     words: &[W],
-    hashes: &[Hash; GROUP],
-) -> u64 {
+    hashes: &[H],
+    out: &mut [bool],
+) {
     let k = shape.hashes_per_line();
-    let mut found = 0;
-    for (i, hash) in hashes.iter().enumerate() {
+    for_each_hash(shape, words, hashes, out, |hash| {
         let mut word = hash.lo;
-        let mut answer = line_has_avx512(line(words, shape.first_line(*hash)), &mut word, k);
+        let mut answer = line_has_avx512(line(words, shape.first_line(hash)), &mut word, k);
         if answer == Answer::Yes && shape.lines_per_key() == 2 {
-            answer = line_has_avx512(line(words, shape.second_line(*hash)), &mut word, k);
+            answer = line_has_avx512(line(words, shape.second_line(hash)), &mut word, k);
         }
-        let yes = match answer {
+        match answer {
             Answer::Yes => true,
             Answer::No => false,
-            Answer::Unclear => scalar::contains(shape, words, *hash),
-        };
-        found |= u64::from(yes) << i;
-    }
-    found
+            Answer::Unclear => scalar::contains(shape, words, hash),
+        }
+    });
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -181,7 +255,7 @@ enum Answer {
 
 /// Whether all bits of a key in one line are set, for any number of them.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
 fn line_has_avx512<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32) -> Answer {
     let (mask, repeated) = line_mask_avx512(word, hashes);
     let missing = _mm512_andnot_si512(load_line(line), mask);
@@ -197,7 +271,7 @@ fn line_has_avx512<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32)
 /// A key's bits in one line before repeated ones are moved, and whether there
 /// are such.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
 fn line_mask_avx512(word: &mut u64, hashes: u32) -> (__m512i, bool) {
     let field_mask = _mm512_set1_epi64((1 << FIELD_BITS) - 1);
     let first_bits = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
@@ -228,7 +302,7 @@ fn line_mask_avx512(word: &mut u64, hashes: u32) -> (__m512i, bool) {
 /// The words of a line that other threads may be writing: the load is opaque
 /// to the compiler, which then can assume nothing of it.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
 pub(super) fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
     let out: __m512i;
     // SAFETY: reads the 64 bytes of `line`, of any alignment.
@@ -244,14 +318,42 @@ pub(super) fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
 }
 
 /// # Safety
-/// The machine has AVX-512 F, DQ and BW.
-#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
-pub(super) unsafe fn insert_block_avx512(
+/// As [`contains_avx512`].
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+pub(super) unsafe fn insert_avx512(
     shape: &BlockedShape,
     words: &mut [u64],
     hashes: &[Hash],
     new: &mut [bool],
 ) {
+    let k = shape.hashes_per_line();
+    if shape.lines_per_key() != 1 || k > FIELDS {
+        return insert_any_avx512(shape, words, hashes, new);
+    }
+    let lines = words.as_chunks_mut::<LINE_WORDS>().0;
+    for (hashes, new) in hashes.chunks(GROUP).zip(new.chunks_mut(GROUP)) {
+        let mut key_words = [0; GROUP];
+        for (word, hash) in key_words.iter_mut().zip(hashes) {
+            *word = hash.lo;
+        }
+        let mut unclear = repeats_avx512(&key_words, k);
+        while unclear != 0 {
+            let word = &mut key_words[unclear.trailing_zeros() as usize];
+            *word = fields::distinct(*word, k);
+            unclear &= unclear - 1;
+        }
+        for ((hash, mut word), new) in hashes.iter().zip(key_words).zip(new) {
+            let (mask, _) = line_mask_avx512(&mut word, k);
+            // SAFETY: the caller's promise: the shape's lines are there.
+            let line = unsafe { lines.get_unchecked_mut(shape.first_line(*hash)) };
+            *new = set_bits_avx512(line, mask);
+        }
+    }
+}
+
+/// Any number of bits, in one line or two.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+fn insert_any_avx512(shape: &BlockedShape, words: &mut [u64], hashes: &[Hash], new: &mut [bool]) {
     let k = shape.hashes_per_line();
     for (hash, new) in hashes.iter().zip(new) {
         let mut word = hash.lo;
@@ -272,8 +374,9 @@ pub(super) unsafe fn insert_block_avx512(
     }
 }
 
+/// Sets the bits; whether one was missing.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw")]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
 fn set_bits_avx512(line: &mut [u64; LINE_WORDS], mask: __m512i) -> bool {
     // SAFETY: reads and writes the 64 bytes of `line`.
     unsafe {
@@ -285,40 +388,44 @@ fn set_bits_avx512(line: &mut [u64; LINE_WORDS], mask: __m512i) -> bool {
     }
 }
 
+/// # Safety
+/// The machine has AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn contains_avx2<W: Word, H: Copy + Into<Hash>>(
+    shape: &BlockedShape,
+    words: &[W],
+    hashes: &[H],
+    out: &mut [bool],
+) {
+    let k = shape.hashes_per_line();
+    for_each_hash(shape, words, hashes, out, |hash| {
+        let mut word = hash.lo;
+        line_has_avx2(line(words, shape.first_line(hash)), &mut word, k)
+            && (shape.lines_per_key() == 1
+                || line_has_avx2(line(words, shape.second_line(hash)), &mut word, k))
+            // Positions that repeat were moved; asked only when all are set.
+            && (!may_repeat(shape, hash) || scalar::contains(shape, words, hash))
+    });
+}
+
 /// Whether a position may repeat in one of the key's lines: never "no" when
 /// one does.
 #[inline]
 fn may_repeat(shape: &BlockedShape, hash: Hash) -> bool {
+    let k = shape.hashes_per_line();
+    if k <= FIELDS && shape.lines_per_key() == 1 {
+        return fields::distinct(hash.lo, k) != hash.lo;
+    }
     let mut word = hash.lo;
     (0..shape.lines_per_key()).any(|_| {
         // Distinct low six bits prove distinct positions.
         let mut low_bits = 0u64;
-        scalar::for_each_position(&mut word, shape.hashes_per_line(), |position| {
+        scalar::for_each_position(&mut word, k, |position| {
             low_bits |= 1 << (position % 64);
             true
         });
-        low_bits.count_ones() != shape.hashes_per_line()
+        low_bits.count_ones() != k
     })
-}
-
-/// # Safety
-/// The machine has AVX2.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn contains_block_avx2<W: Word>(
-    shape: &BlockedShape,
-    words: &[W],
-    hashes: &[Hash],
-    out: &mut [bool],
-) {
-    let k = shape.hashes_per_line();
-    for (hash, out) in hashes.iter().zip(out) {
-        let mut word = hash.lo;
-        *out = line_has_avx2(line(words, shape.first_line(*hash)), &mut word, k)
-            && (shape.lines_per_key() == 1
-                || line_has_avx2(line(words, shape.second_line(*hash)), &mut word, k))
-            // Positions that repeat were moved; asked only when all are set.
-            && (!may_repeat(shape, *hash) || scalar::contains(shape, words, *hash));
-    }
 }
 
 /// Whether the positions of one line, not yet moved, are all set.

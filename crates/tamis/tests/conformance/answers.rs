@@ -50,7 +50,7 @@ proptest! {
         let mut filter = AnyFilter::from_plan(&Plan::of(shape, 100), Hasher::default()).unwrap();
         let mut oracle = Oracle::new(shape);
         let mut new = vec![false; values.len()];
-        filter.insert_hashes(&hashes(&values), &mut new);
+        filter.insert_hashes(&hashes(&values), &mut new).unwrap();
         let expected: Vec<bool> = hashes(&values).into_iter().map(|h| oracle.insert(h)).collect();
         prop_assert_eq!(new, expected);
         prop_assert_eq!(body(&filter), oracle.body());

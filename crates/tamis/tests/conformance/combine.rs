@@ -48,7 +48,7 @@ fn unlike_hashes_are_named() {
         for (ours, theirs, difference) in table {
             let filled = |hasher| {
                 let filter = subject.empty(200, 0.01, hasher);
-                filter.insert("key");
+                insert_shared(&filter, "key");
                 filter
             };
             refused(&mut filled(ours), &filled(theirs), difference);
@@ -87,7 +87,7 @@ fn unlike_shapes_are_named() {
     ] {
         let filled = |shape| {
             let filter = AnyFilter::from_plan(&Plan::of(shape, 100), Hasher::default()).unwrap();
-            filter.insert("key");
+            insert_shared(&filter, "key");
             filter
         };
         refused(&mut filled(ours), &filled(theirs), difference);

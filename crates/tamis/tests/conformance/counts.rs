@@ -38,7 +38,7 @@ proptest! {
             }
             let estimated = KeyCount::Estimated(filter.estimated_keys());
             prop_assert_eq!(filter.keys(), estimated, "{}", subject.name);
-            filter.insert("one more");
+            insert_shared(&filter, "one more");
             prop_assert!(matches!(filter.keys(), KeyCount::Estimated(_)));
             let copy = case.open().decode(&filter.to_bytes()).unwrap();
             prop_assert_eq!(copy.keys(), filter.keys(), "{}", subject.name);

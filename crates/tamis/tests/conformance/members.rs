@@ -39,7 +39,7 @@ fn found_by_every_owner(filter: AnyFilter, case: &Case, may_share: bool) {
         let beside = open.map(&path).unwrap();
         let more = numbered("added in place", 20);
         for key in &more {
-            shared.insert(key);
+            insert_shared(&shared, key);
         }
         assert!(has_all(&beside, &more), "map beside a writer");
         assert!(has_all(&shared, keys), "shared, after adding");
@@ -73,7 +73,7 @@ proptest! {
                         true => insert_many_shared(filter, keys, &mut vec![false; keys.len()]),
                         false => {
                             for key in keys {
-                                filter.insert(key);
+                                insert_shared(filter, key);
                             }
                         }
                     });

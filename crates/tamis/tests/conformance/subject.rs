@@ -81,7 +81,7 @@ impl Subject {
         // Kinds that are made from a finished list will branch off here.
         let mut filter = self.empty(case.capacity, case.rate, case.hasher);
         let mut new = vec![false; case.keys.len()];
-        filter.insert_many(&case.keys, &mut new);
+        filter.insert_many(&case.keys, &mut new).unwrap();
         filter
     }
 }
@@ -96,6 +96,11 @@ macro_rules! of_kind {
             other => panic!("{}: has no such method", other.kind()),
         }
     };
+}
+
+/// Adds a key beside other threads.
+pub(crate) fn insert_shared(filter: &AnyFilter, key: impl AsRef<[u8]>) -> bool {
+    of_kind!(filter, f => f.insert(key))
 }
 
 pub(crate) fn insert_hash(filter: &AnyFilter, hash: Hash) -> bool {
@@ -145,13 +150,21 @@ pub(crate) fn has_all<B: Body, K: AsRef<[u8]>>(filter: &AnyFilter<B>, keys: &[K]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
     One,
+    OneShared,
     Hash,
     Many,
     Hashes,
     ManyShared,
 }
 
-pub(crate) const WAYS: [Way; 5] = [Way::One, Way::Hash, Way::Many, Way::Hashes, Way::ManyShared];
+pub(crate) const WAYS: [Way; 6] = [
+    Way::One,
+    Way::OneShared,
+    Way::Hash,
+    Way::Many,
+    Way::Hashes,
+    Way::ManyShared,
+];
 
 impl Way {
     /// Adds the keys; what was said about each.
@@ -159,10 +172,11 @@ impl Way {
         let mut new = vec![false; keys.len()];
         let hashes: Vec<Hash> = keys.iter().map(|k| filter.hasher().hash(k)).collect();
         match self {
-            Self::One => return keys.iter().map(|k| filter.insert(k)).collect(),
+            Self::One => return keys.iter().map(|k| filter.insert(k).unwrap()).collect(),
+            Self::OneShared => return keys.iter().map(|k| insert_shared(filter, k)).collect(),
             Self::Hash => return hashes.iter().map(|h| insert_hash(filter, *h)).collect(),
-            Self::Many => filter.insert_many(keys, &mut new),
-            Self::Hashes => filter.insert_hashes(&hashes, &mut new),
+            Self::Many => filter.insert_many(keys, &mut new).unwrap(),
+            Self::Hashes => filter.insert_hashes(&hashes, &mut new).unwrap(),
             Self::ManyShared => insert_many_shared(filter, keys, &mut new),
         }
         new

@@ -25,7 +25,7 @@ fn race(filters: &[&AnyFilter], keys: &[Key], batch: bool) -> Vec<Vec<bool>> {
                         true => insert_many_shared(filter, &turned, &mut told),
                         false => {
                             for (key, told) in turned.iter().zip(&mut told) {
-                                *told = filter.insert(key);
+                                *told = insert_shared(filter, key);
                             }
                         }
                     }

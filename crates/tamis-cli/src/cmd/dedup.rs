@@ -1,0 +1,337 @@
+use crate::engine::batch::Print;
+use crate::engine::exact::ExactSet;
+use crate::engine::pipeline::Checkpoint;
+use crate::estimate;
+use crate::location::{KeyFile, named};
+use crate::output::Sink;
+use crate::stream::{InputArgs, Pass, Report};
+use crate::{Exit, human, output};
+use anyhow::{Context, Result};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use tamis::{AnyFilter, Error, FileLock, Growing, Hash, Hasher, KeyCount};
+
+/// Drop what was already seen
+///
+/// Each distinct record comes out once, in the order of the input, the first
+/// occurrence. With --filter it also drops what earlier runs have seen.
+///
+/// A new record is wrongly dropped about once in a million (-p); the summary
+/// says how many to expect. --exact drops none, for 20 to 30 bytes a record.
+///
+/// With --filter, output is written before the filter that claims it is saved:
+/// after a crash a record may be printed again, but none is lost.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Exit codes: 0 something was printed (or counted), 1 nothing, 2 an error.
+
+Examples:
+  tamis dedup urls.txt.gz -o unique.txt.zst
+  crawl | tamis dedup --filter seen.tamis | fetch      drop what earlier runs saw, too
+  tamis dedup --url urls.txt                           http://A/ and http://a:80/#x are one
+  tamis dedup --csv customer,date orders.csv           one row per customer and date
+  tamis dedup --jsonl /id events.jsonl                 one line per id
+  tamis dedup -d urls.txt                              the duplicates instead")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Write here instead of to standard output; .gz, .zst, .bz2, .xz compress
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+
+    /// Replace OUT if it exists
+    #[arg(long)]
+    force: bool,
+
+    /// Remember across runs in this filter; made if absent
+    ///
+    /// Saved every few seconds (with -o, at the end), at the end, and on
+    /// SIGINT or SIGTERM.
+    #[arg(long, value_name = "FILTER", conflicts_with = "exact")]
+    filter: Option<PathBuf>,
+
+    /// Seconds between two saves of the filter
+    #[arg(long, value_name = "SECONDS", default_value = "5", requires = "filter")]
+    save_every: f64,
+
+    /// How often a new record may be wrongly dropped
+    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "1e-6", value_parser = human::parse_rate)]
+    rate: f64,
+
+    /// Drop nothing wrongly: keep a 128-bit digest of every key
+    #[arg(long)]
+    exact: bool,
+
+    /// How many distinct records to expect [default: measured, or growing]
+    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
+    keys: Option<u64>,
+
+    /// Print the duplicates instead: every record but the first of its key
+    #[arg(short, long)]
+    duplicates: bool,
+
+    /// Print only how many there are
+    #[arg(short, long)]
+    count: bool,
+
+    /// No summary
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Write the summary as JSON to this file
+    #[arg(long, value_name = "FILE")]
+    json_report: Option<PathBuf>,
+
+    #[command(flatten)]
+    key: KeyFile,
+}
+
+/// A key belongs to one of these by its hash. Their number is fixed, so that
+/// no answer depends on the number of threads.
+const SHARDS: usize = 16;
+/// Where nothing can be measured, the filter starts for so many keys.
+const UNMEASURED: u64 = 1 << 20;
+
+/// What was decided with, for the summary.
+struct Memory {
+    bytes: u64,
+    /// Expected number of records wrongly dropped.
+    wrong: f64,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    let mut sink = Sink::open(args.output.as_deref(), args.force)?;
+    let (report, memory) = match &args.filter {
+        Some(path) => with_filter(path, &args, &mut sink)?,
+        None => {
+            let done = match args.exact {
+                true => with_exact_set(&args, &mut sink)?,
+                false => with_growing(&args, &mut sink)?,
+            };
+            sink.finish().context("writing the output")?;
+            done
+        }
+    };
+    finish(&args, report, &memory)
+}
+
+fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exit> {
+    if !args.quiet {
+        summarise(&report, memory);
+    }
+    if let Some(path) = &args.json_report {
+        let text = format!("{:#}\n", report_json(&report, memory));
+        std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let printed = args.printed(&report);
+    if args.count {
+        output::print(&format!("{printed}\n"))?;
+    }
+    Ok(match report.finish()? {
+        Exit::Done | Exit::NoneFound if printed > 0 => Exit::Done,
+        Exit::Done => Exit::NoneFound,
+        exit => exit,
+    })
+}
+
+impl Args {
+    fn print(&self) -> Print {
+        match (self.count, self.duplicates) {
+            (true, _) => Print::Nothing,
+            (false, true) => Print::Duplicates,
+            (false, false) => Print::New,
+        }
+    }
+
+    /// How many records the user asked to see.
+    fn printed(&self, report: &Report) -> u64 {
+        match self.duplicates {
+            true => report.records - report.chosen,
+            false => report.chosen,
+        }
+    }
+
+    /// The number of distinct keys to be ready for.
+    fn expected_keys(&self) -> Result<u64> {
+        Ok(match self.keys {
+            Some(keys) => keys.max(1),
+            None => estimate::records(&self.input.paths(), &self.input.rule()?).unwrap_or(UNMEASURED),
+        })
+    }
+}
+
+fn with_exact_set(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
+    let mut shards: Vec<ExactSet> = (0..SHARDS).map(|_| ExactSet::default()).collect();
+    let report = Pass {
+        input: &args.input,
+        hasher: &Hasher::default(),
+        shards: &mut shards,
+        print: args.print(),
+        output: sink,
+        checkpoint: None,
+        stop: Arc::default(),
+    }
+    .run(ExactSet::insert_many)?;
+    let bytes = shards.iter().map(|set| set.memory() as u64).sum();
+    Ok((report, Memory { bytes, wrong: 0.0 }))
+}
+
+/// A filter, and why it took no more keys.
+struct Deciding<F> {
+    filter: F,
+    failed: Option<Error>,
+}
+
+impl<F> Deciding<F> {
+    const fn new(filter: F) -> Self {
+        Self {
+            filter,
+            failed: None,
+        }
+    }
+
+    /// After a failure nothing counts as new: what is not remembered must not
+    /// be printed as if it were.
+    fn decide(
+        &mut self,
+        stop: &AtomicBool,
+        new: &mut [bool],
+        insert: impl FnOnce(&mut F, &mut [bool]) -> Result<(), Error>,
+    ) {
+        if self.failed.is_none()
+            && let Err(error) = insert(&mut self.filter, new)
+        {
+            self.failed = Some(error);
+            stop.store(true, Relaxed);
+        }
+        if self.failed.is_some() {
+            new.fill(false);
+        }
+    }
+}
+
+fn with_growing(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
+    // Shards get their share and three standard deviations more.
+    let share = args.expected_keys()?.div_ceil(SHARDS as u64);
+    let share = share + 3 * (share as f64).sqrt() as u64;
+    let shard = |_| Growing::new(share, args.rate).map(Deciding::new);
+    let mut shards = (0..SHARDS).map(shard).collect::<Result<Vec<_>, Error>>()?;
+    let stop = Arc::<AtomicBool>::default();
+    let report = Pass {
+        input: &args.input,
+        hasher: &Hasher::default(),
+        shards: &mut shards,
+        print: args.print(),
+        output: sink,
+        checkpoint: None,
+        stop: Arc::clone(&stop),
+    }
+    .run(|shard: &mut Deciding<Growing>, hashes: &[Hash], new: &mut [bool]| {
+        shard.decide(&stop, new, |filter, new| filter.insert_hashes(hashes, new));
+    })?;
+    let mut bytes = 0;
+    for shard in &mut shards {
+        if let Some(error) = shard.failed.take() {
+            return Err(error.into());
+        }
+        bytes += shard.filter.bytes();
+    }
+    // The shards are alike, so one speaks for all.
+    let wrong = shards[0].filter.expected_wrong() * SHARDS as f64;
+    Ok((report, Memory { bytes, wrong }))
+}
+
+fn with_filter(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
+    let named = || named(path);
+    if !path.exists() {
+        let filter = Growing::new(args.expected_keys()?, args.rate)?;
+        match filter.save_new(path) {
+            // Another run has just made it, which is as well.
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {}
+            saved => saved.map_err(named())?,
+        }
+    }
+    let mut lock = FileLock::acquire(path).map_err(named())?;
+    let filter: AnyFilter = args.key.open()?.load(path).map_err(named())?;
+    let hasher = *filter.hasher();
+    let before = filter.expected_wrong();
+    let stop = Arc::<AtomicBool>::default();
+    let mut shards = [Deciding::new(filter)];
+    // A save needs the output to be where it stays; a file that appears only
+    // at the end is not there yet.
+    let mut periodic_save = |shards: &mut [&mut Deciding<AnyFilter>]| {
+        for shard in shards {
+            if let Err(error) = shard.filter.save_under(&mut lock) {
+                output::warn(format_args!("saving the filter failed, will try again: {error}"));
+            }
+        }
+    };
+    let checkpoint = (!sink.appears_at_end()).then(|| Checkpoint {
+        every: Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX),
+        save: Box::new(&mut periodic_save) as _,
+    });
+    let report = Pass {
+        input: &args.input,
+        hasher: &hasher,
+        shards: &mut shards,
+        print: args.print(),
+        output: sink,
+        checkpoint,
+        stop: Arc::clone(&stop),
+    }
+    .run(|shard: &mut Deciding<AnyFilter>, hashes: &[Hash], new: &mut [bool]| {
+        shard.decide(&stop, new, |filter, new| filter.insert_hashes(hashes, new));
+    })?;
+    let [Deciding { filter, failed }] = shards;
+    if report.is_printed() {
+        sink.finish().context("writing the output")?;
+        filter.save_under(&mut lock).map_err(named())?;
+    }
+    if let Some(error) = failed {
+        return Err(named()(error));
+    }
+    if let KeyCount::Counted(keys) | KeyCount::Estimated(keys) = filter.keys()
+        && keys > filter.capacity()
+    {
+        super::info::warn_if_over(&filter, filter.rate_now());
+    }
+    let memory = Memory {
+        bytes: filter.bytes(),
+        wrong: (filter.expected_wrong() - before).max(0.0),
+    };
+    Ok((report, memory))
+}
+
+fn summarise(report: &Report, memory: &Memory) {
+    let seconds = report.elapsed.as_secs_f64().max(1e-9);
+    eprintln!(
+        "{} records, {} unique, {} duplicates, {}/s",
+        human::count(report.records),
+        human::count(report.chosen),
+        human::count(report.records - report.chosen),
+        human::size((report.bytes as f64 / seconds) as u64),
+    );
+    eprintln!(
+        "memory {}, records wrongly dropped: {} expected",
+        human::size(memory.bytes),
+        human::expectation(memory.wrong),
+    );
+}
+
+fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
+    json!({
+        "records": report.records,
+        "unique": report.chosen,
+        "duplicates": report.records - report.chosen,
+        "without_key": report.without_key,
+        "bytes": report.bytes,
+        "seconds": report.elapsed.as_secs_f64(),
+        "filter_bytes": memory.bytes,
+        "expected_wrongly_dropped": memory.wrong,
+        "interrupted": report.signal.is_some(),
+    })
+}

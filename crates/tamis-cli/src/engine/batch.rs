@@ -1,0 +1,126 @@
+//! The records of one chunk on their way: found, hashed, dealt out to the shards, decided, and picked for printing.
+
+use crate::engine::key::{KeyMaker, NoKey};
+use crate::engine::reader::Chunk;
+use crate::engine::records::Layout;
+use tamis::Hash;
+
+/// Which records are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Print {
+    New,
+    Duplicates,
+    Nothing,
+}
+
+/// Keeps its memory from chunk to chunk.
+pub(crate) struct Batch {
+    /// Where each record ends in the chunk.
+    ends: Vec<u32>,
+    new: Vec<bool>,
+    /// One for each shard.
+    pub(crate) lanes: Vec<Lane>,
+}
+
+/// The records of a batch that one shard decides, in input order.
+#[derive(Default)]
+pub(crate) struct Lane {
+    hashes: Vec<Hash>,
+    records: Vec<u32>,
+    new: Vec<bool>,
+}
+
+impl Lane {
+    pub(crate) fn decide(&mut self, insert: impl FnOnce(&[Hash], &mut [bool])) {
+        self.new.resize(self.hashes.len(), false);
+        insert(&self.hashes, &mut self.new);
+    }
+}
+
+impl Batch {
+    pub(crate) fn new(shards: usize) -> Self {
+        Self {
+            ends: Vec::new(),
+            new: Vec::new(),
+            lanes: (0..shards).map(|_| Lane::default()).collect(),
+        }
+    }
+
+    pub(crate) fn records(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Finds the records of `chunk` and hashes their keys. Gives the number of records without one.
+    pub(crate) fn hash(
+        &mut self,
+        chunk: &Chunk,
+        layout: Layout,
+        keys: &mut KeyMaker,
+        hash: impl Fn(&[u8]) -> Hash,
+    ) -> u64 {
+        self.ends.clear();
+        for lane in &mut self.lanes {
+            lane.hashes.clear();
+            lane.records.clear();
+        }
+        let bytes = chunk.records();
+        if keys.rule().is_identity() {
+            layout.for_each(bytes, |start, end| {
+                self.push(end, hash(layout.content(&bytes[start..end])))
+            });
+            return 0;
+        }
+        let mut without = 0;
+        layout.for_each(bytes, |start, end| {
+            let (key, made) = keys.key(layout.content(&bytes[start..end]), &chunk.columns);
+            without += u64::from(matches!(made, Err(NoKey)));
+            self.push(end, hash(key));
+        });
+        without
+    }
+
+    #[inline]
+    fn push(&mut self, end: usize, hash: Hash) {
+        let shard = hash.shard(self.lanes.len());
+        let lane = &mut self.lanes[shard];
+        lane.hashes.push(hash);
+        lane.records.push(self.ends.len() as u32);
+        self.ends.push(end as u32);
+    }
+
+    /// Collects the shards' decisions; gives the number of new records.
+    pub(crate) fn collect(&mut self) -> u64 {
+        self.new.resize(self.ends.len(), false);
+        for lane in &self.lanes {
+            for (&record, &new) in lane.records.iter().zip(&lane.new) {
+                self.new[record as usize] = new;
+            }
+        }
+        self.new.iter().map(|&new| u64::from(new)).sum()
+    }
+
+    /// Moves the records to print together at the chunk's front: they are still in the cache, and one plain write
+    /// beats gathering hundreds of short pieces.
+    pub(crate) fn select<'c>(&self, chunk: &'c mut Chunk, print: Print) -> &'c [u8] {
+        let wanted = match print {
+            Print::New => true,
+            Print::Duplicates => false,
+            Print::Nothing => return &[],
+        };
+        let first = chunk.header;
+        let mut kept = if chunk.prints_header { chunk.header } else { 0 };
+        let mut run = 0;
+        for (i, &end) in self.ends.iter().enumerate() {
+            if self.new[i] != wanted {
+                let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+                chunk.buffer.copy_within(first + run..first + start, kept);
+                kept += start - run;
+                run = end as usize;
+            }
+        }
+        let end = self.ends.last().map_or(0, |&end| end as usize);
+        chunk.buffer.copy_within(first + run..first + end, kept);
+        kept += end - run;
+        &chunk.buffer[..kept]
+    }
+}

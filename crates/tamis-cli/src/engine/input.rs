@@ -1,0 +1,368 @@
+//! Where bytes come from: a file or stdin, plain or compressed.
+//!
+//! Compression is recognised by the first bytes, never by the name, so it works on stdin too.
+//! Concatenated members of one format (`cat a.gz b.gz`) read as one stream.
+
+use crate::engine::progress::Progress;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The longest signature that tells a format, bzip2's: `BZh9` and the first block's 6 bytes.
+const SIGNATURE: usize = 10;
+/// Compressed bytes asked of the system at once.
+const COMPRESSED_READ: usize = 128 << 10;
+/// A decoder that meets damage forgets what the failing call had decoded, so calls are small.
+const DECODED_READ: usize = 16 << 10;
+
+/// Why an input could not be read (any further), with its name.
+#[derive(Debug)]
+pub(crate) struct InputError {
+    pub(crate) name: String,
+    pub(crate) cause: io::Error,
+}
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.cause)
+    }
+}
+
+impl InputError {
+    /// Whether nothing is wrong with the input: the run was asked to stop while it waited for it.
+    pub(crate) fn is_stop(&self) -> bool {
+        is_stop(&self.cause)
+    }
+}
+
+impl std::error::Error for InputError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+    Bzip2,
+    Xz,
+}
+
+/// The first bytes of a format.
+struct Signature {
+    compression: Compression,
+    bytes: &'static [u8],
+    /// The one byte of which only the upper half counts.
+    loose: Option<usize>,
+}
+
+const SIGNATURES: [Signature; 6] = [
+    Signature {
+        compression: Compression::Gzip,
+        bytes: &[0x1F, 0x8B, 8],
+        loose: None,
+    },
+    Signature {
+        compression: Compression::Zstd,
+        bytes: &[0x28, 0xB5, 0x2F, 0xFD],
+        loose: None,
+    },
+    // Skippable frames, as parallel compressors put in front.
+    Signature {
+        compression: Compression::Zstd,
+        bytes: &[0x50, 0x2A, 0x4D, 0x18],
+        loose: Some(0),
+    },
+    // "BZh9" may well start a text, but not with the first block or the end of an empty stream after it.
+    Signature {
+        compression: Compression::Bzip2,
+        bytes: b"BZh0\x31\x41\x59\x26\x53\x59",
+        loose: Some(3),
+    },
+    Signature {
+        compression: Compression::Bzip2,
+        bytes: b"BZh0\x17\x72\x45\x38\x50\x90",
+        loose: Some(3),
+    },
+    Signature {
+        compression: Compression::Xz,
+        bytes: b"\xFD7zXZ\0",
+        loose: None,
+    },
+];
+
+impl Signature {
+    /// Whether `bytes` and this signature agree as far as both go.
+    fn fits(&self, bytes: &[u8]) -> bool {
+        let mask = |at| if self.loose == Some(at) { 0xF0 } else { 0xFF };
+        self.bytes
+            .iter()
+            .zip(bytes)
+            .enumerate()
+            .all(|(at, (a, b))| (a ^ b) & mask(at) == 0)
+    }
+}
+
+impl Compression {
+    fn of(bytes: &[u8]) -> Self {
+        let found = SIGNATURES
+            .iter()
+            .find(|s| bytes.len() >= s.bytes.len() && s.fits(bytes));
+        found.map_or(Self::None, |s| s.compression)
+    }
+
+    /// Whether `bytes` could become a signature if more followed. Reading on is only worth its wait then:
+    /// a terminal or a slow pipe must not hang on a first line of two bytes.
+    fn undecided(bytes: &[u8]) -> bool {
+        SIGNATURES
+            .iter()
+            .any(|s| bytes.len() < s.bytes.len() && s.fits(bytes))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "plain",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+        }
+    }
+}
+
+/// One open input.
+pub(crate) struct Input {
+    name: String,
+    compression: Compression,
+    bytes: Box<dyn Read + Send>,
+}
+
+impl Input {
+    /// Opens a file, or stdin for `-`. What is taken from it is added to `progress`.
+    pub(crate) fn open(path: &Path, progress: &Arc<Progress>) -> Result<Self, InputError> {
+        let (name, file) = match path.to_str() {
+            Some("-") => ("stdin".to_owned(), stdin()),
+            _ => (path.display().to_string(), File::open(path)),
+        };
+        match file {
+            Ok(file) => Self::from_file(&name, file, progress),
+            Err(cause) => Err(InputError { name, cause }),
+        }
+    }
+
+    pub(crate) fn from_file(
+        name: &str,
+        file: File,
+        progress: &Arc<Progress>,
+    ) -> Result<Self, InputError> {
+        match file.metadata() {
+            Ok(metadata) if metadata.is_file() => Self::from_read(name, file, progress),
+            _ => Self::from_read(
+                name,
+                Waiting {
+                    file,
+                    progress: Arc::clone(progress),
+                },
+                progress,
+            ),
+        }
+    }
+
+    pub(crate) fn from_read(
+        name: &str,
+        source: impl Read + Send + 'static,
+        progress: &Arc<Progress>,
+    ) -> Result<Self, InputError> {
+        let failed = |cause| InputError {
+            name: name.to_owned(),
+            cause,
+        };
+        let mut source = Counted {
+            source,
+            progress: Arc::clone(progress),
+        };
+        let first = first_bytes(&mut source).map_err(failed)?;
+        let compression = Compression::of(&first);
+        let whole = Cursor::new(first).chain(source);
+        let bytes = match compression {
+            Compression::None => Box::new(whole),
+            _ => decoder(
+                compression,
+                BufReader::with_capacity(COMPRESSED_READ, whole),
+            )
+            .map_err(failed)?,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            compression,
+            bytes,
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compression != Compression::None
+    }
+
+    /// Whether a short read means that nothing more is there *yet*, as on a pipe. Decoders read short for
+    /// reasons of their own.
+    pub(crate) fn short_reads_mean_waiting(&self) -> bool {
+        self.compression == Compression::None
+    }
+
+    /// Reads some bytes; 0 at the end. Everything that can be decoded comes out before an error does.
+    pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<usize, InputError> {
+        let limit = match self.compression {
+            Compression::None => into.len(),
+            _ => into.len().min(DECODED_READ),
+        };
+        loop {
+            match self.bytes.read(&mut into[..limit]) {
+                Ok(count) => return Ok(count),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.explain(e)),
+            }
+        }
+    }
+
+    /// Says what a decoder's error means for the file.
+    fn explain(&self, cause: io::Error) -> InputError {
+        let of_the_system = cause.raw_os_error().is_some()
+            || is_stop(&cause)
+            || self.compression == Compression::None;
+        let cause = if of_the_system {
+            cause
+        } else if cause.kind() == io::ErrorKind::UnexpectedEof {
+            io::Error::new(
+                cause.kind(),
+                format!("the {} data is cut short", self.compression.name()),
+            )
+        } else {
+            io::Error::new(
+                cause.kind(),
+                format!("the {} data is damaged: {cause}", self.compression.name()),
+            )
+        };
+        InputError {
+            name: self.name.clone(),
+            cause,
+        }
+    }
+}
+
+/// Stdin without the standard library's small buffer in between; a duplicate, so that closing it leaves stdin open.
+#[cfg(unix)]
+fn stdin() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    io::stdin().as_fd().try_clone_to_owned().map(File::from)
+}
+
+#[cfg(windows)]
+fn stdin() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    io::stdin().as_handle().try_clone_to_owned().map(File::from)
+}
+
+/// A pipe or terminal: its next bytes may be hours away, and a signal to stop must not wait for them.
+struct Waiting {
+    file: File,
+    progress: Arc<Progress>,
+}
+
+impl Read for Waiting {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while !readable_soon(&self.file) {
+            if self.progress.stop.load(Ordering::Relaxed) {
+                return Err(io::Error::other(Stopped));
+            }
+        }
+        self.file.read(into)
+    }
+}
+
+/// Whether a read would not wait, now or within a moment.
+#[cfg(unix)]
+fn readable_soon(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    const MOMENT: libc::c_int = 100; // milliseconds
+    let mut question = libc::pollfd {
+        fd: file.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one entry, as the count says, and the file is open.
+    let answers = unsafe { libc::poll(&raw mut question, 1, MOMENT) };
+    // An error of poll's own, but for a signal in between, is left to the read to report.
+    answers > 0 || (answers < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted)
+}
+
+#[cfg(not(unix))]
+fn readable_soon(_: &File) -> bool {
+    true
+}
+
+#[derive(Debug)]
+struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("stopped")
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+fn is_stop(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|cause| cause.is::<Stopped>())
+}
+
+fn first_bytes(source: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = [0; SIGNATURE];
+    let mut filled = 0;
+    while filled < SIGNATURE && Compression::undecided(&bytes[..filled]) {
+        match source.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(bytes[..filled].to_vec())
+}
+
+fn decoder(
+    compression: Compression,
+    source: impl BufRead + Send + 'static,
+) -> io::Result<Box<dyn Read + Send>> {
+    Ok(match compression {
+        Compression::None => Box::new(source),
+        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(source)),
+        Compression::Zstd => Box::new(zstd::Decoder::with_buffer(source)?),
+        Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(source)),
+        Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(source)),
+    })
+}
+
+/// Counts what is taken from the system, for progress against the size of the file.
+struct Counted<R> {
+    source: R,
+    progress: Arc<Progress>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(into)?;
+        self.progress
+            .consumed
+            .fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}

@@ -1,0 +1,158 @@
+//! What of a record is its key.
+//!
+//! | mode | key |
+//! | --- | --- |
+//! | whole record | its bytes, without delimiter and CR |
+//! | one column, one pointer | the value's bytes: the same key as a line that holds just this value |
+//! | several | each value behind its length, so that `ab,c` and `a,bc` differ |
+//!
+//! A record that has no such key (a row too short, a line that is no JSON or has none of the pointers) is its own
+//! key, marked so that it equals no other key, and is counted: nothing is dropped because it was malformed.
+
+mod columns;
+mod json;
+mod text;
+
+pub(crate) use columns::{Column, Columns};
+pub(crate) use json::Pointer;
+
+use crate::engine::records::Layout;
+
+/// In front of a record that stands in for its missing key. No UTF-8 text starts so.
+const NO_KEY: u8 = 0xFE;
+/// In place of the length of a value that is not there.
+const ABSENT: u64 = u64::MAX;
+
+/// Which part of a record is the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole(Layout),
+    /// `separator` is a comma for CSV; a tab means TSV, which knows no quotes.
+    Columns {
+        separator: u8,
+        columns: Columns,
+    },
+    Json(Vec<Pointer>),
+}
+
+/// What is the key of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyRule {
+    pub(crate) part: Part,
+    /// Normalise URLs.
+    pub(crate) url: bool,
+    /// Ignore case.
+    pub(crate) ignore_case: bool,
+}
+
+impl KeyRule {
+    /// The whole line.
+    pub(crate) const LINE: Self = Self {
+        part: Part::Whole(Layout::LINES),
+        url: false,
+        ignore_case: false,
+    };
+
+    pub(crate) fn layout(&self) -> Layout {
+        match self.part {
+            Part::Whole(layout) => layout,
+            Part::Columns {
+                separator: b',', ..
+            } => Layout::Csv,
+            Part::Columns { .. } | Part::Json(_) => Layout::LINES,
+        }
+    }
+
+    /// Whether a record's content is its key as it stands.
+    pub(crate) fn is_identity(&self) -> bool {
+        matches!(self.part, Part::Whole(_)) && !self.url && !self.ignore_case
+    }
+}
+
+/// Makes keys by one rule, in buffers that it keeps.
+pub(crate) struct KeyMaker<'r> {
+    rule: &'r KeyRule,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    fields: columns::Fields,
+}
+
+/// A record without the key that the rule asks for.
+pub(crate) struct NoKey;
+
+impl<'r> KeyMaker<'r> {
+    pub(crate) fn new(rule: &'r KeyRule) -> Self {
+        Self {
+            rule,
+            key: Vec::new(),
+            value: Vec::new(),
+            fields: columns::Fields::default(),
+        }
+    }
+
+    pub(crate) fn rule(&self) -> &'r KeyRule {
+        self.rule
+    }
+
+    /// The key of a record with this content, and whether it is a true one. `columns` are the positions of the key
+    /// columns in the record's file.
+    pub(crate) fn key(&mut self, content: &[u8], columns: &[usize]) -> (&[u8], Result<(), NoKey>) {
+        self.key.clear();
+        let made = match &self.rule.part {
+            Part::Whole(_) => {
+                text::append(content, self.rule, &mut self.key);
+                Ok(())
+            }
+            Part::Columns { separator, .. } => self.append_columns(content, *separator, columns),
+            Part::Json(pointers) => self.append_pointed(content, pointers),
+        };
+        if made.is_err() {
+            self.key.clear();
+            self.key.push(NO_KEY);
+            self.key.extend_from_slice(content);
+        }
+        (&self.key, made)
+    }
+
+    fn append_columns(
+        &mut self,
+        content: &[u8],
+        separator: u8,
+        columns: &[usize],
+    ) -> Result<(), NoKey> {
+        self.fields.split(content, separator);
+        for &column in columns {
+            self.value.clear();
+            self.fields.append(content, column, &mut self.value)?;
+            append_value(&self.value, columns.len() == 1, self.rule, &mut self.key);
+        }
+        Ok(())
+    }
+
+    fn append_pointed(&mut self, content: &[u8], pointers: &[Pointer]) -> Result<(), NoKey> {
+        let found = json::find(content, pointers)?;
+        for value in found {
+            self.value.clear();
+            match value {
+                None => self.key.extend_from_slice(&ABSENT.to_le_bytes()),
+                Some(value) => {
+                    let is_text = json::append(value, &mut self.value)?;
+                    let rule = if is_text { self.rule } else { &KeyRule::LINE };
+                    append_value(&self.value, pointers.len() == 1, rule, &mut self.key);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn append_value(value: &[u8], alone: bool, rule: &KeyRule, key: &mut Vec<u8>) {
+    if alone {
+        return text::append(value, rule, key);
+    }
+    let length_at = key.len();
+    key.extend_from_slice(&[0; 8]);
+    text::append(value, rule, key);
+    let length = (key.len() - length_at - 8) as u64;
+    key[length_at..length_at + 8].copy_from_slice(&length.to_le_bytes());
+}

@@ -1,0 +1,232 @@
+//! The parallel engine: which records are new, in the order of the input, whatever the number of threads.
+//!
+//! Every thread carries one chunk of records through all stages:
+//!
+//! ```text
+//! read (one thread at a time) → hash (freely) → shard 0, shard 1, … (in chunk order) → print (in chunk order)
+//! ```
+//!
+//! A key belongs to one shard by its hash, and a shard sees the chunks in input order. So every answer depends on
+//! the input alone, no shard is ever shared, and no queue can grow: there are as many chunks as threads.
+
+use crate::engine::batch::{Batch, Print};
+use crate::engine::input::InputError;
+use crate::engine::key::{KeyMaker, KeyRule};
+use crate::engine::progress::Progress;
+use crate::engine::reader::{Chunk, Reader};
+use crate::engine::turn::Turn;
+use std::io::{self, Write};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tamis::Hash;
+
+/// Everything one run needs.
+pub(crate) struct Job<'a, S, H, I> {
+    pub(crate) reader: Reader,
+    pub(crate) rule: &'a KeyRule,
+    pub(crate) hash: H,
+    /// Shard `hash.shard(shards.len())` decides a key.
+    pub(crate) shards: &'a mut [S],
+    /// Adds keys to a shard in order and tells for each whether it was new.
+    pub(crate) insert: I,
+    pub(crate) print: Print,
+    /// Gets large writes; needs no buffer of its own.
+    pub(crate) output: &'a mut (dyn Write + Send),
+    pub(crate) threads: usize,
+    pub(crate) progress: &'a Progress,
+    pub(crate) checkpoint: Option<Checkpoint<'a, S>>,
+}
+
+/// From time to time, between two chunks: everything decided so far is printed and flushed when `save` runs.
+pub(crate) struct Checkpoint<'a, S> {
+    pub(crate) every: Duration,
+    pub(crate) save: Save<'a, S>,
+}
+
+pub(crate) type Save<'a, S> = Box<dyn FnMut(&mut [&mut S]) + Send + 'a>;
+
+/// How a run ended, apart from its [`Progress`].
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Inputs that could not be read, or not to their end. All that was read is decided and printed.
+    pub(crate) input_errors: Vec<InputError>,
+    /// If this failed, the shards hold keys of records that were *not* printed, and must not be saved.
+    pub(crate) output: io::Result<()>,
+}
+
+impl Outcome {
+    /// Whether the reader of the output went away, as in `| head`: an end, not an error.
+    pub(crate) fn output_closed(&self) -> bool {
+        self.output
+            .as_ref()
+            .is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+pub(crate) fn run<S, H, I>(job: Job<S, H, I>) -> Outcome
+where
+    S: Send,
+    H: Fn(&[u8]) -> Hash + Sync,
+    I: Fn(&mut S, &[Hash], &mut [bool]) + Sync,
+{
+    let engine = Engine {
+        source: Mutex::new(Source {
+            reader: job.reader,
+            next: 0,
+            saved: Instant::now(),
+            checkpoint: job.checkpoint,
+        }),
+        shards: job.shards.iter_mut().map(Turn::new).collect(),
+        output: Turn::new(Output {
+            writer: job.output,
+            result: Ok(()),
+        }),
+        rule: job.rule,
+        hash: job.hash,
+        insert: job.insert,
+        print: job.print,
+        progress: job.progress,
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..job.threads {
+            scope.spawn(|| engine.carry_chunks());
+        }
+        engine.carry_chunks();
+    });
+    let mut output = engine.output.into_inner();
+    output.flush();
+    let source = engine.source.into_inner().expect("threads have ended well");
+    Outcome {
+        input_errors: source.reader.into_errors(),
+        output: output.result,
+    }
+}
+
+struct Engine<'a, S, H, I> {
+    source: Mutex<Source<'a, S>>,
+    shards: Vec<Turn<&'a mut S>>,
+    output: Turn<Output<'a>>,
+    rule: &'a KeyRule,
+    hash: H,
+    insert: I,
+    print: Print,
+    progress: &'a Progress,
+}
+
+struct Source<'a, S> {
+    reader: Reader,
+    next: u64,
+    saved: Instant,
+    checkpoint: Option<Checkpoint<'a, S>>,
+}
+
+impl<S, H, I> Engine<'_, S, H, I>
+where
+    S: Send,
+    H: Fn(&[u8]) -> Hash + Sync,
+    I: Fn(&mut S, &[Hash], &mut [bool]) + Sync,
+{
+    fn carry_chunks(&self) {
+        let _guard = EndOnPanic;
+        let mut chunk = Chunk::default();
+        let mut batch = Batch::new(self.shards.len());
+        let mut keys = KeyMaker::new(self.rule);
+        while let Some(number) = self.read(&mut chunk) {
+            let bytes = chunk.records().len() as u64;
+            let without_key = batch.hash(&chunk, self.rule.layout(), &mut keys, &self.hash);
+            for (shard, lane) in self.shards.iter().zip(&mut batch.lanes) {
+                let mut shard = shard.wait(number);
+                lane.decide(|hashes, new| (self.insert)(&mut shard, hashes, new));
+                shard.pass();
+            }
+            let new = batch.collect();
+            let printed = batch.select(&mut chunk, self.print);
+            let mut output = self.output.wait(number);
+            if !output.write(printed) {
+                self.progress.stop.store(true, Ordering::Relaxed);
+            }
+            output.pass();
+            self.progress
+                .records
+                .fetch_add(batch.records() as u64, Ordering::Relaxed);
+            self.progress.new.fetch_add(new, Ordering::Relaxed);
+            self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.progress
+                .without_key
+                .fetch_add(without_key, Ordering::Relaxed);
+        }
+    }
+
+    /// Reads the next chunk and gives its number.
+    fn read(&self, chunk: &mut Chunk) -> Option<u64> {
+        let mut source = self.source.lock().expect("no thread panics while it reads");
+        if source
+            .checkpoint
+            .as_ref()
+            .is_some_and(|c| source.saved.elapsed() >= c.every)
+        {
+            self.save(&mut source);
+        }
+        if self.progress.stop.load(Ordering::Relaxed) || !source.reader.read(chunk) {
+            return None;
+        }
+        source.next += 1;
+        Some(source.next - 1)
+    }
+
+    /// Runs the checkpoint. No chunk starts while the source is held, and those before it are waited for.
+    fn save(&self, source: &mut Source<S>) {
+        let mut output = self.output.wait(source.next);
+        output.flush();
+        if output.result.is_ok()
+            && let Some(checkpoint) = &mut source.checkpoint
+        {
+            let mut shards: Vec<_> = self
+                .shards
+                .iter()
+                .map(|shard| shard.wait(source.next))
+                .collect();
+            (checkpoint.save)(
+                &mut shards
+                    .iter_mut()
+                    .map(|shard| &mut ***shard)
+                    .collect::<Vec<_>>(),
+            );
+        }
+        source.saved = Instant::now();
+    }
+}
+
+/// The output and its first error; after that, nothing is written.
+struct Output<'a> {
+    writer: &'a mut (dyn Write + Send),
+    result: io::Result<()>,
+}
+
+impl Output<'_> {
+    /// Whether it went well, now and before.
+    fn write(&mut self, bytes: &[u8]) -> bool {
+        if self.result.is_ok() {
+            self.result = self.writer.write_all(bytes);
+        }
+        self.result.is_ok()
+    }
+
+    fn flush(&mut self) {
+        if self.result.is_ok() {
+            self.result = self.writer.flush();
+        }
+    }
+}
+
+/// A thread that panics never passes its turns on, and the others would wait for ever.
+struct EndOnPanic;
+
+impl Drop for EndOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The engine against a naive oracle.
+
+mod common;
+mod exact;
+mod input;
+mod keys;
+mod pipeline;

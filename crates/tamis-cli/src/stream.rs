@@ -1,0 +1,311 @@
+//! What the commands that read keys have in common: their arguments, signals,
+//! progress, and how a run ends.
+
+use crate::engine::batch::Print;
+use crate::engine::input::Input;
+use crate::engine::key::{Columns, KeyRule, Part, Pointer};
+use crate::engine::pipeline::{self, Checkpoint, Job};
+use crate::engine::progress::Progress;
+use crate::engine::reader::Reader;
+use crate::engine::records::Layout;
+use crate::{Exit, human, output};
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tamis::{Hash, Hasher};
+
+/// Bytes that travel together: enough to make a system call cheap, few enough
+/// to stay in the second-level cache.
+const CHUNK: usize = 256 << 10;
+
+/// Where keys come from and what of a record is its key.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct InputArgs {
+    /// Files to read; none or `-` is standard input
+    ///
+    /// gzip, zstd, bzip2 and xz are recognised and unpacked.
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    part: PartArgs,
+
+    /// The CSV or TSV files have no header row; columns are numbers
+    #[arg(long)]
+    no_header: bool,
+
+    /// The key is a URL: compare it normalised by the WHATWG rules, without its fragment
+    #[arg(long)]
+    url: bool,
+
+    /// Ignore case when comparing keys
+    #[arg(short = 'i', long)]
+    ignore_case: bool,
+
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+#[derive(clap::Args, Clone, Debug)]
+#[group(multiple = false)]
+struct PartArgs {
+    /// Records end with NUL instead of a line feed
+    #[arg(short = '0', long)]
+    null: bool,
+
+    /// Records end with this byte
+    #[arg(long, value_name = "C", value_parser = parse_delimiter)]
+    delimiter: Option<u8>,
+
+    /// The key is these columns of CSV, by name or number from 1
+    #[arg(long, value_name = "COL,...")]
+    csv: Option<String>,
+
+    /// The key is these columns of tab-separated values
+    #[arg(long, value_name = "COL,...")]
+    tsv: Option<String>,
+
+    /// The key is what these JSON pointers find in each line
+    #[arg(long, value_name = "/POINTER,...")]
+    jsonl: Option<String>,
+}
+
+fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match (text, text.as_bytes()) {
+        ("\\t", _) => Ok(b'\t'),
+        ("\\0", _) => Ok(0),
+        ("\\n", _) => Ok(b'\n'),
+        (_, [byte]) => Ok(*byte),
+        _ => Err("expected one byte (or \\t, \\0, \\n)".into()),
+    }
+}
+
+impl InputArgs {
+    pub(crate) fn rule(&self) -> Result<KeyRule> {
+        let columns = |list: &str, separator| {
+            let columns = Columns::parse(list, !self.no_header).map_err(anyhow::Error::msg)?;
+            anyhow::Ok(Part::Columns { separator, columns })
+        };
+        let part = match &self.part {
+            PartArgs {
+                csv: Some(list), ..
+            } => columns(list, b',')?,
+            PartArgs {
+                tsv: Some(list), ..
+            } => columns(list, b'\t')?,
+            PartArgs {
+                jsonl: Some(list), ..
+            } => Part::Json(Pointer::parse_list(list).map_err(anyhow::Error::msg)?),
+            PartArgs { null: true, .. } => Part::Whole(Layout::Delimited(0)),
+            PartArgs { delimiter, .. } => {
+                Part::Whole(Layout::Delimited(delimiter.unwrap_or(b'\n')))
+            }
+        };
+        Ok(KeyRule {
+            part,
+            url: self.url,
+            ignore_case: self.ignore_case,
+        })
+    }
+
+    /// The files, standard input if none is named.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        match self.files.is_empty() {
+            true => vec![PathBuf::from("-")],
+            false => self.files.clone(),
+        }
+    }
+
+    fn threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        self.threads.unwrap_or_else(all).clamp(1, 256)
+    }
+}
+
+/// How a run over the records went.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) records: u64,
+    /// Records for which the answer was yes.
+    pub(crate) chosen: u64,
+    pub(crate) bytes: u64,
+    pub(crate) without_key: u64,
+    pub(crate) elapsed: Duration,
+    /// The signal that ended the run early.
+    pub(crate) signal: Option<i32>,
+    /// Whether the output got all it should. If not, and its reader is still
+    /// there, that is the error.
+    pub(crate) output: std::io::Result<()>,
+    input_errors: usize,
+}
+
+impl Report {
+    /// Whether what was decided has been printed, so that it may be remembered.
+    pub(crate) fn is_printed(&self) -> bool {
+        self.output.is_ok()
+    }
+
+    /// The command's end, once it has saved what it wanted to.
+    pub(crate) fn finish(self) -> Result<Exit> {
+        if self.without_key > 0 {
+            output::warn(format_args!(
+                "{} records have no such key; each counts as its own key",
+                human::count(self.without_key)
+            ));
+        }
+        self.output.context("writing the output")?;
+        Ok(match (self.signal, self.input_errors, self.chosen) {
+            (Some(signal), ..) => Exit::Interrupted(signal),
+            (None, 1.., _) => Exit::InputFailed,
+            (None, 0, 0) => Exit::NoneFound,
+            (None, 0, _) => Exit::Done,
+        })
+    }
+}
+
+/// One pass over the records, deciding each by `decide`.
+pub(crate) struct Pass<'a, S> {
+    pub(crate) input: &'a InputArgs,
+    pub(crate) hasher: &'a Hasher,
+    /// The shard that decides a key is chosen by its hash.
+    pub(crate) shards: &'a mut [S],
+    pub(crate) print: Print,
+    pub(crate) output: &'a mut (dyn Write + Send),
+    pub(crate) checkpoint: Option<Checkpoint<'a, S>>,
+    /// Ends the pass when it becomes true.
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+impl<S: Send> Pass<'_, S> {
+    /// `decide` answers for the keys of one shard, in the order of the input.
+    pub(crate) fn run(
+        self,
+        decide: impl Fn(&mut S, &[Hash], &mut [bool]) + Sync,
+    ) -> Result<Report> {
+        let rule = self.input.rule()?;
+        let paths = self.input.paths();
+        let progress = Arc::new(Progress {
+            stop: self.stop,
+            ..Progress::default()
+        });
+        let signal = stop_on_signals(&progress.stop)?;
+        let bar = Bar::start(&paths, &progress);
+        let start = Instant::now();
+        let opened = Arc::clone(&progress);
+        let inputs = paths
+            .into_iter()
+            .map(move |path| Input::open(&path, &opened));
+        let outcome = pipeline::run(Job {
+            reader: Reader::new(Box::new(inputs), &rule, CHUNK),
+            rule: &rule,
+            hash: |key: &[u8]| self.hasher.hash(key),
+            shards: self.shards,
+            insert: decide,
+            print: self.print,
+            output: self.output,
+            threads: self.input.threads(),
+            progress: &progress,
+            checkpoint: self.checkpoint,
+        });
+        drop(bar);
+        for error in &outcome.input_errors {
+            eprintln!("tamis: {error}");
+        }
+        Ok(Report {
+            records: progress.records.load(Relaxed),
+            chosen: progress.new.load(Relaxed),
+            bytes: progress.bytes.load(Relaxed),
+            without_key: progress.without_key.load(Relaxed),
+            elapsed: start.elapsed(),
+            signal: match signal.load(Relaxed) {
+                0 => None,
+                signal => Some(signal as i32),
+            },
+            output: outcome.output,
+            input_errors: outcome.input_errors.len(),
+        })
+    }
+}
+
+/// The first SIGINT or SIGTERM asks the run to end with what was read; a
+/// second one ends it at once. Gives where the signal's number will stand.
+fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::flag;
+    let got = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))
+            .and_then(|_| flag::register(signal, Arc::clone(stop)))
+            .and_then(|_| flag::register_usize(signal, Arc::clone(&got), signal as usize))
+            .context("watching for signals")?;
+    }
+    Ok(got)
+}
+
+/// A progress bar on stderr, if that is a terminal; gone when dropped.
+struct Bar {
+    done: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Bar {
+    fn start(paths: &[PathBuf], progress: &Arc<Progress>) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let thread = std::io::stderr().is_terminal().then(|| {
+            let (bar, progress, done) = (bar(paths), Arc::clone(progress), Arc::clone(&done));
+            std::thread::spawn(move || {
+                while !done.load(Relaxed) {
+                    bar.set_position(progress.consumed.load(Relaxed));
+                    bar.set_message(human::count(progress.records.load(Relaxed)));
+                    std::thread::park_timeout(Duration::from_millis(100));
+                }
+                bar.finish_and_clear();
+            })
+        });
+        Self { done, thread }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.done.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+fn bar(paths: &[PathBuf]) -> ProgressBar {
+    let (bar, template) = match total_size(paths) {
+        Some(total) => (
+            ProgressBar::new(total),
+            "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left, {msg} records",
+        ),
+        None => (
+            ProgressBar::no_length(),
+            "{spinner} {bytes} {bytes_per_sec}, {msg} records",
+        ),
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// The size of all inputs as they lie there, if it can be known.
+pub(crate) fn total_size(paths: &[PathBuf]) -> Option<u64> {
+    let size = |path: &PathBuf| match path == Path::new("-") {
+        true => None,
+        false => std::fs::metadata(path)
+            .ok()
+            .filter(|m| m.is_file())
+            .map(|m| m.len()),
+    };
+    paths.iter().map(size).sum()
+}

@@ -1,0 +1,102 @@
+//! Runs the real command in a folder of its own.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+pub(crate) struct Sandbox(TempDir);
+
+/// What a command did.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: String,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    /// The names in the folder, sorted.
+    pub(crate) fn list(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The command, ready to be changed and run.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
+        command
+            .args(line.split_whitespace())
+            .current_dir(self.0.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `tamis` with these words.
+    pub(crate) fn run(&self, line: &str) -> Ran {
+        Ran::from(self.command(line).output().unwrap())
+    }
+
+    /// Runs `tamis` with these words and this on standard input.
+    pub(crate) fn feed(&self, line: &str, input: impl AsRef<[u8]>) -> Ran {
+        let mut child = self
+            .command(line)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.as_ref().to_vec();
+        let writer = std::thread::spawn(move || {
+            // The command may end before it has read all.
+            let _ = stdin.write_all(&input);
+        });
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        Ran::from(output)
+    }
+
+    /// Runs `tamis`, which must succeed.
+    pub(crate) fn ok(&self, line: &str) -> Ran {
+        let ran = self.run(line);
+        assert_eq!(ran.code, 0, "tamis {line}: {}", ran.err);
+        ran
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            // A signal's death has no code.
+            code: output.status.code().unwrap_or(-1),
+            out: output.stdout,
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ran {
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.out).unwrap()
+    }
+}

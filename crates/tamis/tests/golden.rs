@@ -1,0 +1,276 @@
+//! Small files of every kind and hash, kept for ever: what was written once is
+//! read for ever, and written again byte for byte.
+//!
+//! `TAMIS_BLESS=1 cargo test -p tamis --test golden` makes the missing ones;
+//! see golden/README.md.
+
+mod common;
+
+use common::{BODY_CHECKSUM, BOOT};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use tamis::{
+    AnyFilter, BlockedShape, BloomShape, Error, Hasher, KeyCount, Open, Plan, SecretKey, Shape,
+};
+
+const SECRET: SecretKey = SecretKey::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+/// Keys `probe-0` and so on, that were not added to any file.
+const PROBES: usize = 2_000;
+
+/// How a golden file came to be.
+enum Made {
+    /// Filled and saved.
+    Saved,
+    /// A union of two halves: its count is unknown.
+    United,
+    /// Filled in place: without a checksum.
+    InPlace,
+    /// As if the machine had gone down during that.
+    Unclean,
+}
+use Made::*;
+
+/// Each with so many keys that a few in a hundred others are taken for present.
+fn files() -> Vec<(&'static str, Shape, Hasher, usize, Made)> {
+    let bloom = |m, k| BloomShape::new(m, k).unwrap().into();
+    let blocked = |lines, k, per_key| BlockedShape::new(lines, k, per_key).unwrap().into();
+    let zero = Hasher::seeded(0);
+    let keyed = Hasher::keyed(SECRET);
+    let apart = Hasher::keyed_apart(SECRET);
+    let seeded = Hasher::seeded;
+    vec![
+        ("bloom", bloom(300, 5), zero, 40, Saved),
+        (
+            "bloom-seeded",
+            bloom(1_000, 17),
+            seeded(0xFEDC_BA98_7654_3210),
+            100,
+            Saved,
+        ),
+        ("bloom-keyed", bloom(513, 7), keyed, 70, Saved),
+        ("bloom-keyed-apart", bloom(512, 1), apart, 40, Saved),
+        ("bloom-count-unknown", bloom(300, 5), zero, 40, United),
+        // Fewer positions than one word holds, as many, and more.
+        ("blocked-one-line", blocked(3, 6, 1), zero, 200, Saved),
+        (
+            "blocked-one-line-7",
+            blocked(2, 7, 1),
+            seeded(1),
+            140,
+            Saved,
+        ),
+        (
+            "blocked-one-line-15",
+            blocked(3, 15, 1),
+            seeded(u64::MAX),
+            160,
+            Saved,
+        ),
+        // So many that positions repeat, and move on.
+        ("blocked-one-line-32", blocked(5, 32, 1), zero, 180, Saved),
+        ("blocked-two-lines", blocked(3, 3, 2), zero, 200, Saved),
+        (
+            "blocked-two-lines-7",
+            blocked(4, 7, 2),
+            seeded(2),
+            220,
+            Saved,
+        ),
+        ("blocked-two-lines-10", blocked(5, 10, 2), zero, 230, Saved),
+        // Both lines of a key are the same.
+        (
+            "blocked-two-lines-of-one",
+            blocked(1, 4, 2),
+            zero,
+            60,
+            Saved,
+        ),
+        ("blocked-keyed", blocked(2, 6, 1), keyed, 140, Saved),
+        ("blocked-keyed-apart", blocked(2, 5, 2), apart, 120, Saved),
+        ("blocked-count-unknown", blocked(1, 6, 1), zero, 70, United),
+        ("blocked-in-place", blocked(1, 6, 1), zero, 70, InPlace),
+        ("blocked-unclean", blocked(1, 6, 1), zero, 70, Unclean),
+    ]
+}
+
+/// Keys of every length class of the hashes, and not only text.
+fn special() -> Vec<Vec<u8>> {
+    let mut keys: Vec<Vec<u8>> = ["", "a", "pear", "apple", "crème brûlée", "line\r\n"]
+        .iter()
+        .map(|key| key.as_bytes().to_vec())
+        .collect();
+    keys.extend([8, 9, 16, 17, 128, 129, 240, 241, 1025].map(|len| {
+        let bytes = 0..len;
+        bytes.map(|i| (i * 7) as u8).collect()
+    }));
+    keys.extend([0, 1, u64::MAX].map(|number| number.to_le_bytes().to_vec()));
+    keys
+}
+
+/// The special keys, and `added-0` and so on.
+fn added(count: usize) -> Vec<Vec<u8>> {
+    let numbered = (0..).map(|i| format!("added-{i}").into_bytes());
+    special().into_iter().chain(numbered).take(count).collect()
+}
+
+fn probe(i: usize) -> String {
+    format!("probe-{i}")
+}
+
+fn folder() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "tests", "golden"]
+        .iter()
+        .collect()
+}
+
+fn make(shape: Shape, hasher: Hasher, count: usize, made: &Made) -> Vec<u8> {
+    let keys = added(count);
+    let filled = |keys: &[Vec<u8>]| {
+        let plan = Plan::of(shape, count as u64);
+        let mut filter = AnyFilter::from_plan(&plan, hasher).unwrap();
+        let mut new = vec![false; keys.len()];
+        filter.insert_many(keys, &mut new).unwrap();
+        filter
+    };
+    match made {
+        Saved => filled(&keys).to_bytes(),
+        United => {
+            let mut filter = filled(&keys[..20]);
+            filter.union_with(&filled(&keys[20..])).unwrap();
+            filter.to_bytes()
+        }
+        InPlace => {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("f.tamis");
+            filled(&[]).save(&path).unwrap();
+            let mut shared = Open::new().share(&path).unwrap();
+            for key in &keys {
+                shared.insert(key).unwrap();
+            }
+            shared.close().unwrap();
+            fs::read(&path).unwrap()
+        }
+        Unclean => {
+            let mut bytes = make(shape, hasher, count, &InPlace);
+            bytes[BOOT].copy_from_slice(b"some other boot!");
+            bytes
+        }
+    }
+}
+
+/// Compares with what is kept, or keeps it.
+fn kept(name: &str, made: &[u8]) {
+    let path = folder().join(name);
+    let bless = std::env::var("TAMIS_BLESS").is_ok_and(|v| v == "1");
+    if bless && !path.exists() {
+        fs::write(&path, made).unwrap();
+    }
+    let kept = fs::read(&path).unwrap_or_else(|e| panic!("{name}: {e}; see golden/README.md"));
+    assert!(
+        kept == made,
+        "{name}: the format has changed, which orphans every file of every user; see golden/README.md"
+    );
+}
+
+#[test]
+fn files_are_written_as_ever() {
+    for (name, shape, hasher, count, made) in files() {
+        kept(&format!("{name}.tamis"), &make(shape, hasher, count, &made));
+    }
+    kept("secret.key", SECRET.as_bytes());
+}
+
+/// The answers of the files that are kept, as JSON for readers in other
+/// languages.
+#[test]
+fn files_are_read_as_ever() {
+    files_are_written_as_ever(); // where they are blessed just now
+    let hex = |key: &Vec<u8>| -> String { key.iter().map(|b| format!("{b:02x}")).collect() };
+    let special: Vec<String> = special()
+        .iter()
+        .map(|key| format!("\"{}\"", hex(key)))
+        .collect();
+    let mut json = format!(
+        "{{\n  \"special\": [\n    {}\n  ],\n  \"probes\": {PROBES},\n  \"files\": {{\n",
+        special.join(",\n    ")
+    );
+    let rows: Vec<String> = files()
+        .into_iter()
+        .map(|(name, _, hasher, count, made)| {
+            let (filter, checksum) = read(name, hasher, count, &made);
+            let keys = match filter.keys() {
+                KeyCount::Counted(n) => n.to_string(),
+                KeyCount::Estimated(_) => "null".into(),
+            };
+            let yes: Vec<String> = (0..PROBES)
+                .filter(|i| filter.contains(probe(*i)))
+                .map(|i| i.to_string())
+                .collect();
+            assert!(
+                (1..PROBES / 2).contains(&yes.len()),
+                "{name}: {} are yes",
+                yes.len()
+            );
+            let mut row = String::new();
+            write!(
+                row,
+                "    \"{name}.tamis\": {{\n      \"kind\": \"{}\",\n      \"added\": {count},\n      \"keys\": {keys},\n      \
+                 \"checked\": {},\n      \"refused\": {},\n      \"false yes\": [{}]\n    }}",
+                filter.kind(),
+                checksum != [0; 8],
+                matches!(made, Unclean),
+                yes.join(", ")
+            )
+            .unwrap();
+            row
+        })
+        .collect();
+    json.push_str(&rows.join(",\n"));
+    json.push_str("\n  }\n}\n");
+    kept("answers.json", json.as_bytes());
+}
+
+/// Opens a kept file in every way; all its keys must be there.
+fn read(name: &str, hasher: Hasher, count: usize, made: &Made) -> (AnyFilter, [u8; 8]) {
+    let path = folder().join(format!("{name}.tamis"));
+    let bytes = fs::read(&path).unwrap();
+    let mut open = Open::new();
+    if let Hasher::Keyed {
+        key,
+        in_file: false,
+    } = hasher
+    {
+        assert!(matches!(open.load(&path), Err(Error::KeyNeeded)), "{name}");
+        open = open.key(key);
+    }
+    if matches!(made, Unclean) {
+        assert!(
+            matches!(open.load(&path), Err(Error::Unclean { .. })),
+            "{name}"
+        );
+        assert!(
+            matches!(open.map(&path), Err(Error::Unclean { .. })),
+            "{name}"
+        );
+        open = open.accept_loss();
+    }
+    let filter = open.load(&path).unwrap();
+    let mapped = open.map(&path).unwrap();
+    let view = open.view(&bytes).unwrap();
+    assert_eq!(*filter.hasher(), hasher, "{name}");
+    for key in added(count) {
+        assert!(filter.contains(&key), "{name}: {key:?}");
+        assert!(mapped.contains(&key), "{name}: {key:?}");
+        assert!(view.contains(&key), "{name}: {key:?}");
+    }
+    (filter, bytes[BODY_CHECKSUM].try_into().unwrap())
+}
+
+#[test]
+fn every_kind_is_kept() {
+    for kind in tamis::Kind::ALL {
+        let mut kinds = files().into_iter().map(|(_, shape, ..)| shape.kind());
+        assert!(kinds.any(|k| k == kind), "no golden file of kind {kind}");
+    }
+}

@@ -1,0 +1,184 @@
+"""Reads Tamis filters: version 1, kinds bloom and blocked. Needs `pip install xxhash`.
+
+Written from docs/format.md alone, to prove that it can be.
+
+    python read_tamis.py FILTER.tamis KEY...        prints the keys that may be present
+"""
+
+import struct
+import sys
+
+import xxhash
+
+MASK = 2**64 - 1
+UNKNOWN = 2**64 - 1
+HEADER = struct.Struct("<8sHBBIQd16sQQIIQQQ QQ16s")
+assert HEADER.size == 128
+
+
+class Corrupt(Exception):
+    """The bytes are not a sound filter."""
+
+
+class Unclean(Exception):
+    """The file is, or was left, open for writing."""
+
+
+class KeyNeeded(Exception):
+    """The secret is kept apart, and was not given or is another one."""
+
+
+class Filter:
+    """A filter in bytes; `key in filter` asks it."""
+
+    def __init__(self, data, secret=None, accept_loss=False):
+        if len(data) < 128:
+            raise Corrupt(f"length: expected at least 128 bytes, got {len(data)}")
+        (magic, version, kind, hash_, flags, self.capacity, self.rate, field, key_check,
+         shape1, shape2a, shape2b, shape3, body_len, header_sum,
+         keys, body_sum, mark) = HEADER.unpack_from(data)  # fmt: skip
+        self.body = data[128:]
+
+        check("magic", magic, b"TAMIS\r\n\x1a")
+        check("version", version, 1)
+        check("header checksum", xxhash.xxh3_64_intdigest(data[:88]), header_sum)
+        if hash_ == 1:
+            check("flags", flags, 0)
+            check("bytes after the seed", field[8:], bytes(8))
+            check("key check", key_check, 0)
+            seed = int.from_bytes(field[:8], "little")
+            self.hash = lambda key: xxhash.xxh3_128_intdigest(key, seed)
+        elif hash_ == 2:
+            if flags == 1:
+                check("secret kept apart", field, bytes(16))
+                if secret is None:
+                    raise KeyNeeded("the secret is kept apart from the file")
+                if siphash128(secret, b"tamis key check") & MASK != key_check:
+                    raise KeyNeeded("this is another secret")
+                field = secret
+            else:
+                check("flags", flags, 0)
+                check("key check", key_check, 0)
+            self.hash = lambda key: siphash128(field, key)
+        else:
+            raise Corrupt(f"hash: expected 1 or 2, got {hash_}")
+        if not 0 < self.rate < 1:
+            raise Corrupt(f"rate: expected between 0 and 1, got {self.rate}")
+        check("shape 3", shape3, 0)
+        if kind == 1:
+            self.kind = "bloom"
+            check_range("bits", shape1, 2**63)
+            check_range("hashes", shape2a, 64)
+            check("shape 2b", shape2b, 0)
+            self.positions = lambda hi, lo: bloom(hi, lo, shape1, shape2a)
+            expected = (shape1 + 511) // 512 * 64
+        elif kind == 2:
+            self.kind = "blocked"
+            check_range("lines", shape1, 2**54)
+            check_range("hashes per line", shape2a, 32)
+            check_range("lines per key", shape2b, 2)
+            self.positions = lambda hi, lo: blocked(hi, lo, shape1, shape2a, shape2b)
+            expected = shape1 * 64
+        else:
+            raise Corrupt(f"kind: expected 1 or 2, got {kind}")
+        check("body length", body_len, expected)
+        check("file length", len(data), expected + 128)
+        if mark != bytes(16) and not accept_loss:
+            # Whether it is this machine's boot, a copy can't tell.
+            raise Unclean("the filter was open for writing; keys may be missing")
+        self.checked = body_sum != 0
+        if self.checked:
+            check("body checksum", xxhash.xxh3_64_intdigest(self.body, keys), body_sum)
+        self.keys = None if keys == UNKNOWN or mark != bytes(16) else keys
+
+    def __contains__(self, key):
+        h = self.hash(key)
+        return all(self.body[b // 8] >> b % 8 & 1 for b in self.positions(h >> 64, h & MASK))
+
+
+def check(what, got, expected):
+    if got != expected:
+        raise Corrupt(f"{what}: expected {expected!r}, got {got!r}")
+
+
+def check_range(what, got, most):
+    if not 1 <= got <= most:
+        raise Corrupt(f"{what}: expected 1 to {most}, got {got}")
+
+
+def mix(x):
+    x = (x + 0x9E3779B97F4A7C15) & MASK
+    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93 & MASK
+    return x ^ x >> 32
+
+
+def reduce(x, n):
+    return x * n >> 64
+
+
+def bloom(hi, lo, m, k):
+    x = lo
+    for _ in range(k):
+        yield reduce(x, m)
+        x = (x * 0xD6E8FEB86659FD93 + hi) & MASK
+
+
+def blocked(hi, lo, lines, k, lines_per_key):
+    word = lo
+    for x in (hi, mix(hi))[:lines_per_key]:
+        line = reduce(x, lines)
+        taken = set()
+        for i in range(k):
+            if i and i % 7 == 0:
+                word = mix(word)
+            position = word >> 9 * (i % 7) & 511
+            while position in taken:
+                position = (position + 1) % 512
+            taken.add(position)
+            yield 512 * line + position
+        word = mix(word)
+
+
+def siphash128(secret, message):
+    """SipHash-2-4 with 128 bits of output, as an integer (little-endian)."""
+
+    def rotate(x, n):
+        return (x << n | x >> (64 - n)) & MASK
+
+    def rounds(count):
+        nonlocal v0, v1, v2, v3
+        for _ in range(count):
+            v0 = (v0 + v1) & MASK
+            v1 = rotate(v1, 13) ^ v0
+            v0 = rotate(v0, 32)
+            v2 = (v2 + v3) & MASK
+            v3 = rotate(v3, 16) ^ v2
+            v0 = (v0 + v3) & MASK
+            v3 = rotate(v3, 21) ^ v0
+            v2 = (v2 + v1) & MASK
+            v1 = rotate(v1, 17) ^ v2
+            v2 = rotate(v2, 32)
+
+    k0, k1 = struct.unpack("<QQ", secret)
+    v0, v1 = k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D ^ 0xEE
+    v2, v3 = k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573
+    # The last word holds the rest of the message, and its length on top.
+    padded = message + bytes(7 - len(message) % 8) + bytes([len(message) & 255])
+    for (word,) in struct.iter_unpack("<Q", padded):
+        v3 ^= word
+        rounds(2)
+        v0 ^= word
+    v2 ^= 0xEE
+    rounds(4)
+    low = v0 ^ v1 ^ v2 ^ v3
+    v1 ^= 0xDD
+    rounds(4)
+    return (v0 ^ v1 ^ v2 ^ v3) << 64 | low
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "rb") as file:
+        opened = Filter(file.read())
+    for argument in sys.argv[2:]:
+        if argument.encode() in opened:
+            print(argument)

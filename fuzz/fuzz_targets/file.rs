@@ -1,0 +1,32 @@
+//! A file: loaded, mapped, shared and verified.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tamis::{AnyFilter, Map};
+use tamis_fuzz::{exercise, mended, open};
+
+fuzz_target!(|data: &[u8]| {
+    let name = format!("tamis-fuzz-{}.tamis", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    for bytes in [Some(data.to_vec()), mended(data)].into_iter().flatten() {
+        std::fs::write(&path, &bytes).expect("a place for temporary files");
+        for open in [open(), open().accept_loss()] {
+            let sound = AnyFilter::<Map>::verify(&path, &open).is_ok();
+            assert_eq!(open.load(&path).is_ok(), sound);
+            if let Ok(filter) = open.map(&path) {
+                // A map may be of a body that its checksum does not fit.
+                filter.contains("key");
+                if sound {
+                    exercise(&filter, &bytes);
+                }
+            }
+        }
+        if let Ok(mut filter) = open().share(&path) {
+            filter.insert("key").expect("both kinds take every key");
+            assert!(filter.contains("key"));
+            filter.close().expect("a closed file");
+            assert!(open().load(&path).expect("a sound file").contains("key"));
+        }
+    }
+    let _ = std::fs::remove_file(&path);
+});

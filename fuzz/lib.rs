@@ -1,0 +1,73 @@
+//! What every target does with bytes that may be a filter.
+
+use tamis::{AnyFilter, Body, Hash, Open, SecretKey};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// The secret of the keyed files among the seeds.
+pub fn open() -> Open {
+    let secret = std::array::from_fn(|i| i as u8);
+    Open::new().key(SecretKey::new(secret))
+}
+
+/// The bytes with right checksums, magic, version and length fields, so that
+/// the checks behind those are reached, which chance would hardly do.
+pub fn mended(data: &[u8]) -> Option<Vec<u8>> {
+    if data.len() < 128 {
+        return None;
+    }
+    let mut bytes = data.to_vec();
+    let body_len = (data.len() as u64 - 128).to_le_bytes();
+    bytes[..8].copy_from_slice(b"TAMIS\r\n\x1a");
+    bytes[8..10].copy_from_slice(&1u16.to_le_bytes());
+    bytes[80..88].copy_from_slice(&body_len);
+    let header_sum = xxh3_64(&bytes[..88]);
+    bytes[88..96].copy_from_slice(&header_sum.to_le_bytes());
+    let keys = u64::from_le_bytes(bytes[96..104].try_into().unwrap());
+    let body_sum = xxh3_64_with_seed(&bytes[128..], keys);
+    bytes[104..112].copy_from_slice(&body_sum.to_le_bytes());
+    Some(bytes)
+}
+
+/// Asks a decoded filter all there is to ask.
+pub fn exercise<B: Body>(filter: &AnyFilter<B>, bytes: &[u8]) {
+    let keys = [&bytes[..8], b"", b"key", &bytes[64..]];
+    let mut found = [false; 4];
+    filter.contains_many(&keys, &mut found);
+    for (key, found) in keys.iter().zip(found) {
+        assert_eq!(filter.contains(key), found);
+    }
+    let hashes: Vec<Hash> = (0..200).map(Hash::from_u64).collect();
+    filter.contains_hashes(&hashes, &mut [false; 200]);
+    let _ = (filter.keys(), filter.estimated_keys());
+    assert!((0.0..=1.0).contains(&filter.rate_now()));
+    reencodes(filter, bytes);
+}
+
+/// A filter is written as it was read: to the byte where it had a checksum and
+/// no mark, and else but for those.
+fn reencodes<B: Body>(filter: &AnyFilter<B>, bytes: &[u8]) {
+    let again = filter.to_bytes();
+    assert_eq!(again[..96], bytes[..96], "the fixed part");
+    assert_eq!(again[128..], bytes[128..], "the body");
+    let marked = bytes[112..128] != [0; 16];
+    if !marked {
+        assert_eq!(again[96..104], bytes[96..104], "the count");
+        if bytes[104..112] != [0; 8] {
+            assert_eq!(again, bytes);
+        }
+    }
+    let copy = open().decode(&again).expect("what was written is read");
+    assert_eq!(copy.to_bytes(), again);
+}
+
+/// And what may be changed.
+pub fn change(filter: &mut AnyFilter) {
+    let before = filter.to_bytes();
+    let copy = open().decode(&before).expect("what was written is read");
+    filter.insert("key").expect("both kinds take every key");
+    assert!(filter.contains("key"));
+    filter.union_with(&copy).expect("like itself");
+    filter.intersect_with(&copy).expect("like itself");
+    assert_eq!(filter.to_bytes()[128..], before[128..]);
+    filter.clear();
+}
