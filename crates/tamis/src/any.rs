@@ -3,6 +3,8 @@
 use crate::blocked::BlockedShape;
 use crate::bloom::BloomShape;
 use crate::bytes::{Body, Bytes, Map};
+use crate::counting::CountingShape;
+use crate::cuckoo::CuckooShape;
 use crate::file::{Existing, FileLock};
 use crate::growing::Growing;
 use crate::hash::{Hash, Hasher, SecretKey};
@@ -35,6 +37,10 @@ pub enum AnyFilter<B = Bytes> {
     Bloom(Filter<BloomShape, B>),
     /// See [`Blocked`](crate::Blocked).
     Blocked(Filter<BlockedShape, B>),
+    /// See [`Counting`](crate::Counting).
+    Counting(Filter<CountingShape, B>),
+    /// See [`Cuckoo`](crate::Cuckoo).
+    Cuckoo(Filter<CuckooShape, B>),
     /// See [`Growing`].
     Growing(Growing<B>),
 }
@@ -45,6 +51,8 @@ macro_rules! each {
         match $any {
             AnyFilter::Bloom($filter) => $run,
             AnyFilter::Blocked($filter) => $run,
+            AnyFilter::Counting($filter) => $run,
+            AnyFilter::Cuckoo($filter) => $run,
             AnyFilter::Growing($filter) => $run,
         }
     };
@@ -56,6 +64,8 @@ macro_rules! both {
         match ($ours, $theirs) {
             (AnyFilter::Bloom($a), AnyFilter::Bloom($b)) => $run,
             (AnyFilter::Blocked($a), AnyFilter::Blocked($b)) => $run,
+            (AnyFilter::Counting($a), AnyFilter::Counting($b)) => $run,
+            (AnyFilter::Cuckoo($a), AnyFilter::Cuckoo($b)) => $run,
             (AnyFilter::Growing($a), AnyFilter::Growing($b)) => $run,
             (ours, theirs) => Err(Error::Unlike {
                 what: "the kind",
@@ -121,6 +131,8 @@ impl AnyFilter {
         match self {
             Self::Bloom(f) => f.insert_many(keys, new),
             Self::Blocked(f) => f.insert_many(keys, new),
+            Self::Counting(f) => f.insert_many(keys, new),
+            Self::Cuckoo(f) => f.insert_many(keys, new)?,
             Self::Growing(f) => f.insert_many(keys, new)?,
         }
         Ok(())
@@ -131,7 +143,42 @@ impl AnyFilter {
         match self {
             Self::Bloom(f) => f.insert_hashes(hashes, new),
             Self::Blocked(f) => f.insert_hashes(hashes, new),
+            Self::Counting(f) => f.insert_hashes(hashes, new),
+            Self::Cuckoo(f) => f.insert_hashes(hashes, new)?,
             Self::Growing(f) => f.insert_hashes(hashes, new)?,
+        }
+        Ok(())
+    }
+
+    /// Takes back one adding of a key; whether it seemed present. Only for
+    /// keys that were added: see [`Counting::remove`](crate::Counting::remove)
+    /// and [`Cuckoo::remove`](crate::Cuckoo::remove). Fails for kinds that
+    /// can't remove.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut online = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// online.insert("ada")?;
+    /// assert_eq!(online.count("ada")?, 1);
+    /// assert!(online.remove("ada")?);
+    /// assert!(!online.contains("ada"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let mut removed = [false];
+        let hash = self.hasher().hash(key.as_ref());
+        self.remove_hashes(&[hash], &mut removed)?;
+        Ok(removed[0])
+    }
+
+    /// [`remove`](Self::remove) for many keys that are already hashed;
+    /// `removed[i]` answers for `hashes[i]`.
+    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) -> Result<(), Error> {
+        match self {
+            Self::Counting(f) => f.remove_hashes(hashes, removed),
+            Self::Cuckoo(f) => f.remove_hashes(hashes, removed),
+            other => return Err(only_with_counts(other.kind(), "removed from")),
         }
         Ok(())
     }
@@ -188,6 +235,8 @@ impl<B: Body> AnyFilter<B> {
         Ok(match header.shape {
             Shape::Bloom(_) => Self::Bloom(Filter::assemble(header, body)?),
             Shape::Blocked(_) => Self::Blocked(Filter::assemble(header, body)?),
+            Shape::Counting(_) => Self::Counting(Filter::assemble(header, body)?),
+            Shape::Cuckoo(_) => Self::Cuckoo(Filter::assemble(header, body)?),
             Shape::Growing(_) => Self::Growing(Growing::assemble(header, body)?),
         })
     }
@@ -201,6 +250,8 @@ impl<B: Body> AnyFilter<B> {
         match self {
             Self::Bloom(_) => Kind::Bloom,
             Self::Blocked(_) => Kind::Blocked,
+            Self::Counting(_) => Kind::Counting,
+            Self::Cuckoo(_) => Kind::Cuckoo,
             Self::Growing(_) => Kind::Growing,
         }
     }
@@ -224,6 +275,36 @@ impl<B: Body> AnyFilter<B> {
     /// Asks many hashed keys; see [`Filter::contains_hashes`].
     pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
         each!(self, f => f.contains_hashes(hashes, out))
+    }
+
+    /// How often a key was added, at most; see
+    /// [`Counting::count`](crate::Counting::count) and
+    /// [`Cuckoo::count`](crate::Cuckoo::count). Fails for kinds that don't
+    /// count.
+    pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
+        let mut count = [0];
+        self.count_hashes(&[self.hasher().hash(key.as_ref())], &mut count)?;
+        Ok(count[0])
+    }
+
+    /// [`count`](Self::count) for many keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `counts` is not as long as `hashes`.
+    pub fn count_hashes(&self, hashes: &[Hash], counts: &mut [u64]) -> Result<(), Error> {
+        assert_eq!(hashes.len(), counts.len(), "one answer for each key");
+        let each = hashes.iter().zip(counts);
+        match self {
+            Self::Counting(f) => each.for_each(|(hash, count)| *count = f.count_hash(*hash)),
+            Self::Cuckoo(f) => each.for_each(|(hash, count)| *count = f.count_hash(*hash)),
+            other => {
+                return Err(only_with_counts(
+                    other.kind(),
+                    "asked how often a key was added",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// How keys are hashed.
@@ -289,6 +370,14 @@ impl<B: Body> AnyFilter<B> {
     /// The same bytes as a file's, in base64.
     pub fn to_base64(&self) -> String {
         each!(self, f => f.to_base64())
+    }
+}
+
+fn only_with_counts(kind: Kind, what: &'static str) -> Error {
+    Error::Unable {
+        kind,
+        what,
+        instead: "their keys leave no trace of their own; use a cuckoo or a counting filter",
     }
 }
 

@@ -187,7 +187,9 @@ impl Layout for BlockedShape {
         let sum: f64 = having
             .iter()
             .enumerate()
-            .map(|(ones, count)| *count as f64 * plan::all_set(ones as u32, self.hashes_per_line))
+            .map(|(ones, count)| {
+                *count as f64 * plan::all_set(LINE_BITS, ones as u32, self.hashes_per_line)
+            })
             .sum();
         (sum / self.lines as f64).powi(self.lines_per_key as i32)
     }

@@ -26,6 +26,14 @@ impl Word for AtomicU64 {
     }
 }
 
+/// A word that nobody else accesses.
+impl Word for u64 {
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        Self::from_le(*self)
+    }
+}
+
 /// Bytes of the caller's, of any alignment.
 impl Word for [u8; 8] {
     #[inline(always)]
@@ -50,6 +58,7 @@ pub trait Body: sealed::Sealed {
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::AtomicU64 {}
+    impl Sealed for u64 {}
     impl Sealed for [u8; 8] {}
     impl Sealed for super::Bytes {}
     impl Sealed for super::Map {}

@@ -61,6 +61,19 @@ pub enum Error {
         /// Why, and what to do instead.
         instead: &'static str,
     },
+    /// A cuckoo filter has no room for the key, and is as before.
+    Full {
+        /// How many entries it holds.
+        entries: u64,
+        /// The share of its slots that they take.
+        load: f64,
+    },
+    /// A cuckoo filter holds the key, or keys that look the same, as often as
+    /// it can, and is as before.
+    TooManyCopies {
+        /// How often.
+        copies: u64,
+    },
     /// Another process is using the file in a way that excludes this one.
     Busy {
         /// The file.
@@ -140,6 +153,18 @@ impl fmt::Display for Error {
                 what,
                 instead,
             } => write!(f, "{kind} filters can't be {what}: {instead}"),
+            Self::Full { entries, load } => write!(
+                f,
+                "the filter is full: {entries} entries take {:.1} % of its slots and the key found \
+                 no room; nothing was changed; remove keys, or create a larger filter and add all \
+                 keys again",
+                load * 100.0
+            ),
+            Self::TooManyCopies { copies } => write!(
+                f,
+                "the key is in the filter {copies} times already, and it holds no more copies of \
+                 one key; nothing was changed; add each key once, or use a counting filter"
+            ),
             Self::Busy { path } => write!(
                 f,
                 "{}: another process is writing this filter; wait for it to finish",

@@ -298,6 +298,7 @@ impl SharedMap {
     fn try_open(path: &Path, key: Option<&SecretKey>) -> Result<(Header, Self), Error> {
         let (file, alone) = open_shared(path)?;
         let mut header = read_header(&file, path, key)?;
+        header.shape.kind().check_shareable()?;
         // Beside a living writer a mark that names no boot is that writer's.
         if alone || header.state.open_under != Some(UNKNOWN_BOOT) {
             check_clean(&header, path)?;

@@ -58,8 +58,8 @@ pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> {
     fn keys_now<W: Word>(&self, words: &[W]) -> f64;
 }
 
-/// A kind whose keys are sets of bits: adding is an OR, so it needs no
-/// exclusive access and never fails.
+/// A kind whose keys are sets of bits or counters: adding is one atomic step a
+/// word, in any order, so it needs no exclusive access and never fails.
 #[doc(hidden)]
 pub trait BitLayout: Layout {
     fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool;
@@ -67,6 +67,14 @@ pub trait BitLayout: Layout {
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]);
     /// Adds at most [`BLOCK`] prefetched keys with the words to itself.
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]);
+    /// Makes a word that of the union.
+    fn unite(word: &AtomicU64, theirs: u64) {
+        word.fetch_or(theirs.to_le(), Relaxed);
+    }
+    /// Makes a word that of the intersection.
+    fn intersect(word: &AtomicU64, theirs: u64) {
+        word.fetch_and(theirs.to_le(), Relaxed);
+    }
 }
 
 /// In what two filters differ, for [`Error::Unlike`].
@@ -116,7 +124,8 @@ impl KeyCount {
     }
 }
 
-/// A filter of one kind: [`Bloom`](crate::Bloom), [`Blocked`](crate::Blocked).
+/// A filter of one kind: [`Bloom`](crate::Bloom), [`Blocked`](crate::Blocked),
+/// [`Counting`](crate::Counting), [`Cuckoo`](crate::Cuckoo).
 ///
 /// `B` owns the body: [`Bytes`] (heap, or a file mapped for writing),
 /// [`Map`] (a file mapped for reading) or `&[u8]`.
@@ -254,6 +263,14 @@ impl<L: Layout> Filter<L> {
         Open::new().decode_base64(text)?.try_into()
     }
 
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        for word in self.body.words() {
+            word.store(0, Relaxed);
+        }
+        self.set_count(0);
+    }
+
     /// Of a filter that [`share`](Filter::share)s a file: waits until all that
     /// was added so far is on disk. Nothing to do for one on the heap.
     pub fn sync(&self) -> Result<(), Error> {
@@ -264,6 +281,44 @@ impl<L: Layout> Filter<L> {
     /// go, and says if that failed. Dropping it does the same, silently.
     pub fn close(self) -> Result<(), Error> {
         self.body.into_shared().map_or(Ok(()), |map| map.close())
+    }
+
+    /// The words without atomics, of a kind that is never shared.
+    pub(crate) fn exclusive(&mut self) -> (&L, &mut [u64]) {
+        let words = self.body.exclusive();
+        (
+            &self.shape,
+            words.expect("kinds that move entries are not shared"),
+        )
+    }
+
+    pub(crate) fn replace_body(&mut self, body: Bytes) {
+        self.body = body;
+    }
+
+    pub(crate) fn count_more(&self, new: u64) {
+        self.change_count(|keys| keys.saturating_add(new));
+    }
+
+    pub(crate) fn count_fewer(&self, gone: u64) {
+        self.change_count(|keys| keys.saturating_sub(gone));
+    }
+
+    fn change_count(&self, change: impl Fn(u64) -> u64) {
+        let change = |keys: u64| (keys != KEYS_UNKNOWN).then(|| change(keys));
+        let _ = match self.body.shared_keys() {
+            Some(keys) => keys.fetch_update(Relaxed, Relaxed, |keys| {
+                change(u64::from_le(keys)).map(u64::to_le)
+            }),
+            None => self.keys.fetch_update(Relaxed, Relaxed, change),
+        };
+    }
+
+    pub(crate) fn set_count(&self, keys: u64) {
+        match self.body.shared_keys() {
+            Some(shared) => shared.store(keys.to_le(), Relaxed),
+            None => self.keys.store(keys, Relaxed),
+        }
     }
 }
 
@@ -548,7 +603,7 @@ impl<L: BitLayout> Filter<L> {
     pub fn insert_hash(&self, hash: Hash) -> bool {
         let new = self.shape.insert(self.body.words(), hash);
         if new {
-            self.count(1);
+            self.count_more(1);
         }
         new
     }
@@ -596,7 +651,7 @@ impl<L: BitLayout> Filter<L> {
                     self.shape.insert_many_shared(words, hashes, new);
                 }
             }
-            self.count(new.iter().filter(|new| **new).count() as u64);
+            self.count_more(new.iter().filter(|new| **new).count() as u64);
         }
     }
 
@@ -612,33 +667,8 @@ impl<L: BitLayout> Filter<L> {
         for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
             let hashes = hash_block(&self.shape, words, keys, hash, &mut hashes);
             self.shape.insert_many_shared(words, hashes, new);
-            self.count(new.iter().filter(|new| **new).count() as u64);
+            self.count_more(new.iter().filter(|new| **new).count() as u64);
         }
-    }
-
-    fn count(&self, new: u64) {
-        let add = |keys: u64| (keys != KEYS_UNKNOWN).then(|| keys.saturating_add(new));
-        let _ = match self.body.shared_keys() {
-            Some(keys) => keys.fetch_update(Relaxed, Relaxed, |keys| {
-                add(u64::from_le(keys)).map(u64::to_le)
-            }),
-            None => self.keys.fetch_update(Relaxed, Relaxed, add),
-        };
-    }
-
-    fn set_count(&self, keys: u64) {
-        match self.body.shared_keys() {
-            Some(shared) => shared.store(keys.to_le(), Relaxed),
-            None => self.keys.store(keys, Relaxed),
-        }
-    }
-
-    /// Removes all keys.
-    pub fn clear(&mut self) {
-        for word in self.body.words() {
-            word.store(0, Relaxed);
-        }
-        self.set_count(0);
     }
 
     /// Adds all keys of `other`. The result answers as if every key of either
@@ -661,7 +691,7 @@ impl<L: BitLayout> Filter<L> {
     pub fn union_with<C: Body>(&mut self, other: &Filter<L, C>) -> Result<(), Error> {
         self.check_like(other)?;
         for (ours, theirs) in self.body.words().iter().zip(other.words()) {
-            ours.fetch_or(theirs.get().to_le(), Relaxed);
+            L::unite(ours, theirs.get());
         }
         self.set_count(KEYS_UNKNOWN);
         Ok(())
@@ -674,7 +704,7 @@ impl<L: BitLayout> Filter<L> {
     pub fn intersect_with<C: Body>(&mut self, other: &Filter<L, C>) -> Result<(), Error> {
         self.check_like(other)?;
         for (ours, theirs) in self.body.words().iter().zip(other.words()) {
-            ours.fetch_and(theirs.get().to_le(), Relaxed);
+            L::intersect(ours, theirs.get());
         }
         self.set_count(KEYS_UNKNOWN);
         Ok(())
@@ -690,6 +720,18 @@ impl<L: fmt::Debug, B> fmt::Debug for Filter<L, B> {
             .field("rate", &self.rate)
             .finish_non_exhaustive()
     }
+}
+
+/// Hashes at most as many keys as there is room for.
+pub(crate) fn hash_all<'a, K: AsRef<[u8]>>(
+    hasher: &Hasher,
+    keys: &[K],
+    hashes: &'a mut [Hash],
+) -> &'a [Hash] {
+    for (hash, key) in hashes.iter_mut().zip(keys) {
+        *hash = hasher.hash(key.as_ref());
+    }
+    &hashes[..keys.len()]
 }
 
 /// Hashes a block of keys and asks the memory for what they will touch.

@@ -8,6 +8,8 @@
 use crate::Error;
 use crate::blocked::BlockedShape;
 use crate::bloom::BloomShape;
+use crate::counting::CountingShape;
+use crate::cuckoo::CuckooShape;
 use crate::hash::{Hasher, SecretKey};
 use crate::layers::GrowingShape;
 use crate::plan::Plan;
@@ -69,13 +71,23 @@ pub enum Kind {
     Bloom = 1,
     /// Bloom bits of a key within one or two 64-byte lines: the default.
     Blocked = 2,
+    /// Blocked with 4-bit counters instead of bits: keys can be removed.
+    Counting = 3,
+    /// Fingerprints in two places: keys can be removed, and it is small.
+    Cuckoo = 4,
     /// Layers of blocked filters, for an unknown number of keys.
     Growing = 5,
 }
 
 impl Kind {
     /// Every kind, in the order of their numbers in the file.
-    pub const ALL: [Self; 3] = [Self::Bloom, Self::Blocked, Self::Growing];
+    pub const ALL: [Self; 5] = [
+        Self::Bloom,
+        Self::Blocked,
+        Self::Counting,
+        Self::Cuckoo,
+        Self::Growing,
+    ];
 
     /// The name used on the command line.
     ///
@@ -86,7 +98,22 @@ impl Kind {
         match self {
             Self::Bloom => "bloom",
             Self::Blocked => "blocked",
+            Self::Counting => "counting",
+            Self::Cuckoo => "cuckoo",
             Self::Growing => "growing",
+        }
+    }
+
+    /// Whether processes can write one mapped file at once.
+    pub(crate) const fn check_shareable(self) -> Result<(), Error> {
+        match self {
+            Self::Cuckoo => Err(Error::Unable {
+                kind: self,
+                what: "shared by writers",
+                instead: "adding moves other keys' entries, which another process could then miss; \
+                          load, add and save under a FileLock, or use a counting filter",
+            }),
+            _ => Ok(()),
         }
     }
 }
@@ -105,6 +132,10 @@ pub enum Shape {
     Bloom(BloomShape),
     /// See [`BlockedShape`].
     Blocked(BlockedShape),
+    /// See [`CountingShape`].
+    Counting(CountingShape),
+    /// See [`CuckooShape`].
+    Cuckoo(CuckooShape),
     /// See [`GrowingShape`].
     Growing(GrowingShape),
 }
@@ -115,6 +146,8 @@ impl Shape {
         match self {
             Self::Bloom(_) => Kind::Bloom,
             Self::Blocked(_) => Kind::Blocked,
+            Self::Counting(_) => Kind::Counting,
+            Self::Cuckoo(_) => Kind::Cuckoo,
             Self::Growing(_) => Kind::Growing,
         }
     }
@@ -125,6 +158,8 @@ impl Shape {
         match self {
             Self::Bloom(shape) => shape.body_len(),
             Self::Blocked(shape) => shape.body_len(),
+            Self::Counting(shape) => shape.body_len(),
+            Self::Cuckoo(shape) => shape.body_len(),
             Self::Growing(shape) => shape.body_len(),
         }
     }
@@ -134,6 +169,8 @@ impl Shape {
         match self {
             Self::Bloom(s) => (s.bits(), s.hashes(), 0, 0),
             Self::Blocked(s) => (s.lines(), s.hashes_per_line(), s.lines_per_key(), 0),
+            Self::Counting(s) => (s.lines(), s.hashes_per_line(), s.lines_per_key(), 0),
+            Self::Cuckoo(s) => (s.slots(), s.window(), s.width(), 0),
             Self::Growing(s) => (
                 s.lines(),
                 s.hashes_per_line(),
@@ -157,6 +194,8 @@ impl Shape {
                 BloomShape::new(size, a).map(Self::Bloom)
             }
             Kind::Blocked => BlockedShape::new(size, a, b).map(Self::Blocked),
+            Kind::Counting => CountingShape::new(size, a, b).map(Self::Counting),
+            Kind::Cuckoo => CuckooShape::new(size, a, b).map(Self::Cuckoo),
             Kind::Growing => GrowingShape::new(size, a, b, c).map(Self::Growing),
         }
         .map_err(|e| match e {

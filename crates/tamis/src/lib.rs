@@ -16,6 +16,8 @@
 //!
 //! - [`Blocked`] is the default kind: one or two cache misses a key.
 //! - [`Bloom`] is the textbook's.
+//! - [`Counting`] and [`Cuckoo`] can remove keys; the first takes any number of
+//!   copies of a key and four times the memory, the second is small.
 //! - [`Growing`] is for an unknown number of keys.
 //! - [`AnyFilter`] opens whatever a file holds.
 //! - [`Plan`] tells size and rate before anything is built.
@@ -31,6 +33,8 @@ mod arch;
 mod blocked;
 mod bloom;
 mod bytes;
+mod counting;
+mod cuckoo;
 mod error;
 mod file;
 mod filter;
@@ -46,6 +50,8 @@ pub use any::{AnyFilter, Open};
 pub use blocked::{Blocked, BlockedShape};
 pub use bloom::{Bloom, BloomShape};
 pub use bytes::{Body, Bytes, Map, Word};
+pub use counting::{Counting, CountingShape};
+pub use cuckoo::{Cuckoo, CuckooShape};
 pub use error::Error;
 pub use file::FileLock;
 pub use filter::{Filter, KeyCount};

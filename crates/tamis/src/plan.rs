@@ -6,8 +6,10 @@
 //! less than users measure.
 
 use crate::Error;
-use crate::blocked::{BlockedShape, LINE_BITS};
+use crate::blocked::{self, BlockedShape};
 use crate::bloom::BloomShape;
+use crate::counting::{self, CountingShape};
+use crate::cuckoo::CuckooShape;
 use crate::header::{Kind, Shape};
 use crate::layers::GrowingShape;
 use crate::schedule;
@@ -39,7 +41,11 @@ impl Plan {
         check_rate(rate)?;
         let shape: Shape = match kind {
             Kind::Bloom => bloom_for_rate(keys, rate)?.into(),
-            Kind::Blocked => blocked_for_rate(keys, rate)?.into(),
+            Kind::Blocked => blocked(BLOCKED.for_rate(keys, rate)?)?,
+            Kind::Counting => counting(COUNTING.for_rate(keys, rate)?)?,
+            Kind::Cuckoo => CuckooShape::for_rate(keys, rate)
+                .ok_or_else(|| too_large(keys, rate))?
+                .into(),
             Kind::Growing => return schedule::plan_for_rate(keys, rate),
         };
         Ok(Self::of(shape, keys).promising(rate))
@@ -58,7 +64,15 @@ impl Plan {
         check_size(bytes)?;
         let shape: Shape = match kind {
             Kind::Bloom => bloom_for_size(keys, bytes)?.into(),
-            Kind::Blocked => blocked_for_size(keys, bytes)?.into(),
+            Kind::Blocked => blocked(BLOCKED.for_size(keys, bytes))?,
+            Kind::Counting => counting(COUNTING.for_size(keys, bytes))?,
+            Kind::Cuckoo => CuckooShape::for_size(keys, bytes)
+                .ok_or_else(|| Error::Parameter {
+                    what: "size",
+                    expected: "room for all keys, at least 5 bits for each in a cuckoo filter",
+                    got: format!("{bytes} bytes for {keys} keys"),
+                })?
+                .into(),
             Kind::Growing => return schedule::plan_for_size(keys, bytes),
         };
         Ok(Self::of(shape, keys))
@@ -78,7 +92,23 @@ impl Plan {
         check_size(bytes)?;
         let (shape, keys) = match kind {
             Kind::Bloom => bloom_for_rate_in_size(rate, bytes)?,
-            Kind::Blocked => blocked_for_rate_in_size(rate, bytes)?,
+            Kind::Blocked => {
+                let (lines, keys) = BLOCKED.for_rate_in_size(rate, bytes);
+                (blocked(lines)?, keys)
+            }
+            Kind::Counting => {
+                let (lines, keys) = COUNTING.for_rate_in_size(rate, bytes);
+                (counting(lines)?, keys)
+            }
+            Kind::Cuckoo => {
+                let most_for = |shape: &CuckooShape| {
+                    most_keys(|keys| shape.slots_for(keys, rate) <= shape.slots() as f64)
+                };
+                CuckooShape::within(bytes)
+                    .map(|shape| (Shape::from(shape), most_for(&shape)))
+                    .max_by_key(|(_, keys)| *keys)
+                    .ok_or_else(|| too_large(1, rate))?
+            }
             Kind::Growing => return schedule::plan_for_rate_in_size(rate, bytes),
         };
         if keys == 0 {
@@ -156,16 +186,19 @@ impl Plan {
     pub fn bits_per_key(&self) -> f64 {
         let bits = match self.shape {
             Shape::Bloom(shape) => shape.bits() as f64,
-            Shape::Blocked(_) | Shape::Growing(_) => self.bytes() as f64 * 8.0,
+            _ => self.bytes() as f64 * 8.0,
         };
         bits / self.keys.max(1) as f64
     }
 
-    /// How many bits a key sets in all.
+    /// How many bits a key sets in all; of a counting filter, counters; of a
+    /// cuckoo filter, the places a key may lie in.
     pub const fn hashes(&self) -> u32 {
         match self.shape {
             Shape::Bloom(shape) => shape.hashes(),
             Shape::Blocked(shape) => shape.hashes_per_line() * shape.lines_per_key(),
+            Shape::Counting(shape) => shape.hashes_per_line() * shape.lines_per_key(),
+            Shape::Cuckoo(_) => 2,
             // The same bits serve every layer.
             Shape::Growing(shape) => shape.hashes_per_line() * shape.lines_per_key(),
         }
@@ -221,6 +254,8 @@ fn rate_at(shape: &Shape, keys: f64) -> f64 {
     match shape {
         Shape::Bloom(shape) => bloom_rate(shape, keys),
         Shape::Blocked(shape) => blocked_rate(shape, keys),
+        Shape::Counting(shape) => counting_rate(shape, keys),
+        Shape::Cuckoo(shape) => shape.rate_with(keys),
         Shape::Growing(shape) => schedule::rate_when_full(shape, keys),
     }
 }
@@ -333,38 +368,41 @@ pub(crate) fn bloom_rate(shape: &BloomShape, keys: f64) -> f64 {
     (moment + keys * 2f64.powi(-128)).min(1.0)
 }
 
-/// The probability that `hashes` distinct bits of a line with `ones` set bits
-/// are all set.
-pub(crate) fn all_set(ones: u32, hashes: u32) -> f64 {
+/// The probability that `hashes` distinct cells of a line of `cells`, `ones` of
+/// them set, are all set.
+pub(crate) fn all_set(cells: u32, ones: u32, hashes: u32) -> f64 {
     (0..hashes)
-        .map(|t| f64::from(ones.saturating_sub(t)) / f64::from(LINE_BITS - t))
+        .map(|t| f64::from(ones.saturating_sub(t)) / f64::from(cells - t))
         .product()
 }
 
-/// For `j` keys in a line: the probability that a foreign key's bits are all
+/// For `j` keys in a line: the probability that a foreign key's cells are all
 /// set. Extended on demand, since the cost grows with `j`.
 struct LineRates {
+    /// Bits of a line, or counters.
+    cells: u32,
     hashes: u32,
     lines_per_key: u32,
-    /// By number of set bits: the chance that a foreign key's are among them.
+    /// By number of set cells: the chance that a foreign key's are among them.
     matches: Vec<f64>,
-    /// Probability of each number of set bits after the last key.
+    /// Probability of each number of set cells after the last key.
     ones: Vec<f64>,
     /// Chance that one foreign line-share matches, by number of keys.
     once: Vec<f64>,
-    /// Chance that both line-shares of a foreign key match, when its two
-    /// lines are one and the same.
+    /// Chance that two line-shares of a foreign key match, when their lines
+    /// are one and the same.
     twice: Vec<f64>,
 }
 
 impl LineRates {
-    fn new(hashes: u32, lines_per_key: u32) -> Self {
-        let mut ones = vec![0.0; LINE_BITS as usize + 1];
+    fn new(cells: u32, hashes: u32, lines_per_key: u32) -> Self {
+        let mut ones = vec![0.0; cells as usize + 1];
         ones[0] = 1.0;
         Self {
+            cells,
             hashes,
             lines_per_key,
-            matches: (0..=LINE_BITS).map(|x| all_set(x, hashes)).collect(),
+            matches: (0..=cells).map(|x| all_set(cells, x, hashes)).collect(),
             ones,
             once: vec![0.0],
             twice: vec![0.0],
@@ -385,13 +423,14 @@ impl LineRates {
         }
     }
 
-    /// One more key sets its distinct bits, one after the other.
+    /// One more key sets its distinct cells, one after the other.
     fn add_key(&mut self) {
-        // More bits than have been thrown can't be set yet.
-        let reach = (self.once.len() * self.hashes as usize).min(LINE_BITS as usize);
+        // More cells than have been thrown can't be set yet.
+        let reach = (self.once.len() * self.hashes as usize).min(self.cells as usize);
         for own in 0..self.hashes {
-            // The key's own bits are among the set ones.
-            let stay = |x: usize| (x as f64 - f64::from(own)).max(0.0) / f64::from(LINE_BITS - own);
+            // The key's own cells are among the set ones.
+            let left = f64::from(self.cells - own);
+            let stay = |x: usize| (x as f64 - f64::from(own)).max(0.0) / left;
             let mut below = 0.0;
             for (x, p) in self.ones[..=reach].iter_mut().enumerate() {
                 let here = *p * stay(x);
@@ -411,11 +450,14 @@ impl LineRates {
                 let collision = keys / lines * 2f64.powi(-64);
                 self.mean(shares, lines, |r| &r.once) + collision
             }
-            _ => {
+            per_key => {
                 let once = self.mean(shares, lines, |r| &r.once);
                 let twice = self.mean(shares, lines, |r| &r.twice);
-                let same_line = 1.0 / lines;
-                (1.0 - same_line) * once * once + same_line * twice + keys * 2f64.powi(-128)
+                // That two of the key's lines are the same; three hardly ever.
+                let same_line = (f64::from(per_key * (per_key - 1) / 2) / lines).min(1.0);
+                let others = once.powi(per_key as i32 - 2);
+                others * ((1.0 - same_line) * once * once + same_line * twice)
+                    + keys * 2f64.powi(-128)
             }
         }
         .min(1.0)
@@ -463,7 +505,7 @@ impl LineRates {
         // reach it earlier.
         let k = f64::from(self.hashes);
         let fill = rate.powf(1.0 / (k * f64::from(self.lines_per_key)));
-        let even = -(-fill).ln_1p() * f64::from(LINE_BITS) / k;
+        let even = -(-fill).ln_1p() * f64::from(self.cells) / k;
         let (mut low, mut high) = (0.0, even / f64::from(self.lines_per_key) * 1.1 + 1.0);
         for _ in 0..50 {
             let middle = (low + high) / 2.0;
@@ -495,17 +537,35 @@ pub(crate) fn wrongly_present(keys: u64, mut rate_at: impl FnMut(f64) -> f64) ->
 
 /// [`wrongly_present`] for a blocked filter.
 pub(crate) fn blocked_wrongly_present(shape: &BlockedShape, keys: u64) -> f64 {
-    let mut rates = LineRates::new(shape.hashes_per_line(), shape.lines_per_key());
+    let mut rates = LineRates::new(
+        BLOCKED.cells,
+        shape.hashes_per_line(),
+        shape.lines_per_key(),
+    );
     wrongly_present(keys, |keys| rates.rate(keys, shape.lines() as f64))
 }
 
 pub(crate) fn blocked_rate(shape: &BlockedShape, keys: f64) -> f64 {
-    LineRates::new(shape.hashes_per_line(), shape.lines_per_key()).rate(keys, shape.lines() as f64)
+    LineRates::new(
+        BLOCKED.cells,
+        shape.hashes_per_line(),
+        shape.lines_per_key(),
+    )
+    .rate(keys, shape.lines() as f64)
 }
 
-/// Below this rate one line wastes space: its uneven filling dominates.
-const TWO_LINES_BELOW: f64 = 1e-3;
-/// With fewer lines the two of a key would too often be the same.
+pub(crate) fn counting_rate(shape: &CountingShape, keys: f64) -> f64 {
+    LineRates::new(
+        COUNTING.cells,
+        shape.hashes_per_line(),
+        shape.lines_per_key(),
+    )
+    .rate(keys, shape.lines() as f64)
+}
+
+/// Below this rate fewer lines waste space: their uneven filling dominates.
+const MORE_LINES_BELOW: f64 = 1e-3;
+/// With fewer lines those of a key would too often be the same.
 const MIN_LINES_FOR_TWO: f64 = 64.0;
 
 /// `best(k)` is better when smaller and has one valley: walks down it.
@@ -533,8 +593,13 @@ pub(crate) struct LinesFor {
 }
 
 impl LinesFor {
+    /// Of a blocked filter.
     pub(crate) fn new(rate: f64, hashes_per_line: u32, lines_per_key: u32) -> Self {
-        let mut rates = LineRates::new(hashes_per_line, lines_per_key);
+        Self::of(BLOCKED.cells, rate, hashes_per_line, lines_per_key)
+    }
+
+    fn of(cells: u32, rate: f64, hashes_per_line: u32, lines_per_key: u32) -> Self {
+        let mut rates = LineRates::new(cells, hashes_per_line, lines_per_key);
         Self {
             keys_per_line: rates.keys_per_line(rate),
             rates,
@@ -558,68 +623,114 @@ impl LinesFor {
 }
 
 pub(crate) fn blocked_for_rate(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
-    let n = keys as f64;
-    let lines_for = |k, per_key| LinesFor::new(rate, k, per_key).keys(n);
-    let plan = |per_key: u32| {
-        let start = (-rate.log2() / f64::from(per_key)).round().clamp(1.0, 32.0);
-        let k = best_hashes(start as u32, |k| lines_for(k, per_key));
-        (lines_for(k, per_key), k, per_key)
-    };
-    let mut best = plan(1);
-    if rate < TWO_LINES_BELOW {
-        let two = plan(2);
-        if two.0 >= MIN_LINES_FOR_TWO && two.0 < best.0 {
-            best = two;
-        }
-    }
-    let (lines, k, per_key) = best;
-    if lines > 2f64.powi(54) {
-        return Err(too_large(keys, rate));
-    }
-    BlockedShape::new(lines as u64, k, per_key)
+    let (lines, hashes, per_key) = BLOCKED.for_rate(keys, rate)?;
+    BlockedShape::new(lines, hashes, per_key)
 }
 
-fn blocked_for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
-    let lines = bytes / 64;
-    let keys_for = |k, per_key| {
-        let mut rates = LineRates::new(k, per_key);
-        most_keys(|keys| rates.rate(keys, lines as f64) <= rate)
-    };
-    let plan = |per_key: u32| {
-        let start = (-rate.log2() / f64::from(per_key)).round().clamp(1.0, 32.0);
-        let k = best_hashes(start as u32, |k| -(keys_for(k, per_key) as f64));
-        (keys_for(k, per_key), k, per_key)
-    };
-    let mut best = plan(1);
-    if rate < TWO_LINES_BELOW && lines as f64 >= MIN_LINES_FOR_TWO {
-        best = best.max(plan(2));
-    }
-    let (keys, k, per_key) = best;
-    Ok((BlockedShape::new(lines, k, per_key)?.into(), keys))
+/// A family of filters that keep a key in lines of so many cells.
+struct Lined {
+    cells: u32,
+    /// How many lines a key may have, fewest first …
+    lines_per_key: &'static [u32],
+    /// … and how many below [`MORE_LINES_BELOW`].
+    when_strict: &'static [u32],
 }
 
-fn blocked_for_size(keys: u64, bytes: u64) -> Result<BlockedShape, Error> {
-    let lines = bytes / 64;
-    let bits_per_key = lines as f64 * f64::from(LINE_BITS) / keys as f64;
-    let plan = |per_key: u32| {
-        let rate = |k| LineRates::new(k, per_key).rate(keys as f64, lines as f64);
-        let start = (classic::hashes(bits_per_key) / per_key).clamp(1, 32);
-        let k = best_hashes(start, rate);
-        (rate(k), k, per_key)
-    };
-    let mut best = plan(1);
-    if best.0 < TWO_LINES_BELOW && lines as f64 >= MIN_LINES_FOR_TWO {
-        let two = plan(2);
-        if two.0 < best.0 {
-            best = two;
+const BLOCKED: Lined = Lined {
+    cells: blocked::LINE_BITS,
+    lines_per_key: &[1],
+    when_strict: &[1, 2],
+};
+
+/// A line holds a quarter of the cells, so it fills less evenly: two lines of
+/// 128 counters are as good as one of 512 bits, four as two.
+const COUNTING: Lined = Lined {
+    cells: counting::LINE_CELLS,
+    lines_per_key: &[1, 2],
+    when_strict: &[1, 2, 4],
+};
+
+/// Lines, hashes per line and lines per key.
+type Lines = (u64, u32, u32);
+
+fn blocked((lines, hashes, per_key): Lines) -> Result<Shape, Error> {
+    BlockedShape::new(lines, hashes, per_key).map(Shape::from)
+}
+
+fn counting((lines, hashes, per_key): Lines) -> Result<Shape, Error> {
+    CountingShape::new(lines, hashes, per_key).map(Shape::from)
+}
+
+impl Lined {
+    const fn lines_per_key(&self, rate: f64) -> &'static [u32] {
+        match rate < MORE_LINES_BELOW {
+            true => self.when_strict,
+            false => self.lines_per_key,
         }
     }
-    BlockedShape::new(lines, best.1, best.2)
+
+    fn for_rate(&self, keys: u64, rate: f64) -> Result<Lines, Error> {
+        let n = keys as f64;
+        let lines_for = |k, per_key| LinesFor::of(self.cells, rate, k, per_key).keys(n);
+        let mut best: Option<(f64, u32, u32)> = None;
+        for &per_key in self.lines_per_key(rate) {
+            let start = (-rate.log2() / f64::from(per_key)).round().clamp(1.0, 32.0);
+            let k = best_hashes(start as u32, |k| lines_for(k, per_key));
+            let lines = lines_for(k, per_key);
+            if best.is_none_or(|best| lines >= MIN_LINES_FOR_TWO && lines < best.0) {
+                best = Some((lines, k, per_key));
+            }
+        }
+        match best {
+            Some((lines, k, per_key)) if lines <= 2f64.powi(54) => Ok((lines as u64, k, per_key)),
+            _ => Err(too_large(keys, rate)),
+        }
+    }
+
+    fn for_rate_in_size(&self, rate: f64, bytes: u64) -> (Lines, u64) {
+        let lines = bytes / 64;
+        let keys_for = |k, per_key| {
+            let mut rates = LineRates::new(self.cells, k, per_key);
+            most_keys(|keys| rates.rate(keys, lines as f64) <= rate)
+        };
+        let mut best = (0, 1, 1);
+        for &per_key in self.lines_per_key(rate) {
+            if per_key == 1 || lines as f64 >= MIN_LINES_FOR_TWO {
+                let start = (-rate.log2() / f64::from(per_key)).round().clamp(1.0, 32.0);
+                let k = best_hashes(start as u32, |k| -(keys_for(k, per_key) as f64));
+                best = best.max((keys_for(k, per_key), k, per_key));
+            }
+        }
+        let (keys, k, per_key) = best;
+        ((lines, k, per_key), keys)
+    }
+
+    fn for_size(&self, keys: u64, bytes: u64) -> Lines {
+        let lines = bytes / 64;
+        let cells_per_key = lines as f64 * f64::from(self.cells) / keys as f64;
+        let mut best = (f64::INFINITY, 1, 1);
+        for &per_key in self.when_strict {
+            let needless = !self.lines_per_key.contains(&per_key) && best.0 >= MORE_LINES_BELOW;
+            if needless || per_key > 1 && (lines as f64) < MIN_LINES_FOR_TWO {
+                continue;
+            }
+            let rate = |k| LineRates::new(self.cells, k, per_key).rate(keys as f64, lines as f64);
+            let start = (classic::hashes(cells_per_key) / per_key).clamp(1, 32);
+            let k = best_hashes(start, rate);
+            if rate(k) < best.0 {
+                best = (rate(k), k, per_key);
+            }
+        }
+        (lines, best.1, best.2)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Growing has tests of its own, in `schedule`.
+    const FIXED: [Kind; 4] = [Kind::Bloom, Kind::Blocked, Kind::Counting, Kind::Cuckoo];
 
     fn close(a: f64, b: f64, relative: f64) -> bool {
         (a - b).abs() <= relative * b
@@ -685,8 +796,29 @@ mod tests {
     }
 
     #[test]
+    fn counting_is_four_times_blocked() {
+        for rate in [
+            0.5, 0.2, 0.1, 0.03, 0.01, 1e-3, 9.9e-4, 1e-4, 1e-5, 1e-6, 1e-9,
+        ] {
+            for keys in [1_000_000, 10_000_000] {
+                let bytes = |kind| Plan::for_rate(kind, keys, rate).unwrap().bytes() as f64;
+                let times = bytes(Kind::Counting) / bytes(Kind::Blocked);
+                assert!(times <= 4.1, "{rate}: {times}");
+            }
+        }
+    }
+
+    #[test]
+    fn cuckoo_is_small() {
+        for keys in [1_000_003, 10_000_000] {
+            let plan = Plan::for_rate(Kind::Cuckoo, keys, 1e-3).unwrap();
+            assert!(plan.bits_per_key() <= 13.2, "{}", plan.bits_per_key());
+        }
+    }
+
+    #[test]
     fn the_promise_holds_for_every_plan() {
-        for kind in [Kind::Bloom, Kind::Blocked] {
+        for kind in FIXED {
             for keys in [1, 2, 3, 10, 100, 1000, 54_321] {
                 for rate in [
                     0.99, 0.75, 0.5, 0.3, 0.1, 0.01, 1e-3, 9e-4, 1e-5, 1e-9, 1e-12, 1e-15,
@@ -700,7 +832,7 @@ mod tests {
 
     #[test]
     fn the_three_ways_to_plan_agree() {
-        for kind in [Kind::Bloom, Kind::Blocked] {
+        for kind in FIXED {
             for rate in [0.1, 0.01, 1e-5] {
                 let plan = Plan::for_rate(kind, 200_000, rate).unwrap();
                 let by_size = Plan::for_size(kind, 200_000, plan.bytes()).unwrap();
@@ -717,7 +849,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for kind in [Kind::Bloom, Kind::Blocked] {
+        for kind in FIXED {
             for rate in [0.0, -1.0, 1.0, 2.0, f64::NAN, f64::INFINITY, 1e-300] {
                 assert!(Plan::for_rate(kind, 10, rate).is_err(), "{rate}");
                 assert!(Plan::for_rate_in_size(kind, rate, 1000).is_err(), "{rate}");
@@ -734,7 +866,7 @@ mod tests {
 
     #[test]
     fn overfull_filters_have_a_rate_too() {
-        for kind in [Kind::Bloom, Kind::Blocked] {
+        for kind in FIXED {
             let plan = Plan::for_rate(kind, 1000, 0.01).unwrap();
             let mut last = 0.0;
             for keys in [0, 1, 100, 1000, 2000, 10_000, 1_000_000, 1 << 40, u64::MAX] {

@@ -280,7 +280,11 @@ impl Seen {
 
     fn keys(&self) -> u64 {
         let sized = self.sized.as_ref().map_or(0, |sized| sized.keys().get());
-        sized + self.growing.as_ref().map_or(0, |growing| growing.keys().get())
+        sized
+            + self
+                .growing
+                .as_ref()
+                .map_or(0, |growing| growing.keys().get())
     }
 
     fn bytes(&self) -> u64 {

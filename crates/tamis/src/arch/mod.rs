@@ -1,6 +1,7 @@
 //! Which instructions a batch runs on. `scalar` is the specification; every
 //! other path sets and reads the same bits.
 
+pub(crate) mod counters;
 #[cfg(target_arch = "x86_64")]
 mod fields;
 pub(crate) mod scalar;
@@ -24,7 +25,7 @@ pub(crate) enum Path {
 
 impl Path {
     /// Every path, fastest last.
-    const ALL: &[Self] = &[
+    pub(crate) const ALL: &[Self] = &[
         Self::Scalar,
         #[cfg(target_arch = "x86_64")]
         Self::Avx2,

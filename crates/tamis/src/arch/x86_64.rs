@@ -304,7 +304,7 @@ fn line_mask_avx512(word: &mut u64, hashes: u32) -> (__m512i, bool) {
 /// to the compiler, which then can assume nothing of it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
-fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
+pub(super) fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
     let out: __m512i;
     // SAFETY: reads the 64 bytes of `line`, of any alignment.
     unsafe {
