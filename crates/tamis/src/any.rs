@@ -3,12 +3,15 @@
 use crate::blocked::BlockedShape;
 use crate::bloom::BloomShape;
 use crate::bytes::{Body, Bytes, Map};
+use crate::cascade::CascadeShape;
 use crate::file::{Existing, FileLock};
+use crate::fuse::FuseShape;
 use crate::hash::{Hash, Hasher, SecretKey};
 use crate::header::{Header, Kind, Shape};
-use crate::plan::Plan;
+use crate::plan::{self, Plan};
+use crate::ribbon::RibbonShape;
 use crate::store::{self, Terms};
-use crate::{Error, Filter, KeyCount};
+use crate::{Error, Filter, KeyCount, ListBuilder};
 use std::path::Path;
 
 /// A filter of any kind.
@@ -34,6 +37,12 @@ pub enum AnyFilter<B = Bytes> {
     Bloom(Filter<BloomShape, B>),
     /// See [`Blocked`](crate::Blocked).
     Blocked(Filter<BlockedShape, B>),
+    /// See [`Fuse`](crate::Fuse).
+    Fuse(Filter<FuseShape, B>),
+    /// See [`Ribbon`](crate::Ribbon).
+    Ribbon(Filter<RibbonShape, B>),
+    /// See [`Cascade`](crate::Cascade).
+    Cascade(Filter<CascadeShape, B>),
 }
 
 /// Runs the same expression for the filter of every kind.
@@ -42,6 +51,9 @@ macro_rules! each {
         match $any {
             AnyFilter::Bloom($filter) => $run,
             AnyFilter::Blocked($filter) => $run,
+            AnyFilter::Fuse($filter) => $run,
+            AnyFilter::Ribbon($filter) => $run,
+            AnyFilter::Cascade($filter) => $run,
         }
     };
 }
@@ -52,6 +64,7 @@ macro_rules! both {
         match ($ours, $theirs) {
             (AnyFilter::Bloom($a), AnyFilter::Bloom($b)) => $run,
             (AnyFilter::Blocked($a), AnyFilter::Blocked($b)) => $run,
+            (ours, theirs) if ours.kind() == theirs.kind() => Err(ours.kind().finished("combined")),
             (ours, theirs) => Err(Error::Unlike {
                 what: "the kind",
                 ours: ours.kind().to_string(),
@@ -64,6 +77,7 @@ macro_rules! both {
 impl AnyFilter {
     /// An empty filter as planned.
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
+        plan.kind().check_creatable()?;
         let header = Header::of_plan(plan, hasher);
         Self::assemble(&header, Bytes::zeroed(header.body_len())?)
     }
@@ -72,6 +86,7 @@ impl AnyFilter {
     /// holding the filter in memory: for one larger than that. The space on
     /// disk is taken at once, so that a full disk shows now.
     pub fn create(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        plan.kind().check_creatable()?;
         store::save_empty(
             path.as_ref(),
             &Header::of_plan(plan, hasher),
@@ -81,6 +96,7 @@ impl AnyFilter {
 
     /// [`create`](Self::create), replacing what is there.
     pub fn create_over(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        plan.kind().check_creatable()?;
         store::save_empty(
             path.as_ref(),
             &Header::of_plan(plan, hasher),
@@ -107,6 +123,9 @@ impl AnyFilter {
         match self {
             Self::Bloom(f) => f.insert_many(keys, new),
             Self::Blocked(f) => f.insert_many(keys, new),
+            Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
+                return Err(self.kind().finished("added to"));
+            }
         }
         Ok(())
     }
@@ -116,13 +135,29 @@ impl AnyFilter {
         match self {
             Self::Bloom(f) => f.insert_hashes(hashes, new),
             Self::Blocked(f) => f.insert_hashes(hashes, new),
+            Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
+                return Err(self.kind().finished("added to"));
+            }
         }
         Ok(())
     }
 
-    /// Removes all keys.
+    /// Removes all keys. A static filter becomes that of the empty list,
+    /// which takes no keys either.
     pub fn clear(&mut self) {
-        each!(self, f => f.clear())
+        match self {
+            Self::Bloom(f) => f.clear(),
+            Self::Blocked(f) => f.clear(),
+            Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
+                let rate = self.rate().max(plan::MIN_STATIC_RATE);
+                let empty = ListBuilder::new(self.kind(), rate)
+                    .and_then(|list| list.hasher(*self.hasher()).build());
+                // Nothing can fail for no key.
+                if let Ok(empty) = empty {
+                    *self = empty;
+                }
+            }
+        }
     }
 
     /// Adds all keys of `other`; see [`Filter::union_with`].
@@ -172,6 +207,9 @@ impl<B: Body> AnyFilter<B> {
         Ok(match header.shape {
             Shape::Bloom(_) => Self::Bloom(Filter::assemble(header, body)?),
             Shape::Blocked(_) => Self::Blocked(Filter::assemble(header, body)?),
+            Shape::Fuse(_) => Self::Fuse(Filter::assemble(header, body)?),
+            Shape::Ribbon(_) => Self::Ribbon(Filter::assemble(header, body)?),
+            Shape::Cascade(_) => Self::Cascade(Filter::assemble(header, body)?),
         })
     }
 
@@ -184,6 +222,9 @@ impl<B: Body> AnyFilter<B> {
         match self {
             Self::Bloom(_) => Kind::Bloom,
             Self::Blocked(_) => Kind::Blocked,
+            Self::Fuse(_) => Kind::Fuse,
+            Self::Ribbon(_) => Kind::Ribbon,
+            Self::Cascade(_) => Kind::Cascade,
         }
     }
 
@@ -196,6 +237,12 @@ impl<B: Body> AnyFilter<B> {
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         each!(self, f => f.contains(key))
+    }
+
+    /// Asks a key that is already hashed; see [`Filter::contains_hash`].
+    #[inline]
+    pub fn contains_hash(&self, hash: Hash) -> bool {
+        each!(self, f => f.contains_hash(hash))
     }
 
     /// Asks many keys; see [`Filter::contains_many`].

@@ -1,5 +1,6 @@
 //! What can go wrong, said for people: what, expected, got, and the way out.
 
+use crate::hash::Hash;
 use crate::header::Kind;
 use std::fmt;
 use std::io;
@@ -60,6 +61,19 @@ pub enum Error {
         what: &'static str,
         /// Why, and what to do instead.
         instead: &'static str,
+    },
+    /// No seed of many solved the equations of a static filter: the hashes are
+    /// not those of different keys under a good hash function.
+    Unsolvable {
+        /// The kind.
+        kind: Kind,
+    },
+    /// Keys are on both lists of a cascade.
+    Contradiction {
+        /// How many.
+        count: u64,
+        /// The hash of one of them.
+        example: Hash,
     },
     /// Another process is using the file in a way that excludes this one.
     Busy {
@@ -140,6 +154,16 @@ impl fmt::Display for Error {
                 what,
                 instead,
             } => write!(f, "{kind} filters can't be {what}: {instead}"),
+            Self::Unsolvable { kind } => write!(
+                f,
+                "the {kind} filter can't be built: the keys' hashes are not spread evenly; \
+                 hash the keys themselves, or with another seed"
+            ),
+            Self::Contradiction { count, .. } => write!(
+                f,
+                "{count} keys are on the block list and on the allow list; \
+                 say which list wins (ListBuilder::both, `tamis build --both`)"
+            ),
             Self::Busy { path } => write!(
                 f,
                 "{}: another process is writing this filter; wait for it to finish",

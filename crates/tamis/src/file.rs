@@ -249,6 +249,7 @@ impl SharedMap {
         let (file, alone) = open_shared(path)?;
         let mut header = read_header(&file, path, key)?;
         check_clean(&header, path)?;
+        header.shape.kind().check_shareable()?;
         if alone && header.state.open_under.is_some() {
             // A writer of this boot died. Its bits are all here, its count
             // may be short.

@@ -8,8 +8,11 @@
 use crate::Error;
 use crate::blocked::BlockedShape;
 use crate::bloom::BloomShape;
+use crate::cascade::CascadeShape;
+use crate::fuse::FuseShape;
 use crate::hash::{Hasher, SecretKey};
 use crate::plan::Plan;
+use crate::ribbon::RibbonShape;
 use std::fmt;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
@@ -68,11 +71,23 @@ pub enum Kind {
     Bloom = 1,
     /// Bloom bits of a key within one or two 64-byte lines: the default.
     Blocked = 2,
+    /// A finished list: fast to build and ask, smaller than Bloom.
+    Fuse = 6,
+    /// A finished list: the smallest.
+    Ribbon = 7,
+    /// A finished block list with an allow list, wrong on no key of either.
+    Cascade = 8,
 }
 
 impl Kind {
     /// Every kind, in the order of their numbers in the file.
-    pub const ALL: [Self; 2] = [Self::Bloom, Self::Blocked];
+    pub const ALL: [Self; 5] = [
+        Self::Bloom,
+        Self::Blocked,
+        Self::Fuse,
+        Self::Ribbon,
+        Self::Cascade,
+    ];
 
     /// The name used on the command line.
     ///
@@ -83,6 +98,50 @@ impl Kind {
         match self {
             Self::Bloom => "bloom",
             Self::Blocked => "blocked",
+            Self::Fuse => "fuse",
+            Self::Ribbon => "ribbon",
+            Self::Cascade => "cascade",
+        }
+    }
+
+    /// Whether it is built from all its keys at once and takes no more; see
+    /// [`ListBuilder`](crate::ListBuilder).
+    ///
+    /// ```
+    /// use tamis::Kind;
+    /// assert!(Kind::Fuse.is_static() && !Kind::Blocked.is_static());
+    /// ```
+    pub const fn is_static(self) -> bool {
+        matches!(self, Self::Fuse | Self::Ribbon | Self::Cascade)
+    }
+
+    /// Whether there is an empty filter of this kind to add keys to.
+    pub(crate) const fn check_creatable(self) -> Result<(), Error> {
+        match self.is_static() {
+            true => Err(Error::Unable {
+                kind: self,
+                what: "created empty",
+                instead: "build it from all its keys (ListBuilder, `tamis build`), \
+                          or create a blocked filter",
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether processes can write one mapped file at once.
+    pub(crate) const fn check_shareable(self) -> Result<(), Error> {
+        match self {
+            Self::Fuse | Self::Ribbon | Self::Cascade => Err(self.finished("shared by writers")),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a static filter says to a key.
+    pub(crate) const fn finished(self, what: &'static str) -> Error {
+        Error::Unable {
+            kind: self,
+            what,
+            instead: "build it anew from all keys, or create a blocked filter",
         }
     }
 }
@@ -101,6 +160,12 @@ pub enum Shape {
     Bloom(BloomShape),
     /// See [`BlockedShape`].
     Blocked(BlockedShape),
+    /// See [`FuseShape`].
+    Fuse(FuseShape),
+    /// See [`RibbonShape`].
+    Ribbon(RibbonShape),
+    /// See [`CascadeShape`].
+    Cascade(CascadeShape),
 }
 
 impl Shape {
@@ -109,6 +174,9 @@ impl Shape {
         match self {
             Self::Bloom(_) => Kind::Bloom,
             Self::Blocked(_) => Kind::Blocked,
+            Self::Fuse(_) => Kind::Fuse,
+            Self::Ribbon(_) => Kind::Ribbon,
+            Self::Cascade(_) => Kind::Cascade,
         }
     }
 
@@ -118,6 +186,9 @@ impl Shape {
         match self {
             Self::Bloom(shape) => shape.body_len(),
             Self::Blocked(shape) => shape.body_len(),
+            Self::Fuse(shape) => shape.body_len(),
+            Self::Ribbon(shape) => shape.body_len(),
+            Self::Cascade(shape) => shape.body_len(),
         }
     }
 
@@ -126,6 +197,17 @@ impl Shape {
         match self {
             Self::Bloom(s) => (s.bits(), s.hashes(), 0, 0),
             Self::Blocked(s) => (s.lines(), s.hashes_per_line(), s.lines_per_key(), 0),
+            Self::Fuse(s) => (
+                s.segment_blocks().into(),
+                s.segments(),
+                s.arity() | s.width() << 8 | s.shard_bits() << 16,
+                0,
+            ),
+            Self::Ribbon(s) => {
+                let [size, middle, c] = s.encode();
+                (size, middle as u32, (middle >> 32) as u32, c)
+            }
+            Self::Cascade(s) => (s.lines(), 0, 0, 0),
         }
     }
 
@@ -134,13 +216,28 @@ impl Shape {
             0 => Ok(()),
             _ => Err(Error::corrupt(what, 0, value)),
         };
-        unused("third shape word", c)?;
+        if kind != Kind::Ribbon {
+            unused("third shape word", c)?;
+        }
         match kind {
             Kind::Bloom => {
                 unused("second half of the second shape word", b.into())?;
                 BloomShape::new(size, a).map(Self::Bloom)
             }
             Kind::Blocked => BlockedShape::new(size, a, b).map(Self::Blocked),
+            Kind::Fuse => {
+                unused("highest byte of the second shape word", (b >> 24).into())?;
+                let blocks = u32::try_from(size).unwrap_or(u32::MAX);
+                FuseShape::new(b & 0xFF, b >> 8 & 0xFF, b >> 16, a, blocks).map(Self::Fuse)
+            }
+            Kind::Ribbon => {
+                let middle = u64::from(a) | u64::from(b) << 32;
+                RibbonShape::decode([size, middle, c]).map(Self::Ribbon)
+            }
+            Kind::Cascade => {
+                unused("second shape word", u64::from(a) | u64::from(b))?;
+                CascadeShape::of_lines(size).map(Self::Cascade)
+            }
         }
         .map_err(|e| match e {
             Error::Parameter {

@@ -16,6 +16,8 @@
 //!
 //! - [`Blocked`] is the default kind: one or two cache misses a key.
 //! - [`Bloom`] is the textbook's.
+//! - [`Fuse`] and [`Ribbon`] are for finished lists, and smaller; [`Cascade`]
+//!   is a block list with an allow list, wrong on no key of either.
 //! - [`AnyFilter`] opens whatever a file holds.
 //! - [`Plan`] tells size and rate before anything is built.
 //!
@@ -30,21 +32,31 @@ mod arch;
 mod blocked;
 mod bloom;
 mod bytes;
+mod cascade;
 mod error;
 mod file;
 mod filter;
+mod fuse;
 mod hash;
 mod header;
+mod keyset;
+mod list;
 pub mod plan;
+mod ribbon;
+mod sorted;
 mod store;
 
 pub use any::{AnyFilter, Open};
 pub use blocked::{Blocked, BlockedShape};
 pub use bloom::{Bloom, BloomShape};
 pub use bytes::{Body, Bytes, Map, Word};
+pub use cascade::{Cascade, CascadeShape, bound as cascade_bound};
 pub use error::Error;
 pub use file::FileLock;
 pub use filter::{Filter, KeyCount};
+pub use fuse::{Fuse, FuseShape};
 pub use hash::{Hash, Hasher, SecretKey};
 pub use header::{Kind, Shape};
+pub use list::{Both, Contradiction, ListBuilder};
 pub use plan::Plan;
+pub use ribbon::{Ribbon, RibbonShape};
