@@ -18,6 +18,7 @@
 //! - [`Bloom`] is the textbook's.
 //! - [`Fuse`] and [`Ribbon`] are for finished lists, and smaller; [`Cascade`]
 //!   is a block list with an allow list, wrong on no key of either.
+//! - [`Guard`] puts a filter before a slow store.
 //! - [`AnyFilter`] opens whatever a file holds.
 //! - [`Plan`] tells size and rate before anything is built.
 //!
@@ -37,6 +38,7 @@ mod error;
 mod file;
 mod filter;
 mod fuse;
+mod guard;
 mod hash;
 mod header;
 mod keyset;
@@ -55,6 +57,7 @@ pub use error::Error;
 pub use file::FileLock;
 pub use filter::{Filter, KeyCount};
 pub use fuse::{Fuse, FuseShape};
+pub use guard::{Guard, GuardCounts};
 pub use hash::{Hash, Hasher, SecretKey};
 pub use header::{Kind, Shape};
 pub use list::{Both, Contradiction, ListBuilder};
