@@ -1,4 +1,4 @@
-//! Fuse: a finished set in about 1.12 (3-wise) or 1.08 (4-wise) times `width` bits a key, false-positive rate `2^-width`.
+//! Fuse: a finished set in about 1.13 (3-wise) or 1.09 (4-wise) times `width` bits a key, false-positive rate `2^-width`.
 //!
 //! A table of `width`-bit slots is filled so that, for every key of the set, the xor of its three or four slots is the
 //! key's fingerprint. This is a binary fuse filter: a key's slots lie in neighbouring segments of the table, which
@@ -8,8 +8,8 @@
 //!
 //! Large sets are cut by the top bits of the hash into shards of 1.5 to 3 million keys. All have one shape, each has
 //! its own seed, and each is built without the others: that is the parallelism, and the bound on memory.
-//! Hashes are sorted first, so the bytes depend on the set alone (not on its order, its duplicates or the threads),
-//! and peeling walks through memory instead of jumping about.
+//! The bytes depend on the set alone: peeling looks at the slots only, never at the order of the keys. They are
+//! grouped by place all the same, so that peeling walks through memory instead of jumping about.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -17,7 +17,7 @@ mod build;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use build::Builder;
+pub(crate) use build::{Builder, Failed};
 
 use crate::bytes::Word;
 use crate::filter::{Difference, Layout, Sealed};
@@ -262,7 +262,7 @@ pub(crate) fn smaller_arity(keys: u64) -> u32 {
     if slots(4) < slots(3) { 4 } else { 3 }
 }
 
-/// Segments and blocks of a segment with which about nine of ten seeds solve a shard of this many keys.
+/// Segments and blocks of a segment with which most seeds solve a shard of this many keys.
 fn segments(keys: u64, arity: u32) -> (u32, u32) {
     // Measured. One row a power of two, from 2^10 on: segments, slots for 1000 keys (interpolated up to the next row).
     #[rustfmt::skip]
@@ -334,17 +334,14 @@ fn contains_many<W: Word>(shape: &FuseShape, words: &[W], hashes: &[Hash], out: 
     }
     #[cfg(target_arch = "x86_64")]
     if avx512::available() {
-        assert_eq!(
-            words.len() as u64,
-            shape.body_words(),
-            "the body these parameters were validated for"
-        );
-        return match shape.arity {
-            // SAFETY: the CPU has the instructions, and this is the body that
-            // the shape was checked for.
-            3 => unsafe { avx512::contains_many::<3, W>(shape, words, hashes, out) },
-            // SAFETY: likewise.
-            _ => unsafe { avx512::contains_many::<4, W>(shape, words, hashes, out) },
+        // Unchecked loads follow, so this does not lean on the caller.
+        assert_eq!(words.len() as u64, shape.body_words(), "the body of this shape");
+        // SAFETY: the CPU has the instructions, and the parameters are valid for the words.
+        return unsafe {
+            match shape.arity {
+                3 => avx512::contains_many::<3, W>(shape, words, hashes, out),
+                _ => avx512::contains_many::<4, W>(shape, words, hashes, out),
+            }
         };
     }
     match shape.arity {

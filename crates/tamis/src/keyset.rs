@@ -102,6 +102,14 @@ impl Collector {
         Ok(())
     }
 
+    /// The hashes as they came, if none is on disk.
+    pub(crate) fn into_memory(self) -> Result<Vec<Hash>, Self> {
+        match self.spilled {
+            None => Ok(self.hashes),
+            Some(_) => Err(self),
+        }
+    }
+
     /// All hashes, each once.
     pub(crate) fn finish(mut self) -> Result<KeySet, Error> {
         let hashes = sorted_distinct(std::mem::take(&mut self.hashes), self.threads);
@@ -170,6 +178,23 @@ enum Place {
 }
 
 impl KeySet {
+    /// Hashes that are only [`group`](crate::sorted::group)ed, and may be
+    /// there twice. Their parts are not to be asked for one by one.
+    pub(crate) fn grouped(hashes: Vec<Hash>) -> Self {
+        Self {
+            len: hashes.len() as u64,
+            place: Place::Memory(hashes),
+        }
+    }
+
+    /// Back to the start, to be sorted.
+    pub(crate) fn into_collector(self, mut collector: Collector) -> Collector {
+        if let Place::Memory(hashes) = self.place {
+            collector.hashes = hashes;
+        }
+        collector
+    }
+
     pub(crate) const fn len(&self) -> u64 {
         self.len
     }

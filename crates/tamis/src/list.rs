@@ -4,13 +4,13 @@
 use crate::bytes::Bytes;
 use crate::cascade::{self, CascadeShape, second_hash};
 use crate::filter::Layout as _;
-use crate::fuse::{self, FuseShape};
+use crate::fuse::{self, Failed, FuseShape};
 use crate::hash::{Hash, Hasher};
 use crate::header::{Header, Kind, Shape, State};
 use crate::keyset::{Collector, KeySet, pieces};
 use crate::plan;
 use crate::ribbon;
-use crate::sorted::Decided;
+use crate::sorted::{Decided, group, group_bits};
 use crate::{AnyFilter, Error};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -233,28 +233,53 @@ impl ListBuilder {
     /// cascade, unless they are refused.
     pub fn build_telling(mut self) -> Result<(AnyFilter, Option<Contradiction>), Error> {
         let (block, allow) = (self.block.take(), self.allow.take());
-        let finish = |list: Option<Collector>| list.unwrap_or_else(|| self.collector()).finish();
-        let block = finish(block)?;
+        let block = block.unwrap_or_else(|| self.collector());
+        let allow = allow.unwrap_or_else(|| self.collector());
         match self.kind {
             Kind::Fuse => {
-                let keys = block.len();
-                let (shape, words) = self.fuse(block)?;
+                let (shape, words, keys) = self.fuse(block)?;
                 Ok((self.filter(shape.into(), &[&words], keys)?, None))
             }
             Kind::Ribbon => {
+                let block = block.finish()?;
                 let keys = block.len();
                 let (shape, words) = self.ribbon(self.width, keys, block)?;
                 Ok((self.filter(shape.into(), &[&words], keys)?, None))
             }
             _ => self.cascade(&Lists {
-                block,
-                allow: finish(allow)?,
+                block: block.finish()?,
+                allow: allow.finish()?,
                 both: self.both,
             }),
         }
     }
 
-    fn fuse(&self, set: KeySet) -> Result<(FuseShape, Vec<u64>), Error> {
+    fn fuse(&self, list: Collector) -> Result<(FuseShape, Vec<u64>, u64), Error> {
+        let list = match list.into_memory() {
+            Ok(hashes) => {
+                // Most lists come without duplicates, and those with show it.
+                // So sorting, which building does not need, is put off.
+                let hashes = group(hashes, self.threads);
+                let keys = hashes.len() as u64;
+                if FuseShape::shard_bits_for(keys) <= group_bits(hashes.len()) {
+                    let set = KeySet::grouped(hashes);
+                    match self.fuse_of(&set)? {
+                        Ok((shape, words)) => return Ok((shape, words, keys)),
+                        Err(Failed::Unsolvable) => return Err(Failed::Unsolvable.into()),
+                        Err(Failed::Duplicates) => set.into_collector(self.collector()),
+                    }
+                } else {
+                    KeySet::grouped(hashes).into_collector(self.collector())
+                }
+            }
+            Err(list) => list,
+        };
+        let set = list.finish()?;
+        let (shape, words) = self.fuse_of(&set)??;
+        Ok((shape, words, set.len()))
+    }
+
+    fn fuse_of(&self, set: &KeySet) -> Result<Result<(FuseShape, Vec<u64>), Failed>, Error> {
         let keys = set.len();
         let arity = self.arity.unwrap_or_else(|| fuse::smaller_arity(keys));
         let shape = FuseShape::for_keys(
@@ -265,11 +290,12 @@ impl ListBuilder {
         )?;
         let threads = (self.memory / 3 / FUSE_SHARD_MEMORY).clamp(1, self.threads as u64);
         let mut builder = fuse::Builder::new(shape, threads as usize, &self.done);
-        for piece in pieces(&[&set], self.piece()) {
-            builder.feed(&set.parts(piece)?)?;
+        for piece in pieces(&[set], self.piece()) {
+            if let Err(failed) = builder.feed(&set.parts(piece)?) {
+                return Ok(Err(failed));
+            }
         }
-        drop(set);
-        builder.finish()
+        Ok(builder.finish())
     }
 
     fn ribbon(

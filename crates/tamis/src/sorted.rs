@@ -62,11 +62,22 @@ pub(crate) fn for_each<T: Send>(
     jobs: impl Iterator<Item = T> + Send,
     work: impl Fn(T) + Sync,
 ) {
+    for_each_with(threads, jobs, || (), |(), job| work(job));
+}
+
+/// The same, where every thread has something of its own to work with.
+pub(crate) fn for_each_with<T: Send, S>(
+    threads: usize,
+    jobs: impl Iterator<Item = T> + Send,
+    start: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, T) + Sync,
+) {
     let jobs = Mutex::new(jobs);
     let next = || jobs.lock().expect(NO_PANIC).next();
     let worker = || {
+        let mut own = start();
         while let Some(job) = next() {
-            work(job);
+            work(&mut own, job);
         }
     };
     std::thread::scope(|scope| {
@@ -84,53 +95,75 @@ pub(crate) fn sort<K: Key>(keys: &mut [K]) {
 /// key is out of place.
 pub(crate) fn sorted_distinct<K: Key>(mut keys: Vec<K>, threads: usize) -> Vec<K> {
     const FEW: usize = 8192;
-    let Some(&any) = keys.first().filter(|_| keys.len() >= FEW) else {
+    if keys.len() < FEW {
         sort(&mut keys);
-        keys.dedup();
-        return keys;
+    } else {
+        let bits = group_bits(keys.len());
+        regroup(&mut keys, threads, |pieces, group| {
+            let bin_bits = group.len().max(2).next_power_of_two().ilog2();
+            let bin = |key: &K| ((key.hash().hi << bits) >> (64 - bin_bits)) as usize;
+            let ends = scatter(pieces, group, 1 << bin_bits, bin);
+            let mut start = 0;
+            for end in ends {
+                match &mut group[start..end] {
+                    [] | [_] => {}
+                    bin => sort(bin),
+                }
+                start = end;
+            }
+        });
+    }
+    keys.dedup();
+    keys
+}
+
+/// Groups are small enough for a few of them to fit a core's cache, and not
+/// too many to write to at once.
+pub(crate) fn group_bits(keys: usize) -> u32 {
+    (keys / 4096).checked_ilog2().unwrap_or(0).clamp(1, 11)
+}
+
+/// Orders the keys by the top [`group_bits`] of their hashes only.
+pub(crate) fn group<K: Key>(mut keys: Vec<K>, threads: usize) -> Vec<K> {
+    regroup(&mut keys, threads, |pieces, mut group| {
+        for piece in pieces {
+            let (front, others) = group.split_at_mut(piece.len());
+            front.copy_from_slice(piece);
+            group = others;
+        }
+    });
+    keys
+}
+
+/// Finds the pieces of every group and has `fill` put them in its place.
+fn regroup<K: Key>(keys: &mut [K], threads: usize, fill: impl Fn(&[&[K]], &mut [K]) + Sync) {
+    let Some(&any) = keys.first() else {
+        return;
     };
-    // Parts small enough for the second scatter to stay in the cache, but not
-    // too many for the first.
-    let part_bits = (keys.len() / 4096).ilog2().clamp(1, 10);
-    let part = |key: &K| (key.hash().hi >> (64 - part_bits)) as usize;
+    let bits = group_bits(keys.len());
     let runs = Mutex::new(Vec::new());
     for_each(
         threads,
         keys.chunks(keys.len().div_ceil(threads.max(1))),
         |chunk| {
             let mut run = vec![any; chunk.len()];
-            let ends = scatter(&[chunk], &mut run, 1 << part_bits, part);
+            let group = |key: &K| (key.hash().hi >> (64 - bits)) as usize;
+            let ends = scatter(&[chunk], &mut run, 1 << bits, group);
             runs.lock().expect(NO_PANIC).push((run, ends));
         },
     );
     let runs = runs.into_inner().expect(NO_PANIC);
-    let mut rest = &mut keys[..];
-    let parts = (0..1 << part_bits).map(|i: usize| {
+    let mut rest = keys;
+    let groups = (0..1 << bits).map(|i: usize| {
         let begin = |ends: &[usize]| i.checked_sub(1).map_or(0, |before| ends[before]);
-        let pieces: Vec<&[K]> = (runs.iter())
-            .map(|(run, ends)| &run[begin(ends)..ends[i]])
-            .collect();
+        let pieces = runs.iter().map(|(run, ends)| &run[begin(ends)..ends[i]]);
+        let pieces: Vec<&[K]> = pieces.collect();
         let size = pieces.iter().map(|piece| piece.len()).sum();
-        let (part, others) = std::mem::take(&mut rest).split_at_mut(size);
+        let (group, others) = std::mem::take(&mut rest).split_at_mut(size);
         rest = others;
-        (pieces, part)
+        (pieces, group)
     });
-    for_each(threads, parts, |(pieces, part)| {
-        let bin_bits = part.len().max(2).next_power_of_two().ilog2();
-        let bin = |key: &K| ((key.hash().hi << part_bits) >> (64 - bin_bits)) as usize;
-        let ends = scatter(&pieces, part, 1 << bin_bits, bin);
-        let mut start = 0;
-        for end in ends {
-            match &mut part[start..end] {
-                [] | [_] => {}
-                bin => sort(bin),
-            }
-            start = end;
-        }
-    });
-    drop(runs);
-    keys.dedup();
-    keys
+    for_each(threads, groups, |(pieces, group)| fill(&pieces, group));
 }
 
 /// Copies the pieces to `out`, ordered by bin, and tells where each bin ends.
@@ -176,6 +209,11 @@ mod tests {
                 expected.sort();
                 for threads in [1, 3] {
                     assert_eq!(sorted_distinct(doubled.clone(), threads), expected);
+                    let mut grouped = group(keys.clone(), threads);
+                    let top = |hash: &Hash| hash.hi >> (64 - group_bits(keys.len()));
+                    assert!(grouped.is_sorted_by_key(top));
+                    grouped.sort();
+                    assert_eq!(grouped, expected);
                 }
             }
         }

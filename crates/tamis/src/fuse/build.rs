@@ -4,15 +4,18 @@ use super::{BLOCK, FuseShape};
 use crate::Error;
 use crate::hash::{Hash, mix};
 use crate::header::Kind;
-use crate::sorted::for_each;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use crate::sorted::for_each_with;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Seeds to try. About one in ten fails, so that distinct uniform hashes practically never fail all.
+/// Seeds to try. Fewer than half fail, so that distinct uniform hashes practically never fail all.
 const ATTEMPTS: u64 = 100;
 
-/// Builds from hashes that come in ascending order, piece by piece. It holds
-/// the table and the hashes of shards that are not yet whole, but never all.
-/// The pieces may be cut anywhere; the table is the same.
+/// Builds from hashes that come shard by shard in ascending order of the
+/// shards, in pieces. It holds the table and the hashes of shards that are not
+/// yet whole, but never all. The pieces may be cut anywhere, and within a shard
+/// hashes may come in any order; the table is the same. It is fastest when
+/// their order is nearly ascending.
 pub(crate) struct Builder<'a> {
     shape: FuseShape,
     threads: usize,
@@ -34,9 +37,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Takes the next hashes: ascending, without duplicates, and above all
-    /// that came before.
-    pub(crate) fn feed(&mut self, sorted: &[Hash]) -> Result<(), Error> {
+    /// Takes the next hashes, without duplicates: their shards ascend, and
+    /// follow those that came before.
+    pub(crate) fn feed(&mut self, sorted: &[Hash]) -> Result<(), Failed> {
         let Some(&last) = sorted.last() else {
             return Ok(());
         };
@@ -60,7 +63,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> Result<(FuseShape, Vec<u64>), Error> {
+    pub(crate) fn finish(mut self) -> Result<(FuseShape, Vec<u64>), Failed> {
         let pending = std::mem::take(&mut self.pending);
         self.fill_shards(&[&pending])?;
         Ok((self.shape, self.words))
@@ -68,10 +71,17 @@ impl<'a> Builder<'a> {
 
     /// Fills the shards of these hashes, each of which lies in one of the
     /// slices as a whole.
-    fn fill_shards(&mut self, sorted: &[&[Hash]]) -> Result<(), Error> {
+    fn fill_shards(&mut self, hashes: &[&[Hash]]) -> Result<(), Failed> {
+        match self.shape.arity {
+            3 => self.fill_shards_of::<3>(hashes),
+            _ => self.fill_shards_of::<4>(hashes),
+        }
+    }
+
+    fn fill_shards_of<const ARITY: usize>(&mut self, hashes: &[&[Hash]]) -> Result<(), Failed> {
         let shape = self.shape;
         let mut shards = Vec::new();
-        for mut rest in sorted.iter().copied() {
+        for mut rest in hashes.iter().copied() {
             while let Some(&first) = rest.first() {
                 let shard = shape.shard(first);
                 let size = rest.partition_point(|&hash| shape.shard(hash) == shard);
@@ -94,24 +104,40 @@ impl<'a> Builder<'a> {
             next = shard + 1;
             Some((hashes, place))
         });
-        let failed = AtomicBool::new(false);
+        let failed = Mutex::new(None);
         let threads = self.threads.min(shards.len());
-        let fill = |(hashes, (seed, words)): (&[Hash], (&mut u64, &mut [u64]))| {
-            let found = match shape.arity {
-                3 => Peeling::<3>::default().fill(&shape, hashes, words),
-                _ => Peeling::<4>::default().fill(&shape, hashes, words),
-            };
-            match found {
-                Some(found) => *seed = found.to_le(),
-                None => failed.store(true, Relaxed),
-            }
-            self.done.fetch_add(hashes.len() as u64, Relaxed);
-        };
-        for_each(threads, tasks, fill);
-        match failed.into_inner() {
-            true => Err(Error::Unsolvable { kind: Kind::Fuse }),
-            false => Ok(()),
-        }
+        for_each_with(
+            threads,
+            tasks,
+            Peeling::<ARITY>::default,
+            |peeling, (hashes, (seed, words))| {
+                if failed.lock().expect(NO_PANIC).is_none() {
+                    match peeling.fill(&shape, hashes, words) {
+                        Ok(found) => *seed = found.to_le(),
+                        Err(error) => *failed.lock().expect(NO_PANIC) = Some(error),
+                    }
+                    self.done.fetch_add(hashes.len() as u64, Relaxed);
+                }
+            },
+        );
+        failed.into_inner().expect(NO_PANIC).map_or(Ok(()), Err)
+    }
+}
+
+const NO_PANIC: &str = "no panic while locked";
+
+/// Why a shard has no solution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// A hash is there twice.
+    Duplicates,
+    /// No seed solved it: these are not the hashes of a good hash function.
+    Unsolvable,
+}
+
+impl From<Failed> for Error {
+    fn from(_: Failed) -> Self {
+        Self::Unsolvable { kind: Kind::Fuse }
     }
 }
 
@@ -135,10 +161,22 @@ struct Peeling<const ARITY: usize> {
 }
 
 impl<const ARITY: usize> Peeling<ARITY> {
-    fn fill(&mut self, shape: &FuseShape, hashes: &[Hash], words: &mut [u64]) -> Option<u64> {
-        let seed = (0..ATTEMPTS)
-            .map(mix)
-            .find(|&seed| self.peel(shape, hashes, seed))?;
+    fn fill(
+        &mut self,
+        shape: &FuseShape,
+        hashes: &[Hash],
+        words: &mut [u64],
+    ) -> Result<u64, Failed> {
+        let mut seeds = (0..ATTEMPTS).map(mix);
+        let seed = loop {
+            let seed = seeds.next().ok_or(Failed::Unsolvable)?;
+            if self.peel(shape, hashes, seed) {
+                break seed;
+            }
+            if self.has_duplicates(hashes) {
+                return Err(Failed::Duplicates);
+            }
+        };
         // No edge is left, so the table is all zero, and now takes the values of the slots:
         // on the way back, each edge finds its own slot still zero and makes its xor right.
         let values = &mut self.table[..];
@@ -150,7 +188,25 @@ impl<const ARITY: usize> Peeling<ARITY> {
             values[own as usize] = others ^ u64::from(edge.fingerprint);
         }
         pack(values, shape.width, words);
-        Some(seed)
+        Ok(seed)
+    }
+
+    /// After peeling has failed: whether that was because of equal hashes.
+    fn has_duplicates(&self, hashes: &[Hash]) -> bool {
+        // A peeled edge has left its own slot empty; one that is stuck has no empty slot.
+        let stuck = |edge: &Edge<ARITY>| {
+            edge.slots
+                .iter()
+                .all(|&slot| self.table[slot as usize] != 0)
+        };
+        let stuck = self
+            .edges
+            .iter()
+            .zip(hashes)
+            .filter(|(edge, _)| stuck(edge));
+        let mut stuck: Vec<(u64, u64)> = stuck.map(|(_, hash)| (hash.hi, hash.lo)).collect();
+        stuck.sort_unstable();
+        stuck.windows(2).any(|pair| pair[0] == pair[1])
     }
 
     fn peel(&mut self, shape: &FuseShape, hashes: &[Hash], seed: u64) -> bool {

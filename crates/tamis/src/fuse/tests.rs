@@ -185,7 +185,7 @@ fn few_seeds_are_enough() {
 }
 
 #[test]
-fn corrupt_shape_are_refused() {
+fn corrupt_shapes_are_refused() {
     for (arity, width, bits, segments, blocks) in [
         (2, 8, 0, 2, 9),
         (u32::MAX, 8, 0, 2, 9),
