@@ -30,6 +30,7 @@ Examples:
   tamis plan -n 10M -p 0.001                what would it cost?
   tamis create seen.tamis -n 10M            make a filter
   tamis add seen.tamis urls.txt             add keys, one a line
+  tamis build words.tamis words.txt         a smaller filter, of a finished list
   tamis check seen.tamis candidates.txt     print those that may be in it
   tamis check -v seen.tamis candidates.txt  print those that certainly are not")]
 struct Cli {
@@ -42,6 +43,7 @@ enum Command {
     Dedup(cmd::dedup::Args),
     Plan(cmd::plan::Args),
     Create(cmd::create::Args),
+    Build(cmd::build::Args),
     Add(cmd::add::Args),
     Check(cmd::check::Args),
     Info(cmd::info::Args),
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Dedup(args) => cmd::dedup::run(args),
         Command::Plan(args) => cmd::plan::run(args),
         Command::Create(args) => cmd::create::run(args),
+        Command::Build(args) => cmd::build::run(args),
         Command::Add(args) => cmd::add::run(args),
         Command::Check(args) => cmd::check::run(args),
         Command::Info(args) => cmd::info::run(args),

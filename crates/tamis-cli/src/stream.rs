@@ -121,7 +121,15 @@ impl InputArgs {
         }
     }
 
-    fn threads(&self) -> usize {
+    /// The same reading of other files.
+    pub(crate) fn with_files(&self, files: Vec<PathBuf>) -> Self {
+        Self {
+            files,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn threads(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, |n| n.get());
         self.threads.unwrap_or_else(all).clamp(1, 256)
     }

@@ -3,13 +3,16 @@
 use crate::blocked::BlockedShape;
 use crate::bloom::BloomShape;
 use crate::bytes::{Body, Bytes, Map};
+use crate::cascade::CascadeShape;
 use crate::counting::CountingShape;
 use crate::cuckoo::CuckooShape;
 use crate::file::{Existing, FileLock};
+use crate::fuse::FuseShape;
 use crate::growing::Growing;
 use crate::hash::{Hash, Hasher, SecretKey};
 use crate::header::{Header, Kind, Shape};
 use crate::plan::Plan;
+use crate::ribbon::RibbonShape;
 use crate::store::{self, Terms};
 use crate::{Error, Filter, KeyCount};
 use std::path::Path;
@@ -43,6 +46,12 @@ pub enum AnyFilter<B = Bytes> {
     Cuckoo(Filter<CuckooShape, B>),
     /// See [`Growing`].
     Growing(Growing<B>),
+    /// See [`Fuse`](crate::Fuse).
+    Fuse(Filter<FuseShape, B>),
+    /// See [`Ribbon`](crate::Ribbon).
+    Ribbon(Filter<RibbonShape, B>),
+    /// See [`Cascade`](crate::Cascade).
+    Cascade(Filter<CascadeShape, B>),
 }
 
 /// Runs the same expression for the filter of every kind.
@@ -54,6 +63,9 @@ macro_rules! each {
             AnyFilter::Counting($filter) => $run,
             AnyFilter::Cuckoo($filter) => $run,
             AnyFilter::Growing($filter) => $run,
+            AnyFilter::Fuse($filter) => $run,
+            AnyFilter::Ribbon($filter) => $run,
+            AnyFilter::Cascade($filter) => $run,
         }
     };
 }
@@ -67,6 +79,7 @@ macro_rules! both {
             (AnyFilter::Counting($a), AnyFilter::Counting($b)) => $run,
             (AnyFilter::Cuckoo($a), AnyFilter::Cuckoo($b)) => $run,
             (AnyFilter::Growing($a), AnyFilter::Growing($b)) => $run,
+            (ours, theirs) if ours.kind() == theirs.kind() => Err(ours.kind().finished("combined")),
             (ours, theirs) => Err(Error::Unlike {
                 what: "the kind",
                 ours: ours.kind().to_string(),
@@ -79,6 +92,7 @@ macro_rules! both {
 impl AnyFilter {
     /// An empty filter as planned.
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
+        plan.kind().check_creatable()?;
         if plan.kind() == Kind::Growing {
             return Growing::from_plan(plan, hasher).map(Self::Growing);
         }
@@ -90,6 +104,7 @@ impl AnyFilter {
     /// holding the filter in memory: for one larger than that. The space on
     /// disk is taken at once, so that a full disk shows now.
     pub fn create(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        plan.kind().check_creatable()?;
         if plan.kind() == Kind::Growing {
             return Growing::from_plan(plan, hasher)?.save_new(path);
         }
@@ -102,6 +117,7 @@ impl AnyFilter {
 
     /// [`create`](Self::create), replacing what is there.
     pub fn create_over(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        plan.kind().check_creatable()?;
         if plan.kind() == Kind::Growing {
             return Growing::from_plan(plan, hasher)?.save(path);
         }
@@ -134,6 +150,9 @@ impl AnyFilter {
             Self::Counting(f) => f.insert_many(keys, new),
             Self::Cuckoo(f) => f.insert_many(keys, new)?,
             Self::Growing(f) => f.insert_many(keys, new)?,
+            Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
+                return Err(self.kind().finished("added to"));
+            }
         }
         Ok(())
     }
@@ -146,6 +165,9 @@ impl AnyFilter {
             Self::Counting(f) => f.insert_hashes(hashes, new),
             Self::Cuckoo(f) => f.insert_hashes(hashes, new)?,
             Self::Growing(f) => f.insert_hashes(hashes, new)?,
+            Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
+                return Err(self.kind().finished("added to"));
+            }
         }
         Ok(())
     }
@@ -183,9 +205,19 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Removes all keys.
-    pub fn clear(&mut self) {
-        each!(self, f => f.clear())
+    /// Removes all keys. Fails for static kinds.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Bloom(f) => f.clear(),
+            Self::Blocked(f) => f.clear(),
+            Self::Counting(f) => f.clear(),
+            Self::Cuckoo(f) => f.clear(),
+            Self::Growing(f) => f.clear(),
+            Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
+                return Err(self.kind().finished("cleared"));
+            }
+        }
+        Ok(())
     }
 
     /// Adds all keys of `other`; see [`Filter::union_with`].
@@ -238,6 +270,9 @@ impl<B: Body> AnyFilter<B> {
             Shape::Counting(_) => Self::Counting(Filter::assemble(header, body)?),
             Shape::Cuckoo(_) => Self::Cuckoo(Filter::assemble(header, body)?),
             Shape::Growing(_) => Self::Growing(Growing::assemble(header, body)?),
+            Shape::Fuse(_) => Self::Fuse(Filter::assemble(header, body)?),
+            Shape::Ribbon(_) => Self::Ribbon(Filter::assemble(header, body)?),
+            Shape::Cascade(_) => Self::Cascade(Filter::assemble(header, body)?),
         })
     }
 
@@ -253,6 +288,9 @@ impl<B: Body> AnyFilter<B> {
             Self::Counting(_) => Kind::Counting,
             Self::Cuckoo(_) => Kind::Cuckoo,
             Self::Growing(_) => Kind::Growing,
+            Self::Fuse(_) => Kind::Fuse,
+            Self::Ribbon(_) => Kind::Ribbon,
+            Self::Cascade(_) => Kind::Cascade,
         }
     }
 
@@ -265,6 +303,12 @@ impl<B: Body> AnyFilter<B> {
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         each!(self, f => f.contains(key))
+    }
+
+    /// Asks a key that is already hashed; see [`Filter::contains_hash`].
+    #[inline]
+    pub fn contains_hash(&self, hash: Hash) -> bool {
+        each!(self, f => f.contains_hash(hash))
     }
 
     /// Asks many keys; see [`Filter::contains_many`].

@@ -1,5 +1,6 @@
 //! What can go wrong, said for people: what, expected, got, and the way out.
 
+use crate::hash::Hash;
 use crate::header::Kind;
 use std::fmt;
 use std::io;
@@ -73,6 +74,19 @@ pub enum Error {
     TooManyCopies {
         /// How often.
         copies: u64,
+    },
+    /// No seed of many solved the equations of a static filter: the hashes are
+    /// not those of different keys under a good hash function.
+    Unsolvable {
+        /// The kind.
+        kind: Kind,
+    },
+    /// Keys are on both lists of a cascade.
+    Contradiction {
+        /// How many.
+        count: u64,
+        /// The hash of one of them.
+        example: Hash,
     },
     /// Another process is using the file in a way that excludes this one.
     Busy {
@@ -164,6 +178,16 @@ impl fmt::Display for Error {
                 f,
                 "the key is in the filter {copies} times already, and it holds no more copies of \
                  one key; nothing was changed; add each key once, or use a counting filter"
+            ),
+            Self::Unsolvable { kind } => write!(
+                f,
+                "the {kind} filter can't be built: the keys' hashes are not spread evenly; \
+                 hash the keys themselves, or with another seed"
+            ),
+            Self::Contradiction { count, .. } => write!(
+                f,
+                "{count} keys are on the block list and on the allow list; \
+                 say which list wins (ListBuilder::both, `tamis build --both`)"
             ),
             Self::Busy { path } => write!(
                 f,

@@ -25,6 +25,10 @@ pub trait Sealed {}
 pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> {
     const KIND: Kind;
     fn from_shape(shape: Shape) -> Option<Self>;
+    /// The shape, with what the body itself says of it, which is checked.
+    fn complete<W: Word>(self, _words: &[W]) -> Result<Self, Error> {
+        Ok(self)
+    }
     fn body_len(&self) -> u64;
     /// In what two shapes differ, if they do.
     fn difference(&self, other: &Self) -> Option<Difference>;
@@ -191,6 +195,7 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
+        plan.kind().check_creatable()?;
         let header = Header::of_plan(plan, hasher);
         Self::assemble(&header, Bytes::zeroed(header.body_len())?)
     }
@@ -207,6 +212,7 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn template(&self) -> Result<Self, Error> {
+        L::KIND.check_creatable()?;
         let mut header = self.header();
         header.state = State::default();
         Self::assemble(&header, Bytes::zeroed(header.body_len())?)
@@ -369,7 +375,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
         // Kernels index by the shape alone.
         assert_eq!(size_of_val(body.words()) as u64, shape.body_len());
         Ok(Self {
-            shape,
+            shape: shape.complete(body.words())?,
             hasher: header.hasher,
             capacity: header.capacity,
             rate: header.rate,

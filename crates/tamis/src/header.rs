@@ -8,11 +8,14 @@
 use crate::Error;
 use crate::blocked::BlockedShape;
 use crate::bloom::BloomShape;
+use crate::cascade::CascadeShape;
 use crate::counting::CountingShape;
 use crate::cuckoo::CuckooShape;
+use crate::fuse::FuseShape;
 use crate::hash::{Hasher, SecretKey};
 use crate::layers::GrowingShape;
 use crate::plan::Plan;
+use crate::ribbon::RibbonShape;
 use std::fmt;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
@@ -77,16 +80,25 @@ pub enum Kind {
     Cuckoo = 4,
     /// Layers of blocked filters, for an unknown number of keys.
     Growing = 5,
+    /// A finished list: fast to build and ask, smaller than Bloom.
+    Fuse = 6,
+    /// A finished list: the smallest.
+    Ribbon = 7,
+    /// A finished block list with an allow list, wrong on no key of either.
+    Cascade = 8,
 }
 
 impl Kind {
     /// Every kind, in the order of their numbers in the file.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
         Self::Bloom,
         Self::Blocked,
         Self::Counting,
         Self::Cuckoo,
         Self::Growing,
+        Self::Fuse,
+        Self::Ribbon,
+        Self::Cascade,
     ];
 
     /// The name used on the command line.
@@ -101,12 +113,40 @@ impl Kind {
             Self::Counting => "counting",
             Self::Cuckoo => "cuckoo",
             Self::Growing => "growing",
+            Self::Fuse => "fuse",
+            Self::Ribbon => "ribbon",
+            Self::Cascade => "cascade",
+        }
+    }
+
+    /// Whether it is built from all its keys at once and takes no more; see
+    /// [`ListBuilder`](crate::ListBuilder).
+    ///
+    /// ```
+    /// use tamis::Kind;
+    /// assert!(Kind::Fuse.is_static() && !Kind::Blocked.is_static());
+    /// ```
+    pub const fn is_static(self) -> bool {
+        matches!(self, Self::Fuse | Self::Ribbon | Self::Cascade)
+    }
+
+    /// Whether there is an empty filter of this kind to add keys to.
+    pub(crate) const fn check_creatable(self) -> Result<(), Error> {
+        match self.is_static() {
+            true => Err(Error::Unable {
+                kind: self,
+                what: "created empty",
+                instead: "build it from all its keys (ListBuilder, `tamis build`), \
+                          or create a blocked filter",
+            }),
+            false => Ok(()),
         }
     }
 
     /// Whether processes can write one mapped file at once.
     pub(crate) const fn check_shareable(self) -> Result<(), Error> {
         match self {
+            Self::Fuse | Self::Ribbon | Self::Cascade => Err(self.finished("shared by writers")),
             Self::Cuckoo => Err(Error::Unable {
                 kind: self,
                 what: "shared by writers",
@@ -114,6 +154,15 @@ impl Kind {
                           load, add and save under a FileLock, or use a counting filter",
             }),
             _ => Ok(()),
+        }
+    }
+
+    /// What a static filter says to a key.
+    pub(crate) const fn finished(self, what: &'static str) -> Error {
+        Error::Unable {
+            kind: self,
+            what,
+            instead: "build it anew from all keys, or create a blocked filter",
         }
     }
 }
@@ -138,6 +187,12 @@ pub enum Shape {
     Cuckoo(CuckooShape),
     /// See [`GrowingShape`].
     Growing(GrowingShape),
+    /// See [`FuseShape`].
+    Fuse(FuseShape),
+    /// See [`RibbonShape`].
+    Ribbon(RibbonShape),
+    /// See [`CascadeShape`].
+    Cascade(CascadeShape),
 }
 
 impl Shape {
@@ -149,6 +204,9 @@ impl Shape {
             Self::Counting(_) => Kind::Counting,
             Self::Cuckoo(_) => Kind::Cuckoo,
             Self::Growing(_) => Kind::Growing,
+            Self::Fuse(_) => Kind::Fuse,
+            Self::Ribbon(_) => Kind::Ribbon,
+            Self::Cascade(_) => Kind::Cascade,
         }
     }
 
@@ -161,6 +219,9 @@ impl Shape {
             Self::Counting(shape) => shape.body_len(),
             Self::Cuckoo(shape) => shape.body_len(),
             Self::Growing(shape) => shape.body_len(),
+            Self::Fuse(shape) => shape.body_len(),
+            Self::Ribbon(shape) => shape.body_len(),
+            Self::Cascade(shape) => shape.body_len(),
         }
     }
 
@@ -177,6 +238,17 @@ impl Shape {
                 s.lines_per_key(),
                 s.layers().into(),
             ),
+            Self::Fuse(s) => (
+                s.segment_blocks().into(),
+                s.segments(),
+                s.arity() | s.width() << 8 | s.shard_bits() << 16,
+                0,
+            ),
+            Self::Ribbon(s) => {
+                let [size, middle, c] = s.encode();
+                (size, middle as u32, (middle >> 32) as u32, c)
+            }
+            Self::Cascade(s) => (s.lines(), 0, 0, 0),
         }
     }
 
@@ -185,7 +257,7 @@ impl Shape {
             0 => Ok(()),
             _ => Err(Error::corrupt(what, 0, value)),
         };
-        if kind != Kind::Growing {
+        if !matches!(kind, Kind::Growing | Kind::Ribbon) {
             unused("third shape word", c)?;
         }
         match kind {
@@ -197,6 +269,19 @@ impl Shape {
             Kind::Counting => CountingShape::new(size, a, b).map(Self::Counting),
             Kind::Cuckoo => CuckooShape::new(size, a, b).map(Self::Cuckoo),
             Kind::Growing => GrowingShape::new(size, a, b, c).map(Self::Growing),
+            Kind::Fuse => {
+                unused("highest byte of the second shape word", (b >> 24).into())?;
+                let blocks = u32::try_from(size).unwrap_or(u32::MAX);
+                FuseShape::new(b & 0xFF, b >> 8 & 0xFF, b >> 16, a, blocks).map(Self::Fuse)
+            }
+            Kind::Ribbon => {
+                let middle = u64::from(a) | u64::from(b) << 32;
+                RibbonShape::decode([size, middle, c]).map(Self::Ribbon)
+            }
+            Kind::Cascade => {
+                unused("second shape word", u64::from(a) | u64::from(b))?;
+                CascadeShape::of_lines(size).map(Self::Cascade)
+            }
         }
         .map_err(|e| match e {
             Error::Parameter {

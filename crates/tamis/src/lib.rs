@@ -19,6 +19,9 @@
 //! - [`Counting`] and [`Cuckoo`] can remove keys; the first takes any number of
 //!   copies of a key and four times the memory, the second is small.
 //! - [`Growing`] is for an unknown number of keys.
+//! - [`Fuse`] and [`Ribbon`] are for finished lists, and smaller; [`Cascade`]
+//!   is a block list with an allow list, wrong on no key of either.
+//! - [`Guard`] puts a filter before a slow store.
 //! - [`AnyFilter`] opens whatever a file holds.
 //! - [`Plan`] tells size and rate before anything is built.
 //!
@@ -33,30 +36,42 @@ mod arch;
 mod blocked;
 mod bloom;
 mod bytes;
+mod cascade;
 mod counting;
 mod cuckoo;
 mod error;
 mod file;
 mod filter;
+mod fuse;
 mod growing;
+mod guard;
 mod hash;
 mod header;
+mod keyset;
 mod layers;
+mod list;
 pub mod plan;
+mod ribbon;
 mod schedule;
+mod sorted;
 mod store;
 
 pub use any::{AnyFilter, Open};
 pub use blocked::{Blocked, BlockedShape};
 pub use bloom::{Bloom, BloomShape};
 pub use bytes::{Body, Bytes, Map, Word};
+pub use cascade::{Cascade, CascadeShape, bound as cascade_bound};
 pub use counting::{Counting, CountingShape};
 pub use cuckoo::{Cuckoo, CuckooShape};
 pub use error::Error;
 pub use file::FileLock;
 pub use filter::{Filter, KeyCount};
+pub use fuse::{Fuse, FuseShape};
 pub use growing::Growing;
+pub use guard::{Guard, GuardCounts};
 pub use hash::{Hash, Hasher, SecretKey};
 pub use header::{Kind, Shape};
 pub use layers::GrowingShape;
+pub use list::{Both, Contradiction, ListBuilder};
 pub use plan::Plan;
+pub use ribbon::{Ribbon, RibbonShape};

@@ -8,10 +8,14 @@
 use crate::Error;
 use crate::blocked::{self, BlockedShape};
 use crate::bloom::BloomShape;
+use crate::cascade::CascadeShape;
 use crate::counting::{self, CountingShape};
 use crate::cuckoo::CuckooShape;
+use crate::filter::Layout as _;
+use crate::fuse::{self, FuseShape};
 use crate::header::{Kind, Shape};
 use crate::layers::GrowingShape;
+use crate::ribbon::RibbonShape;
 use crate::schedule;
 use std::f64::consts::LN_2;
 
@@ -47,6 +51,9 @@ impl Plan {
                 .ok_or_else(|| too_large(keys, rate))?
                 .into(),
             Kind::Growing => return schedule::plan_for_rate(keys, rate),
+            Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
+                static_shape(kind, keys, width_for_rate(rate)?)?
+            }
         };
         Ok(Self::of(shape, keys).promising(rate))
     }
@@ -74,6 +81,7 @@ impl Plan {
                 })?
                 .into(),
             Kind::Growing => return schedule::plan_for_size(keys, bytes),
+            Kind::Fuse | Kind::Ribbon | Kind::Cascade => static_for_size(kind, keys, bytes)?,
         };
         Ok(Self::of(shape, keys))
     }
@@ -110,6 +118,9 @@ impl Plan {
                     .ok_or_else(|| too_large(1, rate))?
             }
             Kind::Growing => return schedule::plan_for_rate_in_size(rate, bytes),
+            Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
+                static_for_rate_in_size(kind, rate, bytes)?
+            }
         };
         if keys == 0 {
             return Err(Error::Parameter {
@@ -192,7 +203,8 @@ impl Plan {
     }
 
     /// How many bits a key sets in all; of a counting filter, counters; of a
-    /// cuckoo filter, the places a key may lie in.
+    /// cuckoo filter, the places a key may lie in; of a static kind, how many
+    /// bits of its fingerprint are compared.
     pub const fn hashes(&self) -> u32 {
         match self.shape {
             Shape::Bloom(shape) => shape.hashes(),
@@ -201,6 +213,9 @@ impl Plan {
             Shape::Cuckoo(_) => 2,
             // The same bits serve every layer.
             Shape::Growing(shape) => shape.hashes_per_line() * shape.lines_per_key(),
+            Shape::Fuse(shape) => shape.width(),
+            Shape::Ribbon(shape) => shape.width(),
+            Shape::Cascade(shape) => shape.width(),
         }
     }
 }
@@ -257,7 +272,66 @@ fn rate_at(shape: &Shape, keys: f64) -> f64 {
         Shape::Counting(shape) => counting_rate(shape, keys),
         Shape::Cuckoo(shape) => shape.rate_with(keys),
         Shape::Growing(shape) => schedule::rate_when_full(shape, keys),
+        Shape::Fuse(shape) => shape.rate_at(keys),
+        Shape::Ribbon(shape) => shape.rate_at(keys),
+        Shape::Cascade(shape) => shape.rate_at(keys),
     }
+}
+
+/// The best that a fingerprint of 32 bits gives.
+pub(crate) const MIN_STATIC_RATE: f64 = 1.0 / (1u64 << 32) as f64;
+
+/// The fewest bits of a fingerprint that keep the rate.
+pub(crate) fn width_for_rate(rate: f64) -> Result<u32, Error> {
+    check_rate(rate)?;
+    let keeps = |width: &u32| 2f64.powi(-(*width as i32)) <= rate;
+    (1..=32).find(keeps).ok_or_else(|| Error::Parameter {
+        what: "rate",
+        expected: "at least 2^-32 (2.4e-10) for a finished list; a blocked filter goes lower",
+        got: rate.to_string(),
+    })
+}
+
+/// About what a build for so many keys ends with; for a cascade, without the
+/// few bits that an allow list costs.
+fn static_shape(kind: Kind, keys: u64, width: u32) -> Result<Shape, Error> {
+    let ribbon = |width| {
+        RibbonShape::expected(keys, width)
+            .ok_or_else(|| too_large(keys, 2f64.powi(-(width as i32))))
+    };
+    Ok(match kind {
+        Kind::Fuse => FuseShape::expected(keys, fuse::smaller_arity(keys), width)?.into(),
+        Kind::Ribbon => ribbon(width)?.into(),
+        _ => {
+            let first = width.saturating_sub(1).max(1);
+            CascadeShape::of_levels(ribbon(first)?, ribbon(1)?).into()
+        }
+    })
+}
+
+fn static_for_size(kind: Kind, keys: u64, bytes: u64) -> Result<Shape, Error> {
+    let fits =
+        |width: &u32| static_shape(kind, keys, *width).is_ok_and(|shape| shape.body_len() <= bytes);
+    let least = if kind == Kind::Cascade { 2 } else { 1 };
+    match (least..=32).rev().find(fits) {
+        Some(width) => static_shape(kind, keys, width),
+        None => Err(Error::Parameter {
+            what: "size",
+            expected: "room for a bit of each key",
+            got: format!("{bytes} bytes for {keys} keys"),
+        }),
+    }
+}
+
+fn static_for_rate_in_size(kind: Kind, rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
+    let width = width_for_rate(rate)?;
+    let shape = |keys: f64| static_shape(kind, keys as u64, width);
+    let mut keys = most_keys(|keys| shape(keys).is_ok_and(|shape| shape.body_len() <= bytes));
+    // Sizes have small steps, where fewer keys may take more.
+    while shape(keys as f64)?.body_len() > bytes {
+        keys -= 1;
+    }
+    Ok((shape(keys as f64)?, keys))
 }
 
 /// The textbook's numbers, for those who compare.
@@ -878,6 +952,32 @@ mod tests {
                 last = rate;
             }
             assert_eq!((plan.rate_at(0), last), (0.0, 1.0));
+        }
+    }
+
+    #[test]
+    fn finished_lists_have_plans() {
+        for kind in [Kind::Fuse, Kind::Ribbon, Kind::Cascade] {
+            for keys in [1, 2, 100, 10_000, 54_321, 10_000_000, 1 << 36] {
+                for rate in [0.99, 0.5, 0.1, 0.01, 1e-5, MIN_STATIC_RATE] {
+                    let plan = Plan::for_rate(kind, keys, rate).unwrap();
+                    assert!(plan.rate() <= rate && plan.rate() > rate / 4.0, "{plan:?}");
+                    let by_size = Plan::for_size(kind, keys, plan.bytes()).unwrap();
+                    assert!(by_size.rate() <= plan.rate() && by_size.bytes() <= plan.bytes());
+                    let by_rate = Plan::for_rate_in_size(kind, rate, plan.bytes()).unwrap();
+                    assert!(by_rate.bytes() <= plan.bytes() && by_rate.keys() >= keys / 10 * 9);
+                }
+            }
+            assert!(Plan::for_rate(kind, 1000, 1e-10).is_err());
+            assert!(Plan::for_size(kind, 1_000_000, 64_000).is_err());
+        }
+        for (kind, most) in [
+            (Kind::Fuse, 1.09),
+            (Kind::Ribbon, 1.005),
+            (Kind::Cascade, 1.005),
+        ] {
+            let plan = Plan::for_rate(kind, 10_000_000, 2f64.powi(-8)).unwrap();
+            assert!(plan.bits_per_key() <= 8.0 * most, "{plan:?}");
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct ShapeArgs {
 /// How keys are hashed.
 #[derive(clap::Args, Clone, Debug)]
 #[group(multiple = false)]
-struct HashArgs {
+pub(crate) struct HashArgs {
     /// Hash under this seed; filters combine only when their seeds are equal
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
@@ -82,23 +82,33 @@ impl ShapeArgs {
     }
 
     pub(crate) fn hasher(&self) -> Result<Hasher> {
-        Ok(match &self.hash {
-            HashArgs {
+        self.hash.hasher()
+    }
+}
+
+impl HashArgs {
+    pub(crate) fn hasher(&self) -> Result<Hasher> {
+        Ok(match self {
+            Self {
                 key_file: Some(path),
                 ..
             } => Hasher::keyed_apart(read_or_make_key(path)?),
-            HashArgs { keyed: true, .. } => Hasher::keyed(SecretKey::random()?),
-            HashArgs { seed, .. } => Hasher::seeded(*seed),
+            Self { keyed: true, .. } => Hasher::keyed(SecretKey::random()?),
+            Self { seed, .. } => Hasher::seeded(*seed),
         })
     }
 }
 
 pub(crate) fn parse_kind(name: &str) -> Result<Kind, String> {
-    let names = || Kind::ALL.map(Kind::name).join(", ");
-    Kind::ALL
-        .into_iter()
-        .find(|kind| kind.name() == name)
-        .ok_or_else(|| format!("no such kind; there are: {}", names()))
+    let creatable = || Kind::ALL.into_iter().filter(|kind| !kind.is_static());
+    let names = || creatable().map(Kind::name).collect::<Vec<_>>().join(", ");
+    match Kind::ALL.into_iter().find(|kind| kind.name() == name) {
+        Some(kind) if kind.is_static() => Err(format!(
+            "{kind} filters take no keys later; `tamis build` makes one from all its keys"
+        )),
+        Some(kind) => Ok(kind),
+        None => Err(format!("no such kind; there are: {}", names())),
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {

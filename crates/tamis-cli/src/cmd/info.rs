@@ -65,6 +65,22 @@ fn describe<B: Body>(filter: &AnyFilter<B>, keys: KeyCount, rate_now: f64) -> St
             s.lines_per_key(),
             s.hashes_per_line()
         ),
+        Shape::Fuse(s) => format!(
+            "{}-wise, fingerprints of {} bits, {} shards",
+            s.arity(),
+            s.width(),
+            1u64 << s.shard_bits()
+        ),
+        Shape::Ribbon(s) => format!(
+            "{} rows, fingerprints of {} bits",
+            human::count(s.rows()),
+            s.width()
+        ),
+        Shape::Cascade(s) => format!(
+            "fingerprints of {} bits, of which {} decide between the lists",
+            s.width(),
+            s.second().width()
+        ),
         other => format!("{other:?}"),
     };
     let held = match keys {
@@ -110,6 +126,15 @@ fn shape_json(shape: Shape) -> serde_json::Value {
             "lines_per_key": s.lines_per_key(),
             "hashes_per_line": s.hashes_per_line(),
         }),
+        Shape::Fuse(s) => json!({
+            "arity": s.arity(),
+            "width": s.width(),
+            "shards": 1u64 << s.shard_bits(),
+            "segments": s.segments(),
+            "segment_blocks": s.segment_blocks(),
+        }),
+        Shape::Ribbon(s) => json!({ "rows": s.rows(), "width": s.width() }),
+        Shape::Cascade(s) => json!({ "width": s.width() }),
         other => json!(format!("{other:?}")),
     }
 }

@@ -14,6 +14,7 @@ Examples:
   tamis plan -n 10M -p 0.001          how large?
   tamis plan -n 10M --size 16MiB      what rate?
   tamis plan -p 1% --size 2GiB        how many keys?
+  tamis plan -n 10M --finished        for a list to which nothing is added
   tamis plan --table                  rates by bits per key and hashes")]
 pub(crate) struct Args {
     /// How many keys, e.g. 1000000, 1e6, 10M
@@ -27,6 +28,10 @@ pub(crate) struct Args {
     /// How large the filter may be, e.g. 500MB, 2GiB
     #[arg(long, value_name = "S", value_parser = human::parse_size)]
     size: Option<u64>,
+
+    /// The list is finished: nothing will be added to it
+    #[arg(long, visible_alias = "static", conflicts_with = "table")]
+    finished: bool,
 
     /// Print the textbook's table: rates by bits per key (m/n) and hashes (k)
     #[arg(long, conflicts_with_all = ["keys", "rate", "size"])]
@@ -55,10 +60,12 @@ fn plans(args: &Args) -> Result<String> {
         (None, ..) => bail!("say how many keys: -n N (or a rate and a size: -p P --size S)"),
     };
     // The default kind first.
-    let plans = [Kind::Blocked, Kind::Bloom]
+    let mut plans = [Kind::Blocked, Kind::Bloom]
         .into_iter()
         .map(make)
         .collect::<Result<Vec<_>>>()?;
+    // Those that are built from a finished list reach less far.
+    plans.extend([Kind::Fuse, Kind::Ribbon].into_iter().flat_map(make));
     Ok(match args.json {
         true => format!(
             "{:#}\n",
@@ -92,6 +99,17 @@ fn describe(plans: &[Plan], args: &Args) -> String {
     }
     line(String::new());
     let pick = &plans[0];
+    if let [_, _, .., fuse, ribbon] = plans
+        && (fuse.kind(), ribbon.kind()) == (Kind::Fuse, Kind::Ribbon)
+    {
+        finished_list(pick, fuse, ribbon, args.finished).for_each(&mut line);
+        if args.finished {
+            when_not(fuse).into_iter().for_each(line);
+            return out;
+        }
+    } else if args.finished {
+        line("No finished-list kind serves these numbers; blocked does.".into());
+    }
     line(format!(
         "Pick {}: a key costs {} instead of up to {}, for {:.1} % more memory than bloom.",
         pick.kind(),
@@ -114,10 +132,53 @@ fn describe(plans: &[Plan], args: &Args) -> String {
     out
 }
 
+/// What the kinds for finished lists save, and which of them to take.
+fn finished_list(
+    blocked: &Plan,
+    fuse: &Plan,
+    ribbon: &Plan,
+    finished: bool,
+) -> impl Iterator<Item = String> {
+    let less =
+        |ours: &Plan, theirs: &Plan| (1.0 - ours.bits_per_key() / theirs.bits_per_key()) * 100.0;
+    let pays = format!(
+        "Pick ribbon (--smallest) where the size counts: {:.1} % ({}) less than fuse; it takes \
+         two to five times as long to build and up to three times to ask.",
+        less(ribbon, fuse),
+        human::size(fuse.bytes().saturating_sub(ribbon.bytes())),
+    );
+    let lines = match finished {
+        true => vec![
+            format!(
+                "Pick fuse: `tamis build` makes it from all keys; {:.0} % smaller than blocked at \
+                 no more than this rate, and two cache misses a key.",
+                less(fuse, blocked),
+            ),
+            match ribbon.bytes() < fuse.bytes() {
+                true => pays,
+                false => "Ribbon, the other kind for finished lists, would be no smaller.".into(),
+            },
+        ],
+        false => vec![format!(
+            "Is the list finished? `tamis build` then makes a fuse filter, {:.0} % smaller, or a \
+             ribbon, {:.0} % smaller; --finished tells more.",
+            less(fuse, blocked),
+            less(ribbon, blocked),
+        )],
+    };
+    lines.into_iter()
+}
+
 /// How many lines of memory a key touches.
 fn cache_misses(plan: &Plan) -> String {
     match plan.shape() {
         Shape::Blocked(shape) => shape.lines_per_key().to_string(),
+        Shape::Fuse(_) => "2".into(),
+        // Two groups of words, one after the other.
+        Shape::Ribbon(shape) => match shape.width() {
+            ..=4 => "1 to 2".into(),
+            width => format!("{} in a row", (width * 16).div_ceil(64) + 1),
+        },
         _ => format!("up to {}", plan.hashes()),
     }
 }

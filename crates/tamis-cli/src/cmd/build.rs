@@ -1,0 +1,334 @@
+use crate::cmd::create::HashArgs;
+use crate::engine::batch::Print;
+use crate::location::named;
+use crate::stream::{InputArgs, Pass, Report};
+use crate::{Exit, human, output};
+use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tamis::{AnyFilter, Both, Contradiction, Error, Hash, Hasher, Kind, ListBuilder};
+
+/// Build a filter from a finished list of keys
+///
+/// A list that is finished, such as a block list, a dictionary or the rows of
+/// a file, takes a smaller filter than one that keys are added to. Keys may
+/// come in any order and more than once; the filter depends on the set alone.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  tamis build words.tamis words.txt.gz             one false yes in a hundred
+  tamis build -p 1e-6 --smallest hashes.tamis hashes.txt
+  tamis build --allow customers.txt blocked.tamis blocked.txt
+                                                   never wrong on a key of either list
+  tamis build --memory 1GB rows.tamis rows.csv --csv id")]
+pub(crate) struct Args {
+    /// The file to create
+    filter: PathBuf,
+
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// How often a false "yes" is all right, e.g. 0.01, 1%, 1e-6
+    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
+    rate: f64,
+
+    /// Make the smallest filter (ribbon); building and asking take longer
+    #[arg(long)]
+    smallest: bool,
+
+    /// Make the filter that is fastest to build and ask (3-wise fuse)
+    #[arg(long, conflicts_with_all = ["smallest", "allow"])]
+    fastest: bool,
+
+    /// A list of keys that are never to be found; may be given several times
+    ///
+    /// The filter (a cascade) is then wrong on no key of either list. Other
+    /// keys keep the rate. Keys are read from it as from the other files.
+    #[arg(long, value_name = "FILE")]
+    allow: Vec<PathBuf>,
+
+    /// Which list wins a key that is on both; without this, it is an error
+    #[arg(long, value_name = "LIST", requires = "allow")]
+    both: Option<Winner>,
+
+    /// Use no more than about this much memory, e.g. 1GB [default: half of what is free]
+    ///
+    /// What exceeds it goes to temporary files beside the filter, 16 bytes a
+    /// key. The filter is the same, byte for byte. The filter itself, and
+    /// about 400 MB for large lists, are needed in any case.
+    #[arg(long, value_name = "S", value_parser = human::parse_size)]
+    memory: Option<u64>,
+
+    /// Where temporary files go [default: beside the filter]
+    #[arg(long, value_name = "DIR")]
+    temp_dir: Option<PathBuf>,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    hash: HashArgs,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Winner {
+    /// The key is found
+    Block,
+    /// The key is not found
+    Allow,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    if args.filter.exists() && !args.force {
+        bail!(
+            "{} exists already\nhint: --force replaces it",
+            args.filter.display()
+        );
+    }
+    let hasher = args.hash.hasher()?;
+    let (kind, arity) = match &args {
+        Args { allow, .. } if !allow.is_empty() => (Kind::Cascade, None),
+        Args { smallest: true, .. } => (Kind::Ribbon, None),
+        Args { fastest: true, .. } => (Kind::Fuse, Some(3)),
+        _ => (Kind::Fuse, None),
+    };
+    let mut list = ListBuilder::new(kind, args.rate)?
+        .hasher(hasher)
+        .threads(args.input.threads())
+        .memory(args.memory.unwrap_or_else(half_of_free_memory))
+        .temp_dir(
+            args.temp_dir
+                .clone()
+                .unwrap_or_else(|| beside(&args.filter)),
+        );
+    if let Some(arity) = arity {
+        list = list.arity(arity)?;
+    }
+    list = list.both(match args.both {
+        None => Both::Refuse,
+        Some(Winner::Block) => Both::Block,
+        Some(Winner::Allow) => Both::Allow,
+    });
+
+    let report = collect(&args.input, &hasher, &mut list, ListBuilder::add_hashes)?;
+    let records = report.records;
+    // A list that was not read to its end would make a filter that denies
+    // keys of it.
+    match whole(report)? {
+        Exit::Done => {}
+        exit => return Ok(exit),
+    }
+    if let Some(input) = args.allow_input() {
+        let report = collect(&input, &hasher, &mut list, ListBuilder::allow_hashes)?;
+        match whole(report)? {
+            Exit::Done => {}
+            exit => return Ok(exit),
+        }
+    }
+
+    let total = records * if kind == Kind::Cascade { 2 } else { 1 };
+    let bar = Bar::start(total, list.progress());
+    let built = list.build_telling();
+    drop(bar);
+    let filter = match built {
+        Ok((filter, contradiction)) => {
+            if let Some(contradiction) = contradiction {
+                output::warn(args.describe(contradiction, &hasher)?);
+            }
+            filter
+        }
+        Err(Error::Contradiction { count, example }) => bail!(
+            "{}\nhint: --both block or --both allow says which list wins",
+            args.describe(Contradiction { count, example }, &hasher)?
+        ),
+        Err(error) => return Err(error.into()),
+    };
+    match args.force {
+        true => filter.save(&args.filter),
+        false => filter.save_new(&args.filter),
+    }
+    .map_err(named(&args.filter))?;
+    summarise(&args.filter, &filter, records);
+    Ok(Exit::Done)
+}
+
+impl Args {
+    /// The allow lists, read as the block list is.
+    fn allow_input(&self) -> Option<InputArgs> {
+        let files = self.allow.clone();
+        (!files.is_empty()).then(|| self.input.with_files(files))
+    }
+
+    fn describe(&self, contradiction: Contradiction, hasher: &Hasher) -> Result<String> {
+        let Contradiction { count, example } = contradiction;
+        let (keys, are) = match count {
+            1 => ("key", "is"),
+            _ => ("keys", "are"),
+        };
+        let wins = match self.both {
+            None => "",
+            Some(Winner::Block) => "; the block list wins",
+            Some(Winner::Allow) => "; the allow list wins",
+        };
+        let record = match self.allow_input() {
+            Some(input) => find(&input, hasher, example)?,
+            None => String::new(),
+        };
+        Ok(format!(
+            "{} {keys} {are} on both lists, for example {record}{wins}",
+            human::count(count)
+        ))
+    }
+}
+
+/// Hands the hashes of all keys to `add`.
+fn collect(
+    input: &InputArgs,
+    hasher: &Hasher,
+    list: &mut ListBuilder,
+    add: impl Fn(&mut ListBuilder, &[Hash]) -> Result<(), Error> + Sync,
+) -> Result<Report> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut shards = [(list, Ok(()))];
+    let report = Pass {
+        input,
+        hasher,
+        shards: &mut shards,
+        print: Print::Nothing,
+        output: &mut std::io::sink(),
+        checkpoint: None,
+        stop: Arc::clone(&stop),
+    }
+    .run(
+        |(list, result): &mut (&mut ListBuilder, Result<(), Error>),
+         hashes: &[Hash],
+         new: &mut [bool]| {
+            new.fill(true);
+            if result.is_ok() {
+                *result = add(list, hashes);
+                if result.is_err() {
+                    stop.store(true, Relaxed);
+                }
+            }
+        },
+    )?;
+    let [(_, result)] = shards;
+    result?;
+    Ok(report)
+}
+
+/// Whether all was read; an empty list is one, too.
+fn whole(report: Report) -> Result<Exit> {
+    Ok(match report.finish()? {
+        Exit::Done | Exit::NoneFound => Exit::Done,
+        Exit::InputFailed => bail!("not all keys could be read, so no filter was built"),
+        exit => exit,
+    })
+}
+
+/// The first record with this hash, as it stands in the file.
+fn find(input: &InputArgs, hasher: &Hasher, wanted: Hash) -> Result<String> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut found = Vec::new();
+    Pass {
+        input,
+        hasher,
+        shards: &mut [()],
+        print: Print::New,
+        output: &mut found,
+        checkpoint: None,
+        stop: Arc::clone(&stop),
+    }
+    .run(|(): &mut (), hashes: &[Hash], new: &mut [bool]| {
+        for (hash, new) in hashes.iter().zip(new) {
+            *new = *hash == wanted;
+            if *new {
+                stop.store(true, Relaxed);
+            }
+        }
+    })?;
+    let text = String::from_utf8_lossy(&found);
+    // A header row, which is printed before the first record, is no key.
+    let line = text
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .trim_end_matches('\0');
+    Ok(line.to_owned())
+}
+
+fn summarise(path: &Path, filter: &AnyFilter, records: u64) {
+    let keys = filter.keys().get();
+    eprintln!(
+        "{}: {} of {} keys{} at a rate of {}, {} ({:.2} bits a key)",
+        path.display(),
+        filter.kind(),
+        human::count(keys),
+        match records.saturating_sub(keys) {
+            0 => String::new(),
+            more => format!(" ({} records more, of the same keys)", human::count(more)),
+        },
+        human::rate(filter.rate_now()),
+        human::size(filter.bytes()),
+        filter.bytes() as f64 * 8.0 / keys.max(1) as f64,
+    );
+}
+
+/// Leaves room for others.
+fn half_of_free_memory() -> u64 {
+    const UNKNOWN: u64 = 2 << 30;
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kilobytes = text.lines().find_map(|line| {
+        let value = line.strip_prefix("MemAvailable:")?.trim();
+        value.strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    kilobytes.map_or(UNKNOWN, |kilobytes| kilobytes * 1024 / 2)
+}
+
+fn beside(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir.into(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// How much is built, on stderr, if that is a terminal; gone when dropped.
+struct Bar {
+    done: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Bar {
+    fn start(total: u64, built: Arc<AtomicU64>) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let thread = std::io::stderr().is_terminal().then(|| {
+            let done = Arc::clone(&done);
+            let bar = ProgressBar::new(total);
+            let style = ProgressStyle::with_template("building {wide_bar} {human_pos} keys");
+            let bar = style.map_or(bar.clone(), |style| bar.with_style(style));
+            std::thread::spawn(move || {
+                while !done.load(Relaxed) {
+                    bar.set_position(built.load(Relaxed));
+                    std::thread::park_timeout(Duration::from_millis(100));
+                }
+                bar.finish_and_clear();
+            })
+        });
+        Self { done, thread }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.done.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
