@@ -278,8 +278,6 @@ fn rate_at(shape: &Shape, keys: f64) -> f64 {
     }
 }
 
-/// The best that a fingerprint of 32 bits gives.
-pub(crate) const MIN_STATIC_RATE: f64 = 1.0 / (1u64 << 32) as f64;
 
 /// The fewest bits of a fingerprint that keep the rate.
 pub(crate) fn width_for_rate(rate: f64) -> Result<u32, Error> {
