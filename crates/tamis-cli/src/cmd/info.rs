@@ -65,6 +65,19 @@ fn describe<B: Body>(filter: &AnyFilter<B>, keys: KeyCount, rate_now: f64) -> St
             s.lines_per_key(),
             s.hashes_per_line()
         ),
+        Shape::Counting(s) => format!(
+            "{} lines of 128 counters, {} per key, {} counters in each",
+            human::count(s.lines()),
+            s.lines_per_key(),
+            s.hashes_per_line()
+        ),
+        Shape::Cuckoo(s) => format!(
+            "{} slots of {} bits, places of {}, {:.1} % in use",
+            human::count(s.slots()),
+            s.width(),
+            s.window(),
+            keys.get() as f64 / s.slots() as f64 * 100.0
+        ),
         other => format!("{other:?}"),
     };
     let held = match keys {
@@ -109,6 +122,16 @@ fn shape_json(shape: Shape) -> serde_json::Value {
             "lines": s.lines(),
             "lines_per_key": s.lines_per_key(),
             "hashes_per_line": s.hashes_per_line(),
+        }),
+        Shape::Counting(s) => json!({
+            "lines": s.lines(),
+            "lines_per_key": s.lines_per_key(),
+            "hashes_per_line": s.hashes_per_line(),
+        }),
+        Shape::Cuckoo(s) => json!({
+            "slots": s.slots(),
+            "window": s.window(),
+            "width": s.width(),
         }),
         other => json!(format!("{other:?}")),
     }

@@ -14,6 +14,7 @@ Examples:
   tamis plan -n 10M -p 0.001          how large?
   tamis plan -n 10M --size 16MiB      what rate?
   tamis plan -p 1% --size 2GiB        how many keys?
+  tamis plan -n 10M --delete          which kind, if keys must go again?
   tamis plan --table                  rates by bits per key and hashes")]
 pub(crate) struct Args {
     /// How many keys, e.g. 1000000, 1e6, 10M
@@ -27,6 +28,10 @@ pub(crate) struct Args {
     /// How large the filter may be, e.g. 500MB, 2GiB
     #[arg(long, value_name = "S", value_parser = human::parse_size)]
     size: Option<u64>,
+
+    /// Keys must be removable: recommend among the kinds that can
+    #[arg(long)]
+    delete: bool,
 
     /// Print the textbook's table: rates by bits per key (m/n) and hashes (k)
     #[arg(long, conflicts_with_all = ["keys", "rate", "size"])]
@@ -54,8 +59,14 @@ fn plans(args: &Args) -> Result<String> {
         (None, Some(rate), Some(size)) => Ok(Plan::for_rate_in_size(kind, rate, size)?),
         (None, ..) => bail!("say how many keys: -n N (or a rate and a size: -p P --size S)"),
     };
-    // The default kind first.
-    let plans = [Kind::Blocked, Kind::Bloom]
+    // The one to pick first.
+    let kinds: &[Kind] = match args.delete {
+        true => &[Kind::Cuckoo, Kind::Counting],
+        false => &[Kind::Blocked, Kind::Bloom, Kind::Cuckoo, Kind::Counting],
+    };
+    let plans = kinds
+        .iter()
+        .copied()
         .into_iter()
         .map(make)
         .collect::<Result<Vec<_>>>()?;
@@ -91,21 +102,39 @@ fn describe(plans: &[Plan], args: &Args) -> String {
         ));
     }
     line(String::new());
-    let pick = &plans[0];
-    line(format!(
-        "Pick {}: a key costs {} instead of up to {}, for {:.1} % more memory than bloom.",
-        pick.kind(),
-        match cache_misses(pick).as_str() {
-            "1" => "one cache miss".into(),
-            n => format!("{n} cache misses"),
-        },
-        plans[1].hashes(),
-        (pick.bits_per_key() / plans[1].bits_per_key() - 1.0) * 100.0,
-    ));
+    // Below some rate a cuckoo filter's widest slots are not enough.
+    let pick = match args.delete && plans[1].bytes() < plans[0].bytes() {
+        true => &plans[1],
+        false => &plans[0],
+    };
+    if args.delete {
+        line(format!(
+            "Pick {}: {}",
+            pick.kind(),
+            match pick.kind() {
+                Kind::Cuckoo =>
+                    "it is the smaller one. Take counting if one key is added more than a few times, \
+                     or if several processes write the filter at once.",
+                _ => "at this rate it is the smaller one.",
+            }
+        ));
+        line("Remove only keys that were added: any other may take a key that was along.".into());
+    } else {
+        line(format!(
+            "Pick {}: a key costs {} instead of up to {}, for {:.1} % more memory than bloom.",
+            pick.kind(),
+            match cache_misses(pick).as_str() {
+                "1" => "one cache miss".into(),
+                n => format!("{n} cache misses"),
+            },
+            plans[1].hashes(),
+            (pick.bits_per_key() / plans[1].bits_per_key() - 1.0) * 100.0,
+        ));
+    }
     for advice in when_not(pick) {
         line(advice);
     }
-    if args.keys.is_some() && args.size.is_none() {
+    if args.keys.is_some() && args.size.is_none() && pick.kind() != Kind::Cuckoo {
         line(format!(
             "Twice the keys in the same filter would raise the rate to {}.",
             human::rate(pick.rate_at(pick.keys().saturating_mul(2)))
@@ -118,6 +147,7 @@ fn describe(plans: &[Plan], args: &Args) -> String {
 fn cache_misses(plan: &Plan) -> String {
     match plan.shape() {
         Shape::Blocked(shape) => shape.lines_per_key().to_string(),
+        Shape::Counting(shape) => shape.lines_per_key().to_string(),
         _ => format!("up to {}", plan.hashes()),
     }
 }

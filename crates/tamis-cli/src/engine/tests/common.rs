@@ -1,10 +1,6 @@
 //! What the tests share: inputs that behave badly, random bytes, the naive oracle, and the engine on an exact set.
 #![allow(dead_code)]
 
-use std::collections::HashSet;
-use std::io::{self, Cursor, Read};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
 use crate::engine::input::Input;
@@ -12,6 +8,10 @@ use crate::engine::key::KeyRule;
 use crate::engine::pipeline::{Job, Outcome, run};
 use crate::engine::progress::Progress;
 use crate::engine::reader::{Inputs, Reader};
+use std::collections::HashSet;
+use std::io::{self, Cursor, Read};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 pub(crate) struct Random(pub u64);
 
@@ -29,7 +29,9 @@ impl Random {
 
     /// Up to `longest` bytes out of `alphabet`.
     pub(crate) fn bytes(&mut self, alphabet: &[u8], longest: usize) -> Vec<u8> {
-        (0..self.below(longest + 1)).map(|_| alphabet[self.below(alphabet.len())]).collect()
+        (0..self.below(longest + 1))
+            .map(|_| alphabet[self.below(alphabet.len())])
+            .collect()
     }
 }
 
@@ -42,7 +44,11 @@ pub(crate) struct Trickle {
 
 impl Trickle {
     pub(crate) fn new(bytes: &[u8], step: usize) -> Self {
-        Self { bytes: Cursor::new(bytes.to_vec()), step, fails: false }
+        Self {
+            bytes: Cursor::new(bytes.to_vec()),
+            step,
+            fails: false,
+        }
     }
 }
 
@@ -70,7 +76,13 @@ pub(crate) struct Run {
     pub(crate) outcome: Outcome,
 }
 
-pub(crate) fn dedup(sources: Vec<Trickle>, rule: &KeyRule, print: Print, threads: usize, chunk: usize) -> Run {
+pub(crate) fn dedup(
+    sources: Vec<Trickle>,
+    rule: &KeyRule,
+    print: Print,
+    threads: usize,
+    chunk: usize,
+) -> Run {
     let mut shards: Vec<ExactSet> = (0..5).map(|_| ExactSet::default()).collect();
     let mut printed = Vec::new();
     let progress = Progress::default();
@@ -106,7 +118,11 @@ pub(crate) fn oracle(inputs: &[&[u8]], delimiter: u8, print: Print) -> (Vec<u8>,
             lines.pop();
         }
         for line in lines {
-            let key = if delimiter == b'\n' { line.strip_suffix(b"\r").unwrap_or(line) } else { line };
+            let key = if delimiter == b'\n' {
+                line.strip_suffix(b"\r").unwrap_or(line)
+            } else {
+                line
+            };
             let is_new = seen.insert(key.to_vec());
             records += 1;
             new += u64::from(is_new);
