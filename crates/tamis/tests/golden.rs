@@ -112,7 +112,7 @@ fn files() -> Vec<(&'static str, Shape, Hasher, usize, Made)> {
             50,
             Saved,
         ),
-        ("counting-in-place", counting(3, 4, 2), apart, 50, InPlace),
+        ("counting-in-place", counting(3, 4, 2), zero, 50, InPlace),
         ("cuckoo-2x6", cuckoo(75, 2, 6), zero, 60, Saved),
         ("cuckoo-3x7", cuckoo(75, 3, 7), seeded(1), 60, Saved),
         ("cuckoo-4x8", cuckoo(75, 4, 8), keyed, 60, Saved),
