@@ -107,9 +107,9 @@ fn files() -> Vec<(&'static str, Shape, Hasher, usize, Made)> {
         ("counting-four-lines-3", counting(9, 3, 4), keyed, 80, Saved),
         (
             "counting-four-lines-12",
-            counting(20, 12, 4),
+            counting(4, 12, 4),
             zero,
-            50,
+            28,
             Saved,
         ),
         ("counting-in-place", counting(3, 4, 2), zero, 50, InPlace),
