@@ -278,7 +278,6 @@ fn rate_at(shape: &Shape, keys: f64) -> f64 {
     }
 }
 
-
 /// The fewest bits of a fingerprint that keep the rate.
 pub(crate) fn width_for_rate(rate: f64) -> Result<u32, Error> {
     check_rate(rate)?;

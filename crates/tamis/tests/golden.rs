@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use tamis::{
-    AnyFilter, BlockedShape, BloomShape, Error, Hasher, KeyCount, Open, Plan, SecretKey, Shape,
+    AnyFilter, BlockedShape, BloomShape, CountingShape, CuckooShape, Error, Hasher, KeyCount, Open,
+    Plan, SecretKey, Shape,
 };
 
 const SECRET: SecretKey = SecretKey::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
@@ -35,6 +36,8 @@ use Made::*;
 fn files() -> Vec<(&'static str, Shape, Hasher, usize, Made)> {
     let bloom = |m, k| BloomShape::new(m, k).unwrap().into();
     let blocked = |lines, k, per_key| BlockedShape::new(lines, k, per_key).unwrap().into();
+    let counting = |lines, k, per_key| CountingShape::new(lines, k, per_key).unwrap().into();
+    let cuckoo = |slots, window, width| CuckooShape::new(slots, window, width).unwrap().into();
     let zero = Hasher::seeded(0);
     let keyed = Hasher::keyed(SECRET);
     let apart = Hasher::keyed_apart(SECRET);
@@ -91,6 +94,28 @@ fn files() -> Vec<(&'static str, Shape, Hasher, usize, Made)> {
         ("blocked-count-unknown", blocked(1, 6, 1), zero, 70, United),
         ("blocked-in-place", blocked(1, 6, 1), zero, 70, InPlace),
         ("blocked-unclean", blocked(1, 6, 1), zero, 70, Unclean),
+        ("counting-one-line", counting(3, 5, 1), zero, 60, Saved),
+        // Two lines' fields in one word, in two words, and more than a word.
+        (
+            "counting-two-lines",
+            counting(5, 3, 2),
+            seeded(1),
+            80,
+            Saved,
+        ),
+        ("counting-two-lines-5", counting(7, 5, 2), zero, 80, Saved),
+        ("counting-four-lines-3", counting(9, 3, 4), keyed, 80, Saved),
+        (
+            "counting-four-lines-12",
+            counting(4, 12, 4),
+            zero,
+            28,
+            Saved,
+        ),
+        ("counting-in-place", counting(3, 4, 2), zero, 50, InPlace),
+        ("cuckoo-2x6", cuckoo(75, 2, 6), zero, 60, Saved),
+        ("cuckoo-3x7", cuckoo(75, 3, 7), seeded(1), 60, Saved),
+        ("cuckoo-4x8", cuckoo(75, 4, 8), keyed, 60, Saved),
     ]
 }
 

@@ -142,6 +142,10 @@ fn other_fills_are_predicted_too() {
     for kind in Kind::ALL {
         let plan = Plan::for_rate(kind, 100_000, 0.01).unwrap();
         for keys in [50_000, 200_000] {
+            if kind == Kind::Cuckoo && keys > plan.keys() {
+                // Refused, not overfull.
+                continue;
+            }
             let seen = measure(&plan, Keys::Numbers, keys, 10, 4_000_000);
             let predicted = plan.rate_at(keys);
             seen.check_close(predicted, &format!("{kind}, {keys} keys for 100,000"));

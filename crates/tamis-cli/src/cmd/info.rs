@@ -81,6 +81,24 @@ fn describe<B: Body>(filter: &AnyFilter<B>, keys: KeyCount, rate_now: f64) -> St
             s.width(),
             s.second().width()
         ),
+        Shape::Counting(s) => format!(
+            "{} lines of 128 counters, {} per key, {} counters in each",
+            human::count(s.lines()),
+            s.lines_per_key(),
+            s.hashes_per_line()
+        ),
+        Shape::Cuckoo(s) => format!(
+            "{} slots of {} bits, places of {}, {:.1} % in use",
+            human::count(s.slots()),
+            s.width(),
+            s.window(),
+            keys.get() as f64 / s.slots() as f64 * 100.0
+        ),
+        Shape::Growing(s) => format!(
+            "{} layers, {} lines of 64 bytes in all",
+            s.layers(),
+            human::count(s.lines())
+        ),
         other => format!("{other:?}"),
     };
     let held = match keys {
@@ -135,6 +153,22 @@ fn shape_json(shape: Shape) -> serde_json::Value {
         }),
         Shape::Ribbon(s) => json!({ "rows": s.rows(), "width": s.width() }),
         Shape::Cascade(s) => json!({ "width": s.width() }),
+        Shape::Counting(s) => json!({
+            "lines": s.lines(),
+            "lines_per_key": s.lines_per_key(),
+            "hashes_per_line": s.hashes_per_line(),
+        }),
+        Shape::Cuckoo(s) => json!({
+            "slots": s.slots(),
+            "window": s.window(),
+            "width": s.width(),
+        }),
+        Shape::Growing(s) => json!({
+            "layers": s.layers(),
+            "lines": s.lines(),
+            "lines_per_key": s.lines_per_key(),
+            "hashes_per_line": s.hashes_per_line(),
+        }),
         other => json!(format!("{other:?}")),
     }
 }

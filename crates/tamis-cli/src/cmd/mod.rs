@@ -10,4 +10,5 @@ pub(crate) mod import;
 pub(crate) mod info;
 pub(crate) mod merge;
 pub(crate) mod plan;
+pub(crate) mod remove;
 pub(crate) mod verify;

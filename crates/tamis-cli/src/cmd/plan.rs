@@ -8,6 +8,8 @@ use tamis::{Kind, Plan, Shape, plan::classic};
 ///
 /// Give two of: how many keys (-n), how often a false "yes" is all right (-p),
 /// how large the filter may be (--size). The third follows, for every kind.
+/// Say what else you need (--delete, --grow, --finished), and it tells which
+/// kind to pick.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -15,6 +17,8 @@ Examples:
   tamis plan -n 10M --size 16MiB      what rate?
   tamis plan -p 1% --size 2GiB        how many keys?
   tamis plan -n 10M --finished        for a list to which nothing is added
+  tamis plan -n 10M --delete          which kind, if keys must go again?
+  tamis plan -n 10M --grow            which kind, if 10M is only a guess?
   tamis plan --table                  rates by bits per key and hashes")]
 pub(crate) struct Args {
     /// How many keys, e.g. 1000000, 1e6, 10M
@@ -29,17 +33,53 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", value_parser = human::parse_size)]
     size: Option<u64>,
 
-    /// The list is finished: nothing will be added to it
-    #[arg(long, visible_alias = "static", conflicts_with = "table")]
-    finished: bool,
+    #[command(flatten)]
+    need: NeedArgs,
 
     /// Print the textbook's table: rates by bits per key (m/n) and hashes (k)
-    #[arg(long, conflicts_with_all = ["keys", "rate", "size"])]
+    #[arg(long, conflicts_with_all = ["keys", "rate", "size", "NeedArgs"])]
     table: bool,
 
     /// Print JSON, for programs
     #[arg(long)]
     json: bool,
+}
+
+/// What else is needed of the filter.
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct NeedArgs {
+    /// The list is finished: nothing will be added to it
+    #[arg(long, visible_alias = "static")]
+    finished: bool,
+
+    /// Keys must be removable
+    #[arg(long)]
+    delete: bool,
+
+    /// The number of keys is not known
+    #[arg(long)]
+    grow: bool,
+}
+
+impl NeedArgs {
+    /// The kinds that serve, the one to pick first where sizes are equal.
+    const fn kinds(&self) -> &'static [Kind] {
+        match self {
+            Self { finished: true, .. } => &[Kind::Fuse, Kind::Ribbon, Kind::Blocked],
+            Self { delete: true, .. } => &[Kind::Cuckoo, Kind::Counting],
+            Self { grow: true, .. } => &[Kind::Growing, Kind::Blocked],
+            _ => &[
+                Kind::Blocked,
+                Kind::Bloom,
+                Kind::Fuse,
+                Kind::Ribbon,
+                Kind::Cuckoo,
+                Kind::Counting,
+                Kind::Growing,
+            ],
+        }
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
@@ -59,13 +99,18 @@ fn plans(args: &Args) -> Result<String> {
         (None, Some(rate), Some(size)) => Ok(Plan::for_rate_in_size(kind, rate, size)?),
         (None, ..) => bail!("say how many keys: -n N (or a rate and a size: -p P --size S)"),
     };
-    // The default kind first.
-    let mut plans = [Kind::Blocked, Kind::Bloom]
-        .into_iter()
-        .map(make)
-        .collect::<Result<Vec<_>>>()?;
-    // Those that are built from a finished list reach less far.
-    plans.extend([Kind::Fuse, Kind::Ribbon].into_iter().flat_map(make));
+    let mut plans = Vec::new();
+    let mut refusals = Vec::new();
+    for &kind in args.need.kinds() {
+        match make(kind) {
+            Ok(plan) => plans.push(plan),
+            // A kind that can't serve these numbers is left out, unless none can.
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    if plans.is_empty() {
+        return Err(refusals.swap_remove(0));
+    }
     Ok(match args.json {
         true => format!(
             "{:#}\n",
@@ -82,98 +127,114 @@ fn describe(plans: &[Plan], args: &Args) -> String {
         out.push('\n');
     };
     line(format!(
-        "{:<9} {:>14} {:>9} {:>9}  {:>6}  {:<12} {:<9}",
-        "kind", "keys", "size", "bits/key", "hashes", "cache misses", "rate"
+        "{:<9} {:>14} {:>9} {:>9}  {:>12}  {:<9} {}",
+        "kind", "keys", "size", "bits/key", "cache misses", "rate", "for"
     ));
     for plan in plans {
         line(format!(
-            "{:<9} {:>14} {:>9} {:>9.2}  {:>6}  {:<12} {:<9}",
+            "{:<9} {:>14} {:>9} {:>9.2}  {:>12}  {:<9} {}",
             plan.kind().name(),
             human::count(plan.keys()),
             human::size(plan.bytes()),
             plan.bits_per_key(),
-            plan.hashes(),
             cache_misses(plan),
             human::rate(plan.rate()),
+            purpose(plan.kind()),
         ));
     }
     line(String::new());
-    let pick = &plans[0];
-    if let [_, _, .., fuse, ribbon] = plans
-        && (fuse.kind(), ribbon.kind()) == (Kind::Fuse, Kind::Ribbon)
-    {
-        finished_list(pick, fuse, ribbon, args.finished).for_each(&mut line);
-        if args.finished {
-            when_not(fuse).into_iter().for_each(line);
-            return out;
-        }
-    } else if args.finished {
-        line("No finished-list kind serves these numbers; blocked does.".into());
-    }
-    line(format!(
-        "Pick {}: a key costs {} instead of up to {}, for {:.1} % more memory than bloom.",
-        pick.kind(),
-        match cache_misses(pick).as_str() {
-            "1" => "one cache miss".into(),
-            n => format!("{n} cache misses"),
-        },
-        plans[1].hashes(),
-        (pick.bits_per_key() / plans[1].bits_per_key() - 1.0) * 100.0,
-    ));
-    for advice in when_not(pick) {
-        line(advice);
-    }
-    if args.keys.is_some() && args.size.is_none() {
-        line(format!(
-            "Twice the keys in the same filter would raise the rate to {}.",
-            human::rate(pick.rate_at(pick.keys().saturating_mul(2)))
-        ));
+    let (pick, why) = pick(plans, &args.need);
+    line(format!("Pick {}: {why}", pick.kind()));
+    when_not(pick).into_iter().for_each(&mut line);
+    let may_overfill = !pick.kind().is_static() && pick.kind() != Kind::Growing;
+    if args.keys.is_some() && args.size.is_none() && may_overfill {
+        line(match pick.kind() {
+            Kind::Cuckoo => "It takes few more keys than that; then adding is refused.".into(),
+            _ => format!(
+                "Twice the keys in the same filter would raise the rate to {}.",
+                human::rate(pick.rate_at(pick.keys().saturating_mul(2)))
+            ),
+        });
     }
     out
 }
 
-/// What the kinds for finished lists save, and which of them to take.
-fn finished_list(
-    blocked: &Plan,
-    fuse: &Plan,
-    ribbon: &Plan,
-    finished: bool,
-) -> impl Iterator<Item = String> {
-    let less =
-        |ours: &Plan, theirs: &Plan| (1.0 - ours.bits_per_key() / theirs.bits_per_key()) * 100.0;
-    let pays = format!(
-        "Pick ribbon (--smallest) where the size counts: {:.1} % ({}) less than fuse; it takes \
-         two to five times as long to build and up to three times to ask.",
-        less(ribbon, fuse),
-        human::size(fuse.bytes().saturating_sub(ribbon.bytes())),
-    );
-    let lines = match finished {
-        true => vec![
-            format!(
-                "Pick fuse: `tamis build` makes it from all keys; {:.0} % smaller than blocked at \
-                 no more than this rate, and two cache misses a key.",
-                less(fuse, blocked),
+/// The kind to take, and why.
+fn pick<'a>(plans: &'a [Plan], need: &NeedArgs) -> (&'a Plan, String) {
+    let of = |kind| plans.iter().find(|plan| plan.kind() == kind);
+    let first = &plans[0];
+    match need {
+        NeedArgs { finished: true, .. } => {
+            let saved = |plan: &Plan| (1.0 - plan.bytes() as f64 / first.bytes() as f64) * 100.0;
+            let ribbon = of(Kind::Ribbon).map(|ribbon| {
+                format!(
+                    " Ribbon saves {:.0} % of it and is slower to build and to ask: it pays where \
+                     memory or transfer is dear.",
+                    saved(ribbon)
+                )
+            });
+            let why = "built by `tamis build`; two cache misses a key.".to_string();
+            (first, why + &ribbon.unwrap_or_default())
+        }
+        NeedArgs { delete: true, .. } => match plans {
+            // Below some rate a cuckoo filter's widest slots are not enough.
+            [cuckoo, counting] if counting.bytes() < cuckoo.bytes() => {
+                (counting, "at this rate it is the smaller one.".into())
+            }
+            _ => (
+                first,
+                "it is the smaller one. Take counting if one key is added more than a few times, \
+                 or if several processes write the filter at once.\n\
+                 Remove only keys that were added: any other may take a key along that was."
+                    .into(),
             ),
-            match ribbon.bytes() < fuse.bytes() {
-                true => pays,
-                false => "Ribbon, the other kind for finished lists, would be no smaller.".into(),
-            },
-        ],
-        false => vec![format!(
-            "Is the list finished? `tamis build` then makes a fuse filter, {:.0} % smaller, or a \
-             ribbon, {:.0} % smaller; --finished tells more.",
-            less(fuse, blocked),
-            less(ribbon, blocked),
-        )],
-    };
-    lines.into_iter()
+        },
+        NeedArgs { grow: true, .. } => (
+            first,
+            "it keeps the rate at any number of keys. A right guess saves memory and time: \
+             each time it grows, a key costs one probe more."
+                .into(),
+        ),
+        _ => {
+            let misses = match cache_misses(first).as_str() {
+                "1" => "one cache miss".into(),
+                n => format!("{n} cache misses"),
+            };
+            let more = of(Kind::Bloom).map(|bloom| {
+                format!(
+                    " instead of up to {}, for {:.1} % more memory than bloom",
+                    bloom.hashes(),
+                    (first.bits_per_key() / bloom.bits_per_key() - 1.0) * 100.0
+                )
+            });
+            (
+                first,
+                format!("a key costs {misses}{}.", more.unwrap_or_default()),
+            )
+        }
+    }
+}
+
+const fn purpose(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Blocked => "the default",
+        Kind::Bloom => "the textbook",
+        Kind::Fuse => "finished lists",
+        Kind::Ribbon => "finished lists, smallest",
+        Kind::Cuckoo => "removing keys",
+        Kind::Counting => "removing, repeated keys",
+        Kind::Growing => "an unknown number of keys",
+        _ => "",
+    }
 }
 
 /// How many lines of memory a key touches.
 fn cache_misses(plan: &Plan) -> String {
     match plan.shape() {
         Shape::Blocked(shape) => shape.lines_per_key().to_string(),
-        Shape::Fuse(_) => "2".into(),
+        Shape::Counting(shape) => shape.lines_per_key().to_string(),
+        Shape::Growing(shape) => format!("{} layers", shape.layers()),
+        Shape::Fuse(_) | Shape::Cuckoo(_) => "2".into(),
         // Two groups of words, one after the other.
         Shape::Ribbon(shape) => match shape.width() {
             ..=4 => "1 to 2".into(),
@@ -193,7 +254,7 @@ fn when_not(plan: &Plan) -> Vec<String> {
             human::size(plan.keys().saturating_mul(64)),
         ));
     }
-    if plan.bits_per_key() > 40.0 {
+    if plan.bits_per_key() > 60.0 {
         out.push(
             "Not at all? At this rate 128-bit digests of the keys cost about 160 bits a key and \
              are exact in practice."
@@ -222,11 +283,12 @@ fn plan_json(plan: &Plan) -> serde_json::Value {
 fn table(as_json: bool) -> String {
     const RATIOS: std::ops::RangeInclusive<u32> = 2..=32;
     const HASHES: std::ops::RangeInclusive<u32> = 1..=24;
+    let best = |ratio: u32| f64::from(ratio) * std::f64::consts::LN_2;
     if as_json {
         let rows: Vec<_> = RATIOS
             .map(|ratio| {
                 let rates: Vec<_> = HASHES.map(|k| classic::rate(ratio.into(), k)).collect();
-                json!({ "bits_per_key": ratio, "best_k": f64::from(ratio) * std::f64::consts::LN_2, "rates_by_k": rates })
+                json!({ "bits_per_key": ratio, "best_k": best(ratio), "rates_by_k": rates })
             })
             .collect();
         return format!("{:#}\n", json!(rows));
@@ -234,16 +296,13 @@ fn table(as_json: bool) -> String {
     let mut out = String::from(
         "Rate of a classic Bloom filter by bits per key (m/n) and hashes (k)\n\n m/n  best k",
     );
-    let _ = HASHES
-        .clone()
-        .try_for_each(|k| write!(out, " {:>9}", format!("k={k}")));
+    for k in HASHES {
+        // Writing to a String can't fail.
+        let _ = write!(out, " {:>9}", format!("k={k}"));
+    }
     out.push('\n');
     for ratio in RATIOS {
-        let _ = write!(
-            out,
-            "{ratio:>4}  {:>6.2}",
-            f64::from(ratio) * std::f64::consts::LN_2
-        );
+        let _ = write!(out, "{ratio:>4}  {:>6.2}", best(ratio));
         for k in HASHES {
             let cell = match k <= ratio {
                 true => short(classic::rate(ratio.into(), k)),

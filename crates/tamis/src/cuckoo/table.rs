@@ -62,10 +62,12 @@ impl Homeless {
 }
 
 impl CuckooShape {
+    /// The low half is mixed once more: of a hash made from consecutive
+    /// numbers, the top bits of both halves together are not random enough.
     #[inline]
     pub(super) fn entry(&self, hash: Hash) -> Entry {
         let place = reduce(hash.hi, self.places);
-        let fingerprint = 1 + reduce(hash.lo, self.fingerprints);
+        let fingerprint = 1 + reduce(mix(hash.lo), self.fingerprints);
         Entry {
             fingerprint,
             place,

@@ -46,6 +46,13 @@ pub(crate) const SUBJECTS: &[Subject] = &[
         plan: |n, p| blocked(n, p, 2),
         abilities: &[Add, Threads, Share, Combine, Bits],
     },
+    // Cuckoo filters refuse keys beyond their capacity and copies beyond a
+    // few; churn.rs has cases for them.
+    Subject {
+        name: "counting",
+        plan: |n, p| Plan::for_rate(Kind::Counting, n, p).unwrap(),
+        abilities: &[Add, Combine],
+    },
 ];
 
 /// The textbook's size with so many lines a key, whatever the exact plan would
@@ -93,6 +100,7 @@ macro_rules! of_kind {
         match $any {
             AnyFilter::Bloom($filter) => $run,
             AnyFilter::Blocked($filter) => $run,
+            AnyFilter::Counting($filter) => $run,
             other => panic!("{}: has no such method", other.kind()),
         }
     };
@@ -119,6 +127,7 @@ pub(crate) fn template(filter: &AnyFilter) -> AnyFilter {
     match filter {
         AnyFilter::Bloom(f) => AnyFilter::Bloom(f.template().unwrap()),
         AnyFilter::Blocked(f) => AnyFilter::Blocked(f.template().unwrap()),
+        AnyFilter::Counting(f) => AnyFilter::Counting(f.template().unwrap()),
         other => panic!("{}: has no template", other.kind()),
     }
 }
@@ -127,6 +136,7 @@ pub(crate) fn same_shape(a: &AnyFilter, b: &AnyFilter) -> bool {
     match (a, b) {
         (AnyFilter::Bloom(a), AnyFilter::Bloom(b)) => a.same_shape(b),
         (AnyFilter::Blocked(a), AnyFilter::Blocked(b)) => a.same_shape(b),
+        (AnyFilter::Counting(a), AnyFilter::Counting(b)) => a.same_shape(b),
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-"""Reads Tamis filters: version 1, kinds bloom and blocked. Needs `pip install xxhash`.
+"""Reads Tamis filters: version 1, kinds bloom, blocked, counting and cuckoo. Needs `pip install xxhash`.
 
 Written from docs/format.md alone, to prove that it can be.
 
@@ -79,8 +79,25 @@ class Filter:
             check_range("lines per key", shape2b, 2)
             self.positions = lambda hi, lo: blocked(hi, lo, shape1, shape2a, shape2b)
             expected = shape1 * 64
+        elif kind == 3:
+            self.kind = "counting"
+            check_range("lines", shape1, 2**54)
+            check_range("hashes per line", shape2a, 32)
+            if shape2b not in (1, 2, 4):
+                raise Corrupt(f"lines per key: expected 1, 2 or 4, got {shape2b}")
+            self.counters = lambda hi, lo: counting(hi, lo, shape1, shape2a, shape2b)
+            expected = shape1 * 64
+        elif kind == 4:
+            self.kind = "cuckoo"
+            if not (2 <= shape2a <= 4 and 4 <= shape2b <= 32 and shape2a * shape2b <= 64):
+                raise Corrupt(f"window and width: got {shape2a} and {shape2b}")
+            if not shape2a <= shape1 < 2**56 // shape2b:
+                raise Corrupt(f"slots: got {shape1}")
+            self.slots = lambda hi, lo: cuckoo(hi, lo, shape1, shape2a, shape2b)
+            self.width = shape2b
+            expected = (shape1 * shape2b + 64 + 511) // 512 * 64
         else:
-            raise Corrupt(f"kind: expected 1 or 2, got {kind}")
+            raise Corrupt(f"kind: expected 1 to 4, got {kind}")
         check("body length", body_len, expected)
         check("file length", len(data), expected + 128)
         if mark != bytes(16) and not accept_loss:
@@ -93,7 +110,18 @@ class Filter:
 
     def __contains__(self, key):
         h = self.hash(key)
-        return all(self.body[b // 8] >> b % 8 & 1 for b in self.positions(h >> 64, h & MASK))
+        hi, lo = h >> 64, h & MASK
+        if self.kind == "counting":
+            return all(self.bits(4 * c, 4) for c in self.counters(hi, lo))
+        if self.kind == "cuckoo":
+            width = self.width
+            return any(self.bits(s * width, width) == v for s, v in self.slots(hi, lo))
+        return all(self.bits(b, 1) for b in self.positions(hi, lo))
+
+    def bits(self, start, count):
+        """So many bits of the body."""
+        first, end = start // 8, (start + count + 7) // 8
+        return int.from_bytes(self.body[first:end], "little") >> start % 8 & (1 << count) - 1
 
 
 def check(what, got, expected):
@@ -137,6 +165,40 @@ def blocked(hi, lo, lines, k, lines_per_key):
             taken.add(position)
             yield 512 * line + position
         word = mix(word)
+
+
+def counting(hi, lo, lines, k, lines_per_key):
+    x, word, left = hi, lo, 9
+    rest = word
+    for _ in range(lines_per_key):
+        line = reduce(x, lines)
+        x = mix(x)
+        if left < min(k, 9):
+            rest = word = mix(word)
+            left = 9
+        taken = set()
+        for _ in range(k):
+            if left == 0:
+                rest = word = mix(word)
+                left = 9
+            c = rest % 128
+            rest >>= 7
+            left -= 1
+            while c in taken:
+                c = (c + 1) % 128
+            taken.add(c)
+            yield 128 * line + c
+
+
+def cuckoo(hi, lo, slots, window, width):
+    places = slots - window + 1
+    fingerprints = (2**width - 1) // window
+    fingerprint = 1 + reduce(mix(lo), fingerprints)
+    first = reduce(hi, places)
+    second = (reduce(mix(mix(fingerprint)), places) - first) % places
+    for place in (first, second):
+        for i in range(window):
+            yield place + i, i * fingerprints + fingerprint
 
 
 def siphash128(secret, message):
