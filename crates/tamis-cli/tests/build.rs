@@ -23,7 +23,9 @@ fn a_built_filter_answers() {
     ] {
         let built = dir.ok(&format!("build --force {flags} f.tamis present present"));
         assert!(
-            built.err.contains(&format!("{kind} of 20,000 keys (20,000 records more")),
+            built
+                .err
+                .contains(&format!("{kind} of 20,000 keys (20,000 records more")),
             "{flags}: {}",
             built.err
         );
@@ -33,7 +35,11 @@ fn a_built_filter_answers() {
         let most = if flags.contains("allow") { 0 } else { 220 };
         assert!(wrong <= most, "{flags}: {wrong} false yes");
         let info = dir.ok("info f.tamis");
-        assert!(info.text().contains(kind) && info.text().contains("20,000"), "{}", info.text());
+        assert!(
+            info.text().contains(kind) && info.text().contains("20,000"),
+            "{}",
+            info.text()
+        );
         assert!(dir.ok("info --json f.tamis").text().contains("\"width\""));
         assert!(dir.ok("verify f.tamis").text().contains("sound"));
     }
@@ -62,12 +68,20 @@ fn memory_and_threads_change_no_byte() {
     dir.write("good", keys(100_000..200_000));
     for flags in ["", "--smallest", "--allow good"] {
         dir.ok(&format!("build {flags} --force a.tamis list"));
-        dir.ok(&format!("build {flags} --force --memory 1MB -j 1 b.tamis list"));
-        dir.ok(&format!("build {flags} --force --memory 100kB -j 3 --temp-dir . c.tamis list"));
+        dir.ok(&format!(
+            "build {flags} --force --memory 1MB -j 1 b.tamis list"
+        ));
+        dir.ok(&format!(
+            "build {flags} --force --memory 100kB -j 3 --temp-dir . c.tamis list"
+        ));
         assert!(dir.read("a.tamis") == dir.read("b.tamis"), "{flags}");
         assert!(dir.read("a.tamis") == dir.read("c.tamis"), "{flags}");
     }
-    assert_eq!(dir.list(), ["a.tamis", "b.tamis", "c.tamis", "good", "list"], "no litter");
+    assert_eq!(
+        dir.list(),
+        ["a.tamis", "b.tamis", "c.tamis", "good", "list"],
+        "no litter"
+    );
 }
 
 #[test]
@@ -116,7 +130,11 @@ fn a_key_on_both_lists_is_told() {
     dir.write("good", keys(998..3000));
     let refused = dir.run("build --allow good f.tamis bad");
     assert_eq!(refused.code, 2);
-    assert!(refused.err.contains("2 keys are on both lists"), "{}", refused.err);
+    assert!(
+        refused.err.contains("2 keys are on both lists"),
+        "{}",
+        refused.err
+    );
     assert!(
         refused.err.contains("key998") || refused.err.contains("key999"),
         "{}",
@@ -141,7 +159,13 @@ fn allow_lists_are_read_like_the_block_list() {
     dir.write("bad.csv", "id,mail\n1,a@x\n2,b@x\n");
     dir.write("good.csv", "id,mail\n7,c@x\n8,b@x\n");
     let refused = dir.run("build --csv mail --allow good.csv f.tamis bad.csv");
-    assert!(refused.err.contains("1 key is on both lists, for example 8,b@x"), "{}", refused.err);
+    assert!(
+        refused
+            .err
+            .contains("1 key is on both lists, for example 8,b@x"),
+        "{}",
+        refused.err
+    );
     dir.ok("build --csv mail --allow good.csv --both allow f.tamis bad.csv");
     assert_eq!(dir.feed("check f.tamis", "a@x\nb@x\nc@x\n").text(), "a@x\n");
 }
@@ -155,7 +179,10 @@ fn check_knows_an_allow_list() {
     dir.write("good", keys(50..60));
     let expected = keys(0..50) + &keys(60..100);
     assert_eq!(dir.ok("check --allow good f.tamis all").text(), expected);
-    assert_eq!(dir.ok("check -v --allow good f.tamis all").text(), keys(50..60));
+    assert_eq!(
+        dir.ok("check -v --allow good f.tamis all").text(),
+        keys(50..60)
+    );
     assert_eq!(dir.run("check -q --allow good f.tamis good").code, 1);
     assert_eq!(dir.run("check --allow nowhere f.tamis good").code, 2);
 }
@@ -165,7 +192,10 @@ fn plan_tells_of_finished_lists() {
     let dir = Sandbox::new();
     let plan = dir.ok("plan -n 1M");
     let text = plan.text();
-    assert!(text.contains("fuse") && text.contains("ribbon") && text.contains("tamis build"), "{text}");
+    assert!(
+        text.contains("fuse") && text.contains("ribbon") && text.contains("tamis build"),
+        "{text}"
+    );
     let finished = dir.ok("plan -n 1M --finished");
     assert!(finished.text().contains("Pick fuse") && finished.text().contains("Pick ribbon"));
     // Too rare for a fingerprint of 32 bits; the others are still planned.

@@ -101,7 +101,11 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         .hasher(hasher)
         .threads(args.input.threads())
         .memory(args.memory.unwrap_or_else(half_of_free_memory))
-        .temp_dir(args.temp_dir.clone().unwrap_or_else(|| beside(&args.filter)));
+        .temp_dir(
+            args.temp_dir
+                .clone()
+                .unwrap_or_else(|| beside(&args.filter)),
+        );
     if let Some(arity) = arity {
         list = list.arity(arity)?;
     }
@@ -250,7 +254,11 @@ fn find(input: &InputArgs, hasher: &Hasher, wanted: Hash) -> Result<String> {
     })?;
     let text = String::from_utf8_lossy(&found);
     // A header row, which is printed before the first record, is no key.
-    let line = text.lines().last().unwrap_or_default().trim_end_matches('\0');
+    let line = text
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .trim_end_matches('\0');
     Ok(line.to_owned())
 }
 
