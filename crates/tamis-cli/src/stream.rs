@@ -20,7 +20,7 @@ use tamis::{Hash, Hasher};
 
 /// Bytes that travel together: enough to make a system call cheap, few enough
 /// to stay in the second-level cache.
-const CHUNK: usize = 256 << 10;
+pub(crate) const CHUNK: usize = 256 << 10;
 
 /// Where keys come from and what of a record is its key.
 #[derive(clap::Args, Clone, Debug)]

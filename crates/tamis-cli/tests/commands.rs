@@ -97,6 +97,83 @@ fn keys_are_bytes_of_any_length() {
 }
 
 #[test]
+fn keys_can_be_removed_and_counted() {
+    let dir = Sandbox::new();
+    for kind in ["counting", "cuckoo"] {
+        dir.ok(&format!(
+            "create f.tamis -n 1000 -p 1e-6 --kind {kind} --force"
+        ));
+        assert_eq!(dir.feed("add f.tamis", "a\nb\na\nc\n").code, 0);
+        let counted = dir.feed("count f.tamis", "a\nb\nx\n");
+        assert_eq!(
+            (counted.code, counted.text()),
+            (0, "2\ta\n1\tb\n0\tx\n"),
+            "{kind}"
+        );
+        assert_eq!(dir.feed("remove f.tamis", "a\nb\n").code, 0);
+        assert_eq!(dir.feed("check f.tamis", "a\nb\nc\n").text(), "a\nc\n");
+        let absent = dir.feed("remove --absent f.tamis", "a\nx\n");
+        assert_eq!((absent.code, absent.text()), (0, "x\n"));
+        assert_eq!(dir.feed("check f.tamis", "a\nb\nc\n").text(), "c\n");
+        assert_eq!(dir.feed("count f.tamis", "a\n").code, 1);
+        assert!(dir.ok("info f.tamis").text().contains(kind));
+    }
+    dir.ok("create f.tamis -n 1000 --force");
+    for line in ["remove f.tamis", "count f.tamis"] {
+        let ran = dir.feed(line, "a\n");
+        assert_eq!(ran.code, 2);
+        assert!(ran.err.contains("blocked filters can't be"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_full_cuckoo_filter_refuses_and_stays() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 1000 --kind cuckoo");
+    let before = dir.read("f.tamis");
+    dir.write("keys", keys(0..3000));
+    let ran = dir.run("add f.tamis keys");
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.contains("full") && ran.err.contains("% of its slots"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(dir.read("f.tamis"), before);
+}
+
+#[test]
+fn plan_recommends_by_need() {
+    let dir = Sandbox::new();
+    for (need, kind) in [
+        ("", "blocked"),
+        ("--delete", "cuckoo"),
+        ("--grow", "growing"),
+        ("--finished", "fuse"),
+    ] {
+        let ran = dir.ok(&format!("plan -n 10M -p 0.001 {need}"));
+        assert!(
+            ran.text().contains(&format!("Pick {kind}")),
+            "{need}: {}",
+            ran.text()
+        );
+    }
+    assert_eq!(dir.run("plan -n 10M --delete --grow").code, 2);
+}
+
+#[test]
+fn a_growing_filter_takes_any_number() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 1000 -p 1e-4 --kind growing");
+    dir.write("keys", keys(0..50_000));
+    let ran = dir.ok("add f.tamis keys");
+    assert!(!ran.err.contains("warning"), "{}", ran.err);
+    assert_eq!(dir.ok("check -c f.tamis keys").text(), "50000\n");
+    assert!(dir.ok("info f.tamis").text().contains("layers"));
+    assert!(dir.ok("verify f.tamis").text().contains("sound"));
+}
+
+#[test]
 fn add_tells_what_was_new() {
     let dir = Sandbox::new();
     dir.ok("create f.tamis -n 1000 -p 1e-9");
@@ -401,7 +478,8 @@ fn help_is_there_for_everything() {
     let dir = Sandbox::new();
     let help = dir.ok("--help");
     for command in [
-        "plan", "create", "add", "check", "info", "verify", "merge", "export", "import",
+        "dedup", "plan", "create", "build", "add", "check", "remove", "count", "info", "verify",
+        "merge", "export", "import",
     ] {
         assert!(help.text().contains(command));
         assert!(dir.ok(&format!("{command} -h")).text().contains("Usage"));

@@ -40,13 +40,12 @@ impl Hash {
     /// ```
     #[inline]
     pub const fn from_u64(value: u64) -> Self {
-        // Two full multiplications by constants. The low half of such a
-        // product is a bijection whose top bits depend on all of the input,
-        // and the place is chosen by top bits; the fold spreads to the rest.
+        // Two full multiplications by constants, and a third for one half: the
+        // top bits of two products alone would be related for numbers in a row.
         let (low, high) = halves(value ^ K0, K1);
         let (low, high) = halves(low ^ high, K2);
         Self {
-            hi: low,
+            hi: (low ^ (low >> 32)).wrapping_mul(K1),
             lo: low ^ high,
         }
     }

@@ -3,6 +3,7 @@
 pub(crate) mod add;
 pub(crate) mod build;
 pub(crate) mod check;
+pub(crate) mod count;
 pub(crate) mod create;
 pub(crate) mod dedup;
 pub(crate) mod export;

@@ -13,6 +13,8 @@ mod columns;
 mod json;
 mod text;
 
+#[cfg(test)]
+pub(crate) use columns::Column;
 pub(crate) use columns::Columns;
 pub(crate) use json::Pointer;
 
