@@ -42,7 +42,7 @@ proptest! {
             prop_assert!(matches!(filter.keys(), KeyCount::Estimated(_)));
             let copy = case.open().decode(&filter.to_bytes()).unwrap();
             prop_assert_eq!(copy.keys(), filter.keys(), "{}", subject.name);
-            filter.clear();
+            filter.clear().unwrap();
             prop_assert_eq!(filter.keys(), KeyCount::Counted(0), "{}", subject.name);
         }
     }

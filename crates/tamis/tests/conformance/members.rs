@@ -118,7 +118,7 @@ proptest! {
         for subject in subjects(Ability::Add) {
             let full = subject.build(&case);
             let mut cleared = case.open().decode(&full.to_bytes()).unwrap();
-            cleared.clear();
+            cleared.clear().unwrap();
             for mut filter in [template(&full), cleared] {
                 prop_assert!(same_shape(&filter, &full), "{}", subject.name);
                 let (now, planned) = (filter.rate(), full.rate());
