@@ -218,11 +218,7 @@ impl Fields {
 
     /// The first fields as they lie in the word, up to nine.
     #[inline(always)]
-<<<<<<< HEAD
-    pub(crate) fn packed(&self) -> u64 {
-=======
     pub(crate) fn in_word(&self) -> u64 {
->>>>>>> kinds-cuckoo
         self.rest
     }
 }

@@ -158,11 +158,7 @@ mod avx512 {
             let mut kept = 0;
             for n in 0..left {
                 let (i, mut fields, x, repeated) = asked[n];
-<<<<<<< HEAD
-                let fields_here = fields.of_line(k).packed();
-=======
                 let fields_here = fields.of_line(k).in_word();
->>>>>>> kinds-cuckoo
                 let word = _mm512_set1_epi64(fields_here.cast_signed());
                 let found = _mm512_permutexvar_epi64(
                     _mm512_srlv_epi64(word, word_shifts),
