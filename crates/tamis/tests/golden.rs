@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use tamis::{
-    AnyFilter, BlockedShape, BloomShape, CountingShape, CuckooShape, Error, Hasher, KeyCount, Open,
-    Plan, SecretKey, Shape,
+    AnyFilter, BlockedShape, BloomShape, CountingShape, CuckooShape, Error, Hasher, KeyCount, Kind,
+    ListBuilder, Open, Plan, SecretKey, Shape,
 };
 
 const SECRET: SecretKey = SecretKey::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
@@ -32,12 +32,64 @@ enum Made {
 }
 use Made::*;
 
+/// What a golden file is.
+#[derive(Clone, Copy)]
+enum What {
+    Of(Shape),
+    /// Begun for few keys, at this rate.
+    Growing(f64),
+    /// A finished list of this kind and rate; of a fuse filter with this many
+    /// slots a key, of a cascade with this many keys `allowed-0` and so on.
+    List(Kind, f64, usize),
+}
+use What::*;
+
+impl What {
+    fn kind(&self) -> Kind {
+        match self {
+            Of(shape) => shape.kind(),
+            Growing(_) => Kind::Growing,
+            List(kind, ..) => *kind,
+        }
+    }
+
+    /// Keys that must not be taken for present.
+    fn allowed(&self) -> Vec<String> {
+        match self {
+            List(Kind::Cascade, _, count) => (0..*count).map(|i| format!("allowed-{i}")).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn filled(&self, hasher: Hasher, capacity: usize, keys: &[Vec<u8>]) -> AnyFilter {
+        let mut filter = match *self {
+            Of(shape) => AnyFilter::from_plan(&Plan::of(shape, capacity as u64), hasher).unwrap(),
+            Growing(rate) => {
+                AnyFilter::Growing(tamis::Growing::with_hasher(10, rate, hasher).unwrap())
+            }
+            List(kind, rate, more) => {
+                let mut list = ListBuilder::new(kind, rate).unwrap().hasher(hasher);
+                match kind {
+                    Kind::Fuse => list = list.arity(more as u32).unwrap(),
+                    Kind::Cascade => list.allow_all(self.allowed()).unwrap(),
+                    _ => {}
+                }
+                list.add_all(keys).unwrap();
+                return list.build().unwrap();
+            }
+        };
+        let mut new = vec![false; keys.len()];
+        filter.insert_many(keys, &mut new).unwrap();
+        filter
+    }
+}
+
 /// Each with so many keys that a few in a hundred others are taken for present.
-fn files() -> Vec<(&'static str, Shape, Hasher, usize, Made)> {
-    let bloom = |m, k| BloomShape::new(m, k).unwrap().into();
-    let blocked = |lines, k, per_key| BlockedShape::new(lines, k, per_key).unwrap().into();
-    let counting = |lines, k, per_key| CountingShape::new(lines, k, per_key).unwrap().into();
-    let cuckoo = |slots, window, width| CuckooShape::new(slots, window, width).unwrap().into();
+fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
+    let bloom = |m, k| Of(BloomShape::new(m, k).unwrap().into());
+    let blocked = |lines, k, per_key| Of(BlockedShape::new(lines, k, per_key).unwrap().into());
+    let counting = |lines, k, per_key| Of(CountingShape::new(lines, k, per_key).unwrap().into());
+    let cuckoo = |slots, window, width| Of(CuckooShape::new(slots, window, width).unwrap().into());
     let zero = Hasher::seeded(0);
     let keyed = Hasher::keyed(SECRET);
     let apart = Hasher::keyed_apart(SECRET);
@@ -116,6 +168,46 @@ fn files() -> Vec<(&'static str, Shape, Hasher, usize, Made)> {
         ("cuckoo-2x6", cuckoo(75, 2, 6), zero, 60, Saved),
         ("cuckoo-3x7", cuckoo(75, 3, 7), seeded(1), 60, Saved),
         ("cuckoo-4x8", cuckoo(75, 4, 8), keyed, 60, Saved),
+        // Of one layer, of several with one line a key, and with two.
+        ("growing-one-layer", Growing(0.9), zero, 900, Saved),
+        ("growing-layers", Growing(0.3), seeded(1), 1_600, Saved),
+        ("growing-layers-2", Growing(0.02), keyed, 1_600, Saved),
+        ("growing-in-place", Growing(0.5), zero, 1_500, InPlace),
+        // Of two segments, and of more.
+        ("fuse-3", List(Kind::Fuse, 0.05, 3), zero, 60, Saved),
+        ("fuse-4", List(Kind::Fuse, 0.01, 4), keyed, 60, Saved),
+        (
+            "fuse-3-segments",
+            List(Kind::Fuse, 0.25, 3),
+            seeded(1),
+            17_000,
+            Saved,
+        ),
+        (
+            "fuse-4-segments-apart",
+            List(Kind::Fuse, 0.1, 4),
+            apart,
+            4_100,
+            Saved,
+        ),
+        // Of the last layer alone, and of one that bumps keys there.
+        ("ribbon", List(Kind::Ribbon, 0.02, 0), zero, 150, Saved),
+        (
+            "ribbon-bumped",
+            List(Kind::Ribbon, 0.15, 0),
+            keyed,
+            6_300,
+            Saved,
+        ),
+        ("ribbon-wide", List(Kind::Ribbon, 0.003, 0), zero, 60, Saved),
+        ("cascade", List(Kind::Cascade, 0.02, 500), zero, 60, Saved),
+        (
+            "cascade-bumped",
+            List(Kind::Cascade, 0.1, 3_000),
+            seeded(2),
+            6_300,
+            Saved,
+        ),
     ]
 }
 
@@ -149,15 +241,9 @@ fn folder() -> PathBuf {
         .collect()
 }
 
-fn make(shape: Shape, hasher: Hasher, count: usize, made: &Made) -> Vec<u8> {
+fn make(what: &What, hasher: Hasher, count: usize, made: &Made) -> Vec<u8> {
     let keys = added(count);
-    let filled = |keys: &[Vec<u8>]| {
-        let plan = Plan::of(shape, count as u64);
-        let mut filter = AnyFilter::from_plan(&plan, hasher).unwrap();
-        let mut new = vec![false; keys.len()];
-        filter.insert_many(keys, &mut new).unwrap();
-        filter
-    };
+    let filled = |keys: &[Vec<u8>]| what.filled(hasher, count, keys);
     match made {
         Saved => filled(&keys).to_bytes(),
         United => {
@@ -177,7 +263,7 @@ fn make(shape: Shape, hasher: Hasher, count: usize, made: &Made) -> Vec<u8> {
             fs::read(&path).unwrap()
         }
         Unclean => {
-            let mut bytes = make(shape, hasher, count, &InPlace);
+            let mut bytes = make(what, hasher, count, &InPlace);
             bytes[BOOT].copy_from_slice(b"some other boot!");
             bytes
         }
@@ -200,8 +286,8 @@ fn kept(name: &str, made: &[u8]) {
 
 #[test]
 fn files_are_written_as_ever() {
-    for (name, shape, hasher, count, made) in files() {
-        kept(&format!("{name}.tamis"), &make(shape, hasher, count, &made));
+    for (name, what, hasher, count, made) in files() {
+        kept(&format!("{name}.tamis"), &make(&what, hasher, count, &made));
     }
     kept("secret.key", SECRET.as_bytes());
 }
@@ -222,7 +308,7 @@ fn files_are_read_as_ever() {
     );
     let rows: Vec<String> = files()
         .into_iter()
-        .map(|(name, _, hasher, count, made)| {
+        .map(|(name, what, hasher, count, made)| {
             let (filter, checksum) = read(name, hasher, count, &made);
             let keys = match filter.keys() {
                 KeyCount::Counted(n) => n.to_string(),
@@ -237,10 +323,18 @@ fn files_are_read_as_ever() {
                 "{name}: {} are yes",
                 yes.len()
             );
+            let allowed = what.allowed();
+            for key in &allowed {
+                assert!(!filter.contains(key), "{name}: {key}");
+            }
+            let allowed = match allowed.len() {
+                0 => String::new(),
+                count => format!("\n      \"allowed\": {count},"),
+            };
             let mut row = String::new();
             write!(
                 row,
-                "    \"{name}.tamis\": {{\n      \"kind\": \"{}\",\n      \"added\": {count},\n      \"keys\": {keys},\n      \
+                "    \"{name}.tamis\": {{\n      \"kind\": \"{}\",\n      \"added\": {count},{allowed}\n      \"keys\": {keys},\n      \
                  \"checked\": {},\n      \"refused\": {},\n      \"false yes\": [{}]\n    }}",
                 filter.kind(),
                 checksum != [0; 8],
@@ -294,8 +388,8 @@ fn read(name: &str, hasher: Hasher, count: usize, made: &Made) -> (AnyFilter, [u
 
 #[test]
 fn every_kind_is_kept() {
-    for kind in tamis::Kind::ALL {
-        let mut kinds = files().into_iter().map(|(_, shape, ..)| shape.kind());
+    for kind in Kind::ALL {
+        let mut kinds = files().into_iter().map(|(_, what, ..)| what.kind());
         assert!(kinds.any(|k| k == kind), "no golden file of kind {kind}");
     }
 }

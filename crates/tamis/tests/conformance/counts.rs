@@ -75,7 +75,7 @@ fn the_estimate_is_close() {
 
 #[test]
 fn a_full_filter_has_a_count_and_a_rate_too() {
-    for subject in subjects(Ability::Add) {
+    for subject in subjects(Ability::Overfill) {
         let mut filter = subject.empty(1, 0.5, Hasher::default());
         Way::Many.insert(&mut filter, &numbered("flood", 20_000));
         assert!(filter.contains("anything"), "{}", subject.name);

@@ -54,7 +54,7 @@ proptest! {
 
     #[test]
     fn a_key_is_found_however_it_was_added(case in cases(), way in 0..WAYS.len()) {
-        for subject in subjects(Ability::Add) {
+        for subject in SUBJECTS.iter().filter(|subject| subject.takes(WAYS[way])) {
             let mut filter = subject.empty(case.capacity, case.rate, case.hasher);
             WAYS[way].insert(&mut filter, &case.keys);
             prop_assert!(has_all(&filter, &case.keys), "{}", subject.name);
@@ -154,7 +154,8 @@ fn every_owner_finds_every_key_of_a_large_filter() {
             hasher: Hasher::seeded(5),
         };
         let filter = subject.build(&case);
-        assert!(filter.bytes() > 4 << 20);
+        // A finished list is as large as its keys are many.
+        assert!(filter.bytes() > 4 << 20 || filter.kind().is_static());
         found_by_every_owner(filter, &case, subject.can(Ability::Share));
     }
 }

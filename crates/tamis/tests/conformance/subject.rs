@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use tamis::{AnyFilter, BlockedShape, Body, Hash, Hasher, Kind, Open, Plan, SecretKey, plan};
+use tamis::{
+    AnyFilter, BlockedShape, Body, Hash, Hasher, Kind, ListBuilder, Open, Plan, SecretKey, plan,
+};
 
 pub(crate) type Key = Vec<u8>;
 
@@ -11,6 +13,10 @@ pub(crate) type Key = Vec<u8>;
 pub(crate) enum Ability {
     /// Keys can be added one after the other, and all removed.
     Add,
+    /// More keys than it is made for, at a rising rate.
+    Overfill,
+    /// Adding needs no `&mut`.
+    AddShared,
     /// Threads can add at once.
     Threads,
     /// Processes can add to one mapped file at once.
@@ -25,33 +31,67 @@ use Ability::*;
 /// A kind of filter, or a layout within a kind.
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
-    /// The plan for so many keys at such a rate.
-    plan: fn(u64, f64) -> Plan,
+    made: Made,
     abilities: &'static [Ability],
 }
+
+/// How a filter comes to be.
+enum Made {
+    /// Empty, by the plan for so many keys at such a rate; then keys are added.
+    Planned(fn(u64, f64) -> Plan),
+    /// From all its keys.
+    Listed(Kind),
+}
+use Made::*;
 
 pub(crate) const SUBJECTS: &[Subject] = &[
     Subject {
         name: "bloom",
-        plan: |n, p| Plan::for_rate(Kind::Bloom, n, p).unwrap(),
-        abilities: &[Add, Threads, Share, Combine, Bits],
+        made: Planned(|n, p| Plan::for_rate(Kind::Bloom, n, p).unwrap()),
+        abilities: &[Add, Overfill, AddShared, Threads, Share, Combine, Bits],
     },
     Subject {
         name: "blocked, one line a key",
-        plan: |n, p| blocked(n, p, 1),
-        abilities: &[Add, Threads, Share, Combine, Bits],
+        made: Planned(|n, p| blocked(n, p, 1)),
+        abilities: &[Add, Overfill, AddShared, Threads, Share, Combine, Bits],
     },
     Subject {
         name: "blocked, two lines a key",
-        plan: |n, p| blocked(n, p, 2),
-        abilities: &[Add, Threads, Share, Combine, Bits],
+        made: Planned(|n, p| blocked(n, p, 2)),
+        abilities: &[Add, Overfill, AddShared, Threads, Share, Combine, Bits],
     },
-    // Cuckoo filters refuse keys beyond their capacity and copies beyond a
-    // few; churn.rs has cases for them.
     Subject {
         name: "counting",
-        plan: |n, p| Plan::for_rate(Kind::Counting, n, p).unwrap(),
-        abilities: &[Add, Combine],
+        made: Planned(|n, p| Plan::for_rate(Kind::Counting, n, p).unwrap()),
+        abilities: &[Add, Overfill, AddShared, Combine],
+    },
+    // Refuses keys beyond its capacity and copies beyond a few, so it is only
+    // built here; churn.rs adds and removes.
+    Subject {
+        name: "cuckoo",
+        made: Planned(|n, p| Plan::for_rate(Kind::Cuckoo, n.max(400), p.max(1e-8)).unwrap()),
+        abilities: &[],
+    },
+    // The cases here fill no layer; growing.rs has those, and its one writer.
+    Subject {
+        name: "growing",
+        made: Planned(|n, p| Plan::for_rate(Kind::Growing, n, p).unwrap()),
+        abilities: &[Add],
+    },
+    Subject {
+        name: "fuse",
+        made: Listed(Kind::Fuse),
+        abilities: &[],
+    },
+    Subject {
+        name: "ribbon",
+        made: Listed(Kind::Ribbon),
+        abilities: &[],
+    },
+    Subject {
+        name: "cascade",
+        made: Listed(Kind::Cascade),
+        abilities: &[],
     },
 ];
 
@@ -80,16 +120,37 @@ impl Subject {
 
     /// An empty filter; needs [`Ability::Add`].
     pub(crate) fn empty(&self, capacity: u64, rate: f64, hasher: Hasher) -> AnyFilter {
-        AnyFilter::from_plan(&(self.plan)(capacity, rate), hasher).unwrap()
+        match self.made {
+            Planned(plan) => AnyFilter::from_plan(&plan(capacity, rate), hasher).unwrap(),
+            Listed(kind) => panic!("{kind}: is never empty"),
+        }
     }
 
     /// A filter that holds the keys of a case, however its kind is built.
     pub(crate) fn build(&self, case: &Case) -> AnyFilter {
-        // Kinds that are made from a finished list will branch off here.
+        if let Listed(kind) = self.made {
+            let list = ListBuilder::new(kind, case.rate).unwrap();
+            let mut list = list.hasher(case.hasher).threads(1);
+            list.add_all(&case.keys).unwrap();
+            if kind == Kind::Cascade {
+                list.allow_all(numbered("allowed", 100)).unwrap();
+            }
+            return list.build().unwrap();
+        }
         let mut filter = self.empty(case.capacity, case.rate, case.hasher);
-        let mut new = vec![false; case.keys.len()];
-        filter.insert_many(&case.keys, &mut new).unwrap();
+        let mut keys = case.keys.clone();
+        if !self.can(Add) {
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        let mut new = vec![false; keys.len()];
+        filter.insert_many(&keys, &mut new).unwrap();
         filter
+    }
+
+    /// Whether keys can get into it this way.
+    pub(crate) fn takes(&self, way: Way) -> bool {
+        self.can(Add) && (self.can(AddShared) || matches!(way, Way::One | Way::Many | Way::Hashes))
     }
 }
 
@@ -116,7 +177,7 @@ pub(crate) fn insert_hash(filter: &AnyFilter, hash: Hash) -> bool {
 }
 
 pub(crate) fn contains_hash<B: Body>(filter: &AnyFilter<B>, hash: Hash) -> bool {
-    of_kind!(filter, f => f.contains_hash(hash))
+    filter.contains_hash(hash)
 }
 
 pub(crate) fn insert_many_shared(filter: &AnyFilter, keys: &[Key], new: &mut [bool]) {
@@ -128,6 +189,7 @@ pub(crate) fn template(filter: &AnyFilter) -> AnyFilter {
         AnyFilter::Bloom(f) => AnyFilter::Bloom(f.template().unwrap()),
         AnyFilter::Blocked(f) => AnyFilter::Blocked(f.template().unwrap()),
         AnyFilter::Counting(f) => AnyFilter::Counting(f.template().unwrap()),
+        AnyFilter::Growing(f) => AnyFilter::Growing(f.template().unwrap()),
         other => panic!("{}: has no template", other.kind()),
     }
 }
@@ -137,6 +199,9 @@ pub(crate) fn same_shape(a: &AnyFilter, b: &AnyFilter) -> bool {
         (AnyFilter::Bloom(a), AnyFilter::Bloom(b)) => a.same_shape(b),
         (AnyFilter::Blocked(a), AnyFilter::Blocked(b)) => a.same_shape(b),
         (AnyFilter::Counting(a), AnyFilter::Counting(b)) => a.same_shape(b),
+        (AnyFilter::Growing(_), AnyFilter::Growing(_)) => {
+            a.shape() == b.shape() && a.hasher() == b.hasher()
+        }
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-"""Reads Tamis filters: version 1, kinds bloom, blocked, counting and cuckoo. Needs `pip install xxhash`.
+"""Reads Tamis filters: version 1, all kinds. Needs `pip install xxhash`.
 
 Written from docs/format.md alone, to prove that it can be.
 
@@ -64,7 +64,8 @@ class Filter:
             raise Corrupt(f"hash: expected 1 or 2, got {hash_}")
         if not 0 < self.rate < 1:
             raise Corrupt(f"rate: expected between 0 and 1, got {self.rate}")
-        check("shape 3", shape3, 0)
+        if kind not in (5, 7):
+            check("shape 3", shape3, 0)
         if kind == 1:
             self.kind = "bloom"
             check_range("bits", shape1, 2**63)
@@ -96,10 +97,33 @@ class Filter:
             self.slots = lambda hi, lo: cuckoo(hi, lo, shape1, shape2a, shape2b)
             self.width = shape2b
             expected = (shape1 * shape2b + 64 + 511) // 512 * 64
+        elif kind == 5:
+            self.kind = "growing"
+            check_range("layers", shape3, 1000)
+            check_range("hashes per line", shape2a, 32)
+            check_range("lines per key", shape2b, 2)
+            if not 2 * shape3 <= shape1 <= 2**54:
+                raise Corrupt(f"lines: got {shape1} for {shape3} layers")
+            expected = shape1 * 64
+        elif kind == 6:
+            self.kind = "fuse"
+            self.fuse = Fuse(shape1, shape2a, shape2b)
+            expected = self.fuse.body_words() * 8
+        elif kind == 7:
+            self.kind = "ribbon"
+            self.ribbon = Ribbon(shape1, shape2a | shape2b << 32, shape3)
+            expected = self.ribbon.body_words * 8
+        elif kind == 8:
+            self.kind = "cascade"
+            check_range("lines", shape1, 2**54)
+            check("shape 2", (shape2a, shape2b), (0, 0))
+            expected = shape1 * 64
         else:
-            raise Corrupt(f"kind: expected 1 to 4, got {kind}")
+            raise Corrupt(f"kind: expected 1 to 8, got {kind}")
         check("body length", body_len, expected)
-        check("file length", len(data), expected + 128)
+        if kind == 5 and len(self.body) > expected:
+            self.body = self.body[:expected]  # a layer that was never finished
+        check("file length", len(self.body) + 128, expected + 128)
         if mark != bytes(16) and not accept_loss:
             # Whether it is this machine's boot, a copy can't tell.
             raise Unclean("the filter was open for writing; keys may be missing")
@@ -107,6 +131,46 @@ class Filter:
         if self.checked:
             check("body checksum", xxhash.xxh3_64_intdigest(self.body, keys), body_sum)
         self.keys = None if keys == UNKNOWN or mark != bytes(16) else keys
+        if kind == 5:
+            layers = self.layers(shape3)
+            self.any_of = [
+                lambda hi, lo, n=lines, at=at: (
+                    512 * at + b for b in blocked(hi, lo, n, shape2a, shape2b)
+                )
+                for lines, at in layers
+            ]
+        elif kind == 8:
+            self.levels(shape1)
+
+    def layers(self, count):
+        """(lines, first line) of every layer of a growing filter."""
+        layers, at, end, capacities, rates = [], 0, len(self.body) // 64, 0, 0.0
+        while at < end:
+            lines, capacity, keys, rate = struct.unpack_from("<QQQd", self.body, 64 * at)
+            check_range("lines of a layer", lines, end - at - 1)
+            check_range("capacity of a layer", capacity, 2**64 - 1 - capacities)
+            capacities += capacity
+            if keys > capacity:
+                raise Corrupt(f"keys of a layer: {keys} exceed {capacity}")
+            rates += rate
+            if not (rate > 0 and rates <= self.rate * (1 + 1e-9)):
+                raise Corrupt(f"rate of a layer: got {rate}")
+            check("reserved", self.body[64 * at + 32 : 64 * at + 64], bytes(32))
+            layers.append((lines, at + 1))
+            at += 1 + lines
+        check("layers", len(layers), count)
+        return layers
+
+    def levels(self, lines):
+        """The two ribbons of a cascade."""
+        words = struct.unpack_from("<8Q", self.body)
+        self.first, self.second = Ribbon(*words[:3]), Ribbon(*words[3:6])
+        check("reserved", words[6:], (0, 0))
+        check("lines", 1 + (self.first.body_words + self.second.body_words) // 8, lines)
+        self.second_at = 8 + self.first.body_words
+
+    def word(self, i):
+        return int.from_bytes(self.body[8 * i : 8 * i + 8], "little")
 
     def __contains__(self, key):
         h = self.hash(key)
@@ -116,6 +180,16 @@ class Filter:
         if self.kind == "cuckoo":
             width = self.width
             return any(self.bits(s * width, width) == v for s, v in self.slots(hi, lo))
+        if self.kind == "growing":
+            return any(all(self.bits(b, 1) for b in layer(hi, lo)) for layer in self.any_of)
+        if self.kind == "fuse":
+            return self.fuse.contains(hi, lo, self.word, self.bits)
+        if self.kind == "ribbon":
+            return self.ribbon.contains(hi, lo, self.word)
+        if self.kind == "cascade":
+            return self.first.contains(hi, lo, lambda i: self.word(8 + i)) and self.second.contains(
+                hi, mix(lo ^ 0x243F6A8885A308D3), lambda i: self.word(self.second_at + i)
+            )
         return all(self.bits(b, 1) for b in self.positions(hi, lo))
 
     def bits(self, start, count):
@@ -199,6 +273,126 @@ def cuckoo(hi, lo, slots, window, width):
     for place in (first, second):
         for i in range(window):
             yield place + i, i * fingerprints + fingerprint
+
+
+class Fuse:
+    """The shape of a fuse filter."""
+
+    def __init__(self, shape1, shape2a, shape2b):
+        self.blocks, self.segments = shape1, shape2a
+        self.arity, self.width = shape2b & 255, shape2b >> 8 & 255
+        self.shard_bits = shape2b >> 16
+        if self.arity not in (3, 4):
+            raise Corrupt(f"arity: expected 3 or 4, got {self.arity}")
+        check_range("width", self.width, 32)
+        if (self.shard_bits, self.segments, self.blocks) == (0, 0, 0):
+            return
+        if self.shard_bits > 16 or not 2 <= self.segments <= 1024:
+            raise Corrupt(f"shard bits, segments: got {self.shard_bits}, {self.segments}")
+        check_range("blocks of a segment", self.blocks, 65536)
+
+    def shard_words(self):
+        return self.segments * self.blocks * self.width
+
+    def first_word(self):
+        return ((1 << self.shard_bits) + 7) // 8 * 8
+
+    def body_words(self):
+        if self.segments == 0:
+            return 0
+        return (self.first_word() + (self.shard_words() << self.shard_bits) + 1 + 7) // 8 * 8
+
+    def slots(self, hi, lo, seed):
+        place = ((hi << self.shard_bits & MASK) >> 32) * (self.segments - 1)
+        segment = place >> 32
+        near = segment * self.blocks + ((place & 0xFFFFFFFF) * self.blocks >> 32)
+        m = mix(lo ^ seed)
+        far = (segment + 1) * self.blocks + ((m >> 32) * self.blocks >> 32)
+        if self.arity == 3 and m >> 22 & 1:
+            near, far = far, near
+        yield from (64 * near + slot for slot in pair(m))
+        if self.arity == 4:
+            yield from (64 * far + slot for slot in pair(m >> 16))
+        else:
+            yield 64 * far + (m >> 16) % 64
+
+    def contains(self, hi, lo, word, bits):
+        if self.segments == 0:
+            return False
+        shard = hi >> 64 - self.shard_bits
+        start = 64 * (self.first_word() + shard * self.shard_words())
+        x = hi & (1 << self.width) - 1
+        for slot in self.slots(hi, lo, word(shard)):
+            x ^= bits(start + slot * self.width, self.width)
+        return x == 0
+
+
+def pair(b):
+    one = b % 64
+    return one, one ^ 1 + ((b >> 6) % 1024 * 63 >> 10)
+
+
+class Ribbon:
+    """The shape of a ribbon table, from its three words."""
+
+    def __init__(self, one, two, three):
+        shards = (one & 0xFFFFFFFF, one >> 32, two & 0xFFFFFFFF)
+        last_rows = (two >> 32) * 64
+        rows = [(three >> at & 0xFFFF) * 192 for at in (0, 16, 32)]
+        self.width, self.seed = three >> 48 & 255, three >> 56
+        check_range("width", self.width, 32)
+        self.layers, first, ended = [], 0, False
+        for s, r in zip(shards, rows):
+            if s == r == 0:
+                ended = True
+            elif ended or s == 0 or r == 0:
+                raise Corrupt(f"layer: got {s} shards of {r} rows")
+            else:
+                self.layers.append((s, r, first))
+                first += s * r
+        if last_rows >= 2**32 or (first + last_rows) // 64 * self.width >= 2**63:
+            raise Corrupt(f"rows: got {first} and {last_rows}")
+        self.last = (1, last_rows, first)
+        self.codes_at = (first + last_rows) // 64 * self.width
+        code_words = (first // 192 + 31) // 32
+        self.body_words = (self.codes_at + code_words + 7) // 8 * 8
+
+    def contains(self, hi, lo, word):
+        if self.body_words == 0:
+            return False
+        for layer in self.layers:
+            row = self.row(hi, layer)
+            bucket = row // 192
+            code = word(self.codes_at + bucket // 32) >> bucket % 32 * 2 & 3
+            if row % 192 >= (0, 20, 44, 192)[code]:
+                return self.matches(hi, lo, row, word)
+            hi, lo = rehash(hi, lo, 0)
+        if self.last[1] == 0:
+            return False
+        hi, lo = rehash(hi, lo, self.seed)
+        return self.matches(hi, lo, self.row(hi, self.last), word)
+
+    def row(self, hi, layer):
+        shards, rows, first = layer
+        rest = hi * shards & MASK
+        return first + reduce(hi, shards) * rows + reduce(rest, rows - 63)
+
+    def matches(self, hi, lo, row, word):
+        group, shift = divmod(row, 64)
+        chosen = (lo | 1) << shift
+        fingerprint = mix(hi ^ lo)
+        for column in range(self.width):
+            x = word(group * self.width + column)
+            if shift:
+                x |= word((group + 1) * self.width + column) << 64
+            if (x & chosen).bit_count() & 1 != fingerprint >> column & 1:
+                return False
+        return True
+
+
+def rehash(hi, lo, seed):
+    hi ^= mix(lo ^ seed)
+    return hi, lo ^ mix(hi)
 
 
 def siphash128(secret, message):

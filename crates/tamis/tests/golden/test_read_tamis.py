@@ -19,6 +19,19 @@ def opened(name, data=None):
     return Filter(data, secret, FILES[name]["refused"])
 
 
+def test_every_kind_is_read():
+    kinds = "bloom blocked counting cuckoo growing fuse ribbon cascade"
+    assert {file["kind"] for file in FILES.values()} == set(kinds.split())
+
+
+def test_an_unfinished_layer_is_ignored():
+    name = "growing-layers.tamis"
+    data = (HERE / name).read_bytes()
+    assert b"added-0" in opened(name, data + bytes(640))
+    with pytest.raises(Corrupt):
+        opened("blocked-one-line.tamis", (HERE / "blocked-one-line.tamis").read_bytes() + bytes(64))
+
+
 def test_every_file_is_listed():
     assert {path.name for path in HERE.glob("*.tamis")} == set(FILES)
 
@@ -36,6 +49,8 @@ def test_answers(name):
     numbered = [f"added-{i}".encode() for i in range(expected["added"] - len(special))]
     for key in special + numbered:
         assert key in seen
+    for i in range(expected.get("allowed", 0)):
+        assert f"allowed-{i}".encode() not in seen
     yes = [i for i in range(ANSWERS["probes"]) if f"probe-{i}".encode() in seen]
     assert yes == expected["false yes"]
 
