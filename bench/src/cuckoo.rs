@@ -176,7 +176,9 @@ fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
         Box::new(Tamis::new("Tamis cuckoo", Kind::Cuckoo, n)?),
         // Its rate at the load it ends with is half of what it is asked for.
         Box::new(qfilter::Filter::new(n, 2.0 * RATE).map_err(|e| format!("{e:?}"))?),
-        Box::new(cuckoofilter::CuckooFilter::<DefaultHasher>::with_capacity(n as usize)),
+        Box::new(cuckoofilter::CuckooFilter::<DefaultHasher>::with_capacity(
+            n as usize,
+        )),
         Box::new(scalable_cuckoo_filter::ScalableCuckooFilter::<u64>::new(
             n as usize, RATE,
         )),

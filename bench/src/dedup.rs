@@ -26,7 +26,11 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
     let tamis = build_tamis(bench)?;
     // In memory if the system has such a place, so that no disk is measured.
     let shared = Path::new("/dev/shm");
-    let home = if shared.is_dir() { shared.into() } else { std::env::temp_dir() };
+    let home = if shared.is_dir() {
+        shared.into()
+    } else {
+        std::env::temp_dir()
+    };
     let place = Place(home.join(format!("tamis-bench-{}", std::process::id())));
     fs::create_dir_all(&place.0).map_err(|e| format!("{}: {e}", place.0.display()))?;
     let input = place.0.join("urls.txt");
@@ -43,7 +47,13 @@ impl Drop for Place {
     }
 }
 
-fn compare(tamis: &Path, tools: &Path, place: &Path, lines: &str, rounds: &str) -> Result<Suite, String> {
+fn compare(
+    tamis: &Path,
+    tools: &Path,
+    place: &Path,
+    lines: &str,
+    rounds: &str,
+) -> Result<Suite, String> {
     let input = place.join("urls.txt");
     let expected = digest_of_awk(&input)?;
     let mut all_cores = Rounds::new();
@@ -64,12 +74,16 @@ fn compare(tamis: &Path, tools: &Path, place: &Path, lines: &str, rounds: &str) 
         }
         let times = |ours: &Run| {
             let all = std::iter::once(ours).chain(&peers);
-            all.map(|run| run.ns / number(lines).unwrap_or(1) as f64).collect::<Vec<_>>()
+            all.map(|run| run.ns / number(lines).unwrap_or(1) as f64)
+                .collect::<Vec<_>>()
         };
         all_cores.add(times(&all).into_iter());
         one_core.add(times(&one).into_iter());
         exact.add(times(&exactly).into_iter());
-        memory = std::iter::once(&all).chain(&peers).map(|run| run.peak).collect();
+        memory = std::iter::once(&all)
+            .chain(&peers)
+            .map(|run| run.peak)
+            .collect();
     }
     let group = format!("{:.0} M lines", number(lines)? as f64 / 1e6);
     Ok(Suite {
@@ -79,7 +93,10 @@ fn compare(tamis: &Path, tools: &Path, place: &Path, lines: &str, rounds: &str) 
             "cargo run --release --manifest-path bench/Cargo.toml -- dedup --lines {lines} --rounds {rounds}"
         ),
         machine: machine(),
-        peers: std::iter::once("Tamis").chain(PEERS).map(String::from).collect(),
+        peers: std::iter::once("Tamis")
+            .chain(PEERS)
+            .map(String::from)
+            .collect(),
         rows: vec![
             Row::times(&group, "all cores", &all_cores),
             Row::times(&group, "-j 1", &one_core),
@@ -97,11 +114,18 @@ struct Run {
 
 /// Runs a command with its output to a file, and compares that with what awk
 /// printed: the same lines, up to the few that a filter may drop.
-fn measure(mut command: Command, place: &Path, stdin: Option<&Path>, expected: &[u8]) -> Result<Run, String> {
+fn measure(
+    mut command: Command,
+    place: &Path,
+    stdin: Option<&Path>,
+    expected: &[u8],
+) -> Result<Run, String> {
     let name = format!("{:?}", command.get_program());
     let output = place.join("out");
     let fail = |e: std::io::Error| format!("{name}: {e}");
-    command.stdout(File::create(&output).map_err(fail)?).stderr(Stdio::null());
+    command
+        .stdout(File::create(&output).map_err(fail)?)
+        .stderr(Stdio::null());
     match stdin {
         Some(path) => command.stdin(File::open(path).map_err(fail)?),
         None => command.stdin(Stdio::null()),
@@ -117,7 +141,10 @@ fn measure(mut command: Command, place: &Path, stdin: Option<&Path>, expected: &
     // One line in a million may be missing; none may be there twice.
     let missing = expected.len().abs_diff(printed);
     if missing > 2000 || printed > expected.len() {
-        return Err(format!("{name} printed {printed} bytes instead of {}", expected.len()));
+        return Err(format!(
+            "{name} printed {printed} bytes instead of {}",
+            expected.len()
+        ));
     }
     Ok(Run { ns, peak })
 }
@@ -136,7 +163,11 @@ fn wait(child: std::process::Child) -> Result<(i32, f64), String> {
 }
 
 fn digest_of_awk(input: &Path) -> Result<Vec<u8>, String> {
-    let output = Command::new("awk").arg("!s[$0]++").arg(input).output().map_err(|e| format!("awk: {e}"))?;
+    let output = Command::new("awk")
+        .arg("!s[$0]++")
+        .arg(input)
+        .output()
+        .map_err(|e| format!("awk: {e}"))?;
     match output.status.success() {
         true => Ok(output.stdout),
         false => Err("awk failed".into()),
@@ -166,7 +197,14 @@ fn build_tamis(bench: &Path) -> Result<PathBuf, String> {
     let manifest = bench.join("../Cargo.toml");
     let target = bench.join("../target");
     let status = Command::new("cargo")
-        .args(["build", "--release", "--quiet", "--package", "tamis-cli", "--manifest-path"])
+        .args([
+            "build",
+            "--release",
+            "--quiet",
+            "--package",
+            "tamis-cli",
+            "--manifest-path",
+        ])
         .arg(manifest)
         .arg("--target-dir")
         .arg(&target)
@@ -200,13 +238,18 @@ fn generate(path: &Path, lines: u64) -> std::io::Result<()> {
 
 fn write_url(out: &mut impl Write, id: u64) -> std::io::Result<()> {
     const HOSTS: [&str; 8] = ["www", "shop", "blog", "cdn", "api", "news", "docs", "forum"];
-    const SECTIONS: [&str; 8] =
-        ["article", "products", "category", "user", "archive", "item", "images", "search"];
+    const SECTIONS: [&str; 8] = [
+        "article", "products", "category", "user", "archive", "item", "images", "search",
+    ];
     let mut random = Random(id.wrapping_mul(0xA076_1D64_78BD_642F));
     let host = HOSTS[random.below(8) as usize];
     let site = random.below(50_000);
     let section = SECTIONS[random.below(8) as usize];
-    writeln!(out, "https://{host}.site{site}.example.com/{section}/{:010x}?id={id}", random.next() >> 24)
+    writeln!(
+        out,
+        "https://{host}.site{site}.example.com/{section}/{:010x}?id={id}",
+        random.next() >> 24
+    )
 }
 
 /// SplitMix64: small, seeded, good enough for test data.

@@ -129,7 +129,11 @@ fn compare(
             })
         }));
         let new = numbers.map(|i| n + i);
-        miss.add(peers.iter().map(|(_, peer)| timed(new.clone(), |keys, found| peer.ask(keys, found))));
+        miss.add(
+            peers
+                .iter()
+                .map(|(_, peer)| timed(new.clone(), |keys, found| peer.ask(keys, found))),
+        );
     }
     eprintln!();
     for (name, peer) in &*peers {

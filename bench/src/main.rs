@@ -4,7 +4,11 @@
 //! `bench/results/SUITE.json`; `report` draws `docs/benchmarks.md` from those.
 
 mod clock;
+mod cuckoo;
+mod dedup;
 mod filters;
+mod fuse;
+mod growing;
 mod report;
 
 use std::process::ExitCode;
@@ -14,6 +18,10 @@ usage: tamis-bench SUITE [OPTIONS]
 
 suites:
   filters [--keys 1e6,4e8] [--rounds 15]   Bloom filters at equal size
+  dedup [--lines 1e7] [--rounds 5]         `tamis dedup` and the tools for the same job
+  cuckoo [--keys 1e7] [--rounds 5]         filters whose keys can be removed
+  growing                                  a growing filter and a right-sized one
+  fuse                                     filters of finished lists
   report                                   docs/benchmarks.md from the results
 ";
 
@@ -33,6 +41,10 @@ fn run() -> Result<(), String> {
     let args = Args(args.collect());
     let results = match suite.as_str() {
         "filters" => filters::run(args)?,
+        "dedup" => dedup::run(args)?,
+        "cuckoo" => cuckoo::run(args)?,
+        "growing" => growing::run(args)?,
+        "fuse" => fuse::run(args)?,
         "report" => return args.finish().and_then(|()| report::write_docs()),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
     };

@@ -36,6 +36,8 @@ pub enum Values {
     Time { ns: Vec<f64>, ratio: Vec<f64> },
     /// A share of all, such as false answers.
     Share(Vec<f64>),
+    /// Bytes of memory.
+    Memory(Vec<f64>),
 }
 
 impl Row {
@@ -58,6 +60,14 @@ impl Row {
         }
     }
 
+    pub fn memory(group: &str, task: &str, bytes: Vec<f64>) -> Self {
+        Self {
+            group: group.into(),
+            task: task.into(),
+            values: Values::Memory(bytes),
+        }
+    }
+
     fn cells(&self) -> Vec<String> {
         match &self.values {
             Values::Time { ratio, .. } => ratio.iter().map(|r| format!("{r:.2} ×")).collect(),
@@ -65,6 +75,7 @@ impl Row {
                 let percent = |share: &f64| format!("{:.3} %", share * 100.0);
                 shares.iter().map(percent).collect()
             }
+            Values::Memory(bytes) => bytes.iter().map(|b| format!("{:.0} MB", b / 1e6)).collect(),
         }
     }
 }
@@ -100,7 +111,7 @@ impl Suite {
         let timed: Vec<(&Row, &[f64])> = (self.rows.iter())
             .filter_map(|row| match &row.values {
                 Values::Time { ratio, .. } => Some((row, &ratio[..])),
-                Values::Share(_) => None,
+                Values::Share(_) | Values::Memory(_) => None,
             })
             .collect();
         let longest = timed
