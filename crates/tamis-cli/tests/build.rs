@@ -203,7 +203,10 @@ fn plan_tells_of_finished_lists() {
         "{text}"
     );
     assert!(text.contains("Ribbon saves"), "{text}");
-    assert!(!text.contains("cuckoo") && !text.contains("growing"), "{text}");
+    assert!(
+        !text.contains("cuckoo") && !text.contains("growing"),
+        "{text}"
+    );
     // Too rare for a fingerprint of 32 bits; the others are still planned.
     assert!(!dir.ok("plan -n 1M -p 1e-12").text().contains("fuse"));
 }
