@@ -1,37 +1,73 @@
-use std::time::Instant;
-use tamis::*;
-const CHUNK: usize = 512;
-fn keys(n: usize, salt: u64) -> Vec<u64> {
-    let mut x = salt;
-    (0..n).map(|_| { x = x.wrapping_add(0x9E3779B97F4A7C15); let mut z = x; z = (z ^ (z >> 30)).wrapping_mul(0xBF58476D1CE4E5B9); z = (z ^ (z >> 27)).wrapping_mul(0x94D049BB133111EB); z ^ (z >> 31) }).collect()
+//! Tamis beside its peers: same machine, same run, same keys.
+//!
+//! One file a suite. A suite prints a table of ratios and writes
+//! `bench/results/SUITE.json`; `report` draws `docs/benchmarks.md` from those.
+
+mod clock;
+mod filters;
+mod report;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: tamis-bench SUITE [OPTIONS]
+
+suites:
+  filters [--keys 1e6,4e8] [--rounds 15]   Bloom filters at equal size
+  report                                   docs/benchmarks.md from the results
+";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("tamis-bench: {message}");
+            ExitCode::from(2)
+        }
+    }
 }
-fn main() {
-    let n: usize = std::env::args().nth(1).unwrap().parse::<f64>().unwrap() as usize;
-    let hits = keys(n, 1);
-    let q = n.min(20_000_000);
-    let misses = keys(q, 99);
-    let reps = (20_000_000 / n).max(1);
-    let plan = Plan::for_size(Kind::Blocked, n as u64, n as u64 * 10 / 8).unwrap();
-    println!("{plan:?}");
-    for _round in 0..3 {
-        let time = |name: &str, ops: usize, f: &mut dyn FnMut() -> usize| { let t = Instant::now(); let r = f(); println!("{name:30} {:6.2} ns {}", t.elapsed().as_nanos() as f64 / ops as f64, r as f64 / ops as f64) };
-        let mut f = Blocked::from_plan(&plan, Hasher::default()).unwrap();
-        let mut hb = [Hash::default(); CHUNK]; let mut ob = [false; CHUNK];
-        time("tamis insert", n, &mut || { for c in hits.chunks(CHUNK) { for (h, k) in hb.iter_mut().zip(c) { *h = Hash::from_u64(*k) } f.insert_hashes(&hb[..c.len()], &mut ob[..c.len()]); } 0 });
-        for (name, ks) in [("tamis hit", &hits[..q]), ("tamis miss", &misses[..])] {
-            time(name, q * reps, &mut || { let mut s = 0; for _ in 0..reps { for c in ks.chunks(CHUNK) { for (h, k) in hb.iter_mut().zip(c) { *h = Hash::from_u64(*k) } f.contains_hashes(&hb[..c.len()], &mut ob[..c.len()]); s += ob[..c.len()].iter().filter(|b| **b).count(); } } s });
+
+fn run() -> Result<(), String> {
+    let mut args = std::env::args().skip(1);
+    let suite = args.next().ok_or(USAGE)?;
+    let args = Args(args.collect());
+    let results = match suite.as_str() {
+        "filters" => filters::run(args)?,
+        "report" => return args.finish().and_then(|()| report::write_docs()),
+        _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
+    };
+    print!("{}", results.table());
+    results.save()
+}
+
+/// What follows the suite's name: options with a value each.
+struct Args(Vec<String>);
+
+impl Args {
+    fn take(&mut self, name: &str, default: &str) -> Result<String, String> {
+        let Some(at) = self.0.iter().position(|arg| arg == name) else {
+            return Ok(default.into());
+        };
+        if at + 1 == self.0.len() {
+            return Err(format!("{name} needs a value"));
         }
-        drop(f);
-        let mut s = sbbf_rs_safe::Filter::new(10, n);
-        time("sbbf insert", n, &mut || { for k in &hits { s.insert_hash(*k); } 0 });
-        for (name, ks) in [("sbbf hit", &hits[..q]), ("sbbf miss", &misses[..])] {
-            time(name, q * reps, &mut || { let mut c = 0; for _ in 0..reps { for k in ks { c += s.contains_hash(*k) as usize; } } c });
+        self.0.remove(at);
+        Ok(self.0.remove(at))
+    }
+
+    /// Nothing may be left over.
+    fn finish(self) -> Result<(), String> {
+        match self.0.first() {
+            None => Ok(()),
+            Some(arg) => Err(format!("unexpected {arg:?}\n{USAGE}")),
         }
-        drop(s);
-        let mut s = fastbloom::BloomFilter::with_num_bits(n * 10).expected_items(n);
-        time("fastbloom insert", n, &mut || { for k in &hits { s.insert_hash(*k); } 0 });
-        for (name, ks) in [("fast hit", &hits[..q]), ("fast miss", &misses[..])] {
-            time(name, q * reps, &mut || { let mut c = 0; for _ in 0..reps { for k in ks { c += s.contains_hash(*k) as usize; } } c });
-        }
+    }
+}
+
+/// `1000` or `1e3`.
+fn number(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if (1.0..1e18).contains(&x) => Ok(x as u64),
+        _ => Err(format!("expected a number such as 1e6, got {text:?}")),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn is_closed(error: &anyhow::Error) -> bool {
 pub(crate) enum Sink {
     Stdout(File),
     File {
-        writer: Encoder,
+        writer: Box<Encoder>,
         path: PathBuf,
         force: bool,
     },
@@ -76,7 +76,7 @@ impl Sink {
             .tempfile_in(dir)
             .with_context(|| format!("creating {}", path.display()))?;
         Ok(Self::File {
-            writer: Encoder::new(path, file)?,
+            writer: Box::new(Encoder::new(path, file)?),
             path: path.to_owned(),
             force,
         })
@@ -114,7 +114,7 @@ impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(file) => file.write(bytes),
-            Self::File { writer, .. } => match writer {
+            Self::File { writer, .. } => match &mut **writer {
                 Encoder::Plain(w) => w.write(bytes),
                 Encoder::Gzip(w) => w.write(bytes),
                 Encoder::Zstd(w) => w.write(bytes),

@@ -229,6 +229,15 @@ impl BitLayout for BlockedShape {
     }
 
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]) {
+        self.insert_hashes(words, hashes, new);
+    }
+
+    fn insert_hashes<H: Copy + Into<Hash>>(
+        &self,
+        words: &mut [u64],
+        hashes: &[H],
+        new: &mut [bool],
+    ) {
         arch::insert(arch::Path::best(), self, words, hashes, new);
     }
 }

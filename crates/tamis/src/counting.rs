@@ -218,7 +218,7 @@ impl Fields {
 
     /// The first fields as they lie in the word, up to nine.
     #[inline(always)]
-    pub(crate) fn word(&self) -> u64 {
+    pub(crate) fn in_word(&self) -> u64 {
         self.rest
     }
 }

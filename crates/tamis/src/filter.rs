@@ -79,6 +79,15 @@ pub trait BitLayout: Layout {
     fn intersect(word: &AtomicU64, theirs: u64) {
         word.fetch_and(theirs.to_le(), Relaxed);
     }
+    /// Adds any number of keys that are hashed, or as good as, with the words
+    /// to itself.
+    fn insert_hashes<H: Copy + Into<Hash>>(&self, words: &mut [u64], keys: &[H], new: &mut [bool]) {
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+            let hashes = hash_block(self, words, keys, |key| (*key).into(), &mut hashes);
+            self.insert_many(words, hashes, new);
+        }
+    }
 }
 
 /// In what two filters differ, for [`Error::Unlike`].
@@ -452,10 +461,21 @@ impl<L: Layout, B: Body> Filter<L, B> {
         }
     }
 
-    /// [`contains_many`](Self::contains_many) for keys that are already hashed.
+    /// [`contains_many`](Self::contains_many) for keys that are already hashed;
+    /// 64-bit ones go through [`Hash::from_u64`] on the way.
     ///
     /// # Panics
     /// If `out` is not as long as `hashes`.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert_hashes(&[1u64, 2], &mut [false; 2]);
+    /// let mut found = [false; 3];
+    /// seen.contains_hashes(&[1u64, 2, 3], &mut found);
+    /// assert_eq!(found, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn contains_hashes<H: Copy + Into<Hash>>(&self, hashes: &[H], out: &mut [bool]) {
         assert_eq!(hashes.len(), out.len(), "one answer for each key");
         self.shape.contains_hashes(self.body.words(), hashes, out);
@@ -635,13 +655,20 @@ impl<L: BitLayout> Filter<L> {
         self.add(keys, |key| hasher.hash(key.as_ref()), new);
     }
 
-    /// [`insert_many`](Self::insert_many) for keys that are already hashed.
+    /// [`insert_many`](Self::insert_many) for keys that are already hashed;
+    /// 64-bit ones go through [`Hash::from_u64`] on the way.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
     pub fn insert_hashes<H: Copy + Into<Hash>>(&mut self, hashes: &[H], new: &mut [bool]) {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
-        self.add(hashes, |hash| (*hash).into(), new);
+        match self.body.exclusive() {
+            Some(words) => {
+                self.shape.insert_hashes(words, hashes, new);
+                self.count_more(new.iter().filter(|new| **new).count() as u64);
+            }
+            None => self.add(hashes, |hash| (*hash).into(), new),
+        }
     }
 
     fn add<K>(&mut self, keys: &[K], hash: impl Fn(&K) -> Hash, new: &mut [bool]) {

@@ -295,7 +295,8 @@ mod tests {
     /// Families of weak values give the planned rate, no more.
     #[test]
     fn weak_prehashed_values_keep_the_rate() {
-        let families: [(&str, fn(u64) -> u64); 5] = [
+        type Family = (&'static str, fn(u64) -> u64);
+        let families: [Family; 5] = [
             ("sequential", |i| i),
             ("pages", |i| i << 12),
             ("high half", |i| i << 32),

@@ -956,7 +956,7 @@ mod tests {
     fn finished_lists_have_plans() {
         for kind in [Kind::Fuse, Kind::Ribbon, Kind::Cascade] {
             for keys in [1, 2, 100, 10_000, 54_321, 10_000_000, 1 << 36] {
-                for rate in [0.99, 0.5, 0.1, 0.01, 1e-5, MIN_STATIC_RATE] {
+                for rate in [0.99, 0.5, 0.1, 0.01, 1e-5, 1.0 / (1u64 << 32) as f64] {
                     let plan = Plan::for_rate(kind, keys, rate).unwrap();
                     assert!(plan.rate() <= rate && plan.rate() > rate / 4.0, "{plan:?}");
                     let by_size = Plan::for_size(kind, keys, plan.bytes()).unwrap();

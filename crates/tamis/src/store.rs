@@ -87,7 +87,7 @@ pub(crate) fn save_under<W: Word>(
 }
 
 fn checksum_of_zeros(len: u64, keys: u64) -> u64 {
-    const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
     let mut sum = Xxh3::with_seed(keys);
     for _ in 0..len / ZEROS.len() as u64 {
         sum.update(&ZEROS);

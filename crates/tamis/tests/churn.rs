@@ -158,7 +158,7 @@ fn run(filter: &mut AnyFilter, oracle: &mut Multiset, step: &Step) {
         Step::Base64 => *filter = Open::new().decode_base64(&filter.to_base64()).unwrap(),
         Step::Merge(numbers) => {
             let mut other = Open::new().decode(&filter.to_bytes()).unwrap();
-            other.clear();
+            other.clear().unwrap();
             let mut others = Multiset::default();
             for number in numbers {
                 add(&mut other, &mut others, *number);
@@ -177,7 +177,7 @@ fn run(filter: &mut AnyFilter, oracle: &mut Multiset, step: &Step) {
             }
         }
         Step::Clear => {
-            filter.clear();
+            filter.clear().unwrap();
             *oracle = Multiset::default();
         }
     }

@@ -74,6 +74,10 @@ fn long() -> bool {
     std::env::var("TAMIS_LONG").is_ok_and(|v| v == "1")
 }
 
+/// Kinds that hold what was planned for them. Growing filters are tested in
+/// `growing.rs`, static ones in `finished.rs`.
+const FILLED: [Kind; 4] = [Kind::Bloom, Kind::Blocked, Kind::Counting, Kind::Cuckoo];
+
 #[test]
 fn bloom() {
     run(
@@ -115,7 +119,7 @@ fn text_keys() {
         row(100_000, 0.01, 10, 1_000_000),
         row(100_000, 1e-4, 4, 2_000_000),
     ];
-    for kind in Kind::ALL {
+    for kind in FILLED {
         run(kind, Keys::Text(Hasher::seeded), &rows);
     }
 }
@@ -126,7 +130,7 @@ fn text_keys_under_a_secret() {
         let key = (u128::from(seed) + 1).wrapping_mul(0x0123_4567_89AB_CDEF_0123_4567_89AB_CDEF);
         Hasher::keyed(tamis::SecretKey::new(key.to_le_bytes()))
     };
-    for kind in Kind::ALL {
+    for kind in FILLED {
         run(
             kind,
             Keys::Text(keyed),
@@ -139,7 +143,7 @@ fn text_keys_under_a_secret() {
 /// both, and `rate_now` tells it from the filter itself.
 #[test]
 fn other_fills_are_predicted_too() {
-    for kind in Kind::ALL {
+    for kind in FILLED {
         let plan = Plan::for_rate(kind, 100_000, 0.01).unwrap();
         for keys in [50_000, 200_000] {
             if kind == Kind::Cuckoo && keys > plan.keys() {

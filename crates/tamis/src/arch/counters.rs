@@ -35,7 +35,7 @@ pub(crate) fn contains_block<W: Word>(
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use super::super::{prefetch, x86_64::load_line};
+    use super::super::{prefetch, x86_64::load_words};
     use crate::blocked::LINE_WORDS;
     use crate::bytes::Word;
     use crate::counting::{CountingShape, FIELD_BITS, Fields};
@@ -94,7 +94,7 @@ mod avx512 {
             // The permutation reads three bits, the rotation six; both ignore
             // the rest of their lane.
             let index = _mm512_srlv_epi64(word, word_shifts);
-            let found = _mm512_permutexvar_epi64(index, load_line(line));
+            let found = _mm512_permutexvar_epi64(index, load_words(line));
             let turn = _mm512_slli_epi64::<2>(_mm512_srlv_epi64(word, shifts));
             _mm512_test_epi64_mask(_mm512_rorv_epi64(found, turn), counter) == 0xff
         };
@@ -158,11 +158,11 @@ mod avx512 {
             let mut kept = 0;
             for n in 0..left {
                 let (i, mut fields, x, repeated) = asked[n];
-                let fields_here = fields.of_line(k).word();
+                let fields_here = fields.of_line(k).in_word();
                 let word = _mm512_set1_epi64(fields_here.cast_signed());
                 let found = _mm512_permutexvar_epi64(
                     _mm512_srlv_epi64(word, word_shifts),
-                    load_line(line(x)),
+                    load_words(line(x)),
                 );
                 let turn = _mm512_slli_epi64::<2>(_mm512_srlv_epi64(word, shifts));
                 if _mm512_test_epi64_mask(_mm512_rorv_epi64(found, turn), counter) == 0xff {

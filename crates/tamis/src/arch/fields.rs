@@ -59,7 +59,7 @@ mod tests {
             near in prop::collection::vec(0u64..4, 7),
         ) {
             let crowded = near.iter().fold(start & 511, |word, step| {
-                word << FIELD_BITS | (word + step) % 512
+                (word << FIELD_BITS) | ((word + step) % 512)
             });
             for word in [start, crowded, 0, u64::MAX] {
                 let fields = distinct(word, count);

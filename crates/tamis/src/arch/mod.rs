@@ -100,12 +100,12 @@ fn for_each_hash<W: Word, H: Copy + Into<Hash>>(
     }
 }
 
-/// Adds prefetched keys to words that nobody else accesses.
-pub(crate) fn insert(
+/// Adds keys that are hashed, or as good as, to words that nobody else accesses.
+pub(crate) fn insert<H: Copy + Into<Hash>>(
     path: Path,
     shape: &BlockedShape,
     words: &mut [u64],
-    hashes: &[Hash],
+    hashes: &[H],
     new: &mut [bool],
 ) {
     assert_eq!(hashes.len(), new.len());
@@ -115,10 +115,26 @@ pub(crate) fn insert(
         // words was checked.
         #[cfg(target_arch = "x86_64")]
         Path::Avx512 => unsafe { x86_64::insert_avx512(shape, words, hashes, new) },
-        _ => {
-            for (hash, new) in hashes.iter().zip(new) {
-                *new = scalar::insert_exclusive(shape, words, *hash);
-            }
+        _ => for_each_hash_mut(shape, words, hashes, new, |words, hash| {
+            scalar::insert_exclusive(shape, words, hash)
+        }),
+    }
+}
+
+/// Hashes and prefetches keys, a block at a time, and then adds each.
+#[inline(always)]
+fn for_each_hash_mut<H: Copy + Into<Hash>>(
+    shape: &BlockedShape,
+    words: &mut [u64],
+    keys: &[H],
+    new: &mut [bool],
+    add: impl Fn(&mut [u64], Hash) -> bool,
+) {
+    let mut hashes = [Hash::default(); BLOCK];
+    for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+        let hashes = hash_block(shape, words, keys, |key| (*key).into(), &mut hashes);
+        for (hash, new) in hashes.iter().zip(new) {
+            *new = add(words, *hash);
         }
     }
 }
@@ -213,36 +229,52 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Words whose positions are close together, so that many repeat.
+    fn crowded() -> impl Strategy<Value = u64> {
+        (0u64..512, prop::collection::vec(0u64..3, 7)).prop_map(|(start, steps)| {
+            steps
+                .iter()
+                .fold(start, |word, step| (word << 9) | ((word + step) % 512))
+        })
+    }
+
+    fn hashes(max: usize) -> impl Strategy<Value = Vec<Hash>> {
+        let lo = prop_oneof![4 => any::<u64>(), 1 => crowded(), 1 => 0u64..600];
+        prop::collection::vec(
+            (any::<u64>(), lo).prop_map(|(hi, lo)| Hash { hi, lo }),
+            0..max,
+        )
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
         /// Every path of this machine equals the specification, bit for bit.
         #[test]
         fn every_path_equals_scalar(
-            lines in 1u64..40,
-            hashes_per_line in 1u32..=32,
-            lines_per_key in 1u32..=2,
-            inserted in prop::collection::vec(any::<(u64, u64)>(), 0..200),
-            // Few distinct values in `lo` make positions repeat within a key.
-            weak in prop::collection::vec((any::<u64>(), 0u64..600), 0..40),
-            asked in prop::collection::vec(any::<(u64, u64)>(), 0..200),
+            lines in 1u64..12,
+            hashes_per_line in prop_oneof![1u32..=7, 1u32..=32],
+            lines_per_key in prop_oneof![3 => Just(1u32), 1 => Just(2)],
+            inserted in hashes(300),
+            asked in hashes(300),
+            values in prop::collection::vec(any::<u64>(), 0..200),
         ) {
             let shape = BlockedShape::new(lines, hashes_per_line, lines_per_key).unwrap();
-            let hashes = |pairs: &[(u64, u64)]| -> Vec<Hash> {
-                pairs.iter().map(|&(hi, lo)| Hash { hi, lo }).collect()
-            };
-            let inserted = hashes(&[inserted, weak].concat());
-            let asked = [inserted.clone(), hashes(&asked)].concat();
-            let empty = vec![0u64; lines as usize * 8];
+            let of_values: Vec<Hash> = values.iter().map(|v| Hash::from_u64(*v)).collect();
+            let inserted = [inserted, of_values.iter().copied().step_by(2).collect()].concat();
+            let asked = [&inserted[..], &asked, &of_values].concat();
 
-            let mut spec = empty.clone();
-            let mut spec_new = vec![false; inserted.len()];
-            insert(Path::Scalar, &shape, &mut spec, &inserted, &mut spec_new);
+            // The specification, a key at a time.
+            let mut spec = vec![0u64; lines as usize * 8];
+            let add = |hash: &Hash| scalar::insert_exclusive(&shape, &mut spec, *hash);
+            let spec_new: Vec<bool> = inserted.iter().map(add).collect();
             let bytes: Vec<[u8; 8]> = spec.iter().map(|w| w.to_le_bytes()).collect();
-            let mut spec_found = vec![false; asked.len()];
-            contains(Path::Scalar, &shape, &bytes, &asked, &mut spec_found);
+            let ask = |hash: &Hash| scalar::contains(&shape, &bytes, *hash);
+            let spec_found: Vec<bool> = asked.iter().map(ask).collect();
             prop_assert!(spec_found[..inserted.len()].iter().all(|found| *found));
 
             for &path in Path::ALL.iter().filter(|path| path.is_available()) {
-                let mut words = empty.clone();
+                let mut words = vec![0; spec.len()];
                 let mut new = vec![false; inserted.len()];
                 insert(path, &shape, &mut words, &inserted, &mut new);
                 prop_assert_eq!(&words, &spec, "{:?} set other bits", path);
@@ -271,6 +303,10 @@ mod tests {
                         .collect();
                     prop_assert_eq!(hits, spec, "{:?} matched otherwise", path);
                 }
+                // Keys that it hashes on its way.
+                let mut found = vec![false; values.len()];
+                contains(path, &shape, &bytes, &values, &mut found);
+                prop_assert_eq!(&found[..], &spec_found[asked.len() - values.len()..]);
             }
         }
     }

@@ -1,15 +1,14 @@
 //! AVX2 and AVX-512 paths of the blocked filter.
 //!
 //! A line is tested at once: each lane fetches the word of one position from
-//! the line's registers and brings its bit to the front. A key whose positions
-//! repeat is rare and is left to the specification.
+//! the line's registers and brings its bit to the front. Keys whose positions
+//! repeat are rare and are looked at afterwards.
 
 use super::Mask;
 use super::scalar::{self, FIELD_BITS, FIELDS};
-use super::{fields, for_each_hash};
+use super::{fields, for_each_hash, for_each_hash_mut, prefetch};
 use crate::blocked::{BlockedShape, LINE_WORDS, line};
 use crate::bytes::Word;
-use crate::filter::Layout;
 use crate::hash::{Hash, mix};
 use std::arch::asm;
 use std::arch::x86_64::*;
@@ -17,15 +16,108 @@ use std::arch::x86_64::*;
 /// Keys that are asked together: a bit each in a word.
 const GROUP: usize = 64;
 
-/// Keys that are about to be asked: which line, which word of positions.
+/// Calls the function that is made for so many positions in one word.
+macro_rules! by_count {
+    ($count:expr, $f:ident($($arg:expr),*)) => {
+        match $count {
+            1 => $f::<1>($($arg),*),
+            2 => $f::<2>($($arg),*),
+            3 => $f::<3>($($arg),*),
+            4 => $f::<4>($($arg),*),
+            5 => $f::<5>($($arg),*),
+            6 => $f::<6>($($arg),*),
+            _ => $f::<7>($($arg),*),
+        }
+    };
+}
+
+/// The address of a line, of any alignment.
+type Line = *mut [u64; LINE_WORDS];
+
+/// Keys that are hashed and prefetched: which line, which word of positions.
 struct Group {
-    lines: [usize; GROUP],
+    lines: [Line; GROUP],
     words: [u64; GROUP],
 }
 
-/// Asks keys that may still have to be hashed: while one group is asked, the
-/// next one is hashed and its lines are prefetched.
-///
+/// The group after the one at work. Its keys are hashed and prefetched in the
+/// meantime, which keeps both the processor and the memory busy.
+struct Ahead<'a, H> {
+    shape: &'a BlockedShape,
+    /// The filter's first line.
+    lines: Line,
+    hashes: &'a [H; GROUP],
+    group: &'a mut Group,
+}
+
+impl<'a, H: Copy + Into<Hash>> Ahead<'a, H> {
+    fn new(
+        shape: &'a BlockedShape,
+        lines: Line,
+        hashes: &'a [H; GROUP],
+        group: &'a mut Group,
+    ) -> Self {
+        Self {
+            shape,
+            lines,
+            hashes,
+            group,
+        }
+    }
+
+    #[inline(always)]
+    fn prepare(&mut self, i: usize) {
+        let hash = self.hashes[i].into();
+        let line = self.lines.wrapping_add(self.shape.first_line(hash));
+        prefetch(line);
+        self.group.lines[i] = line;
+        self.group.words[i] = hash.lo;
+    }
+}
+
+/// Calls `work` with the keys, a group at a time, and writes its answers, a
+/// bit a key. `work` also prepares every key of the group ahead.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+fn for_each_group<H: Copy + Into<Hash>>(
+    shape: &BlockedShape,
+    lines: Line,
+    hashes: &[H],
+    out: &mut [bool],
+    mut work: impl FnMut(&Group, &mut Ahead<H>) -> u64,
+) {
+    let Some(last) = hashes.last() else { return };
+    let (groups, rest) = hashes.as_chunks::<GROUP>();
+    // Filled up with a key that has its turn before.
+    let mut tail = [*last; GROUP];
+    tail[..rest.len()].copy_from_slice(rest);
+
+    let empty = || Group {
+        lines: [lines; GROUP],
+        words: [0; GROUP],
+    };
+    let (mut now, mut next) = (&mut empty(), &mut empty());
+    let group = |g| groups.get(g).unwrap_or(&tail);
+    let mut first = Ahead::new(shape, lines, group(0), now);
+    (0..GROUP).for_each(|i| first.prepare(i));
+    for (g, out) in out.chunks_mut(GROUP).enumerate() {
+        let answers = work(now, &mut Ahead::new(shape, lines, group(g + 1), next));
+        match <&mut [bool; GROUP]>::try_from(&mut *out) {
+            Ok(out) => {
+                let bools = _mm512_maskz_set1_epi8(answers, 1);
+                // SAFETY: 64 writable bytes, each of them 0 or 1.
+                unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), bools) };
+            }
+            Err(_) => {
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = answers >> i & 1 != 0;
+                }
+            }
+        }
+        std::mem::swap(&mut now, &mut next);
+    }
+}
+
 /// # Safety
 /// The machine has AVX-512 F, DQ and BW, BMI and POPCNT, and `words` are those
 /// of the shape.
@@ -36,87 +128,56 @@ pub(super) unsafe fn contains_avx512<W: Word, H: Copy + Into<Hash>>(
     hashes: &[H],
     out: &mut [bool],
 ) {
-    if shape.lines_per_key() != 1 || shape.hashes_per_line() > FIELDS {
+    let k = shape.hashes_per_line();
+    if shape.lines_per_key() != 1 || k > FIELDS {
         return contains_any_avx512(shape, words, hashes, out);
     }
-    let place = |group: &mut Group, i: usize, hash: H| {
-        let hash = hash.into();
-        group.lines[i] = shape.first_line(hash);
-        group.words[i] = hash.lo;
-        shape.prefetch(words, hash);
-    };
-    let empty = || Group {
-        lines: [0; GROUP],
-        words: [0; GROUP],
-    };
-    let (mut now, mut next) = (&mut empty(), &mut empty());
-    let (groups, rest) = hashes.as_chunks::<GROUP>();
-    let (outs, rest_out) = out.as_chunks_mut::<GROUP>();
-    for (i, hash) in groups.iter().take(1).flatten().enumerate() {
-        place(now, i, *hash);
-    }
-    for (g, out) in outs.iter_mut().enumerate() {
-        let found = match groups.get(g + 1) {
-            // SAFETY: `place` gives lines of the shape, and its words are there.
-            Some(following) => unsafe {
-                probe_avx512(shape, words, now, |i| place(next, i, following[i]))
-            },
-            // SAFETY: likewise.
-            None => unsafe { probe_avx512(shape, words, now, |_| ()) },
-        };
-        spread(found, out);
-        std::mem::swap(&mut now, &mut next);
-    }
-    if !rest.is_empty() {
-        *now = empty();
-        for (i, hash) in rest.iter().enumerate() {
-            place(now, i, *hash);
+    let lines = words.as_ptr().cast_mut().cast();
+    let lanes = Lanes::new(k);
+    for_each_group(shape, lines, hashes, out, |group, ahead| {
+        // SAFETY: the group's lines are the shape's, whose words are there.
+        unsafe {
+            match all_set_avx512(&lanes, group, ahead) {
+                0 => 0,
+                found => found & !by_count!(k, wrong_avx512(&lanes, group, found)),
+            }
         }
-        // SAFETY: likewise, and every shape has a line 0.
-        let found = unsafe { probe_avx512(shape, words, now, |_| ()) };
-        for (i, out) in rest_out.iter_mut().enumerate() {
-            *out = found >> i & 1 != 0;
+    });
+}
+
+/// By how much a word is rotated in each lane, so that its positions come to
+/// the front, when all bits of a key are in one line and one word.
+struct Lanes(__m512i);
+
+impl Lanes {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+    fn new(count: u32) -> Self {
+        // Lanes beyond the number of positions ask the first once more.
+        let mut shifts = [0; 8];
+        for (i, shift) in (0..count).zip(&mut shifts) {
+            *shift = i64::from(i * FIELD_BITS);
         }
+        // SAFETY: 64 readable bytes.
+        Self(unsafe { _mm512_loadu_si512(shifts.as_ptr().cast()) })
     }
 }
 
-/// Writes the bits as answers.
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
-fn spread(bits: u64, out: &mut [bool; GROUP]) {
-    let bools = _mm512_maskz_set1_epi8(bits, 1);
-    // SAFETY: 64 writable bytes, each of them 0 or 1.
-    unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), bools) };
-}
-
-/// Asks keys whose bits are all in one line and one word: each lane fetches
-/// the 32-bit word of one position and brings its bit to the front. Two keys
-/// at a time, one in the even lanes and one in the odd ones. `meanwhile` is
-/// called with the number of each key, for work that fills the gaps.
+/// The keys whose positions are all set: each lane fetches the 32-bit word
+/// of one position and brings its bit to the front. Two keys at a time,
+/// one in the even lanes and one in the odd ones.
 ///
 /// # Safety
-/// As [`contains_avx512`], and the group's lines are those of the shape.
-#[inline]
+/// The group's lines can be read.
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
-unsafe fn probe_avx512<W: Word>(
-    shape: &BlockedShape,
-    words: &[W],
+unsafe fn all_set_avx512<H: Copy + Into<Hash>>(
+    lanes: &Lanes,
     group: &Group,
-    mut meanwhile: impl FnMut(usize),
+    ahead: &mut Ahead<H>,
 ) -> u64 {
     const EVEN: __mmask16 = 0x5555;
-    let count = shape.hashes_per_line();
-    // Lanes beyond the number of positions ask the first once more.
-    let lane = |i: u32| {
-        if i < count {
-            i64::from(i * FIELD_BITS)
-        } else {
-            0
-        }
-    };
-    let to_even = [0, 1, 2, 3, 4, 5, 6, 7].map(lane);
-    // SAFETY: 64 readable bytes.
-    let to_even = unsafe { _mm512_loadu_si512(to_even.as_ptr().cast()) };
+    let to_even = lanes.0;
     let to_odd = _mm512_sub_epi64(to_even, _mm512_set1_epi64(32));
     let word_mask = _mm512_set1_epi32(15);
     let odd_line = _mm512_set1_epi64(16 << 32);
@@ -125,9 +186,8 @@ unsafe fn probe_avx512<W: Word>(
     // makes two instructions of the test below.
     unsafe { asm!("/* {one} */", one = inout(zmm_reg) one, options(pure, nomem, nostack)) };
 
-    let lines = words.as_chunks::<LINE_WORDS>().0;
     // SAFETY: the caller's promise.
-    let line = |i: usize| load_line(unsafe { lines.get_unchecked(group.lines[i]) });
+    let line = |i: usize| unsafe { load_line(group.lines[i]) };
     let word = |i: usize| _mm512_set1_epi64(group.words[i].cast_signed());
     let mut set = [0u16; GROUP / 2];
     for (even, set) in set.iter_mut().enumerate() {
@@ -140,12 +200,12 @@ unsafe fn probe_avx512<W: Word>(
         // The permutation reads five bits: the word in the line, and which
         // line. The rotation reads five, too.
         let index = _mm512_srli_epi32::<5>(positions);
-        // (index & word_mask) | odd_line
+        // odd_line | (index & word_mask)
         let index = _mm512_ternarylogic_epi32::<0xf8>(odd_line, index, word_mask);
         let words = _mm512_permutex2var_epi32(line(even), index, line(odd));
         *set = _mm512_test_epi32_mask(_mm512_rorv_epi32(words, positions), one);
-        meanwhile(even);
-        meanwhile(odd);
+        ahead.prepare(even);
+        ahead.prepare(odd);
     }
     // SAFETY: 64 readable bytes.
     let set = unsafe { _mm512_loadu_si512(set.as_ptr().cast()) };
@@ -153,52 +213,47 @@ unsafe fn probe_avx512<W: Word>(
         let lanes = _mm512_set1_epi16(lanes.cast_signed());
         u64::from(_mm512_cmpeq_epi16_mask(_mm512_and_si512(set, lanes), lanes))
     };
-    let found = all(EVEN) | all(!EVEN) << 32;
+    all(EVEN) | all(!EVEN) << 32
+}
 
-    // Where positions repeat, these all being set is not enough. Of a few
-    // keys, each is looked at.
+/// The keys among `found` that are not there after all: some of their
+/// positions repeat, and not all that these moved to are set.
+///
+/// # Safety
+/// The group's lines can be read.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+unsafe fn wrong_avx512<const K: u32>(lanes: &Lanes, group: &Group, found: u64) -> u64 {
+    // Of a few keys, each is looked at.
     let mut unclear = match found.count_ones() {
         0..=4 => found,
-        _ => found & repeats_avx512(&group.words, count),
+        _ => found & repeats_avx512::<K>(&group.words),
     };
     let mut wrong = 0;
     while unclear != 0 {
-        let i = unclear.trailing_zeros() as usize;
-        let word = fields::distinct(group.words[i], count).cast_signed();
-        let positions = _mm512_rorv_epi64(_mm512_set1_epi64(word), to_even);
-        let words = _mm512_permutexvar_epi64(_mm512_srli_epi64::<6>(positions), line(i));
+        let i = unclear.trailing_zeros();
+        let word = fields::distinct(group.words[i as usize], K).cast_signed();
+        let positions = _mm512_rorv_epi64(_mm512_set1_epi64(word), lanes.0);
+        // SAFETY: the caller's promise.
+        let line = unsafe { load_line(group.lines[i as usize]) };
+        let words = _mm512_permutexvar_epi64(_mm512_srli_epi64::<6>(positions), line);
         let bits = _mm512_rorv_epi64(words, positions);
-        if _mm512_test_epi64_mask(bits, _mm512_set1_epi64(1)) != 0xff {
-            wrong |= 1 << i;
-        }
+        let all = _mm512_test_epi64_mask(bits, _mm512_set1_epi64(1)) == 0xff;
+        wrong |= u64::from(!all) << i;
         unclear &= unclear - 1;
     }
-    found & !wrong
+    wrong
 }
 
-/// Which keys may have a repeated position among the first `count` of their
-/// word, never "no" when one has.
-#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
-fn repeats_avx512(words: &[u64; GROUP], count: u32) -> u64 {
-    match count {
-        2 => repeats_among_avx512::<2>(words),
-        3 => repeats_among_avx512::<3>(words),
-        4 => repeats_among_avx512::<4>(words),
-        5 => repeats_among_avx512::<5>(words),
-        6 => repeats_among_avx512::<6>(words),
-        7 => repeats_among_avx512::<7>(words),
-        _ => 0,
-    }
-}
-
-/// `fields::repeats`, of eight keys at a time.
+/// Which keys may have a repeated position among the `K` of their word, never
+/// "no" when one has: `fields::repeats`, of eight keys at a time.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
-fn repeats_among_avx512<const K: usize>(words: &[u64; GROUP]) -> u64 {
+fn repeats_avx512<const K: u32>(words: &[u64; GROUP]) -> u64 {
     let splat = |bits: u64| _mm512_set1_epi64(bits.cast_signed());
-    let shift = |fields: usize| splat(fields as u64 * u64::from(FIELD_BITS));
-    let low_bits = fields::low_bits(K as u32);
-    let used = splat((1 << (K as u32 * FIELD_BITS)) - 1);
+    let shift = |fields: u32| splat(u64::from(fields * FIELD_BITS));
+    let low_bits = fields::low_bits(K);
+    let used = splat((1 << (K * FIELD_BITS)) - 1);
     let (low, top) = (splat(low_bits), splat(low_bits << (FIELD_BITS - 1)));
     let mut repeats = 0;
     for eight in words.as_chunks::<8>().0.iter().rev() {
@@ -259,7 +314,7 @@ enum Answer {
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
 fn line_has_avx512<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32) -> Answer {
     let (mask, repeated) = line_mask_avx512(word, hashes);
-    let missing = _mm512_andnot_si512(load_line(line), mask);
+    let missing = _mm512_andnot_si512(load_words(line), mask);
     if _mm512_test_epi64_mask(missing, missing) != 0 {
         Answer::No
     } else if repeated {
@@ -300,18 +355,29 @@ fn line_mask_avx512(word: &mut u64, hashes: u32) -> (__m512i, bool) {
     }
 }
 
-/// The words of a line that other threads may be writing: the load is opaque
-/// to the compiler, which then can assume nothing of it.
+/// The words of a line, which other threads may be writing.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
-pub(super) fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
+pub(super) fn load_words<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
+    // SAFETY: a line is 64 readable bytes.
+    unsafe { load_line(line.as_ptr().cast_mut().cast()) }
+}
+
+/// The words of a line that other threads may be writing: the load is opaque
+/// to the compiler, which then can assume nothing of it.
+///
+/// # Safety
+/// The line can be read.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+unsafe fn load_line(line: Line) -> __m512i {
     let out: __m512i;
-    // SAFETY: reads the 64 bytes of `line`, of any alignment.
+    // SAFETY: the caller's promise.
     unsafe {
         asm!(
             "vmovdqu64 {out}, [{line}]",
             out = lateout(zmm_reg) out,
-            line = in(reg) line.as_ptr(),
+            line = in(reg) line,
             options(nostack, preserves_flags, readonly, pure)
         );
     }
@@ -321,42 +387,58 @@ pub(super) fn load_line<W: Word>(line: &[W; LINE_WORDS]) -> __m512i {
 /// # Safety
 /// As [`contains_avx512`].
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
-pub(super) unsafe fn insert_avx512(
+pub(super) unsafe fn insert_avx512<H: Copy + Into<Hash>>(
     shape: &BlockedShape,
     words: &mut [u64],
-    hashes: &[Hash],
+    hashes: &[H],
     new: &mut [bool],
 ) {
     let k = shape.hashes_per_line();
     if shape.lines_per_key() != 1 || k > FIELDS {
         return insert_any_avx512(shape, words, hashes, new);
     }
-    let lines = words.as_chunks_mut::<LINE_WORDS>().0;
-    for (hashes, new) in hashes.chunks(GROUP).zip(new.chunks_mut(GROUP)) {
-        let mut key_words = [0; GROUP];
-        for (word, hash) in key_words.iter_mut().zip(hashes) {
-            *word = hash.lo;
+    let lines = words.as_mut_ptr().cast();
+    for_each_group(shape, lines, hashes, new, |group, ahead| {
+        // SAFETY: the group's lines are the shape's, whose words are there.
+        unsafe { by_count!(k, insert_group_avx512(group, ahead)) }
+    });
+}
+
+/// Adds keys whose bits are all in one line and one word.
+///
+/// # Safety
+/// The group's lines can be read and written by nobody else.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
+unsafe fn insert_group_avx512<const K: u32>(
+    group: &Group,
+    ahead: &mut Ahead<impl Copy + Into<Hash>>,
+) -> u64 {
+    let repeats = repeats_avx512::<K>(&group.words);
+    let mut new = 0;
+    for (i, line) in group.lines.iter().enumerate() {
+        let mut word = group.words[i];
+        if repeats >> i & 1 != 0 {
+            word = fields::distinct(word, K);
         }
-        let mut unclear = repeats_avx512(&key_words, k);
-        while unclear != 0 {
-            let word = &mut key_words[unclear.trailing_zeros() as usize];
-            *word = fields::distinct(*word, k);
-            unclear &= unclear - 1;
-        }
-        for ((hash, mut word), new) in hashes.iter().zip(key_words).zip(new) {
-            let (mask, _) = line_mask_avx512(&mut word, k);
-            // SAFETY: the caller's promise: the shape's lines are there.
-            let line = unsafe { lines.get_unchecked_mut(shape.first_line(*hash)) };
-            *new = set_bits_avx512(line, mask);
-        }
+        let (mask, _) = line_mask_avx512(&mut word, K);
+        // SAFETY: the caller's promise; words are aligned.
+        new |= u64::from(set_bits_avx512(unsafe { &mut **line }, mask)) << i;
+        ahead.prepare(i);
     }
+    new
 }
 
 /// Any number of bits, in one line or two.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,bmi1,bmi2,popcnt")]
-fn insert_any_avx512(shape: &BlockedShape, words: &mut [u64], hashes: &[Hash], new: &mut [bool]) {
+fn insert_any_avx512<H: Copy + Into<Hash>>(
+    shape: &BlockedShape,
+    words: &mut [u64],
+    hashes: &[H],
+    new: &mut [bool],
+) {
     let k = shape.hashes_per_line();
-    for (hash, new) in hashes.iter().zip(new) {
+    for_each_hash_mut(shape, words, hashes, new, |words, hash| {
         let mut word = hash.lo;
         let (first, repeated) = line_mask_avx512(&mut word, k);
         let (second, repeated_again) = match shape.lines_per_key() {
@@ -364,15 +446,15 @@ fn insert_any_avx512(shape: &BlockedShape, words: &mut [u64], hashes: &[Hash], n
             _ => (first, false),
         };
         if repeated || repeated_again {
-            *new = scalar::insert_exclusive(shape, words, *hash);
-            continue;
+            return scalar::insert_exclusive(shape, words, hash);
         }
         let lines = words.as_chunks_mut::<LINE_WORDS>().0;
-        *new = set_bits_avx512(&mut lines[shape.first_line(*hash)], first);
+        let mut new = set_bits_avx512(&mut lines[shape.first_line(hash)], first);
         if shape.lines_per_key() == 2 {
-            *new |= set_bits_avx512(&mut lines[shape.second_line(*hash)], second);
+            new |= set_bits_avx512(&mut lines[shape.second_line(hash)], second);
         }
-    }
+        new
+    });
 }
 
 /// Sets the bits; whether one was missing.
@@ -447,7 +529,7 @@ pub(super) unsafe fn matching_avx512<W: Word>(
     for &i in who {
         // SAFETY: 64 readable bytes.
         let bits = unsafe { _mm512_loadu_si512(masks[usize::from(i)].0.as_ptr().cast()) };
-        let line = load_line(line(words, at[usize::from(i)]));
+        let line = load_words(line(words, at[usize::from(i)]));
         let missing = _mm512_andnot_si512(line, bits);
         hits[found] = i;
         found += usize::from(_mm512_test_epi64_mask(missing, missing) == 0);

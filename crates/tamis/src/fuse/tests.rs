@@ -35,7 +35,7 @@ fn hashes(range: std::ops::Range<u64>) -> Vec<Hash> {
 }
 
 fn bytes(body: &[u64]) -> Vec<[u8; 8]> {
-    body.iter().map(|word| word.to_ne_bytes()).collect()
+    body.iter().map(|word| word.to_le_bytes()).collect()
 }
 
 /// Every key is found, one by one and in bulk by every path, and all paths agree on absent keys; returns the yeses among those.
@@ -54,13 +54,13 @@ fn check(shape: &FuseShape, words: &[[u8; 8]], keys: &[Hash], absent: &[Hash]) -
     asked.extend(keys);
     let expected = one_by_one(&asked);
     let mut found = vec![false; asked.len()];
-    contains_many(shape, words, &asked, &mut found);
+    contains_hashes(shape, words, &asked, &mut found);
     assert_eq!(found, expected, "{shape:?}");
     if shape.segments > 0 {
         found.fill(false);
         match shape.arity {
-            3 => contains_many_scalar::<3, _>(shape, words, &asked, &mut found),
-            _ => contains_many_scalar::<4, _>(shape, words, &asked, &mut found),
+            3 => contains_hashes_scalar::<3, _, _>(shape, words, &asked, &mut found),
+            _ => contains_hashes_scalar::<4, _, _>(shape, words, &asked, &mut found),
         }
         assert_eq!(found, expected, "{shape:?}");
     }
@@ -215,7 +215,7 @@ fn corrupt_shapes_are_refused() {
             continue;
         };
         let words: Vec<[u8; 8]> = (0..shape.body_words())
-            .map(|i| mix(i ^ b).to_ne_bytes())
+            .map(|i| mix(i ^ b).to_le_bytes())
             .collect();
         let mut asked: Vec<Hash> = (0..20).map(|i| hash(c ^ i)).collect();
         asked.extend([

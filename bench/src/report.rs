@@ -1,0 +1,205 @@
+//! Results of a suite: as JSON, as a table, as a chart.
+
+use crate::clock::Rounds;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[derive(Serialize, Deserialize)]
+pub struct Suite {
+    pub name: String,
+    pub title: String,
+    /// What ran it, from the repository's root.
+    pub command: String,
+    /// The kind of machine, not which one.
+    pub machine: String,
+    /// The first is Tamis, which the others are compared with.
+    pub peers: Vec<String>,
+    pub rows: Vec<Row>,
+}
+
+/// One task, and a value of each peer.
+#[derive(Serialize, Deserialize)]
+pub struct Row {
+    pub group: String,
+    pub task: String,
+    #[serde(flatten)]
+    pub values: Values,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Values {
+    /// Nanoseconds a key, and how many times Tamis's time that is. Times of
+    /// different runs don't compare; ratios do.
+    Time { ns: Vec<f64>, ratio: Vec<f64> },
+    /// A share of all, such as false answers.
+    Share(Vec<f64>),
+}
+
+impl Row {
+    pub fn times(group: &str, task: &str, rounds: &Rounds) -> Self {
+        Self {
+            group: group.into(),
+            task: task.into(),
+            values: Values::Time {
+                ns: rounds.medians(),
+                ratio: rounds.ratios(),
+            },
+        }
+    }
+
+    pub fn shares(group: &str, task: &str, shares: Vec<f64>) -> Self {
+        Self {
+            group: group.into(),
+            task: task.into(),
+            values: Values::Share(shares),
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        match &self.values {
+            Values::Time { ratio, .. } => ratio.iter().map(|r| format!("{r:.2} ×")).collect(),
+            Values::Share(shares) => {
+                let percent = |share: &f64| format!("{:.3} %", share * 100.0);
+                shares.iter().map(percent).collect()
+            }
+        }
+    }
+}
+
+impl Suite {
+    /// In Markdown. Times are multiples of Tamis's.
+    pub fn table(&self) -> String {
+        let mut out = format!("| | task | {} |\n", self.peers.join(" | "));
+        let _ = writeln!(out, "| --- | --- |{}", " ---: |".repeat(self.peers.len()));
+        for row in &self.rows {
+            let cells = row.cells().join(" | ");
+            let _ = writeln!(out, "| {} | {} | {cells} |", row.group, row.task);
+        }
+        out
+    }
+
+    /// Writes `bench/results/NAME.json`.
+    pub fn save(&self) -> Result<(), String> {
+        let path = results().join(&self.name).with_extension("json");
+        let json = serde_json::to_string_pretty(self).map_err(|e| e.to_string())?;
+        fs::create_dir_all(results()).map_err(|e| e.to_string())?;
+        fs::write(&path, json + "\n").map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// Horizontal bars of all timed rows, as long as the ratios.
+    fn chart(&self) -> String {
+        const COLOURS: [&str; 4] = ["#d9480f", "#868e96", "#adb5bd", "#ced4da"];
+        const BAR: f64 = 16.0;
+        const GAP: f64 = 12.0;
+        const LEFT: f64 = 190.0;
+        const RIGHT: f64 = 90.0;
+        const WIDTH: f64 = 720.0;
+        let timed: Vec<(&Row, &[f64])> = (self.rows.iter())
+            .filter_map(|row| match &row.values {
+                Values::Time { ratio, .. } => Some((row, &ratio[..])),
+                Values::Share(_) => None,
+            })
+            .collect();
+        let longest = timed
+            .iter()
+            .flat_map(|(_, r)| *r)
+            .fold(1.0, |a, b| b.max(a));
+        let scale = (WIDTH - LEFT - RIGHT) / longest;
+
+        let mut bars = String::new();
+        let mut y = 56.0;
+        for (row, ratios) in timed {
+            let middle = y + BAR * ratios.len() as f64 / 2.0 + 4.0;
+            let label = format!("{}: {}", row.group, row.task);
+            let _ = writeln!(
+                bars,
+                r#"<text x="{}" y="{middle}" text-anchor="end">{label}</text>"#,
+                LEFT - 8.0
+            );
+            for ((ratio, colour), peer) in ratios.iter().zip(COLOURS).zip(&self.peers) {
+                let width = ratio * scale;
+                let _ = writeln!(
+                    bars,
+                    r#"<rect x="{LEFT}" y="{y}" width="{width:.1}" height="{}" fill="{colour}"/>
+<text x="{:.1}" y="{}" class="small">{ratio:.1} {peer}</text>"#,
+                    BAR - 2.0,
+                    LEFT + width + 4.0,
+                    y + BAR - 5.0,
+                );
+                y += BAR;
+            }
+            y += GAP;
+        }
+        format!(
+            r##"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" viewBox="0 0 {WIDTH} {y}" font-family="sans-serif" font-size="13">
+<style>.small {{ font-size: 11px; fill: #495057 }}</style>
+<rect width="100%" height="100%" fill="#fff"/>
+<text x="16" y="24" font-size="15" font-weight="bold">{}</text>
+<text x="16" y="42" class="small">time as a multiple of Tamis's; shorter is faster</text>
+{bars}</svg>
+"##,
+            self.title
+        )
+    }
+
+    /// The suite's part of docs/benchmarks.md.
+    fn section(&self) -> String {
+        let Self {
+            name,
+            title,
+            command,
+            machine,
+            ..
+        } = self;
+        format!(
+            "```\n{command}\n```\nOn: {machine}.\n\n{}\n![{title}: times as multiples of Tamis's](benchmarks-{name}.svg)\n",
+            self.table()
+        )
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn results() -> PathBuf {
+    root().join("bench/results")
+}
+
+/// Puts every result into its place in docs/benchmarks.md, between
+/// `<!-- NAME -->` and `<!-- /NAME -->`, and draws its chart beside it.
+pub fn write_docs() -> Result<(), String> {
+    let write = || -> Result<(), Box<dyn std::error::Error>> {
+        let docs = root().join("docs");
+        let page = docs.join("benchmarks.md");
+        let mut text = fs::read_to_string(&page)?;
+        for entry in fs::read_dir(results())? {
+            let suite: Suite = serde_json::from_slice(&fs::read(entry?.path())?)?;
+            let name = &suite.name;
+            let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+            let at = text.find(&open).map(|at| at + open.len());
+            let (Some(at), Some(end)) = (at, text.find(&close)) else {
+                return Err(format!("docs/benchmarks.md has no {}", open.trim()).into());
+            };
+            text.replace_range(at..end, &suite.section());
+            fs::write(docs.join(format!("benchmarks-{name}.svg")), suite.chart())?;
+        }
+        Ok(fs::write(page, text)?)
+    };
+    write().map_err(|e| e.to_string())
+}
+
+/// `Intel Xeon …, 2 cores`: the kind of this machine.
+pub fn machine() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = info.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_string())
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let model = field("model name").unwrap_or_else(|| std::env::consts::ARCH.into());
+    format!("{model}, {cores} cores")
+}
