@@ -192,12 +192,21 @@ fn plan_tells_of_finished_lists() {
     let dir = Sandbox::new();
     let plan = dir.ok("plan -n 1M");
     let text = plan.text();
+    for (kind, purpose) in [("fuse", "finished lists"), ("ribbon", "smallest")] {
+        let row = text.lines().find(|line| line.starts_with(kind));
+        assert!(row.is_some_and(|row| row.contains(purpose)), "{text}");
+    }
+    let finished = dir.ok("plan -n 1M --finished");
+    let text = finished.text();
     assert!(
-        text.contains("fuse") && text.contains("ribbon") && text.contains("tamis build"),
+        text.contains("Pick fuse") && text.contains("tamis build"),
         "{text}"
     );
-    let finished = dir.ok("plan -n 1M --finished");
-    assert!(finished.text().contains("Pick fuse") && finished.text().contains("Pick ribbon"));
+    assert!(text.contains("Ribbon saves"), "{text}");
+    assert!(
+        !text.contains("cuckoo") && !text.contains("growing"),
+        "{text}"
+    );
     // Too rare for a fingerprint of 32 bits; the others are still planned.
     assert!(!dir.ok("plan -n 1M -p 1e-12").text().contains("fuse"));
 }
