@@ -3,6 +3,7 @@
 //! temporary file when there are too many.
 
 use crate::Error;
+use crate::bytes::reserve_roomy;
 use crate::hash::Hash;
 use crate::sorted::sorted_distinct;
 use std::borrow::Cow;
@@ -68,7 +69,8 @@ impl Collector {
                 .max(2 * self.hashes.len())
                 .min(self.most);
             if self.hashes.capacity() < self.hashes.len() + now.len() {
-                self.hashes.reserve_exact(wanted - self.hashes.len());
+                let more = wanted - self.hashes.len();
+                reserve_roomy(&mut self.hashes, more);
             }
             self.hashes.extend_from_slice(now);
             hashes = later;

@@ -1,6 +1,7 @@
 //! Keys in ascending order of their hashes, each once, on all cores: what the
 //! static kinds are built from.
 
+use crate::bytes::roomy;
 use crate::hash::Hash;
 use std::sync::Mutex;
 
@@ -146,7 +147,8 @@ fn regroup<K: Key>(keys: &mut [K], threads: usize, fill: impl Fn(&[&[K]], &mut [
         threads,
         keys.chunks(keys.len().div_ceil(threads.max(1))),
         |chunk| {
-            let mut run = vec![any; chunk.len()];
+            let mut run = roomy(chunk.len());
+        run.resize(chunk.len(), any);
             let group = |key: &K| (key.hash().hi >> (64 - bits)) as usize;
             let ends = scatter(&[chunk], &mut run, 1 << bits, group);
             runs.lock().expect(NO_PANIC).push((run, ends));

@@ -1,7 +1,8 @@
 //! Filling the table of a fuse filter.
 
 use super::{BLOCK, FuseShape};
-use crate::Error;
+use crate::{Error, arch};
+use crate::bytes::reserve_roomy;
 use crate::hash::{Hash, mix};
 use crate::header::Kind;
 use crate::sorted::for_each_with;
@@ -214,6 +215,7 @@ impl<const ARITY: usize> Peeling<ARITY> {
         /// The queue is refilled for this many slots at once: long enough for the processor to work on many of its
         /// entries side by side, short enough for all they touch to stay in the cache.
         const STRETCH: usize = 16384;
+        const AHEAD: usize = 8;
         let Self {
             edges,
             peeled,
@@ -222,11 +224,14 @@ impl<const ARITY: usize> Peeling<ARITY> {
         } = self;
         let slots = shape.shard_slots() as usize;
         table.clear();
+        reserve_roomy(table, slots);
         table.resize(slots, 0);
+        reserve_roomy(queue, (slots + ARITY).saturating_sub(queue.len()));
         queue.resize(slots + ARITY, 0);
         peeled.clear();
-        peeled.reserve(hashes.len());
+        reserve_roomy(peeled, hashes.len());
         edges.clear();
+        reserve_roomy(edges, hashes.len());
         let (table, queue) = (&mut table[..], &mut queue[..]);
         edges.extend(hashes.iter().enumerate().map(|(i, &hash)| {
             let slots = shape.slots::<ARITY>(hash, seed).map(|slot| slot as u32);
@@ -249,6 +254,11 @@ impl<const ARITY: usize> Peeling<ARITY> {
             while next < end {
                 let own = queue[next];
                 next += 1;
+                // The edges of the next ones, which lie anywhere in the segment.
+                let ahead = table[queue[(next + AHEAD).min(end - 1)] as usize];
+                if let Some(edge) = edges.get((ahead & (ONE - 1)) as usize) {
+                    arch::prefetch(edge);
+                }
                 let entry = table[own as usize];
                 if entry >> 32 != 1 {
                     continue; // its edge went by another slot
