@@ -29,8 +29,8 @@ use crate::{Bytes, Error, Filter, ListBuilder};
 /// The smallest finished list; see [`Filter`] for its methods.
 ///
 /// About 1.003 times `log2(1/rate)` bits a key, where [`Fuse`](crate::Fuse)
-/// needs 1.09 and Bloom filters 1.44. Building takes two to five times as long
-/// as fuse, and asking up to twice.
+/// needs 1.09 and Bloom filters 1.44. Asking takes up to one and a half times
+/// as long as fuse.
 ///
 /// ```
 /// use tamis::{Hasher, KeyCount, Ribbon};

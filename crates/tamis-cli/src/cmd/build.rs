@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
     rate: f64,
 
-    /// Make the smallest filter (ribbon); building and asking take longer
+    /// Make the smallest filter (ribbon); asking takes longer
     #[arg(long)]
     smallest: bool,
 

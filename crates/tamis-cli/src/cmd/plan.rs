@@ -143,8 +143,8 @@ fn finished_list(
         (1.0 - ours.bits_per_key() / theirs.bits_per_key()) * 100.0
     };
     let pays = format!(
-        "Pick ribbon (--smallest) where the size counts: {:.1} % ({}) less than fuse; it takes \
-         two to five times as long to build and up to three times to ask.",
+        "Pick ribbon (--smallest) where the size counts: {:.1} % ({}) less than fuse; asking takes \
+         about one and a half times as long.",
         less(ribbon, fuse),
         human::size(fuse.bytes().saturating_sub(ribbon.bytes())),
     );
