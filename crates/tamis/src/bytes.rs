@@ -228,7 +228,11 @@ pub(crate) fn reserve_roomy<T>(values: &mut Vec<T>, more: usize) {
         // SAFETY: the pages lie within the allocation, and the advice changes
         // no content. Best effort, as above.
         unsafe {
-            libc::madvise(start as *mut _, (end - start) / PAGE * PAGE, libc::MADV_HUGEPAGE);
+            libc::madvise(
+                start as *mut _,
+                (end - start) / PAGE * PAGE,
+                libc::MADV_HUGEPAGE,
+            );
         }
     }
 }

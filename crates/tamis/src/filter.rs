@@ -35,6 +35,21 @@ pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> {
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool;
     /// Asks at most [`BLOCK`] keys.
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]);
+    /// Asks any number of keys that are hashed, or as good as.
+    fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
+        &self,
+        words: &[W],
+        keys: &[H],
+        out: &mut [bool],
+    ) {
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = (*key).into();
+            }
+            self.contains_many(words, &hashes[..keys.len()], out);
+        }
+    }
     /// The expected rate with so many keys.
     fn rate_at(&self, keys: f64) -> f64;
     /// The expected rate from what the words hold.
@@ -377,9 +392,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// If `out` is not as long as `hashes`.
     pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
         assert_eq!(hashes.len(), out.len(), "one answer for each key");
-        for (hashes, out) in hashes.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            self.shape.contains_many(self.body.words(), hashes, out);
-        }
+        self.shape.contains_hashes(self.body.words(), hashes, out);
     }
 
     /// How keys are hashed.

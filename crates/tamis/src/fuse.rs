@@ -326,44 +326,55 @@ fn matches<const ARITY: usize, W: Word>(
     left & shape.mask() == 0
 }
 
-/// `contains` of many: `out[i]` becomes the answer for `hashes[i]`.
-fn contains_many<W: Word>(shape: &FuseShape, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-    assert_eq!(hashes.len(), out.len(), "one answer a hash");
+/// `contains` of many: `out[i]` becomes the answer for `keys[i]`, which is
+/// hashed, or as good as.
+fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
+    shape: &FuseShape,
+    words: &[W],
+    keys: &[H],
+    out: &mut [bool],
+) {
+    assert_eq!(keys.len(), out.len(), "one answer for each key");
     if shape.segments == 0 {
         return out.fill(false);
     }
     #[cfg(target_arch = "x86_64")]
     if avx512::available() {
         // Unchecked loads follow, so this does not lean on the caller.
-        assert_eq!(words.len() as u64, shape.body_words(), "the body of this shape");
-        // SAFETY: the CPU has the instructions, and the parameters are valid for the words.
+        assert_eq!(
+            words.len() as u64,
+            shape.body_words(),
+            "the body of this shape"
+        );
+        // SAFETY: the CPU has the instructions, and this is a body of the shape.
         return unsafe {
             match shape.arity {
-                3 => avx512::contains_many::<3, W>(shape, words, hashes, out),
-                _ => avx512::contains_many::<4, W>(shape, words, hashes, out),
+                3 => avx512::contains_hashes::<3, W, H>(shape, words, keys, out),
+                _ => avx512::contains_hashes::<4, W, H>(shape, words, keys, out),
             }
         };
     }
     match shape.arity {
-        3 => contains_many_scalar::<3, W>(shape, words, hashes, out),
-        _ => contains_many_scalar::<4, W>(shape, words, hashes, out),
+        3 => contains_hashes_scalar::<3, W, H>(shape, words, keys, out),
+        _ => contains_hashes_scalar::<4, W, H>(shape, words, keys, out),
     }
 }
 
-fn contains_many_scalar<const ARITY: usize, W: Word>(
+fn contains_hashes_scalar<const ARITY: usize, W: Word, H: Copy + Into<Hash>>(
     shape: &FuseShape,
     words: &[W],
-    hashes: &[Hash],
+    keys: &[H],
     out: &mut [bool],
 ) {
     const AHEAD: usize = 32;
-    let mut bits = [[0; ARITY]; AHEAD];
-    for (hashes, out) in hashes.chunks(AHEAD).zip(out.chunks_mut(AHEAD)) {
-        for (bits, &hash) in bits.iter_mut().zip(hashes) {
-            *bits = slot_bits(shape, words, hash);
+    let mut asked = [(Hash::default(), [0; ARITY]); AHEAD];
+    for (keys, out) in keys.chunks(AHEAD).zip(out.chunks_mut(AHEAD)) {
+        for ((hash, bits), &key) in asked.iter_mut().zip(keys) {
+            *hash = key.into();
+            *bits = slot_bits(shape, words, *hash);
             bits.iter().for_each(|&bit| prefetch(words, bit));
         }
-        for ((&bits, &hash), out) in bits.iter().zip(hashes).zip(out) {
+        for (&(hash, bits), out) in asked.iter().zip(out) {
             *out = matches(shape, words, hash, bits);
         }
     }
@@ -410,7 +421,17 @@ impl Layout for FuseShape {
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-        contains_many(self, words, hashes, out);
+        contains_hashes(self, words, hashes, out);
+    }
+
+    /// In one go: every end of a block would wait for the memory.
+    fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
+        &self,
+        words: &[W],
+        keys: &[H],
+        out: &mut [bool],
+    ) {
+        contains_hashes(self, words, keys, out);
     }
 
     fn rate_at(&self, keys: f64) -> f64 {

@@ -148,7 +148,7 @@ fn regroup<K: Key>(keys: &mut [K], threads: usize, fill: impl Fn(&[&[K]], &mut [
         keys.chunks(keys.len().div_ceil(threads.max(1))),
         |chunk| {
             let mut run = roomy(chunk.len());
-        run.resize(chunk.len(), any);
+            run.resize(chunk.len(), any);
             let group = |key: &K| (key.hash().hi >> (64 - bits)) as usize;
             let ends = scatter(&[chunk], &mut run, 1 << bits, group);
             runs.lock().expect(NO_PANIC).push((run, ends));

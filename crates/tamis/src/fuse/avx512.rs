@@ -10,10 +10,10 @@ pub(super) fn available() -> bool {
 
 /// SAFETY: needs `available()`, and `shape` valid for `words`.
 #[target_feature(enable = "avx512f,avx512dq")]
-pub(super) unsafe fn contains_many<const ARITY: usize, W: Word>(
+pub(super) unsafe fn contains_hashes<const ARITY: usize, W: Word, H: Copy + Into<Hash>>(
     shape: &FuseShape,
     words: &[W],
-    hashes: &[Hash],
+    keys: &[H],
     out: &mut [bool],
 ) {
     const { assert!(size_of::<W>() == 8) };
@@ -23,15 +23,15 @@ pub(super) unsafe fn contains_many<const ARITY: usize, W: Word>(
     let mask = shape.mask();
     // A block of narrow slots is hardly more than a line: fetching one slot of a pair fetches both.
     let stride = if shape.width > 8 { 1 } else { 2 };
-    let (groups, rest) = hashes.as_chunks::<8>();
+    let (groups, rest) = keys.as_chunks::<8>();
     let (out_groups, out_rest) = out.as_chunks_mut::<8>();
-    let mut ring = [[[0u64; 8]; ARITY]; AHEAD];
+    // Where the slots of a group are, and what their exclusive or must be.
+    let mut ring = [([[0u64; 8]; ARITY], [0u64; 8]); AHEAD];
     for at in 0..groups.len() + AHEAD {
-        let bits = &mut ring[at % AHEAD];
+        let (bits, wanted) = &mut ring[at % AHEAD];
         if let Some(group) = at.checked_sub(AHEAD) {
-            for (lane, (hash, out)) in groups[group].iter().zip(&mut out_groups[group]).enumerate()
-            {
-                let left = bits.iter().fold(hash.hi, |x, bits| {
+            for (lane, out) in out_groups[group].iter_mut().enumerate() {
+                let left = bits.iter().fold(wanted[lane], |x, bits| {
                     // SAFETY: a slot ends before the last word, so the eight bytes from its first are in the body.
                     let bytes = unsafe {
                         body.add((bits[lane] / 8) as usize)
@@ -44,15 +44,17 @@ pub(super) unsafe fn contains_many<const ARITY: usize, W: Word>(
             }
         }
         if let Some(group) = groups.get(at) {
+            let group = group.map(Into::into);
+            *wanted = group.map(|hash| hash.hi);
             // SAFETY: there is a seed for every shard; a vector is eight integers.
-            *bits = unsafe { slot_bits::<ARITY>(shape, body, group).map(|bits| transmute(bits)) };
+            *bits = unsafe { slot_bits::<ARITY>(shape, body, &group).map(|bits| transmute(bits)) };
             for bits in bits.iter().step_by(stride) {
                 bits.iter().for_each(|&bit| prefetch(words, bit));
             }
         }
     }
-    for (&hash, out) in rest.iter().zip(out_rest) {
-        *out = contains(shape, words, hash);
+    for (&key, out) in rest.iter().zip(out_rest) {
+        *out = contains(shape, words, key.into());
     }
 }
 

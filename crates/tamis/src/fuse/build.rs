@@ -1,11 +1,11 @@
 //! Filling the table of a fuse filter.
 
 use super::{BLOCK, FuseShape};
-use crate::{Error, arch};
 use crate::bytes::reserve_roomy;
 use crate::hash::{Hash, mix};
 use crate::header::Kind;
 use crate::sorted::for_each_with;
+use crate::{Error, arch};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

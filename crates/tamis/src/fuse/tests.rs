@@ -54,13 +54,13 @@ fn check(shape: &FuseShape, words: &[[u8; 8]], keys: &[Hash], absent: &[Hash]) -
     asked.extend(keys);
     let expected = one_by_one(&asked);
     let mut found = vec![false; asked.len()];
-    contains_many(shape, words, &asked, &mut found);
+    contains_hashes(shape, words, &asked, &mut found);
     assert_eq!(found, expected, "{shape:?}");
     if shape.segments > 0 {
         found.fill(false);
         match shape.arity {
-            3 => contains_many_scalar::<3, _>(shape, words, &asked, &mut found),
-            _ => contains_many_scalar::<4, _>(shape, words, &asked, &mut found),
+            3 => contains_hashes_scalar::<3, _, _>(shape, words, &asked, &mut found),
+            _ => contains_hashes_scalar::<4, _, _>(shape, words, &asked, &mut found),
         }
         assert_eq!(found, expected, "{shape:?}");
     }
