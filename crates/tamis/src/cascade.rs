@@ -153,7 +153,7 @@ pub(crate) fn first_width(block: u64, allow: u64, width: u32) -> u32 {
 ///
 /// ```
 /// let bits = tamis::cascade_bound(1_000_000, 5_000_000, 1.0 / 128.0);
-/// assert_eq!(bits.round(), 7_056_568.0);
+/// assert_eq!(bits.round(), 7_056_577.0);
 /// ```
 pub fn bound(block: u64, allow: u64, rate: f64) -> f64 {
     -(block as f64) * rate.log2() - allow as f64 * (-rate).ln_1p() / std::f64::consts::LN_2

@@ -85,6 +85,7 @@ unsafe fn slot_bits<const ARITY: usize>(
     let (blocks, width) = (all(shape.segment_blocks.into()), all(shape.width.into()));
     let bits = i64::from(shape.shard_bits);
     let shard = _mm512_srl_epi64(hi, _mm_cvtsi64_si128(64 - bits)); // here a shift by 64 gives 0
+    // SAFETY: a seed for every shard is what the caller promises.
     let seed = unsafe { _mm512_i64gather_epi64::<8>(shard, body.cast()) };
     let place = _mm512_srli_epi64::<32>(_mm512_sll_epi64(hi, _mm_cvtsi64_si128(bits)));
     let place = _mm512_mul_epu32(place, all((shape.segments - 1).into()));
