@@ -215,6 +215,7 @@ impl<const ARITY: usize> Peeling<ARITY> {
         /// The queue is refilled for this many slots at once: long enough for the processor to work on many of its
         /// entries side by side, short enough for all they touch to stay in the cache.
         const STRETCH: usize = 16384;
+        /// How far ahead of its use a slot is fetched, and twice as far its edge.
         const AHEAD: usize = 8;
         let Self {
             edges,
@@ -254,10 +255,18 @@ impl<const ARITY: usize> Peeling<ARITY> {
             while next < end {
                 let own = queue[next];
                 next += 1;
-                // The edges of the next ones, which lie anywhere in the segment.
-                let ahead = table[queue[(next + AHEAD).min(end - 1)] as usize];
-                if let Some(edge) = edges.get((ahead & (ONE - 1)) as usize) {
+                // What the next ones need lies anywhere in two segments.
+                let edge_at = |ahead: usize| {
+                    let entry = table[queue[(next + ahead).min(end - 1)] as usize];
+                    edges.get((entry & (ONE - 1)) as usize)
+                };
+                if let Some(edge) = edge_at(2 * AHEAD) {
                     arch::prefetch(edge);
+                }
+                if let Some(edge) = edge_at(AHEAD) {
+                    for slot in edge.slots {
+                        arch::prefetch(&table[slot as usize]);
+                    }
                 }
                 let entry = table[own as usize];
                 if entry >> 32 != 1 {
