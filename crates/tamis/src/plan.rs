@@ -47,9 +47,19 @@ impl Plan {
             Kind::Bloom => bloom_for_rate(keys, rate)?.into(),
             Kind::Blocked => blocked(BLOCKED.for_rate(keys, rate)?)?,
             Kind::Counting => counting(COUNTING.for_rate(keys, rate)?)?,
-            Kind::Cuckoo => CuckooShape::for_rate(keys, rate)
-                .ok_or_else(|| too_large(keys, rate))?
-                .into(),
+            Kind::Cuckoo => {
+                // Beyond the widest slots, only empty ones lower the rate.
+                if rate < MIN_CUCKOO_RATE {
+                    return Err(Error::Parameter {
+                        what: "rate",
+                        expected: "at least 1e-8 for a cuckoo filter; a counting filter goes lower",
+                        got: rate.to_string(),
+                    });
+                }
+                CuckooShape::for_rate(keys, rate)
+                    .ok_or_else(|| too_large(keys, rate))?
+                    .into()
+            }
             Kind::Growing => return schedule::plan_for_rate(keys, rate),
             Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
                 static_shape(kind, keys, width_for_rate(rate)?)?
@@ -230,6 +240,9 @@ pub(crate) fn check_keys(keys: u64) -> Result<(), Error> {
         _ => Ok(()),
     }
 }
+
+/// What the widest slots of a cuckoo filter promise.
+const MIN_CUCKOO_RATE: f64 = 1e-8;
 
 /// What a 128-bit hash can promise with room to spare.
 pub(crate) const MIN_RATE: f64 = 1e-15;
@@ -894,6 +907,10 @@ mod tests {
                 for rate in [
                     0.99, 0.75, 0.5, 0.3, 0.1, 0.01, 1e-3, 9e-4, 1e-5, 1e-9, 1e-12, 1e-15,
                 ] {
+                    if kind == Kind::Cuckoo && rate < MIN_CUCKOO_RATE {
+                        assert!(Plan::for_rate(kind, keys, rate).is_err());
+                        continue;
+                    }
                     let plan = Plan::for_rate(kind, keys, rate).unwrap();
                     assert!(plan.rate() <= rate * 1.01, "{kind} {keys} {rate}: {plan:?}");
                 }
