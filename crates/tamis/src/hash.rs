@@ -159,7 +159,7 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// How key bytes become a [`Hash`]. Filters answer alike only when their
+/// How key bytes become a [`struct@Hash`]. Filters answer alike only when their
 /// hashers are equal.
 ///
 /// ```

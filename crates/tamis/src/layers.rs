@@ -11,7 +11,7 @@ use crate::schedule::NextLayer;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Lines, layers, and bits per key, of a [`Growing`] filter.
+/// Lines, layers, and bits per key, of a [`Growing`](crate::Growing) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrowingShape {
     /// Of all layers, with the one that describes each.

@@ -52,7 +52,7 @@ impl Plan {
                 if rate < MIN_CUCKOO_RATE {
                     return Err(Error::Parameter {
                         what: "rate",
-                        expected: "at least 1e-8 for a cuckoo filter; a counting filter goes lower",
+                        expected: "at least 1e-9 for a cuckoo filter; a counting filter goes lower",
                         got: rate.to_string(),
                     });
                 }
@@ -242,7 +242,7 @@ pub(crate) fn check_keys(keys: u64) -> Result<(), Error> {
 }
 
 /// What the widest slots of a cuckoo filter promise.
-const MIN_CUCKOO_RATE: f64 = 1e-8;
+const MIN_CUCKOO_RATE: f64 = 1e-9;
 
 /// What a 128-bit hash can promise with room to spare.
 pub(crate) const MIN_RATE: f64 = 1e-15;
