@@ -1,6 +1,6 @@
 //! What every target does with bytes that may be a filter.
 
-use tamis::{AnyFilter, Body, Hash, Open, SecretKey};
+use tamis::{AnyFilter, Body, Hash, Kind, Open, SecretKey};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The secret of the keyed files among the seeds.
@@ -47,6 +47,13 @@ pub fn exercise<B: Body>(filter: &AnyFilter<B>, bytes: &[u8]) {
 /// no mark, and else but for those.
 fn reencodes<B: Body>(filter: &AnyFilter<B>, bytes: &[u8]) {
     let again = filter.to_bytes();
+    let copy = open().decode(&again).expect("what was written is read");
+    assert_eq!(copy.to_bytes(), again);
+    if filter.kind() == Kind::Growing {
+        // Its capacity and count are those of its layers, whatever a forged
+        // header says, and a tail that was not finished is dropped.
+        return;
+    }
     assert_eq!(again[..96], bytes[..96], "the fixed part");
     assert_eq!(again[128..], bytes[128..], "the body");
     let marked = bytes[112..128] != [0; 16];
@@ -56,18 +63,26 @@ fn reencodes<B: Body>(filter: &AnyFilter<B>, bytes: &[u8]) {
             assert_eq!(again, bytes);
         }
     }
-    let copy = open().decode(&again).expect("what was written is read");
-    assert_eq!(copy.to_bytes(), again);
 }
 
 /// And what may be changed.
 pub fn change(filter: &mut AnyFilter) {
     let before = filter.to_bytes();
     let copy = open().decode(&before).expect("what was written is read");
-    filter.insert("key").expect("both kinds take every key");
-    assert!(filter.contains("key"));
-    filter.union_with(&copy).expect("like itself");
-    filter.intersect_with(&copy).expect("like itself");
-    assert_eq!(filter.to_bytes()[128..], before[128..]);
-    filter.clear();
+    if matches!(filter.kind(), Kind::Bloom | Kind::Blocked) {
+        filter.insert("key").expect("both kinds take every key");
+        assert!(filter.contains("key"));
+        filter.union_with(&copy).expect("like itself");
+        filter.intersect_with(&copy).expect("like itself");
+        assert_eq!(filter.to_bytes()[128..], before[128..]);
+    } else {
+        // Others may refuse, for want of room or at all; they say so.
+        if filter.insert("key").is_ok() {
+            assert!(filter.contains("key"));
+        }
+        let _ = filter.remove("key");
+        let _ = filter.union_with(&copy);
+        let _ = filter.intersect_with(&copy);
+    }
+    let _ = filter.clear();
 }
