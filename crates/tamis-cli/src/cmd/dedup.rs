@@ -237,7 +237,7 @@ impl Seen {
             },
             None => Self {
                 sized: None,
-                growing: Some(Growing::new(UNMEASURED / SHARDS as u64, rate)?),
+                growing: Some(Growing::new(UNMEASURED, rate)?),
                 rate,
             },
         })
@@ -317,9 +317,14 @@ fn with_filters(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         share + 3 * (share as f64).sqrt() as u64
     };
     let expected = args.expected_keys()?.map(share);
+    // Where nothing is known, one filter: several that grow would do so at other
+    // moments than the one that `tamis plan --grow` tells the memory of.
+    let shard_count = if expected.is_some() { SHARDS } else { 1 };
     let seen = Seen::new(expected, args.rate)?;
     let shard = |_| seen.template().map(Deciding::new);
-    let mut shards = (0..SHARDS).map(shard).collect::<Result<Vec<_>, Error>>()?;
+    let mut shards = (0..shard_count)
+        .map(shard)
+        .collect::<Result<Vec<_>, Error>>()?;
     let stop = Arc::<AtomicBool>::default();
     let report = Pass {
         input: &args.input,
@@ -344,7 +349,8 @@ fn with_filters(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     }
     // The shards are alike, so the fullest speaks for all.
     let fullest = shards.iter().max_by_key(|shard| shard.filter.keys());
-    let wrong = fullest.map_or(0.0, |shard| shard.filter.expected_wrong() * SHARDS as f64);
+    let wrong = fullest.map_or(0.0, |shard| shard.filter.expected_wrong());
+    let wrong = wrong * shard_count as f64;
     Ok((report, Memory { bytes, wrong }))
 }
 
