@@ -203,7 +203,7 @@ impl fmt::Display for Error {
                     f,
                     "was open for writing when the machine went down, so keys added last may be \
                      missing and it could answer a false \"no\"; build it anew from its keys, or \
-                     accept the loss with `tamis verify --accept-loss`"
+                     accept the loss with `tamis verify --seal`"
                 )
             }
             Self::KeyNeeded => write!(

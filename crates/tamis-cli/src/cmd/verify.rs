@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// For a file that was last written in place, which leaves no checksum, or
     /// that was open for writing when the machine went down. In the second case
     /// keys that were lost stay lost.
-    #[arg(long, alias = "accept-loss")]
+    #[arg(long)]
     seal: bool,
 
     /// How many random keys to ask
