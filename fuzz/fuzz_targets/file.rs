@@ -22,10 +22,12 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         if let Ok(mut filter) = open().share(&path) {
-            filter.insert("key").expect("both kinds take every key");
-            assert!(filter.contains("key"));
+            // A growing filter of forged layers may find no room for another.
+            let added = filter.insert("key").is_ok();
+            assert!(!added || filter.contains("key"));
             filter.close().expect("a closed file");
-            assert!(open().load(&path).expect("a sound file").contains("key"));
+            let found = open().load(&path).expect("a sound file").contains("key");
+            assert!(!added || found);
         }
     }
     let _ = std::fs::remove_file(&path);

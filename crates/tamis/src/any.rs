@@ -258,6 +258,8 @@ impl AnyFilter<Map> {
     pub fn verify(path: impl AsRef<Path>, open: &Open) -> Result<bool, Error> {
         let (header, map) = store::map(path.as_ref(), open.terms())?;
         store::verify(&header, map.words())?;
+        // What the body says of itself must be sound, too.
+        Self::assemble(&header, map)?;
         Ok(header.state.body_checksum != store::UNSEALED)
     }
 }
