@@ -1,0 +1,1 @@
+"""Have I seen this key before?"""
