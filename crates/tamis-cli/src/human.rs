@@ -1,5 +1,7 @@
 //! Numbers as people write and read them.
 
+use std::time::Duration;
+
 /// Reads a count: `1000`, `1_000`, `1e6`, `10M`, `1.5G`. Powers of ten.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     let (number, suffix) = split(text);
@@ -59,6 +61,35 @@ pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
     match rate > 0.0 && rate < 1.0 {
         true => Ok(rate),
         false => Err(format!("a rate lies between 0 and 1, got {text}")),
+    }
+}
+
+/// Reads a time: `500ms`, `5s`, `5`, `10m`, `12h`, `7d`.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (number, suffix) = split(text);
+    let factor = match suffix {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return Err(format!("'{suffix}' is no unit; use ms, s, m, h or d")),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| expected_number(text))? * factor;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if time >= Duration::from_millis(1) => Ok(time),
+        _ => Err(format!("expected a time of a millisecond or more, got {text}")),
+    }
+}
+
+/// `1 d 3 h`, `12.3 s`: the two largest units.
+pub(crate) fn duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, _) => format!("{:.1} s", time.as_secs_f64()),
+        (0, 0, m, s) => format!("{m} min {s} s"),
+        (0, h, m, _) => format!("{h} h {m} min"),
+        (d, h, _, _) => format!("{d} d {h} h"),
     }
 }
 
@@ -209,6 +240,19 @@ mod tests {
         for text in ["0", "1", "-0.1", "nan", "1/0", "100%", "x"] {
             assert!(parse_rate(text).is_err(), "{text}");
         }
+        for (text, seconds) in [
+            ("500ms", 0.5),
+            ("5", 5.0),
+            ("1.5s", 1.5),
+            ("10m", 600.0),
+            ("12 h", 43_200.0),
+            ("7d", 604_800.0),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["", "x", "-1s", "0", "5y", "nan", "1e300d"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
     }
 
     #[test]
@@ -226,5 +270,7 @@ mod tests {
         assert_eq!(rate(1e-6), "1e-6");
         assert_eq!(rate(9.98e-7), "9.98e-7");
         assert_eq!(rate(0.0), "0");
+        assert_eq!(duration(Duration::from_millis(1500)), "1.5 s");
+        assert_eq!(duration(Duration::from_secs(3 * 86_400 + 7200)), "3 d 2 h");
     }
 }

@@ -1,13 +1,97 @@
 //! Filters as they are named on the command line, and the secret of keyed ones.
 
-use anyhow::{Context, Result, bail};
+use crate::human;
+use anyhow::{Context, Result, anyhow, bail};
+use clap::builder::{OsStringValueParser, TypedValueParser, ValueParser, ValueParserFactory};
+use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tamis::{Open, SecretKey};
+use std::time::Duration;
+use tamis::{AnyFilter, Open, SecretKey};
+use tamis_redis::{Location, Options, RedisFilter};
+
+/// Where a filter lives: in a file, or in Redis for many workers.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    File(PathBuf),
+    Redis(Location),
+}
+
+impl ValueParserFactory for Place {
+    type Parser = ValueParser;
+
+    /// Paths need not be UTF-8; addresses of Redis are.
+    fn value_parser() -> ValueParser {
+        let parse = |text: OsString| match text.to_str() {
+            Some(text) if Location::looks_like(text) => text.parse().map(Self::Redis),
+            _ => Ok(Self::File(text.into())),
+        };
+        OsStringValueParser::new().try_map(parse).into()
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Redis(at) => at.fmt(f),
+        }
+    }
+}
+
+impl Place {
+    /// The whole filter, in memory.
+    pub(crate) fn load(&self, key: &KeyFile, redis: &RedisArgs) -> Result<AnyFilter> {
+        match self {
+            Self::File(path) => key.open()?.load(path).map_err(named(path)),
+            Self::Redis(at) => redis.open(at, key)?.download().map_err(in_redis(at)),
+        }
+    }
+
+    /// Puts a filter where none is, or with `force` over the one that is.
+    pub(crate) fn save(
+        &self,
+        filter: &AnyFilter,
+        force: bool,
+        key: &KeyFile,
+        redis: &RedisArgs,
+    ) -> Result<()> {
+        match self {
+            Self::File(path) => match force {
+                true => filter.save(path),
+                false => filter.save_new(path),
+            }
+            .map_err(named(path)),
+            Self::Redis(at) => {
+                let options = redis.options(key)?;
+                if force {
+                    RedisFilter::delete_at(at, &options).map_err(in_redis(at))?;
+                }
+                RedisFilter::upload(at, filter, &options)
+                    .map(drop)
+                    .map_err(in_redis(at))
+            }
+        }
+    }
+}
+
+/// How to talk to Redis, for commands that may.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Filters in Redis")]
+pub(crate) struct RedisArgs {
+    /// Take an addition as done only when so many replicas of its node have it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    wait_replicas: u32,
+
+    /// Give up on an answer after this long, e.g. 500ms, 5s
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = human::parse_duration)]
+    redis_timeout: Duration,
+}
 
 /// For commands that open a filter.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct KeyFile {
     /// The secret key of a filter that was created with --key-file
     #[arg(long, value_name = "FILE")]
@@ -17,11 +101,42 @@ pub(crate) struct KeyFile {
 impl KeyFile {
     /// How to open a filter with this key.
     pub(crate) fn open(&self) -> Result<Open> {
-        Ok(match &self.key_file {
-            Some(path) => Open::new().key(read_key(path)?),
+        Ok(match self.key()? {
+            Some(key) => Open::new().key(key),
             None => Open::new(),
         })
     }
+
+    fn key(&self) -> Result<Option<SecretKey>> {
+        self.key_file.as_deref().map(read_key).transpose()
+    }
+}
+
+impl RedisArgs {
+    pub(crate) fn options(&self, key: &KeyFile) -> Result<Options> {
+        let mut options = Options::new()
+            .response_timeout(self.redis_timeout)
+            .wait_replicas(self.wait_replicas);
+        if let Some(key) = key.key()? {
+            options = options.key(key);
+        }
+        Ok(options)
+    }
+
+    pub(crate) fn open(&self, at: &Location, key: &KeyFile) -> Result<RedisFilter> {
+        RedisFilter::open(at, &self.options(key)?).map_err(in_redis(at))
+    }
+}
+
+/// Says which filter an error is about, and the way out.
+pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyhow::Error {
+    let hint = |error: &tamis_redis::Error| match error {
+        tamis_redis::Error::NotFound { .. } => "\nhint: `tamis create` makes a filter",
+        tamis_redis::Error::Exists { .. } => "\nhint: --force replaces it",
+        tamis_redis::Error::Filter(tamis::Error::KeyNeeded) => "\nhint: pass --key-file",
+        _ => "",
+    };
+    move |error| anyhow!("{at}: {error}{}", hint(&error))
 }
 
 /// A key file is 32 hexadecimal digits, so that it survives editors and mails.
@@ -64,6 +179,11 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
         let hint = match &error {
             tamis::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 "\nhint: `tamis create` makes a filter"
+            }
+            tamis::Error::Io { source, .. }
+                if source.kind() == std::io::ErrorKind::AlreadyExists =>
+            {
+                "\nhint: --force replaces it"
             }
             tamis::Error::KeyNeeded => "\nhint: pass --key-file",
             _ => "",

@@ -51,6 +51,8 @@ enum Command {
     Info(cmd::info::Args),
     Verify(cmd::verify::Args),
     Merge(cmd::merge::Args),
+    Copy(cmd::copy::Args),
+    Delete(cmd::delete::Args),
     Export(cmd::export::Args),
     Import(cmd::import::Args),
 }
@@ -81,6 +83,8 @@ fn main() -> ExitCode {
         Command::Info(args) => cmd::info::run(args),
         Command::Verify(args) => cmd::verify::run(args),
         Command::Merge(args) => cmd::merge::run(args),
+        Command::Copy(args) => cmd::copy::run(args),
+        Command::Delete(args) => cmd::delete::run(args),
         Command::Export(args) => cmd::export::run(args),
         Command::Import(args) => cmd::import::run(args),
     };

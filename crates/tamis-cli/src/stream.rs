@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tamis::{Hash, Hasher};
+use tamis_redis::RedisFilter;
 
 /// Bytes that travel together: enough to make a system call cheap, few enough
 /// to stay in the second-level cache.
@@ -237,6 +238,81 @@ impl<S: Send> Pass<'_, S> {
             output: outcome.output,
             input_errors: outcome.input_errors.len(),
         })
+    }
+}
+
+/// What decides keys, and why it could not go on.
+pub(crate) struct Deciding<F> {
+    pub(crate) filter: F,
+    pub(crate) failed: Option<anyhow::Error>,
+}
+
+impl<F> Deciding<F> {
+    pub(crate) const fn new(filter: F) -> Self {
+        Self {
+            filter,
+            failed: None,
+        }
+    }
+
+    /// Answers by `answer`, until that fails: then asks the run to end by
+    /// `stop`, and gives what is still on its way the answer that prints
+    /// nothing.
+    pub(crate) fn decide(
+        &mut self,
+        stop: &AtomicBool,
+        print: Print,
+        answers: &mut [bool],
+        answer: impl FnOnce(&mut F, &mut [bool]) -> Result<()>,
+    ) {
+        if self.failed.is_none() {
+            match answer(&mut self.filter, answers) {
+                Ok(()) => return,
+                Err(error) => self.fail(stop, error),
+            }
+        }
+        answers.fill(print == Print::Duplicates);
+    }
+
+    fn fail(&mut self, stop: &AtomicBool, error: anyhow::Error) {
+        self.failed = Some(error);
+        stop.store(true, Relaxed);
+    }
+
+    /// The filter, or the failure.
+    pub(crate) fn into_filter(self) -> Result<F> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => Ok(self.filter),
+        }
+    }
+}
+
+impl Deciding<RedisFilter> {
+    /// Adds keys, and tells those that were new. What another worker would now
+    /// be told is not new must not be lost: when the server fails, the answers
+    /// it gave still hold, and a key that it did not answer for, which may be
+    /// in the filter or not, is new.
+    pub(crate) fn claim(
+        &mut self,
+        stop: &AtomicBool,
+        print: Print,
+        hashes: &[Hash],
+        new: &mut [bool],
+    ) {
+        let mut failed = None;
+        self.decide(stop, print, new, |filter, new| {
+            if let Err(error) = filter.insert_hashes(hashes, new) {
+                for key in error.unconfirmed() {
+                    new[*key] = true;
+                }
+                failed = Some(error);
+            }
+            Ok(())
+        });
+        if let Some(error) = failed {
+            self.fail(stop, error.into());
+        }
     }
 }
 

@@ -1,28 +1,32 @@
-use crate::cmd::info::warn_if_over;
+use crate::cmd::info::About;
 use crate::engine::batch::Print;
-use crate::location::{KeyFile, named};
-use crate::stream::{InputArgs, Pass, Report};
+use crate::location::{KeyFile, Place, RedisArgs, named};
+use crate::stream::{Deciding, InputArgs, Pass, Report};
 use crate::{Exit, human, output};
-use anyhow::Result;
-use std::path::PathBuf;
+use anyhow::{Context, Result};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use tamis::{AnyFilter, Error, FileLock, Hash};
+use std::sync::atomic::AtomicBool;
+use tamis::{AnyFilter, FileLock, Hash, Hasher};
 
 /// Add keys to a filter, one a line
 ///
-/// The filter is read, the keys are added, and it is written back as a whole:
-/// after a crash the file is the old or the new one. Other writers wait.
+/// A file is read, the keys are added, and it is written back as a whole:
+/// after a crash it is the old or the new one. Other writers wait.
+///
+/// A filter in Redis gets the keys as they are read, from any number of
+/// workers at once; each key is new for exactly one of them.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
   tamis add seen.tamis urls.txt.gz
   tamis add --new seen.tamis urls.txt > new-urls.txt
   cut -f1 table.tsv | tamis add seen.tamis
+  crawl | tamis add --new redis://10.0.0.7/seen | fetch
   tamis add --csv customer,date seen.tamis orders.csv")]
 pub(crate) struct Args {
-    /// The filter
-    filter: PathBuf,
+    /// The filter: a file, or redis://HOST:PORT/DB/NAME
+    filter: Place,
 
     #[command(flatten)]
     input: InputArgs,
@@ -42,94 +46,95 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let named = || named(&args.filter);
+    let report = match &args.filter {
+        Place::File(path) => add_to_file(path, &args)?,
+        Place::Redis(at) => {
+            let filter = args.redis.open(at, &args.key)?;
+            let hasher = *filter.hasher();
+            let (report, filter) = add(filter, &hasher, &args, Deciding::claim)?;
+            filter.with_context(|| at.to_string())?;
+            summarise(&report, &args);
+            report
+        }
+    };
+    // Adding nothing new is no failure.
+    Ok(match report.finish()? {
+        Exit::NoneFound => Exit::Done,
+        exit => exit,
+    })
+}
+
+fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
+    let named = || named(path);
     let open = args.key.open()?;
-    if args.shared {
-        let mut filter = open.share(&args.filter).map_err(named())?;
-        let report = add(&mut filter, &args)?;
-        summarise(&filter, &report, &args);
-        filter.close().map_err(named())?;
-        return report.finish_adding();
-    }
-    let mut lock = FileLock::acquire(&args.filter).map_err(named())?;
-    let mut filter = open.load(&args.filter).map_err(named())?;
-    let report = add(&mut filter, &args)?;
+    let (mut lock, filter) = match args.shared {
+        true => (None, open.share(path)),
+        false => {
+            let lock = FileLock::acquire(path).map_err(named())?;
+            (Some(lock), open.load(path))
+        }
+    };
+    let filter = filter.map_err(named())?;
+    let hasher = *filter.hasher();
+    let (report, filter) = add(filter, &hasher, args, |adding, stop, print, hashes, new| {
+        adding.decide(stop, print, new, |filter: &mut AnyFilter, new| {
+            filter.insert_hashes(hashes, new).map_err(named())
+        });
+    })?;
+    let filter = filter?;
     // Keys whose records could not be printed as new are not remembered: the
     // next run prints them.
-    if report.is_printed() || !args.new {
-        filter.save_under(&mut lock).map_err(named())?;
+    if let Some(lock) = &mut lock
+        && (report.is_printed() || !args.new)
+    {
+        filter.save_under(lock).map_err(named())?;
     }
-    summarise(&filter, &report, &args);
-    report.finish_adding()
+    summarise(&report, args);
+    if filter.keys().get() > filter.capacity() {
+        About::of(&filter).warn_if_over();
+    }
+    filter.close().map_err(named())?;
+    Ok(report)
 }
 
-/// The filter, and why it took no more keys.
-struct Adding<'a> {
-    filter: &'a mut AnyFilter,
-    refused: Option<Error>,
-}
-
-fn add(filter: &mut AnyFilter, args: &Args) -> Result<Report> {
-    let hasher = *filter.hasher();
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut shards = [Adding {
-        filter,
-        refused: None,
-    }];
+/// How the run went, and the filter unless it failed.
+fn add<F: Send>(
+    filter: F,
+    hasher: &Hasher,
+    args: &Args,
+    insert: impl Fn(&mut Deciding<F>, &AtomicBool, Print, &[Hash], &mut [bool]) + Sync,
+) -> Result<(Report, Result<F>)> {
+    let print = match args.new {
+        true => Print::New,
+        false => Print::Nothing,
+    };
+    let stop = Arc::<AtomicBool>::default();
+    let mut shards = [Deciding::new(filter)];
     let report = Pass {
         input: &args.input,
-        hasher: &hasher,
+        hasher,
         shards: &mut shards,
-        print: match args.new {
-            true => Print::New,
-            false => Print::Nothing,
-        },
+        print,
         output: &mut output::stdout()?,
         checkpoint: None,
         stop: Arc::clone(&stop),
     }
-    .run(
-        |adding: &mut Adding<'_>, hashes: &[Hash], new: &mut [bool]| {
-            if adding.refused.is_none()
-                && let Err(error) = adding.filter.insert_hashes(hashes, new)
-            {
-                adding.refused = Some(error);
-                stop.store(true, Relaxed);
-            }
-        },
-    )?;
-    match shards {
-        [
-            Adding {
-                refused: Some(error),
-                ..
-            },
-        ] => Err(error.into()),
-        _ => Ok(report),
-    }
+    .run(|adding, hashes, new| insert(adding, &stop, print, hashes, new))?;
+    let [adding] = shards;
+    Ok((report, adding.into_filter()))
 }
 
-fn summarise(filter: &AnyFilter, report: &Report, args: &Args) {
+fn summarise(report: &Report, args: &Args) {
     eprintln!(
         "{}: {} keys read, {} new",
-        args.filter.display(),
+        args.filter,
         human::count(report.records),
         human::count(report.chosen),
     );
-    if filter.keys().get() > filter.capacity() {
-        warn_if_over(filter, filter.rate_now());
-    }
-}
-
-impl Report {
-    /// Adding nothing new is no failure.
-    fn finish_adding(self) -> Result<Exit> {
-        Ok(match self.finish()? {
-            Exit::NoneFound => Exit::Done,
-            exit => exit,
-        })
-    }
 }

@@ -1,12 +1,12 @@
 use crate::engine::batch::Print;
-use crate::location::{KeyFile, named};
-use crate::stream::{InputArgs, Pass};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::stream::{Deciding, InputArgs, Pass};
 use crate::{Exit, output};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use tamis::{AnyFilter, Hash, Hasher, Map};
+use tamis::{Hash, Hasher};
 
 /// Print the keys that may be in a filter, like grep
 ///
@@ -22,8 +22,8 @@ Examples:
   tamis check -v seen.tamis urls.txt          the URLs that are certainly new
   echo alice@example.org | tamis check -q blocked.tamis && echo blocked")]
 pub(crate) struct Args {
-    /// The filter
-    filter: PathBuf,
+    /// The filter: a file, or redis://HOST:PORT/DB/NAME
+    filter: Place,
 
     #[command(flatten)]
     input: InputArgs,
@@ -49,32 +49,56 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let filter = args
-        .key
-        .open()?
-        .map(&args.filter)
-        .map_err(named(&args.filter))?;
-    let allowed = read_allowed(&args, filter.hasher())?;
-    let stop = Arc::new(AtomicBool::new(false));
+    match &args.filter {
+        Place::File(path) => {
+            let filter = args.key.open()?.map(path).map_err(named(path))?;
+            // Asking changes nothing, so every thread asks the one filter.
+            check(&args, filter.hasher(), &filter, |filter, hashes, found| {
+                filter.contains_hashes(hashes, found);
+                Ok(())
+            })
+        }
+        Place::Redis(at) => {
+            let filter = args.redis.open(at, &args.key)?;
+            let hasher = *filter.hasher();
+            check(&args, &hasher, filter, |filter, hashes, found| {
+                filter.contains_hashes(hashes, found).map_err(in_redis(at))
+            })
+        }
+    }
+}
+
+fn check<F: Send>(
+    args: &Args,
+    hasher: &Hasher,
+    filter: F,
+    ask: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<()> + Sync,
+) -> Result<Exit> {
+    let allowed = read_allowed(args, hasher)?;
+    let stop = Arc::<AtomicBool>::default();
+    let print = match args.count || args.quiet {
+        true => Print::Nothing,
+        false => Print::New,
+    };
+    let mut shards = [Deciding::new(filter)];
     let report = Pass {
         input: &args.input,
-        hasher: filter.hasher(),
-        // Asking changes nothing, so every thread asks the one filter.
-        shards: &mut [&filter],
-        print: match args.count || args.quiet {
-            true => Print::Nothing,
-            false => Print::New,
-        },
+        hasher,
+        shards: &mut shards,
+        print,
         output: &mut output::stdout()?,
         checkpoint: None,
         stop: Arc::clone(&stop),
     }
-    .run(
-        |filter: &mut &AnyFilter<Map>, hashes: &[Hash], chosen: &mut [bool]| {
-            filter.contains_hashes(hashes, chosen);
+    .run(|shard, hashes, chosen| {
+        shard.decide(&stop, print, chosen, |filter, chosen| {
+            ask(filter, hashes, chosen)?;
             if !allowed.is_empty() {
                 for (hash, chosen) in hashes.iter().zip(&mut *chosen) {
                     *chosen = *chosen && allowed.binary_search(hash).is_err();
@@ -86,8 +110,11 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             if args.quiet && chosen.contains(&true) {
                 stop.store(true, Relaxed);
             }
-        },
-    )?;
+            Ok(())
+        });
+    })?;
+    let [shard] = shards;
+    shard.into_filter()?;
     if args.count {
         output::print(&format!("{}\n", report.chosen))?;
     }

@@ -1,14 +1,13 @@
 use crate::engine::input::Input;
 use crate::engine::key::KeyMaker;
 use crate::engine::reader::{Chunk, Reader};
-use crate::location::{KeyFile, named};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::stream::{CHUNK, InputArgs};
 use crate::{Exit, output};
 use anyhow::Result;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
-use tamis::{AnyFilter, Map};
+use tamis::{Hash, Hasher};
 
 /// Tell how often each key was added to a counting or cuckoo filter
 ///
@@ -23,27 +22,46 @@ Examples:
   tamis count logins.tamis names.txt
   tamis count logins.tamis names.txt | awk '$1 > 3'")]
 pub(crate) struct Args {
-    /// The filter
-    filter: PathBuf,
+    /// The filter: a file, or redis://HOST:PORT/DB/NAME
+    filter: Place,
 
     #[command(flatten)]
     input: InputArgs,
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let named = || named(&args.filter);
-    let filter = args.key.open()?.map(&args.filter).map_err(named())?;
-    // Says it before any input is read.
-    filter.count_hashes(&[], &mut []).map_err(named())?;
-    count(&filter, &args)
+    match &args.filter {
+        Place::File(path) => {
+            let filter = args.key.open()?.map(path).map_err(named(path))?;
+            count(&args, filter.hasher(), |hashes, counts| {
+                filter.count_hashes(hashes, counts).map_err(named(path))
+            })
+        }
+        Place::Redis(at) => {
+            let mut filter = args.redis.open(at, &args.key)?;
+            let hasher = *filter.hasher();
+            count(&args, &hasher, |hashes, counts| {
+                filter.count_hashes(hashes, counts).map_err(in_redis(at))
+            })
+        }
+    }
 }
 
-/// One record after the other: a number in front of each leaves the engine,
-/// which moves records unchanged, nothing to do.
-fn count(filter: &AnyFilter<Map>, args: &Args) -> Result<Exit> {
+/// One chunk of records after the other: a number in front of each leaves the
+/// engine, which moves records unchanged, nothing to do.
+fn count(
+    args: &Args,
+    hasher: &Hasher,
+    mut ask: impl FnMut(&[Hash], &mut [u64]) -> Result<()>,
+) -> Result<Exit> {
+    // Whether the kind counts is said before any input is read.
+    ask(&[], &mut [])?;
     let rule = args.input.rule()?;
     let layout = rule.layout();
     let inputs = args.input.paths().into_iter();
@@ -51,21 +69,27 @@ fn count(filter: &AnyFilter<Map>, args: &Args) -> Result<Exit> {
     let mut reader = Reader::new(Box::new(inputs), &rule, CHUNK);
     let mut keys = KeyMaker::new(&rule);
     let mut chunk = Chunk::default();
+    let (mut hashes, mut counts) = (Vec::new(), Vec::new());
     let mut out = BufWriter::with_capacity(CHUNK, output::stdout()?);
     let mut exit = Exit::NoneFound;
     while reader.read(&mut chunk) {
         let bytes = chunk.records();
+        hashes.clear();
+        layout.for_each(bytes, |start, end| {
+            let (key, _) = keys.key(layout.content(&bytes[start..end]), &chunk.columns);
+            hashes.push(hasher.hash(key));
+        });
+        counts.resize(hashes.len(), 0);
+        ask(&hashes, &mut counts)?;
+        let mut counted = counts.iter();
         let mut written = Ok(());
         layout.for_each(bytes, |start, end| {
-            let record = &bytes[start..end];
-            let (key, _) = keys.key(layout.content(record), &chunk.columns);
-            // That the kind counts was asked above.
-            let count = filter.count(key).unwrap_or(0);
-            if count > 0 {
+            let count = counted.next().unwrap_or(&0);
+            if *count > 0 {
                 exit = Exit::Done;
             }
             if written.is_ok() {
-                written = write!(out, "{count}\t").and_then(|()| out.write_all(record));
+                written = write!(out, "{count}\t").and_then(|()| out.write_all(&bytes[start..end]));
             }
         });
         written?;

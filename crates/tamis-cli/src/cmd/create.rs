@@ -1,8 +1,10 @@
-use crate::location::{named, read_or_make_key};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, read_or_make_key};
 use crate::{Exit, human};
 use anyhow::Result;
 use std::path::PathBuf;
+use std::time::Duration;
 use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey};
+use tamis_redis::RedisFilter;
 
 /// Make an empty filter
 ///
@@ -15,17 +17,25 @@ Examples:
   tamis create seen.tamis -n 10M               one false yes in a hundred, 12.4 MB
   tamis create seen.tamis -n 10M -p 1e-6       one in a million, 38.7 MB
   tamis create seen.tamis -n 10M --size 20MB   the best rate within 20 MB
-  tamis create seen.tamis -n 10M --keyed       for keys that an attacker may choose")]
+  tamis create seen.tamis -n 10M --keyed       for keys that an attacker may choose
+  tamis create redis://10.0.0.7/seen -n 10M    for many workers")]
 pub(crate) struct Args {
-    /// The file to create
-    filter: PathBuf,
+    /// The filter to make: a file, or redis://HOST:PORT/DB/NAME
+    filter: Place,
 
     #[command(flatten)]
     shape: ShapeArgs,
 
-    /// Replace the file if it exists
+    /// Replace it if it exists
     #[arg(long)]
     force: bool,
+
+    #[command(flatten)]
+    redis: RedisArgs,
+
+    /// Let the filter end after this time, e.g. 12h, 7d
+    #[arg(long, value_name = "TIME", value_parser = human::parse_duration, help_heading = "Filters in Redis")]
+    ttl: Option<Duration>,
 }
 
 /// What is asked of a new filter.
@@ -81,6 +91,14 @@ impl ShapeArgs {
         })
     }
 
+    /// Of one line per key, so that adding is one command to the server.
+    fn plan_in_redis(&self) -> Result<Plan> {
+        Ok(match self.size {
+            Some(bytes) => Plan::for_size_one_line(self.kind, self.keys, bytes)?,
+            None => Plan::for_rate_one_line(self.kind, self.keys, self.rate.unwrap_or(0.01))?,
+        })
+    }
+
     pub(crate) fn hasher(&self) -> Result<Hasher> {
         self.hash.hasher()
     }
@@ -112,24 +130,34 @@ pub(crate) fn parse_kind(name: &str) -> Result<Kind, String> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let plan = args.shape.plan()?;
     let hasher = args.shape.hasher()?;
-    let created = match args.force {
-        true => AnyFilter::create_over(&args.filter, &plan, hasher),
-        false => AnyFilter::create(&args.filter, &plan, hasher),
-    };
-    created.map_err(|error| match &error {
-        tamis::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AlreadyExists => {
-            anyhow::anyhow!(
-                "{} exists already\nhint: --force replaces it",
-                args.filter.display()
-            )
+    let plan = match &args.filter {
+        Place::File(path) => {
+            let plan = args.shape.plan()?;
+            match args.force {
+                true => AnyFilter::create_over(path, &plan, hasher),
+                false => AnyFilter::create(path, &plan, hasher),
+            }
+            .map_err(named(path))?;
+            plan
         }
-        _ => named(&args.filter)(error),
-    })?;
+        Place::Redis(at) => {
+            let plan = args.shape.plan_in_redis()?;
+            let options = args.redis.options(&KeyFile::default())?;
+            if args.force {
+                RedisFilter::delete_at(at, &options).map_err(in_redis(at))?;
+            }
+            let mut filter =
+                RedisFilter::create(at, &plan, hasher, &options).map_err(in_redis(at))?;
+            if let Some(time) = args.ttl {
+                filter.expire_in(time).map_err(in_redis(at))?;
+            }
+            plan
+        }
+    };
     eprintln!(
         "{}: {} for {} keys at a rate of {}, {} ({:.2} bits a key)",
-        args.filter.display(),
+        args.filter,
         plan.kind(),
         human::count(plan.keys()),
         human::rate(plan.promise()),

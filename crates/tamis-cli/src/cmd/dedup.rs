@@ -1,18 +1,20 @@
+use crate::cmd::info::About;
 use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
 use crate::engine::pipeline::Checkpoint;
 use crate::estimate;
-use crate::location::{KeyFile, named};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::output::Sink;
-use crate::stream::{InputArgs, Pass, Report};
+use crate::stream::{Deciding, InputArgs, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tamis::{AnyFilter, Blocked, Error, FileLock, Growing, Hash, Hasher, KeyCount};
+use tamis::{AnyFilter, Blocked, Error, FileLock, Growing, Hash, Hasher, Kind, Plan};
+use tamis_redis::{Location, RedisFilter};
 
 /// Drop what was already seen
 ///
@@ -49,10 +51,12 @@ pub(crate) struct Args {
 
     /// Remember across runs in this filter; made if absent
     ///
-    /// Saved every few seconds (with -o, at the end), at the end, and on
-    /// SIGINT or SIGTERM.
+    /// A file is saved every few seconds (with -o, at the end), at the end,
+    /// and on SIGINT or SIGTERM. In Redis (redis://HOST:PORT/DB/NAME) many
+    /// workers share one filter, and each record is new for exactly one of
+    /// them: a record is claimed there just before it is printed.
     #[arg(long, value_name = "FILTER", conflicts_with = "exact")]
-    filter: Option<PathBuf>,
+    filter: Option<Place>,
 
     /// Seconds between two saves of the filter
     #[arg(long, value_name = "SECONDS", default_value = "5", requires = "filter")]
@@ -88,6 +92,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    redis: RedisArgs,
 }
 
 /// A key belongs to one of these by its hash. Their number is fixed, so that
@@ -106,7 +113,8 @@ struct Memory {
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut sink = Sink::open(args.output.as_deref(), args.force)?;
     let (report, memory) = match &args.filter {
-        Some(path) => with_filter(path, &args, &mut sink)?,
+        Some(Place::File(path)) => with_file(path, &args, &mut sink)?,
+        Some(Place::Redis(at)) => with_redis(at, &args, &mut sink)?,
         None => {
             let done = match args.exact {
                 true => with_exact_set(&args, &mut sink)?,
@@ -180,40 +188,6 @@ fn with_exact_set(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     .run(ExactSet::insert_many)?;
     let bytes = shards.iter().map(|set| set.memory() as u64).sum();
     Ok((report, Memory { bytes, wrong: 0.0 }))
-}
-
-/// A filter, and why it took no more keys.
-struct Deciding<F> {
-    filter: F,
-    failed: Option<Error>,
-}
-
-impl<F> Deciding<F> {
-    const fn new(filter: F) -> Self {
-        Self {
-            filter,
-            failed: None,
-        }
-    }
-
-    /// After a failure nothing counts as new: what is not remembered must not
-    /// be printed as if it were.
-    fn decide(
-        &mut self,
-        stop: &AtomicBool,
-        new: &mut [bool],
-        insert: impl FnOnce(&mut F, &mut [bool]) -> Result<(), Error>,
-    ) {
-        if self.failed.is_none()
-            && let Err(error) = insert(&mut self.filter, new)
-        {
-            self.failed = Some(error);
-            stop.store(true, Relaxed);
-        }
-        if self.failed.is_some() {
-            new.fill(false);
-        }
-    }
 }
 
 /// Keys seen, in one shard: a filter of the right size for what was expected,
@@ -326,24 +300,25 @@ fn with_filters(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         .map(shard)
         .collect::<Result<Vec<_>, Error>>()?;
     let stop = Arc::<AtomicBool>::default();
+    let print = args.print();
     let report = Pass {
         input: &args.input,
         hasher: &Hasher::default(),
         shards: &mut shards,
-        print: args.print(),
+        print,
         output: sink,
         checkpoint: None,
         stop: Arc::clone(&stop),
     }
     .run(
         |shard: &mut Deciding<Seen>, hashes: &[Hash], new: &mut [bool]| {
-            shard.decide(&stop, new, |seen, new| seen.insert(hashes, new));
+            shard.decide(&stop, print, new, |seen, new| Ok(seen.insert(hashes, new)?));
         },
     )?;
     let mut bytes = 0;
     for shard in &mut shards {
         if let Some(error) = shard.failed.take() {
-            return Err(error.into());
+            return Err(error);
         }
         bytes += shard.filter.bytes();
     }
@@ -354,7 +329,7 @@ fn with_filters(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     Ok((report, Memory { bytes, wrong }))
 }
 
-fn with_filter(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
+fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     let named = || named(path);
     if !path.exists() {
         let filter = Growing::new(args.expected_keys()?.unwrap_or(UNMEASURED), args.rate)?;
@@ -389,36 +364,77 @@ fn with_filter(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Mem
         every: Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX),
         save: Box::new(&mut periodic_save) as _,
     });
+    let print = args.print();
     let report = Pass {
         input: &args.input,
         hasher: &hasher,
         shards: &mut shards,
-        print: args.print(),
+        print,
         output: sink,
         checkpoint,
         stop: Arc::clone(&stop),
     }
     .run(
         |shard: &mut Deciding<AnyFilter>, hashes: &[Hash], new: &mut [bool]| {
-            shard.decide(&stop, new, |filter, new| filter.insert_hashes(hashes, new));
+            shard.decide(&stop, print, new, |filter, new| {
+                filter.insert_hashes(hashes, new).map_err(named())
+            });
         },
     )?;
-    let [Deciding { filter, failed }] = shards;
-    if let Some(error) = failed {
-        return Err(named()(error));
-    }
+    let [shard] = shards;
+    let filter = shard.into_filter()?;
     if report.is_printed() {
         sink.finish().context("writing the output")?;
         filter.save_under(&mut lock).map_err(named())?;
     }
-    if let KeyCount::Counted(keys) | KeyCount::Estimated(keys) = filter.keys()
-        && keys > filter.capacity()
-    {
-        super::info::warn_if_over(&filter, filter.rate_now());
+    if filter.keys().get() > filter.capacity() {
+        About::of(&filter).warn_if_over();
     }
     let memory = Memory {
         bytes: filter.bytes(),
         wrong: (filter.expected_wrong() - before).max(0.0),
+    };
+    Ok((report, memory))
+}
+
+fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
+    let options = args.redis.options(&args.key)?;
+    let filter = match RedisFilter::open(at, &options) {
+        Err(tamis_redis::Error::NotFound { .. }) => {
+            let keys = args.expected_keys()?.unwrap_or(UNMEASURED);
+            let plan = Plan::for_rate_one_line(Kind::Growing, keys, args.rate)?;
+            match RedisFilter::create(at, &plan, Hasher::default(), &options) {
+                // Another worker has just made it, which is as well.
+                Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
+                created => created,
+            }
+        }
+        opened => opened,
+    }
+    .map_err(in_redis(at))?;
+    let hasher = *filter.hasher();
+    let stop = Arc::<AtomicBool>::default();
+    let print = args.print();
+    let mut shards = [Deciding::new(filter)];
+    let report = Pass {
+        input: &args.input,
+        hasher: &hasher,
+        shards: &mut shards,
+        print,
+        output: sink,
+        checkpoint: None,
+        stop: Arc::clone(&stop),
+    }
+    .run(|shard, hashes, new| shard.claim(&stop, print, hashes, new))?;
+    // What was claimed is printed, even when the server failed.
+    sink.finish().context("writing the output")?;
+    let [shard] = shards;
+    let mut filter = shard.into_filter().with_context(|| at.to_string())?;
+    let rate = filter.rate_now().map_err(in_redis(at))?;
+    let memory = Memory {
+        bytes: filter.bytes(),
+        // Each new record met a filter that was no fuller than it is now.
+        wrong: rate * report.chosen as f64,
     };
     Ok((report, memory))
 }

@@ -1,7 +1,6 @@
-use crate::location::{KeyFile, named};
+use crate::location::{KeyFile, Place, RedisArgs};
 use crate::{Exit, output};
 use anyhow::Result;
-use std::path::PathBuf;
 
 /// Print a filter as base64 text
 ///
@@ -9,19 +8,18 @@ use std::path::PathBuf;
 /// `tamis import` reads it back.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter
-    filter: PathBuf,
+    /// The filter: a file, or redis://HOST:PORT/DB/NAME
+    filter: Place,
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let filter = args
-        .key
-        .open()?
-        .load(&args.filter)
-        .map_err(named(&args.filter))?;
+    let filter = args.filter.load(&args.key, &args.redis)?;
     output::print(&(filter.to_base64() + "\n"))?;
     Ok(Exit::Done)
 }

@@ -1,18 +1,19 @@
-use crate::location::{KeyFile, named};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::{Exit, human, output};
 use anyhow::Result;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::time::Duration;
 use tamis::{AnyFilter, Body, Hasher, KeyCount, Shape};
+use tamis_redis::RedisFilter;
 
 /// Tell what a filter is and how full
 ///
 /// Reads the whole filter to tell its fill and the rate to expect now.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter
-    filter: PathBuf,
+    /// The filter: a file, or redis://HOST:PORT/DB/NAME
+    filter: Place,
 
     /// Print JSON, for programs
     #[arg(long)]
@@ -20,44 +21,106 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    redis: RedisArgs,
+}
+
+/// What can be told of a filter, wherever it lives.
+pub(crate) struct About {
+    shape: Shape,
+    hasher: Hasher,
+    bytes: u64,
+    capacity: u64,
+    pub(crate) rate: f64,
+    keys: KeyCount,
+    pub(crate) rate_now: f64,
+    /// Of a filter in Redis that ends.
+    time_to_live: Option<Duration>,
+}
+
+impl About {
+    pub(crate) fn of<B: Body>(filter: &AnyFilter<B>) -> Self {
+        Self {
+            shape: filter.shape(),
+            hasher: *filter.hasher(),
+            bytes: filter.bytes(),
+            capacity: filter.capacity(),
+            rate: filter.rate(),
+            keys: filter.keys(),
+            rate_now: filter.rate_now(),
+            time_to_live: None,
+        }
+    }
+
+    pub(crate) fn in_redis(filter: &mut RedisFilter) -> Result<Self, tamis_redis::Error> {
+        Ok(Self {
+            shape: filter.shape(),
+            hasher: *filter.hasher(),
+            bytes: filter.bytes(),
+            capacity: filter.capacity(),
+            rate: filter.rate(),
+            keys: filter.keys()?,
+            rate_now: filter.rate_now()?,
+            time_to_live: filter.time_to_live()?,
+        })
+    }
+
+    /// Says when a filter holds more than it was made for, and what that means.
+    pub(crate) fn warn_if_over(&self) {
+        let keys = self.keys.get();
+        if keys > self.capacity {
+            output::warn(format_args!(
+                "the filter holds {} keys but was made for {}: the rate is now {} instead of {}\n\
+                 hint: create a larger filter and add the keys again",
+                human::count(keys),
+                human::count(self.capacity),
+                human::rate(self.rate_now),
+                human::rate(self.rate),
+            ));
+        }
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let filter = args
-        .key
-        .open()?
-        .map(&args.filter)
-        .map_err(named(&args.filter))?;
-    let keys = filter.keys();
-    let rate_now = filter.rate_now();
-    if args.json {
-        let (counted, number) = match keys {
-            KeyCount::Counted(n) => (true, n),
-            KeyCount::Estimated(n) => (false, n),
-        };
-        let info = json!({
-            "kind": filter.kind().name(),
-            "capacity": filter.capacity(),
-            "rate": filter.rate(),
-            "keys": number,
-            "keys_counted": counted,
-            "rate_now": rate_now,
-            "over_capacity": number > filter.capacity(),
-            "bytes": filter.bytes(),
-            "hash": filter.hasher().name(),
-            "seed": match filter.hasher() { Hasher::Fast { seed } => Some(*seed), _ => None },
-            "shape": shape_json(filter.shape()),
-        });
-        output::print(&format!("{info:#}\n"))?;
-    } else {
-        output::print(&describe(&filter, keys, rate_now))?;
+    let about = match &args.filter {
+        Place::File(path) => About::of(&args.key.open()?.map(path).map_err(named(path))?),
+        Place::Redis(at) => {
+            let mut filter = args.redis.open(at, &args.key)?;
+            About::in_redis(&mut filter).map_err(in_redis(at))?
+        }
+    };
+    match args.json {
+        true => output::print(&format!("{:#}\n", to_json(&about)))?,
+        false => output::print(&describe(&about))?,
     }
-    warn_if_over(&filter, rate_now);
+    about.warn_if_over();
     Ok(Exit::Done)
 }
 
-fn describe<B: Body>(filter: &AnyFilter<B>, keys: KeyCount, rate_now: f64) -> String {
-    let shape = match filter.shape() {
+fn to_json(about: &About) -> serde_json::Value {
+    let (counted, keys) = match about.keys {
+        KeyCount::Counted(n) => (true, n),
+        KeyCount::Estimated(n) => (false, n),
+    };
+    json!({
+        "kind": about.shape.kind().name(),
+        "capacity": about.capacity,
+        "rate": about.rate,
+        "keys": keys,
+        "keys_counted": counted,
+        "rate_now": about.rate_now,
+        "over_capacity": keys > about.capacity,
+        "bytes": about.bytes,
+        "hash": about.hasher.name(),
+        "seed": match about.hasher { Hasher::Fast { seed } => Some(seed), _ => None },
+        "seconds_to_live": about.time_to_live.map(|time| time.as_secs_f64()),
+        "shape": shape_json(about.shape),
+    })
+}
+
+fn describe(about: &About) -> String {
+    let shape = match about.shape {
         Shape::Bloom(s) => format!("{} bits, {} hashes", human::count(s.bits()), s.hashes()),
         Shape::Blocked(s) => format!(
             "{} lines of 64 bytes, {} per key, {} bits in each",
@@ -92,7 +155,7 @@ fn describe<B: Body>(filter: &AnyFilter<B>, keys: KeyCount, rate_now: f64) -> St
             human::count(s.slots()),
             s.width(),
             s.window(),
-            keys.get() as f64 / s.slots() as f64 * 100.0
+            about.keys.get() as f64 / s.slots() as f64 * 100.0
         ),
         Shape::Growing(s) => format!(
             "{} layers, {} lines of 64 bytes in all",
@@ -101,37 +164,40 @@ fn describe<B: Body>(filter: &AnyFilter<B>, keys: KeyCount, rate_now: f64) -> St
         ),
         other => format!("{other:?}"),
     };
-    let held = match keys {
+    let held = match about.keys {
         KeyCount::Counted(n) => human::count(n),
         KeyCount::Estimated(n) => format!(
-            "about {} (estimated: the count is lost after a merge or a crash)",
+            "about {} (estimated)",
             human::count(n)
         ),
     };
-    let hash = match filter.hasher() {
-        Hasher::Fast { seed } => format!("{}, seed {seed}", filter.hasher().name()),
+    let hash = match about.hasher {
+        Hasher::Fast { seed } => format!("{}, seed {seed}", about.hasher.name()),
         Hasher::Keyed { in_file: true, .. } => {
-            format!("{}, secret in the file", filter.hasher().name())
+            format!("{}, secret in the file", about.hasher.name())
         }
-        Hasher::Keyed { .. } => format!("{}, secret kept apart", filter.hasher().name()),
+        Hasher::Keyed { .. } => format!("{}, secret kept apart", about.hasher.name()),
     };
-    let full = keys.get() as f64 / filter.capacity().max(1) as f64 * 100.0;
+    let full = about.keys.get() as f64 / about.capacity.max(1) as f64 * 100.0;
     let mut out = String::new();
     for (name, value) in [
-        ("kind", filter.kind().to_string()),
-        ("size", human::size(filter.bytes())),
+        ("kind", about.shape.kind().to_string()),
+        ("size", human::size(about.bytes)),
         ("shape", shape),
         ("hash", hash),
         (
             "capacity",
-            format!("{} keys", human::count(filter.capacity())),
+            format!("{} keys", human::count(about.capacity)),
         ),
         ("keys", format!("{held}, {full:.1} % of capacity")),
-        ("rate promised", human::rate(filter.rate())),
-        ("rate now", human::rate(rate_now)),
+        ("rate promised", human::rate(about.rate)),
+        ("rate now", human::rate(about.rate_now)),
     ] {
         // Writing to a String can't fail.
         let _ = writeln!(out, "{name:<14} {value}");
+    }
+    if let Some(time) = about.time_to_live {
+        let _ = writeln!(out, "{:<14} {}", "ends in", human::duration(time));
     }
     out
 }
@@ -170,20 +236,5 @@ fn shape_json(shape: Shape) -> serde_json::Value {
             "hashes_per_line": s.hashes_per_line(),
         }),
         other => json!(format!("{other:?}")),
-    }
-}
-
-/// Says when a filter holds more than it was made for, and what that means.
-pub(crate) fn warn_if_over<B: Body>(filter: &AnyFilter<B>, rate_now: f64) {
-    let keys = filter.keys().get();
-    if keys > filter.capacity() {
-        output::warn(format_args!(
-            "the filter holds {} keys but was made for {}: the rate is now {} instead of {}\n\
-             hint: create a larger filter and add the keys again",
-            human::count(keys),
-            human::count(filter.capacity()),
-            human::rate(rate_now),
-            human::rate(filter.rate()),
-        ));
     }
 }

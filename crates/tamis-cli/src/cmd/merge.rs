@@ -1,8 +1,8 @@
-use crate::location::{KeyFile, named};
+use crate::cmd::info::About;
+use crate::location::{KeyFile, Place, RedisArgs, named};
 use crate::{Exit, human};
 use anyhow::{Context, Result, bail};
-use std::path::PathBuf;
-use tamis::AnyFilter;
+use tamis::{AnyFilter, Body, Error};
 
 /// Combine filters of equal shape and hash into one
 ///
@@ -18,20 +18,23 @@ pub(crate) struct Args {
     #[command(flatten)]
     how: How,
 
-    /// The file to create
+    /// The filter to make: a file, or redis://HOST:PORT/DB/NAME
     #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    output: Place,
 
-    /// Replace the file if it exists
+    /// Replace it if it exists
     #[arg(long)]
     force: bool,
 
     /// The filters to combine
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
-    filters: Vec<PathBuf>,
+    filters: Vec<Place>,
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    redis: RedisArgs,
 }
 
 #[derive(clap::Args)]
@@ -46,35 +49,46 @@ struct How {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    if args.output.exists() && !args.force {
-        bail!(
-            "{} exists already\nhint: --force replaces it",
-            args.output.display()
-        );
+    if let Place::File(path) = &args.output
+        && path.exists()
+        && !args.force
+    {
+        bail!("{} exists already\nhint: --force replaces it", args.output);
     }
-    let open = args.key.open()?;
     let (first, others) = args.filters.split_first().context("no filters")?;
-    let mut merged: AnyFilter = open.load(first).map_err(named(first))?;
-    for path in others {
-        let other = open.map(path).map_err(named(path))?;
-        match args.how.union {
-            true => merged.union_with(&other),
-            false => merged.intersect_with(&other),
+    let mut merged = first.load(&args.key, &args.redis)?;
+    for place in others {
+        match place {
+            // Read once, so that it need not be in memory.
+            Place::File(path) => {
+                let other = args.key.open()?.map(path).map_err(named(path))?;
+                args.how.combine(&mut merged, &other)
+            }
+            Place::Redis(_) => {
+                let other = place.load(&args.key, &args.redis)?;
+                args.how.combine(&mut merged, &other)
+            }
         }
-        .with_context(|| format!("{} and {}", first.display(), path.display()))?;
+        .with_context(|| format!("{first} and {place}"))?;
     }
-    match args.force {
-        true => merged.save(&args.output),
-        false => merged.save_new(&args.output),
-    }
-    .map_err(named(&args.output))?;
-    let rate_now = merged.rate_now();
+    args.output
+        .save(&merged, args.force, &args.key, &args.redis)?;
+    let about = About::of(&merged);
     eprintln!(
         "{}: about {} keys, rate now {}",
-        args.output.display(),
+        args.output,
         human::count(merged.keys().get()),
-        human::rate(rate_now),
+        human::rate(about.rate_now),
     );
-    super::info::warn_if_over(&merged, rate_now);
+    about.warn_if_over();
     Ok(Exit::Done)
+}
+
+impl How {
+    fn combine<B: Body>(&self, merged: &mut AnyFilter, other: &AnyFilter<B>) -> Result<(), Error> {
+        match self.union {
+            true => merged.union_with(other),
+            false => merged.intersect_with(other),
+        }
+    }
 }

@@ -3,9 +3,11 @@
 pub(crate) mod add;
 pub(crate) mod build;
 pub(crate) mod check;
+pub(crate) mod copy;
 pub(crate) mod count;
 pub(crate) mod create;
 pub(crate) mod dedup;
+pub(crate) mod delete;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod info;

@@ -1,19 +1,18 @@
 use crate::engine::batch::Print;
-use crate::location::{KeyFile, named};
-use crate::stream::{InputArgs, Pass, Report};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::stream::{Deciding, InputArgs, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::Result;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use tamis::{AnyFilter, Error, FileLock, Hash};
+use std::sync::atomic::AtomicBool;
+use tamis::{FileLock, Hash, Hasher};
 
 /// Remove keys from a counting or cuckoo filter, one a line
 ///
 /// Takes back one adding of each key. Remove only keys that were added: one
 /// that never was seems present at the filter's rate, and removing it can make
-/// another key go missing. The filter is read and written back as a whole;
-/// other writers wait.
+/// another key go missing. A file is read and written back as a whole; other
+/// writers wait.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 some key was removed, 1 none was there, 2 an error.
@@ -24,8 +23,8 @@ Examples:
   tamis remove online.tamis logouts.txt
   tamis remove --absent online.tamis logouts.txt > never-logged-in.txt")]
 pub(crate) struct Args {
-    /// The filter
-    filter: PathBuf,
+    /// The filter: a file, or redis://HOST:PORT/DB/NAME
+    filter: Place,
 
     #[command(flatten)]
     input: InputArgs,
@@ -36,64 +35,72 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let named = || named(&args.filter);
-    let mut lock = FileLock::acquire(&args.filter).map_err(named())?;
-    let mut filter = args.key.open()?.load(&args.filter).map_err(named())?;
-    // Says it before any input is read.
-    filter.remove_hashes(&[], &mut []).map_err(named())?;
-    let report = remove(&mut filter, &args)?;
-    filter.save_under(&mut lock).map_err(named())?;
+    let report = match &args.filter {
+        Place::File(path) => {
+            let named = || named(path);
+            let mut lock = FileLock::acquire(path).map_err(named())?;
+            let mut filter = args.key.open()?.load(path).map_err(named())?;
+            // Says it before any input is read.
+            filter.remove_hashes(&[], &mut []).map_err(named())?;
+            let hasher = *filter.hasher();
+            let report = remove(&mut filter, &hasher, &args, |filter, hashes, removed| {
+                filter.remove_hashes(hashes, removed).map_err(named())
+            })?;
+            filter.save_under(&mut lock).map_err(named())?;
+            report
+        }
+        Place::Redis(at) => {
+            let mut filter = args.redis.open(at, &args.key)?;
+            filter.remove_hashes(&[], &mut []).map_err(in_redis(at))?;
+            let hasher = *filter.hasher();
+            remove(&mut filter, &hasher, &args, |filter, hashes, removed| {
+                filter.remove_hashes(hashes, removed).map_err(in_redis(at))
+            })?
+        }
+    };
     eprintln!(
         "{}: {} keys read, {} removed",
-        args.filter.display(),
+        args.filter,
         human::count(report.records),
         human::count(report.chosen),
     );
     report.finish()
 }
 
-/// The filter, and why it could not go on.
-struct Removing<'a> {
-    filter: &'a mut AnyFilter,
-    failed: Option<Error>,
-}
-
-fn remove(filter: &mut AnyFilter, args: &Args) -> Result<Report> {
-    let hasher = *filter.hasher();
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut shards = [Removing {
-        filter,
-        failed: None,
-    }];
+fn remove<F: Send>(
+    filter: &mut F,
+    hasher: &Hasher,
+    args: &Args,
+    take: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<()> + Sync,
+) -> Result<Report> {
+    // What was chosen was removed.
+    let print = match args.absent {
+        true => Print::Duplicates,
+        false => Print::Nothing,
+    };
+    let stop = Arc::<AtomicBool>::default();
+    let mut shards = [Deciding::new(filter)];
     let report = Pass {
         input: &args.input,
-        hasher: &hasher,
+        hasher,
         shards: &mut shards,
-        // What was chosen was removed.
-        print: match args.absent {
-            true => Print::Duplicates,
-            false => Print::Nothing,
-        },
+        print,
         output: &mut output::stdout()?,
         checkpoint: None,
         stop: Arc::clone(&stop),
     }
     .run(
-        |removing: &mut Removing<'_>, hashes: &[Hash], removed: &mut [bool]| {
-            if removing.failed.is_none()
-                && let Err(error) = removing.filter.remove_hashes(hashes, removed)
-            {
-                removing.failed = Some(error);
-                stop.store(true, Relaxed);
-            }
+        |removing: &mut Deciding<&mut F>, hashes: &[Hash], removed: &mut [bool]| {
+            removing.decide(&stop, print, removed, |filter, removed| take(filter, hashes, removed));
         },
     )?;
     let [removing] = shards;
-    match removing.failed {
-        Some(error) => Err(error.into()),
-        None => Ok(report),
-    }
+    removing.into_filter()?;
+    Ok(report)
 }

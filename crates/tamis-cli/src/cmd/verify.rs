@@ -1,17 +1,19 @@
-use crate::location::{KeyFile, named};
+use crate::cmd::info::About;
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
-use std::path::PathBuf;
-use tamis::{AnyFilter, FileLock, Map};
+use std::path::Path;
+use tamis::{AnyFilter, FileLock};
 
 /// Check a filter's checksums and measure its rate
 ///
 /// Reads every byte and compares it with the checksums, then asks random keys
-/// and compares how many seem present with the rate to expect.
+/// and compares how many seem present with the rate to expect. Of a filter in
+/// Redis it checks that every part of it is there.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter
-    filter: PathBuf,
+    /// The filter: a file, or redis://HOST:PORT/DB/NAME
+    filter: Place,
 
     /// Record the body as it is now: a new checksum, and no mark of an unclean end
     ///
@@ -27,22 +29,37 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    match &args.filter {
+        Place::File(path) => verify_file(path, &args),
+        Place::Redis(at) if args.seal => bail!("{at}: only files are sealed"),
+        Place::Redis(at) => {
+            let mut filter = args.redis.open(at, &args.key)?;
+            filter.verify().map_err(in_redis(at))?;
+            output::print("header and chunks: all there\n")?;
+            let about = About::in_redis(&mut filter).map_err(in_redis(at))?;
+            measure(&about, args.probes, |keys, found| {
+                filter.contains_many(keys, found).map_err(in_redis(at))
+            })
+        }
+    }
+}
+
+fn verify_file(path: &Path, args: &Args) -> Result<Exit> {
     let open = args.key.open()?;
-    let named = || named(&args.filter);
+    let named = || named(path);
     if args.seal {
-        let mut lock = FileLock::try_acquire(&args.filter).map_err(named())?;
-        let filter = open
-            .clone()
-            .accept_loss()
-            .load(&args.filter)
-            .map_err(named())?;
+        let mut lock = FileLock::try_acquire(path).map_err(named())?;
+        let filter = open.clone().accept_loss().load(path).map_err(named())?;
         filter.save_under(&mut lock).map_err(named())?;
     }
-    let sealed = AnyFilter::verify(&args.filter, &open).map_err(named())?;
-    let filter = open.map(&args.filter).map_err(named())?;
+    let sealed = AnyFilter::verify(path, &open).map_err(named())?;
+    let filter = open.map(path).map_err(named())?;
     output::print(match sealed {
         true => "header and body checksums: sound\n",
         false => {
@@ -50,12 +67,19 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
              (--seal records one)\n"
         }
     })?;
-    measure(&filter, args.probes)
+    measure(&About::of(&filter), args.probes, |keys, found| {
+        filter.contains_many(keys, found);
+        Ok(())
+    })
 }
 
 /// Random 16-byte keys: that one of them was really added is out of the
 /// question.
-fn measure(filter: &AnyFilter<Map>, probes: u64) -> Result<Exit> {
+fn measure(
+    about: &About,
+    probes: u64,
+    mut ask: impl FnMut(&[[u8; 16]], &mut [bool]) -> Result<()>,
+) -> Result<Exit> {
     const BATCH: usize = 4096;
     let mut keys = vec![[0u8; 16]; BATCH];
     let mut found = vec![false; BATCH];
@@ -69,11 +93,11 @@ fn measure(filter: &AnyFilter<Map>, probes: u64) -> Result<Exit> {
                 .as_u128()
                 .to_le_bytes();
         }
-        filter.contains_many(&keys[..now], &mut found[..now]);
+        ask(&keys[..now], &mut found[..now])?;
         yes += found[..now].iter().filter(|found| **found).count() as u64;
         asked += now as u64;
     }
-    let expected = filter.rate_now();
+    let expected = about.rate_now;
     let measured = yes as f64 / asked.max(1) as f64;
     // Five standard errors: one honest filter in millions strays further.
     let error = 5.0 * (expected * (1.0 - expected) / asked.max(1) as f64).sqrt();
@@ -82,11 +106,11 @@ fn measure(filter: &AnyFilter<Map>, probes: u64) -> Result<Exit> {
         human::rate(measured),
         human::count(asked),
         human::rate(expected),
-        human::rate(filter.rate()),
+        human::rate(about.rate),
     ))?;
     if measured > expected + error + 5.0 / asked.max(1) as f64 {
         bail!("the measured rate is far above the expected one; the body may be damaged");
     }
-    super::info::warn_if_over(filter, expected);
+    about.warn_if_over();
     Ok(Exit::Done)
 }

@@ -1,0 +1,46 @@
+use crate::location::{KeyFile, Place, RedisArgs, in_redis};
+use crate::{Exit, human};
+use anyhow::{Result, bail};
+use std::time::Duration;
+use tamis_redis::RedisFilter;
+
+/// Delete a filter in Redis, now or later
+///
+/// All of it goes at once: workers that still use it get an error, never a
+/// wrong answer.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  tamis delete redis://10.0.0.7/seen
+  tamis delete --after 7d redis://10.0.0.7/seen
+  tamis delete --never redis://10.0.0.7/seen        take back an --after")]
+pub(crate) struct Args {
+    /// The filter: redis://HOST:PORT/DB/NAME
+    filter: Place,
+
+    /// Only after this time, e.g. 90s, 12h, 7d
+    #[arg(long, value_name = "TIME", value_parser = human::parse_duration)]
+    after: Option<Duration>,
+
+    /// Keep it for ever
+    #[arg(long, conflicts_with = "after")]
+    never: bool,
+
+    #[command(flatten)]
+    redis: RedisArgs,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    let Place::Redis(at) = &args.filter else {
+        bail!("{}: a file is deleted by `rm`", args.filter);
+    };
+    // The secret of a keyed filter is not needed to end it.
+    let options = args.redis.options(&KeyFile::default())?;
+    match (args.after, args.never) {
+        (Some(time), _) => RedisFilter::expire_at(at, time, &options),
+        (None, true) => RedisFilter::persist_at(at, &options),
+        (None, false) => RedisFilter::delete_at(at, &options),
+    }
+    .map_err(in_redis(at))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,203 @@
+//! The command on filters that live in Redis, against real servers.
+
+mod common;
+#[path = "../../tamis-redis/tests/common/mod.rs"]
+#[allow(dead_code, unused_imports)] // the servers' own tests use the rest
+mod servers;
+
+use common::{Ran, Sandbox};
+use servers::{Cluster, Server};
+use std::process::Stdio;
+
+fn keys(range: std::ops::Range<u32>) -> String {
+    range.map(|i| format!("key{i}\n")).collect()
+}
+
+fn at(server: &Server, name: &str) -> String {
+    format!("redis://{}/{name}", server.address())
+}
+
+/// All commands on one filter.
+fn tour(seen: &str) {
+    let dir = Sandbox::new();
+    dir.write("present", keys(0..5000));
+    dir.write("absent", keys(5000..10_000));
+    let made = dir.ok(&format!("create {seen} -n 5000 -p 0.01"));
+    assert!(made.err.contains("blocked for 5,000 keys"), "{}", made.err);
+
+    let added = dir.ok(&format!("add --new {seen} present"));
+    let new = added.text().lines().count();
+    assert!(new > 4900, "{}", added.err);
+    let again = dir.ok(&format!("add --new {seen} present"));
+    assert_eq!(again.text(), "");
+
+    assert_eq!(dir.ok(&format!("check {seen} present")).text(), keys(0..5000));
+    let inverted = dir.run(&format!("check -v {seen} present"));
+    assert_eq!((inverted.code, inverted.text()), (1, ""));
+    let wrong = dir.run(&format!("check -c {seen} absent"));
+    let wrong: u32 = wrong.text().trim().parse().unwrap();
+    assert!(wrong < 100, "1 % of 5,000 promised, {wrong} seen");
+
+    let info = dir.ok(&format!("info --json {seen}"));
+    let info: serde_json::Value = serde_json::from_str(info.text()).unwrap();
+    assert_eq!(info["kind"], "blocked");
+    let held = info["keys"].as_f64().unwrap();
+    assert!((held - 5000.0).abs() < 150.0, "{info}");
+    let verified = dir.ok(&format!("verify --probes 20k {seen}"));
+    assert!(verified.text().contains("all there"), "{}", verified.text());
+
+    // The same bits in a file as in Redis, and back.
+    dir.ok(&format!("copy {seen} copy.tamis"));
+    assert_eq!(dir.ok("check copy.tamis present").text(), keys(0..5000));
+    dir.ok("verify copy.tamis");
+    let clash = dir.run(&format!("copy copy.tamis {seen}"));
+    assert_eq!(clash.code, 2);
+    assert!(clash.err.contains("--force replaces it"), "{}", clash.err);
+    dir.ok(&format!("copy --force copy.tamis {seen}"));
+    dir.ok(&format!("copy {seen} again.tamis"));
+    assert_eq!(dir.read("copy.tamis"), dir.read("again.tamis"));
+
+    let gone = dir.ok(&format!("delete {seen}"));
+    assert_eq!(gone.err, "");
+    let missing = dir.run(&format!("check {seen} present"));
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("`tamis create`"), "{}", missing.err);
+}
+
+#[test]
+fn every_command_works_on_one_node() {
+    tour(&at(&Server::start(&[]), "seen"));
+}
+
+#[test]
+fn every_command_works_on_a_cluster() {
+    tour(&Cluster::start(&[]).location("seen"));
+}
+
+#[test]
+fn a_password_opens_and_is_not_shown() {
+    let server = Server::start_on("port", &["requirepass secret"], &["-a", "secret"]);
+    let dir = Sandbox::new();
+    let refused = dir.run(&format!("create {} -n 100", at(&server, "seen")));
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("NOAUTH"), "{}", refused.err);
+    let with_password = format!("redis://:secret@{}/0/seen", server.address());
+    let made = dir.ok(&format!("create {with_password} -n 100"));
+    assert!(!made.err.contains("secret"), "{}", made.err);
+    let clash = dir.run(&format!("create {with_password} -n 100"));
+    assert!(clash.err.contains("exist") && !clash.err.contains("secret"), "{}", clash.err);
+}
+
+#[test]
+fn keys_are_counted_and_removed() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let online = at(&server, "online");
+    dir.ok(&format!("create {online} -n 1000 --kind counting"));
+    dir.feed(&format!("add {online}"), "ada\nada\nbob\n");
+    let counted = dir.feed(&format!("count {online}"), "ada\nbob\neve\n");
+    assert_eq!(counted.text(), "2\tada\n1\tbob\n0\teve\n");
+    let removed = dir.feed(&format!("remove --absent {online}"), "ada\nbob\neve\n");
+    assert_eq!((removed.code, removed.text()), (0, "eve\n"));
+    let left = dir.feed(&format!("check {online}"), "ada\nbob\neve\n");
+    assert_eq!(left.text(), "ada\n");
+
+    let seen = at(&server, "seen");
+    dir.ok(&format!("create {seen} -n 1000"));
+    let refused = dir.feed(&format!("remove {seen}"), "ada\n");
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("counting"), "{}", refused.err);
+}
+
+#[test]
+fn workers_divide_the_records_among_them() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    dir.write("urls", keys(0..20_000));
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            dir.command(&format!("dedup --filter {seen} urls"))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let mut printed: Vec<String> = Vec::new();
+    for worker in workers {
+        let ran = Ran::from(worker.wait_with_output().unwrap());
+        // 1: this worker came last everywhere.
+        assert!(ran.code <= 1, "{}", ran.err);
+        printed.extend(ran.text().lines().map(String::from));
+    }
+    printed.sort();
+    let mut expected: Vec<String> = keys(0..20_000).lines().map(String::from).collect();
+    expected.sort();
+    assert_eq!(printed, expected);
+    // The filter made by the first of them grows, as a file's does.
+    let info = dir.ok(&format!("info {seen}"));
+    assert!(info.text().contains("growing"), "{}", info.text());
+    let none = dir.run(&format!("dedup --filter {seen} urls"));
+    assert_eq!((none.code, none.text()), (1, ""));
+}
+
+#[test]
+fn what_a_dead_server_has_not_confirmed_is_said() {
+    let mut server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    dir.ok(&format!("create {seen} -n 1000"));
+    server.kill();
+    let added = dir.feed(&format!("add --redis-timeout 200ms {seen}"), "key\n");
+    assert_eq!(added.code, 2);
+    assert!(added.err.contains(&server.address()), "{}", added.err);
+    let checked = dir.feed(&format!("check -v --redis-timeout 200ms {seen}"), "key\n");
+    assert_eq!((checked.code, checked.text()), (2, ""));
+}
+
+#[test]
+fn a_filter_ends_when_it_should() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    dir.ok(&format!("create --ttl 1d {seen} -n 1000"));
+    assert!(dir.ok(&format!("info {seen}")).text().contains("ends in"));
+    dir.ok(&format!("delete --never {seen}"));
+    assert!(!dir.ok(&format!("info {seen}")).text().contains("ends in"));
+    dir.ok(&format!("delete --after 100ms {seen}"));
+    servers::until("the filter to end", std::time::Duration::from_secs(20), || {
+        dir.run(&format!("info {seen}")).code == 2
+    });
+    assert_eq!(server.cli(&["KEYS", "*"]), "");
+    let file = dir.run("delete some.tamis");
+    assert!(file.err.contains("`rm`"), "{}", file.err);
+}
+
+#[test]
+fn filters_merge_across_places() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let (monday, all) = (at(&server, "monday"), at(&server, "all"));
+    dir.ok(&format!("create {monday} -n 1000"));
+    dir.feed(&format!("add {monday}"), "a\nb\n");
+    dir.ok(&format!("copy {monday} tuesday.tamis"));
+    dir.feed("add tuesday.tamis", "c\n");
+    dir.ok(&format!("merge --union -o {all} {monday} tuesday.tamis"));
+    let found = dir.feed(&format!("check {all}"), "a\nb\nc\nd\n");
+    assert_eq!(found.text(), "a\nb\nc\n");
+}
+
+#[test]
+fn addresses_are_checked() {
+    let dir = Sandbox::new();
+    for (address, why) in [
+        ("redis://127.0.0.1:6379", "NAME"),
+        ("redis://127.0.0.1:x/seen", "127.0.0.1:x"),
+        ("redis-cluster:///seen", "redis-cluster"),
+    ] {
+        let ran = dir.run(&format!("info {address}"));
+        assert_eq!(ran.code, 2, "{address}");
+        assert!(ran.err.contains(why), "{address}: {}", ran.err);
+    }
+}
