@@ -282,6 +282,23 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => (f.header(), f.into_body()))
     }
 
+    pub(crate) fn unsealed_header(&self) -> Header {
+        each!(self, f => f.header())
+    }
+
+    pub(crate) fn words(&self) -> Vec<&[B::Word]> {
+        match self {
+            Self::Growing(f) => f.all_words(),
+            Self::Bloom(f) => vec![f.words()],
+            Self::Blocked(f) => vec![f.words()],
+            Self::Counting(f) => vec![f.words()],
+            Self::Cuckoo(f) => vec![f.words()],
+            Self::Fuse(f) => vec![f.words()],
+            Self::Ribbon(f) => vec![f.words()],
+            Self::Cascade(f) => vec![f.words()],
+        }
+    }
+
     /// Which kind it is.
     pub const fn kind(&self) -> Kind {
         match self {

@@ -86,6 +86,42 @@ impl BlockedShape {
         self.lines * 64
     }
 
+    /// Calls `each` with the index of each of the key's lines and its bits in
+    /// it, as the line's eight little-endian words: what a filter that lives
+    /// elsewhere than in memory needs to be asked and added to.
+    ///
+    /// ```
+    /// use tamis::{BlockedShape, Hasher};
+    /// let shape = BlockedShape::new(1_000, 6, 1)?;
+    /// shape.for_each_line(Hasher::default().hash(b"key"), |line, bits| {
+    ///     assert!(line < 1_000);
+    ///     assert_eq!(bits.iter().map(|word| word.count_ones()).sum::<u32>(), 6);
+    /// });
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    pub fn for_each_line(&self, hash: Hash, mut each: impl FnMut(u64, [u64; 8])) {
+        arch::scalar::for_each_line(self, hash, |line, bits| each(line as u64, bits));
+    }
+
+    /// The number of keys, estimated from how many bits are set in all.
+    ///
+    /// ```
+    /// let shape = tamis::BlockedShape::new(1_000, 6, 1)?;
+    /// assert_eq!(shape.keys_from_ones(0), 0.0);
+    /// assert!((shape.keys_from_ones(60) - 10.0).abs() < 0.01);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn keys_from_ones(&self, ones: u64) -> f64 {
+        // A key leaves a bit of its line unset with probability 1 - k/512, and
+        // lines receive a Poisson number of keys, so the share of unset bits
+        // is exp(-keys per line · k/512).
+        let fill = ones as f64 / (self.lines as f64 * f64::from(LINE_BITS));
+        let keys_per_line =
+            -(-fill).ln_1p() * f64::from(LINE_BITS) / f64::from(self.hashes_per_line);
+        keys_per_line * self.lines as f64 / f64::from(self.lines_per_key)
+    }
+
     /// The index of a key's first line.
     #[inline(always)]
     pub(crate) fn first_line(&self, hash: Hash) -> usize {
@@ -195,13 +231,7 @@ impl Layout for BlockedShape {
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
-        // A key leaves a bit of its line unset with probability 1 - k/512, and
-        // lines receive a Poisson number of keys, so the share of unset bits
-        // is exp(-keys per line · k/512).
-        let fill = crate::bloom::ones(words) as f64 / (self.lines as f64 * f64::from(LINE_BITS));
-        let keys_per_line =
-            -(-fill).ln_1p() * f64::from(LINE_BITS) / f64::from(self.hashes_per_line);
-        keys_per_line * self.lines as f64 / f64::from(self.lines_per_key)
+        self.keys_from_ones(crate::bloom::ones(words))
     }
 }
 

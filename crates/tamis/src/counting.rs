@@ -119,13 +119,27 @@ impl CountingShape {
     }
 
     /// Calls `each` with the index of each of the key's lines and its counters
-    /// in it, marked by their lowest bits.
+    /// in it, marked by the lowest of their four bits in the line's eight
+    /// little-endian words.
+    ///
+    /// ```
+    /// use tamis::{CountingShape, Hasher};
+    /// let shape = CountingShape::new(1_000, 4, 2)?;
+    /// let mut lines = 0;
+    /// shape.for_each_line(Hasher::default().hash(b"key"), |line, marks| {
+    ///     assert!(line < 1_000);
+    ///     assert_eq!(marks.iter().map(|word| word.count_ones()).sum::<u32>(), 4);
+    ///     lines += 1;
+    /// });
+    /// assert_eq!(lines, 2);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
-    fn for_each_line(&self, hash: Hash, mut each: impl FnMut(usize, [u64; LINE_WORDS])) {
+    pub fn for_each_line(&self, hash: Hash, mut each: impl FnMut(u64, [u64; 8])) {
         let mut fields = Fields::new(hash);
         for index in self.lines_of(hash) {
             each(
-                index,
+                index as u64,
                 line_marks(fields.of_line(self.hashes_per_line), self.hashes_per_line),
             );
         }
@@ -143,7 +157,7 @@ impl CountingShape {
     fn count<W: Word>(&self, words: &[W], hash: Hash) -> u64 {
         let mut least = 15;
         self.for_each_line(hash, |index, marks| {
-            for (word, marks) in line(words, index).iter().zip(marks) {
+            for (word, marks) in line(words, index as usize).iter().zip(marks) {
                 let mut left = marks;
                 while left != 0 {
                     least = least.min(word.get() >> left.trailing_zeros() & 15);
@@ -161,7 +175,7 @@ impl CountingShape {
             return (false, false);
         }
         self.for_each_line(hash, |index, marks| {
-            for (word, marks) in line(words, index).iter().zip(marks) {
+            for (word, marks) in line(words, index as usize).iter().zip(marks) {
                 if marks != 0 {
                     update(word, |word| subtract(word, marks));
                 }
@@ -427,7 +441,7 @@ impl BitLayout for CountingShape {
     fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool {
         let mut new = false;
         self.for_each_line(hash, |index, marks| {
-            for (word, marks) in line(words, index).iter().zip(marks) {
+            for (word, marks) in line(words, index as usize).iter().zip(marks) {
                 if marks != 0 {
                     let before = update(word, |word| add(word, marks));
                     new |= marks & !above_zero(before) != 0;

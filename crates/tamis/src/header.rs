@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// The header's length, and so the body's offset: two cache lines, so that a
 /// mapped body keeps its alignment.
-pub(crate) const HEADER_LEN: usize = 128;
+pub const HEADER_LEN: usize = 128;
 
 // A file damaged by text-mode transfer shows it in its first eight bytes.
 const MAGIC_BYTES: [u8; 8] = *b"TAMIS\r\n\x1a";
@@ -294,9 +294,21 @@ impl Shape {
     }
 }
 
-/// What every filter carries besides its body.
+/// What every filter carries besides its body: the first 128 bytes of a file.
+///
+/// Files need no more than [`Open`](crate::Open). This is for those who keep
+/// header and body apart, as in a database; [`Draft`](crate::Draft) puts them
+/// together again.
+///
+/// ```
+/// use tamis::{Hasher, Header, Kind, Plan};
+/// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
+/// let header = Header::of_plan(&plan, Hasher::default());
+/// assert_eq!(Header::decode(&header.encode(), None)?, header);
+/// # Ok::<(), tamis::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Header {
+pub struct Header {
     pub(crate) shape: Shape,
     pub(crate) hasher: Hasher,
     pub(crate) capacity: u64,
@@ -332,7 +344,7 @@ impl Default for State {
 
 impl Header {
     /// Of an empty filter, as planned.
-    pub(crate) fn of_plan(plan: &Plan, hasher: Hasher) -> Self {
+    pub fn of_plan(plan: &Plan, hasher: Hasher) -> Self {
         Self {
             shape: plan.shape(),
             hasher,
@@ -342,11 +354,33 @@ impl Header {
         }
     }
 
-    pub(crate) fn body_len(&self) -> u64 {
+    /// The geometry.
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How keys are hashed.
+    pub const fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    /// The number of keys it is made for.
+    pub const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The promised rate.
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The body's length in bytes.
+    pub const fn body_len(&self) -> u64 {
         self.shape.body_len()
     }
 
-    pub(crate) fn encode(&self) -> [u8; HEADER_LEN] {
+    /// The 128 bytes.
+    pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
         let mut put = |field: Range<usize>, bytes: &[u8]| out[field].copy_from_slice(bytes);
         let (hash, flags, secret, key_check) = match &self.hasher {
@@ -386,7 +420,7 @@ impl Header {
 
     /// Reads and validates a header. Never panics, whatever the bytes; `key`
     /// is the secret of a keyed filter whose header does not hold it.
-    pub(crate) fn decode(bytes: &[u8], key: Option<&SecretKey>) -> Result<Self, Error> {
+    pub fn decode(bytes: &[u8], key: Option<&SecretKey>) -> Result<Self, Error> {
         let Some(h) = bytes.first_chunk::<HEADER_LEN>() else {
             return Err(Error::corrupt(
                 "length",

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::blocked::{BlockedShape, LINE_WORDS};
 use crate::bytes::Word;
 use crate::header::Shape;
-use crate::schedule::NextLayer;
+use crate::schedule::GrowingLayer;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -120,7 +120,7 @@ const RATE: usize = 3;
 const RESERVED: usize = 4;
 
 /// Describes a layer without keys in the first line of `words`.
-pub(crate) fn put(layer: &NextLayer, words: &[AtomicU64]) {
+pub(crate) fn put(layer: &GrowingLayer, words: &[AtomicU64]) {
     let values = [
         (LINES, layer.shape.lines()),
         (CAPACITY, layer.capacity),
@@ -128,6 +128,57 @@ pub(crate) fn put(layer: &NextLayer, words: &[AtomicU64]) {
     ];
     for (word, value) in values {
         words[word].store(value.to_le(), Relaxed);
+    }
+}
+
+impl GrowingLayer {
+    /// The line that describes it in a body, having taken so many keys.
+    ///
+    /// ```
+    /// use tamis::GrowingLayer;
+    /// let layer = GrowingLayer::first_of_one_line(1_000, 0.01)?;
+    /// let line = layer.encode(7);
+    /// assert_eq!(GrowingLayer::decode(&line, &layer.shape())?, (layer, 7));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn encode(&self, keys: u64) -> [u8; 64] {
+        let words = [const { AtomicU64::new(0) }; LINE_WORDS];
+        put(self, &words);
+        words[KEYS].store(keys.to_le(), Relaxed);
+        let mut line = [0; 64];
+        for (to, word) in line.as_chunks_mut().0.iter_mut().zip(&words) {
+            *to = word.get().to_le_bytes();
+        }
+        line
+    }
+
+    /// The layer that a line describes, and how many keys it has taken. `like`
+    /// has the hashes of all layers. Never panics, whatever the bytes.
+    pub fn decode(line: &[u8; 64], like: &BlockedShape) -> Result<(Self, u64), Error> {
+        let words = line.as_chunks::<8>().0;
+        let get = |word: usize| words[word].get();
+        let shape = BlockedShape::new(get(LINES), like.hashes_per_line(), like.lines_per_key());
+        let layer = Self {
+            shape: shape
+                .map_err(|_| Error::corrupt("lines of a layer", "1 to 2^54", get(LINES)))?,
+            capacity: get(CAPACITY),
+            rate: f64::from_bits(get(RATE)),
+        };
+        if layer.capacity == 0 || get(KEYS) > layer.capacity {
+            let expected = format_args!("at most its capacity of {}", layer.capacity).to_string();
+            return Err(Error::corrupt("keys of a layer", expected, get(KEYS)));
+        }
+        if !(layer.rate > 0.0 && layer.rate < 1.0) {
+            return Err(Error::corrupt(
+                "rate of a layer",
+                "between 0 and 1",
+                layer.rate,
+            ));
+        }
+        match words[RESERVED..].iter().all(|word| word.get() == 0) {
+            true => Ok((layer, get(KEYS))),
+            false => Err(Error::corrupt("reserved words of a layer", 0, "other")),
+        }
     }
 }
 

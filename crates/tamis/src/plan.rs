@@ -142,6 +142,45 @@ impl Plan {
         Ok(Self::of(shape, keys).promising(rate))
     }
 
+    /// A blocked or counting filter whose keys have all their bits in one
+    /// line, so that adding a key is one command to a server that others add
+    /// to as well. Such a filter is larger where [`for_rate`](Self::for_rate)
+    /// would take more lines: see `docs/sharing.md`. Of a growing filter, what
+    /// its first layer is.
+    ///
+    /// Each bit costs the server time, so this takes the fewest hashes that
+    /// need no more than 3 % more memory than the best number.
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    /// let plan = Plan::one_line(Kind::Blocked, 1_000_000, 0.01)?;
+    /// assert!(plan.hashes() < 6 && plan.bits_per_key() < 10.2);
+    /// assert!(plan.rate() <= 0.01);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn one_line(kind: Kind, keys: u64, rate: f64) -> Result<Self, Error> {
+        check_keys(keys)?;
+        check_rate(rate)?;
+        let shape = match kind {
+            Kind::Blocked => blocked(one_line(kind, keys, rate)?)?,
+            Kind::Counting => counting(one_line(kind, keys, rate)?)?,
+            Kind::Growing => {
+                let first = schedule::GrowingLayer::first_of_one_line(keys, rate)?;
+                let shape = GrowingShape::of_first(first.shape())?;
+                let expected = blocked_rate(&first.shape(), keys as f64);
+                return Ok(Self::grown(shape, keys, expected, rate));
+            }
+            kind => {
+                return Err(Error::Unable {
+                    kind,
+                    what: "planned with one line a key",
+                    instead: "take a blocked, a counting or a growing filter",
+                });
+            }
+        };
+        Ok(Self::of(shape, keys).promising(rate))
+    }
+
     /// A filter of a given shape, filled with `keys`.
     pub fn of(shape: impl Into<Shape>, keys: u64) -> Self {
         let shape = shape.into();
@@ -733,6 +772,30 @@ const COUNTING: Lined = Lined {
     lines_per_key: &[1, 2],
     when_strict: &[1, 2, 4],
 };
+
+/// What fewer hashes may cost, in memory.
+const FEWER_HASHES: f64 = 1.03;
+
+/// The lines of [`Plan::one_line`].
+pub(crate) fn one_line(kind: Kind, keys: u64, rate: f64) -> Result<Lines, Error> {
+    let cells = match kind {
+        Kind::Counting => COUNTING.cells,
+        _ => BLOCKED.cells,
+    };
+    let lines_for = |k| LinesFor::of(cells, rate, k, 1).keys(keys as f64);
+    let start = (-rate.log2()).round().clamp(1.0, 32.0);
+    let mut k = best_hashes(start as u32, lines_for);
+    let best = lines_for(k);
+    let mut lines = best;
+    while k > 1 && lines_for(k - 1) <= best * FEWER_HASHES {
+        k -= 1;
+        lines = lines_for(k);
+    }
+    match lines <= 2f64.powi(54) {
+        true => Ok((lines as u64, k, 1)),
+        false => Err(too_large(keys, rate)),
+    }
+}
 
 /// Lines, hashes per line and lines per key.
 type Lines = (u64, u32, u32);

@@ -10,10 +10,13 @@
 //! or a thousand times the first guess), the rest by all that follow.
 //! A file records every layer's size and rate, so readers need none of this.
 
-use crate::Error;
 use crate::blocked::BlockedShape;
 use crate::layers::GrowingShape;
-use crate::plan::{LinesFor, MIN_RATE, Plan, blocked_for_rate, blocked_rate, too_large};
+use crate::plan::{
+    LinesFor, MIN_RATE, Plan, blocked_for_rate, blocked_rate, check_keys, check_rate, one_line,
+    too_large,
+};
+use crate::{Error, Kind};
 
 /// The smallest first layer, and the one of those who can't guess.
 pub(crate) const FIRST_KEYS: u64 = 1000;
@@ -52,12 +55,63 @@ pub(crate) fn first_capacity(keys: u64, promise: f64) -> u64 {
     capacity
 }
 
-/// A layer to be added.
+/// A layer of a growing filter: its geometry, the new keys that it takes, and
+/// its rate when it has taken them.
+///
+/// [`Growing`](crate::Growing) sees to its layers by itself; this is for
+/// growing filters that live elsewhere than in memory.
+///
+/// ```
+/// use tamis::GrowingLayer;
+/// let mut layers = vec![GrowingLayer::first_of_one_line(1_000, 0.01)?];
+/// layers.push(GrowingLayer::next(&layers, 0.01)?);
+/// assert!(layers.iter().map(|layer| layer.rate()).sum::<f64>() < 0.01);
+/// # Ok::<(), tamis::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct NextLayer {
+pub struct GrowingLayer {
     pub(crate) shape: BlockedShape,
     pub(crate) capacity: u64,
     pub(crate) rate: f64,
+}
+
+impl GrowingLayer {
+    /// The first layer of a filter that keeps `rate` at any number of keys,
+    /// and a key's bits in one line of each layer.
+    pub fn first_of_one_line(first_guess: u64, rate: f64) -> Result<Self, Error> {
+        check_keys(first_guess)?;
+        check_rate(rate)?;
+        let capacity = first_capacity(first_guess, rate);
+        Schedule::of_one_line(capacity, rate)?.first(capacity)
+    }
+
+    /// The layer after these, of a filter that promises `rate`.
+    pub fn next(layers: &[Self], rate: f64) -> Result<Self, Error> {
+        let first = layers
+            .first()
+            .ok_or(Error::corrupt("layers", "at least 1", 0))?;
+        let (hashes, per_key) = (first.shape.hashes_per_line(), first.shape.lines_per_key());
+        let capacity = layers
+            .iter()
+            .fold(0u64, |sum, layer| sum.saturating_add(layer.capacity));
+        let spent = layers.iter().map(|layer| layer.rate).sum();
+        Schedule::resume(first.capacity, rate, hashes, per_key).next(layers.len(), capacity, spent)
+    }
+
+    /// The geometry.
+    pub const fn shape(&self) -> BlockedShape {
+        self.shape
+    }
+
+    /// The number of new keys that it takes.
+    pub const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The rate at its capacity.
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
 }
 
 pub(crate) struct Schedule {
@@ -79,6 +133,14 @@ impl Schedule {
         let typical = blocked_for_rate(1_000_000, this.rate(EARLY as usize))?;
         this.hashes_per_line = typical.hashes_per_line();
         this.lines_per_key = typical.lines_per_key();
+        Ok(this)
+    }
+
+    /// Of a new filter whose keys have one line of each layer.
+    fn of_one_line(first: u64, promise: f64) -> Result<Self, Error> {
+        let mut this = Self::resume(first, promise, 0, 1);
+        let typical = one_line(Kind::Blocked, 1_000_000, this.rate(EARLY as usize))?;
+        this.hashes_per_line = typical.1;
         Ok(this)
     }
 
@@ -111,7 +173,7 @@ impl Schedule {
     }
 
     /// The first layer.
-    pub(crate) fn first(&mut self, capacity: u64) -> Result<NextLayer, Error> {
+    pub(crate) fn first(&mut self, capacity: u64) -> Result<GrowingLayer, Error> {
         self.layer(capacity, self.rate(0))
     }
 
@@ -122,14 +184,14 @@ impl Schedule {
         layers: usize,
         capacity: u64,
         spent: f64,
-    ) -> Result<NextLayer, Error> {
+    ) -> Result<GrowingLayer, Error> {
         // Half of what is left never binds here; another writer's layers may
         // have spent more.
         let rate = self.rate(layers).min((self.promise - spent) / 2.0);
         self.layer(more(capacity, self.growth), rate)
     }
 
-    fn layer(&mut self, capacity: u64, rate: f64) -> Result<NextLayer, Error> {
+    fn layer(&mut self, capacity: u64, rate: f64) -> Result<GrowingLayer, Error> {
         if rate <= 0.0 {
             let expected = format_args!("less than the promise of {} in all", self.promise);
             return Err(Error::corrupt("rates of the layers", expected, "all of it"));
@@ -145,7 +207,7 @@ impl Schedule {
         if lines > 2f64.powi(54) {
             return Err(too_large(capacity, rate));
         }
-        Ok(NextLayer {
+        Ok(GrowingLayer {
             shape: BlockedShape::new(lines as u64, self.hashes_per_line, self.lines_per_key)?,
             capacity,
             rate,
@@ -156,7 +218,7 @@ impl Schedule {
 /// A growing filter as its layers are added.
 pub(crate) struct Growth {
     schedule: Schedule,
-    newest: NextLayer,
+    newest: GrowingLayer,
     pub(crate) shape: GrowingShape,
     pub(crate) capacity: u64,
     spent: f64,
@@ -256,7 +318,7 @@ pub(crate) fn rate_when_full(shape: &GrowingShape, keys: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Shape};
+    use crate::Shape;
 
     #[test]
     fn the_rates_of_all_layers_keep_the_promise() {

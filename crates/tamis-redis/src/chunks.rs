@@ -1,0 +1,158 @@
+//! How a body is cut into strings, and what these are called.
+//!
+//! A chunk is up to 4 MiB of the body, whole lines, and behind them one byte
+//! that marks it: a command that writes bits would silently create a chunk
+//! that is missing, and the mark tells such a one from the real one.
+//!
+//! Its key is `NAME:{generation.i.j}`. Redis Cluster places a key by what is
+//! in the braces; `j` is the first number that brings chunk `i` to its share
+//! of the slots, because tags left to chance would load nodes unevenly.
+
+use std::ops::Range;
+
+/// Lines of a chunk.
+pub(crate) const CHUNK_LINES: u64 = 1 << 16;
+const LINE: u64 = 64;
+/// The byte behind the lines.
+pub(crate) const MARK: u8 = 0xA5;
+/// Slots of a Redis cluster.
+pub(crate) const SLOTS: u16 = 16384;
+/// Shares that the slots are divided into, one after the other used.
+const SHARES: u16 = 64;
+
+/// One string of a body.
+#[derive(Clone, Debug)]
+pub(crate) struct Chunk {
+    pub(crate) key: String,
+    pub(crate) slot: u16,
+    /// Bytes without the mark.
+    pub(crate) len: u64,
+}
+
+/// The chunks of a body of so many lines.
+pub(crate) fn chunks(name: &str, generation: u64, lines: u64) -> Vec<Chunk> {
+    (0..lines.div_ceil(CHUNK_LINES))
+        .map(|i| {
+            let (tag, slot) = tag(generation, i);
+            Chunk {
+                key: format!("{name}:{{{tag}}}"),
+                slot,
+                len: (lines - i * CHUNK_LINES).min(CHUNK_LINES) * LINE,
+            }
+        })
+        .collect()
+}
+
+/// Which bytes of the body a chunk has.
+pub(crate) fn bytes_of(index: usize, chunk: &Chunk) -> Range<usize> {
+    let start = index * (CHUNK_LINES * LINE) as usize;
+    start..start + chunk.len as usize
+}
+
+/// The tag of chunk `i`, and its slot.
+fn tag(generation: u64, i: u64) -> (String, u16) {
+    let share = share(generation, i);
+    (0..)
+        .map(|j| {
+            let tag = format!("{generation:016x}.{i}.{j}");
+            let slot = crc16(tag.as_bytes()) % SLOTS;
+            (tag, slot)
+        })
+        .find(|(_, slot)| slot / (SLOTS / SHARES) == share)
+        .expect("every slot has tags")
+}
+
+/// Halves, then quarters and so on: however few the chunks, they are spread
+/// over all slots. Where a filter begins is its own.
+fn share(generation: u64, i: u64) -> u16 {
+    let reversed = (i as u16 % SHARES).reverse_bits() >> (16 - SHARES.ilog2());
+    (reversed + (generation % u64::from(SHARES)) as u16) % SHARES
+}
+
+/// The slot of a key, by its tag if it has one.
+pub(crate) fn slot(key: &str) -> u16 {
+    let tag = key
+        .split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'));
+    let hashed = match tag {
+        Some((tag, _)) if !tag.is_empty() => tag,
+        _ => key,
+    };
+    crc16(hashed.as_bytes()) % SLOTS
+}
+
+/// CRC-16/XMODEM, which Redis Cluster is specified with.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        crc << 8 ^ CRC_TABLE[usize::from((crc >> 8) as u8 ^ byte)]
+    })
+}
+
+const CRC_TABLE: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        let mut crc = (i as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = crc << 1 ^ if crc & 0x8000 != 0 { 0x1021 } else { 0 };
+            bit += 1;
+        }
+        table[i] = crc;
+        i += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_those_of_the_specification() {
+        assert_eq!(crc16(b"123456789"), 0x31C3);
+        assert_eq!(slot("123456789"), 0x31C3);
+        assert_eq!(slot("{user1000}.following"), slot("{user1000}.followers"));
+        assert_eq!(slot("foo{}{bar}"), crc16(b"foo{}{bar}") % SLOTS);
+        assert_eq!(slot("foo{{bar}}zap"), crc16(b"{bar") % SLOTS);
+    }
+
+    #[test]
+    fn the_body_is_cut_without_gap_or_overlap() {
+        for lines in [1, CHUNK_LINES - 1, CHUNK_LINES, 5 * CHUNK_LINES + 7] {
+            let chunks = chunks("seen", 9, lines);
+            let mut next = 0;
+            for (i, chunk) in chunks.iter().enumerate() {
+                let range = bytes_of(i, chunk);
+                assert_eq!((range.start, slot(&chunk.key)), (next, chunk.slot));
+                next = range.end;
+            }
+            assert_eq!(next as u64, lines * LINE);
+        }
+    }
+
+    /// Nodes that share the slots equally share the chunks so, too, to within
+    /// the bar of a tenth, or to within a chunk or two where they are few.
+    #[test]
+    fn chunks_are_spread_evenly() {
+        for nodes in [3u64, 5, 8] {
+            for (count, slack) in [(8u64, 2), (31, 2), (64, 2), (512, 5), (1000, 8)] {
+                for generation in [0, 77, u64::MAX] {
+                    let mut having = vec![0u64; nodes as usize];
+                    for chunk in chunks("seen", generation, count * CHUNK_LINES) {
+                        let node = u64::from(chunk.slot) * nodes / u64::from(SLOTS);
+                        having[node as usize] += 1;
+                    }
+                    let even = count as f64 / nodes as f64;
+                    for n in &having {
+                        let off = (*n as f64 - even).abs();
+                        assert!(
+                            off <= slack as f64,
+                            "{nodes} nodes, {count} chunks: {having:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

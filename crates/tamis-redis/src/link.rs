@@ -1,0 +1,326 @@
+//! What is sent to the servers, who gets it, and what may come back. Nothing
+//! here does input or output: the two ways to do that are in `blocking` and
+//! `aio`.
+
+use redis::{Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, ServerErrorKind, Value};
+use std::fmt;
+use std::time::Duration;
+
+use crate::chunks::SLOTS;
+use crate::{Location, Options};
+
+/// Commands for one slot, that are asked again together.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) slot: u16,
+    pub(crate) commands: Vec<Cmd>,
+    /// Where to ask for once, while the slot moves there.
+    pub(crate) ask: Option<Address>,
+}
+
+impl Request {
+    pub(crate) fn new(slot: u16, commands: Vec<Cmd>) -> Self {
+        Self {
+            slot,
+            commands,
+            ask: None,
+        }
+    }
+}
+
+/// The answers to a request, one for each command, or why there are none.
+pub(crate) type Outcome = Result<Vec<Value>, Failure>;
+
+/// Why a request was not answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// Not executed: the slot is at another node.
+    Moved(Address),
+    /// Not executed: the key is on its way to another node.
+    Ask(Address),
+    /// Not executed, but may be soon.
+    NotNow(RedisError),
+    /// Sent, and no answer came: executed or not.
+    Lost(RedisError),
+    /// Executed, but not by as many replicas as asked for.
+    FewReplicas(i64),
+    /// Not executed, and will not be.
+    Refused(RedisError),
+}
+
+impl Failure {
+    /// What an error that came as an answer means.
+    pub(crate) fn of_answer(error: RedisError) -> Self {
+        use ServerErrorKind as Kind;
+        let redirect = error
+            .redirect_node()
+            .and_then(|(node, _)| Address::parse(node));
+        match (error.kind(), redirect) {
+            (ErrorKind::Server(Kind::Moved), Some(node)) => Self::Moved(node),
+            (ErrorKind::Server(Kind::Ask), Some(node)) => Self::Ask(node),
+            (
+                ErrorKind::Server(
+                    Kind::BusyLoading
+                    | Kind::TryAgain
+                    | Kind::ClusterDown
+                    | Kind::MasterDown
+                    | Kind::ReadOnly,
+                ),
+                _,
+            ) => Self::NotNow(error),
+            // A script is running, or too few replicas are there to write.
+            _ if matches!(error.code(), Some("BUSY" | "NOREPLICAS")) => Self::NotNow(error),
+            _ => Self::Refused(error),
+        }
+    }
+
+    /// Why connecting failed: before anything was sent.
+    pub(crate) fn of_connecting(error: RedisError) -> Self {
+        let hopeless = error.kind() == ErrorKind::AuthenticationFailed
+            || error.kind() == ErrorKind::InvalidClientConfig
+            || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
+        match hopeless {
+            true => Self::Refused(error),
+            false => match Self::of_answer(error) {
+                Self::Refused(error) if !error.is_io_error() => Self::Refused(error),
+                Self::Refused(error) => Self::NotNow(error),
+                other => other,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Moved(node) | Self::Ask(node) => write!(f, "the slot moves to {node}"),
+            Self::NotNow(error) | Self::Refused(error) => error.fmt(f),
+            Self::Lost(error) => write!(f, "no answer came: {error}"),
+            Self::FewReplicas(got) => write!(f, "only {got} replicas have them"),
+        }
+    }
+}
+
+/// Takes one answer apart.
+pub(crate) fn answer(value: Value) -> Result<Value, Failure> {
+    match value {
+        Value::ServerError(error) => Err(Failure::of_answer(error.into())),
+        value => Ok(value),
+    }
+}
+
+/// A node's host and port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Address {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl Address {
+    /// Of `host:port`; IPv6 hosts come without brackets.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (host, port) = text.rsplit_once(':')?;
+        Some(Self {
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port: port.parse().ok()?,
+        })
+    }
+
+    fn of(info: &ConnectionInfo) -> Option<Self> {
+        match info.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                Some(Self {
+                    host: host.clone(),
+                    port: *port,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Which node has which slots.
+#[derive(Clone, Debug)]
+pub(crate) struct Topology {
+    cluster: bool,
+    /// Those the user named.
+    seeds: Vec<Address>,
+    nodes: Vec<Address>,
+    /// By slot, an index into `nodes`.
+    owners: Vec<u16>,
+}
+
+const NOBODY: u16 = u16::MAX;
+
+impl Topology {
+    pub(crate) fn new(at: &Location) -> Self {
+        let seeds: Vec<_> = at.nodes().iter().filter_map(Address::of).collect();
+        Self {
+            cluster: at.is_cluster(),
+            nodes: seeds.clone(),
+            seeds,
+            owners: match at.is_cluster() {
+                true => vec![NOBODY; SLOTS.into()],
+                false => vec![0; SLOTS.into()],
+            },
+        }
+    }
+
+    pub(crate) const fn is_cluster(&self) -> bool {
+        self.cluster
+    }
+
+    pub(crate) fn owner(&self, slot: u16) -> Option<&Address> {
+        self.nodes.get(usize::from(self.owners[usize::from(slot)]))
+    }
+
+    /// Whom to ask who has which slots: those known, then those named.
+    pub(crate) fn informants(&self) -> Vec<Address> {
+        let mut all = self.nodes.clone();
+        all.extend(
+            self.seeds
+                .iter()
+                .filter(|seed| !self.nodes.contains(seed))
+                .cloned(),
+        );
+        all
+    }
+
+    /// Remembers where a slot has gone.
+    pub(crate) fn moved(&mut self, slot: u16, to: Address) {
+        let index = self.nodes.iter().position(|node| *node == to);
+        let index = index.unwrap_or_else(|| {
+            self.nodes.push(to);
+            self.nodes.len() - 1
+        });
+        self.owners[usize::from(slot)] = index as u16;
+    }
+
+    /// Takes in the answer to `CLUSTER SLOTS`, which `informant` gave.
+    pub(crate) fn learn(&mut self, answer: &Value, informant: &Address) -> Option<()> {
+        let Value::Array(ranges) = answer else {
+            return None;
+        };
+        let mut nodes: Vec<Address> = Vec::new();
+        let mut owners = vec![NOBODY; SLOTS.into()];
+        for range in ranges {
+            let Value::Array(range) = range else {
+                return None;
+            };
+            let [
+                Value::Int(first),
+                Value::Int(last),
+                Value::Array(master),
+                ..,
+            ] = &range[..]
+            else {
+                return None;
+            };
+            let [host, Value::Int(port), ..] = &master[..] else {
+                return None;
+            };
+            let host = match host {
+                Value::BulkString(host) => str::from_utf8(host).ok()?,
+                Value::SimpleString(host) => host,
+                _ => "",
+            };
+            let node = Address {
+                // A node that does not know its own name is where we found it.
+                host: match host {
+                    "" | "?" => informant.host.clone(),
+                    host => host.to_owned(),
+                },
+                port: u16::try_from(*port).ok()?,
+            };
+            let index = nodes
+                .iter()
+                .position(|known| *known == node)
+                .unwrap_or_else(|| {
+                    nodes.push(node);
+                    nodes.len() - 1
+                });
+            let slots = usize::try_from(*first).ok()?..=usize::try_from(*last).ok()?;
+            owners.get_mut(slots)?.fill(index as u16);
+        }
+        if nodes.is_empty() {
+            return None;
+        }
+        (self.nodes, self.owners) = (nodes, owners);
+        Some(())
+    }
+}
+
+/// How to connect to a node: as to the first one that the user named.
+pub(crate) fn client(
+    at: &Location,
+    node: &Address,
+    options: &Options,
+) -> Result<redis::Client, RedisError> {
+    let like = &at.nodes()[0];
+    let addr = match like.addr() {
+        ConnectionAddr::TcpTls {
+            insecure,
+            tls_params,
+            ..
+        } => ConnectionAddr::TcpTls {
+            host: node.host.clone(),
+            port: node.port,
+            insecure: *insecure || options.insecure,
+            tls_params: tls_params.clone(),
+        },
+        _ => ConnectionAddr::Tcp(node.host.clone(), node.port),
+    };
+    let info = like.clone().set_addr(addr);
+    match options.certificates() {
+        Some(certificates) if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) => {
+            redis::Client::build_with_tls(info, certificates)
+        }
+        _ => redis::Client::open(info),
+    }
+}
+
+/// Replicas to wait for, and how long.
+pub(crate) type Wait = Option<(u32, Duration)>;
+
+/// A way to reach the servers. Requests that were sent are answered in the
+/// order of their tickets.
+pub(crate) trait Link: Send {
+    /// What has been sent and not yet been received.
+    type Ticket: Send;
+
+    /// Sends requests, each to the node that has its slot.
+    fn send(
+        &mut self,
+        requests: &[&Request],
+        wait: Wait,
+    ) -> impl Future<Output = Self::Ticket> + Send;
+
+    /// Receives the outcome of each request of a ticket.
+    fn receive(&mut self, ticket: Self::Ticket) -> impl Future<Output = Vec<Outcome>> + Send;
+
+    /// Asks who has which slots, if this is a cluster.
+    fn learn(&mut self) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Remembers where a slot has gone.
+    fn moved(&mut self, slot: u16, to: Address);
+
+    fn is_cluster(&self) -> bool;
+
+    fn pause(&self, time: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// Runs a future that never waits, as those of a link that blocks.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match future.as_mut().poll(&mut context) {
+        std::task::Poll::Ready(value) => value,
+        std::task::Poll::Pending => unreachable!("a blocking link has its answers at once"),
+    }
+}

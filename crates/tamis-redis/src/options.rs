@@ -1,0 +1,101 @@
+//! How to talk to the servers.
+
+use redis::TlsCertificates;
+use std::time::Duration;
+use tamis::SecretKey;
+
+/// How to talk to the servers; every setting has a default.
+///
+/// ```
+/// use std::time::Duration;
+/// use tamis_redis::Options;
+/// let options = Options::new()
+///     .response_timeout(Duration::from_secs(2))
+///     .retry_for(Duration::from_secs(10))
+///     .wait_replicas(1, Duration::from_millis(500));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) key: Option<SecretKey>,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) response_timeout: Duration,
+    pub(crate) retry_for: Duration,
+    pub(crate) replicas: Option<(u32, Duration)>,
+    pub(crate) tls_root: Option<Vec<u8>>,
+    pub(crate) insecure: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            key: None,
+            connect_timeout: Duration::from_secs(3),
+            response_timeout: Duration::from_secs(10),
+            retry_for: Duration::from_secs(30),
+            replicas: None,
+            tls_root: None,
+            insecure: false,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The secret of a keyed filter that is kept apart from it.
+    pub fn key(mut self, key: SecretKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// How long connecting to a server may take; 3 seconds unless said.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long a server may be silent before its connection is given up;
+    /// 10 seconds unless said.
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.response_timeout = timeout;
+        self
+    }
+
+    /// How long an operation goes on trying when servers are down, loading or
+    /// changing roles; 30 seconds unless said, and not at all if zero.
+    pub fn retry_for(mut self, time: Duration) -> Self {
+        self.retry_for = time;
+        self
+    }
+
+    /// Confirms what was added only when so many replicas of each server
+    /// concerned have it (`WAIT`), or gives up after `timeout`, and then
+    /// says which keys are not confirmed.
+    pub fn wait_replicas(mut self, replicas: u32, timeout: Duration) -> Self {
+        self.replicas = (replicas > 0).then_some((replicas, timeout));
+        self
+    }
+
+    /// The certificate authority to trust, in PEM format, instead of the
+    /// system's.
+    pub fn tls_root(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.tls_root = Some(pem.into());
+        self
+    }
+
+    /// Accepts any certificate, so that anyone can pose as the server.
+    pub fn insecure(mut self) -> Self {
+        self.insecure = true;
+        self
+    }
+
+    pub(crate) fn certificates(&self) -> Option<TlsCertificates> {
+        self.tls_root.as_ref().map(|root| TlsCertificates {
+            client_tls: None,
+            root_cert: Some(root.clone()),
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! What the key of a filter's name holds: which filter it is, and its header.
+//!
+//! | offset | bytes | |
+//! | ---: | ---: | --- |
+//! | 0 | 8 | `TAMISRED` |
+//! | 8 | 2 | version, 1 |
+//! | 10 | 6 | zero |
+//! | 16 | 8 | generation: a random number that the names of the chunks carry |
+//! | 24 | 1 | 1 when all chunks are there, 0 before |
+//! | 25 | 7 | zero |
+//! | 32 | 128 | the header, as in a file |
+//! | 160 | 8 | XXH3-64 of all before it but byte 24 |
+//!
+//! Numbers are little-endian.
+
+use crate::Error;
+use tamis::{HEADER_LEN, Header, SecretKey};
+use xxhash_rust::xxh3::xxh3_64;
+
+const MAGIC: &[u8; 8] = b"TAMISRED";
+const VERSION: u16 = 1;
+/// What tells one filter from another of the same name.
+pub(crate) const IDENTITY: usize = 24;
+/// Where the byte is that says whether all chunks are there.
+pub(crate) const READY_AT: usize = 24;
+const HEADER_AT: usize = 32;
+const SUM_AT: usize = HEADER_AT + HEADER_LEN;
+const LEN: usize = SUM_AT + 8;
+
+/// The record of a filter.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Record {
+    pub(crate) generation: u64,
+    pub(crate) ready: bool,
+    pub(crate) header: Header,
+}
+
+impl Record {
+    pub(crate) fn encode(&self) -> [u8; LEN] {
+        let mut out = [0; LEN];
+        out[..8].copy_from_slice(MAGIC);
+        out[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        out[16..24].copy_from_slice(&self.generation.to_le_bytes());
+        out[HEADER_AT..SUM_AT].copy_from_slice(&self.header.encode());
+        let sum = xxh3_64(&out[..SUM_AT]);
+        out[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
+        out[READY_AT] = u8::from(self.ready);
+        out
+    }
+
+    /// The bytes that no other filter's record begins with.
+    pub(crate) fn identity(&self) -> [u8; IDENTITY] {
+        let mut identity = [0; IDENTITY];
+        identity.copy_from_slice(&self.encode()[..IDENTITY]);
+        identity
+    }
+
+    /// Reads and validates a record; never panics, whatever the bytes.
+    pub(crate) fn decode(name: &str, bytes: &[u8], key: Option<&SecretKey>) -> Result<Self, Error> {
+        let refuse = |reason: String| Error::Corrupt {
+            key: name.to_owned(),
+            reason,
+        };
+        if !bytes.starts_with(MAGIC) {
+            let start = bytes[..bytes.len().min(8)].escape_ascii();
+            return Err(refuse(format!(
+                "it begins with \"{start}\" instead of \"TAMISRED\""
+            )));
+        }
+        let version = bytes.get(8..10).map(|v| u16::from_le_bytes([v[0], v[1]]));
+        if version != Some(VERSION) {
+            let got = version.map_or("none".into(), |v| v.to_string());
+            return Err(refuse(format!(
+                "version: expected {VERSION} (a newer tamis may read it), got {got}"
+            )));
+        }
+        let Ok(mut fixed) = <[u8; LEN]>::try_from(bytes) else {
+            return Err(refuse(format!(
+                "length: expected {LEN}, got {}",
+                bytes.len()
+            )));
+        };
+        let ready = fixed[READY_AT];
+        fixed[READY_AT] = 0;
+        let sum = xxh3_64(&fixed[..SUM_AT]);
+        if fixed[SUM_AT..] != sum.to_le_bytes() || ready > 1 {
+            return Err(refuse("its checksum does not match".into()));
+        }
+        let mut generation = [0; 8];
+        generation.copy_from_slice(&fixed[16..24]);
+        Ok(Self {
+            generation: u64::from_le_bytes(generation),
+            ready: ready == 1,
+            header: Header::decode(&fixed[HEADER_AT..SUM_AT], key)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis::{Hasher, Kind, Plan};
+
+    fn record() -> Record {
+        let plan = Plan::one_line(Kind::Blocked, 1_000, 0.01).unwrap();
+        Record {
+            generation: 0x0123_4567_89AB_CDEF,
+            ready: true,
+            header: Header::of_plan(&plan, Hasher::seeded(5)),
+        }
+    }
+
+    #[test]
+    fn round_trips() {
+        for ready in [false, true] {
+            let record = Record { ready, ..record() };
+            let bytes = record.encode();
+            assert_eq!(Record::decode("x", &bytes, None).unwrap(), record);
+            assert_eq!(record.identity(), bytes[..IDENTITY]);
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_other_length_is_noticed() {
+        let sound = record().encode();
+        for bit in 0..LEN * 8 {
+            if bit == READY_AT * 8 {
+                continue; // a filter that is being created is sound
+            }
+            let mut bytes = sound;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(Record::decode("x", &bytes, None).is_err(), "bit {bit}");
+        }
+        for len in 0..LEN {
+            assert!(Record::decode("x", &sound[..len], None).is_err());
+        }
+        assert!(Record::decode("x", &[&sound[..], &[0]].concat(), None).is_err());
+    }
+}

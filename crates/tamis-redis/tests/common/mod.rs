@@ -1,0 +1,10 @@
+//! Real redis-servers for tests, on free loopback ports, with folders of their
+//! own. They end with the test, however that ends.
+
+mod certificate;
+mod cluster;
+mod server;
+
+pub(crate) use certificate::Certificate;
+pub(crate) use cluster::Cluster;
+pub(crate) use server::{Server, until};

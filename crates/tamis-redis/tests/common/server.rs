@@ -1,0 +1,244 @@
+//! One redis-server process.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A shell between the test and its server. It ends the server when its
+/// standard input ends, which happens even if the test is killed, and then
+/// removes the server's folder unless told to keep it.
+const KEEPER: &str = r#"
+trap "" INT
+redis-server "$1/redis.conf" >>"$1/log" 2>&1 &
+server=$!
+echo $server
+read -r last
+kill -KILL $server
+wait $server 2>/dev/null
+[ "$last" = keep ] || rm -rf "$1"
+"#;
+
+/// A redis-server of the test's own.
+pub(crate) struct Server {
+    port: u16,
+    folder: PathBuf,
+    /// What redis-cli needs to get in.
+    credentials: Vec<String>,
+    /// `None` while the server is down.
+    running: Option<Running>,
+}
+
+struct Running {
+    keeper: Child,
+    pid: String,
+}
+
+impl Server {
+    /// A server with these lines in its configuration, ready for commands.
+    pub(crate) fn start(settings: &[&str]) -> Self {
+        Self::start_on("port", settings, &[])
+    }
+
+    /// A server whose only port is of this kind (`port` or `tls-port`), and
+    /// which redis-cli enters with these arguments.
+    pub(crate) fn start_on(port_kind: &str, settings: &[&str], credentials: &[&str]) -> Self {
+        // Between finding a port free and taking it, someone else may.
+        let found = (0..10).find_map(|_| Self::try_start(port_kind, settings));
+        let mut server = found.expect("no redis-server started on any of 10 free ports");
+        server.credentials = credentials.iter().map(|arg| arg.to_string()).collect();
+        server
+    }
+
+    fn try_start(port_kind: &str, settings: &[&str]) -> Option<Self> {
+        let (port, bus) = free_ports();
+        let folder = std::env::temp_dir().join(format!("tamis-redis-{port}"));
+        fs::create_dir(&folder).ok()?;
+        let mut lines = vec![
+            "bind 127.0.0.1".to_string(),
+            format!("dir {}", folder.display()),
+            "save \"\"".into(),
+            "enable-debug-command yes".into(),
+            // A replica need not wait for more replicas to come.
+            "repl-diskless-sync-delay 0".into(),
+        ];
+        if port_kind != "port" {
+            lines.push("port 0".into());
+        }
+        lines.push(format!("{port_kind} {port}"));
+        if settings.contains(&"cluster-enabled yes") {
+            lines.push(format!("cluster-port {bus}"));
+        }
+        lines.extend(settings.iter().map(|line| line.to_string()));
+        fs::write(folder.join("redis.conf"), lines.join("\n") + "\n").unwrap();
+        let mut server = Self {
+            port,
+            folder,
+            credentials: Vec::new(),
+            running: None,
+        };
+        server.run().then_some(server)
+    }
+
+    /// Whether the server came up; not if its port is taken.
+    fn run(&mut self) -> bool {
+        let log = self.folder.join("log");
+        fs::write(&log, "").unwrap();
+        let mut keeper = Command::new("sh")
+            .args(["-c", KEEPER, "sh"])
+            .arg(&self.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh starts");
+        let mut pid = String::new();
+        let mut lines = BufReader::new(keeper.stdout.take().unwrap());
+        lines.read_line(&mut pid).unwrap();
+        self.running = Some(Running {
+            keeper,
+            pid: pid.trim().into(),
+        });
+        // Its own log tells; a connection might reach someone else's server.
+        let mut up = false;
+        until("redis-server to start", Duration::from_secs(30), || {
+            let log = fs::read_to_string(&log).unwrap();
+            assert!(
+                !log.contains("not found") && !log.contains("FATAL CONFIG"),
+                "redis-server did not start (Debian has it in redis-tools and redis-server): {log}"
+            );
+            up = log.contains("Ready to accept connections");
+            up || log.contains("aborting") || log.contains("exiting")
+        });
+        up
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Where its AOF and log are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// The reply to one command, as redis-cli prints it.
+    pub(crate) fn cli<A: AsRef<OsStr>>(&self, command: &[A]) -> String {
+        self.try_cli(command).unwrap_or_else(|error| {
+            let command: Vec<_> = command.iter().map(AsRef::as_ref).collect();
+            panic!("redis-cli {command:?} to {}: {error}", self.address())
+        })
+    }
+
+    /// The same for a server that may be away or refuse.
+    pub(crate) fn try_cli<A: AsRef<OsStr>>(&self, command: &[A]) -> Result<String, String> {
+        let bytes = self.ask(command)?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end().into())
+    }
+
+    /// The bytes of a string.
+    pub(crate) fn get(&self, key: &str) -> Vec<u8> {
+        let mut bytes = self.ask(&["GET", key]).unwrap();
+        assert_eq!(bytes.pop(), Some(b'\n'), "redis-cli ends what it prints");
+        bytes
+    }
+
+    fn ask<A: AsRef<OsStr>>(&self, command: &[A]) -> Result<Vec<u8>, String> {
+        let port = self.port.to_string();
+        let ran = Command::new("redis-cli")
+            // -e: an error reply is an error.
+            .args(["-e", "--no-auth-warning", "-p", &port])
+            .args(&self.credentials)
+            .args(command)
+            .stdin(Stdio::null())
+            .output()
+            .expect("redis-cli is there (Debian has it in redis-tools)");
+        match ran.status.success() {
+            true => Ok(ran.stdout),
+            false => Err(String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into()),
+        }
+    }
+
+    /// A field of `INFO SECTION`.
+    pub(crate) fn info(&self, section: &str, field: &str) -> Option<String> {
+        let info = self.try_cli(&["INFO", section]).ok()?;
+        info.lines()
+            .find_map(|line| Some(line.trim().strip_prefix(field)?.strip_prefix(':')?.into()))
+    }
+
+    /// Ends the server at once, as a crash does. What it wrote stays.
+    pub(crate) fn kill(&mut self) {
+        self.end("keep\n");
+    }
+
+    /// Starts it again where it was, with what it had written.
+    pub(crate) fn restart(&mut self) {
+        assert!(!self.is_up());
+        assert!(
+            self.run(),
+            "redis-server did not come up again on its port {}",
+            self.port
+        );
+    }
+
+    /// The process stands still: connections stay open and nothing is answered.
+    pub(crate) fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    pub(crate) fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = &self.running.as_ref().expect("the server is up").pid;
+        let sent = Command::new("kill").args([signal, pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    fn end(&mut self, last: &str) {
+        if let Some(Running { mut keeper, .. }) = self.running.take() {
+            let mut input = keeper.stdin.take().unwrap();
+            // A keeper that is gone has nothing left to do.
+            let _ = input.write_all(last.as_bytes());
+            drop(input);
+            let _ = keeper.wait();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end("");
+        // A server that was down has no keeper.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Two ports that nobody listens on: one for clients, one for the cluster.
+fn free_ports() -> (u16, u16) {
+    let listen = || TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let (a, b) = (listen(), listen());
+    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
+    (port(&a), port(&b))
+}
+
+/// Waits for something that takes a moment, and fails the test if it takes
+/// longer than anyone would wait.
+pub(crate) fn until(what: &str, most: Duration, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < most, "waited {most:?} in vain for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,112 @@
+//! A filter in parts: its header, and the bytes of its body, for those who
+//! keep them elsewhere than in a file.
+
+use crate::any::AnyFilter;
+use crate::bytes::{Body, Bytes};
+use crate::header::{Header, KEYS_UNKNOWN};
+use crate::layers::GrowingShape;
+use crate::schedule::GrowingLayer;
+use crate::{Error, Hasher, store};
+
+/// A filter whose body is being brought from elsewhere.
+///
+/// ```
+/// use tamis::{AnyFilter, Draft, Hasher, Kind, Plan};
+/// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
+/// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+/// seen.insert("key")?;
+///
+/// let mut draft = Draft::new(&seen.header())?;
+/// let words = seen.body().concat_words();
+/// # trait Concat { fn concat_words(&self) -> Vec<u8>; }
+/// # impl<W: tamis::Word> Concat for Vec<&[W]> {
+/// #     fn concat_words(&self) -> Vec<u8> {
+/// #         self.iter().flat_map(|part| part.iter()).flat_map(|w| w.get().to_le_bytes()).collect()
+/// #     }
+/// # }
+/// draft.body_mut().copy_from_slice(&words);
+/// assert_eq!(draft.finish()?.to_bytes(), seen.to_bytes());
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Draft {
+    header: Header,
+    body: Bytes,
+}
+
+impl Draft {
+    /// Room for the body, zeroed.
+    pub fn new(header: &Header) -> Result<Self, Error> {
+        let body = Bytes::zeroed(header.body_len())?;
+        let header = *header;
+        Ok(Self { header, body })
+    }
+
+    /// The body, to be filled.
+    pub fn body_mut(&mut self) -> &mut [u8] {
+        self.body.exclusive_bytes().unwrap_or_default()
+    }
+
+    /// The filter. Its count of keys is the header's if the body is the one
+    /// that the header was made for, and else unknown.
+    pub fn finish(mut self) -> Result<AnyFilter, Error> {
+        if self.header.state.body_checksum == store::UNSEALED
+            || store::verify(&self.header, self.body.words()).is_err()
+        {
+            self.header.state.keys = KEYS_UNKNOWN;
+        }
+        AnyFilter::assemble(&self.header, self.body)
+    }
+}
+
+impl Header {
+    /// Of an empty filter that is all zeros, sealed as a file of it would be.
+    pub fn sealed_empty(mut self) -> Self {
+        self.state.keys = 0;
+        self.state.body_checksum = store::checksum_of_zeros(self.body_len(), 0);
+        self
+    }
+
+    /// Of a growing filter that has these layers, oldest first. `like` gives
+    /// its rate and hash.
+    pub fn of_layers(like: &Self, layers: &[GrowingLayer]) -> Result<Self, Error> {
+        let mut header = *like;
+        let mut shape: Option<GrowingShape> = None;
+        header.capacity = 0;
+        for layer in layers {
+            shape = Some(match shape {
+                None => GrowingShape::of_first(layer.shape())?,
+                Some(shape) => shape.and(layer.shape())?,
+            });
+            header.capacity = header.capacity.saturating_add(layer.capacity());
+        }
+        header.shape = shape
+            .ok_or(Error::corrupt("layers", "at least 1", 0))?
+            .into();
+        Ok(header)
+    }
+
+    /// Of an empty growing filter for redis: with a first layer.
+    pub fn of_first_layer(layer: &GrowingLayer, rate: f64, hasher: Hasher) -> Result<Self, Error> {
+        Ok(Self {
+            shape: GrowingShape::of_first(layer.shape())?.into(),
+            hasher,
+            capacity: layer.capacity(),
+            rate,
+            state: Default::default(),
+        })
+    }
+}
+
+impl<B: Body> AnyFilter<B> {
+    /// The header as a file of this filter would have it.
+    pub fn header(&self) -> Header {
+        store::sealed(&self.unsealed_header(), &self.body())
+    }
+
+    /// The body's words, in order: one run of them, or several in a growing
+    /// filter.
+    pub fn body(&self) -> Vec<&[B::Word]> {
+        self.words()
+    }
+}
