@@ -85,9 +85,17 @@ pub(crate) struct RedisArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     wait_replicas: u32,
 
-    /// Give up on an answer after this long, e.g. 500ms, 5s
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = human::parse_duration)]
+    /// How long a server may be silent, e.g. 500ms, 5s
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = human::parse_duration)]
     redis_timeout: Duration,
+
+    /// How long to go on trying while servers are down or change roles
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = human::parse_duration)]
+    retry_for: Duration,
+
+    /// Trust this certificate authority (PEM) instead of the system's, for rediss://
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
 }
 
 /// For commands that open a filter.
@@ -115,8 +123,14 @@ impl KeyFile {
 impl RedisArgs {
     pub(crate) fn options(&self, key: &KeyFile) -> Result<Options> {
         let mut options = Options::new()
+            .connect_timeout(self.redis_timeout)
             .response_timeout(self.redis_timeout)
-            .wait_replicas(self.wait_replicas);
+            .retry_for(self.retry_for)
+            .wait_replicas(self.wait_replicas, self.redis_timeout);
+        if let Some(path) = &self.tls_ca {
+            let pem = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+            options = options.tls_root(pem);
+        }
         if let Some(key) = key.key()? {
             options = options.key(key);
         }

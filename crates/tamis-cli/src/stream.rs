@@ -302,11 +302,9 @@ impl Deciding<RedisFilter> {
     ) {
         let mut failed = None;
         self.decide(stop, print, new, |filter, new| {
-            if let Err(error) = filter.insert_hashes(hashes, new) {
-                for key in error.unconfirmed() {
-                    new[*key] = true;
-                }
-                failed = Some(error);
+            failed = filter.insert_hashes(hashes, new).err();
+            if let Some(tamis_redis::Error::Unconfirmed { keys, .. }) = &failed {
+                keys.iter().for_each(|key| new[*key] = true);
             }
             Ok(())
         });

@@ -149,10 +149,10 @@ fn what_a_dead_server_has_not_confirmed_is_said() {
     let seen = at(&server, "seen");
     dir.ok(&format!("create {seen} -n 1000"));
     server.kill();
-    let added = dir.feed(&format!("add --redis-timeout 200ms {seen}"), "key\n");
+    let added = dir.feed(&format!("add --retry-for 200ms {seen}"), "key\n");
     assert_eq!(added.code, 2);
     assert!(added.err.contains(&server.address()), "{}", added.err);
-    let checked = dir.feed(&format!("check -v --redis-timeout 200ms {seen}"), "key\n");
+    let checked = dir.feed(&format!("check -v --retry-for 200ms {seen}"), "key\n");
     assert_eq!((checked.code, checked.text()), (2, ""));
 }
 

@@ -1,6 +1,6 @@
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, read_or_make_key};
 use crate::{Exit, human};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
 use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey};
@@ -93,10 +93,10 @@ impl ShapeArgs {
 
     /// Of one line per key, so that adding is one command to the server.
     fn plan_in_redis(&self) -> Result<Plan> {
-        Ok(match self.size {
-            Some(bytes) => Plan::for_size_one_line(self.kind, self.keys, bytes)?,
-            None => Plan::for_rate_one_line(self.kind, self.keys, self.rate.unwrap_or(0.01))?,
-        })
+        if self.size.is_some() {
+            bail!("--size is for files; say the rate (-p) of a filter in Redis");
+        }
+        Ok(Plan::one_line(self.kind, self.keys, self.rate.unwrap_or(0.01))?)
     }
 
     pub(crate) fn hasher(&self) -> Result<Hasher> {

@@ -402,7 +402,7 @@ fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Me
     let filter = match RedisFilter::open(at, &options) {
         Err(tamis_redis::Error::NotFound { .. }) => {
             let keys = args.expected_keys()?.unwrap_or(UNMEASURED);
-            let plan = Plan::for_rate_one_line(Kind::Growing, keys, args.rate)?;
+            let plan = Plan::one_line(Kind::Growing, keys, args.rate)?;
             match RedisFilter::create(at, &plan, Hasher::default(), &options) {
                 // Another worker has just made it, which is as well.
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),

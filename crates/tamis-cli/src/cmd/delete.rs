@@ -27,6 +27,9 @@ pub(crate) struct Args {
     never: bool,
 
     #[command(flatten)]
+    key: KeyFile,
+
+    #[command(flatten)]
     redis: RedisArgs,
 }
 
@@ -34,12 +37,12 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let Place::Redis(at) = &args.filter else {
         bail!("{}: a file is deleted by `rm`", args.filter);
     };
-    // The secret of a keyed filter is not needed to end it.
-    let options = args.redis.options(&KeyFile::default())?;
+    let open = || args.redis.open(at, &args.key);
     match (args.after, args.never) {
-        (Some(time), _) => RedisFilter::expire_at(at, time, &options),
-        (None, true) => RedisFilter::persist_at(at, &options),
-        (None, false) => RedisFilter::delete_at(at, &options),
+        (Some(time), _) => open()?.expire_in(time),
+        (None, true) => open()?.persist(),
+        // Even if it can't be opened.
+        (None, false) => RedisFilter::delete_at(at, &args.redis.options(&args.key)?),
     }
     .map_err(in_redis(at))?;
     Ok(Exit::Done)
