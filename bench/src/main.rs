@@ -9,7 +9,11 @@ mod dedup;
 mod filters;
 mod fuse;
 mod growing;
+mod redis;
 mod report;
+#[path = "../../crates/tamis-redis/tests/common/server.rs"]
+#[allow(dead_code)] // tests do more with a server
+mod server;
 
 use std::process::ExitCode;
 
@@ -22,6 +26,7 @@ suites:
   cuckoo [--keys 1e7] [--rounds 5]         filters whose keys can be removed
   growing                                  a growing filter and a right-sized one
   fuse                                     filters of finished lists
+  redis [--keys 1e5] [--batch 1e4] [--rounds 9]   filters in Redis
   report                                   docs/benchmarks.md from the results
 ";
 
@@ -45,6 +50,7 @@ fn run() -> Result<(), String> {
         "cuckoo" => cuckoo::run(args)?,
         "growing" => growing::run(args)?,
         "fuse" => fuse::run(args)?,
+        "redis" => redis::run(args)?,
         "report" => return args.finish().and_then(|()| report::write_docs()),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
     };

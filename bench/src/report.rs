@@ -38,6 +38,8 @@ pub enum Values {
     Share(Vec<f64>),
     /// Bytes of memory.
     Memory(Vec<f64>),
+    /// A server's microseconds for a key.
+    Microseconds(Vec<f64>),
 }
 
 impl Row {
@@ -68,6 +70,14 @@ impl Row {
         }
     }
 
+    pub fn microseconds(group: &str, task: &str, rounds: &Rounds) -> Self {
+        Self {
+            group: group.into(),
+            task: task.into(),
+            values: Values::Microseconds(rounds.medians().iter().map(|ns| ns / 1e3).collect()),
+        }
+    }
+
     fn cells(&self) -> Vec<String> {
         match &self.values {
             Values::Time { ratio, .. } => ratio.iter().map(|r| format!("{r:.2} ×")).collect(),
@@ -75,6 +85,7 @@ impl Row {
                 let percent = |share: &f64| format!("{:.3} %", share * 100.0);
                 shares.iter().map(percent).collect()
             }
+            Values::Microseconds(each) => each.iter().map(|us| format!("{us:.2} µs")).collect(),
             Values::Memory(bytes) => bytes.iter().map(|b| format!("{:.0} MB", b / 1e6)).collect(),
         }
     }
@@ -111,7 +122,7 @@ impl Suite {
         let timed: Vec<(&Row, &[f64])> = (self.rows.iter())
             .filter_map(|row| match &row.values {
                 Values::Time { ratio, .. } => Some((row, &ratio[..])),
-                Values::Share(_) | Values::Memory(_) => None,
+                Values::Share(_) | Values::Memory(_) | Values::Microseconds(_) => None,
             })
             .collect();
         let longest = timed

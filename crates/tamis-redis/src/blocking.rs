@@ -17,6 +17,10 @@ pub(crate) struct Blocking {
 /// A connection and its number: what was sent over an earlier one is lost.
 struct Numbered {
     number: u64,
+    /// Batches sent and received: whoever does not wait for the answers to one
+    /// must not leave them to the next.
+    sent: u64,
+    received: u64,
     connection: Connection,
 }
 
@@ -30,6 +34,7 @@ pub(crate) struct Ticket {
 struct Sent {
     node: Address,
     number: u64,
+    batch: u64,
     requests: Vec<(usize, usize, bool)>,
     wait: Option<u32>,
 }
@@ -51,6 +56,8 @@ impl Blocking {
             self.opened += 1;
             let numbered = Numbered {
                 number: self.opened,
+                sent: 0,
+                received: 0,
                 connection,
             };
             self.connections.insert(node.clone(), numbered);
@@ -97,7 +104,8 @@ impl Blocking {
                 .write_packed_command(&mut bytes);
         }
         let to = self.connection(node)?;
-        let number = to.number;
+        let (number, batch) = (to.number, to.sent);
+        to.sent += 1;
         if let Err(error) = to.connection.send_packed_command(&bytes) {
             self.connections.remove(node);
             return Err(Failure::Lost(error));
@@ -105,6 +113,7 @@ impl Blocking {
         Ok(Sent {
             node: node.clone(),
             number,
+            batch,
             requests: expected,
             wait: wait.map(|(replicas, _)| replicas),
         })
@@ -112,6 +121,14 @@ impl Blocking {
 
     fn receive_from(&mut self, sent: &Sent, outcomes: &mut [Option<Outcome>]) {
         let mut broken = None;
+        match self.connections.get_mut(&sent.node) {
+            Some(from) if from.number == sent.number && from.received == sent.batch => {
+                from.received += 1;
+            }
+            _ => {
+                self.connections.remove(&sent.node);
+            }
+        }
         for &(place, answers, asking) in &sent.requests {
             let outcome = match &broken {
                 None => self.receive_one(sent, answers, asking),
@@ -167,9 +184,6 @@ impl Blocking {
         let Some(from) = self.connections.get_mut(&sent.node) else {
             return Err(lost("the connection was given up"));
         };
-        if from.number != sent.number {
-            return Err(lost("the connection was replaced"));
-        }
         loop {
             match from.connection.recv_response() {
                 Ok(Value::Push { .. }) => {}
@@ -188,19 +202,7 @@ impl Link for Blocking {
     type Ticket = Ticket;
 
     async fn send(&mut self, requests: &[&Request], wait: Wait) -> Ticket {
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; requests.len()];
-        let mut by_node: Vec<(Address, Vec<usize>)> = Vec::new();
-        for (place, request) in requests.iter().enumerate() {
-            let Some(node) = request.ask.as_ref().or(self.topology.owner(request.slot)) else {
-                let error = std::io::Error::other("no node of the cluster has this slot");
-                outcomes[place] = Some(Err(Failure::NotNow(error.into())));
-                continue;
-            };
-            match by_node.iter_mut().find(|(known, _)| known == node) {
-                Some((_, places)) => places.push(place),
-                None => by_node.push((node.clone(), vec![place])),
-            }
-        }
+        let (by_node, mut outcomes) = self.topology.by_node(requests);
         let mut sent = Vec::with_capacity(by_node.len());
         for (node, places) in by_node {
             match self.send_to(&node, &places, requests, wait) {
@@ -228,25 +230,21 @@ impl Link for Blocking {
         }
         let mut failure = None;
         for node in self.topology.informants() {
-            let answered = self.connection(&node).and_then(|to| {
-                to.connection
-                    .req_command(cmd("CLUSTER").arg("SLOTS"))
-                    .map_err(Failure::Lost)
-            });
+            // A connection of its own: answers may be on their way over others.
+            let answered = self
+                .connect(&node)
+                .and_then(|mut to| to.req_command(cmd("CLUSTER").arg("SLOTS")))
+                .map_err(Failure::of_connecting);
             match answered.and_then(answer) {
                 Ok(value) => {
                     if self.topology.learn(&value, &node).is_some() {
                         return Ok(());
                     }
                 }
-                Err(error) => {
-                    self.connections.remove(&node);
-                    failure = Some(error);
-                }
+                Err(error) => failure = Some(error),
             }
         }
-        let silent = || RedisError::from(std::io::Error::other("no node answers CLUSTER SLOTS"));
-        Err(failure.unwrap_or_else(|| Failure::NotNow(silent())))
+        Err(failure.unwrap_or_else(Failure::nobody_answers))
     }
 
     fn moved(&mut self, slot: u16, to: Address) {

@@ -18,6 +18,33 @@ const GAP_LINES: u64 = 4;
 /// And no more than so many.
 const RUN_LINES: u64 = 64;
 
+/// Takes one from the counters of keys of one chunk. A key with a counter of 0
+/// is not there, and nothing is taken; a counter of 15 stays for ever.
+const REMOVE: &str = "
+if redis.call('STRLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return 0 end
+local per_key, removed = tonumber(ARGV[2]), {}
+for first = 3, #ARGV, per_key do
+  local get, take, there = {}, {}, 1
+  for i = first, first + per_key - 1 do
+    get[#get + 1] = 'GET'
+    get[#get + 1] = 'u4'
+    get[#get + 1] = ARGV[i]
+  end
+  local counts = redis.call('BITFIELD', KEYS[1], unpack(get))
+  for i = 1, per_key do
+    if counts[i] == 0 then there = 0 end
+    if counts[i] < 15 then
+      take[#take + 1] = 'INCRBY'
+      take[#take + 1] = 'u4'
+      take[#take + 1] = ARGV[first + i - 1]
+      take[#take + 1] = '-1'
+    end
+  end
+  if there == 1 and #take > 0 then redis.call('BITFIELD', KEYS[1], unpack(take)) end
+  removed[#removed + 1] = there
+end
+return removed";
+
 /// A body of bits or counters, and where it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
@@ -61,6 +88,19 @@ impl Cells {
         }
     }
 
+    /// The least of the marked counters of a line.
+    pub(crate) fn least(line: &Line, marks: &Line) -> u64 {
+        let mut least = 15;
+        for (word, marks) in line.iter().zip(marks) {
+            let mut left = *marks;
+            while left != 0 {
+                least = least.min(word >> left.trailing_zeros() & 15);
+                left &= left - 1;
+            }
+        }
+        least
+    }
+
     /// Whether all marked cells of a line are taken.
     pub(crate) fn has(self, line: &Line, marks: &Line) -> bool {
         let taken = |word: u64| match self {
@@ -88,29 +128,33 @@ struct Place {
 /// A batch of changes: each request is one command for some keys.
 pub(crate) struct Changes {
     pub(crate) requests: Vec<Request>,
-    /// For each request, which of `keys` it is about.
-    spans: Vec<Range<usize>>,
+    /// For each request, its chunk and which of `keys` it is about.
+    spans: Vec<(usize, Range<usize>)>,
     /// The caller's keys in the order of the commands; once for each line.
     keys: Vec<u32>,
 }
 
 /// A batch of reads: each request is about one chunk.
+#[derive(Default)]
 pub(crate) struct Reads {
     pub(crate) requests: Vec<Request>,
     chunks: Vec<ChunkReads>,
     places: Vec<Place>,
 }
 
-/// The commands of a request, each for some of the places.
+/// The commands of a request.
 struct ChunkReads {
+    body: usize,
     chunk: usize,
-    runs: Vec<(u64, u64, Range<usize>)>,
+    runs: Vec<Run>,
 }
 
-/// A chunk that was not what it must be.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Missing {
-    pub(crate) chunk: usize,
+/// Neighbouring lines, which one command reads.
+struct Run {
+    first: u64,
+    last: u64,
+    /// Those of the places that lie in them.
+    places: Range<usize>,
 }
 
 impl Body {
@@ -166,6 +210,28 @@ impl Body {
         )
     }
 
+    /// The commands that remove keys, which must have one line: a key is
+    /// removed as a whole or not at all.
+    pub(crate) fn removals<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Changes {
+        self.changes(
+            keys,
+            |cells, chunk| {
+                let mut command = redis::cmd("EVAL");
+                command
+                    .arg(REMOVE)
+                    .arg(1)
+                    .arg(&chunk.key)
+                    .arg(chunk.len + 1);
+                command.arg(cells.hashes_per_line());
+                command
+            },
+            |_, command, offset| {
+                command.arg(offset);
+            },
+            |_, _| {},
+        )
+    }
+
     fn changes<'a>(
         &self,
         keys: impl Iterator<Item = (u32, &'a Hash)>,
@@ -186,7 +252,8 @@ impl Body {
             keys: Vec::with_capacity(places.len()),
         };
         for same_chunk in order.chunk_by(|a, b| a >> 32 == b >> 32) {
-            let chunk = &self.chunks[(same_chunk[0] >> 32) as usize];
+            let index = (same_chunk[0] >> 32) as usize;
+            let chunk = &self.chunks[index];
             for some in same_chunk.chunks(KEYS_PER_COMMAND) {
                 let mut command = begin(self.cells, chunk);
                 let start = changes.keys.len();
@@ -201,7 +268,7 @@ impl Body {
                 changes
                     .requests
                     .push(Request::new(chunk.slot, vec![command]));
-                changes.spans.push(start..changes.keys.len());
+                changes.spans.push((index, start..changes.keys.len()));
             }
         }
         changes
@@ -222,57 +289,38 @@ impl Body {
             }
         }
     }
-
-    /// The commands that read the lines of keys.
-    pub(crate) fn reads<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Reads {
-        let mut places = self.places(keys);
-        places.sort_unstable_by_key(|place| place.line);
-        let mut requests = Vec::new();
-        let mut chunks = Vec::new();
-        let mut at = 0;
-        for same_chunk in places.chunk_by(|a, b| a.line / CHUNK_LINES == b.line / CHUNK_LINES) {
-            let index = (same_chunk[0].line / CHUNK_LINES) as usize;
-            let chunk = &self.chunks[index];
-            let mut commands = Vec::new();
-            let mut runs: Vec<(u64, u64, Range<usize>)> = Vec::new();
-            for place in same_chunk {
-                let line = place.line % CHUNK_LINES;
-                match runs.last_mut() {
-                    Some((first, last, run))
-                        if line - *last <= GAP_LINES && line - *first < RUN_LINES =>
-                    {
-                        *last = line;
-                        run.end += 1;
-                    }
-                    _ => runs.push((line, line, at..at + 1)),
-                }
-                at += 1;
-            }
-            for (first, last, _) in &runs {
-                let mut command = Cmd::with_capacity(4, chunk.key.len() + 24);
-                command.arg("GETRANGE").arg(&chunk.key);
-                command.arg(first * 64).arg(last * 64 + 63);
-                commands.push(command);
-            }
-            // Behind the lines: if the chunk is whole now, it was before. Only
-            // its creator ever wrote the mark, so one that another client's
-            // write created is shorter.
-            commands.push(redis::cmd("STRLEN").arg(&chunk.key).take());
-            requests.push(Request::new(chunk.slot, commands));
-            chunks.push(ChunkReads { chunk: index, runs });
-        }
-        Reads {
-            requests,
-            chunks,
-            places,
-        }
-    }
 }
 
 impl Changes {
+    /// The chunk that a request is about.
+    pub(crate) fn chunk_of(&self, request: usize) -> usize {
+        self.spans[request].0
+    }
+
     /// The caller's keys that a request is about.
     pub(crate) fn keys_of(&self, request: usize) -> &[u32] {
-        &self.keys[self.spans[request].clone()]
+        &self.keys[self.spans[request].1.clone()]
+    }
+
+    /// Calls `each` with a key and whether it was removed, for one request's
+    /// answer; `None` if the chunk was not there.
+    pub(crate) fn was_removed(
+        &self,
+        request: usize,
+        answer: &[Value],
+        mut each: impl FnMut(u32, bool),
+    ) -> Option<()> {
+        let [Value::Array(values)] = answer else {
+            return None;
+        };
+        let keys = self.keys_of(request);
+        if values.len() != keys.len() {
+            return None;
+        }
+        for (key, value) in keys.iter().zip(values) {
+            each(*key, *value == Value::Int(1));
+        }
+        Some(())
     }
 
     /// Calls `each` with a key and whether it was new, for one request's
@@ -306,37 +354,90 @@ impl Changes {
 }
 
 impl Reads {
-    /// The chunk that a request is about.
-    pub(crate) fn chunk_of(&self, request: usize) -> usize {
-        self.chunks[request].chunk
+    /// Adds the commands that read the lines of keys from a body, which the
+    /// caller knows by its number.
+    pub(crate) fn add<'a>(
+        &mut self,
+        number: usize,
+        body: &Body,
+        keys: impl Iterator<Item = (u32, &'a Hash)>,
+    ) {
+        let mut places = body.places(keys);
+        places.sort_unstable_by_key(|place| place.line);
+        let mut at = self.places.len();
+        for same_chunk in places.chunk_by(|a, b| a.line / CHUNK_LINES == b.line / CHUNK_LINES) {
+            let index = (same_chunk[0].line / CHUNK_LINES) as usize;
+            let chunk = &body.chunks[index];
+            let mut runs: Vec<Run> = Vec::new();
+            for place in same_chunk {
+                let line = place.line % CHUNK_LINES;
+                match runs.last_mut() {
+                    Some(run) if line - run.last <= GAP_LINES && line - run.first < RUN_LINES => {
+                        run.last = line;
+                        run.places.end += 1;
+                    }
+                    _ => runs.push(Run {
+                        first: line,
+                        last: line,
+                        places: at..at + 1,
+                    }),
+                }
+                at += 1;
+            }
+            let read = |run: &Run| {
+                let mut command = Cmd::with_capacity(4, chunk.key.len() + 24);
+                command.arg("GETRANGE").arg(&chunk.key);
+                command.arg(run.first * 64).arg(run.last * 64 + 63);
+                command
+            };
+            let mut commands: Vec<_> = runs.iter().map(read).collect();
+            // Behind the lines: if the chunk is whole now, it was before. Only
+            // its creator ever wrote the mark, so one that another client's
+            // write created is shorter.
+            commands.push(redis::cmd("STRLEN").arg(&chunk.key).take());
+            self.requests.push(Request::new(chunk.slot, commands));
+            self.chunks.push(ChunkReads {
+                body: number,
+                chunk: index,
+                runs,
+            });
+        }
+        self.places.append(&mut places);
+    }
+
+    /// The body and the chunk that a request is about; none for one that the
+    /// caller has added.
+    pub(crate) fn about(&self, request: usize) -> Option<(usize, usize)> {
+        let about = self.chunks.get(request)?;
+        Some((about.body, about.chunk))
     }
 
     /// Calls `each` with a key, one of its lines and its cells there, for one
     /// request's answer; `None` if the chunk was not there or not whole.
     pub(crate) fn lines(
         &self,
-        body: &Body,
+        chunk: &Chunk,
         request: usize,
         answer: &[Value],
         mut each: impl FnMut(u32, &Line, &Line),
     ) -> Option<()> {
-        let about = &self.chunks[request];
+        let runs = &self.chunks[request].runs;
         let (Value::Int(len), lines) = answer.split_last()? else {
             return None;
         };
-        if *len as u64 != body.chunks[about.chunk].len + 1 || lines.len() != about.runs.len() {
+        if *len as u64 != chunk.len + 1 || lines.len() != runs.len() {
             return None;
         }
-        for ((first, last, places), value) in about.runs.iter().zip(lines) {
+        for (run, value) in runs.iter().zip(lines) {
             let Value::BulkString(bytes) = value else {
                 return None;
             };
             let (lines, rest) = bytes.as_chunks::<64>();
-            if lines.len() as u64 != last - first + 1 || !rest.is_empty() {
+            if lines.len() as u64 != run.last - run.first + 1 || !rest.is_empty() {
                 return None;
             }
-            for place in &self.places[places.clone()] {
-                let bytes = &lines[(place.line % CHUNK_LINES - first) as usize];
+            for place in &self.places[run.places.clone()] {
+                let bytes = &lines[(place.line % CHUNK_LINES - run.first) as usize];
                 let mut line = [0; 8];
                 for (word, bytes) in line.iter_mut().zip(bytes.as_chunks().0) {
                     *word = u64::from_le_bytes(*bytes);

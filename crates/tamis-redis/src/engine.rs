@@ -1,34 +1,53 @@
 //! What a filter in Redis does, over any link: written once for the filter
 //! that blocks and the one that does not.
 
+mod adding;
+mod asking;
+mod copying;
+mod growing;
+mod life;
+
 use crate::body::{Body, Cells, Changes, Reads};
-use crate::chunks::{MARK, slot};
+use crate::chunks::{Chunk, MARK, slot};
 use crate::link::{Link, Request};
 use crate::record::Record;
-use crate::wire::{Again, Settled, Wire, Work, of_failure};
+use crate::wire::{Wire, Work};
 use crate::{Error, Location, Options};
-use redis::{Cmd, Value, cmd};
-use tamis::{Hash, Hasher, Header, Kind, Plan};
+use growing::Growth;
+use redis::{Value, cmd};
+use std::time::{Duration, Instant};
+use tamis::{GrowingLayer, Hasher, Header, KeyCount, Kind, Plan};
 
-/// Keys that are sent together: many, so that the servers always have the next
-/// ones at hand and neighbouring lines are read at once.
-const WINDOW: usize = 1 << 14;
 /// Chunks that are created, sent or read together.
-const CHUNK_WINDOW: usize = 8;
+const CHUNK_WINDOW: usize = 4;
+/// How often to look whether another client has finished something.
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
+#[derive(Clone)]
 pub(crate) struct Engine<L> {
     wire: Wire<L>,
     options: Options,
     name: String,
-    /// The slot of the name.
+    /// The slot of the name, and of all that is called `{name}…`.
     home: u16,
     record: Record,
-    body: Body,
+    /// The header as it is now: a growing filter's changes.
+    header: Header,
+    /// One, or those of a growing filter's layers, oldest first.
+    bodies: Vec<Body>,
+    growth: Option<Growth>,
+    counted: Option<(Instant, KeyCount)>,
 }
 
 impl Work for Changes {
     fn requests(&mut self) -> &mut Vec<Request> {
         &mut self.requests
+    }
+}
+
+impl Work for (std::ops::Range<usize>, Reads) {
+    fn requests(&mut self) -> &mut Vec<Request> {
+        &mut self.1.requests
     }
 }
 
@@ -38,23 +57,15 @@ impl Work for Reads {
     }
 }
 
-/// What went wrong with some of a batch's keys.
-#[derive(Default)]
-struct Trouble {
-    unconfirmed: Vec<usize>,
-    reason: Option<String>,
-    missing: Option<usize>,
-}
+/// A part of the filter that is missing: of which body, which chunk.
+type Missing = (usize, usize);
 
 impl<L: Link> Engine<L> {
     pub(crate) async fn exists(link: L, at: &Location, options: &Options) -> Result<bool, Error> {
         let mut wire = Wire::new(link, options).await?;
-        let name = at.name();
-        let command = cmd("EXISTS").arg(name).take();
-        let answer = wire
-            .ask_one("looking for the filter", slot(name), command)
-            .await?;
-        Ok(answer == Value::Int(1))
+        let command = cmd("EXISTS").arg(at.name()).take();
+        let answer = wire.ask_one("looking for the filter", slot(at.name()), command);
+        Ok(answer.await? == Value::Int(1))
     }
 
     pub(crate) async fn create(
@@ -64,19 +75,33 @@ impl<L: Link> Engine<L> {
         hasher: Hasher,
         options: &Options,
     ) -> Result<Self, Error> {
-        let header = Header::of_plan(plan, hasher).sealed_empty();
+        let growing = match plan.kind() {
+            Kind::Growing => Some(GrowingLayer::first_of_one_line(
+                plan.keys(),
+                plan.promise(),
+            )?),
+            _ => None,
+        };
+        let header = match &growing {
+            Some(first) => Header::of_first_layer(first, plan.promise(), hasher)?,
+            None => Header::of_plan(plan, hasher).sealed_empty(),
+        };
+        if let Some(cells) = Cells::of(header.shape())
+            && cells.lines_per_key() > 1
+        {
+            return Err(Error::Filter(tamis::Error::Parameter {
+                what: "lines per key of a filter in Redis",
+                expected: "1, so that adding a key is one atomic command (Plan::one_line)",
+                got: cells.lines_per_key().to_string(),
+            }));
+        }
         let mut this = Self::begin(link, at, header, options).await?;
-        let creations = this.body.chunks.iter().map(|chunk| {
-            let command = cmd("SETRANGE")
-                .arg(&chunk.key)
-                .arg(chunk.len)
-                .arg(&[MARK][..])
-                .take();
-            Request::new(chunk.slot, vec![command])
-        });
-        let creations: Vec<_> = creations.collect();
-        for some in creations.chunks(CHUNK_WINDOW) {
-            this.wire.ask("creating the filter", some.to_vec()).await?;
+        match growing {
+            None => {
+                this.bodies = vec![this.fixed_body()?];
+                create_chunks(&mut this.wire, &this.bodies[0].chunks).await?;
+            }
+            Some(first) => this.begin_growth(first).await?,
         }
         this.finish_creation().await?;
         Ok(this)
@@ -89,14 +114,14 @@ impl<L: Link> Engine<L> {
         header: Header,
         options: &Options,
     ) -> Result<Self, Error> {
-        let cells = cells_of(&header)?;
-        let mut generation = [0; 8];
-        getrandom::fill(&mut generation).map_err(|e| tamis::Error::Random(e.to_string()))?;
         let record = Record {
-            generation: u64::from_le_bytes(generation),
+            generation: random()?,
             ready: false,
             header,
         };
+        if header.shape().kind() != Kind::Growing {
+            cells_of(&header)?;
+        }
         let mut wire = Wire::new(link, options).await?;
         let name = at.name().to_owned();
         let home = slot(&name);
@@ -110,63 +135,99 @@ impl<L: Link> Engine<L> {
                 return Err(Error::Exists { name });
             }
         }
-        Ok(Self {
+        Ok(Self::around(wire, options, name, record))
+    }
+
+    /// Without its bodies.
+    fn around(wire: Wire<L>, options: &Options, name: String, record: Record) -> Self {
+        Self {
             wire,
             options: options.clone(),
-            body: Body::new(cells, &name, record.generation),
-            home,
+            home: slot(&name),
             name,
+            header: record.header,
             record,
-        })
+            bodies: Vec::new(),
+            growth: None,
+            counted: None,
+        }
+    }
+
+    fn fixed_body(&self) -> Result<Body, Error> {
+        let cells = cells_of(&self.header)?;
+        Ok(Body::new(cells, &self.name, self.record.generation))
     }
 
     async fn finish_creation(&mut self) -> Result<(), Error> {
-        let script = "if redis.call('GETRANGE', KEYS[1], 0, 23) == ARGV[1] then \
-                      redis.call('SETRANGE', KEYS[1], 24, '\\1') return 1 end return 0";
-        match self.eval("creating the filter", script).await? {
-            Value::Int(1) => {
-                self.record.ready = true;
-                Ok(())
-            }
-            _ => Err(self.gone()),
-        }
+        let done = r"redis.call('SETRANGE', KEYS[1], 24, '\1') return 1";
+        self.if_ours("creating the filter", done, &[], &[]).await?;
+        self.record.ready = true;
+        Ok(())
     }
 
-    /// Runs a script on the record, which compares its identity first.
-    async fn eval(&mut self, action: &'static str, script: &str) -> Result<Value, Error> {
-        let command = cmd("EVAL")
+    /// Runs a script with the record as its first key, if that is still ours.
+    async fn if_ours(
+        &mut self,
+        action: &'static str,
+        script: &str,
+        keys: &[&str],
+        args: &[&[u8]],
+    ) -> Result<Value, Error> {
+        let script = format!(
+            "if redis.call('GETRANGE', KEYS[1], 0, 23) ~= ARGV[1] then return 'gone' end {script}"
+        );
+        let mut command = cmd("EVAL");
+        command
             .arg(script)
-            .arg(1)
+            .arg(keys.len() + 1)
             .arg(&self.name)
-            .arg(&self.record.identity()[..])
-            .take();
-        self.wire.ask_one(action, self.home, command).await
+            .arg(keys);
+        command.arg(&self.record.identity()[..]).arg(args);
+        match self.wire.ask_one(action, self.home, command).await? {
+            Value::BulkString(text) if text == b"gone" => Err(self.gone()),
+            value => Ok(value),
+        }
     }
 
     pub(crate) async fn open(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
-        let mut wire = Wire::new(link, options).await?;
-        let name = at.name().to_owned();
-        let home = slot(&name);
-        let command = cmd("GET").arg(&name).take();
-        let record = match wire.ask_one("opening the filter", home, command).await? {
-            Value::BulkString(bytes) => Record::decode(&name, &bytes, options.key.as_ref())?,
-            _ => return Err(Error::NotFound { name }),
-        };
-        if !record.ready {
-            return Err(Error::Unfinished { name });
+        let start = Instant::now();
+        let mut this = Self::find(link, at, options).await?;
+        while !this.record.ready {
+            if start.elapsed() >= options.retry_for {
+                return Err(Error::Unfinished { name: this.name });
+            }
+            this.wire.link.pause(LOOK_AGAIN).await;
+            this.record = read_record(&mut this.wire, at, options).await?;
+            this.header = this.record.header;
         }
-        Ok(Self {
-            wire,
-            options: options.clone(),
-            body: Body::new(cells_of(&record.header)?, &name, record.generation),
-            home,
-            name,
-            record,
-        })
+        match this.header.shape().kind() {
+            Kind::Growing => this.load_layers().await?,
+            _ => this.bodies = vec![this.fixed_body()?],
+        }
+        Ok(this)
+    }
+
+    /// The filter of this name, finished or not, without its bodies.
+    async fn find(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
+        let mut wire = Wire::new(link, options).await?;
+        let record = read_record(&mut wire, at, options).await?;
+        Ok(Self::around(wire, options, at.name().to_owned(), record))
+    }
+
+    /// Another client of the same filter.
+    pub(crate) fn another(&self) -> Self
+    where
+        L: Clone,
+    {
+        let mut another = self.clone();
+        if let Some(growth) = &mut another.growth {
+            growth.forget_room();
+        }
+        another
     }
 
     pub(crate) const fn header(&self) -> &Header {
-        &self.record.header
+        &self.header
     }
 
     fn gone(&self) -> Error {
@@ -175,129 +236,79 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Adds keys; `new[i]` answers for `hashes[i]`.
-    pub(crate) async fn insert_hashes(
-        &mut self,
-        hashes: &[Hash],
-        new: &mut [bool],
-    ) -> Result<(), Error> {
-        assert_eq!(hashes.len(), new.len(), "one answer for each key");
-        new.fill(false);
-        let Self { wire, body, .. } = self;
-        let cells = body.cells();
-        let again = match cells {
-            Cells::Bits(_) => Again::Harmless,
-            Cells::Counters(_) => Again::Never,
-        };
-        let wait = wire.wait;
-        let mut trouble = Trouble::default();
-        let sent = wire
-            .run(
-                hashes.len(),
-                WINDOW,
-                again,
-                wait,
-                |range| body.adds((range.start as u32..).zip(&hashes[range])),
-                |work, settled| {
-                    for (i, Settled { outcome, ambiguous }) in settled.into_iter().enumerate() {
-                        let each = |key: u32, was_new: bool| {
-                            // A try whose answer was lost may have added it:
-                            // better told twice than never.
-                            new[key as usize] |= was_new || ambiguous;
-                        };
-                        match outcome {
-                            Ok(answer) => {
-                                if work.was_new(cells, i, &answer, each).is_none() {
-                                    trouble.missing = Some(work.keys_of(i)[0] as usize);
-                                }
-                            }
-                            Err(failure) => {
-                                trouble.reason = Some(failure.to_string());
-                                let keys = work.keys_of(i).iter().map(|key| *key as usize);
-                                trouble.unconfirmed.extend(keys);
-                            }
-                        }
-                    }
-                    trouble.missing.is_none() && trouble.reason.is_none()
-                },
-            )
-            .await;
-        self.conclude(trouble, sent, hashes.len()).await
+    /// Why a part is missing: the filter is gone, or has lost it.
+    async fn why_missing(&mut self, (body, chunk): Missing) -> Error {
+        let Chunk { key, slot, .. } = self.bodies[body].chunks[chunk].clone();
+        match self
+            .if_ours("looking for the filter", "return 1", &[], &[])
+            .await
+        {
+            Ok(_) => Error::MissingChunk {
+                name: self.name.clone(),
+                chunk: key,
+            },
+            Err(Error::Gone { name }) => {
+                // What our writes have created anew belongs to no filter.
+                let command = cmd("UNLINK").arg(&key).take();
+                let _ = self.wire.ask_one("tidying up", slot, command).await;
+                Error::Gone { name }
+            }
+            Err(other) => other,
+        }
     }
 
-    /// The error, if there was trouble.
-    async fn conclude(&mut self, trouble: Trouble, sent: usize, of: usize) -> Result<(), Error> {
-        let Trouble {
-            mut unconfirmed,
-            reason,
-            missing,
-        } = trouble;
-        if missing.is_some() {
-            return Err(self.missing(0).await);
-        }
-        let Some(reason) = reason else {
-            return Ok(());
-        };
-        unconfirmed.extend(sent..of);
-        unconfirmed.sort_unstable();
-        unconfirmed.dedup();
-        Err(Error::Unconfirmed {
-            keys: unconfirmed,
-            of,
-            reason,
+    /// All chunks, with the numbers of their bodies and their own.
+    fn all_chunks(&self) -> impl Iterator<Item = (Missing, &Chunk)> {
+        self.bodies.iter().enumerate().flat_map(|(body, b)| {
+            (0..)
+                .zip(&b.chunks)
+                .map(move |(i, chunk)| ((body, i), chunk))
         })
     }
+}
 
-    /// Why a chunk is missing: the filter is gone, or has lost it.
-    async fn missing(&mut self, chunk: usize) -> Error {
-        Error::MissingChunk {
-            name: self.name.clone(),
-            chunk: self.body.chunks[chunk].key.clone(),
-        }
+async fn read_record<L: Link>(
+    wire: &mut Wire<L>,
+    at: &Location,
+    options: &Options,
+) -> Result<Record, Error> {
+    let name = at.name();
+    let command = cmd("GET").arg(name).take();
+    match wire
+        .ask_one("opening the filter", slot(name), command)
+        .await?
+    {
+        Value::BulkString(bytes) => Record::decode(name, &bytes, options.key.as_ref()),
+        _ => Err(Error::NotFound { name: name.into() }),
     }
+}
 
-    /// Asks keys; `out[i]` answers for `hashes[i]`.
-    pub(crate) async fn contains_hashes(
-        &mut self,
-        hashes: &[Hash],
-        out: &mut [bool],
-    ) -> Result<(), Error> {
-        assert_eq!(hashes.len(), out.len(), "one answer for each key");
-        out.fill(true);
-        let Self { wire, body, .. } = self;
-        let cells = body.cells();
-        let mut failed = None;
-        let mut missing = None;
-        wire.run(
-            hashes.len(),
-            WINDOW,
-            Again::Harmless,
-            None,
-            |range| body.reads((range.start as u32..).zip(&hashes[range])),
-            |work, settled| {
-                for (i, Settled { outcome, .. }) in settled.into_iter().enumerate() {
-                    let each = |key: u32, line: &_, marks: &_| {
-                        out[key as usize] &= cells.has(line, marks);
-                    };
-                    match outcome {
-                        Ok(answer) => {
-                            if work.lines(body, i, &answer, each).is_none() {
-                                missing = Some(work.chunk_of(i));
-                            }
-                        }
-                        Err(failure) => failed = Some(of_failure("asking the filter", failure)),
-                    }
-                }
-                failed.is_none() && missing.is_none()
-            },
-        )
-        .await;
-        match (missing, failed) {
-            (Some(chunk), _) => Err(self.missing(chunk).await),
-            (None, Some(error)) => Err(error),
-            (None, None) => Ok(()),
-        }
+/// Creates chunks of zeros, without sending them.
+async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<(), Error> {
+    for some in chunks.chunks(CHUNK_WINDOW) {
+        let create = |chunk: &Chunk| {
+            let mut command = cmd("SETRANGE");
+            command.arg(&chunk.key).arg(chunk.len).arg(&[MARK][..]);
+            Request::new(chunk.slot, vec![command])
+        };
+        let requests = some.iter().map(create).collect();
+        wire.ask("creating the filter", requests).await?;
     }
+    Ok(())
+}
+
+/// Forgets chunks, in the background of the servers.
+async fn unlink_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<(), Error> {
+    let unlink =
+        |chunk: &Chunk| Request::new(chunk.slot, vec![cmd("UNLINK").arg(&chunk.key).take()]);
+    let requests = chunks.iter().map(unlink).collect();
+    wire.ask("deleting the filter", requests).await.map(drop)
+}
+
+fn random() -> Result<u64, Error> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|e| tamis::Error::Random(e.to_string()))?;
+    Ok(u64::from_le_bytes(bytes))
 }
 
 /// What a filter in Redis can be.
@@ -306,8 +317,7 @@ fn cells_of(header: &Header) -> Result<Cells, Error> {
         Error::Filter(tamis::Error::Unable {
             kind: header.shape().kind(),
             what: "kept in Redis",
-            instead: "their keys' places are not independent of each other; \
-                      use a blocked, a counting or a growing filter",
+            instead: "use a blocked, a counting or a growing filter there",
         })
     })
 }

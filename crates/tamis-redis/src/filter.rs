@@ -4,16 +4,37 @@ use crate::blocking::Blocking;
 use crate::engine::Engine;
 use crate::link::now;
 use crate::{Error, Location, Options};
+use std::fmt;
 use std::time::Duration;
-use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan, Shape};
+use tamis::{AnyFilter, Body, Hash, Hasher, Header, KeyCount, Kind, Plan, Shape};
 
-/// A filter in Redis.
+/// A filter in Redis, shared by all who open it.
+///
+/// ```no_run
+/// use tamis::{Hasher, Kind, Plan};
+/// use tamis_redis::{Location, Options, RedisFilter};
+///
+/// let at: Location = "redis://localhost/seen".parse()?;
+/// let plan = Plan::one_line(Kind::Blocked, 100_000_000, 0.01)?;
+/// let mut seen = RedisFilter::create(&at, &plan, Hasher::default(), &Options::new())?;
+/// assert!(seen.insert("https://example.org/")?);
+///
+/// // Elsewhere:
+/// let mut seen = RedisFilter::open(&at, &Options::new())?;
+/// assert!(!seen.insert("https://example.org/")?); // seen
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Each has connections of its own, one to a node, so a thread opens its own.
+/// Batches are much faster than single keys: they are pipelined to all nodes
+/// at once.
 pub struct RedisFilter {
     engine: Engine<Blocking>,
 }
 
 impl RedisFilter {
-    /// Creates an empty filter, which must not exist.
+    /// Creates an empty filter, which must not exist: blocked, counting or
+    /// growing, with one line a key ([`Plan::one_line`]).
     pub fn create(
         at: &Location,
         plan: &Plan,
@@ -24,104 +45,51 @@ impl RedisFilter {
         now(Engine::create(link, at, plan, hasher, options)).map(|engine| Self { engine })
     }
 
-    /// Opens a filter.
+    /// Opens a filter. Waits for one that is being created.
     pub fn open(at: &Location, options: &Options) -> Result<Self, Error> {
         let link = Blocking::new(at, options);
         now(Engine::open(link, at, options)).map(|engine| Self { engine })
     }
 
-    /// Copies a filter to Redis, where it must not exist.
-    pub fn upload<B: Body>(
-        _at: &Location,
-        _filter: &AnyFilter<B>,
-        _options: &Options,
-    ) -> Result<Self, Error> {
-        unimplemented!()
-    }
-
-    /// Copies the filter to memory.
-    pub fn download(&mut self) -> Result<AnyFilter, Error> {
-        unimplemented!()
-    }
-
-    /// Takes back one adding of a key; counting filters only.
-    pub fn remove(&mut self, _key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        unimplemented!()
-    }
-
-    /// [`remove`](Self::remove) for many keys that are already hashed.
-    pub fn remove_hashes(&mut self, _hashes: &[Hash], _removed: &mut [bool]) -> Result<(), Error> {
-        unimplemented!()
-    }
-
-    /// How often a key was added, at most; counting filters only.
-    pub fn count(&mut self, _key: impl AsRef<[u8]>) -> Result<u64, Error> {
-        unimplemented!()
-    }
-
-    /// [`count`](Self::count) for many keys that are already hashed.
-    pub fn count_hashes(&mut self, _hashes: &[Hash], _counts: &mut [u64]) -> Result<(), Error> {
-        unimplemented!()
-    }
-
-    /// Removes all keys.
-    pub fn clear(&mut self) -> Result<(), Error> {
-        unimplemented!()
-    }
-
-    /// Adds all keys of `other`, which must be alike; blocked filters only.
-    pub fn union_with<B: Body>(&mut self, _other: &AnyFilter<B>) -> Result<(), Error> {
-        unimplemented!()
-    }
-
-    /// The number of distinct keys.
-    pub fn keys(&mut self) -> Result<KeyCount, Error> {
-        unimplemented!()
-    }
-
-    /// The expected rate now.
-    pub fn rate_now(&mut self) -> Result<f64, Error> {
-        unimplemented!()
-    }
-
-    /// Whether header and all chunks are there and whole.
-    pub fn verify(&mut self) -> Result<(), Error> {
-        unimplemented!()
-    }
-
-    /// Lets the whole filter expire after so long.
-    pub fn expire_in(&mut self, _time: Duration) -> Result<(), Error> {
-        unimplemented!()
-    }
-
-    /// Lets the filter live for ever.
-    pub fn persist(&mut self) -> Result<(), Error> {
-        unimplemented!()
-    }
-
-    /// How long the filter lives, if not for ever.
-    pub fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
-        unimplemented!()
-    }
-
-    /// Deletes the filter.
-    pub fn delete(self) -> Result<(), Error> {
-        unimplemented!()
-    }
-
-    /// Whether there is something of this name.
+    /// Whether there is something of this name, a filter or not.
     pub fn exists(at: &Location, options: &Options) -> Result<bool, Error> {
         now(Engine::exists(Blocking::new(at, options), at, options))
     }
 
-    /// Adds a key; whether it was new.
+    /// Copies a blocked, counting or growing filter to Redis, where it must
+    /// not exist. Of a filter whose keys have several lines, asking is as good
+    /// as ever; but of several workers that add the same new key at once, more
+    /// than one may be told "new".
+    pub fn upload<B: Body>(
+        at: &Location,
+        filter: &AnyFilter<B>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let link = Blocking::new(at, options);
+        now(Engine::upload(link, at, filter, options)).map(|engine| Self { engine })
+    }
+
+    /// Copies the filter to memory: the same bits, so the same file. If it has
+    /// changed since it was uploaded, its count of keys is an estimate.
+    pub fn download(&mut self) -> Result<AnyFilter, Error> {
+        now(self.engine.download())
+    }
+
+    /// Adds a key; whether it was new. Of many workers that add a new key at
+    /// once, exactly one is told so; see the [crate](crate) for what holds
+    /// when servers fail.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let mut new = [false];
         self.insert_many(&[key], &mut new)?;
         Ok(new[0])
     }
 
-    /// Adds many keys; `new[i]` answers for `keys[i]`.
+    /// Adds many keys; `new[i]` answers for `keys[i]`. When some were not
+    /// confirmed, [`Error::Unconfirmed`] says which, and the answers for the
+    /// others hold.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
     pub fn insert_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -132,11 +100,15 @@ impl RedisFilter {
     }
 
     /// [`insert_many`](Self::insert_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
     pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         now(self.engine.insert_hashes(hashes, new))
     }
 
-    /// Whether the key may have been added.
+    /// Whether the key may have been added; one round trip. "No" is always
+    /// right; a part of the filter that is missing is an error and not a "no".
     pub fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let mut out = [false];
         self.contains_many(&[key], &mut out)?;
@@ -144,6 +116,9 @@ impl RedisFilter {
     }
 
     /// Asks many keys; `out[i]` answers for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `keys`.
     pub fn contains_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -154,8 +129,108 @@ impl RedisFilter {
     }
 
     /// [`contains_many`](Self::contains_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `hashes`.
     pub fn contains_hashes(&mut self, hashes: &[Hash], out: &mut [bool]) -> Result<(), Error> {
         now(self.engine.contains_hashes(hashes, out))
+    }
+
+    /// Takes back one adding of a key; whether it seemed present. Counting
+    /// filters only, and only for keys that were added: see
+    /// [`Counting::remove`](tamis::Counting::remove).
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let mut removed = [false];
+        let hash = self.hasher().hash(key.as_ref());
+        self.remove_hashes(&[hash], &mut removed)?;
+        Ok(removed[0])
+    }
+
+    /// [`remove`](Self::remove) for many keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `hashes`.
+    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) -> Result<(), Error> {
+        now(self.engine.remove_hashes(hashes, removed))
+    }
+
+    /// How often a key was added, at most; 15 means 15 or more. Counting
+    /// filters only.
+    pub fn count(&mut self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
+        let mut count = [0];
+        let hash = self.hasher().hash(key.as_ref());
+        self.count_hashes(&[hash], &mut count)?;
+        Ok(count[0])
+    }
+
+    /// [`count`](Self::count) for many keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `counts` is not as long as `hashes`.
+    pub fn count_hashes(&mut self, hashes: &[Hash], counts: &mut [u64]) -> Result<(), Error> {
+        now(self.engine.count_hashes(hashes, counts))
+    }
+
+    /// Removes all keys, part by part: what others add meanwhile may stay or
+    /// go.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        now(self.engine.clear())
+    }
+
+    /// Adds all keys of `other`, which must be alike, while others may add,
+    /// too. Blocked filters only. When it fails it can be repeated.
+    pub fn union_with<B: Body>(&mut self, other: &AnyFilter<B>) -> Result<(), Error> {
+        now(self.engine.union_with(other))
+    }
+
+    /// The number of distinct keys, estimated from how full the filter is. The
+    /// servers count all bits; while only others add keys, the answer is kept
+    /// for a second.
+    pub fn keys(&mut self) -> Result<KeyCount, Error> {
+        now(self.engine.keys())
+    }
+
+    /// The expected rate now, from 4 MiB of what the filter holds.
+    pub fn rate_now(&mut self) -> Result<f64, Error> {
+        now(self.engine.rate_now())
+    }
+
+    /// Checks that the filter is still the one that was opened, and that every
+    /// part of it is there and whole.
+    pub fn verify(&mut self) -> Result<(), Error> {
+        now(self.engine.verify())
+    }
+
+    /// Lets the whole filter expire after `time`. When this fails, the filter
+    /// may end sooner than before, but not in part; call it again.
+    pub fn expire_in(&mut self, time: Duration) -> Result<(), Error> {
+        now(self.engine.expire_in(time))
+    }
+
+    /// Lets the filter live for ever.
+    pub fn persist(&mut self) -> Result<(), Error> {
+        now(self.engine.persist())
+    }
+
+    /// How long the filter lives; `None` is for ever.
+    pub fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
+        now(self.engine.time_to_live())
+    }
+
+    /// Deletes the filter.
+    pub fn delete(self) -> Result<(), Error> {
+        now(self.engine.delete())
+    }
+
+    /// Deletes the filter of this name, also one that was never finished.
+    pub fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
+        now(Engine::delete_at(Blocking::new(at, options), at, options))
+    }
+
+    /// The header: shape, hash, capacity and rate. Of a growing filter, as of
+    /// the last time that its layers were looked at.
+    pub fn header(&self) -> &Header {
+        self.engine.header()
     }
 
     /// Which kind it is.
@@ -165,31 +240,39 @@ impl RedisFilter {
 
     /// The geometry.
     pub fn shape(&self) -> Shape {
-        self.engine.header().shape()
+        self.header().shape()
     }
 
     /// How keys are hashed.
     pub fn hasher(&self) -> &Hasher {
-        self.engine.header().hasher()
+        self.header().hasher()
     }
 
     /// The number of keys it is made for.
     pub fn capacity(&self) -> u64 {
-        self.engine.header().capacity()
+        self.header().capacity()
     }
 
-    /// The promised rate.
+    /// The promised rate, kept up to [`capacity`](Self::capacity) keys.
     pub fn rate(&self) -> f64 {
-        self.engine.header().rate()
+        self.header().rate()
     }
 
     /// The body's size in bytes.
     pub fn bytes(&self) -> u64 {
-        self.engine.header().body_len()
+        self.header().body_len()
     }
 
     fn hash_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Hash> {
         let hasher = *self.hasher();
         keys.iter().map(|key| hasher.hash(key.as_ref())).collect()
+    }
+}
+
+impl fmt::Debug for RedisFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisFilter")
+            .field("header", self.header())
+            .finish_non_exhaustive()
     }
 }

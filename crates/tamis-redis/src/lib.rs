@@ -1,5 +1,6 @@
 //! Tamis filters in Redis.
 
+pub mod aio;
 mod blocking;
 mod body;
 mod chunks;

@@ -74,6 +74,11 @@ impl Failure {
         }
     }
 
+    /// Of a cluster none of whose nodes knows it.
+    pub(crate) fn nobody_answers() -> Self {
+        Self::NotNow(std::io::Error::other("no node answers CLUSTER SLOTS").into())
+    }
+
     /// Why connecting failed: before anything was sent.
     pub(crate) fn of_connecting(error: RedisError) -> Self {
         let hopeless = error.kind() == ErrorKind::AuthenticationFailed
@@ -145,6 +150,9 @@ impl fmt::Display for Address {
     }
 }
 
+/// The places of the requests for each node.
+pub(crate) type ByNode = Vec<(Address, Vec<usize>)>;
+
 /// Which node has which slots.
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
@@ -176,8 +184,27 @@ impl Topology {
         self.cluster
     }
 
-    pub(crate) fn owner(&self, slot: u16) -> Option<&Address> {
+    fn owner(&self, slot: u16) -> Option<&Address> {
         self.nodes.get(usize::from(self.owners[usize::from(slot)]))
+    }
+
+    /// Sorts requests by the nodes that they go to; what goes nowhere has
+    /// its outcome.
+    pub(crate) fn by_node(&self, requests: &[&Request]) -> (ByNode, Vec<Option<Outcome>>) {
+        let mut outcomes: Vec<Option<Outcome>> = vec![None; requests.len()];
+        let mut by_node: ByNode = Vec::new();
+        for (place, request) in requests.iter().enumerate() {
+            let Some(node) = request.ask.as_ref().or(self.owner(request.slot)) else {
+                let error = std::io::Error::other("no node of the cluster has this slot");
+                outcomes[place] = Some(Err(Failure::NotNow(error.into())));
+                continue;
+            };
+            match by_node.iter_mut().find(|(known, _)| known == node) {
+                Some((_, places)) => places.push(place),
+                None => by_node.push((node.clone(), vec![place])),
+            }
+        }
+        (by_node, outcomes)
     }
 
     /// Whom to ask who has which slots: those known, then those named.

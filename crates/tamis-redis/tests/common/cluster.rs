@@ -197,12 +197,6 @@ impl Cluster {
                 .cli(&["CLUSTER", "SETSLOT", &slot, "NODE", &to.id]);
         }
     }
-
-    pub(crate) fn move_slot(&self, slot: u16, to: &Node) {
-        self.open_move(slot, to);
-        self.move_keys(slot, to);
-        self.close_move(slot, to);
-    }
 }
 
 fn nodes_seen_by(server: &Server) -> Option<Vec<Node>> {

@@ -1,0 +1,307 @@
+//! A filter in Redis beside what people do without one: a bitmap with SETBIT
+//! and GETBIT, seven commands a key, and a Redis key for each key, one command.
+//!
+//! All talk to one server of the suite's own, over one connection each, in
+//! batches of the same keys that are sent whole before the answers are read.
+//! The clock is the wall's, because most of the work is the server's.
+
+use crate::clock::Rounds;
+use crate::report::{Row, Suite, machine};
+use crate::server::Server;
+use crate::{Args, number};
+use redis::{Connection, Pipeline, RedisError};
+use std::time::Instant;
+use tamis::{Hash, Hasher, Kind, Plan};
+use tamis_redis::{Options, RedisFilter};
+
+/// Keys that the filters are made for.
+const CAPACITY: u64 = 20_000_000;
+const RATE: f64 = 0.01;
+/// Positions of a key in the bitmap: what this rate needs.
+const HASHES: u64 = 7;
+/// Checks in a round that wait for each answer.
+const SINGLE: usize = 500;
+
+type Result<T> = std::result::Result<T, String>;
+
+pub fn run(mut args: Args) -> Result<Suite> {
+    let keys = args.take("--keys", "1e5")?;
+    let batch = args.take("--batch", "1e4")?;
+    let rounds = args.take("--rounds", "9")?;
+    args.finish()?;
+    let mut suite = Suite {
+        name: "redis".into(),
+        title: format!("Filters in Redis, batches of {batch} keys"),
+        command: format!(
+            "cargo run --release --manifest-path bench/Cargo.toml -- \
+             redis --keys {keys} --batch {batch} --rounds {rounds}"
+        ),
+        machine: machine(),
+        peers: ["Tamis", "SETBIT, GETBIT", "SET NX, GET"]
+            .map(String::from)
+            .into(),
+        rows: Vec::new(),
+    };
+    let server = Server::start(&[]);
+    let mut peers = [
+        Peer::Tamis(tamis(&server)?),
+        Peer::Bitmap(connect(&server)?),
+        Peer::Keys(connect(&server)?),
+    ];
+    let (keys, batch) = (number(&keys)?, number(&batch)? as usize);
+    let mut tasks = Task::ALL.map(|task| (task, Rounds::new(), Rounds::new(), Rounds::new()));
+    for round in 0..number(&rounds)? {
+        eprint!("\rround {} of {rounds} ", round + 1);
+        for (task, wall, commands, cpu) in &mut tasks {
+            let work = task.keys(round, keys);
+            let mut costs = Vec::new();
+            for peer in &mut peers {
+                costs.push(cost(&server, peer, *task, &work, batch)?);
+            }
+            wall.add(costs.iter().map(|cost| cost.wall));
+            commands.add(costs.iter().map(|cost| cost.commands));
+            cpu.add(costs.iter().map(|cost| cost.cpu));
+        }
+    }
+    eprintln!();
+    for (task, wall, ..) in &tasks {
+        suite.rows.push(Row::times("time", task.name(), wall));
+    }
+    for (task, _, commands, _) in &tasks {
+        let row = Row::microseconds("server, `INFO commandstats`", task.name(), commands);
+        suite.rows.push(row);
+    }
+    for (task, _, _, cpu) in &tasks {
+        suite
+            .rows
+            .push(Row::microseconds("server, all it does", task.name(), cpu));
+    }
+    Ok(suite)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Task {
+    AddNew,
+    AddMixed,
+    AddOld,
+    CheckOld,
+    CheckNew,
+    Single,
+}
+
+impl Task {
+    const ALL: [Self; 6] = [
+        Self::AddNew,
+        Self::AddMixed,
+        Self::AddOld,
+        Self::CheckOld,
+        Self::CheckNew,
+        Self::Single,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::AddNew => "add, all new",
+            Self::AddMixed => "add, 70 % old",
+            Self::AddOld => "add, all old",
+            Self::CheckOld => "check, present",
+            Self::CheckNew => "check, absent",
+            Self::Single => "one check, one answer",
+        }
+    }
+
+    const fn adds(self) -> bool {
+        matches!(self, Self::AddNew | Self::AddMixed | Self::AddOld)
+    }
+
+    /// The keys of a round, which differ from those of other rounds.
+    fn keys(self, round: u64, number: u64) -> Vec<u64> {
+        let first = round * 4 * number;
+        let new = first..first + number;
+        match self {
+            Self::AddNew | Self::AddOld | Self::CheckOld => new.collect(),
+            Self::AddMixed => {
+                let mixed = |i| {
+                    if i % 10 < 7 {
+                        first + i
+                    } else {
+                        first + number + i
+                    }
+                };
+                (0..number).map(mixed).collect()
+            }
+            Self::CheckNew => (first + 2 * number..first + 3 * number).collect(),
+            Self::Single => new.take(SINGLE).collect(),
+        }
+    }
+}
+
+enum Peer {
+    Tamis(Box<RedisFilter>),
+    Bitmap(Connection),
+    Keys(Connection),
+}
+
+fn tamis(server: &Server) -> Result<Box<RedisFilter>> {
+    let at = format!("redis://{}/seen", server.address())
+        .parse()
+        .map_err(text)?;
+    let plan = Plan::one_line(Kind::Blocked, CAPACITY, RATE).map_err(text)?;
+    let filter = RedisFilter::create(&at, &plan, Hasher::default(), &Options::new());
+    filter.map(Box::new).map_err(text)
+}
+
+fn connect(server: &Server) -> Result<Connection> {
+    let client = redis::Client::open(format!("redis://{}/", server.address()));
+    client
+        .and_then(|client| client.get_connection())
+        .map_err(text)
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+impl Peer {
+    /// Adds keys; how many were new.
+    fn add(&mut self, keys: &[u64]) -> Result<usize> {
+        match self {
+            Self::Tamis(filter) => {
+                let mut new = vec![false; keys.len()];
+                filter
+                    .insert_hashes(&hashes(keys), &mut new)
+                    .map_err(text)?;
+                Ok(new.iter().filter(|new| **new).count())
+            }
+            Self::Bitmap(connection) => {
+                let old = bits(connection, keys, |pipe, bit| {
+                    pipe.setbit("bitmap", bit, true);
+                });
+                Ok(keys.len() - old.map_err(text)?)
+            }
+            Self::Keys(connection) => {
+                let mut pipe = Pipeline::with_capacity(keys.len());
+                for key in keys {
+                    pipe.set_nx(format!("key:{key:x}"), 1);
+                }
+                let new: Vec<bool> = pipe.query(connection).map_err(text)?;
+                Ok(new.iter().filter(|new| **new).count())
+            }
+        }
+    }
+
+    /// How many of the keys are found.
+    fn check(&mut self, keys: &[u64]) -> Result<usize> {
+        match self {
+            Self::Tamis(filter) => {
+                let mut found = vec![false; keys.len()];
+                filter
+                    .contains_hashes(&hashes(keys), &mut found)
+                    .map_err(text)?;
+                Ok(found.iter().filter(|found| **found).count())
+            }
+            Self::Bitmap(connection) => bits(connection, keys, |pipe, bit| {
+                pipe.getbit("bitmap", bit);
+            })
+            .map_err(text),
+            Self::Keys(connection) => {
+                let mut pipe = Pipeline::with_capacity(keys.len());
+                for key in keys {
+                    pipe.get(format!("key:{key:x}"));
+                }
+                let found: Vec<Option<u8>> = pipe.query(connection).map_err(text)?;
+                Ok(found.iter().flatten().count())
+            }
+        }
+    }
+}
+
+fn hashes(keys: &[u64]) -> Vec<Hash> {
+    keys.iter().map(|key| Hash::from_u64(*key)).collect()
+}
+
+/// Sends a command for each bit of each key; how many keys had all bits set.
+/// The bitmap is as large as the filter.
+fn bits(
+    connection: &mut Connection,
+    keys: &[u64],
+    command: impl Fn(&mut Pipeline, usize),
+) -> std::result::Result<usize, RedisError> {
+    const BITS: u128 = CAPACITY as u128 * 10;
+    let mut pipe = Pipeline::with_capacity(keys.len() * HASHES as usize);
+    for key in keys {
+        let hash = Hash::from_u64(*key).as_u128();
+        let (mut at, step) = ((hash >> 64) as u64, hash as u64);
+        for _ in 0..HASHES {
+            command(&mut pipe, (u128::from(at) * BITS >> 64) as usize);
+            at = at.wrapping_add(step);
+        }
+    }
+    let set: Vec<u8> = pipe.query(connection)?;
+    let whole = |bits: &&[u8]| bits.iter().all(|bit| *bit == 1);
+    Ok(set.chunks(HASHES as usize).filter(whole).count())
+}
+
+/// Nanoseconds a key.
+struct Cost {
+    wall: f64,
+    commands: f64,
+    cpu: f64,
+}
+
+fn cost(server: &Server, peer: &mut Peer, task: Task, keys: &[u64], batch: usize) -> Result<Cost> {
+    let batch = if task == Task::Single { 1 } else { batch };
+    let (commands, cpu) = (command_time(server)?, cpu_time(server)?);
+    let start = Instant::now();
+    let mut yes = 0;
+    for keys in keys.chunks(batch) {
+        yes += match task.adds() {
+            true => peer.add(keys)?,
+            false => peer.check(keys)?,
+        };
+    }
+    let wall = start.elapsed().as_nanos() as f64;
+    let share = yes as f64 / keys.len() as f64;
+    let right = match task {
+        Task::AddNew => share > 0.98,
+        Task::AddMixed => (0.29..=0.3).contains(&share),
+        Task::AddOld => share == 0.0,
+        Task::CheckOld | Task::Single => share == 1.0,
+        Task::CheckNew => share < 0.02,
+    };
+    if !right {
+        return Err(format!("{}: {share} of the answers are yes", task.name()));
+    }
+    let each = |total: f64| total / keys.len() as f64;
+    Ok(Cost {
+        wall: each(wall),
+        commands: each(command_time(server)? - commands),
+        cpu: each(cpu_time(server)? - cpu),
+    })
+}
+
+/// What the server has spent in the commands of the peers, in nanoseconds.
+fn command_time(server: &Server) -> Result<f64> {
+    let info = server.cli(&["INFO", "commandstats"]);
+    // cmdstat_getrange:calls=1,usec=9,…
+    let spent = |line: &str| -> Option<f64> {
+        let (command, figures) = line.strip_prefix("cmdstat_")?.split_once(':')?;
+        let ours = !matches!(command, "info" | "command|docs" | "ping" | "client|setinfo");
+        let usec = figures
+            .split(',')
+            .find_map(|figure| figure.strip_prefix("usec="))?;
+        ours.then(|| usec.parse::<f64>().ok()).flatten()
+    };
+    Ok(info.lines().filter_map(spent).sum::<f64>() * 1e3)
+}
+
+/// All processor time of the server, in nanoseconds.
+fn cpu_time(server: &Server) -> Result<f64> {
+    let field = |name| -> Result<f64> {
+        let value = server
+            .info("cpu", name)
+            .ok_or("INFO cpu has no such field")?;
+        value.parse().map_err(text)
+    };
+    Ok((field("used_cpu_user")? + field("used_cpu_sys")?) * 1e9)
+}

@@ -1,0 +1,516 @@
+//! The filter that does not block, for services on Tokio.
+
+use crate::engine::Engine;
+use crate::link::{Address, Failure, Link, Outcome, Request, Topology, Wait, answer, client};
+use crate::{Error, Location, Options};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Pipeline, RedisError, Value, cmd};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tamis::{AnyFilter, Body, Hash, Hasher, Header, KeyCount, Kind, Plan, Shape};
+use tokio::task::JoinHandle;
+
+/// Connections that all clones of a filter share, one to a node.
+#[derive(Clone)]
+struct Multiplexed {
+    at: Arc<Location>,
+    options: Arc<Options>,
+    shared: Arc<Mutex<Shared>>,
+}
+
+struct Shared {
+    topology: Topology,
+    connections: HashMap<Address, MultiplexedConnection>,
+}
+
+/// What has been sent: what is decided, and what is under way.
+struct Ticket {
+    outcomes: Vec<Option<Outcome>>,
+    sent: Vec<Sent>,
+}
+
+/// To one node: for each request its place and how many answers to expect.
+struct Sent {
+    node: Address,
+    requests: Vec<(usize, usize, bool)>,
+    wait: Option<u32>,
+    answers: Abort<Result<Vec<Value>, Failure>>,
+}
+
+/// A task that ends with whoever waits for it.
+struct Abort<T>(JoinHandle<T>);
+
+impl<T> Drop for Abort<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Multiplexed {
+    fn new(at: &Location, options: &Options) -> Self {
+        Self {
+            at: Arc::new(at.clone()),
+            options: Arc::new(options.clone()),
+            shared: Arc::new(Mutex::new(Shared {
+                topology: Topology::new(at),
+                connections: HashMap::new(),
+            })),
+        }
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        // Nothing is left half done in it by a panic.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn connection(&self, node: &Address) -> Result<MultiplexedConnection, Failure> {
+        if let Some(known) = self.shared().connections.get(node) {
+            return Ok(known.clone());
+        }
+        let connection = self.connect(node).await.map_err(Failure::of_connecting)?;
+        let mut shared = self.shared();
+        shared.connections.insert(node.clone(), connection.clone());
+        Ok(connection)
+    }
+
+    async fn connect(&self, node: &Address) -> Result<MultiplexedConnection, RedisError> {
+        let wait = self
+            .options
+            .replicas
+            .map_or(Duration::ZERO, |(_, time)| time);
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.options.connect_timeout))
+            .set_response_timeout(Some(self.options.response_timeout + wait));
+        client(&self.at, node, &self.options)?
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+    }
+
+    fn send_to(&self, node: Address, places: &[usize], requests: &[&Request], wait: Wait) -> Sent {
+        let mut pipeline = Pipeline::new();
+        let mut expected = Vec::with_capacity(places.len());
+        for &place in places {
+            let Request { commands, ask, .. } = requests[place];
+            for command in commands {
+                if ask.is_some() {
+                    pipeline.cmd("ASKING");
+                }
+                pipeline.add_command(command.clone());
+            }
+            expected.push((place, commands.len(), ask.is_some()));
+        }
+        if let Some((replicas, time)) = wait {
+            pipeline
+                .cmd("WAIT")
+                .arg(replicas)
+                .arg(time.as_millis() as u64);
+        }
+        let this = self.clone();
+        let to = node.clone();
+        let answers = tokio::spawn(async move {
+            let mut connection = this.connection(&to).await?;
+            let count = pipeline.len();
+            let answered = connection.send_packed_commands(&pipeline, 0, count).await;
+            answered.map_err(|error| {
+                // Others on this connection fare alike; the next is a new one.
+                this.shared().connections.remove(&to);
+                Failure::Lost(error)
+            })
+        });
+        Sent {
+            node,
+            requests: expected,
+            wait: wait.map(|(replicas, _)| replicas),
+            answers: Abort(answers),
+        }
+    }
+}
+
+impl Sent {
+    async fn receive(mut self, outcomes: &mut [Option<Outcome>]) {
+        let answers = match (&mut self.answers.0).await {
+            Ok(answers) => answers,
+            Err(ended) => Err(Failure::Lost(RedisError::from(std::io::Error::other(
+                ended,
+            )))),
+        };
+        let mut answers = match answers {
+            Ok(answers) => answers.into_iter(),
+            Err(failure) => {
+                for (place, ..) in &self.requests {
+                    outcomes[*place] = Some(Err(failure.clone()));
+                }
+                return;
+            }
+        };
+        let few = || {
+            let reason = format!("{} sent fewer answers than it was asked for", self.node);
+            Failure::Lost(RedisError::from(std::io::Error::other(reason)))
+        };
+        for &(place, count, asking) in &self.requests {
+            let mut values = Vec::with_capacity(count);
+            let mut failure = None;
+            for _ in 0..count {
+                if asking {
+                    answers.next();
+                }
+                match answers.next().ok_or_else(few).and_then(answer) {
+                    Ok(value) => values.push(value),
+                    Err(other) => failure = failure.or(Some(other)),
+                }
+            }
+            outcomes[place] = Some(failure.map_or(Ok(values), Err));
+        }
+        let Some(wanted) = self.wait else {
+            return;
+        };
+        let failure = match answers.next().map(answer) {
+            Some(Ok(Value::Int(got))) if got >= wanted.into() => return,
+            Some(Ok(Value::Int(got))) => Failure::FewReplicas(got),
+            Some(Err(failure)) => failure,
+            _ => few(),
+        };
+        for (place, ..) in &self.requests {
+            if matches!(outcomes[*place], Some(Ok(_))) {
+                outcomes[*place] = Some(Err(failure.clone()));
+            }
+        }
+    }
+}
+
+impl Link for Multiplexed {
+    type Ticket = Ticket;
+
+    async fn send(&mut self, requests: &[&Request], wait: Wait) -> Ticket {
+        let (by_node, outcomes) = self.shared().topology.by_node(requests);
+        let send =
+            |(node, places): (Address, Vec<usize>)| self.send_to(node, &places, requests, wait);
+        Ticket {
+            sent: by_node.into_iter().map(send).collect(),
+            outcomes,
+        }
+    }
+
+    async fn receive(&mut self, ticket: Ticket) -> Vec<Outcome> {
+        let Ticket { mut outcomes, sent } = ticket;
+        for sent in sent {
+            sent.receive(&mut outcomes).await;
+        }
+        outcomes.into_iter().flatten().collect()
+    }
+
+    async fn learn(&mut self) -> Result<(), Failure> {
+        if !self.is_cluster() {
+            return Ok(());
+        }
+        let mut failure = None;
+        let informants = self.shared().topology.informants();
+        for node in informants {
+            let answered = match self.connection(&node).await {
+                Ok(mut to) => {
+                    let asked = to.send_packed_command(cmd("CLUSTER").arg("SLOTS")).await;
+                    asked.map_err(Failure::Lost).and_then(answer)
+                }
+                Err(failure) => Err(failure),
+            };
+            match answered {
+                Ok(value) => {
+                    if self.shared().topology.learn(&value, &node).is_some() {
+                        return Ok(());
+                    }
+                }
+                Err(error) => {
+                    self.shared().connections.remove(&node);
+                    failure = Some(error);
+                }
+            }
+        }
+        Err(failure.unwrap_or_else(Failure::nobody_answers))
+    }
+
+    fn moved(&mut self, slot: u16, to: Address) {
+        self.shared().topology.moved(slot, to);
+    }
+
+    fn is_cluster(&self) -> bool {
+        self.at.is_cluster()
+    }
+
+    async fn pause(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+}
+
+/// A filter in Redis, for services: the same as
+/// [`tamis_redis::RedisFilter`](crate::RedisFilter), whose documentation says
+/// more, without blocking. Needs a Tokio runtime.
+///
+/// Clones are cheap and share their connections, one to a node, over which the
+/// commands of all are multiplexed: a task takes its own.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use tamis_redis::aio::RedisFilter;
+/// use tamis_redis::{Location, Options};
+///
+/// let at: Location = "redis://localhost/seen".parse()?;
+/// let seen = RedisFilter::open(&at, &Options::new()).await?;
+/// let mut mine = seen.clone();
+/// tokio::spawn(async move { mine.insert("https://example.org/").await }).await??;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// An operation that is dropped before it ends has been done in part or not at
+/// all, as one that fails.
+pub struct RedisFilter {
+    engine: Engine<Multiplexed>,
+}
+
+impl Clone for RedisFilter {
+    fn clone(&self) -> Self {
+        Self {
+            engine: self.engine.another(),
+        }
+    }
+}
+
+impl RedisFilter {
+    /// Creates an empty filter, which must not exist.
+    pub async fn create(
+        at: &Location,
+        plan: &Plan,
+        hasher: Hasher,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let link = Multiplexed::new(at, options);
+        let engine = Engine::create(link, at, plan, hasher, options).await?;
+        Ok(Self { engine })
+    }
+
+    /// Opens a filter. Waits for one that is being created.
+    pub async fn open(at: &Location, options: &Options) -> Result<Self, Error> {
+        let engine = Engine::open(Multiplexed::new(at, options), at, options).await?;
+        Ok(Self { engine })
+    }
+
+    /// Whether there is something of this name, a filter or not.
+    pub async fn exists(at: &Location, options: &Options) -> Result<bool, Error> {
+        Engine::exists(Multiplexed::new(at, options), at, options).await
+    }
+
+    /// Copies a blocked, counting or growing filter to Redis, where it must
+    /// not exist.
+    pub async fn upload<B: Body + Sync>(
+        at: &Location,
+        filter: &AnyFilter<B>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let link = Multiplexed::new(at, options);
+        let engine = Engine::upload(link, at, filter, options).await?;
+        Ok(Self { engine })
+    }
+
+    /// Copies the filter to memory.
+    pub async fn download(&mut self) -> Result<AnyFilter, Error> {
+        self.engine.download().await
+    }
+
+    /// Adds a key; whether it was new.
+    pub async fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let hash = self.hasher().hash(key.as_ref());
+        let mut new = [false];
+        self.engine.insert_hashes(&[hash], &mut new).await?;
+        Ok(new[0])
+    }
+
+    /// Adds many keys; `new[i]` answers for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    pub async fn insert_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        let hashes = self.hash_all(keys);
+        self.engine.insert_hashes(&hashes, new).await
+    }
+
+    /// [`insert_many`](Self::insert_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    pub async fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        self.engine.insert_hashes(hashes, new).await
+    }
+
+    /// Whether the key may have been added.
+    pub async fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let hash = self.hasher().hash(key.as_ref());
+        let mut out = [false];
+        self.engine.contains_hashes(&[hash], &mut out).await?;
+        Ok(out[0])
+    }
+
+    /// Asks many keys; `out[i]` answers for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `keys`.
+    pub async fn contains_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        let hashes = self.hash_all(keys);
+        self.engine.contains_hashes(&hashes, out).await
+    }
+
+    /// [`contains_many`](Self::contains_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `hashes`.
+    pub async fn contains_hashes(
+        &mut self,
+        hashes: &[Hash],
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        self.engine.contains_hashes(hashes, out).await
+    }
+
+    /// Takes back one adding of a key; counting filters only.
+    pub async fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let hash = self.hasher().hash(key.as_ref());
+        let mut removed = [false];
+        self.engine.remove_hashes(&[hash], &mut removed).await?;
+        Ok(removed[0])
+    }
+
+    /// [`remove`](Self::remove) for many keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `hashes`.
+    pub async fn remove_hashes(
+        &mut self,
+        hashes: &[Hash],
+        removed: &mut [bool],
+    ) -> Result<(), Error> {
+        self.engine.remove_hashes(hashes, removed).await
+    }
+
+    /// How often a key was added, at most; counting filters only.
+    pub async fn count(&mut self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
+        let hash = self.hasher().hash(key.as_ref());
+        let mut count = [0];
+        self.engine.count_hashes(&[hash], &mut count).await?;
+        Ok(count[0])
+    }
+
+    /// [`count`](Self::count) for many keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `counts` is not as long as `hashes`.
+    pub async fn count_hashes(&mut self, hashes: &[Hash], counts: &mut [u64]) -> Result<(), Error> {
+        self.engine.count_hashes(hashes, counts).await
+    }
+
+    /// Removes all keys, part by part.
+    pub async fn clear(&mut self) -> Result<(), Error> {
+        self.engine.clear().await
+    }
+
+    /// Adds all keys of `other`, which must be alike; blocked filters only.
+    pub async fn union_with<B: Body + Sync>(&mut self, other: &AnyFilter<B>) -> Result<(), Error> {
+        self.engine.union_with(other).await
+    }
+
+    /// The number of distinct keys, estimated from how full the filter is.
+    pub async fn keys(&mut self) -> Result<KeyCount, Error> {
+        self.engine.keys().await
+    }
+
+    /// The expected rate now, from 4 MiB of what the filter holds.
+    pub async fn rate_now(&mut self) -> Result<f64, Error> {
+        self.engine.rate_now().await
+    }
+
+    /// Checks that every part of the filter is there and whole.
+    pub async fn verify(&mut self) -> Result<(), Error> {
+        self.engine.verify().await
+    }
+
+    /// Lets the whole filter expire after `time`.
+    pub async fn expire_in(&mut self, time: Duration) -> Result<(), Error> {
+        self.engine.expire_in(time).await
+    }
+
+    /// Lets the filter live for ever.
+    pub async fn persist(&mut self) -> Result<(), Error> {
+        self.engine.persist().await
+    }
+
+    /// How long the filter lives; `None` is for ever.
+    pub async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
+        self.engine.time_to_live().await
+    }
+
+    /// Deletes the filter.
+    pub async fn delete(self) -> Result<(), Error> {
+        self.engine.delete().await
+    }
+
+    /// Deletes the filter of this name, also one that was never finished.
+    pub async fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
+        Engine::delete_at(Multiplexed::new(at, options), at, options).await
+    }
+
+    /// The header: shape, hash, capacity and rate.
+    pub fn header(&self) -> &Header {
+        self.engine.header()
+    }
+
+    /// Which kind it is.
+    pub fn kind(&self) -> Kind {
+        self.shape().kind()
+    }
+
+    /// The geometry.
+    pub fn shape(&self) -> Shape {
+        self.header().shape()
+    }
+
+    /// How keys are hashed.
+    pub fn hasher(&self) -> &Hasher {
+        self.header().hasher()
+    }
+
+    /// The number of keys it is made for.
+    pub fn capacity(&self) -> u64 {
+        self.header().capacity()
+    }
+
+    /// The promised rate, kept up to [`capacity`](Self::capacity) keys.
+    pub fn rate(&self) -> f64 {
+        self.header().rate()
+    }
+
+    /// The body's size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.header().body_len()
+    }
+
+    fn hash_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Hash> {
+        let hasher = *self.hasher();
+        keys.iter().map(|key| hasher.hash(key.as_ref())).collect()
+    }
+}
+
+impl fmt::Debug for RedisFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisFilter")
+            .field("header", self.header())
+            .finish_non_exhaustive()
+    }
+}

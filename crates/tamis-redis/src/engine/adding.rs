@@ -1,0 +1,168 @@
+//! Keys that come, and keys that go.
+
+use super::{Engine, Missing};
+use crate::Error;
+use crate::body::{Body, Cells, Changes};
+use crate::link::Link;
+use crate::wire::{Again, Settled, Wire};
+use tamis::{Hash, Kind};
+
+/// Keys that are sent together: few enough for the sockets to hold, so that
+/// the next are made while the servers are at these.
+const WINDOW: usize = 1 << 11;
+
+/// What went wrong with some of a batch's keys.
+#[derive(Default)]
+pub(super) struct Trouble {
+    pub(super) unconfirmed: Vec<usize>,
+    pub(super) reason: Option<String>,
+    /// A chunk of the body that was changed.
+    pub(super) missing: Option<usize>,
+}
+
+impl Trouble {
+    const fn is_none(&self) -> bool {
+        self.reason.is_none() && self.missing.is_none()
+    }
+}
+
+impl<L: Link> Engine<L> {
+    /// Adds keys; `new[i]` answers for `hashes[i]`.
+    pub(crate) async fn insert_hashes(
+        &mut self,
+        hashes: &[Hash],
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        assert_eq!(hashes.len(), new.len(), "one answer for each key");
+        new.fill(false);
+        self.counted = None;
+        if self.header.shape().kind() == Kind::Growing {
+            return self.insert_growing(hashes, new).await;
+        }
+        let trouble = add(&mut self.wire, &self.bodies[0], hashes, new).await;
+        self.conclude(0, trouble, hashes.len()).await
+    }
+
+    /// Takes back one adding of each key; `removed[i]` answers for `hashes[i]`.
+    pub(crate) async fn remove_hashes(
+        &mut self,
+        hashes: &[Hash],
+        removed: &mut [bool],
+    ) -> Result<(), Error> {
+        assert_eq!(hashes.len(), removed.len(), "one answer for each key");
+        self.check_counting("removed from")?;
+        self.counted = None;
+        let Self { wire, bodies, .. } = self;
+        let body = &bodies[0];
+        if body.cells().lines_per_key() > 1 {
+            return Err(Error::Filter(tamis::Error::Unable {
+                kind: Kind::Counting,
+                what: "removed from in Redis when its keys have several lines",
+                instead: "a key could be removed in part; create the filter in Redis, \
+                          where its keys have one line, and add the keys again",
+            }));
+        }
+        removed.fill(false);
+        let trouble = change(
+            wire,
+            hashes.len(),
+            Again::Never,
+            |range| body.removals((range.start as u32..).zip(&hashes[range])),
+            |work, i, _, answer| {
+                work.was_removed(i, answer, |key, was| removed[key as usize] = was)
+            },
+        )
+        .await;
+        self.conclude(0, trouble, hashes.len()).await
+    }
+
+    /// The error, if there was trouble with a body.
+    pub(super) async fn conclude(
+        &mut self,
+        body: usize,
+        trouble: Trouble,
+        of: usize,
+    ) -> Result<(), Error> {
+        let Trouble {
+            mut unconfirmed,
+            reason,
+            missing,
+        } = trouble;
+        if let Some(chunk) = missing {
+            let missing: Missing = (body, chunk);
+            return Err(self.why_missing(missing).await);
+        }
+        let Some(reason) = reason else {
+            return Ok(());
+        };
+        unconfirmed.sort_unstable();
+        unconfirmed.dedup();
+        Err(Error::Unconfirmed {
+            keys: unconfirmed,
+            of,
+            reason,
+        })
+    }
+}
+
+/// Adds keys to a body; sets `new[i]` if `hashes[i]` was new.
+pub(super) async fn add<L: Link>(
+    wire: &mut Wire<L>,
+    body: &Body,
+    hashes: &[Hash],
+    new: &mut [bool],
+) -> Trouble {
+    let cells = body.cells();
+    let again = match cells {
+        Cells::Bits(_) => Again::Harmless,
+        Cells::Counters(_) => Again::Never,
+    };
+    change(
+        wire,
+        hashes.len(),
+        again,
+        |range| body.adds((range.start as u32..).zip(&hashes[range])),
+        |work, i, ambiguous, answer| {
+            work.was_new(cells, i, answer, |key, was_new| {
+                // A try whose answer was lost may have added it: better told
+                // twice than never.
+                new[key as usize] |= was_new || ambiguous;
+            })
+        },
+    )
+    .await
+}
+
+async fn change<L: Link>(
+    wire: &mut Wire<L>,
+    total: usize,
+    again: Again,
+    make: impl FnMut(std::ops::Range<usize>) -> Changes + Send,
+    mut read: impl FnMut(&Changes, usize, bool, &[redis::Value]) -> Option<()> + Send,
+) -> Trouble {
+    let wait = wire.wait;
+    let mut trouble = Trouble::default();
+    let sent = wire
+        .run(total, WINDOW, again, wait, make, |work, settled| {
+            for (i, Settled { outcome, ambiguous }) in settled.into_iter().enumerate() {
+                match outcome {
+                    Ok(answer) => {
+                        if read(&work, i, ambiguous, &answer).is_none() {
+                            trouble.missing = Some(work.chunk_of(i));
+                        }
+                    }
+                    Err(failure) => {
+                        trouble.reason = Some(failure.to_string());
+                        let keys = work.keys_of(i).iter().map(|key| *key as usize);
+                        trouble.unconfirmed.extend(keys);
+                    }
+                }
+            }
+            trouble.is_none()
+        })
+        .await;
+    if trouble.reason.is_some() {
+        trouble.unconfirmed.extend(sent..total);
+    }
+    trouble
+}

@@ -1,0 +1,380 @@
+//! Whole filters: up to Redis and down from it, united, cleared, counted.
+
+use super::{CHUNK_WINDOW, Engine, random};
+use crate::body::{Body, Cells};
+use crate::chunks::{Chunk, MARK, bytes_of};
+use crate::link::{Link, Request};
+use crate::{Error, Location, Options};
+use redis::{Value, cmd};
+use std::time::{Duration, Instant};
+use tamis::{
+    AnyFilter, BlockedShape, CountingShape, Draft, GrowingLayer, Header, KeyCount, Kind, Plan,
+    Shape, Word,
+};
+
+/// What is read of a large filter to estimate its rate.
+const SAMPLE: u64 = 4 << 20;
+const SAMPLE_CHUNKS: usize = 64;
+/// How long a count holds while only others add keys.
+const COUNT_HOLDS: Duration = Duration::from_secs(1);
+/// How long a part of another filter may lie on the server to be united.
+const UNITING_FOR: Duration = Duration::from_secs(600);
+
+impl<L: Link> Engine<L> {
+    /// Copies a filter to Redis, where it must not exist.
+    pub(crate) async fn upload<B: tamis::Body>(
+        link: L,
+        at: &Location,
+        filter: &AnyFilter<B>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let header = filter.header();
+        let mut this = Self::begin(link, at, header, options).await?;
+        let parts = filter.body();
+        match header.shape() {
+            Shape::Growing(shape) => {
+                let like = BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
+                let mut layers = Vec::new();
+                for part in parts {
+                    let mut rest = part;
+                    while let Some((about, behind)) = rest.split_first_chunk::<8>() {
+                        let mut line = [0; 64];
+                        copy_words(about, &mut line);
+                        let (layer, keys) = GrowingLayer::decode(&line, &like)?;
+                        let generation = match layers.is_empty() {
+                            true => this.record.generation,
+                            false => random()?,
+                        };
+                        let cells = Cells::Bits(layer.shape());
+                        let body = Body::new(cells, &this.name, generation);
+                        let (words, behind) = behind.split_at(layer.shape().lines() as usize * 8);
+                        this.send_body(&body, words, false).await?;
+                        layers.push((layer, generation, keys));
+                        rest = behind;
+                    }
+                }
+                this.announce_first(&layers).await?;
+                this.load_layers().await?;
+            }
+            _ => {
+                this.bodies = vec![this.fixed_body()?];
+                let body = this.bodies[0].clone();
+                this.send_body(&body, parts[0], false).await?;
+            }
+        }
+        this.finish_creation().await?;
+        Ok(this)
+    }
+
+    /// Writes the chunks of a body: new ones, or over those that are there.
+    async fn send_body<W: Word>(
+        &mut self,
+        body: &Body,
+        words: &[W],
+        over: bool,
+    ) -> Result<(), Error> {
+        for some in (0..body.chunks.len())
+            .collect::<Vec<_>>()
+            .chunks(CHUNK_WINDOW)
+        {
+            let requests = some.iter().map(|&i| {
+                let chunk = &body.chunks[i];
+                let mut bytes = vec![0; chunk.len as usize + 1];
+                if !words.is_empty() {
+                    let range = bytes_of(i, chunk);
+                    copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
+                }
+                bytes[chunk.len as usize] = MARK;
+                let mut command = cmd("SET");
+                command.arg(&chunk.key).arg(bytes);
+                if over {
+                    command.arg("XX").arg("KEEPTTL");
+                }
+                Request::new(chunk.slot, vec![command])
+            });
+            let requests = requests.collect();
+            let answers = self.wire.ask("writing the filter", requests).await?;
+            if let Some(nth) = answers.iter().position(|answer| answer[..] == [Value::Nil]) {
+                return Err(Error::MissingChunk {
+                    name: self.name.clone(),
+                    chunk: body.chunks[some[nth]].key.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the filter to memory.
+    pub(crate) async fn download(&mut self) -> Result<AnyFilter, Error> {
+        self.load_layers().await?;
+        let mut draft = Draft::new(&self.header)?;
+        let mut start = 0;
+        for number in 0..self.bodies.len() {
+            if let Some(growth) = &self.growth {
+                let line = growth.layers[number].encode(growth.taken[number]);
+                draft.body_mut()[start..start + 64].copy_from_slice(&line);
+                start += 64;
+            }
+            let len = self.bodies[number].cells().lines() as usize * 64;
+            let to = &mut draft.body_mut()[start..start + len];
+            self.receive_body(number, to).await?;
+            start += len;
+        }
+        Ok(draft.finish()?)
+    }
+
+    async fn receive_body(&mut self, number: usize, to: &mut [u8]) -> Result<(), Error> {
+        let chunks = self.bodies[number].chunks.clone();
+        for (window, some) in chunks.chunks(CHUNK_WINDOW).enumerate() {
+            let get =
+                |chunk: &Chunk| Request::new(chunk.slot, vec![cmd("GET").arg(&chunk.key).take()]);
+            let requests = some.iter().map(get).collect();
+            let answers = self.wire.ask("reading the filter", requests).await?;
+            for (i, answer) in (window * CHUNK_WINDOW..).zip(answers) {
+                let range = bytes_of(i, &chunks[i]);
+                match &answer[..] {
+                    [Value::BulkString(bytes)]
+                        if bytes.len() == range.len() + 1 && bytes.last() == Some(&MARK) =>
+                    {
+                        let len = range.len();
+                        to[range].copy_from_slice(&bytes[..len]);
+                    }
+                    _ => return Err(self.why_missing((number, i)).await),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds all keys of a filter that is alike.
+    pub(crate) async fn union_with<B: tamis::Body>(
+        &mut self,
+        other: &AnyFilter<B>,
+    ) -> Result<(), Error> {
+        let unable = |kind, instead| {
+            let what = "united in Redis";
+            Err(Error::Filter(tamis::Error::Unable {
+                kind,
+                what,
+                instead,
+            }))
+        };
+        match self.header.shape().kind() {
+            Kind::Counting => {
+                return unable(
+                    Kind::Counting,
+                    "counters add up, so a try whose answer was lost could not be repeated; \
+                     add the keys of one to the other",
+                );
+            }
+            Kind::Growing => {
+                return unable(
+                    Kind::Growing,
+                    "together their layers would exceed the promised rate; \
+                     add the keys of one to the other",
+                );
+            }
+            _ => {}
+        }
+        self.check_like(other)?;
+        self.counted = None;
+        let words = other.body()[0];
+        let ticket = random()?;
+        let expires = self.time_to_live().await?.is_some();
+        let chunks = self.bodies[0].chunks.clone();
+        for (window, some) in chunks.chunks(CHUNK_WINDOW).enumerate() {
+            let unite = |(i, chunk): (usize, &Chunk)| {
+                let theirs = format!("{}:{ticket:016x}", chunk.key);
+                let range = bytes_of(i, chunk);
+                // Without a mark: if the chunk is missing, so is the mark.
+                let mut bytes = vec![0; chunk.len as usize];
+                copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
+                let ttl = UNITING_FOR.as_millis() as u64;
+                let set = cmd("SET").arg(&theirs).arg(bytes).arg("PX").arg(ttl).take();
+                let or = cmd("BITOP")
+                    .arg("OR")
+                    .arg(&chunk.key)
+                    .arg(&chunk.key)
+                    .arg(&theirs)
+                    .take();
+                let drop = cmd("UNLINK").arg(&theirs).take();
+                let mark = cmd("GETRANGE")
+                    .arg(&chunk.key)
+                    .arg(chunk.len)
+                    .arg(chunk.len)
+                    .take();
+                Request::new(chunk.slot, vec![set, or, drop, mark])
+            };
+            let requests = (window * CHUNK_WINDOW..).zip(some).map(unite).collect();
+            let answers = self.wire.ask("uniting the filters", requests).await?;
+            for (i, answer) in (window * CHUNK_WINDOW..).zip(answers) {
+                if answer.last() != Some(&Value::BulkString(vec![MARK])) {
+                    return Err(self.why_missing((0, i)).await);
+                }
+            }
+            if expires {
+                // The result of an OR is a new string.
+                self.expire_like_record(some).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another filter has the same geometry and hashes alike.
+    fn check_like<B: tamis::Body>(&self, other: &AnyFilter<B>) -> Result<(), Error> {
+        let unlike = |what, ours: String, theirs: String| {
+            Err(Error::Filter(tamis::Error::Unlike { what, ours, theirs }))
+        };
+        let (ours, theirs) = (self.header.shape(), other.shape());
+        if ours.kind() != theirs.kind() {
+            return unlike(
+                "the kind",
+                ours.kind().to_string(),
+                theirs.kind().to_string(),
+            );
+        }
+        if ours != theirs {
+            return unlike("the shape", format!("{ours:?}"), format!("{theirs:?}"));
+        }
+        let (ours, theirs) = (self.header.hasher(), other.hasher());
+        // Whether two hashers are the same shows in what they make of a key.
+        match ours.hash(b"tamis") == theirs.hash(b"tamis") {
+            true => Ok(()),
+            false => unlike(
+                "the hash",
+                ours.name().into(),
+                format!("another {}", theirs.name()),
+            ),
+        }
+    }
+
+    /// Removes all keys.
+    pub(crate) async fn clear(&mut self) -> Result<(), Error> {
+        self.load_layers().await?;
+        self.counted = None;
+        for body in self.bodies.clone() {
+            self.send_body::<u64>(&body, &[], true).await?;
+        }
+        if let Some(growth) = &mut self.growth {
+            growth.forget_room();
+            let taken = growth.taken.len();
+            let mut command = cmd("HSET");
+            command.arg(self.state_key());
+            for i in 0..taken {
+                command.arg(format!("taken.{i}")).arg(0);
+            }
+            self.wire
+                .ask_one("clearing the filter", self.home, command)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The number of distinct keys, estimated from how full the filter is.
+    pub(crate) async fn keys(&mut self) -> Result<KeyCount, Error> {
+        match self.counted {
+            Some((when, count)) if when.elapsed() < COUNT_HOLDS => return Ok(count),
+            _ => {}
+        }
+        self.load_layers().await?;
+        let mut keys = 0.0;
+        for number in 0..self.bodies.len() {
+            keys += match self.bodies[number].cells() {
+                Cells::Bits(shape) => shape.keys_from_ones(self.ones(number).await?),
+                Cells::Counters(shape) => {
+                    let (sample, lines) = self.sample(number).await?;
+                    sample.estimated_keys() as f64 * shape.lines() as f64 / lines as f64
+                }
+            };
+        }
+        let count = KeyCount::Estimated(keys.round() as u64);
+        self.counted = Some((Instant::now(), count));
+        Ok(count)
+    }
+
+    /// How many bits of a body are set.
+    async fn ones(&mut self, number: usize) -> Result<u64, Error> {
+        let count = |chunk: &Chunk| {
+            let ones = cmd("BITCOUNT")
+                .arg(&chunk.key)
+                .arg(0)
+                .arg(chunk.len - 1)
+                .take();
+            let len = cmd("STRLEN").arg(&chunk.key).take();
+            Request::new(chunk.slot, vec![ones, len])
+        };
+        let requests = self.bodies[number].chunks.iter().map(count).collect();
+        let answers = self.wire.ask("counting the keys", requests).await?;
+        let mut sum = 0;
+        for (i, answer) in answers.iter().enumerate() {
+            let whole = self.bodies[number].chunks[i].len as i64 + 1;
+            match answer[..] {
+                [Value::Int(ones), Value::Int(len)] if len == whole => sum += ones as u64,
+                _ => return Err(self.why_missing((number, i)).await),
+            }
+        }
+        Ok(sum)
+    }
+
+    /// The expected rate now, from what the filter holds: all of it if it is
+    /// small, else a sample.
+    pub(crate) async fn rate_now(&mut self) -> Result<f64, Error> {
+        self.load_layers().await?;
+        let mut misses = 1.0;
+        for number in 0..self.bodies.len() {
+            misses *= 1.0 - self.sample(number).await?.0.rate_now();
+        }
+        Ok(1.0 - misses)
+    }
+
+    /// Some lines of a body as a filter of their own, and their number. Keys
+    /// are spread over the lines at random, so any lines will do.
+    async fn sample(&mut self, number: usize) -> Result<(AnyFilter, u64), Error> {
+        let body = &self.bodies[number];
+        let step = body.chunks.len().div_ceil(SAMPLE_CHUNKS);
+        let chosen: Vec<usize> = (0..body.chunks.len()).step_by(step).collect();
+        let each = SAMPLE / chosen.len() as u64 / 64 * 64;
+        let read = |i: &usize| {
+            let chunk = &body.chunks[*i];
+            let last = chunk.len.min(each) - 1;
+            let lines = cmd("GETRANGE").arg(&chunk.key).arg(0).arg(last).take();
+            let len = cmd("STRLEN").arg(&chunk.key).take();
+            Request::new(chunk.slot, vec![lines, len])
+        };
+        let requests = chosen.iter().map(read).collect();
+        let cells = body.cells();
+        let answers = self.wire.ask("sampling the filter", requests).await?;
+        let mut sampled = Vec::new();
+        for (i, answer) in chosen.into_iter().zip(answers) {
+            let chunk = &self.bodies[number].chunks[i];
+            match &answer[..] {
+                [Value::BulkString(bytes), Value::Int(len)]
+                    if *len as u64 == chunk.len + 1
+                        && bytes.len() as u64 == chunk.len.min(each) =>
+                {
+                    sampled.extend_from_slice(bytes);
+                }
+                _ => return Err(self.why_missing((number, i)).await),
+            }
+        }
+        let lines = sampled.len() as u64 / 64;
+        let shape: Shape = match cells {
+            Cells::Bits(s) => {
+                BlockedShape::new(lines, s.hashes_per_line(), s.lines_per_key())?.into()
+            }
+            Cells::Counters(s) => {
+                CountingShape::new(lines, s.hashes_per_line(), s.lines_per_key())?.into()
+            }
+        };
+        let header = Header::of_plan(&Plan::of(shape, 1), *self.header.hasher());
+        let mut draft = Draft::new(&header)?;
+        draft.body_mut().copy_from_slice(&sampled);
+        Ok((draft.finish()?, lines))
+    }
+}
+
+fn copy_words<W: Word>(words: &[W], to: &mut [u8]) {
+    for (to, word) in to.as_chunks_mut().0.iter_mut().zip(words) {
+        *to = word.get().to_le_bytes();
+    }
+}

@@ -1,0 +1,226 @@
+//! A master dies under load and its replica takes over: what was confirmed
+//! with `WAIT` is still there, and the run completes.
+
+use crate::common::{Cluster, until};
+use crate::*;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use tamis_redis::Error;
+
+const WORKERS: u64 = 3;
+const BATCH: u64 = 500;
+
+/// Adds batch after batch until told to stop; how many keys were confirmed.
+/// Keys that were not are sent again, as a worker should.
+fn load(
+    place: &Location,
+    options: &Options,
+    worker: u64,
+    confirmed: &AtomicU64,
+    stop: &AtomicBool,
+) {
+    let mut filter = RedisFilter::open(place, options).unwrap();
+    while !stop.load(Relaxed) {
+        let first = confirmed.load(Relaxed);
+        let mut batch = keys_of(worker, first..first + BATCH);
+        while !batch.is_empty() {
+            let mut new = vec![false; batch.len()];
+            match filter.insert_many(&batch, &mut new) {
+                Ok(()) => batch.clear(),
+                Err(Error::Unconfirmed { keys, of, .. }) => {
+                    assert_eq!(of, batch.len());
+                    batch = keys.into_iter().map(|i| batch[i].clone()).collect();
+                }
+                Err(error) => panic!("worker {worker}: {error}"),
+            }
+        }
+        confirmed.store(first + BATCH, Relaxed);
+    }
+}
+
+fn keys_of(worker: u64, numbers: std::ops::Range<u64>) -> Vec<String> {
+    keys(numbers.map(|i| i * WORKERS + worker))
+}
+
+/// Runs workers while `unrest` happens, and asks for every confirmed key
+/// afterwards. The filter ends with the same bytes as a local one.
+pub(crate) fn survives(
+    cluster: &mut Cluster,
+    name: &str,
+    options: &Options,
+    unrest: impl FnOnce(&mut Cluster),
+) {
+    let place = location(&cluster.location(name));
+    // Nine chunks, three on each master.
+    let plan = plan(29_000_000, 0.01);
+    let (created, mut local) = pair(&place, &plan);
+    drop(created);
+    for node in cluster.masters() {
+        let port = node.port;
+        cluster.server(port).cli(&["WAIT", "1", "10000"]);
+    }
+    let confirmed: Vec<AtomicU64> = (0..WORKERS).map(|_| AtomicU64::new(0)).collect();
+    let stop = AtomicBool::new(false);
+    let total = || {
+        confirmed
+            .iter()
+            .map(|keys| keys.load(Relaxed))
+            .collect::<Vec<_>>()
+    };
+    // Each worker has got on by at least so many keys.
+    let progress = |what: &str| {
+        let before = total();
+        until(what, Duration::from_secs(100), || {
+            total()
+                .iter()
+                .zip(&before)
+                .all(|(now, before)| *now >= before + 4 * BATCH)
+        });
+    };
+    std::thread::scope(|scope| {
+        // Whatever happens here, the workers must end.
+        struct Stop<'a>(&'a AtomicBool);
+        impl Drop for Stop<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Relaxed);
+            }
+        }
+        let stopping = Stop(&stop);
+        for (worker, confirmed) in (0..).zip(&confirmed) {
+            let (place, stop) = (&place, &stop);
+            scope.spawn(move || load(place, options, worker, confirmed, stop));
+        }
+        progress("the workers to begin");
+        unrest(cluster);
+        progress("the workers to go on afterwards");
+        drop(stopping);
+    });
+
+    let mut filter = RedisFilter::open(&place, options).unwrap();
+    filter.verify().unwrap();
+    for (worker, confirmed) in (0..).zip(total()) {
+        let keys = keys_of(worker, 0..confirmed);
+        let found = contains(&mut filter, &keys);
+        assert!(
+            all(&found),
+            "{} confirmed keys are lost",
+            keys.len() - count(&found)
+        );
+        local
+            .insert_many(&keys, &mut vec![false; keys.len()])
+            .unwrap();
+    }
+    assert!(
+        body(&filter.download().unwrap()) == body(&local),
+        "the bytes differ"
+    );
+    filter.delete().unwrap();
+}
+
+/// The master of the filter's first chunk.
+fn a_master(cluster: &Cluster, name: &str) -> u16 {
+    let chunks = cluster.keys(&format!("{name}:"));
+    chunks.first().expect("the filter has chunks").1.port
+}
+
+#[test]
+fn a_master_is_killed() {
+    let mut cluster = Cluster::start(&[]);
+    let options = options()
+        .response_timeout(Duration::from_secs(2))
+        .wait_replicas(1, Duration::from_secs(2));
+    survives(&mut cluster, "killed", &options, |cluster| {
+        let port = a_master(cluster, "killed");
+        cluster.lose(port);
+        // Its place as a replica must be taken, or nothing is confirmed there.
+        cluster.server_mut(port).restart();
+        cluster.wait();
+    });
+}
+
+/// The operator changes the roles, which loses nothing even without `WAIT`.
+#[test]
+fn roles_are_changed_by_hand() {
+    let mut cluster = Cluster::start(&[]);
+    survives(&mut cluster, "changed-roles", &options(), |cluster| {
+        for node in cluster
+            .nodes()
+            .iter()
+            .filter(|node| node.replica_of.is_some())
+        {
+            cluster.server(node.port).cli(&["CLUSTER", "FAILOVER"]);
+            until("the replica to be master", Duration::from_secs(60), || {
+                cluster
+                    .masters()
+                    .iter()
+                    .any(|master| master.port == node.port)
+            });
+            cluster.wait();
+        }
+    });
+}
+
+/// Replicas that do not keep up: the keys are on the master, but that is not
+/// what was asked for.
+#[test]
+fn too_few_replicas() {
+    let place = at(server(), "no-replicas");
+    let (created, _) = pair(&place, &plan(1_000, 0.01));
+    drop(created);
+    let options = options().wait_replicas(1, Duration::from_millis(100));
+    let mut filter = RedisFilter::open(&place, &options).unwrap();
+    let keys = keys(0..100);
+    let mut new = vec![false; keys.len()];
+    let error = filter.insert_many(&keys, &mut new).unwrap_err();
+    let text = error.to_string();
+    match error {
+        Error::Unconfirmed { keys, of, .. } => assert_eq!((keys.len(), of), (100, 100)),
+        other => panic!("{other:?}"),
+    }
+    assert!(text.contains("replica"), "{text}");
+    assert!(
+        all(&contains(&mut filter, &keys)),
+        "asking needs no replicas"
+    );
+    filter.delete().unwrap();
+}
+
+/// One master of three is silent: its keys are not confirmed, the others' are.
+#[test]
+fn a_silent_master() {
+    let mut cluster = Cluster::start(&[]);
+    let place = location(&cluster.location("silent"));
+    let (created, _) = pair(&place, &plan(29_000_000, 0.01));
+    drop(created);
+    let mut filter = RedisFilter::open(&place, &impatient()).unwrap();
+    let port = a_master(&cluster, "silent");
+    cluster.server(port).freeze();
+    let batch = keys(0..3_000);
+    let mut new = vec![false; batch.len()];
+    let error = filter.insert_many(&batch, &mut new).unwrap_err();
+    let Error::Unconfirmed { keys: open, of, .. } = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(of, batch.len());
+    assert!(
+        open.len() > 300 && open.len() < 2_700,
+        "{} of {of} open",
+        open.len()
+    );
+    assert!(
+        open.iter().all(|i| !new[*i]),
+        "an unanswered key is called new"
+    );
+    // What is not named is in, and was called new.
+    let done: Vec<_> = (0..batch.len())
+        .filter(|i| open.binary_search(i).is_err())
+        .collect();
+    assert!(done.iter().all(|i| new[*i]));
+    cluster.server_mut(port).thaw();
+    cluster.wait();
+    let mut filter = RedisFilter::open(&place, &options()).unwrap();
+    let done: Vec<_> = done.into_iter().map(|i| batch[i].clone()).collect();
+    assert!(
+        all(&contains(&mut filter, &done)),
+        "a confirmed key is lost"
+    );
+}

@@ -1,0 +1,196 @@
+//! Growing filters: nobody knows how many keys all workers will add.
+
+use crate::*;
+use tamis::{Growing, Shape};
+
+fn growing(first: u64, rate: f64) -> Plan {
+    Plan::one_line(Kind::Growing, first, rate).unwrap()
+}
+
+/// The share of keys that were never added and are found.
+fn rate(filter: &AnyFilter) -> f64 {
+    let absent = keys(10_000_000..10_200_000);
+    let mut found = vec![false; absent.len()];
+    filter.contains_many(&absent, &mut found);
+    count(&found) as f64 / absent.len() as f64
+}
+
+/// Workers add different keys; afterwards the filter has all of them, at the
+/// promised rate, and as a file it is a growing filter like any other.
+fn grows(place: &Location, workers: u64, each: u64) {
+    const RATE: f64 = 0.01;
+    let (created, _) = pair(place, &growing(1_000, RATE));
+    drop(created);
+    let news: Vec<usize> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers)
+            .map(|worker| {
+                scope.spawn(move || {
+                    let mut filter = RedisFilter::open(place, &options()).unwrap();
+                    let keys = keys(worker * each..(worker + 1) * each);
+                    // Small batches: workers meet at every layer.
+                    keys.chunks(700)
+                        .map(|keys| count(&insert(&mut filter, keys)))
+                        .sum()
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .collect()
+    });
+    let number = workers * each;
+    let new: usize = news.iter().sum();
+    // All keys are different: what was not called new is a false positive.
+    assert!(
+        new as u64 <= number && new as f64 > number as f64 * (1.0 - RATE),
+        "{new} of {number}"
+    );
+
+    let mut filter = RedisFilter::open(place, &options()).unwrap();
+    filter.verify().unwrap();
+    assert!(all(&contains(&mut filter, &keys(0..number))), "a false no");
+    assert!(filter.rate_now().unwrap() <= RATE);
+    let estimate = filter.keys().unwrap().get() as f64 / number as f64;
+    assert!(
+        (0.97..1.03).contains(&estimate),
+        "{estimate} of the keys estimated"
+    );
+
+    let file = filter.download().unwrap();
+    let measured = rate(&file);
+    assert!(measured <= RATE * 1.1, "a rate of {measured}");
+    let Shape::Growing(shape) = file.shape() else {
+        panic!("{:?}", file.shape())
+    };
+    assert!(shape.layers() > 2, "it has not grown");
+    assert_eq!(filter.bytes(), body(&file).len() as u64);
+    // Others find the same.
+    let sample = keys(9_000_000..9_010_000);
+    let mut expected = vec![false; sample.len()];
+    file.contains_many(&sample, &mut expected);
+    assert_eq!(contains(&mut filter, &sample), expected);
+
+    // The file opens, is sound, and goes on growing.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("seen.tamis");
+    file.save(&path).unwrap();
+    let mut loaded = Growing::load(&path).unwrap();
+    let more = keys(number..3 * number);
+    loaded
+        .insert_many(&more, &mut vec![false; more.len()])
+        .unwrap();
+    let mut found = vec![false; more.len()];
+    loaded.contains_many(&more, &mut found);
+    assert!(all(&found));
+    assert!(loaded.rate_now() <= RATE);
+    filter.delete().unwrap();
+}
+
+#[test]
+fn grows_on_one_node() {
+    grows(&at(server(), "growing"), 8, 10_000);
+}
+
+#[test]
+fn grows_in_a_cluster() {
+    grows(&location(&cluster().location("growing")), 4, 5_000);
+}
+
+/// All workers add the same keys: away from the moments of growth each key is
+/// new once, and never to nobody.
+#[test]
+fn the_same_keys_by_many() {
+    const NUMBER: u64 = 10_000;
+    let place = at(server(), "growing-same");
+    let (mut filter, _) = pair(&place, &growing(1_000, 1e-4));
+    let told: Vec<Vec<bool>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..6)
+            .map(|worker| {
+                let place = &place;
+                scope.spawn(move || {
+                    let mut filter = RedisFilter::open(place, &options()).unwrap();
+                    let mut new = vec![false; NUMBER as usize];
+                    // Each begins elsewhere.
+                    let first = worker * NUMBER as usize / 6;
+                    for part in [first..NUMBER as usize, 0..first] {
+                        let keys = keys(part.start as u64..part.end as u64);
+                        for (keys, new) in keys.chunks(500).zip(new[part].chunks_mut(500)) {
+                            filter.insert_many(keys, new).unwrap();
+                        }
+                    }
+                    new
+                })
+            })
+            .collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap())
+            .collect()
+    });
+    let times = |i: usize| told.iter().filter(|new| new[i]).count();
+    let nobody = (0..NUMBER as usize).filter(|i| times(*i) == 0).count();
+    let twice = (0..NUMBER as usize).filter(|i| times(*i) > 1).count();
+    // The rate allows one false positive in these keys.
+    assert!(nobody <= 8, "{nobody} keys were new to nobody");
+    assert!(
+        twice < NUMBER as usize / 10,
+        "{twice} keys were new more than once"
+    );
+    assert!(all(&contains(&mut filter, &keys(0..NUMBER))));
+    assert!(filter.rate_now().unwrap() <= 1e-4);
+    filter.verify().unwrap();
+    filter.delete().unwrap();
+}
+
+/// A worker that has not looked for long sees the layers that others added.
+#[test]
+fn layers_of_others_are_seen() {
+    let place = at(server(), "growing-late");
+    let (mut early, _) = pair(&place, &growing(1_000, 0.01));
+    early.insert("first").unwrap();
+    let mut other = RedisFilter::open(&place, &options()).unwrap();
+    insert(&mut other, &keys(0..20_000));
+    assert!(all(&contains(&mut early, &keys(0..20_000))), "a false no");
+    assert!(
+        count(&insert(&mut early, &keys(0..20_000))) == 0,
+        "new to one who is late"
+    );
+    assert_eq!(
+        early.download().unwrap().to_bytes(),
+        other.download().unwrap().to_bytes()
+    );
+    early.delete().unwrap();
+}
+
+/// A growing filter that lost a layer's chunk, or its newest layer's record.
+#[test]
+fn a_lost_layer() {
+    let place = at(server(), "growing-lost");
+    let (mut filter, _) = pair(&place, &growing(1_000, 0.01));
+    insert(&mut filter, &keys(0..10_000));
+    let listed = server().cli(&["KEYS", "growing-lost:*"]);
+    let parts: Vec<&str> = listed.lines().collect();
+    assert!(parts.len() > 2);
+    for part in parts {
+        let kept = server().cli(&["COPY", part, "kept", "REPLACE"]);
+        assert_eq!(kept, "1");
+        server().cli(&["DEL", part]);
+        for mut worker in [RedisFilter::open(&place, &options())]
+            .into_iter()
+            .flatten()
+        {
+            let keys = keys(0..10_000);
+            let mut found = vec![false; keys.len()];
+            match worker.contains_many(&keys, &mut found) {
+                Err(_) => {}
+                // A part that holds no keys may be missed by nobody who asks.
+                Ok(()) => assert!(all(&found), "a false no without {part}"),
+            }
+        }
+        server().cli(&["COPY", "kept", part, "REPLACE"]);
+    }
+    server().cli(&["DEL", "kept"]);
+    filter.verify().unwrap();
+    filter.delete().unwrap();
+}

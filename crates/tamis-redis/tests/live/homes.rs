@@ -1,0 +1,183 @@
+//! The same filter wherever it lives: one node, with a password, as a user,
+//! over TLS, in a cluster.
+
+use crate::common::{Certificate, Server};
+use crate::*;
+use tamis_redis::Error;
+
+/// What every filter can do, wherever it lives.
+fn works(at: &Location, options: &Options) {
+    let plan = plan(5_000, 0.001);
+    let hasher = Hasher::seeded(7);
+    assert!(!RedisFilter::exists(at, options).unwrap());
+    assert!(matches!(
+        RedisFilter::open(at, options),
+        Err(Error::NotFound { .. })
+    ));
+    let mut created = RedisFilter::create(at, &plan, hasher, options).unwrap();
+    assert!(matches!(
+        RedisFilter::create(at, &plan, hasher, options),
+        Err(Error::Exists { .. })
+    ));
+    let (old, absent) = (keys(0..5_000), keys(10_000..15_000));
+    let mut local = AnyFilter::from_plan(&plan, hasher).unwrap();
+    let mut expected = vec![false; old.len()];
+    local.insert_many(&old, &mut expected).unwrap();
+    assert_eq!(insert(&mut created, &old), expected);
+    drop(created);
+
+    let mut opened = RedisFilter::open(at, options).unwrap();
+    assert_eq!(opened.shape(), plan.shape());
+    assert_eq!(opened.kind(), Kind::Blocked);
+    assert_eq!((opened.capacity(), opened.rate()), (5_000, 0.001));
+    assert_eq!(opened.bytes(), plan.bytes());
+    assert!(all(&contains(&mut opened, &old)));
+    let mut expected = vec![false; absent.len()];
+    local.contains_many(&absent, &mut expected);
+    assert_eq!(contains(&mut opened, &absent), expected);
+    assert_eq!(count(&insert(&mut opened, &old)), 0);
+    // One key at a time.
+    assert!(opened.insert("one more").unwrap());
+    assert!(!opened.insert("one more").unwrap());
+    assert!(opened.contains("one more").unwrap());
+    local.insert("one more").unwrap();
+
+    opened.verify().unwrap();
+    assert_eq!(body(&opened.download().unwrap()), body(&local));
+    let keys = opened.keys().unwrap().get();
+    assert!((4_900..5_100).contains(&keys), "{keys} keys estimated");
+    let rate = opened.rate_now().unwrap();
+    assert!(rate > 0.0 && rate < 0.0015, "{rate}");
+    opened.clear().unwrap();
+    assert_eq!(count(&contains(&mut opened, &old)), 0);
+    opened.delete().unwrap();
+    assert!(!RedisFilter::exists(at, options).unwrap());
+}
+
+#[test]
+fn on_one_node() {
+    works(&at(server(), "on-one-node"), &options());
+    assert_eq!(
+        server().cli(&["KEYS", "on-one-node*"]),
+        "",
+        "nothing is left"
+    );
+}
+
+#[test]
+fn in_a_database_of_its_own() {
+    let text = format!("redis://{}/3/in-a-database", server().address());
+    works(&location(&text), &options());
+    let plan = plan(100, 0.01);
+    RedisFilter::create(&location(&text), &plan, Hasher::default(), &options()).unwrap();
+    assert!(RedisFilter::exists(&location(&text), &options()).unwrap());
+    let elsewhere = at(server(), "in-a-database");
+    assert!(!RedisFilter::exists(&elsewhere, &options()).unwrap());
+}
+
+#[test]
+fn with_a_password() {
+    let server = Server::start_on("port", &["requirepass sesame%"], &["-a", "sesame%"]);
+    works(
+        &location(&format!("redis://:sesame%25@{}/seen", server.address())),
+        &options(),
+    );
+    for wrong in ["", ":guess@", "ada:sesame%25@"] {
+        let at = location(&format!("redis://{wrong}{}/seen", server.address()));
+        let error = RedisFilter::open(&at, &impatient()).err().unwrap();
+        let text = error.to_string();
+        assert!(matches!(error, Error::Server { .. }), "{error:?}");
+        assert!(
+            text.contains("assword") || text.contains("NOAUTH"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("sesame") && !text.contains("guess"),
+            "{text}"
+        );
+    }
+}
+
+/// A user that may touch no other keys, and nothing but what a filter needs.
+#[test]
+fn as_a_user_with_few_rights() {
+    let server = Server::start(&[]);
+    let rights = "on >sesame ~seen ~seen:* +@read +@write +@connection +@scripting +wait";
+    let user = [
+        &["ACL", "SETUSER", "ada"],
+        &rights.split(' ').collect::<Vec<_>>()[..],
+    ]
+    .concat();
+    server.cli(&user);
+    let of = |name: &str| location(&format!("redis://ada:sesame@{}/{name}", server.address()));
+    works(&of("seen"), &options());
+    let plan = plan(100, 0.01);
+    let refused = RedisFilter::create(&of("other"), &plan, Hasher::default(), &options());
+    let text = refused.err().unwrap().to_string();
+    assert!(
+        text.contains("permission") || text.contains("NOPERM"),
+        "{text}"
+    );
+}
+
+#[test]
+fn over_tls() {
+    let certificate = Certificate::new();
+    let mut settings = certificate.settings();
+    settings.push("requirepass sesame".into());
+    let settings: Vec<_> = settings.iter().map(String::as_str).collect();
+    let authority = certificate.authority();
+    let credentials = [
+        "--tls",
+        "--cacert",
+        authority.to_str().unwrap(),
+        "-a",
+        "sesame",
+    ];
+    let server = Server::start_on("tls-port", &settings, &credentials);
+    assert_eq!(server.cli(&["PING"]), "PONG");
+
+    let text = format!("rediss://:sesame@{}/seen", server.address());
+    let trusting = options().tls_root(std::fs::read(authority).unwrap());
+    works(&location(&text), &trusting);
+    works(&location(&text), &options().insecure());
+    works(&location(&(text.clone() + "#insecure")), &options());
+    // Nobody told whom to trust; and a plain connection gets nowhere.
+    assert!(RedisFilter::open(&location(&text), &impatient()).is_err());
+    let plain = text.replace("rediss:", "redis:");
+    assert!(RedisFilter::open(&location(&plain), &impatient()).is_err());
+}
+
+#[test]
+fn in_a_cluster() {
+    let at = location(&cluster().location("in-a-cluster"));
+    works(&at, &options());
+    assert!(cluster().keys("in-a-cluster").is_empty(), "nothing is left");
+    works(&at, &options().wait_replicas(1, Duration::from_secs(5)));
+}
+
+/// A client that takes a cluster's node for a server of its own says so.
+#[test]
+fn a_cluster_is_not_one_node() {
+    let text = cluster().location("not-one-node");
+    let mut created = RedisFilter::create(
+        &location(&text),
+        &plan(1_000_000, 0.01),
+        Hasher::default(),
+        &options(),
+    )
+    .unwrap();
+    assert_eq!(count(&insert(&mut created, &keys(0..100))), 100);
+    // One of the three masters has the header; the others don't.
+    for server in &cluster().servers {
+        let opened = RedisFilter::open(&at(server, "not-one-node"), &impatient());
+        let Err(error) = opened.and_then(|mut filter| {
+            let mut found = [false; 100];
+            filter.contains_many(&keys(0..100), &mut found)
+        }) else {
+            continue; // all hundred keys happened to be here
+        };
+        assert!(error.to_string().contains("redis-cluster://"), "{error}");
+    }
+    created.delete().unwrap();
+}

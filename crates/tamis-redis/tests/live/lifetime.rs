@@ -1,0 +1,144 @@
+//! A filter and all its keys expire together, or are deleted together.
+
+use crate::common::{Server, until};
+use crate::*;
+use tamis_redis::Error;
+
+/// When the keys of a filter expire, in milliseconds; -1 for never.
+fn expiries(servers: &[&Server], name: &str) -> Vec<i64> {
+    let mut times = Vec::new();
+    for server in servers {
+        let listed = server.cli(&["KEYS", &format!("{name}*")]);
+        times.extend(
+            listed
+                .lines()
+                .map(|key| -> i64 { server.cli(&["PEXPIRETIME", key]).parse().unwrap() }),
+        );
+    }
+    times
+}
+
+fn same(times: &[i64]) -> bool {
+    times.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+fn expires(place: &Location, servers: &[&Server], kind: Kind) {
+    let name = place.name();
+    let plan = Plan::one_line(kind, 5_000, 0.01).unwrap();
+    let (mut filter, _) = pair(place, &plan);
+    insert(&mut filter, &keys(0..5_000));
+    assert_eq!(filter.time_to_live().unwrap(), None);
+    assert!(expiries(servers, name).iter().all(|time| *time == -1));
+
+    filter.expire_in(Duration::from_secs(100)).unwrap();
+    let left = filter.time_to_live().unwrap().unwrap();
+    assert!(
+        left <= Duration::from_secs(100) && left > Duration::from_secs(60),
+        "{left:?}"
+    );
+    let times = expiries(servers, name);
+    assert!(times.len() > 1 && same(&times) && times[0] > 0, "{times:?}");
+
+    // Later, and for ever.
+    filter.expire_in(Duration::from_secs(1_000)).unwrap();
+    let later = expiries(servers, name);
+    assert!(same(&later) && later[0] > times[0], "{later:?}");
+    filter.persist().unwrap();
+    assert_eq!(filter.time_to_live().unwrap(), None);
+    assert!(expiries(servers, name).iter().all(|time| *time == -1));
+
+    // What is added later goes with the rest: another worker adds so much that
+    // a growing filter grows.
+    filter.expire_in(Duration::from_secs(100)).unwrap();
+    let before = expiries(servers, name);
+    let mut other = RedisFilter::open(place, &options()).unwrap();
+    insert(&mut other, &keys(5_000..40_000));
+    let after = expiries(servers, name);
+    assert!(same(&after) && after[0] == before[0], "{after:?}");
+    assert!(
+        kind != Kind::Growing || after.len() > before.len(),
+        "it has not grown"
+    );
+
+    filter.expire_in(Duration::from_millis(300)).unwrap();
+    until("the filter to expire", Duration::from_secs(20), || {
+        !RedisFilter::exists(place, &options()).unwrap()
+    });
+    assert!(matches!(
+        RedisFilter::open(place, &options()),
+        Err(Error::NotFound { .. })
+    ));
+    let keys = keys(0..1_000);
+    let mut answers = vec![true; keys.len()];
+    for worker in [&mut filter, &mut other] {
+        let error = worker.contains_many(&keys, &mut answers).unwrap_err();
+        assert!(
+            matches!(error, Error::Gone { .. } | Error::MissingChunk { .. }),
+            "{error:?}"
+        );
+        let error = worker.insert_many(&keys, &mut answers).unwrap_err();
+        assert!(
+            matches!(error, Error::Gone { .. } | Error::MissingChunk { .. }),
+            "{error:?}"
+        );
+    }
+    // Nor does the vain adding leave anything behind.
+    assert_eq!(expiries(servers, name), [], "keys are left");
+}
+
+#[test]
+fn expires_on_one_node() {
+    for (name, kind) in [
+        ("expiring-blocked", Kind::Blocked),
+        ("expiring-counting", Kind::Counting),
+        ("expiring-growing", Kind::Growing),
+    ] {
+        expires(&at(server(), name), &[server()], kind);
+    }
+}
+
+#[test]
+fn expires_in_a_cluster() {
+    let masters = cluster().masters();
+    let servers: Vec<_> = masters
+        .iter()
+        .map(|node| cluster().server(node.port))
+        .collect();
+    expires(
+        &location(&cluster().location("expiring")),
+        &servers,
+        Kind::Growing,
+    );
+}
+
+/// Deleted by one worker while another adds: that one gets an error.
+#[test]
+fn deleted_under_the_hands_of_another() {
+    let place = location(&cluster().location("deleted"));
+    let (filter, _) = pair(&place, &plan(10_000_000, 0.01));
+    assert!(cluster().keys("deleted").len() > 3);
+    let other = std::thread::spawn({
+        let place = place.clone();
+        move || {
+            let mut other = RedisFilter::open(&place, &options()).unwrap();
+            for first in (0..).step_by(500) {
+                let keys = keys(first..first + 500);
+                let mut new = vec![false; keys.len()];
+                if let Err(error) = other.insert_many(&keys, &mut new) {
+                    return error;
+                }
+            }
+            unreachable!()
+        }
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    filter.delete().unwrap();
+    let error = other.join().unwrap();
+    assert!(
+        matches!(error, Error::Gone { .. } | Error::MissingChunk { .. }),
+        "{error:?}"
+    );
+    assert!(!RedisFilter::exists(&place, &options()).unwrap());
+    let left = cluster().keys("deleted");
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,0 +1,102 @@
+//! Filters in real servers. One test binary, so that tests that harm nothing
+//! share a server and a cluster.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod counting;
+mod failover;
+mod files;
+mod growing;
+mod homes;
+mod lifetime;
+mod loss;
+mod resharding;
+mod silence;
+mod spread;
+mod witness;
+mod workers;
+
+use common::{Cluster, Server};
+use std::sync::OnceLock;
+use std::time::Duration;
+use tamis::{AnyFilter, Hasher, Kind, Plan};
+use tamis_redis::{Location, Options, RedisFilter};
+
+/// A server for all tests that leave it as it was. It ends with the process.
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start(&[]))
+}
+
+/// A cluster of the same sort.
+fn cluster() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(|| Cluster::start(&[]))
+}
+
+/// Where a filter of this name is on a server that lets everyone in.
+fn at(server: &Server, name: &str) -> Location {
+    location(&format!("redis://{}/{name}", server.address()))
+}
+
+fn location(text: &str) -> Location {
+    text.parse().unwrap()
+}
+
+fn options() -> Options {
+    Options::new()
+}
+
+/// Gives up soon.
+fn impatient() -> Options {
+    Options::new()
+        .connect_timeout(Duration::from_millis(500))
+        .response_timeout(Duration::from_millis(500))
+        .retry_for(Duration::from_secs(1))
+}
+
+/// The same keys in every run.
+fn keys(numbers: impl Iterator<Item = u64>) -> Vec<String> {
+    numbers
+        .map(|i| format!("https://example.org/page/{i}"))
+        .collect()
+}
+
+fn plan(keys: u64, rate: f64) -> Plan {
+    Plan::one_line(Kind::Blocked, keys, rate).unwrap()
+}
+
+/// The empty filter in Redis and the one in memory that it must equal.
+fn pair(at: &Location, plan: &Plan) -> (RedisFilter, AnyFilter) {
+    let hasher = Hasher::seeded(7);
+    let remote = RedisFilter::create(at, plan, hasher, &options()).unwrap();
+    (remote, AnyFilter::from_plan(plan, hasher).unwrap())
+}
+
+/// Adds keys and returns which were new.
+fn insert(filter: &mut RedisFilter, keys: &[String]) -> Vec<bool> {
+    let mut new = vec![false; keys.len()];
+    filter.insert_many(keys, &mut new).unwrap();
+    new
+}
+
+/// Asks keys.
+fn contains(filter: &mut RedisFilter, keys: &[String]) -> Vec<bool> {
+    let mut found = vec![false; keys.len()];
+    filter.contains_many(keys, &mut found).unwrap();
+    found
+}
+
+fn all(answers: &[bool]) -> bool {
+    answers.iter().all(|answer| *answer)
+}
+
+fn count(answers: &[bool]) -> usize {
+    answers.iter().filter(|answer| **answer).count()
+}
+
+/// The body alone: counts and checksums in the header may differ.
+fn body(filter: &AnyFilter) -> Vec<u8> {
+    filter.to_bytes().split_off(tamis::HEADER_LEN)
+}

@@ -1,0 +1,58 @@
+//! Slots move to other masters under load (MOVED, ASK).
+
+use crate::common::Cluster;
+use crate::failover::survives;
+use crate::*;
+
+/// Every chunk moves, and the load meets each step of it.
+#[test]
+fn slots_move_under_load() {
+    let mut cluster = Cluster::start(&[]);
+    survives(&mut cluster, "moving", &options(), |cluster| {
+        let masters = cluster.masters();
+        for (key, from) in cluster.keys("moving") {
+            let slot = cluster.slot_of(&key);
+            let to = masters.iter().find(|node| node.id != from.id).unwrap();
+            let moment = || std::thread::sleep(Duration::from_millis(30));
+            cluster.open_move(slot, to);
+            moment();
+            cluster.move_keys(slot, to);
+            moment();
+            cluster.close_move(slot, to);
+            assert_eq!(cluster.owner(slot).port, to.port);
+        }
+    });
+}
+
+/// A slot that stays half moved: its key is at the new master, which answers
+/// only those who were sent there (ASK).
+#[test]
+fn a_slot_is_half_moved() {
+    let cluster = Cluster::start(&[]);
+    let place = location(&cluster.location("half"));
+    let (mut filter, mut local) = pair(&place, &plan(10_000, 0.01));
+    let (old, more) = (keys(0..1_000), keys(1_000..2_000));
+    insert(&mut filter, &old);
+    local.insert_many(&old, &mut vec![false; 1_000]).unwrap();
+    // The chunk, and the header.
+    for (key, from) in cluster.keys("half") {
+        let slot = cluster.slot_of(&key);
+        let masters = cluster.masters();
+        let to = masters.iter().find(|node| node.id != from.id).unwrap();
+        cluster.open_move(slot, to);
+        assert!(
+            all(&contains(&mut filter, &old)),
+            "before the key has moved"
+        );
+        cluster.move_keys(slot, to);
+    }
+    let mut expected = vec![false; 1_000];
+    local.insert_many(&more, &mut expected).unwrap();
+    for mut filter in [filter, RedisFilter::open(&place, &options()).unwrap()] {
+        assert!(all(&contains(&mut filter, &old)));
+        assert_eq!(insert(&mut filter, &more), expected);
+        expected.fill(false);
+        filter.verify().unwrap();
+        assert_eq!(body(&filter.download().unwrap()), body(&local));
+    }
+}

@@ -1,0 +1,246 @@
+//! Servers that do not answer: nothing hangs, and nothing that was not
+//! answered is taken for done.
+
+use crate::common::{Server, until};
+use crate::*;
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::time::Instant;
+use tamis_redis::Error;
+
+/// Runs what must end by itself, and fails the test if it hangs.
+fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, ended) = mpsc::channel();
+    std::thread::spawn(move || done.send(work()));
+    let most = Duration::from_secs(60);
+    ended.recv_timeout(most).expect("it hangs, or has panicked")
+}
+
+/// Which keys an error says were not confirmed.
+fn unconfirmed(error: Error) -> Vec<usize> {
+    match error {
+        Error::Unconfirmed { keys, .. } => keys,
+        other => panic!("expected Unconfirmed, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_listener_that_never_answers() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    for text in [
+        format!("redis://{address}/seen"),
+        format!("redis://:password@{address}/seen"),
+        format!("rediss://{address}/seen"),
+        format!("redis-cluster://{address}/seen"),
+    ] {
+        let place = location(&text);
+        ends(move || {
+            let plan = plan(1_000, 0.01);
+            let created = RedisFilter::create(&place, &plan, Hasher::default(), &impatient());
+            assert!(
+                matches!(created, Err(Error::Server { .. })),
+                "{:?}",
+                created.err()
+            );
+            assert!(RedisFilter::open(&place, &impatient()).is_err());
+            assert!(RedisFilter::exists(&place, &impatient()).is_err());
+        });
+    }
+}
+
+#[test]
+fn nobody_listens() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    for scheme in ["redis", "redis-cluster"] {
+        let place = location(&format!("{scheme}://{address}/seen"));
+        let error = ends(move || RedisFilter::open(&place, &impatient()).err().unwrap());
+        assert!(error.to_string().contains("refused"), "{error}");
+    }
+}
+
+/// A server that stands still in the middle.
+#[test]
+fn a_frozen_server() {
+    let server = Server::start(&[]);
+    let place = at(&server, "frozen");
+    let (created, _) = pair(&place, &plan(10_000, 0.01));
+    drop(created);
+    let mut filter = RedisFilter::open(&place, &impatient()).unwrap();
+    let (before, during) = (keys(0..1_000), keys(1_000..2_000));
+    insert(&mut filter, &before);
+    server.freeze();
+    let (mut filter, during, error, new) = ends(move || {
+        let mut new = vec![false; during.len()];
+        let error = filter.insert_many(&during, &mut new).unwrap_err();
+        assert!(filter.contains(&during[0]).is_err());
+        let mut found = vec![true; during.len()];
+        assert!(filter.contains_many(&during, &mut found).is_err());
+        assert!(filter.verify().is_err());
+        assert!(filter.download().is_err());
+        (filter, during, error, new)
+    });
+    assert_eq!(unconfirmed(error), (0..1_000).collect::<Vec<_>>());
+    assert_eq!(count(&new), 0, "nothing unanswered is called new");
+
+    // The same filter goes on when the server does. What was sent before may
+    // have arrived, so a key may be called old that nobody was told is new:
+    // that is what "not confirmed" means.
+    server.thaw();
+    insert(&mut filter, &during);
+    assert!(all(&contains(&mut filter, &before)) && all(&contains(&mut filter, &during)));
+}
+
+/// Adding to counters twice is not adding once: what is not answered is not
+/// sent again.
+#[test]
+fn counters_are_not_added_to_twice() {
+    let server = Server::start(&[]);
+    let place = at(&server, "frozen-counting");
+    let plan = Plan::one_line(Kind::Counting, 10_000, 1e-4).unwrap();
+    let (created, _) = pair(&place, &plan);
+    drop(created);
+    // Patient enough to try again and again.
+    let options = impatient().retry_for(Duration::from_secs(4));
+    let mut filter = RedisFilter::open(&place, &options).unwrap();
+    server.freeze();
+    let thread = std::thread::spawn(move || {
+        let keys = keys(0..1_000);
+        let mut new = vec![false; keys.len()];
+        let error = filter.insert_many(&keys, &mut new).unwrap_err();
+        (filter, keys, error)
+    });
+    std::thread::sleep(Duration::from_millis(1_500));
+    server.thaw();
+    let (mut filter, keys, error) = thread.join().unwrap();
+    let open = unconfirmed(error);
+    assert_eq!(open.len(), keys.len());
+    let hashes: Vec<_> = keys
+        .iter()
+        .map(|key| filter.hasher().hash(key.as_bytes()))
+        .collect();
+    let mut counts = vec![0; keys.len()];
+    until("the server to be there", Duration::from_secs(20), || {
+        filter.count_hashes(&hashes, &mut counts).is_ok()
+    });
+    let twice = counts.iter().filter(|times| **times > 1).count();
+    assert!(
+        twice < 3,
+        "{twice} keys were added twice (or look so by chance)"
+    );
+}
+
+/// A pause that is shorter than the patience goes unnoticed.
+#[test]
+fn a_pause() {
+    let server = Server::start(&[]);
+    let place = at(&server, "paused");
+    let (created, mut local) = pair(&place, &plan(10_000, 0.01));
+    drop(created);
+    let options = impatient().retry_for(Duration::from_secs(30));
+    let mut filter = RedisFilter::open(&place, &options).unwrap();
+    let all_keys = keys(0..10_000);
+    server.cli(&["CLIENT", "PAUSE", "2000", "ALL"]);
+    let start = Instant::now();
+    let new = insert(&mut filter, &all_keys);
+    assert!(
+        start.elapsed() > Duration::from_millis(500),
+        "there was no pause"
+    );
+    let mut expected = vec![false; all_keys.len()];
+    local.insert_many(&all_keys, &mut expected).unwrap();
+    // Sent more than once, a key may have been added by a try that was not
+    // answered: it is called new rather than kept from everyone.
+    let hidden = new
+        .iter()
+        .zip(&expected)
+        .filter(|(new, expected)| **expected && !**new);
+    assert_eq!(hidden.count(), 0, "a new key was called old");
+    assert_eq!(body(&filter.download().unwrap()), body(&local));
+}
+
+/// Writes stand still; reading goes on.
+#[test]
+fn a_pause_of_writes() {
+    let server = Server::start(&[]);
+    let place = at(&server, "paused-writes");
+    let (created, _) = pair(&place, &plan(10_000, 0.01));
+    drop(created);
+    let mut filter = RedisFilter::open(&place, &impatient()).unwrap();
+    let old = keys(0..1_000);
+    insert(&mut filter, &old);
+    server.cli(&["CLIENT", "PAUSE", "60000", "WRITE"]);
+    let more = keys(1_000..2_000);
+    let mut new = vec![false; more.len()];
+    let error = filter.insert_many(&more, &mut new).unwrap_err();
+    assert_eq!(unconfirmed(error).len(), more.len());
+    assert_eq!(count(&new), 0);
+    assert!(all(&contains(&mut filter, &old)));
+    server.cli(&["CLIENT", "UNPAUSE"]);
+    insert(&mut filter, &more);
+    assert!(all(&contains(&mut filter, &more)));
+}
+
+/// With AOF written through (`appendfsync always`), a crash loses nothing that
+/// was confirmed, and workers go on when the server is back.
+#[test]
+fn a_crash_with_aof() {
+    let mut server = Server::start(&["appendonly yes", "appendfsync always"]);
+    let place = at(&server, "crash");
+    let (created, mut local) = pair(&place, &plan(200_000, 0.01));
+    drop(created);
+    let (confirmed, told) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        let mut filter = RedisFilter::open(&place, &options()).unwrap();
+        for first in (0..100_000).step_by(1_000) {
+            insert(&mut filter, &keys(first..first + 1_000));
+            confirmed.send(first + 1_000).unwrap();
+        }
+        filter
+    });
+    // Under load.
+    while told.recv().unwrap() < 20_000 {}
+    server.kill();
+    let at_crash = told.try_iter().last().unwrap_or(20_000);
+    assert!(at_crash < 100_000, "the load was over before the crash");
+    std::thread::sleep(Duration::from_millis(300));
+    server.restart();
+    let mut filter = worker.join().unwrap();
+    assert!(
+        all(&contains(&mut filter, &keys(0..100_000))),
+        "a confirmed key is lost"
+    );
+    filter.verify().unwrap();
+    let keys = keys(0..100_000);
+    local
+        .insert_many(&keys, &mut vec![false; keys.len()])
+        .unwrap();
+    assert!(
+        body(&filter.download().unwrap()) == body(&local),
+        "the bytes differ"
+    );
+}
+
+/// A server that was restarted empty has lost the filter: an error, not a no.
+#[test]
+fn a_crash_without_aof() {
+    let mut server = Server::start(&[]);
+    let place = at(&server, "lost");
+    let (mut filter, _) = pair(&place, &plan(1_000, 0.01));
+    insert(&mut filter, &keys(0..500));
+    server.kill();
+    server.restart();
+    let mut found = vec![true; 500];
+    let error = filter.contains_many(&keys(0..500), &mut found).unwrap_err();
+    assert!(
+        matches!(error, Error::MissingChunk { .. } | Error::Gone { .. }),
+        "{error:?}"
+    );
+    assert!(filter.insert("x").is_err());
+    assert!(matches!(
+        RedisFilter::open(&place, &options()),
+        Err(Error::NotFound { .. })
+    ));
+}

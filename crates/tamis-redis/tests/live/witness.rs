@@ -1,0 +1,73 @@
+//! What racing workers were told, put to the proof.
+//!
+//! Which keys look old by chance depends on the order in which the server saw
+//! them, which nobody knows afterwards. But the answers themselves tell an
+//! order that explains them, if there is one: a key that was told "new" had an
+//! unset bit then, so of the keys told "new" the last one has a bit that no
+//! other has; take it away, and the same holds for the rest. A local filter
+//! that is given the keys in this order must answer the same for every key, and
+//! end with the same bytes.
+
+use tamis::{BlockedShape, Hash};
+
+/// The keys in an order in which each has a bit that no earlier one has.
+/// `None` if there is none: then some were called new wrongly.
+pub(crate) fn order(shape: BlockedShape, new: &[Hash]) -> Option<Vec<usize>> {
+    let mut uses = Uses::of(shape, new);
+    let mut single: Vec<usize> = (0..uses.0.len())
+        .filter(|bit| uses.0[*bit].0 == 1)
+        .collect();
+    let mut last_first = Vec::with_capacity(new.len());
+    while let Some(bit) = single.pop() {
+        // Taking its key away for another bit's sake has freed this one.
+        let (1, key) = uses.0[bit] else { continue };
+        last_first.push(key);
+        for bit in bits(shape, new[key]) {
+            let (count, keys) = &mut uses.0[bit];
+            *count -= 1;
+            *keys ^= key;
+            if *count == 1 {
+                single.push(bit);
+            }
+        }
+    }
+    last_first.reverse();
+    (last_first.len() == new.len()).then_some(last_first)
+}
+
+/// How many keys could look old in some order: those without a bit of their own.
+pub(crate) fn coverable(shape: BlockedShape, keys: &[Hash]) -> usize {
+    let uses = Uses::of(shape, keys);
+    let covered = |key: &&Hash| bits(shape, **key).iter().all(|bit| uses.0[*bit].0 > 1);
+    keys.iter().filter(covered).count()
+}
+
+/// For each bit, how many keys have it, and the exclusive or of their indices:
+/// the index, where there is one.
+struct Uses(Vec<(u32, usize)>);
+
+impl Uses {
+    fn of(shape: BlockedShape, keys: &[Hash]) -> Self {
+        let mut uses = vec![(0, 0); shape.lines() as usize * 512];
+        for (key, hash) in keys.iter().enumerate() {
+            for bit in bits(shape, *hash) {
+                uses[bit].0 += 1;
+                uses[bit].1 ^= key;
+            }
+        }
+        Self(uses)
+    }
+}
+
+fn bits(shape: BlockedShape, hash: Hash) -> Vec<usize> {
+    let mut bits = Vec::new();
+    shape.for_each_line(hash, |line, words| {
+        for (i, mut word) in words.into_iter().enumerate() {
+            while word != 0 {
+                bits.push(line as usize * 512 + i * 64 + word.trailing_zeros() as usize);
+                word &= word - 1;
+            }
+        }
+    });
+    bits
+}
