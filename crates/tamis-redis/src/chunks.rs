@@ -1,6 +1,6 @@
 //! How a body is cut into strings, and what these are called.
 //!
-//! A chunk is up to 4 MiB of the body, whole lines, and behind them one byte
+//! A chunk is nearly 4 MiB of the body, whole lines, and behind them one byte
 //! that marks it: a command that writes bits would silently create a chunk
 //! that is missing, and the mark tells such a one from the real one.
 //!
@@ -10,8 +10,9 @@
 
 use std::ops::Range;
 
-/// Lines of a chunk.
-pub(crate) const CHUNK_LINES: u64 = 1 << 16;
+/// Lines of a chunk: 4 MiB but one line. With the mark and Redis's own few
+/// bytes that is a block of 4 MiB to its allocator, whose next size is 5 MiB.
+pub(crate) const CHUNK_LINES: u64 = (1 << 16) - 1;
 const LINE: u64 = 64;
 /// The byte behind the lines.
 pub(crate) const MARK: u8 = 0xA5;

@@ -130,9 +130,10 @@ impl<L: Link> Engine<L> {
         if wire.ask_one("creating the filter", home, command).await? == Value::Nil {
             // Perhaps by a try of ours whose answer was lost.
             let command = cmd("GET").arg(&name).take();
-            let there = wire.ask_one("creating the filter", home, command).await?;
-            if there != Value::BulkString(bytes.to_vec()) {
-                return Err(Error::Exists { name });
+            match wire.ask_one("creating the filter", home, command).await {
+                Ok(there) if there == Value::BulkString(bytes.to_vec()) => {}
+                Err(error) if !is_wrong_type(&error) => return Err(error),
+                _ => return Err(Error::Exists { name }),
             }
         }
         Ok(Self::around(wire, options, name, record))
@@ -238,7 +239,7 @@ impl<L: Link> Engine<L> {
 
     /// Why a part is missing: the filter is gone, or has lost it.
     async fn why_missing(&mut self, (body, chunk): Missing) -> Error {
-        let Chunk { key, slot, .. } = self.bodies[body].chunks[chunk].clone();
+        let key = self.bodies[body].chunks[chunk].key.clone();
         match self
             .if_ours("looking for the filter", "return 1", &[], &[])
             .await
@@ -249,8 +250,9 @@ impl<L: Link> Engine<L> {
             },
             Err(Error::Gone { name }) => {
                 // What our writes have created anew belongs to no filter.
-                let command = cmd("UNLINK").arg(&key).take();
-                let _ = self.wire.ask_one("tidying up", slot, command).await;
+                for body in &self.bodies {
+                    let _ = unlink_chunks(&mut self.wire, &body.chunks).await;
+                }
                 Error::Gone { name }
             }
             Err(other) => other,
@@ -276,11 +278,21 @@ async fn read_record<L: Link>(
     let command = cmd("GET").arg(name).take();
     match wire
         .ask_one("opening the filter", slot(name), command)
-        .await?
+        .await
     {
-        Value::BulkString(bytes) => Record::decode(name, &bytes, options.key.as_ref()),
-        _ => Err(Error::NotFound { name: name.into() }),
+        Ok(Value::BulkString(bytes)) => Record::decode(name, &bytes, options.key.as_ref()),
+        Ok(_) => Err(Error::NotFound { name: name.into() }),
+        Err(error) if is_wrong_type(&error) => Err(Error::Corrupt {
+            key: name.into(),
+            reason: "it is a Redis list, set, hash or the like, not a string".into(),
+        }),
+        Err(error) => Err(error),
     }
+}
+
+/// Whether the key holds something else than a string.
+fn is_wrong_type(error: &Error) -> bool {
+    matches!(error, Error::Server { source, .. } if source.code() == Some("WRONGTYPE"))
 }
 
 /// Creates chunks of zeros, without sending them.

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod asynchronous;
 mod counting;
 mod failover;
 mod files;
@@ -54,6 +55,14 @@ fn impatient() -> Options {
         .connect_timeout(Duration::from_millis(500))
         .response_timeout(Duration::from_millis(500))
         .retry_for(Duration::from_secs(1))
+}
+
+/// Gives up at once: for servers that never answer.
+fn hasty() -> Options {
+    Options::new()
+        .connect_timeout(Duration::from_millis(100))
+        .response_timeout(Duration::from_millis(100))
+        .retry_for(Duration::from_millis(200))
 }
 
 /// The same keys in every run.

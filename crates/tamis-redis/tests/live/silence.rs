@@ -37,14 +37,14 @@ fn a_listener_that_never_answers() {
         let place = location(&text);
         ends(move || {
             let plan = plan(1_000, 0.01);
-            let created = RedisFilter::create(&place, &plan, Hasher::default(), &impatient());
+            let created = RedisFilter::create(&place, &plan, Hasher::default(), &hasty());
             assert!(
                 matches!(created, Err(Error::Server { .. })),
                 "{:?}",
                 created.err()
             );
-            assert!(RedisFilter::open(&place, &impatient()).is_err());
-            assert!(RedisFilter::exists(&place, &impatient()).is_err());
+            assert!(RedisFilter::open(&place, &hasty()).is_err());
+            assert!(RedisFilter::exists(&place, &hasty()).is_err());
         });
     }
 }
@@ -56,7 +56,7 @@ fn nobody_listens() {
     drop(listener);
     for scheme in ["redis", "redis-cluster"] {
         let place = location(&format!("{scheme}://{address}/seen"));
-        let error = ends(move || RedisFilter::open(&place, &impatient()).err().unwrap());
+        let error = ends(move || RedisFilter::open(&place, &hasty()).err().unwrap());
         assert!(error.to_string().contains("refused"), "{error}");
     }
 }
