@@ -150,7 +150,12 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
         tamis_redis::Error::Filter(tamis::Error::KeyNeeded) => "\nhint: pass --key-file",
         _ => "",
     };
-    move |error| anyhow!("{at}: {error}{}", hint(&error))
+    move |error| {
+        let text = error.to_string();
+        let name = format!("{}: ", at.name());
+        let text = text.strip_prefix(&name).unwrap_or(&text);
+        anyhow!("{at}: {text}{}", hint(&error))
+    }
 }
 
 /// A key file is 32 hexadecimal digits, so that it survives editors and mails.
