@@ -2,5 +2,13 @@
 
 use pyo3::prelude::*;
 
+// Mapped files, permissions and descriptors: as the original, not on Windows.
+#[cfg(unix)]
+mod pybloom;
+
 #[pymodule]
-mod _tamis {}
+mod _tamis {
+    #[cfg(unix)]
+    #[pymodule_export]
+    use super::pybloom::BloomFilter;
+}

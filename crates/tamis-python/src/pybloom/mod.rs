@@ -1,0 +1,694 @@
+//! `pybloomfilter.BloomFilter`: the class of pybloomfiltermmap3 0.6.3.
+//!
+//! What it does where, and where it differs from the original, is in
+//! `docs/pybloomfilter.md`.
+
+mod filter;
+mod hash;
+mod layout;
+mod store;
+
+use std::ffi::{OsStr, OsString, c_char};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use pyo3::exceptions::{
+    PyFileExistsError, PyIsADirectoryError, PyMemoryError, PyNotImplementedError, PyOSError,
+    PyOverflowError, PyPendingDeprecationWarning, PyRuntimeWarning, PyTypeError, PyValueError,
+};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyString, PyType};
+use pyo3::{ffi, import_exception, intern};
+
+use filter::Filter;
+use layout::{MOST_HASHES, Shape};
+use store::{Existing, OpenError};
+
+import_exception!(pybloomfilter, IndeterminateCountError);
+
+const PERM: u32 = 0o755;
+
+/// BloomFilter(capacity, error_rate, filename=None, perm=0o755, hash_seeds=None, data_array=None)
+/// --
+///
+/// A new Bloom filter for ``capacity`` keys at a false-positive rate of
+/// ``error_rate``: in the file ``filename``, or in memory without one.
+///
+/// The capacity is not enforced: a filter with more keys has a higher rate.
+///
+/// ``hash_seeds`` are numbers of at most 32 bits, one for each hash; random ones
+/// are drawn without. ``data_array`` is that of another filter in memory, whose
+/// ``hash_seeds`` must be given as well.
+///
+/// A filter that exists under that name is replaced, with a RuntimeWarning if it
+/// holds keys; any other file is a FileExistsError. Use ``open`` to go on with
+/// an existing filter.
+///
+/// >>> fruit = BloomFilter(100000, 0.1)
+/// >>> fruit.update(('apple', 'pear', 'orange', 'apple'))
+/// >>> len(fruit)
+/// 3
+/// >>> 'apple' in fruit, 'mike' in fruit
+/// (True, False)
+#[pyclass(module = "pybloomfilter", subclass)]
+pub(crate) struct BloomFilter {
+    /// None once closed.
+    filter: Option<Filter>,
+}
+
+#[pymethods]
+impl BloomFilter {
+    #[new]
+    #[pyo3(signature = (capacity, error_rate, filename=None, perm=Some(PERM), hash_seeds=None, data_array=None))]
+    #[pyo3(text_signature = "(capacity, error_rate, filename=None, perm=0o755, hash_seeds=None, data_array=None)")]
+    fn new(
+        capacity: &Bound<'_, PyAny>,
+        error_rate: &Bound<'_, PyAny>,
+        filename: Option<&Bound<'_, PyAny>>,
+        perm: Option<u32>,
+        hash_seeds: Option<&Bound<'_, PyAny>>,
+        data_array: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let py = capacity.py();
+        if capacity.is(to_be_opened(py)?) {
+            return Ok(Self { filter: None });
+        }
+        let filename = match filename {
+            Some(name) if name.is_truthy()? => Some(path(name)?),
+            _ => None,
+        };
+        let data = data_array.map(data_of).transpose()?;
+        if data.is_some() && filename.is_some() {
+            return Err(PyValueError::new_err(
+                "data_array cannot be used for an mmapped filter.",
+            ));
+        }
+        if data.is_some() && hash_seeds.is_none() {
+            return Err(PyValueError::new_err(
+                "hash_seeds must be specified if a data_array is provided.",
+            ));
+        }
+        let mut shape = shape(capacity, error_rate, hash_seeds)?;
+        if let Some(data) = &data {
+            shape.bits = 8 * data.len() as u64;
+            if shape.bits == 0 {
+                return Err(PyValueError::new_err("data_array must not be empty"));
+            }
+        }
+        let filter = match filename {
+            Some(path) => create(py, path, perm, shape)?,
+            None => Filter::in_memory(shape, data.as_deref())
+                .map_err(|_| PyMemoryError::new_err("not enough memory for the filter"))?,
+        };
+        Ok(Self {
+            filter: Some(filter),
+        })
+    }
+
+    /// Opens the filter in a file. It can't be changed if there is no ``w`` in
+    /// the mode.
+    #[classmethod]
+    #[pyo3(signature = (filename, mode="rw"))]
+    fn open<'py>(
+        cls: &Bound<'py, PyType>,
+        filename: &Bound<'py, PyAny>,
+        mode: &str,
+    ) -> PyResult<Bound<'py, Self>> {
+        let path = path(filename)?;
+        let filter = Filter::open(path.clone(), mode.contains('w')).map_err(|error| match error {
+            OpenError::Io(error) => os_error(&error, &path),
+            OpenError::Flaw(flaw) => PyValueError::new_err(format!(
+                "Invalid BloomFilter file: {}: {flaw}",
+                path.display()
+            )),
+        })?;
+        instance(cls, filter)
+    }
+
+    /// Writes what ``to_base64`` made to the file ``filename`` and opens it.
+    #[classmethod]
+    #[pyo3(signature = (filename, string, perm=PERM))]
+    #[pyo3(text_signature = "($cls, filename, string, perm=0o755)")]
+    fn from_base64<'py>(
+        cls: &Bound<'py, PyType>,
+        filename: &Bound<'py, PyAny>,
+        string: &Bound<'py, PyAny>,
+        perm: u32,
+    ) -> PyResult<Bound<'py, Self>> {
+        let py = cls.py();
+        let path = path(filename)?;
+        let decode = py.import("base64")?.getattr("b64decode")?;
+        let decompress = py.import("zlib")?.getattr("decompress")?;
+        let mut bytes = string.clone();
+        for _ in 0..2 {
+            bytes = decompress.call1((decode.call1((bytes,))?,))?;
+        }
+        let bytes = bytes.cast_into::<PyBytes>()?;
+        let bytes = bytes.as_bytes();
+        Shape::decode(bytes, bytes.len() as u64)
+            .map_err(|flaw| PyValueError::new_err(format!("Invalid BloomFilter text: {flaw}")))?;
+        make_way(py, &path)?;
+        store::create_with(&path, perm, bytes).map_err(|e| os_error(&e, &path))?;
+        Self::open(cls, filename, "rw")
+    }
+
+    /// Adds a key; True if it was there already.
+    ///
+    /// A str is its UTF-8 bytes, bytes are themselves, and of any other object
+    /// it is ``hash(item)``: use those whose hash is the same in every process.
+    #[pyo3(signature = (item, /))]
+    fn add(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        // Borrowed only once the key is there: `hash` may run anybody's code.
+        with_key(item, |key| {
+            let mut this = slf.try_borrow_mut()?;
+            this.writable()?;
+            Ok(this.filter.as_mut().is_some_and(|filter| filter.add(key)))
+        })?
+    }
+
+    /// Adds every key of an iterable.
+    #[pyo3(signature = (iterable, /))]
+    fn update(slf: &Bound<'_, Self>, iterable: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = slf.py();
+        // A class made from this one may add in its own way.
+        let own = slf.get_type().is(py.get_type::<Self>());
+        for item in iterable.try_iter()? {
+            if own {
+                Self::add(slf, &item?)?;
+            } else {
+                slf.call_method1(intern!(py, "add"), (item?,))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds every key of an iterable: the older name of ``update``.
+    #[pyo3(signature = (iterable, /))]
+    fn extend(slf: &Bound<'_, Self>, iterable: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::update(slf, iterable)
+    }
+
+    fn __contains__(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        with_key(item, |key| Ok(slf.try_borrow()?.opened()?.contains(key)))?
+    }
+
+    /// How many different keys were added, but for false positives: exact for
+    /// as long as that is known, else ``approx_len``.
+    fn __len__(&self) -> PyResult<usize> {
+        let len = match self.opened()?.exact_len() {
+            Some(len) => len,
+            None => self.approx_len()?,
+        };
+        usize::try_from(len).map_err(|_| PyOverflowError::new_err("the length is too large"))
+    }
+
+    /// The number of keys, if that is known and not only estimated.
+    fn _exact_len(&self) -> PyResult<Option<u64>> {
+        Ok(self.opened()?.exact_len())
+    }
+
+    /// An estimate of the number of keys, from the number of bits that are set.
+    #[getter]
+    fn approx_len(&self) -> PyResult<u64> {
+        self.opened()?.estimated_len().ok_or_else(|| {
+            IndeterminateCountError::new_err("every bit is set: that is any number of keys")
+        })
+    }
+
+    /// Removes all keys.
+    fn clear_all(&self) -> PyResult<()> {
+        self.writable()?.clear();
+        Ok(())
+    }
+
+    /// Waits until the file is on disk.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        let filter = self.writable()?;
+        py.detach(|| filter.sync())
+            .map_err(|e| self.io_error(filter, &e))
+    }
+
+    /// Closes the file, or discards a filter in memory. Whatever is done with
+    /// the filter afterwards is a ValueError.
+    fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let Some(filter) = slf.try_borrow_mut()?.filter.take() else {
+            return Ok(());
+        };
+        let closed = slf.py().detach(|| filter.sync());
+        closed.map_err(|e| slf.borrow().io_error(&filter, &e))
+    }
+
+    /// The file descriptor.
+    fn fileno(&self) -> PyResult<i32> {
+        use std::os::fd::AsRawFd;
+        Ok(self.mapped("access .fileno on")?.file.as_raw_fd())
+    }
+
+    /// Copies the file to ``filename`` and opens the copy.
+    fn copy<'py>(
+        slf: &Bound<'py, Self>,
+        filename: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let py = slf.py();
+        {
+            let this = slf.borrow();
+            let from = this.mapped("call .copy on")?;
+            let to = path(filename)?;
+            if same_file(&from.path, &to) {
+                let error = py.import("shutil")?.getattr("SameFileError")?;
+                let text = format!("{} and {} are the same file", from.path.display(), to.display());
+                return Err(PyErr::from_value(error.call1((text,))?));
+            }
+            make_way(py, &to)?;
+            let filter = this.opened()?;
+            if let Some(copied) = filter.copy_to(&to) {
+                copied.map_err(|e| os_error(&e, &to))?;
+            }
+        }
+        Self::open(&slf.get_type(), filename, "rw")
+    }
+
+    /// A new empty filter in the file ``filename`` that can be united and
+    /// intersected with this one.
+    #[pyo3(signature = (filename, perm=PERM))]
+    #[pyo3(text_signature = "($self, filename, perm=0o755)")]
+    fn copy_template<'py>(
+        slf: &Bound<'py, Self>,
+        filename: &Bound<'py, PyAny>,
+        perm: u32,
+    ) -> PyResult<Bound<'py, Self>> {
+        let to = path(filename)?;
+        let shape = {
+            let this = slf.borrow();
+            let filter = this.opened()?;
+            if let Some(mapped) = filter.bits.mapped()
+                && same_file(&mapped.path, &to)
+            {
+                let error = io::Error::from_raw_os_error(libc::EINVAL);
+                return Err(os_error(&error, &to));
+            }
+            filter.shape()
+        };
+        let filter = create(slf.py(), to, Some(perm), shape)?;
+        instance(&slf.get_type(), filter)
+    }
+
+    /// Adds all keys of a filter made by ``copy_template``, or with the same
+    /// capacity, error_rate and hash_seeds. Any other is a ValueError.
+    fn union<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, Self>,
+    ) -> PyResult<Bound<'py, Self>> {
+        slf.borrow().combine(&other.borrow(), Filter::unite)?;
+        Ok(slf.clone())
+    }
+
+    /// Keeps what is in the other filter too; see ``union``.
+    fn intersection<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, Self>,
+    ) -> PyResult<Bound<'py, Self>> {
+        slf.borrow().combine(&other.borrow(), Filter::intersect)?;
+        Ok(slf.clone())
+    }
+
+    fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.combine(&other.borrow(), Filter::unite)
+    }
+
+    fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.combine(&other.borrow(), Filter::intersect)
+    }
+
+    /// The file as text, compressed.
+    fn to_base64<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mapped = self.mapped("access .name on")?;
+        let contents = mapped.contents().map_err(|e| os_error(&e, &mapped.path))?;
+        // Python's own zlib, so that the text is the original's to the byte.
+        let compress = py.import("zlib")?.getattr("compress")?;
+        let encode = py.import("base64")?.getattr("b64encode")?;
+        let inner = encode.call1((compress.call1((PyBytes::new(py, &contents), 9))?,))?;
+        encode.call1((compress.call1((inner,))?,))
+    }
+
+    /// Pickled with its bits; what comes back is a filter in memory.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let this = slf.borrow();
+        let filter = this.opened()?;
+        let arguments = (
+            filter.capacity,
+            filter.error_rate,
+            py.None(),
+            py.None(),
+            this.hash_seeds(py)?,
+            this.data_array(py)?,
+        );
+        Ok((slf.get_type(), arguments).into_pyobject(py)?.into_any())
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.borrow();
+        let filter = this.opened()?;
+        Ok(format!(
+            "<{} capacity: {}, error: {:.3}, num_hashes: {}>",
+            slf.get_type().name()?,
+            filter.capacity,
+            filter.error_rate,
+            filter.seeds().len()
+        ))
+    }
+
+    /// How many keys the filter is made for.
+    #[getter]
+    fn capacity(&self) -> PyResult<u64> {
+        Ok(self.opened()?.capacity)
+    }
+
+    /// The false-positive rate at that many keys.
+    #[getter]
+    fn error_rate(&self) -> PyResult<f64> {
+        Ok(self.opened()?.error_rate)
+    }
+
+    /// How many bits a key sets.
+    #[getter]
+    fn num_hashes(&self) -> PyResult<usize> {
+        Ok(self.opened()?.seeds().len())
+    }
+
+    /// How many bits the filter has.
+    #[getter]
+    fn num_bits(&self) -> PyResult<u64> {
+        Ok(self.opened()?.num_bits())
+    }
+
+    /// How many bits are set.
+    #[getter]
+    fn bit_count(&self) -> PyResult<u64> {
+        Ok(self.opened()?.bits.count_ones())
+    }
+
+    /// The seeds of the hashes, as array('I').
+    #[getter]
+    fn hash_seeds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let seeds = PyList::new(py, self.opened()?.seeds())?;
+        py.import("array")?.getattr("array")?.call1(("I", seeds))
+    }
+
+    /// The bits, as bytes.
+    #[getter]
+    fn data_array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bits = &self.opened()?.bits;
+        PyBytes::new_with(py, bits.len(), |bytes| {
+            bits.store(bytes);
+            Ok(())
+        })
+    }
+
+    /// The bits, as one big-endian number.
+    #[getter]
+    fn bit_array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<PyInt>()
+            .call_method1("from_bytes", (self.data_array(py)?, "big"))
+    }
+
+    /// The name of the file.
+    #[getter]
+    fn filename(&self) -> PyResult<&OsStr> {
+        Ok(self.mapped("access .name on")?.path.as_os_str())
+    }
+
+    /// The name of the file as bytes: deprecated, use ``filename``.
+    #[getter]
+    fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        PyErr::warn(
+            py,
+            &py.get_type::<PyPendingDeprecationWarning>(),
+            c"name will be deprecated in future versions, use filename instead",
+            1,
+        )?;
+        let path = &self.mapped("access .name on")?.path;
+        Ok(PyBytes::new(py, path.as_os_str().as_encoded_bytes()))
+    }
+
+    /// Whether the filter was opened for reading only.
+    #[getter]
+    fn read_only(&self) -> PyResult<bool> {
+        Ok(self.opened()?.bits.read_only())
+    }
+}
+
+impl BloomFilter {
+    #[inline]
+    fn opened(&self) -> PyResult<&Filter> {
+        self.filter
+            .as_ref()
+            .ok_or_else(|| PyValueError::new_err("I/O operation on closed file"))
+    }
+
+    #[inline]
+    fn writable(&self) -> PyResult<&Filter> {
+        let filter = self.opened()?;
+        if filter.bits.read_only() {
+            return Err(PyValueError::new_err("Write operation on read-only file"));
+        }
+        Ok(filter)
+    }
+
+    /// The file behind the filter; `verb` says what needs one.
+    fn mapped(&self, verb: &str) -> PyResult<&store::Mapped> {
+        self.opened()?.bits.mapped().ok_or_else(|| {
+            PyNotImplementedError::new_err(format!("Cannot {verb} an in-memory BloomFilter"))
+        })
+    }
+
+    fn combine(&self, other: &Self, with: impl FnOnce(&Filter, &Filter)) -> PyResult<()> {
+        let (this, other) = (self.writable()?, other.opened()?);
+        if !this.is_like(other) {
+            return Err(PyValueError::new_err(
+                "The two BloomFilter objects are not the same type (hint: use copy_template)",
+            ));
+        }
+        with(this, other);
+        Ok(())
+    }
+
+    fn io_error(&self, filter: &Filter, error: &io::Error) -> PyErr {
+        let path = filter.bits.mapped().map(|mapped| mapped.path.as_path());
+        os_error(error, path.unwrap_or(Path::new("")))
+    }
+}
+
+/// Calls `act` with the bytes that stand for a key.
+#[inline]
+fn with_key<T>(item: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> T) -> PyResult<T> {
+    // The limited API has this from 3.10 only, but every CPython since 3.3
+    // exports it. It gives the bytes of a str without making a bytes object.
+    unsafe extern "C" {
+        fn PyUnicode_AsUTF8AndSize(
+            unicode: *mut ffi::PyObject,
+            size: *mut ffi::Py_ssize_t,
+        ) -> *const c_char;
+    }
+    if item.is_instance_of::<PyString>() {
+        let mut len: ffi::Py_ssize_t = 0;
+        // SAFETY: `item` is a str.
+        let utf8 = unsafe { PyUnicode_AsUTF8AndSize(item.as_ptr(), &raw mut len) };
+        if utf8.is_null() {
+            return Err(PyErr::fetch(item.py()));
+        }
+        // SAFETY: so many bytes, which the str keeps for as long as it lives.
+        return Ok(act(unsafe {
+            std::slice::from_raw_parts(utf8.cast(), len as usize)
+        }));
+    }
+    if let Ok(bytes) = item.cast::<PyBytes>() {
+        return Ok(act(bytes.as_bytes()));
+    }
+    Ok(act(&(item.hash()? as i64).to_le_bytes()))
+}
+
+/// Stands for the capacity of a filter that is about to be opened: a class made
+/// from `BloomFilter` is called with it, as the original does.
+fn to_be_opened(py: Python<'_>) -> PyResult<&Py<PyAny>> {
+    static MARK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    MARK.get_or_try_init(py, || {
+        let object = py.import("builtins")?.getattr("object")?;
+        Ok(object.call0()?.unbind())
+    })
+}
+
+fn instance<'py>(
+    cls: &Bound<'py, PyType>,
+    filter: Filter,
+) -> PyResult<Bound<'py, BloomFilter>> {
+    let instance = cls.call1((to_be_opened(cls.py())?, 0))?;
+    let instance = instance.cast_into::<BloomFilter>()?;
+    instance.try_borrow_mut()?.filter = Some(filter);
+    Ok(instance)
+}
+
+fn shape(
+    capacity: &Bound<'_, PyAny>,
+    error_rate: &Bound<'_, PyAny>,
+    hash_seeds: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Shape> {
+    let (keys, exactly) = match capacity.cast::<PyFloat>() {
+        Ok(keys) => (keys.value() as u64, keys.value()),
+        Err(_) => {
+            let keys: i64 = capacity.extract()?;
+            (keys as u64, keys as f64)
+        }
+    };
+    if !(exactly >= 0.0) {
+        return Err(PyValueError::new_err(format!(
+            "capacity: expected 0 or more, got {exactly}"
+        )));
+    }
+    let rate: f64 = error_rate.extract()?;
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(PyValueError::new_err(format!(
+            "error_rate allowable range (0.0, 1.0) {rate:.6}"
+        )));
+    }
+    let seeds = match hash_seeds {
+        Some(seeds) if seeds.is_truthy()? => given_seeds(seeds)?,
+        _ => random_seeds(capacity.py(), rate)?,
+    };
+    let bits = layout::bits_for(exactly, rate, seeds.len());
+    if bits >= i64::MAX as f64 {
+        return Err(PyOverflowError::new_err(format!(
+            "a filter of {bits:e} bits is too large"
+        )));
+    }
+    Ok(Shape {
+        capacity: keys,
+        error_rate: rate,
+        bits: bits as u64,
+        seeds,
+    })
+}
+
+fn given_seeds(seeds: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+    let mut given = Vec::new();
+    for seed in seeds.try_iter()? {
+        let seed = seed?;
+        let number = seed.cast::<PyInt>().ok().and_then(|s| s.extract().ok());
+        given.push(number.ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "invalid hash seed '{seed}', must be >= 0 and up to 32 bits in size"
+            ))
+        })?);
+    }
+    if given.len() > MOST_HASHES {
+        return Err(PyValueError::new_err(format!(
+            "hash_seeds: expected at most {MOST_HASHES}, got {}",
+            given.len()
+        )));
+    }
+    Ok(given)
+}
+
+/// Drawn from Python's `random`, as the original does: `random.seed` makes
+/// them, and so the file, the same again.
+fn random_seeds(py: Python<'_>, error_rate: f64) -> PyResult<Vec<u32>> {
+    let hashes = layout::hashes_for(error_rate);
+    if hashes > MOST_HASHES as f64 {
+        return Err(PyValueError::new_err(format!(
+            "error_rate: {error_rate:e} needs {hashes} hashes, at most {MOST_HASHES} are possible"
+        )));
+    }
+    let draw = py.import("random")?.getattr("getrandbits")?;
+    (0..hashes as usize)
+        .map(|_| draw.call1((32,))?.extract())
+        .collect()
+}
+
+fn data_of(data: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    // Not from a str or a list of numbers.
+    let bytes = data.py().get_type::<PyBytes>();
+    let view = data
+        .py()
+        .import("builtins")?
+        .getattr("memoryview")?
+        .call1((data,))
+        .map_err(|_| {
+            let name = data.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+            PyTypeError::new_err(format!("data_array: expected bytes, got {name}"))
+        })?;
+    Ok(bytes
+        .call1((view,))?
+        .cast_into::<PyBytes>()?
+        .as_bytes()
+        .to_vec())
+}
+
+/// The path that a str, bytes or os.PathLike names.
+fn path(name: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let encoded = name
+        .py()
+        .import("os")?
+        .getattr("fsencode")?
+        .call1((name,))?
+        .cast_into::<PyBytes>()?;
+    let bytes = encoded.as_bytes();
+    if bytes.contains(&0) {
+        return Err(PyValueError::new_err("embedded null byte"));
+    }
+    Ok(OsString::from_vec(bytes.to_vec()).into())
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+fn create(py: Python<'_>, path: PathBuf, perm: Option<u32>, shape: Shape) -> PyResult<Filter> {
+    let perm = perm.ok_or_else(|| PyTypeError::new_err("perm: expected an int, got None"))?;
+    make_way(py, &path)?;
+    Filter::create(path.clone(), perm, shape).map_err(|e| os_error(&e, &path))
+}
+
+/// Refuses to replace what is not a filter, and says when keys are lost.
+fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
+    let name = path.display();
+    match store::existing(path).map_err(|e| os_error(&e, path))? {
+        Existing::Nothing => Ok(()),
+        Existing::Folder => Err(PyIsADirectoryError::new_err((
+            libc::EISDIR,
+            "Is a directory",
+            path.to_path_buf(),
+        ))),
+        Existing::Foreign => Err(PyFileExistsError::new_err((
+            libc::EEXIST,
+            "File exists and is not a BloomFilter: remove it first",
+            path.to_path_buf(),
+        ))),
+        Existing::Filter => {
+            let holds_keys = Filter::open(path.to_path_buf(), false)
+                .is_ok_and(|filter| filter.bits.any_set());
+            if !holds_keys {
+                return Ok(());
+            }
+            let text = format!("replacing the BloomFilter in {name} and its keys\0");
+            let text = std::ffi::CString::from_vec_with_nul(text.into_bytes())
+                .map_err(|_| PyValueError::new_err("embedded null byte"))?;
+            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
+        }
+    }
+}
+
+fn os_error(error: &io::Error, path: &Path) -> PyErr {
+    let path = path.to_path_buf();
+    match error.raw_os_error() {
+        Some(code) => {
+            // "No such file or directory (os error 2)": Python adds the number.
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
+            PyOSError::new_err((code, text, path))
+        }
+        None => PyOSError::new_err(format!("{error}: {}", path.display())),
+    }
+}
