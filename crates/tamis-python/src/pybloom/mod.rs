@@ -6,6 +6,7 @@
 mod filter;
 mod hash;
 mod layout;
+mod method;
 mod store;
 
 use std::ffi::{OsStr, OsString, c_char};
@@ -154,18 +155,9 @@ impl BloomFilter {
         Self::open(cls, filename, "rw")
     }
 
-    /// Adds a key; True if it was there already.
-    ///
-    /// A str is its UTF-8 bytes, bytes are themselves, and of any other object
-    /// it is ``hash(item)``: use those whose hash is the same in every process.
-    #[pyo3(signature = (item, /))]
-    fn add(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        // Borrowed only once the key is there: `hash` may run anybody's code.
-        with_key(item, |key| {
-            let mut this = slf.try_borrow_mut()?;
-            this.writable()?;
-            Ok(this.filter.as_mut().is_some_and(|filter| filter.add(key)))
-        })?
+    #[classattr]
+    fn add(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        method::add(py)
     }
 
     /// Adds every key of an iterable.
@@ -176,7 +168,7 @@ impl BloomFilter {
         let own = slf.get_type().is(py.get_type::<Self>());
         for item in iterable.try_iter()? {
             if own {
-                Self::add(slf, &item?)?;
+                Self::add_key(slf, &item?)?;
             } else {
                 slf.call_method1(intern!(py, "add"), (item?,))?;
             }
@@ -442,6 +434,16 @@ impl BloomFilter {
 }
 
 impl BloomFilter {
+    #[inline]
+    fn add_key(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        // Borrowed only once the key is there: `hash` may run anybody's code.
+        with_key(item, |key| {
+            let mut this = slf.try_borrow_mut()?;
+            this.writable()?;
+            Ok(this.filter.as_mut().is_some_and(|filter| filter.add(key)))
+        })?
+    }
+
     #[inline]
     fn opened(&self) -> PyResult<&Filter> {
         self.filter
