@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use super::hash::Probes;
 use super::layout::Shape;
@@ -17,32 +16,36 @@ pub(super) struct Filter {
     pub(super) bits: Bits,
     count: Count,
     /// Whether a file changed since it was opened.
-    changed: AtomicBool,
+    changed: bool,
 }
 
 /// How many keys, and how many bits were new when they came.
 struct Count {
-    keys: AtomicU64,
-    bits: AtomicU64,
-    trust: AtomicU8,
+    keys: u64,
+    bits: u64,
+    trust: Trust,
 }
 
-/// This process saw every key come.
-const EXACT: u8 = 0;
-/// The file says so; right if it has as many bits set as it had then.
-const RECORDED: u8 = 1;
-/// Made by the original, or united with another.
-const UNKNOWN: u8 = 2;
+#[derive(Clone, Copy, PartialEq)]
+enum Trust {
+    /// This process saw every key come.
+    Exact,
+    /// The file says so; right if it has as many bits set as it had then.
+    Recorded,
+    /// Made by the original, or united with another.
+    Unknown,
+}
 
 impl Count {
-    fn new(recorded: Option<(u64, u64)>, trust: u8) -> Self {
-        let (keys, bits) = recorded.unwrap_or_default();
-        Self {
-            keys: keys.into(),
-            bits: bits.into(),
-            trust: trust.into(),
-        }
-    }
+    const ZERO: Self = Self {
+        keys: 0,
+        bits: 0,
+        trust: Trust::Exact,
+    };
+    const UNKNOWN: Self = Self {
+        trust: Trust::Unknown,
+        ..Self::ZERO
+    };
 }
 
 impl Filter {
@@ -53,21 +56,21 @@ impl Filter {
             probes: Probes::new(&shape.seeds, shape.bits),
             bits,
             count,
-            changed: false.into(),
+            changed: false,
         }
     }
 
     /// A filter in memory, empty or with the bits of another.
     pub(super) fn in_memory(shape: Shape, data: Option<&[u8]>) -> io::Result<Self> {
         let bits = Bits::zeroed(shape.bytes())?;
-        let trust = match data {
-            Some(data) => {
-                bits.load(data);
-                if bits.any_set() { UNKNOWN } else { EXACT }
+        let mut count = Count::ZERO;
+        if let Some(data) = data {
+            bits.load(data);
+            if bits.any_set() {
+                count = Count::UNKNOWN;
             }
-            None => EXACT,
-        };
-        Ok(Self::new(shape, bits, Count::new(None, trust)))
+        }
+        Ok(Self::new(shape, bits, count))
     }
 
     /// An empty filter in a new file.
@@ -78,17 +81,20 @@ impl Filter {
         })?;
         record::write(&file, Some((0, 0)));
         let bits = Bits::map(file, path, true, &shape)?;
-        let filter = Self::new(shape, bits, Count::new(None, EXACT));
-        filter.changed.store(true, Relaxed);
+        let mut filter = Self::new(shape, bits, Count::ZERO);
+        filter.changed = true;
         Ok(filter)
     }
 
     pub(super) fn open(path: PathBuf, writable: bool) -> Result<Self, OpenError> {
         let (file, shape) = store::open(&path, writable)?;
-        let recorded = record::read(&file);
-        let trust = if recorded.is_some() { RECORDED } else { UNKNOWN };
+        let count = record::read(&file).map_or(Count::UNKNOWN, |(keys, bits)| Count {
+            keys,
+            bits,
+            trust: Trust::Recorded,
+        });
         let bits = Bits::map(file, path, writable, &shape)?;
-        Ok(Self::new(shape, bits, Count::new(recorded, trust)))
+        Ok(Self::new(shape, bits, count))
     }
 
     /// What would make an empty filter that this one can be united with.
@@ -126,18 +132,16 @@ impl Filter {
         if new == 0 {
             return true;
         }
-        *self.count.keys.get_mut() += 1;
-        *self.count.bits.get_mut() += new;
-        *self.changed.get_mut() = true;
+        self.count.keys += 1;
+        self.count.bits += new;
+        self.changed = true;
         false
     }
 
-    pub(super) fn clear(&self) {
+    pub(super) fn clear(&mut self) {
         self.bits.clear();
-        self.count.keys.store(0, Relaxed);
-        self.count.bits.store(0, Relaxed);
-        self.count.trust.store(EXACT, Relaxed);
-        self.changed.store(true, Relaxed);
+        self.count = Count::ZERO;
+        self.changed = true;
     }
 
     /// Whether a key sets the same bits in both.
@@ -146,31 +150,30 @@ impl Filter {
     }
 
     /// The union with a filter that is like this one.
-    pub(super) fn unite(&self, other: &Self) {
+    pub(super) fn unite(&mut self, other: &Self) {
         self.bits.unite(&other.bits);
         self.forget_count();
     }
 
     /// The intersection with a filter that is like this one.
-    pub(super) fn intersect(&self, other: &Self) {
+    pub(super) fn intersect(&mut self, other: &Self) {
         self.bits.intersect(&other.bits);
         self.forget_count();
     }
 
-    fn forget_count(&self) {
-        self.count.trust.store(UNKNOWN, Relaxed);
-        self.changed.store(true, Relaxed);
+    fn forget_count(&mut self) {
+        self.count = Count::UNKNOWN;
+        self.changed = true;
     }
 
     /// How many keys, if that is known.
-    pub(super) fn exact_len(&self) -> Option<u64> {
-        if self.count.trust.load(Relaxed) == RECORDED {
+    pub(super) fn exact_len(&mut self) -> Option<u64> {
+        if self.count.trust == Trust::Recorded {
             // Whoever else wrote to the file left more bits or fewer.
-            let right = self.bits.count_ones() == self.count.bits.load(Relaxed);
-            let trust = if right { EXACT } else { UNKNOWN };
-            self.count.trust.store(trust, Relaxed);
+            let right = self.bits.count_ones() == self.count.bits;
+            self.count.trust = if right { Trust::Exact } else { Trust::Unknown };
         }
-        (self.count.trust.load(Relaxed) == EXACT).then(|| self.count.keys.load(Relaxed))
+        (self.count.trust == Trust::Exact).then_some(self.count.keys)
     }
 
     /// How many keys set as many bits as are set; none can tell if all are.
@@ -183,36 +186,32 @@ impl Filter {
     }
 
     /// Waits until a file and its count are on disk.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        let Some(mapped) = self.bits.mapped() else {
-            return Ok(());
-        };
-        if !mapped.writable || !self.changed.swap(false, Relaxed) {
-            return Ok(());
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        match self.bits.mapped() {
+            Some(mapped) if self.changed => {
+                self.record(&mapped.file);
+                mapped.sync()?;
+                self.changed = false;
+                Ok(())
+            }
+            _ => Ok(()),
         }
-        self.record(&mapped.file);
-        mapped.sync()
     }
 
     fn record(&self, file: &File) {
-        let known = self.count.trust.load(Relaxed) != UNKNOWN;
-        let count = || {
-            let count = &self.count;
-            (count.keys.load(Relaxed), count.bits.load(Relaxed))
-        };
-        record::write(file, known.then(count));
+        let known = self.count.trust != Trust::Unknown;
+        record::write(file, known.then_some((self.count.keys, self.count.bits)));
     }
 
     /// Copies a filter's file.
-    pub(super) fn copy_to(&self, path: &Path) -> Option<io::Result<()>> {
-        let mapped = self.bits.mapped()?;
-        Some(store::copy(mapped, path, |file| self.record(file)))
+    pub(super) fn copy_to(&self, path: &Path) -> io::Result<()> {
+        let mapped = self.bits.mapped().ok_or(io::ErrorKind::Unsupported)?;
+        store::copy(mapped, path, |file| self.record(file))
     }
 }
 
 impl Drop for Filter {
     fn drop(&mut self) {
-        // `close` reports what goes wrong here.
-        let _ = self.sync();
+        let _ = self.sync(); // `close` reports what goes wrong
     }
 }

@@ -52,15 +52,15 @@ unsafe extern "C" fn call_add(
                 Borrowed::from_ptr(py, item),
             )
         };
-        BloomFilter::add_key(&this, &item)
+        this.get().add_key(&item)
     };
     Python::attach(|py| {
         let was_there = catch_unwind(AssertUnwindSafe(|| call(py)))
             .unwrap_or_else(|_| Err(PyRuntimeError::new_err("add: a bug, please report it")));
         match was_there {
-            Ok(was_there) => was_there.into_pyobject(py).map_or(std::ptr::null_mut(), |answer| {
-                answer.to_owned().into_ptr()
-            }),
+            Ok(was_there) => was_there
+                .into_pyobject(py)
+                .map_or(std::ptr::null_mut(), |answer| answer.to_owned().into_ptr()),
             Err(error) => {
                 error.restore(py);
                 std::ptr::null_mut()

@@ -4,13 +4,15 @@
 //! `docs/pybloomfilter.md`.
 
 mod filter;
+mod gil;
 mod hash;
 mod layout;
 mod method;
 mod store;
 
-use std::ffi::{OsStr, OsString, c_char};
+use std::ffi::{OsString, c_char};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,7 @@ use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyString, PyType};
 use pyo3::{ffi, import_exception, intern};
 
 use filter::Filter;
+use gil::UnderGil;
 use layout::{MOST_HASHES, Shape};
 use store::{Existing, OpenError};
 
@@ -53,17 +56,19 @@ const PERM: u32 = 0o755;
 /// 3
 /// >>> 'apple' in fruit, 'mike' in fruit
 /// (True, False)
-#[pyclass(module = "pybloomfilter", subclass)]
+#[pyclass(module = "pybloomfilter", subclass, frozen)]
 pub(crate) struct BloomFilter {
     /// None once closed.
-    filter: Option<Filter>,
+    filter: UnderGil<Option<Filter>>,
 }
 
 #[pymethods]
 impl BloomFilter {
     #[new]
     #[pyo3(signature = (capacity, error_rate, filename=None, perm=Some(PERM), hash_seeds=None, data_array=None))]
-    #[pyo3(text_signature = "(capacity, error_rate, filename=None, perm=0o755, hash_seeds=None, data_array=None)")]
+    #[pyo3(
+        text_signature = "(capacity, error_rate, filename=None, perm=0o755, hash_seeds=None, data_array=None)"
+    )]
     fn new(
         capacity: &Bound<'_, PyAny>,
         error_rate: &Bound<'_, PyAny>,
@@ -74,7 +79,9 @@ impl BloomFilter {
     ) -> PyResult<Self> {
         let py = capacity.py();
         if capacity.is(to_be_opened(py)?) {
-            return Ok(Self { filter: None });
+            return Ok(Self {
+                filter: UnderGil::new(None),
+            });
         }
         let filename = match filename {
             Some(name) if name.is_truthy()? => Some(path(name)?),
@@ -104,7 +111,7 @@ impl BloomFilter {
                 .map_err(|_| PyMemoryError::new_err("not enough memory for the filter"))?,
         };
         Ok(Self {
-            filter: Some(filter),
+            filter: UnderGil::new(Some(filter)),
         })
     }
 
@@ -118,13 +125,14 @@ impl BloomFilter {
         mode: &str,
     ) -> PyResult<Bound<'py, Self>> {
         let path = path(filename)?;
-        let filter = Filter::open(path.clone(), mode.contains('w')).map_err(|error| match error {
-            OpenError::Io(error) => os_error(&error, &path),
-            OpenError::Flaw(flaw) => PyValueError::new_err(format!(
-                "Invalid BloomFilter file: {}: {flaw}",
-                path.display()
-            )),
-        })?;
+        let filter =
+            Filter::open(path.clone(), mode.contains('w')).map_err(|error| match error {
+                OpenError::Io(error) => os_error(&error, &path),
+                OpenError::Flaw(flaw) => PyValueError::new_err(format!(
+                    "Invalid BloomFilter file: {}: {flaw}",
+                    path.display()
+                )),
+            })?;
         instance(cls, filter)
     }
 
@@ -163,12 +171,12 @@ impl BloomFilter {
     /// Adds every key of an iterable.
     #[pyo3(signature = (iterable, /))]
     fn update(slf: &Bound<'_, Self>, iterable: &Bound<'_, PyAny>) -> PyResult<()> {
-        let py = slf.py();
+        let (py, this) = (slf.py(), slf.get());
         // A class made from this one may add in its own way.
         let own = slf.get_type().is(py.get_type::<Self>());
         for item in iterable.try_iter()? {
             if own {
-                Self::add_key(slf, &item?)?;
+                this.add_key(&item?)?;
             } else {
                 slf.call_method1(intern!(py, "add"), (item?,))?;
             }
@@ -182,60 +190,70 @@ impl BloomFilter {
         Self::update(slf, iterable)
     }
 
-    fn __contains__(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        with_key(item, |key| Ok(slf.try_borrow()?.opened()?.contains(key)))?
+    fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        with_key(item, |key| {
+            self.with(item.py(), |filter| Ok(filter.contains(key)))
+        })
     }
 
     /// How many different keys were added, but for false positives: exact for
     /// as long as that is known, else ``approx_len``.
-    fn __len__(&self) -> PyResult<usize> {
-        let len = match self.opened()?.exact_len() {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let len = match self._exact_len(py)? {
             Some(len) => len,
-            None => self.approx_len()?,
+            None => self.approx_len(py)?,
         };
         usize::try_from(len).map_err(|_| PyOverflowError::new_err("the length is too large"))
     }
 
     /// The number of keys, if that is known and not only estimated.
-    fn _exact_len(&self) -> PyResult<Option<u64>> {
-        Ok(self.opened()?.exact_len())
+    fn _exact_len(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.get(py, Filter::exact_len)
     }
 
     /// An estimate of the number of keys, from the number of bits that are set.
     #[getter]
-    fn approx_len(&self) -> PyResult<u64> {
-        self.opened()?.estimated_len().ok_or_else(|| {
-            IndeterminateCountError::new_err("every bit is set: that is any number of keys")
-        })
+    fn approx_len(&self, py: Python<'_>) -> PyResult<u64> {
+        self.get(py, |filter| filter.estimated_len())?
+            .ok_or_else(|| {
+                IndeterminateCountError::new_err("every bit is set: that is any number of keys")
+            })
     }
 
     /// Removes all keys.
-    fn clear_all(&self) -> PyResult<()> {
-        self.writable()?.clear();
-        Ok(())
+    fn clear_all(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |filter| {
+            writable(filter)?.clear();
+            Ok(())
+        })
     }
 
     /// Waits until the file is on disk.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        let filter = self.writable()?;
-        py.detach(|| filter.sync())
-            .map_err(|e| self.io_error(filter, &e))
+        self.with(py, |filter| Ok(writable(filter)?.sync()))?
+            .map_err(|e| {
+                self.path(py, "sync")
+                    .map_or_else(|e| e, |path| os_error(&e, &path))
+            })
     }
 
     /// Closes the file, or discards a filter in memory. Whatever is done with
     /// the filter afterwards is a ValueError.
-    fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let Some(filter) = slf.try_borrow_mut()?.filter.take() else {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(mut filter) = self.filter.with(py, Option::take) else {
             return Ok(());
         };
-        let closed = slf.py().detach(|| filter.sync());
-        closed.map_err(|e| slf.borrow().io_error(&filter, &e))
+        py.detach(|| filter.sync()).map_err(|e| {
+            let path = filter.bits.mapped().map(|mapped| mapped.path.as_path());
+            os_error(&e, path.unwrap_or(Path::new("")))
+        })
     }
 
     /// The file descriptor.
-    fn fileno(&self) -> PyResult<i32> {
-        use std::os::fd::AsRawFd;
-        Ok(self.mapped("access .fileno on")?.file.as_raw_fd())
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        self.with(py, |filter| {
+            Ok(mapped(filter, "access .fileno on")?.file.as_raw_fd())
+        })
     }
 
     /// Copies the file to ``filename`` and opens the copy.
@@ -243,22 +261,17 @@ impl BloomFilter {
         slf: &Bound<'py, Self>,
         filename: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, Self>> {
-        let py = slf.py();
-        {
-            let this = slf.borrow();
-            let from = this.mapped("call .copy on")?;
-            let to = path(filename)?;
-            if same_file(&from.path, &to) {
-                let error = py.import("shutil")?.getattr("SameFileError")?;
-                let text = format!("{} and {} are the same file", from.path.display(), to.display());
-                return Err(PyErr::from_value(error.call1((text,))?));
-            }
-            make_way(py, &to)?;
-            let filter = this.opened()?;
-            if let Some(copied) = filter.copy_to(&to) {
-                copied.map_err(|e| os_error(&e, &to))?;
-            }
+        let (py, this) = (slf.py(), slf.get());
+        let from = this.path(py, "call .copy on")?;
+        let to = path(filename)?;
+        if same_file(&from, &to) {
+            let error = py.import("shutil")?.getattr("SameFileError")?;
+            let text = format!("{} and {} are the same file", from.display(), to.display());
+            return Err(PyErr::from_value(error.call1((text,))?));
         }
+        make_way(py, &to)?;
+        this.with(py, |filter| Ok(filter.copy_to(&to)))?
+            .map_err(|e| os_error(&e, &to))?;
         Self::open(&slf.get_type(), filename, "rw")
     }
 
@@ -271,29 +284,24 @@ impl BloomFilter {
         filename: &Bound<'py, PyAny>,
         perm: u32,
     ) -> PyResult<Bound<'py, Self>> {
+        let (py, this) = (slf.py(), slf.get());
         let to = path(filename)?;
-        let shape = {
-            let this = slf.borrow();
-            let filter = this.opened()?;
-            if let Some(mapped) = filter.bits.mapped()
-                && same_file(&mapped.path, &to)
-            {
-                let error = io::Error::from_raw_os_error(libc::EINVAL);
-                return Err(os_error(&error, &to));
-            }
-            filter.shape()
-        };
-        let filter = create(slf.py(), to, Some(perm), shape)?;
+        let (shape, from) = this.get(py, |filter| {
+            let from = filter.bits.mapped().map(|mapped| mapped.path.clone());
+            (filter.shape(), from)
+        })?;
+        if from.is_some_and(|from| same_file(&from, &to)) {
+            let error = io::Error::from_raw_os_error(libc::EINVAL);
+            return Err(os_error(&error, &to));
+        }
+        let filter = create(py, to, Some(perm), shape)?;
         instance(&slf.get_type(), filter)
     }
 
     /// Adds all keys of a filter made by ``copy_template``, or with the same
     /// capacity, error_rate and hash_seeds. Any other is a ValueError.
-    fn union<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, Self>,
-    ) -> PyResult<Bound<'py, Self>> {
-        slf.borrow().combine(&other.borrow(), Filter::unite)?;
+    fn union<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        slf.get().combine(other, Filter::unite)?;
         Ok(slf.clone())
     }
 
@@ -302,22 +310,24 @@ impl BloomFilter {
         slf: &Bound<'py, Self>,
         other: &Bound<'py, Self>,
     ) -> PyResult<Bound<'py, Self>> {
-        slf.borrow().combine(&other.borrow(), Filter::intersect)?;
+        slf.get().combine(other, Filter::intersect)?;
         Ok(slf.clone())
     }
 
     fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.combine(&other.borrow(), Filter::unite)
+        self.combine(other, Filter::unite)
     }
 
     fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.combine(&other.borrow(), Filter::intersect)
+        self.combine(other, Filter::intersect)
     }
 
     /// The file as text, compressed.
     fn to_base64<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mapped = self.mapped("access .name on")?;
-        let contents = mapped.contents().map_err(|e| os_error(&e, &mapped.path))?;
+        let path = self.path(py, "access .name on")?;
+        let contents = self
+            .with(py, |filter| Ok(mapped(filter, "read")?.contents()))?
+            .map_err(|e| os_error(&e, &path))?;
         // Python's own zlib, so that the text is the original's to the byte.
         let compress = py.import("zlib")?.getattr("compress")?;
         let encode = py.import("base64")?.getattr("b64encode")?;
@@ -327,12 +337,10 @@ impl BloomFilter {
 
     /// Pickled with its bits; what comes back is a filter in memory.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let this = slf.borrow();
-        let filter = this.opened()?;
+        let (py, this) = (slf.py(), slf.get());
         let arguments = (
-            filter.capacity,
-            filter.error_rate,
+            this.capacity(py)?,
+            this.error_rate(py)?,
             py.None(),
             py.None(),
             this.hash_seeds(py)?,
@@ -342,61 +350,60 @@ impl BloomFilter {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let this = slf.borrow();
-        let filter = this.opened()?;
+        let (py, this) = (slf.py(), slf.get());
         Ok(format!(
             "<{} capacity: {}, error: {:.3}, num_hashes: {}>",
             slf.get_type().name()?,
-            filter.capacity,
-            filter.error_rate,
-            filter.seeds().len()
+            this.capacity(py)?,
+            this.error_rate(py)?,
+            this.num_hashes(py)?
         ))
     }
 
     /// How many keys the filter is made for.
     #[getter]
-    fn capacity(&self) -> PyResult<u64> {
-        Ok(self.opened()?.capacity)
+    fn capacity(&self, py: Python<'_>) -> PyResult<u64> {
+        self.get(py, |filter| filter.capacity)
     }
 
     /// The false-positive rate at that many keys.
     #[getter]
-    fn error_rate(&self) -> PyResult<f64> {
-        Ok(self.opened()?.error_rate)
+    fn error_rate(&self, py: Python<'_>) -> PyResult<f64> {
+        self.get(py, |filter| filter.error_rate)
     }
 
     /// How many bits a key sets.
     #[getter]
-    fn num_hashes(&self) -> PyResult<usize> {
-        Ok(self.opened()?.seeds().len())
+    fn num_hashes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.get(py, |filter| filter.seeds().len())
     }
 
     /// How many bits the filter has.
     #[getter]
-    fn num_bits(&self) -> PyResult<u64> {
-        Ok(self.opened()?.num_bits())
+    fn num_bits(&self, py: Python<'_>) -> PyResult<u64> {
+        self.get(py, |filter| filter.num_bits())
     }
 
     /// How many bits are set.
     #[getter]
-    fn bit_count(&self) -> PyResult<u64> {
-        Ok(self.opened()?.bits.count_ones())
+    fn bit_count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.get(py, |filter| filter.bits.count_ones())
     }
 
     /// The seeds of the hashes, as array('I').
     #[getter]
     fn hash_seeds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let seeds = PyList::new(py, self.opened()?.seeds())?;
+        let seeds = self.get(py, |filter| filter.seeds().to_vec())?;
+        let seeds = PyList::new(py, seeds)?;
         py.import("array")?.getattr("array")?.call1(("I", seeds))
     }
 
     /// The bits, as bytes.
     #[getter]
     fn data_array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bits = &self.opened()?.bits;
-        PyBytes::new_with(py, bits.len(), |bytes| {
-            bits.store(bytes);
-            Ok(())
+        let len = self.get(py, |filter| filter.bits.len())?;
+        PyBytes::new_with(py, len, |bytes| {
+            self.get(py, |filter| filter.bits.store(bytes))
         })
     }
 
@@ -409,8 +416,8 @@ impl BloomFilter {
 
     /// The name of the file.
     #[getter]
-    fn filename(&self) -> PyResult<&OsStr> {
-        Ok(self.mapped("access .name on")?.path.as_os_str())
+    fn filename(&self, py: Python<'_>) -> PyResult<OsString> {
+        Ok(self.path(py, "access .name on")?.into_os_string())
     }
 
     /// The name of the file as bytes: deprecated, use ``filename``.
@@ -422,71 +429,100 @@ impl BloomFilter {
             c"name will be deprecated in future versions, use filename instead",
             1,
         )?;
-        let path = &self.mapped("access .name on")?.path;
+        let path = self.path(py, "access .name on")?;
         Ok(PyBytes::new(py, path.as_os_str().as_encoded_bytes()))
     }
 
     /// Whether the filter was opened for reading only.
     #[getter]
-    fn read_only(&self) -> PyResult<bool> {
-        Ok(self.opened()?.bits.read_only())
+    fn read_only(&self, py: Python<'_>) -> PyResult<bool> {
+        self.get(py, |filter| filter.bits.read_only())
     }
 }
 
 impl BloomFilter {
+    /// Calls `act` with the filter, if it is open.
     #[inline]
-    fn add_key(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        // Borrowed only once the key is there: `hash` may run anybody's code.
-        with_key(item, |key| {
-            let mut this = slf.try_borrow_mut()?;
-            this.writable()?;
-            Ok(this.filter.as_mut().is_some_and(|filter| filter.add(key)))
-        })?
-    }
-
-    #[inline]
-    fn opened(&self) -> PyResult<&Filter> {
-        self.filter
-            .as_ref()
-            .ok_or_else(|| PyValueError::new_err("I/O operation on closed file"))
-    }
-
-    #[inline]
-    fn writable(&self) -> PyResult<&Filter> {
-        let filter = self.opened()?;
-        if filter.bits.read_only() {
-            return Err(PyValueError::new_err("Write operation on read-only file"));
-        }
-        Ok(filter)
-    }
-
-    /// The file behind the filter; `verb` says what needs one.
-    fn mapped(&self, verb: &str) -> PyResult<&store::Mapped> {
-        self.opened()?.bits.mapped().ok_or_else(|| {
-            PyNotImplementedError::new_err(format!("Cannot {verb} an in-memory BloomFilter"))
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Filter) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        self.filter.with(py, |filter| match filter {
+            Some(filter) => act(filter),
+            None => Err(closed()),
         })
     }
 
-    fn combine(&self, other: &Self, with: impl FnOnce(&Filter, &Filter)) -> PyResult<()> {
-        let (this, other) = (self.writable()?, other.opened()?);
-        if !this.is_like(other) {
-            return Err(PyValueError::new_err(
-                "The two BloomFilter objects are not the same type (hint: use copy_template)",
-            ));
-        }
-        with(this, other);
-        Ok(())
+    fn get<T: Send>(
+        &self,
+        py: Python<'_>,
+        what: impl FnOnce(&mut Filter) -> T + Send,
+    ) -> PyResult<T> {
+        self.with(py, |filter| Ok(what(filter)))
     }
 
-    fn io_error(&self, filter: &Filter, error: &io::Error) -> PyErr {
-        let path = filter.bits.mapped().map(|mapped| mapped.path.as_path());
-        os_error(error, path.unwrap_or(Path::new("")))
+    #[inline]
+    fn add_key(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        with_key(item, |key| {
+            self.with(item.py(), |filter| Ok(writable(filter)?.add(key)))
+        })
     }
+
+    /// The path of the filter's file; `verb` says what needs one.
+    fn path(&self, py: Python<'_>, verb: &str) -> PyResult<PathBuf> {
+        self.with(py, |filter| Ok(mapped(filter, verb)?.path.clone()))
+    }
+
+    fn combine(
+        &self,
+        other: &Bound<'_, Self>,
+        with: impl FnOnce(&mut Filter, &Filter) + Send,
+    ) -> PyResult<()> {
+        let py = other.py();
+        let combined = self
+            .filter
+            .with_both(&other.get().filter, py, |this, other| {
+                let (Some(this), Some(other)) = (this, other) else {
+                    return Err(closed());
+                };
+                let this = writable(this)?;
+                if !this.is_like(other) {
+                    return Err(PyValueError::new_err(
+                        "The two BloomFilter objects are not the same type (hint: use copy_template)",
+                    ));
+                }
+                with(this, other);
+                Ok(())
+            });
+        // With itself: there is nothing to do, if it may be done.
+        combined.unwrap_or_else(|| self.with(py, |filter| writable(filter).map(drop)))
+    }
+}
+
+#[cold]
+fn closed() -> PyErr {
+    PyValueError::new_err("I/O operation on closed file")
+}
+
+#[inline]
+fn writable(filter: &mut Filter) -> PyResult<&mut Filter> {
+    if filter.bits.read_only() {
+        return Err(PyValueError::new_err("Write operation on read-only file"));
+    }
+    Ok(filter)
+}
+
+/// The file behind a filter; `verb` says what needs one.
+fn mapped<'a>(filter: &'a Filter, verb: &str) -> PyResult<&'a store::Mapped> {
+    filter.bits.mapped().ok_or_else(|| {
+        PyNotImplementedError::new_err(format!("Cannot {verb} an in-memory BloomFilter"))
+    })
 }
 
 /// Calls `act` with the bytes that stand for a key.
 #[inline]
-fn with_key<T>(item: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> T) -> PyResult<T> {
+fn with_key<T>(item: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> PyResult<T>) -> PyResult<T> {
     // The limited API has this from 3.10 only, but every CPython since 3.3
     // exports it. It gives the bytes of a str without making a bytes object.
     unsafe extern "C" {
@@ -495,7 +531,8 @@ fn with_key<T>(item: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> T) -> PyResul
             size: *mut ffi::Py_ssize_t,
         ) -> *const c_char;
     }
-    if item.is_instance_of::<PyString>() {
+    // The exact type first: whether it is made from str is asked by a call.
+    if item.is_exact_instance_of::<PyString>() || item.is_instance_of::<PyString>() {
         let mut len: ffi::Py_ssize_t = 0;
         // SAFETY: `item` is a str.
         let utf8 = unsafe { PyUnicode_AsUTF8AndSize(item.as_ptr(), &raw mut len) };
@@ -503,14 +540,12 @@ fn with_key<T>(item: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> T) -> PyResul
             return Err(PyErr::fetch(item.py()));
         }
         // SAFETY: so many bytes, which the str keeps for as long as it lives.
-        return Ok(act(unsafe {
-            std::slice::from_raw_parts(utf8.cast(), len as usize)
-        }));
+        return act(unsafe { std::slice::from_raw_parts(utf8.cast(), len as usize) });
     }
     if let Ok(bytes) = item.cast::<PyBytes>() {
-        return Ok(act(bytes.as_bytes()));
+        return act(bytes.as_bytes());
     }
-    Ok(act(&(item.hash()? as i64).to_le_bytes()))
+    act(&(item.hash()? as i64).to_le_bytes())
 }
 
 /// Stands for the capacity of a filter that is about to be opened: a class made
@@ -523,13 +558,11 @@ fn to_be_opened(py: Python<'_>) -> PyResult<&Py<PyAny>> {
     })
 }
 
-fn instance<'py>(
-    cls: &Bound<'py, PyType>,
-    filter: Filter,
-) -> PyResult<Bound<'py, BloomFilter>> {
+fn instance<'py>(cls: &Bound<'py, PyType>, filter: Filter) -> PyResult<Bound<'py, BloomFilter>> {
     let instance = cls.call1((to_be_opened(cls.py())?, 0))?;
     let instance = instance.cast_into::<BloomFilter>()?;
-    instance.try_borrow_mut()?.filter = Some(filter);
+    let replaced = (instance.get().filter).with(cls.py(), |slot| slot.replace(filter));
+    drop(replaced);
     Ok(instance)
 }
 
@@ -618,7 +651,10 @@ fn data_of(data: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
         .getattr("memoryview")?
         .call1((data,))
         .map_err(|_| {
-            let name = data.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+            let name = data
+                .get_type()
+                .name()
+                .map_or_else(|_| "?".into(), |n| n.to_string());
             PyTypeError::new_err(format!("data_array: expected bytes, got {name}"))
         })?;
     Ok(bytes
@@ -669,8 +705,8 @@ fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
             path.to_path_buf(),
         ))),
         Existing::Filter => {
-            let holds_keys = Filter::open(path.to_path_buf(), false)
-                .is_ok_and(|filter| filter.bits.any_set());
+            let holds_keys =
+                Filter::open(path.to_path_buf(), false).is_ok_and(|filter| filter.bits.any_set());
             if !holds_keys {
                 return Ok(());
             }

@@ -58,7 +58,12 @@ impl Bits {
     }
 
     /// Maps a file whose length was checked against its shape.
-    pub(super) fn map(file: File, path: PathBuf, writable: bool, shape: &Shape) -> io::Result<Self> {
+    pub(super) fn map(
+        file: File,
+        path: PathBuf,
+        writable: bool,
+        shape: &Shape,
+    ) -> io::Result<Self> {
         let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
         let len = shape.bytes();
         // A last word that reaches beyond the file still lies in its last page:
@@ -157,7 +162,9 @@ impl Bits {
     pub(super) fn count_ones(&self) -> u64 {
         let (whole, last) = self.whole_and_last();
         let ones = |words: &[AtomicU64]| -> u64 {
-            let ones = words.iter().map(|w| u64::from(w.load(Relaxed).count_ones()));
+            let ones = words
+                .iter()
+                .map(|w| u64::from(w.load(Relaxed).count_ones()));
             ones.sum()
         };
         let last = last.map_or(0, |(word, ours)| (word.load(Relaxed) & ours).count_ones());
