@@ -9,9 +9,18 @@
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// The two halves of each seed's hash, XORed: what the format makes of them.
-#[inline]
-fn hashes<const LANES: usize>(key: &[u8], seeds: &[u32; LANES]) -> [u64; LANES] {
+/// The two halves of each seed's hash, XORed as the format wants, and what
+/// `then` makes of them.
+///
+/// That is done here, lane by lane: if the hashes were returned, the compiler
+/// would finish them in vectors, whose 64-bit products are slower than two
+/// plain ones.
+#[inline(always)]
+fn hashes<const LANES: usize>(
+    key: &[u8],
+    seeds: &[u32; LANES],
+    then: impl Fn(u64) -> u64,
+) -> [u64; LANES] {
     let mut a = seeds.map(u64::from);
     let mut b = a;
     for block in key.as_chunks::<16>().0 {
@@ -40,7 +49,7 @@ fn hashes<const LANES: usize>(key: &[u8], seeds: &[u32; LANES]) -> [u64; LANES] 
         let b = b.wrapping_add(a);
         let b = finish(b);
         let a = finish(a).wrapping_add(b);
-        a ^ b.wrapping_add(a)
+        then(a ^ b.wrapping_add(a))
     })
 }
 
@@ -135,7 +144,7 @@ impl Probes {
 
     #[inline]
     fn positions<const LANES: usize>(&self, key: &[u8], seeds: &[u32; LANES]) -> [u64; LANES] {
-        hashes(key, seeds).map(|hash| self.remainder(hash))
+        hashes(key, seeds, |hash| self.remainder(hash))
     }
 
     /// `hash % self.bits`. The estimated quotient is the true one or one less:
