@@ -3,7 +3,7 @@ from array import array
 from collections.abc import Iterable
 from typing import Any, TypeVar, Union
 
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 __all__ = ["AUTHOR", "BloomFilter", "IndeterminateCountError", "VERSION"]
 
@@ -16,6 +16,7 @@ _Self = TypeVar("_Self", bound="BloomFilter")
 
 class IndeterminateCountError(ValueError): ...
 
+@disjoint_base
 class BloomFilter:
     def __new__(
         cls: type[_Self],
