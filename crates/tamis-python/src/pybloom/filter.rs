@@ -5,9 +5,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::bits::Bits;
+use super::file::{self, OpenError, record};
 use super::hash::Probes;
 use super::layout::Shape;
-use super::store::{self, Bits, OpenError, record};
 
 pub(super) struct Filter {
     pub(super) capacity: u64,
@@ -76,7 +77,7 @@ impl Filter {
     /// An empty filter in a new file.
     pub(super) fn create(path: PathBuf, perm: u32, shape: Shape) -> io::Result<Self> {
         let header = shape.encode();
-        let file = store::create(&path, perm, shape.file_len(), |file| {
+        let file = file::create(&path, perm, shape.file_len(), |file| {
             file.write_all_at(&header, 0)
         })?;
         record::write(&file, Some((0, 0)));
@@ -87,7 +88,7 @@ impl Filter {
     }
 
     pub(super) fn open(path: PathBuf, writable: bool) -> Result<Self, OpenError> {
-        let (file, shape) = store::open(&path, writable)?;
+        let (file, shape) = file::open(&path, writable)?;
         let count = record::read(&file).map_or(Count::UNKNOWN, |(keys, bits)| Count {
             keys,
             bits,
@@ -206,7 +207,7 @@ impl Filter {
     /// Copies a filter's file.
     pub(super) fn copy_to(&self, path: &Path) -> io::Result<()> {
         let mapped = self.bits.mapped().ok_or(io::ErrorKind::Unsupported)?;
-        store::copy(mapped, path, |file| self.record(file))
+        file::copy(mapped, path, |file| self.record(file))
     }
 }
 

@@ -3,17 +3,18 @@
 //! What it does where, and where it differs from the original, is in
 //! `docs/pybloomfilter.md`.
 
+mod arguments;
+mod bits;
+mod file;
 mod filter;
 mod gil;
 mod hash;
 mod layout;
 mod method;
-mod store;
 
-use std::ffi::{OsString, c_char};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::{
@@ -22,21 +23,20 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyFloat, PyInt, PyList, PyString, PyType};
-use pyo3::{ffi, import_exception, intern};
+use pyo3::types::{PyBytes, PyInt, PyList, PyType};
+use pyo3::{import_exception, intern};
 
+use arguments::{data_of, path, shape, with_key};
+use bits::Mapped;
+use file::{Existing, OpenError};
 use filter::Filter;
 use gil::UnderGil;
-use layout::{MOST_HASHES, Shape};
-use store::{Existing, OpenError};
+use layout::Shape;
 
 import_exception!(pybloomfilter, IndeterminateCountError);
 
 const PERM: u32 = 0o755;
 
-/// BloomFilter(capacity, error_rate, filename=None, perm=0o755, hash_seeds=None, data_array=None)
-/// --
-///
 /// A new Bloom filter for ``capacity`` keys at a false-positive rate of
 /// ``error_rate``: in the file ``filename``, or in memory without one.
 ///
@@ -159,7 +159,7 @@ impl BloomFilter {
         Shape::decode(bytes, bytes.len() as u64)
             .map_err(|flaw| PyValueError::new_err(format!("Invalid BloomFilter text: {flaw}")))?;
         make_way(py, &path)?;
-        store::create_with(&path, perm, bytes).map_err(|e| os_error(&e, &path))?;
+        file::create_with(&path, perm, bytes).map_err(|e| os_error(&e, &path))?;
         Self::open(cls, filename, "rw")
     }
 
@@ -514,38 +514,10 @@ fn writable(filter: &mut Filter) -> PyResult<&mut Filter> {
 }
 
 /// The file behind a filter; `verb` says what needs one.
-fn mapped<'a>(filter: &'a Filter, verb: &str) -> PyResult<&'a store::Mapped> {
+fn mapped<'a>(filter: &'a Filter, verb: &str) -> PyResult<&'a Mapped> {
     filter.bits.mapped().ok_or_else(|| {
         PyNotImplementedError::new_err(format!("Cannot {verb} an in-memory BloomFilter"))
     })
-}
-
-/// Calls `act` with the bytes that stand for a key.
-#[inline]
-fn with_key<T>(item: &Bound<'_, PyAny>, act: impl FnOnce(&[u8]) -> PyResult<T>) -> PyResult<T> {
-    // The limited API has this from 3.10 only, but every CPython since 3.3
-    // exports it. It gives the bytes of a str without making a bytes object.
-    unsafe extern "C" {
-        fn PyUnicode_AsUTF8AndSize(
-            unicode: *mut ffi::PyObject,
-            size: *mut ffi::Py_ssize_t,
-        ) -> *const c_char;
-    }
-    // The exact type first: whether it is made from str is asked by a call.
-    if item.is_exact_instance_of::<PyString>() || item.is_instance_of::<PyString>() {
-        let mut len: ffi::Py_ssize_t = 0;
-        // SAFETY: `item` is a str.
-        let utf8 = unsafe { PyUnicode_AsUTF8AndSize(item.as_ptr(), &raw mut len) };
-        if utf8.is_null() {
-            return Err(PyErr::fetch(item.py()));
-        }
-        // SAFETY: so many bytes, which the str keeps for as long as it lives.
-        return act(unsafe { std::slice::from_raw_parts(utf8.cast(), len as usize) });
-    }
-    if let Ok(bytes) = item.cast::<PyBytes>() {
-        return act(bytes.as_bytes());
-    }
-    act(&(item.hash()? as i64).to_le_bytes())
 }
 
 /// Stands for the capacity of a filter that is about to be opened: a class made
@@ -566,119 +538,6 @@ fn instance<'py>(cls: &Bound<'py, PyType>, filter: Filter) -> PyResult<Bound<'py
     Ok(instance)
 }
 
-fn shape(
-    capacity: &Bound<'_, PyAny>,
-    error_rate: &Bound<'_, PyAny>,
-    hash_seeds: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Shape> {
-    let (keys, exactly) = match capacity.cast::<PyFloat>() {
-        Ok(keys) => (keys.value() as u64, keys.value()),
-        Err(_) => {
-            let keys: i64 = capacity.extract()?;
-            (keys as u64, keys as f64)
-        }
-    };
-    if !(exactly >= 0.0) {
-        return Err(PyValueError::new_err(format!(
-            "capacity: expected 0 or more, got {exactly}"
-        )));
-    }
-    let rate: f64 = error_rate.extract()?;
-    if !(rate > 0.0 && rate < 1.0) {
-        return Err(PyValueError::new_err(format!(
-            "error_rate allowable range (0.0, 1.0) {rate:.6}"
-        )));
-    }
-    let seeds = match hash_seeds {
-        Some(seeds) if seeds.is_truthy()? => given_seeds(seeds)?,
-        _ => random_seeds(capacity.py(), rate)?,
-    };
-    let bits = layout::bits_for(exactly, rate, seeds.len());
-    if bits >= i64::MAX as f64 {
-        return Err(PyOverflowError::new_err(format!(
-            "a filter of {bits:e} bits is too large"
-        )));
-    }
-    Ok(Shape {
-        capacity: keys,
-        error_rate: rate,
-        bits: bits as u64,
-        seeds,
-    })
-}
-
-fn given_seeds(seeds: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
-    let mut given = Vec::new();
-    for seed in seeds.try_iter()? {
-        let seed = seed?;
-        let number = seed.cast::<PyInt>().ok().and_then(|s| s.extract().ok());
-        given.push(number.ok_or_else(|| {
-            PyValueError::new_err(format!(
-                "invalid hash seed '{seed}', must be >= 0 and up to 32 bits in size"
-            ))
-        })?);
-    }
-    if given.len() > MOST_HASHES {
-        return Err(PyValueError::new_err(format!(
-            "hash_seeds: expected at most {MOST_HASHES}, got {}",
-            given.len()
-        )));
-    }
-    Ok(given)
-}
-
-/// Drawn from Python's `random`, as the original does: `random.seed` makes
-/// them, and so the file, the same again.
-fn random_seeds(py: Python<'_>, error_rate: f64) -> PyResult<Vec<u32>> {
-    let hashes = layout::hashes_for(error_rate);
-    if hashes > MOST_HASHES as f64 {
-        return Err(PyValueError::new_err(format!(
-            "error_rate: {error_rate:e} needs {hashes} hashes, at most {MOST_HASHES} are possible"
-        )));
-    }
-    let draw = py.import("random")?.getattr("getrandbits")?;
-    (0..hashes as usize)
-        .map(|_| draw.call1((32,))?.extract())
-        .collect()
-}
-
-fn data_of(data: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    // Not from a str or a list of numbers.
-    let bytes = data.py().get_type::<PyBytes>();
-    let view = data
-        .py()
-        .import("builtins")?
-        .getattr("memoryview")?
-        .call1((data,))
-        .map_err(|_| {
-            let name = data
-                .get_type()
-                .name()
-                .map_or_else(|_| "?".into(), |n| n.to_string());
-            PyTypeError::new_err(format!("data_array: expected bytes, got {name}"))
-        })?;
-    Ok(bytes
-        .call1((view,))?
-        .cast_into::<PyBytes>()?
-        .as_bytes()
-        .to_vec())
-}
-
-/// The path that a str, bytes or os.PathLike names.
-fn path(name: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
-    let encoded = name
-        .py()
-        .import("os")?
-        .getattr("fsencode")?
-        .call1((name,))?
-        .cast_into::<PyBytes>()?;
-    let bytes = encoded.as_bytes();
-    if bytes.contains(&0) {
-        return Err(PyValueError::new_err("embedded null byte"));
-    }
-    Ok(OsString::from_vec(bytes.to_vec()).into())
-}
-
 fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
@@ -691,26 +550,27 @@ fn create(py: Python<'_>, path: PathBuf, perm: Option<u32>, shape: Shape) -> PyR
 
 /// Refuses to replace what is not a filter, and says when keys are lost.
 fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
-    let name = path.display();
-    match store::existing(path).map_err(|e| os_error(&e, path))? {
+    match file::existing(path).map_err(|e| os_error(&e, path))? {
         Existing::Nothing => Ok(()),
         Existing::Folder => Err(PyIsADirectoryError::new_err((
             libc::EISDIR,
             "Is a directory",
-            path.to_path_buf(),
+            path.as_os_str().to_owned(),
         ))),
         Existing::Foreign => Err(PyFileExistsError::new_err((
             libc::EEXIST,
             "File exists and is not a BloomFilter: remove it first",
-            path.to_path_buf(),
+            path.as_os_str().to_owned(),
         ))),
         Existing::Filter => {
-            let holds_keys =
-                Filter::open(path.to_path_buf(), false).is_ok_and(|filter| filter.bits.any_set());
-            if !holds_keys {
+            let there = Filter::open(path.to_path_buf(), false);
+            if there.is_ok_and(|filter| !filter.bits.any_set()) {
                 return Ok(());
             }
-            let text = format!("replacing the BloomFilter in {name} and its keys\0");
+            let text = format!(
+                "replacing the BloomFilter in {} and its keys\0",
+                path.display()
+            );
             let text = std::ffi::CString::from_vec_with_nul(text.into_bytes())
                 .map_err(|_| PyValueError::new_err("embedded null byte"))?;
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
@@ -719,13 +579,13 @@ fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
 }
 
 fn os_error(error: &io::Error, path: &Path) -> PyErr {
-    let path = path.to_path_buf();
     match error.raw_os_error() {
         Some(code) => {
             // "No such file or directory (os error 2)": Python adds the number.
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
-            PyOSError::new_err((code, text, path))
+            // Python chooses the class that goes with the number.
+            PyOSError::new_err((code, text, path.as_os_str().to_owned()))
         }
         None => PyOSError::new_err(format!("{error}: {}", path.display())),
     }

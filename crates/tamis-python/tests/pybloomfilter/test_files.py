@@ -169,6 +169,9 @@ def test_a_filter_is_replaced_and_says_so(path):
     assert "apple" in bf  # still has its file, without a name
     bf.add("pear")
     assert len(new) == 0
+    os.truncate(path, 1300)  # nobody can tell whether it holds keys
+    with pytest.warns(RuntimeWarning, match="replacing"):
+        new = BloomFilter(100, 0.01, path)
 
 
 def makers(path):
@@ -228,8 +231,10 @@ def test_template_of_a_filter_in_memory(path):
 
 @pytest.mark.parametrize("mode", ["r", "rw"])
 def test_missing(tmp_path, mode):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as error:
         BloomFilter.open(str(tmp_path / "missing"), mode)
+    assert error.value.filename == str(tmp_path / "missing")
+    assert str(error.value) == f"[Errno 2] No such file or directory: '{tmp_path}/missing'"
     with pytest.raises(FileNotFoundError):
         BloomFilter(10, 0.1, str(tmp_path / "missing" / "a.bloom"))
 
