@@ -1,4 +1,5 @@
 """Files: the samples of the original, modes, permissions, what was there before, and broken ones."""
+import base64
 import os
 import pathlib
 import random
@@ -8,6 +9,7 @@ import stat
 import subprocess
 import sys
 import warnings
+import zlib
 
 import pytest
 
@@ -48,6 +50,10 @@ def test_base64_of_the_sample(sample, path):
     assert pathlib.Path(path).read_bytes() == sample.read_bytes()
     again = BloomFilter.from_base64(path + "2", bf.to_base64(), perm=0o600)
     assert again.data_array == bf.data_array
+    # Python 2 broke the text, and that inside it, into lines.
+    inner = base64.encodebytes(zlib.compress(sample.read_bytes(), 9))
+    old = BloomFilter.from_base64(path + "3", base64.encodebytes(zlib.compress(inner)))
+    assert old.data_array == bf.data_array
 
 
 def keeps_records(path):
@@ -155,6 +161,33 @@ def test_sync(path):
     bf.sync()
     assert "apple" in BloomFilter.open(path, "r")
     os.fsync(bf.fileno())
+
+
+ADDING = """
+import sys
+from pybloomfilter import BloomFilter
+bf = BloomFilter.open(sys.argv[1])
+sys.stdin.readline()
+for i in range(60_000):
+    bf.add(f"{sys.argv[2]}-{i}")
+"""
+
+
+def test_processes_that_share_a_file_lose_no_keys(path):
+    # Few bits, so that they meet in the same words.
+    BloomFilter(30_000, 0.3, path).close()
+    processes = [
+        subprocess.Popen([sys.executable, "-c", ADDING, path, who], stdin=subprocess.PIPE, text=True) for who in "ab"
+    ]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    assert [process.wait() for process in processes] == [0, 0]
+    for process in processes:
+        process.stdin.close()
+    bf = BloomFilter.open(path)
+    assert all(f"{who}-{i}" in bf for who in "ab" for i in range(60_000))
+    assert len(bf) == bf.approx_len
 
 
 def test_a_filter_is_replaced_and_says_so(path):
@@ -288,7 +321,7 @@ def test_no_header_crashes(sample):
 
 
 def test_bits_that_do_not_fill_a_byte(sample):
-    # Nobody writes such a file, but nothing in it is wrong.
+    # The older pybloomfiltermmap writes such files.
     whole = sample.read_bytes()
     sample.write_bytes(whole[:9] + (9589).to_bytes(8, "little") + whole[17:] + b"trailing data of somebody else")
     bf = BloomFilter.open(sample)
@@ -322,9 +355,6 @@ def test_broken_base64(path, text):
 
 
 def test_base64_of_something_else(path):
-    import base64
-    import zlib
-
     for content in (b"hello", (SAMPLES / "pbfm3_0.6.3_cap1000_p01_seeds.bloom").read_bytes()[:-1]):
         text = base64.b64encode(zlib.compress(base64.b64encode(zlib.compress(content))))
         with pytest.raises(ValueError, match="Invalid BloomFilter text"):
