@@ -167,6 +167,7 @@ ADDING = """
 import sys
 from pybloomfilter import BloomFilter
 bf = BloomFilter.open(sys.argv[1])
+print("opened", flush=True)
 sys.stdin.readline()
 for i in range(60_000):
     bf.add(f"{sys.argv[2]}-{i}")
@@ -177,17 +178,19 @@ def test_processes_that_share_a_file_lose_no_keys(path):
     # Few bits, so that they meet in the same words.
     BloomFilter(30_000, 0.3, path).close()
     processes = [
-        subprocess.Popen([sys.executable, "-c", ADDING, path, who], stdin=subprocess.PIPE, text=True) for who in "ab"
+        subprocess.Popen([sys.executable, "-c", ADDING, path, who], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for who in "ab"
     ]
+    assert [process.stdout.readline() for process in processes] == ["opened\n"] * 2
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()
-    assert [process.wait() for process in processes] == [0, 0]
     for process in processes:
-        process.stdin.close()
+        process.communicate()
+        assert process.returncode == 0
     bf = BloomFilter.open(path)
     assert all(f"{who}-{i}" in bf for who in "ab" for i in range(60_000))
-    assert len(bf) == bf.approx_len
+    assert len(bf) == bf.approx_len  # neither knows of the other's keys
 
 
 def test_a_filter_is_replaced_and_says_so(path):
