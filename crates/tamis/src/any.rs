@@ -132,9 +132,22 @@ impl AnyFilter {
     /// filter is then as before.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let mut new = [false];
-        self.insert_many(&[key], &mut new)?;
-        Ok(new[0])
+        self.insert_hash(self.hasher().hash(key.as_ref()))
+    }
+
+    /// [`insert`](Self::insert) for a key that is already hashed.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: Hash) -> Result<bool, Error> {
+        match self {
+            Self::Blocked(f) => Ok(f.insert_hash_mut(hash)),
+            Self::Bloom(f) => Ok(f.insert_hash_mut(hash)),
+            Self::Counting(f) => Ok(f.insert_hash_mut(hash)),
+            Self::Cuckoo(f) => f.insert_hash(hash),
+            Self::Growing(f) => f.insert_hash(hash),
+            Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
+                Err(self.kind().finished("added to"))
+            }
+        }
     }
 
     /// Adds many keys; `new[i]` answers for `keys[i]`. When a kind refuses a

@@ -245,6 +245,8 @@ impl Hasher {
     }
 }
 
+// Kept out of callers, where it would crowd out the fast hash.
+#[inline(never)]
 fn sip128(secret: &SecretKey, key: &[u8]) -> Hash {
     let mut sip = SipHasher24::new_with_key(&secret.0);
     sip.write(key);
