@@ -422,6 +422,10 @@ impl<L: Layout, B: Body> Filter<L, B> {
         self.body.words()
     }
 
+    pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
+        vec![self.body.words()]
+    }
+
     fn counted(&self) -> u64 {
         match self.body.shared_keys() {
             Some(keys) => u64::from_le(keys.load(Relaxed)),
