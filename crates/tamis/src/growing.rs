@@ -603,7 +603,7 @@ impl<B: Body> Growing<B> {
         self.shape.body_len()
     }
 
-    fn all_words(&self) -> Vec<&[B::Word]> {
+    pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
         self.parts().map(|part| part.words()).collect()
     }
 

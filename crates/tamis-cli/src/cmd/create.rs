@@ -1,4 +1,4 @@
-use crate::location::{named, read_or_make_key};
+use crate::location::named;
 use crate::{Exit, human};
 use anyhow::Result;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ impl HashArgs {
             Self {
                 key_file: Some(path),
                 ..
-            } => Hasher::keyed_apart(read_or_make_key(path)?),
+            } => Hasher::keyed_apart(SecretKey::load_or_create(path)?),
             Self { keyed: true, .. } => Hasher::keyed(SecretKey::random()?),
             Self { seed, .. } => Hasher::seeded(*seed),
         })
