@@ -1,15 +1,15 @@
 //! Python objects as what they stand for: keys, shapes, paths.
 
-use std::ffi::{OsString, c_char};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
 
 use super::layout::{self, MOST_HASHES, Shape};
+use crate::key;
 
 /// Calls `act` with the bytes that stand for a key.
 #[inline]
@@ -17,24 +17,12 @@ pub(super) fn with_key<T>(
     item: &Bound<'_, PyAny>,
     act: impl FnOnce(&[u8]) -> PyResult<T>,
 ) -> PyResult<T> {
-    // The limited API has this from 3.10 only, but every CPython since 3.3
-    // exports it. It gives the bytes of a str without making a bytes object.
-    unsafe extern "C" {
-        fn PyUnicode_AsUTF8AndSize(
-            unicode: *mut ffi::PyObject,
-            size: *mut ffi::Py_ssize_t,
-        ) -> *const c_char;
+    if let Some(utf8) = key::utf8(item) {
+        return act(utf8);
     }
-    // The exact type first: whether it is made from str is asked by a call.
-    if item.is_exact_instance_of::<PyString>() || item.is_instance_of::<PyString>() {
-        let mut len: ffi::Py_ssize_t = 0;
-        // SAFETY: `item` is a str.
-        let utf8 = unsafe { PyUnicode_AsUTF8AndSize(item.as_ptr(), &raw mut len) };
-        if utf8.is_null() {
-            return Err(PyErr::fetch(item.py()));
-        }
-        // SAFETY: so many bytes, which the str keeps for as long as it lives.
-        return act(unsafe { std::slice::from_raw_parts(utf8.cast(), len as usize) });
+    if let Ok(text) = item.cast::<PyString>() {
+        // Surrogates have no UTF-8: this says so.
+        return act(text.encode_utf8()?.as_bytes());
     }
     if let Ok(bytes) = item.cast::<PyBytes>() {
         return act(bytes.as_bytes());

@@ -7,7 +7,6 @@ mod arguments;
 mod bits;
 mod file;
 mod filter;
-mod gil;
 mod hash;
 mod layout;
 mod method;
@@ -30,8 +29,9 @@ use arguments::{data_of, path, shape, with_key};
 use bits::Mapped;
 use file::{Existing, OpenError};
 use filter::Filter;
-use gil::UnderGil;
 use layout::Shape;
+
+use crate::lock::Shared;
 
 import_exception!(pybloomfilter, IndeterminateCountError);
 
@@ -59,7 +59,7 @@ const PERM: u32 = 0o755;
 #[pyclass(module = "pybloomfilter", subclass, frozen)]
 pub(crate) struct BloomFilter {
     /// None once closed.
-    filter: UnderGil<Option<Filter>>,
+    filter: Shared<Option<Filter>>,
 }
 
 #[pymethods]
@@ -80,7 +80,7 @@ impl BloomFilter {
         let py = capacity.py();
         if capacity.is(to_be_opened(py)?) {
             return Ok(Self {
-                filter: UnderGil::new(None),
+                filter: Shared::new(None),
             });
         }
         let filename = match filename {
@@ -111,7 +111,7 @@ impl BloomFilter {
                 .map_err(|_| PyMemoryError::new_err("not enough memory for the filter"))?,
         };
         Ok(Self {
-            filter: UnderGil::new(Some(filter)),
+            filter: Shared::new(Some(filter)),
         })
     }
 
@@ -230,11 +230,12 @@ impl BloomFilter {
 
     /// Waits until the file is on disk.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |filter| Ok(writable(filter)?.sync()))?
-            .map_err(|e| {
-                self.path(py, "sync")
-                    .map_or_else(|e| e, |path| os_error(&e, &path))
+        self.filter.detached(py, |mark| {
+            mark.write(|filter| {
+                let filter = writable(filter.as_mut().ok_or_else(closed)?)?;
+                filter.sync().map_err(|e| io_error(filter, &e))
             })
+        })
     }
 
     /// Closes the file, or discards a filter in memory. Whatever is done with
@@ -243,10 +244,7 @@ impl BloomFilter {
         let Some(mut filter) = self.filter.with(py, Option::take) else {
             return Ok(());
         };
-        py.detach(|| filter.sync()).map_err(|e| {
-            let path = filter.bits.mapped().map(|mapped| mapped.path.as_path());
-            os_error(&e, path.unwrap_or(Path::new("")))
-        })
+        py.detach(|| filter.sync().map_err(|e| io_error(&filter, &e)))
     }
 
     /// The file descriptor.
@@ -480,13 +478,11 @@ impl BloomFilter {
         with: impl FnOnce(&mut Filter, &Filter) + Send,
     ) -> PyResult<()> {
         let py = other.py();
-        let combined = self
-            .filter
-            .with_both(&other.get().filter, py, |this, other| {
-                let (Some(this), Some(other)) = (this, other) else {
-                    return Err(closed());
-                };
-                let this = writable(this)?;
+        let (ours, theirs) = (self.filter.mark(py), other.get().filter.mark(py));
+        let combined = py.detach(|| {
+            ours.write_beside(&theirs, |this, other| {
+                let this = writable(this.as_mut().ok_or_else(closed)?)?;
+                let other = other.as_ref().ok_or_else(closed)?;
                 if !this.is_like(other) {
                     return Err(PyValueError::new_err(
                         "The two BloomFilter objects are not the same type (hint: use copy_template)",
@@ -494,7 +490,8 @@ impl BloomFilter {
                 }
                 with(this, other);
                 Ok(())
-            });
+            })
+        });
         // With itself: there is nothing to do, if it may be done.
         combined.unwrap_or_else(|| self.with(py, |filter| writable(filter).map(drop)))
     }
@@ -576,6 +573,11 @@ fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
         }
     }
+}
+
+fn io_error(filter: &Filter, error: &io::Error) -> PyErr {
+    let path = filter.bits.mapped().map(|mapped| mapped.path.as_path());
+    os_error(error, path.unwrap_or(Path::new("")))
 }
 
 fn os_error(error: &io::Error, path: &Path) -> PyErr {
