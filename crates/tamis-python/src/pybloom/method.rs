@@ -1,8 +1,8 @@
 //! `BloomFilter.add` as a method of exactly one argument.
 //!
 //! Under the limited API of 3.9 a method made by PyO3 receives a tuple that
-//! Python has to make for every call. Making and unpacking it would be an
-//! eighth of the time an `add` takes.
+//! Python has to make for every call. Making and unpacking it would be a fifth
+//! of the time that an `add` takes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
