@@ -1,12 +1,11 @@
 //! Filters as they are named on the command line, and the secret of keyed ones.
 
 use crate::human;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::builder::{OsStringValueParser, TypedValueParser, ValueParser, ValueParserFactory};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::{AnyFilter, Open, SecretKey};
@@ -116,7 +115,7 @@ impl KeyFile {
     }
 
     fn key(&self) -> Result<Option<SecretKey>> {
-        self.key_file.as_deref().map(read_key).transpose()
+        Ok(self.key_file.as_ref().map(SecretKey::load).transpose()?)
     }
 }
 
@@ -156,38 +155,6 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
         let text = text.strip_prefix(&name).unwrap_or(&text);
         anyhow!("{at}: {text}{}", hint(&error))
     }
-}
-
-/// A key file is 32 hexadecimal digits, so that it survives editors and mails.
-pub(crate) fn read_key(path: &Path) -> Result<SecretKey> {
-    let text = fs::read_to_string(path)
-        .with_context(|| format!("reading the key file {}", path.display()))?;
-    let digits = text.trim();
-    match u128::from_str_radix(digits, 16) {
-        Ok(key) if digits.len() == 32 => Ok(SecretKey::new(key.to_be_bytes())),
-        _ => bail!(
-            "{}: not a key file: expected 32 hexadecimal digits, got {} other characters",
-            path.display(),
-            digits.len()
-        ),
-    }
-}
-
-/// The key in the file, or a new one put there, for its owner's eyes only.
-pub(crate) fn read_or_make_key(path: &Path) -> Result<SecretKey> {
-    if path.exists() {
-        return read_key(path);
-    }
-    let key = SecretKey::random()?;
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-        .open(path)
-        .and_then(|mut file| writeln!(file, "{:032x}", u128::from_be_bytes(*key.as_bytes())))
-        .with_context(|| format!("writing the key file {}", path.display()))?;
-    Ok(key)
 }
 
 /// Says which filter an error is about, unless it does already.

@@ -1,6 +1,46 @@
 //! The extension module behind the Python packages `tamis` and `pybloomfilter`.
 
+mod arrow;
+mod batch;
+mod build;
+mod column;
+mod error;
+mod filter;
+mod guard;
+mod key;
+mod lock;
+mod mask;
+mod numpy;
+mod options;
+mod plan;
+// Mapped files, permissions and descriptors: as the original, not on Windows.
+#[cfg(unix)]
+mod pybloom;
+
 use pyo3::prelude::*;
 
-#[pymodule]
-mod _tamis {}
+// Single calls rely on the GIL; see `lock`.
+#[pymodule(gil_used = true)]
+mod _tamis {
+    use super::*;
+
+    #[pymodule_export]
+    use crate::build::build;
+    #[pymodule_export]
+    use crate::filter::Filter;
+    #[pymodule_export]
+    use crate::guard::Guard;
+    #[pymodule_export]
+    use crate::mask::Mask;
+    #[pymodule_export]
+    use crate::plan::{Plan, plan};
+    #[cfg(unix)]
+    #[pymodule_export]
+    use crate::pybloom::BloomFilter;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::lock::require_gil(module.py())?;
+        crate::filter::add_method(module.py())
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::blocked::BlockedShape;
 use crate::bloom::BloomShape;
-use crate::bytes::{Body, Bytes, Map};
+use crate::bytes::{Body, Bytes, Map, Word};
 use crate::cascade::CascadeShape;
 use crate::counting::CountingShape;
 use crate::cuckoo::CuckooShape;
@@ -10,7 +10,7 @@ use crate::file::{Existing, FileLock};
 use crate::fuse::FuseShape;
 use crate::growing::Growing;
 use crate::hash::{Hash, Hasher, SecretKey};
-use crate::header::{Header, Kind, Shape};
+use crate::header::{Header, KEYS_UNKNOWN, Kind, Shape};
 use crate::plan::Plan;
 use crate::ribbon::RibbonShape;
 use crate::store::{self, Terms};
@@ -132,9 +132,22 @@ impl AnyFilter {
     /// filter is then as before.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let mut new = [false];
-        self.insert_many(&[key], &mut new)?;
-        Ok(new[0])
+        self.insert_hash(self.hasher().hash(key.as_ref()))
+    }
+
+    /// [`insert`](Self::insert) for a key that is already hashed.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: Hash) -> Result<bool, Error> {
+        match self {
+            Self::Blocked(f) => Ok(f.insert_hash_mut(hash)),
+            Self::Bloom(f) => Ok(f.insert_hash_mut(hash)),
+            Self::Counting(f) => Ok(f.insert_hash_mut(hash)),
+            Self::Cuckoo(f) => f.insert_hash(hash),
+            Self::Growing(f) => f.insert_hash(hash),
+            Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
+                Err(self.kind().finished("added to"))
+            }
+        }
     }
 
     /// Adds many keys; `new[i]` answers for `keys[i]`. When a kind refuses a
@@ -286,17 +299,49 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => f.header())
     }
 
-    pub(crate) fn words(&self) -> Vec<&[B::Word]> {
-        match self {
-            Self::Growing(f) => f.all_words(),
-            Self::Bloom(f) => vec![f.words()],
-            Self::Blocked(f) => vec![f.words()],
-            Self::Counting(f) => vec![f.words()],
-            Self::Cuckoo(f) => vec![f.words()],
-            Self::Fuse(f) => vec![f.words()],
-            Self::Ribbon(f) => vec![f.words()],
-            Self::Cascade(f) => vec![f.words()],
+    /// The words of the body, in the parts that they lie in.
+    pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
+        each!(self, f => f.all_words())
+    }
+
+    /// A copy on the heap, whoever owns this one.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// let before = seen.duplicate()?;
+    /// seen.insert("key")?;
+    /// assert!(seen.contains("key") && !before.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn duplicate(&self) -> Result<AnyFilter, Error> {
+        let header = self.unsealed_header();
+        let mut body = Bytes::zeroed(header.body_len())?;
+        let theirs = self.all_words().into_iter().flatten();
+        for (word, theirs) in body.exclusive().unwrap_or_default().iter_mut().zip(theirs) {
+            *word = theirs.get().to_le();
         }
+        AnyFilter::assemble(&header, body)
+    }
+
+    /// Whether both are of one shape, hash alike and hold the same: then they
+    /// answer alike on every key. How keys were counted makes no difference.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut a = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// let b = a.duplicate()?;
+    /// assert!(a.is_same(&b));
+    /// a.insert("key")?;
+    /// assert!(!a.is_same(&b));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn is_same<C: Body>(&self, other: &AnyFilter<C>) -> bool {
+        let (ours, theirs) = (self.all_words(), other.all_words());
+        let theirs = theirs.into_iter().flatten().map(Word::get);
+        self.shape() == other.shape()
+            && self.hasher().agrees_with(other.hasher())
+            && ours.into_iter().flatten().map(Word::get).eq(theirs)
     }
 
     /// Which kind it is.
@@ -398,6 +443,22 @@ impl<B: Body> AnyFilter<B> {
     /// The number of distinct keys; see [`Filter::keys`].
     pub fn keys(&self) -> KeyCount {
         each!(self, f => f.keys())
+    }
+
+    /// The number of distinct keys if it was counted, and nothing that takes
+    /// time if not.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut a = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// assert_eq!(a.counted(), Some(0));
+    /// a.union_with(&a.duplicate()?)?;
+    /// assert_eq!(a.counted(), None);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn counted(&self) -> Option<u64> {
+        let keys = each!(self, f => f.header().state.keys);
+        (keys != KEYS_UNKNOWN).then_some(keys)
     }
 
     /// The estimated number of distinct keys; see [`Filter::estimated_keys`].

@@ -252,6 +252,11 @@ impl BitLayout for BlockedShape {
         new
     }
 
+    #[inline]
+    fn insert_alone(&self, words: &mut [u64], hash: Hash) -> bool {
+        arch::scalar::insert_exclusive(self, words, hash)
+    }
+
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
         for (hash, new) in hashes.iter().zip(new) {
             *new = self.insert(words, *hash);

@@ -67,6 +67,13 @@ pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> {
 #[doc(hidden)]
 pub trait BitLayout: Layout {
     fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool;
+    /// [`insert`](Self::insert) with the words to itself.
+    #[inline]
+    fn insert_alone(&self, words: &mut [u64], hash: Hash) -> bool {
+        let mut new = [false];
+        self.insert_many(words, &[hash], &mut new);
+        new[0]
+    }
     /// Adds at most [`BLOCK`] prefetched keys, beside other threads and processes.
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]);
     /// Adds at most [`BLOCK`] prefetched keys with the words to itself.
@@ -415,6 +422,10 @@ impl<L: Layout, B: Body> Filter<L, B> {
         self.body.words()
     }
 
+    pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
+        vec![self.body.words()]
+    }
+
     fn counted(&self) -> u64 {
         match self.body.shared_keys() {
             Some(keys) => u64::from_le(keys.load(Relaxed)),
@@ -631,6 +642,29 @@ impl<L: BitLayout> Filter<L> {
         if new {
             self.count_more(1);
         }
+        new
+    }
+
+    /// [`insert_hash`](Self::insert_hash) with the filter to itself, which
+    /// spares the atomic instructions.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// let hash = seen.hasher().hash(b"key");
+    /// assert!(seen.insert_hash_mut(hash));
+    /// assert!(seen.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash_mut(&mut self, hash: Hash) -> bool {
+        let Some(words) = self.body.exclusive() else {
+            return self.insert_hash(hash); // other processes add, too
+        };
+        let new = self.shape.insert_alone(words, hash);
+        let keys = self.keys.get_mut();
+        // An unknown count is the largest number, and stays.
+        *keys = keys.saturating_add(u64::from(new));
         new
     }
 

@@ -51,6 +51,23 @@ const SHARDS: usize = 16;
 pub struct Guard<B = Bytes> {
     filter: RwLock<AnyFilter<B>>,
     hasher: Hasher,
+    alarms: FalseAlarms,
+}
+
+/// The memory of a [`Guard`], for a filter that lives elsewhere: which keys
+/// the filter may hold and the store does not, and what happened so far.
+///
+/// ```
+/// use tamis::{Blocked, FalseAlarms};
+/// let filter = Blocked::new(1_000, 0.01)?;
+/// let alarms = FalseAlarms::remembering(100);
+/// let hash = filter.hasher().hash(b"bob");
+/// let absent = || Ok::<Option<u32>, ()>(None);
+/// assert_eq!(alarms.get(hash, || filter.contains_hash(hash), absent), Ok(None));
+/// assert_eq!(alarms.counts().skipped, 1);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+pub struct FalseAlarms {
     shards: [Mutex<Absent>; SHARDS],
     asked: AtomicU64,
     skipped: AtomicU64,
@@ -93,11 +110,7 @@ impl<B: Body> Guard<B> {
         Self {
             hasher: *filter.hasher(),
             filter: RwLock::new(filter),
-            shards: std::array::from_fn(|_| Mutex::new(Absent::new(keys.div_ceil(SHARDS)))),
-            asked: AtomicU64::new(0),
-            skipped: AtomicU64::new(0),
-            remembered: AtomicU64::new(0),
-            false_alarms: AtomicU64::new(0),
+            alarms: FalseAlarms::remembering(keys),
         }
     }
 
@@ -109,60 +122,25 @@ impl<B: Body> Guard<B> {
         key: impl AsRef<[u8]>,
         load: impl FnOnce() -> Result<Option<V>, E>,
     ) -> Result<Option<V>, E> {
-        self.asked.fetch_add(1, Relaxed);
         let hash = self.hasher.hash(key.as_ref());
-        if !self.filter().contains_hash(hash) {
-            self.skipped.fetch_add(1, Relaxed);
-            return Ok(None);
-        }
-        let before = {
-            let absent = self.shard(hash);
-            if absent.contains(hash) {
-                self.remembered.fetch_add(1, Relaxed);
-                return Ok(None);
-            }
-            absent.inserted
-        };
-        let value = load()?;
-        if value.is_none() {
-            self.false_alarms.fetch_add(1, Relaxed);
-            let mut absent = self.shard(hash);
-            // If a key was inserted while we looked, it may have been this.
-            if absent.inserted == before {
-                absent.remember(hash);
-            }
-        }
-        Ok(value)
+        let maybe = || self.filter().contains_hash(hash);
+        self.alarms.get(hash, maybe, load)
     }
 
     /// Forgets that the key was absent, because the store may have it now and
     /// the filter was told by others.
     pub fn forget(&self, key: impl AsRef<[u8]>) {
-        let hash = self.hasher.hash(key.as_ref());
-        self.shard(hash).forget(hash);
+        self.alarms.forget(self.hasher.hash(key.as_ref()));
     }
 
     /// Forgets all false alarms.
     pub fn forget_all(&self) {
-        for shard in &self.shards {
-            lock(shard).forget_all();
-        }
+        self.alarms.forget_all();
     }
 
     /// What happened so far.
     pub fn counts(&self) -> GuardCounts {
-        // What is counted later is read first, so that no difference of the
-        // counts is negative.
-        let false_alarms = self.false_alarms.load(Relaxed);
-        let remembered = self.remembered.load(Relaxed);
-        let skipped = self.skipped.load(Relaxed);
-        let asked = self.asked.load(Relaxed).max(skipped + remembered);
-        GuardCounts {
-            asked,
-            skipped,
-            remembered,
-            false_alarms,
-        }
+        self.alarms.counts()
     }
 
     /// The filter, to ask it or to save it. Whoever inserts waits meanwhile.
@@ -170,10 +148,6 @@ impl<B: Body> Guard<B> {
         let filter: RwLockReadGuard<'_, _> =
             self.filter.read().unwrap_or_else(PoisonError::into_inner);
         filter
-    }
-
-    fn shard(&self, hash: Hash) -> MutexGuard<'_, Absent> {
-        lock(&self.shards[hash.shard(SHARDS)])
     }
 }
 
@@ -200,14 +174,103 @@ impl Guard {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .insert_hashes(&[hash], &mut new)?;
-        self.shard(hash).forget(hash);
+        self.alarms.forget(hash);
         Ok(new[0])
+    }
+}
+
+impl FalseAlarms {
+    /// Remembers about so many false alarms, the latest ones: up to 64 bytes
+    /// each.
+    pub fn remembering(keys: usize) -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::new(Absent::new(keys.div_ceil(SHARDS)))),
+            asked: AtomicU64::new(0),
+            skipped: AtomicU64::new(0),
+            remembered: AtomicU64::new(0),
+            false_alarms: AtomicU64::new(0),
+        }
+    }
+
+    /// The value of a key from `load`, which is called if the filter may hold
+    /// the key (`maybe`) and that is no known false alarm; see
+    /// [`Guard::get`].
+    pub fn get<V, E>(
+        &self,
+        hash: Hash,
+        maybe: impl FnOnce() -> bool,
+        load: impl FnOnce() -> Result<Option<V>, E>,
+    ) -> Result<Option<V>, E> {
+        self.asked.fetch_add(1, Relaxed);
+        if !maybe() {
+            self.skipped.fetch_add(1, Relaxed);
+            return Ok(None);
+        }
+        let before = {
+            let absent = self.shard(hash);
+            if absent.contains(hash) {
+                self.remembered.fetch_add(1, Relaxed);
+                return Ok(None);
+            }
+            absent.inserted
+        };
+        let value = load()?;
+        if value.is_none() {
+            self.false_alarms.fetch_add(1, Relaxed);
+            let mut absent = self.shard(hash);
+            // If a key was inserted while we looked, it may have been this.
+            if absent.inserted == before {
+                absent.remember(hash);
+            }
+        }
+        Ok(value)
+    }
+
+    /// Forgets that the key was absent, because the store may have it now.
+    /// Say so when the filter has been told of a new key.
+    pub fn forget(&self, hash: Hash) {
+        self.shard(hash).forget(hash);
+    }
+
+    /// Forgets all false alarms.
+    pub fn forget_all(&self) {
+        for shard in &self.shards {
+            lock(shard).forget_all();
+        }
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> GuardCounts {
+        // What is counted later is read first, so that no difference of the
+        // counts is negative.
+        let false_alarms = self.false_alarms.load(Relaxed);
+        let remembered = self.remembered.load(Relaxed);
+        let skipped = self.skipped.load(Relaxed);
+        let asked = self.asked.load(Relaxed).max(skipped + remembered);
+        GuardCounts {
+            asked,
+            skipped,
+            remembered,
+            false_alarms,
+        }
+    }
+
+    fn shard(&self, hash: Hash) -> MutexGuard<'_, Absent> {
+        lock(&self.shards[hash.shard(SHARDS)])
     }
 }
 
 impl<B> fmt::Debug for Guard<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
+            .field("alarms", &self.alarms)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for FalseAlarms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FalseAlarms")
             .field("asked", &self.asked)
             .field("skipped", &self.skipped)
             .field("remembered", &self.remembered)

@@ -7,7 +7,10 @@
 use crate::Error;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::fmt;
+use std::fs;
 use std::hash::Hasher as _;
+use std::io::Write as _;
+use std::path::Path;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// The 128-bit hash of one key: two independent, uniform halves.
@@ -141,6 +144,50 @@ impl SecretKey {
         Self(key)
     }
 
+    /// The key in a file. That is 32 hexadecimal digits, so that it survives
+    /// editors and mails.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let text = fs::read_to_string(path).map_err(Error::io("reading the key file", path))?;
+        let digits = text.trim();
+        match u128::from_str_radix(digits, 16) {
+            Ok(key) if digits.len() == 32 => Ok(Self(key.to_be_bytes())),
+            _ => Err(Error::Parameter {
+                what: "key file",
+                expected: "32 hexadecimal digits",
+                got: format!("{} other bytes in {}", digits.len(), path.display()),
+            }),
+        }
+    }
+
+    /// The key in a file, or a new random one put there, for its owner's eyes
+    /// only.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("secret.key");
+    /// use tamis::SecretKey;
+    /// let made = SecretKey::load_or_create(&path)?;
+    /// assert!(made == SecretKey::load(&path)?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn load_or_create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        if path.exists() {
+            return Self::load(path);
+        }
+        let key = Self::random()?;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options
+            .open(path)
+            .and_then(|mut file| writeln!(file, "{:032x}", u128::from_be_bytes(key.0)))
+            .map_err(Error::io("writing the key file", path))?;
+        Ok(key)
+    }
+
     /// The 16 bytes, for storing them somewhere safe.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
@@ -245,6 +292,8 @@ impl Hasher {
     }
 }
 
+// Kept out of callers, where it would crowd out the fast hash.
+#[inline(never)]
 fn sip128(secret: &SecretKey, key: &[u8]) -> Hash {
     let mut sip = SipHasher24::new_with_key(&secret.0);
     sip.write(key);

@@ -69,7 +69,7 @@ pub use file::FileLock;
 pub use filter::{Filter, KeyCount};
 pub use fuse::{Fuse, FuseShape};
 pub use growing::Growing;
-pub use guard::{Guard, GuardCounts};
+pub use guard::{FalseAlarms, Guard, GuardCounts};
 pub use hash::{Hash, Hasher, SecretKey};
 pub use header::{HEADER_LEN, Header, Kind, Shape};
 pub use layers::GrowingShape;

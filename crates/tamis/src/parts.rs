@@ -107,6 +107,6 @@ impl<B: Body> AnyFilter<B> {
     /// The body's words, in order: one run of them, or several in a growing
     /// filter.
     pub fn body(&self) -> Vec<&[B::Word]> {
-        self.words()
+        self.all_words()
     }
 }

@@ -1,4 +1,4 @@
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, read_or_make_key};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::{Exit, human};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -110,7 +110,7 @@ impl HashArgs {
             Self {
                 key_file: Some(path),
                 ..
-            } => Hasher::keyed_apart(read_or_make_key(path)?),
+            } => Hasher::keyed_apart(SecretKey::load_or_create(path)?),
             Self { keyed: true, .. } => Hasher::keyed(SecretKey::random()?),
             Self { seed, .. } => Hasher::seeded(*seed),
         })

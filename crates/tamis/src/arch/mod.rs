@@ -2,7 +2,6 @@
 //! other path sets and reads the same bits.
 
 pub(crate) mod counters;
-#[cfg(target_arch = "x86_64")]
 mod fields;
 pub(crate) mod scalar;
 #[cfg(target_arch = "x86_64")]

@@ -7,6 +7,7 @@
 //! its line: that saves 0.3 % of the size at equal rate. A second line goes on
 //! with the next word.
 
+use super::fields;
 use crate::blocked::{BlockedShape, LINE_BITS, LINE_WORDS, line};
 use crate::bytes::Word;
 use crate::hash::{Hash, mix};
@@ -97,35 +98,66 @@ pub(crate) fn contains<W: Word>(shape: &BlockedShape, words: &[W], hash: Hash) -
 
 #[inline(always)]
 fn line_has<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32) -> bool {
-    let mut start = *word;
-    // Distinct low six bits prove distinct positions, which is the usual case
-    // and spares the search for repeated ones.
-    let mut low_bits = 0u64;
+    let start = *word;
     let all_set = for_each_position(word, hashes, |position| {
-        let bit = 1u64 << (position % 64);
-        low_bits |= bit;
-        line[position as usize / 64].get() & bit != 0
+        line[position as usize / 64].get() >> (position % 64) & 1 != 0
     });
+    // Positions that repeat were moved; asked only when all are set.
     all_set
-        && (low_bits.count_ones() == hashes
-            || line_mask(&mut start, hashes)
+        && (!may_repeat(start, hashes)
+            || line_mask(&mut { start }, hashes)
                 .iter()
                 .zip(line)
                 .all(|(bits, word)| word.get() & bits == *bits))
 }
 
+/// Whether two of a line's positions may be the same; the usual "no" spares
+/// the search for repeated ones.
+#[inline(always)]
+pub(crate) fn may_repeat(word: u64, hashes: u32) -> bool {
+    if hashes <= FIELDS {
+        return fields::distinct(word, hashes) != word;
+    }
+    // Distinct low six bits prove distinct positions.
+    let mut low_bits = 0u64;
+    for_each_position(&mut { word }, hashes, |position| {
+        low_bits |= 1 << (position % 64);
+        true
+    });
+    low_bits.count_ones() != hashes
+}
+
 /// Adds a key to words that nobody else accesses; whether a bit was new.
 #[inline]
 pub(crate) fn insert_exclusive(shape: &BlockedShape, words: &mut [u64], hash: Hash) -> bool {
-    let mut new = false;
+    let mut word = hash.lo;
+    let hashes = shape.hashes_per_line();
     let lines = words.as_chunks_mut::<LINE_WORDS>().0;
-    for_each_line(shape, hash, |index, mask| {
-        for (word, bits) in lines[index].iter_mut().zip(mask) {
-            new |= u64::from_le(*word) & bits != bits;
+    let mut new = fill_line(&mut lines[shape.first_line(hash)], &mut word, hashes);
+    if shape.lines_per_key() == 2 {
+        new |= fill_line(&mut lines[shape.second_line(hash)], &mut word, hashes);
+    }
+    new
+}
+
+/// Sets a key's bits in one line; whether one was missing.
+#[inline(always)]
+fn fill_line(line: &mut [u64; LINE_WORDS], word: &mut u64, hashes: u32) -> bool {
+    let mut missing = 0;
+    if may_repeat(*word, hashes) {
+        for (word, bits) in line.iter_mut().zip(line_mask(word, hashes)) {
+            missing |= !u64::from_le(*word) & bits;
             *word |= bits.to_le();
         }
-    });
-    new
+    } else {
+        for_each_position(word, hashes, |position| {
+            let (word, bit) = (&mut line[position as usize / 64], 1u64 << (position % 64));
+            missing |= !u64::from_le(*word) & bit;
+            *word |= bit.to_le();
+            true
+        });
+    }
+    missing != 0
 }
 
 #[cfg(test)]

@@ -542,19 +542,7 @@ pub(super) unsafe fn matching_avx512<W: Word>(
 #[inline]
 fn may_repeat(shape: &BlockedShape, hash: Hash) -> bool {
     let k = shape.hashes_per_line();
-    if k <= FIELDS && shape.lines_per_key() == 1 {
-        return fields::distinct(hash.lo, k) != hash.lo;
-    }
-    let mut word = hash.lo;
-    (0..shape.lines_per_key()).any(|_| {
-        // Distinct low six bits prove distinct positions.
-        let mut low_bits = 0u64;
-        scalar::for_each_position(&mut word, k, |position| {
-            low_bits |= 1 << (position % 64);
-            true
-        });
-        low_bits.count_ones() != k
-    })
+    (0..shape.lines_per_key()).any(|nth| scalar::may_repeat(scalar::nth_word(hash, nth, k), k))
 }
 
 /// Whether the positions of one line, not yet moved, are all set.

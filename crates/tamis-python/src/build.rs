@@ -1,0 +1,115 @@
+//! `tamis.build`: filters of finished lists.
+
+use crate::batch::Batch;
+use crate::error::Failure;
+use crate::filter::Filter;
+use crate::options::{self, Count, parse_kind};
+use pyo3::prelude::*;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use tamis::{Both, Error, Hash, Hasher, Kind, ListBuilder};
+
+/// Builds a filter from a finished list of keys: smaller than one that keys are
+/// added to, and nothing can be added to it. Keys may come in any order and more
+/// than once, from whatever `Filter.add_many` takes.
+///
+/// >>> import tamis
+/// >>> fruit = tamis.build(["apple", "pear", "apple"], 0.001)
+/// >>> "pear" in fruit, len(fruit), fruit.kind
+/// (True, 2, 'fuse')
+///
+/// With ``allow``, a list of keys that must not be found, the filter is wrong on
+/// no key of either list; ``both`` says which list wins a key that is on both,
+/// "block" or "allow", and without it that is a `ContradictionError`.
+///
+/// >>> blocked = tamis.build(["evil.example"], allow=["good.example"])
+/// >>> "evil.example" in blocked, "good.example" in blocked
+/// (True, False)
+///
+/// ``kind="ribbon"`` is the smallest and takes longer to ask. ``memory`` bounds
+/// the bytes that building takes, about; the rest goes to files in
+/// ``temp_dir``. ``threads`` is 0 for one a core. The hash is chosen as for
+/// `Filter`.
+#[pyfunction]
+#[pyo3(signature = (keys, p=0.01, *, allow=None, both=None, kind=None, seed=None, keyed=false, key=None, key_file=None, memory=None, temp_dir=None, threads=Count(0)))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are Python's keyword arguments"
+)]
+pub(crate) fn build(
+    keys: &Bound<'_, PyAny>,
+    p: f64,
+    allow: Option<&Bound<'_, PyAny>>,
+    both: Option<&str>,
+    kind: Option<&str>,
+    seed: Option<Count>,
+    keyed: bool,
+    key: Option<&Bound<'_, PyAny>>,
+    key_file: Option<PathBuf>,
+    memory: Option<Count>,
+    temp_dir: Option<PathBuf>,
+    threads: Count,
+) -> Result<Filter, Failure> {
+    let kind = match (kind.map(parse_kind).transpose()?, allow) {
+        (None | Some(Kind::Cascade), Some(_)) | (Some(Kind::Cascade), None) => Kind::Cascade,
+        (Some(kind), Some(_)) => {
+            return Err(Failure::parameter(format!(
+                "kind: expected \"cascade\" with an allow list, got {:?}",
+                kind.name()
+            )));
+        }
+        (kind, None) => kind.unwrap_or(Kind::Fuse),
+    };
+    let both = match both {
+        None => Both::Refuse,
+        Some("block") => Both::Block,
+        Some("allow") => Both::Allow,
+        Some(other) => {
+            return Err(Failure::parameter(format!(
+                "both: expected \"block\" or \"allow\", got {other:?}"
+            )));
+        }
+    };
+    let hasher = options::hasher(seed, keyed, key, key_file)?;
+    let threads = match threads.0 {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+        threads => threads as usize,
+    };
+    let mut list = ListBuilder::new(kind, p)?
+        .hasher(hasher)
+        .threads(threads)
+        .both(both);
+    if let Some(memory) = memory {
+        list = list.memory(memory.0);
+    }
+    if let Some(dir) = temp_dir {
+        list = list.temp_dir(dir);
+    }
+    let list = Mutex::new(list);
+    collect(keys, &hasher, &list, ListBuilder::add_hashes)?;
+    if let Some(allow) = allow {
+        collect(allow, &hasher, &list, ListBuilder::allow_hashes)?;
+    }
+    let list = list.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Filter::in_memory(keys.py().detach(|| list.build())?))
+}
+
+/// Hands the hashes of all keys to the list.
+fn collect(
+    keys: &Bound<'_, PyAny>,
+    hasher: &Hasher,
+    list: &Mutex<ListBuilder>,
+    add: impl Fn(&mut ListBuilder, &[Hash]) -> Result<(), Error> + Sync,
+) -> Result<(), Failure> {
+    let batch = Batch {
+        hasher: *hasher,
+        threads: 1,
+        answers: false,
+    };
+    batch.run(keys, &|hashes: &[Hash], _: &mut [bool]| {
+        let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(add(&mut list, hashes)?)
+    })?;
+    Ok(())
+}

@@ -1,0 +1,248 @@
+//! Keys that lie in memory as a column, readable without the GIL.
+
+use crate::error::Failure;
+use std::ops::Range;
+use tamis::{Hash, Hasher};
+
+/// A column of keys. What it points to is kept alive by whoever made it, for
+/// as long as `'a`.
+pub(crate) struct Column<'a> {
+    pub(crate) len: usize,
+    pub(crate) values: Values<'a>,
+    /// Which rows have a key, if some have none.
+    pub(crate) valid: Option<Bits<'a>>,
+}
+
+pub(crate) enum Values<'a> {
+    /// Row `i` is the bytes from offset `i` to offset `i + 1`.
+    Offsets32(&'a [i32], &'a [u8]),
+    Offsets64(&'a [i64], &'a [u8]),
+    /// Arrow's views: a length, then the bytes themselves or where they are.
+    Views(&'a [[u8; 16]], Vec<&'a [u8]>),
+    Fixed(Fixed<'a>),
+    /// Row `i` is the value number `index(i)`: its hash, if it is a key.
+    Dictionary(Fixed<'a>, Vec<Option<Hash>>),
+}
+
+/// Values of one size, at equal distances.
+#[derive(Clone, Copy)]
+pub(crate) struct Fixed<'a> {
+    pub(crate) first: *const u8,
+    pub(crate) stride: isize,
+    pub(crate) width: usize,
+    pub(crate) encoding: Encoding,
+    pub(crate) owner: std::marker::PhantomData<&'a [u8]>,
+}
+
+// SAFETY: only read from, like the slice that it stands for.
+unsafe impl Send for Fixed<'_> {}
+// SAFETY: likewise.
+unsafe impl Sync for Fixed<'_> {}
+
+/// What the bytes of a fixed-size value are.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Encoding {
+    /// The key.
+    Bytes,
+    /// The key, filled up with zeros (numpy's `S`).
+    Padded,
+    /// Code points of 4 bytes, filled up with zeros (numpy's `U`).
+    Ucs4 { swapped: bool },
+    /// An integer, whose key are its 8 little-endian bytes.
+    Integer { signed: bool, swapped: bool },
+}
+
+/// Bits in Arrow's order.
+#[derive(Clone, Copy)]
+pub(crate) struct Bits<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) offset: usize,
+}
+
+impl Bits<'_> {
+    fn get(&self, row: usize) -> bool {
+        let at = self.offset + row;
+        self.bytes[at / 8] >> (at % 8) & 1 != 0
+    }
+}
+
+impl Column<'_> {
+    /// Hashes the keys of some rows. If not all of them are keys, `rows` tells
+    /// which were, counted from the first.
+    pub(crate) fn hash(
+        &self,
+        hasher: &Hasher,
+        range: Range<usize>,
+        hashes: &mut Vec<Hash>,
+        rows: &mut Vec<usize>,
+    ) -> Result<(), Failure> {
+        hashes.clear();
+        rows.clear();
+        let start = range.start;
+        if let Values::Dictionary(indices, values) = &self.values {
+            for row in range {
+                if self.valid.is_none_or(|valid| valid.get(row))
+                    && let Some(hash) = values[indices.integer(row) as usize]
+                {
+                    hashes.push(hash);
+                    rows.push(row - start);
+                }
+            }
+            return Ok(());
+        }
+        match self.valid {
+            None => self.hash_rows(hasher, range, hashes),
+            Some(valid) => {
+                rows.extend(range.filter(|row| valid.get(*row)).map(|row| row - start));
+                self.hash_rows(hasher, rows.iter().map(|row| row + start), hashes)
+            }
+        }
+    }
+
+    /// The hash of every row that is a key, for the values of a dictionary.
+    pub(crate) fn hash_all(&self, hasher: &Hasher) -> Result<Vec<Option<Hash>>, Failure> {
+        let (mut hashes, mut rows) = (Vec::new(), Vec::new());
+        self.hash(hasher, 0..self.len, &mut hashes, &mut rows)?;
+        if hashes.len() == self.len {
+            return Ok(hashes.into_iter().map(Some).collect());
+        }
+        let mut all = vec![None; self.len];
+        for (row, hash) in rows.into_iter().zip(hashes) {
+            all[row] = Some(hash);
+        }
+        Ok(all)
+    }
+
+    #[inline]
+    fn hash_rows(
+        &self,
+        hasher: &Hasher,
+        rows: impl Iterator<Item = usize>,
+        hashes: &mut Vec<Hash>,
+    ) -> Result<(), Failure> {
+        match &self.values {
+            Values::Offsets32(offsets, data) => hashes.extend(rows.map(|row| {
+                let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
+                hasher.hash(&data[start..end])
+            })),
+            Values::Offsets64(offsets, data) => hashes.extend(rows.map(|row| {
+                let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
+                hasher.hash(&data[start..end])
+            })),
+            Values::Views(views, buffers) => {
+                hashes.extend(rows.map(|row| hasher.hash(viewed(&views[row], buffers))));
+            }
+            Values::Fixed(fixed) => return fixed.hash_rows(hasher, rows, hashes),
+            Values::Dictionary(..) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a view: up to 12 are in the view itself.
+#[inline]
+fn viewed<'a>(view: &'a [u8; 16], buffers: &[&'a [u8]]) -> &'a [u8] {
+    let field = |at: usize| {
+        let bytes = [view[at], view[at + 1], view[at + 2], view[at + 3]];
+        // Arrow's numbers are the machine's.
+        (match cfg!(target_endian = "big") {
+            true => i32::from_be_bytes(bytes),
+            false => i32::from_le_bytes(bytes),
+        }) as usize
+    };
+    match field(0) {
+        len @ ..=12 => &view[4..4 + len],
+        len => &buffers[field(8)][field(12)..][..len],
+    }
+}
+
+impl Fixed<'_> {
+    #[inline]
+    fn bytes(&self, row: usize) -> &[u8] {
+        // SAFETY: the row is one of the column's, which has `width` bytes at
+        // every multiple of the stride.
+        unsafe {
+            std::slice::from_raw_parts(self.first.offset(row as isize * self.stride), self.width)
+        }
+    }
+
+    fn hash_rows(
+        &self,
+        hasher: &Hasher,
+        rows: impl Iterator<Item = usize>,
+        hashes: &mut Vec<Hash>,
+    ) -> Result<(), Failure> {
+        match self.encoding {
+            Encoding::Bytes => hashes.extend(rows.map(|row| hasher.hash(self.bytes(row)))),
+            Encoding::Padded => hashes.extend(rows.map(|row| {
+                let bytes = self.bytes(row);
+                let len = bytes
+                    .iter()
+                    .rposition(|b| *b != 0)
+                    .map_or(0, |last| last + 1);
+                hasher.hash(&bytes[..len])
+            })),
+            Encoding::Ucs4 { swapped } => {
+                let mut text = String::new();
+                for row in rows {
+                    utf8_of(self.bytes(row), swapped, &mut text)?;
+                    hashes.push(hasher.hash(text.as_bytes()));
+                }
+            }
+            Encoding::Integer { .. } => {
+                hashes.extend(rows.map(|row| hasher.hash(&self.integer(row).to_le_bytes())));
+            }
+        }
+        Ok(())
+    }
+
+    /// The integer of a row, extended to 64 bits by its sign if it has one.
+    #[inline]
+    pub(crate) fn integer(&self, row: usize) -> u64 {
+        let Encoding::Integer { signed, swapped } = self.encoding else {
+            return 0;
+        };
+        match *self.bytes(row) {
+            [a] => extended([a], signed, swapped),
+            [a, b] => extended([a, b], signed, swapped),
+            [a, b, c, d] => extended([a, b, c, d], signed, swapped),
+            [a, b, c, d, e, f, g, h] => extended([a, b, c, d, e, f, g, h], signed, swapped),
+            _ => 0,
+        }
+    }
+}
+
+#[inline]
+fn extended<const N: usize>(mut bytes: [u8; N], signed: bool, swapped: bool) -> u64 {
+    if swapped {
+        bytes.reverse();
+    }
+    // `swapped` is for bytes that are not little-endian.
+    let negative = signed && bytes[N - 1] >= 128;
+    let mut wide = [if negative { 0xff } else { 0 }; 8];
+    wide[..N].copy_from_slice(&bytes);
+    u64::from_le_bytes(wide)
+}
+
+/// Writes the UTF-8 of code points to `text`.
+fn utf8_of(points: &[u8], swapped: bool, text: &mut String) -> Result<(), Failure> {
+    text.clear();
+    let points = points.as_chunks::<4>().0;
+    let len = points
+        .iter()
+        .rposition(|p| *p != [0; 4])
+        .map_or(0, |last| last + 1);
+    for point in &points[..len] {
+        let point = match swapped {
+            true => u32::from_be_bytes(*point),
+            false => u32::from_le_bytes(*point),
+        };
+        text.push(char::from_u32(point).ok_or_else(|| {
+            Failure::Own(
+                "KeyEncodingError",
+                format!("key: expected text that has UTF-8, got the surrogate U+{point:04X} in it"),
+            )
+        })?);
+    }
+    Ok(())
+}

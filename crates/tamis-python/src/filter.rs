@@ -1,0 +1,791 @@
+//! `tamis.Filter`: a filter in memory or in a mapped file.
+
+use crate::batch::Batch;
+use crate::error::Failure;
+use crate::key;
+use crate::lock::Shared;
+use crate::options::{self, Count, Need};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use tamis::{AnyFilter, Hash, Hasher, KeyCount, Kind, Map, Open, Plan};
+
+/// Where a filter lives.
+enum State {
+    /// In memory, or in a file mapped for writing.
+    Writable(AnyFilter),
+    /// In a file mapped for reading.
+    ReadOnly(AnyFilter<Map>),
+    Closed,
+}
+
+/// Asks a filter wherever it lives.
+macro_rules! ask {
+    ($state:expr, $filter:ident => $answer:expr) => {
+        match $state {
+            State::Writable($filter) => Ok($answer),
+            State::ReadOnly($filter) => Ok($answer),
+            State::Closed => Err(Failure::closed()),
+        }
+    };
+}
+
+impl State {
+    #[inline]
+    fn writable(&mut self) -> Result<&mut AnyFilter, Failure> {
+        match self {
+            Self::Writable(filter) => Ok(filter),
+            Self::ReadOnly(_) => Err(Failure::read_only()),
+            Self::Closed => Err(Failure::closed()),
+        }
+    }
+
+    #[inline]
+    fn contains(&self, hash: Hash) -> Result<bool, Failure> {
+        match self {
+            // The usual one is asked here, not behind a call.
+            Self::Writable(AnyFilter::Blocked(filter)) => Ok(filter.contains_hash(hash)),
+            other => other.contains_other(hash),
+        }
+    }
+
+    #[inline(never)]
+    fn contains_other(&self, hash: Hash) -> Result<bool, Failure> {
+        ask!(self, filter => filter.contains_hash(hash))
+    }
+
+    fn duplicate(&self) -> Result<AnyFilter, Failure> {
+        Ok(ask!(self, filter => filter.duplicate())??)
+    }
+
+    fn combine(ours: &mut AnyFilter, theirs: &Self, how: Combination) -> Result<(), Failure> {
+        Ok(match how {
+            Combination::Union => ask!(theirs, theirs => ours.union_with(theirs))??,
+            Combination::Intersection => ask!(theirs, theirs => ours.intersect_with(theirs))??,
+        })
+    }
+
+    fn same(&self, other: &Self) -> Result<bool, Failure> {
+        ask!(self, ours => ask!(other, theirs => ours.is_same(theirs)))?
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Combination {
+    Union,
+    Intersection,
+}
+
+/// Have I seen this key before? Never a false "no"; a false "yes" for about one
+/// in ``1/p`` keys that were not added.
+///
+/// >>> import tamis
+/// >>> seen = tamis.Filter(n=1_000_000, p=0.01)
+/// >>> seen.add("https://example.org/")      # True: it was new
+/// True
+/// >>> "https://example.org/" in seen
+/// True
+///
+/// ``n`` is how many keys to expect and ``p`` how often a false "yes" is all
+/// right (0.01 if nothing is said); instead of ``p``, ``size`` says how many
+/// bytes it may take. Say what you need and the kind follows: ``delete=True``
+/// if keys are removed, ``grow=True`` if ``n`` is only a guess; or name it:
+/// ``kind="cuckoo"``.
+///
+/// Keys are str (their UTF-8), bytes, and int (8 little-endian bytes, from
+/// -2**63 to 2**64-1). Against keys that an attacker chooses: ``keyed=True``
+/// hashes under a random secret in the filter, ``key`` (16 bytes) or
+/// ``key_file`` under one that is kept apart from it. ``seed`` tells filters
+/// apart and is no protection.
+#[pyclass(frozen, module = "tamis", name = "Filter")]
+pub(crate) struct Filter {
+    hasher: Hasher,
+    state: Shared<State>,
+    path: Option<PathBuf>,
+}
+
+impl Filter {
+    pub(crate) fn in_memory(filter: AnyFilter) -> Self {
+        Self {
+            hasher: *filter.hasher(),
+            state: Shared::new(State::Writable(filter)),
+            path: None,
+        }
+    }
+
+    pub(crate) fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
+        key::hash(&self.hasher, key)
+    }
+
+    #[inline]
+    pub(crate) fn contains_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
+        self.state.with(py, |state| state.contains(hash))
+    }
+
+    #[inline]
+    pub(crate) fn add_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
+        self.state
+            .with(py, |state| Ok(state.writable()?.insert_hash(hash)?))
+    }
+
+    /// Reads what takes time, such as the whole filter.
+    fn read<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&State) -> Result<R, Failure> + Send,
+    ) -> Result<R, Failure> {
+        self.state.detached(py, |mark| mark.read(work))
+    }
+
+    fn write<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut State) -> Result<R, Failure> + Send,
+    ) -> Result<R, Failure> {
+        self.state.detached(py, |mark| mark.write(work))
+    }
+
+    /// Writes here what is read there; `None` if both are one.
+    fn write_beside<R: Send>(
+        &self,
+        other: &Bound<'_, Self>,
+        work: impl FnOnce(&mut State, &State) -> Result<R, Failure> + Send,
+    ) -> Option<Result<R, Failure>> {
+        let (ours, theirs) = (
+            self.state.mark(other.py()),
+            other.get().state.mark(other.py()),
+        );
+        other.py().detach(|| ours.write_beside(&theirs, work))
+    }
+
+    fn combined(&self, other: &Bound<'_, Self>, how: Combination) -> Result<Self, Failure> {
+        let made = self.write_beside(other, |ours, theirs| {
+            let mut filter = ours.duplicate()?;
+            State::combine(&mut filter, theirs, how)?;
+            Ok(filter)
+        });
+        match made {
+            Some(filter) => filter.map(Self::in_memory),
+            None => self.copy(other.py()),
+        }
+    }
+
+    fn combine(&self, other: &Bound<'_, Self>, how: Combination) -> Result<(), Failure> {
+        let done = self.write_beside(other, |ours, theirs| {
+            State::combine(ours.writable()?, theirs, how)
+        });
+        // With itself: as it is, if it may be changed at all.
+        done.unwrap_or_else(|| self.write(other.py(), |state| state.writable().map(drop)))
+    }
+
+    fn batch(&self, threads: Count, answers: bool) -> Batch {
+        Batch {
+            hasher: self.hasher,
+            threads: threads.0 as usize,
+            answers,
+        }
+    }
+
+    fn insert_all<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        threads: Count,
+        answers: bool,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        let py = keys.py();
+        // Said before the keys are looked at.
+        self.state.with(py, |state| state.writable().map(drop))?;
+        let mark = self.state.mark(py);
+        self.batch(threads, answers)
+            .run(keys, &|hashes: &[Hash], new: &mut [bool]| {
+                mark.write(|state| Ok(state.writable()?.insert_hashes(hashes, new)?))
+            })
+    }
+
+    fn is_apart(&self) -> bool {
+        matches!(self.hasher, Hasher::Keyed { in_file: false, .. })
+    }
+}
+
+fn make_plan(
+    n: u64,
+    p: Option<f64>,
+    size: Option<Count>,
+) -> impl Fn(Kind) -> Result<Plan, Failure> {
+    move |kind| match (p, size) {
+        (Some(_), Some(_)) => Err(Failure::parameter(
+            "p, size: expected one of them, got both; each follows from the other",
+        )),
+        (_, Some(size)) => Ok(Plan::for_size(kind, n, size.0)?),
+        (p, None) => Ok(Plan::for_rate(kind, n, p.unwrap_or(0.01))?),
+    }
+}
+
+#[pymethods]
+impl Filter {
+    #[new]
+    #[pyo3(signature = (n, p=None, *, size=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are Python's keyword arguments"
+    )]
+    fn new(
+        py: Python<'_>,
+        n: Count,
+        p: Option<f64>,
+        size: Option<Count>,
+        kind: Option<&str>,
+        delete: bool,
+        grow: bool,
+        seed: Option<Count>,
+        keyed: bool,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let need = Need {
+            delete,
+            grow,
+            ..Need::default()
+        };
+        let plan = need.plan(kind, make_plan(n.0, p, size))?;
+        let hasher = options::hasher(seed, keyed, key, key_file)?;
+        Ok(Self::in_memory(
+            py.detach(|| AnyFilter::from_plan(&plan, hasher))?,
+        ))
+    }
+
+    /// Creates the file of an empty filter and opens it for adding, memory-mapped;
+    /// an existing file is an error unless ``overwrite=True``. The other
+    /// arguments are those of `Filter`.
+    ///
+    /// >>> import tamis
+    /// >>> with tamis.Filter.create("seen.tamis", 1_000_000, 0.01) as seen:
+    /// ...     seen.add("key")
+    /// True
+    /// >>> with tamis.Filter.open("seen.tamis") as seen:
+    /// ...     "key" in seen
+    /// True
+    #[classmethod]
+    #[pyo3(signature = (path, n, p=None, *, size=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, overwrite=false))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are Python's keyword arguments"
+    )]
+    fn create(
+        cls: &Bound<'_, PyType>,
+        path: PathBuf,
+        n: Count,
+        p: Option<f64>,
+        size: Option<Count>,
+        kind: Option<&str>,
+        delete: bool,
+        grow: bool,
+        seed: Option<Count>,
+        keyed: bool,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+        overwrite: bool,
+    ) -> Result<Self, Failure> {
+        let need = Need {
+            delete,
+            grow,
+            shared: true,
+            ..Need::default()
+        };
+        let plan = need.plan(kind, make_plan(n.0, p, size))?;
+        if plan.kind() == Kind::Cuckoo {
+            return Err(Failure::Own(
+                "UnableError",
+                "cuckoo filters can't be changed in their file; make one in memory and save it, \
+                 or create a counting filter"
+                    .into(),
+            ));
+        }
+        let hasher = options::hasher(seed, keyed, key, key_file)?;
+        let open = match hasher {
+            Hasher::Keyed { key, .. } => Open::new().key(key),
+            Hasher::Fast { .. } => Open::new(),
+        };
+        let filter = cls.py().detach(|| {
+            match overwrite {
+                true => AnyFilter::create_over(&path, &plan, hasher),
+                false => AnyFilter::create(&path, &plan, hasher),
+            }?;
+            open.share(&path)
+        })?;
+        Ok(Self {
+            path: Some(path),
+            ..Self::in_memory(filter)
+        })
+    }
+
+    /// Opens a filter file, memory-mapped: it costs the same for any size, and
+    /// only the pages that are asked are read.
+    ///
+    /// ``mode`` is "r" for asking, or "r+" for adding too, together with other
+    /// processes that do the same. Bring the secret of a filter whose secret is
+    /// kept apart: ``key`` or ``key_file``.
+    #[classmethod]
+    #[pyo3(signature = (path, mode="r", *, key=None, key_file=None))]
+    fn open(
+        cls: &Bound<'_, PyType>,
+        path: PathBuf,
+        mode: &str,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let open = options::open(key, key_file)?;
+        let py = cls.py();
+        let state = match mode {
+            "r" => State::ReadOnly(py.detach(|| open.map(&path))?),
+            "r+" => State::Writable(py.detach(|| open.share(&path))?),
+            _ => {
+                return Err(Failure::parameter(format!(
+                    "mode: expected \"r\" or \"r+\", got {mode:?}; Filter.create makes a new file"
+                )));
+            }
+        };
+        Ok(Self {
+            hasher: ask!(&state, filter => *filter.hasher())?,
+            state: Shared::new(state),
+            path: Some(path),
+        })
+    }
+
+    /// Reads a whole filter file into memory and checks every byte. Changes
+    /// stay in memory until they are saved.
+    #[classmethod]
+    #[pyo3(signature = (path, *, key=None, key_file=None))]
+    fn load(
+        cls: &Bound<'_, PyType>,
+        path: PathBuf,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let open = options::open(key, key_file)?;
+        Ok(Self::in_memory(cls.py().detach(|| open.load(&path))?))
+    }
+
+    /// The filter in the bytes that ``bytes(filter)`` made, or in those of a
+    /// file.
+    #[classmethod]
+    #[pyo3(signature = (data, *, key=None, key_file=None))]
+    fn from_bytes(
+        cls: &Bound<'_, PyType>,
+        data: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let open = options::open(key, key_file)?;
+        let data = key::bytes_of(data)?;
+        let bytes = data.as_bytes();
+        Ok(Self::in_memory(cls.py().detach(|| open.decode(bytes))?))
+    }
+
+    /// The filter in the text that `to_base64` made; white space in it is
+    /// ignored.
+    #[classmethod]
+    #[pyo3(signature = (text, *, key=None, key_file=None))]
+    fn from_base64(
+        cls: &Bound<'_, PyType>,
+        text: &str,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let open = options::open(key, key_file)?;
+        Ok(Self::in_memory(
+            cls.py().detach(|| open.decode_base64(text))?,
+        ))
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        self.contains_hash(key.py(), key::hash(&self.hasher, key)?)
+    }
+
+    /// How many distinct keys were added. `IndeterminateCountError` after a
+    /// union or an intersection; ``info()["keys"]`` then has an estimate.
+    fn __len__(&self, py: Python<'_>) -> Result<usize, Failure> {
+        let counted = self
+            .state
+            .with(py, |state| ask!(state, filter => filter.counted()))?;
+        counted.map(|keys| keys as usize).ok_or_else(|| {
+            Failure::Own(
+                "IndeterminateCountError",
+                "the number of keys is indeterminate after a union, an intersection, or a writer \
+                 that died; info()[\"keys\"] has an estimate"
+                    .into(),
+            )
+        })
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> Result<bool, Failure> {
+        self.read(py, |state| {
+            ask!(state, filter => filter.counted().unwrap_or_else(|| filter.estimated_keys()) > 0)
+        })
+    }
+
+    /// Adds many keys, and answers nothing; see `add_many`.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.update(["apple", "pear", "apple"])
+    /// >>> len(seen)
+    /// 2
+    #[pyo3(signature = (keys, /, *, threads=Count(1)))]
+    fn update(&self, keys: &Bound<'_, PyAny>, threads: Count) -> Result<(), Failure> {
+        self.insert_all(keys, threads, false).map(drop)
+    }
+
+    /// Adds many keys; tells of each if it was new.
+    ///
+    /// >>> import tamis
+    /// >>> tamis.Filter(1000).add_many(["apple", "pear", "apple"])
+    /// [True, True, False]
+    ///
+    /// ``keys`` is any iterable of keys, a numpy array of strings, bytes or
+    /// integers, or a column of anything that has the Arrow C data interface
+    /// (pyarrow, polars, …). Arrays and columns are read in place. The answers
+    /// come in the same kind of object: a list, a numpy array, a pyarrow array,
+    /// a polars series. A null of a column is no key: it is not added, and its
+    /// answer is False.
+    ///
+    /// The GIL is released; ``threads`` work on arrays and columns, 0 for one a
+    /// core. With more than one, of equal keys in one call any may be the new
+    /// one. If a filter refuses a key, those before it are in.
+    #[pyo3(signature = (keys, /, *, threads=Count(1)))]
+    fn add_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        threads: Count,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        self.insert_all(keys, threads, true)
+    }
+
+    /// Asks many keys; tells of each if it may have been added. Keys and
+    /// answers are as those of `add_many`.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.update(["apple", "pear"])
+    /// >>> seen.contains_many(["apple", "cherry"])
+    /// [True, False]
+    #[pyo3(signature = (keys, /, *, threads=Count(1)))]
+    fn contains_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        threads: Count,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        let py = keys.py();
+        self.state.with(py, |state| ask!(state, _filter => ()))?;
+        let mark = self.state.mark(py);
+        self.batch(threads, true)
+            .run(keys, &|hashes: &[Hash], found: &mut [bool]| {
+                mark.read(|state| ask!(state, filter => filter.contains_hashes(hashes, found)))
+            })
+    }
+
+    /// Takes back one adding of a key; tells if it seemed present. Only for
+    /// kinds that can (``delete=True``), and only for keys that were added: to
+    /// remove another may take away a key that was.
+    ///
+    /// >>> import tamis
+    /// >>> online = tamis.Filter(1000, delete=True)
+    /// >>> online.add("ada"), online.remove("ada"), "ada" in online
+    /// (True, True, False)
+    #[pyo3(signature = (key, /))]
+    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        let hash = self.hash(key)?;
+        self.state.with(key.py(), |state| {
+            let mut removed = [false];
+            state.writable()?.remove_hashes(&[hash], &mut removed)?;
+            Ok(removed[0])
+        })
+    }
+
+    /// How often a key was added, at most. Only for kinds that can remove keys.
+    #[pyo3(signature = (key, /))]
+    fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64, Failure> {
+        let hash = self.hash(key)?;
+        self.state.with(key.py(), |state| {
+            let mut counts = [0];
+            ask!(state, filter => filter.count_hashes(&[hash], &mut counts))??;
+            Ok(counts[0])
+        })
+    }
+
+    /// Removes all keys.
+    fn clear(&self, py: Python<'_>) -> Result<(), Failure> {
+        self.write(py, |state| Ok(state.writable()?.clear()?))
+    }
+
+    /// A copy in memory, wherever this one lives.
+    fn copy(&self, py: Python<'_>) -> Result<Self, Failure> {
+        self.read(py, State::duplicate).map(Self::in_memory)
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> Result<Self, Failure> {
+        self.copy(py)
+    }
+
+    #[pyo3(signature = (memo, /))]
+    fn __deepcopy__(&self, memo: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+        self.copy(memo.py())
+    }
+
+    fn __or__(&self, other: &Bound<'_, Self>) -> Result<Self, Failure> {
+        self.combined(other, Combination::Union)
+    }
+
+    fn __and__(&self, other: &Bound<'_, Self>) -> Result<Self, Failure> {
+        self.combined(other, Combination::Intersection)
+    }
+
+    fn __ior__(&self, other: &Bound<'_, Self>) -> Result<(), Failure> {
+        self.combine(other, Combination::Union)
+    }
+
+    fn __iand__(&self, other: &Bound<'_, Self>) -> Result<(), Failure> {
+        self.combine(other, Combination::Intersection)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+        let same = self.write_beside(other, |ours, theirs| ours.same(theirs));
+        same.unwrap_or(Ok(true))
+    }
+
+    /// How full it is: the share of its capacity that is taken, above 1 when
+    /// it holds more keys than it was made for. Estimated where the number of
+    /// keys is indeterminate.
+    #[getter]
+    fn fill(&self, py: Python<'_>) -> Result<f64, Failure> {
+        self.read(py, |state| {
+            ask!(state, filter => filter.keys().get() as f64 / filter.capacity().max(1) as f64)
+        })
+    }
+
+    /// How many keys it is made for; of a growing filter, before it grows next.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> Result<u64, Failure> {
+        self.state
+            .with(py, |state| ask!(state, filter => filter.capacity()))
+    }
+
+    /// The promised rate of false "yes", kept up to ``capacity`` keys.
+    #[getter]
+    fn p(&self, py: Python<'_>) -> Result<f64, Failure> {
+        self.state
+            .with(py, |state| ask!(state, filter => filter.rate()))
+    }
+
+    /// The rate to expect now, from what the filter really holds; reads all of
+    /// it.
+    #[getter]
+    fn p_now(&self, py: Python<'_>) -> Result<f64, Failure> {
+        self.read(py, |state| ask!(state, filter => filter.rate_now()))
+    }
+
+    /// The kind: "blocked", "bloom", "cuckoo", "counting", "growing", "fuse",
+    /// "ribbon" or "cascade".
+    #[getter]
+    fn kind(&self, py: Python<'_>) -> Result<&'static str, Failure> {
+        self.state
+            .with(py, |state| ask!(state, filter => filter.kind().name()))
+    }
+
+    /// The size in bytes, without the header of 128.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> Result<u64, Failure> {
+        self.state
+            .with(py, |state| ask!(state, filter => filter.bytes()))
+    }
+
+    /// The file that it is mapped from, or None for one in memory.
+    #[getter]
+    fn path(&self) -> Option<&std::path::Path> {
+        self.path.as_deref()
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> bool {
+        self.state.with(py, |state| matches!(state, State::Closed))
+    }
+
+    /// What the filter is and how full, as a dict; reads all of it.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000, 0.01)
+    /// >>> seen.update(["apple", "pear"])
+    /// >>> info = seen.info()
+    /// >>> info["kind"], info["keys"], info["capacity"], info["fill"]
+    /// ('blocked', 2, 1000, 0.002)
+    fn info<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
+        let (kind, capacity, rate, keys, rate_now, bytes) = self.read(py, |state| {
+            ask!(state, f => (f.kind(), f.capacity(), f.rate(), f.keys(), f.rate_now(), f.bytes()))
+        })?;
+        let info = PyDict::new(py);
+        info.set_item("kind", kind.name())?;
+        info.set_item("capacity", capacity)?;
+        info.set_item("p", rate)?;
+        info.set_item("keys", keys.get())?;
+        info.set_item("keys_counted", matches!(keys, KeyCount::Counted(_)))?;
+        info.set_item("fill", keys.get() as f64 / capacity.max(1) as f64)?;
+        info.set_item("p_now", rate_now)?;
+        info.set_item("bytes", bytes)?;
+        info.set_item("hash", self.hasher.name())?;
+        info.set_item(
+            "seed",
+            match self.hasher {
+                Hasher::Fast { seed } => Some(seed),
+                Hasher::Keyed { .. } => None,
+            },
+        )?;
+        info.set_item("path", self.path())?;
+        Ok(info)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let facts = self.state.with(
+            py,
+            |state| ask!(state, f => (f.kind(), f.counted(), f.capacity(), f.rate())),
+        );
+        let Ok((kind, counted, capacity, rate)) = facts else {
+            return "<tamis.Filter, closed>".into();
+        };
+        let keys = counted.map_or("an unknown number".into(), |keys| keys.to_string());
+        let place = match &self.path {
+            Some(path) => format!(" in {}", path.display()),
+            None => String::new(),
+        };
+        format!("<tamis.Filter {kind}, {keys} of {capacity} keys, p={rate}{place}>")
+    }
+
+    /// Writes the filter to a file, which is replaced as a whole or not at all.
+    #[pyo3(signature = (path, /))]
+    fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
+        self.read(py, |state| Ok(ask!(state, filter => filter.save(&path))??))
+    }
+
+    fn __bytes__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
+        let bytes = self.read(py, |state| ask!(state, filter => filter.to_bytes()))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// The same bytes as a file's, in base64.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.add("key")
+    /// True
+    /// >>> tamis.Filter.from_base64(seen.to_base64()) == seen
+    /// True
+    fn to_base64(&self, py: Python<'_>) -> Result<String, Failure> {
+        self.read(py, |state| ask!(state, filter => filter.to_base64()))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyTuple>, Failure> {
+        let (py, this) = (slf.py(), slf.get());
+        if this.is_apart() {
+            return Err(Failure::Own(
+                "KeyNeededError",
+                "the secret key is kept apart from the filter, so a pickle could not be read \
+                 again; use bytes(filter) and Filter.from_bytes(data, key=key)"
+                    .into(),
+            ));
+        }
+        let make = slf.get_type().getattr("from_bytes")?;
+        let args = (this.__bytes__(py)?,);
+        Ok((make, args).into_pyobject(py)?)
+    }
+
+    /// Of a file opened for adding: waits until all that was added is on disk.
+    fn sync(&self, py: Python<'_>) -> Result<(), Failure> {
+        self.read(py, |state| match state {
+            State::Writable(filter) => Ok(filter.sync()?),
+            State::ReadOnly(_) => Ok(()),
+            State::Closed => Err(Failure::closed()),
+        })
+    }
+
+    /// Lets go of the file, or of the memory. Nothing can be asked any more; to
+    /// close it again does nothing.
+    fn close(&self, py: Python<'_>) -> Result<(), Failure> {
+        self.write(py, |state| {
+            match std::mem::replace(state, State::Closed) {
+                State::Writable(filter) => filter.close()?,
+                State::ReadOnly(_) | State::Closed => {}
+            }
+            Ok(())
+        })
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
+        let state = &slf.get().state;
+        state.with(slf.py(), |state| ask!(state, _filter => ()))?;
+        Ok(slf.clone())
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> Result<(), Failure> {
+        self.close(_exception.py())
+    }
+}
+
+const ADD: &std::ffi::CStr = c"add($self, key, /)
+--
+
+Adds a key; tells if it was new. True is always right; False is wrong for
+about one in ``1/p`` new keys, which look as if present.
+
+>>> import tamis
+>>> seen = tamis.Filter(1000)
+>>> seen.add(\"key\"), seen.add(\"key\")
+(True, False)
+>>> seen.add(b\"key\")       # the same key: a str is its UTF-8
+False";
+
+/// Gives the class its `add`. PyO3 makes a tuple of the arguments for the
+/// stable ABI of 3.9, which takes longer than all the rest of the call; this is
+/// called with the one object.
+pub(crate) fn add_method(py: Python<'_>) -> PyResult<()> {
+    let class = py.get_type::<Filter>();
+    let method = Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: c"add".as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunction: add },
+        ml_flags: ffi::METH_O,
+        ml_doc: ADD.as_ptr(),
+    }));
+    // SAFETY: the definition lives for ever; a new reference or an exception.
+    let method = unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), method))
+    }?;
+    class.setattr("add", method)
+}
+
+unsafe extern "C" fn add(this: *mut ffi::PyObject, key: *mut ffi::PyObject) -> *mut ffi::PyObject {
+    // SAFETY: Python calls with the GIL, and with live objects of which the
+    // method descriptor has checked the first.
+    let (this, key) = unsafe {
+        let py = Python::assume_attached();
+        let this = Bound::ref_from_ptr(py, &this).cast_unchecked::<Filter>();
+        (this.get(), Bound::ref_from_ptr(py, &key))
+    };
+    let py = key.py();
+    let added = catch_unwind(AssertUnwindSafe(|| {
+        let hash = key::hash(&this.hasher, key)?;
+        this.add_hash(py, hash)
+    }));
+    let error = match added {
+        // SAFETY: new references to the two constants.
+        Ok(Ok(true)) => return unsafe { ffi::PyBool_FromLong(1) },
+        // SAFETY: likewise.
+        Ok(Ok(false)) => return unsafe { ffi::PyBool_FromLong(0) },
+        Ok(Err(failure)) => failure.into(),
+        Err(_) => PyRuntimeError::new_err("adding a key panicked; please report this"),
+    };
+    error.restore(py);
+    std::ptr::null_mut()
+}

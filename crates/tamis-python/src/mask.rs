@@ -1,0 +1,183 @@
+//! Answers for a batch, in the shape that the caller's library knows.
+
+use crate::arrow::{ArrowArray, ArrowSchema, Owned};
+use crate::key;
+use crate::numpy;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyList};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+/// Where answers go.
+pub(crate) enum Answers {
+    /// Nobody wants them.
+    Dropped,
+    Bools(Vec<bool>),
+    Bits(Bits),
+}
+
+/// Answers, eight a byte, as Arrow has them.
+#[derive(Default)]
+pub(crate) struct Bits {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Answers {
+    pub(crate) fn extend(&mut self, answers: &[bool]) {
+        match self {
+            Self::Dropped => {}
+            Self::Bools(bools) => bools.extend_from_slice(answers),
+            Self::Bits(bits) => bits.extend(answers),
+        }
+    }
+
+    /// As an object like the keys: a list, a numpy array, a column of pyarrow
+    /// or polars; else a [`Mask`].
+    pub(crate) fn like<'py>(self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = keys.py();
+        let library = key::library(keys)?;
+        match self {
+            Self::Dropped => Ok(py.None().into_bound(py)),
+            Self::Bools(bools) => match library.as_str() {
+                "numpy" | "pandas" => numpy::mask(py, &bools),
+                _ => Ok(PyList::new(py, bools)?.into_any()),
+            },
+            Self::Bits(bits) => {
+                let mask = Bound::new(
+                    py,
+                    Mask {
+                        bits: Arc::new(bits),
+                    },
+                )?
+                .into_any();
+                match library.as_str() {
+                    "pyarrow" => py.import("pyarrow")?.call_method1("array", (mask,)),
+                    "polars" => py.import("polars")?.call_method1("Series", (mask,)),
+                    _ => Ok(mask),
+                }
+            }
+        }
+    }
+}
+
+impl Bits {
+    fn extend(&mut self, answers: &[bool]) {
+        let mut rest = answers;
+        while !self.len.is_multiple_of(8) && !rest.is_empty() {
+            let last = self.bytes.len() - 1;
+            self.bytes[last] |= u8::from(rest[0]) << (self.len % 8);
+            self.len += 1;
+            rest = &rest[1..];
+        }
+        self.bytes.extend(rest.chunks(8).map(|eight| {
+            let bits = eight.iter().enumerate();
+            bits.fold(0, |byte, (i, answer)| byte | u8::from(*answer) << i)
+        }));
+        self.len += rest.len();
+    }
+
+    fn get(&self, index: usize) -> bool {
+        self.bytes[index / 8] >> (index % 8) & 1 != 0
+    }
+}
+
+/// Answers for a column of keys, one bit each: a sequence of bool that other
+/// libraries read through the Arrow C data interface, without copying it.
+#[pyclass(frozen, sequence, module = "tamis")]
+pub(crate) struct Mask {
+    bits: Arc<Bits>,
+}
+
+#[pymethods]
+impl Mask {
+    fn __len__(&self) -> usize {
+        self.bits.len
+    }
+
+    fn __getitem__(&self, index: isize) -> PyResult<bool> {
+        let len = self.bits.len as isize;
+        match if index < 0 { index + len } else { index } {
+            index if (0..len).contains(&index) => Ok(self.bits.get(index as usize)),
+            _ => Err(PyIndexError::new_err(format!(
+                "mask: expected an index below {len}, got {index}"
+            ))),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        let ones: u32 = self.bits.bytes.iter().map(|byte| byte.count_ones()).sum();
+        format!("<tamis.Mask of {}, {ones} of them True>", self.bits.len)
+    }
+
+    /// All answers as a list of bool.
+    fn tolist(&self) -> Vec<bool> {
+        (0..self.bits.len).map(|i| self.bits.get(i)).collect()
+    }
+
+    /// The Arrow C data interface: a column of bool.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // A mask is bool and nothing else; consumers cast.
+        let _ = requested_schema;
+        let schema = ArrowSchema {
+            format: c"b".as_ptr(),
+            name: c"".as_ptr(),
+            metadata: ptr::null(),
+            flags: 0,
+            n_children: 0,
+            children: ptr::null_mut(),
+            dictionary: ptr::null_mut(),
+            release: Some(release_schema),
+            private_data: ptr::null_mut(),
+        };
+        let owner = Box::new(Exported {
+            buffers: [ptr::null(), self.bits.bytes.as_ptr().cast()],
+            _bits: Arc::clone(&self.bits),
+        });
+        let owner = Box::into_raw(owner);
+        let array = ArrowArray {
+            length: self.bits.len as i64,
+            null_count: 0,
+            offset: 0,
+            n_buffers: 2,
+            n_children: 0,
+            // SAFETY: it was just made; the array owns it until its release.
+            buffers: unsafe { &raw const (*owner).buffers }.cast(),
+            children: ptr::null_mut(),
+            dictionary: ptr::null_mut(),
+            release: Some(release_array),
+            private_data: owner.cast(),
+        };
+        Ok((
+            PyCapsule::new_with_value(py, Owned(schema), c"arrow_schema")?,
+            PyCapsule::new_with_value(py, Owned(array), c"arrow_array")?,
+        ))
+    }
+}
+
+/// What an exported array keeps alive.
+struct Exported {
+    buffers: [*const c_void; 2],
+    _bits: Arc<Bits>,
+}
+
+unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
+    // SAFETY: the consumer passes its structure, whose texts are static.
+    unsafe { (*schema).release = None }
+}
+
+unsafe extern "C" fn release_array(array: *mut ArrowArray) {
+    // SAFETY: the consumer passes its structure, once; what it carries was
+    // made by `Box::into_raw`.
+    unsafe {
+        drop(Box::from_raw((*array).private_data.cast::<Exported>()));
+        (*array).release = None;
+    }
+}

@@ -1,0 +1,89 @@
+//! Arrays of numpy, read in place.
+
+use crate::column::{Column, Encoding, Fixed, Values};
+use crate::error::Failure;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyByteArray};
+use std::marker::PhantomData;
+
+/// The object as a numpy array, if it is one or can be seen as one. Only asks
+/// if the program uses numpy at all.
+pub(crate) fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let modules = object.py().import("sys")?.getattr("modules")?;
+    let numpy = modules.call_method1("get", ("numpy",))?;
+    if numpy.is_none() {
+        return Ok(None);
+    }
+    if object.is_instance(&numpy.getattr("ndarray")?)? {
+        return Ok(Some(object.clone()));
+    }
+    match object.hasattr("__array__")? {
+        true => numpy.call_method1("asarray", (object,)).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// The array as a column; `None` if it holds Python objects, or keys in a way
+/// that only numpy knows.
+pub(crate) fn column<'a>(array: &'a Bound<'_, PyAny>) -> Result<Option<Column<'a>>, Failure> {
+    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    let &[len] = shape.as_slice() else {
+        return Err(Failure::no_key(format!(
+            "keys: expected an array of one dimension, got {}; flatten it first: keys.ravel()",
+            shape.len()
+        )));
+    };
+    let dtype = array.getattr("dtype")?;
+    let kind: char = dtype.getattr("kind")?.extract()?;
+    // Objects, and numpy's strings of variable length.
+    if matches!(kind, 'O' | 'T') {
+        return Ok(None);
+    }
+    let order: char = dtype.getattr("byteorder")?.extract()?;
+    let swapped = order == '>' || (order != '<' && cfg!(target_endian = "big"));
+    let encoding = match kind {
+        'S' => Encoding::Padded,
+        'V' => Encoding::Bytes,
+        'U' => Encoding::Ucs4 { swapped },
+        'i' | 'u' => Encoding::Integer {
+            signed: kind == 'i',
+            swapped,
+        },
+        _ => {
+            return Err(Failure::no_key(format!(
+                "keys: expected an array of strings, bytes or integers, got dtype {dtype}; \
+                 convert it first, e.g. keys.astype(str) or keys.astype(\"int64\")"
+            )));
+        }
+    };
+    let (address, _): (usize, Bound<'_, PyBool>) = array
+        .getattr("__array_interface__")?
+        .get_item("data")?
+        .extract()?;
+    let (stride,): (isize,) = array.getattr("strides")?.extract()?;
+    // The array holds its memory as long as it lives, which is 'a.
+    let fixed = Fixed {
+        first: std::ptr::with_exposed_provenance(address),
+        stride,
+        width: dtype.getattr("itemsize")?.extract()?,
+        encoding,
+        owner: PhantomData,
+    };
+    Ok(Some(Column {
+        len,
+        values: Values::Fixed(fixed),
+        valid: None,
+    }))
+}
+
+/// Answers as an array of bool.
+pub(crate) fn mask<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = PyByteArray::new_with(py, answers.len(), |bytes| {
+        for (byte, answer) in bytes.iter_mut().zip(answers) {
+            *byte = u8::from(*answer);
+        }
+        Ok(())
+    })?;
+    py.import("numpy")?
+        .call_method1("frombuffer", (bytes, "bool"))
+}

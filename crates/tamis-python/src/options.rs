@@ -1,0 +1,175 @@
+//! Arguments that several calls share: which kind, which hash, which secret.
+
+use crate::error::Failure;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt};
+use std::path::PathBuf;
+use tamis::{Hasher, Kind, Open, Plan, SecretKey};
+
+/// What is needed of a filter besides its size.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Need {
+    pub(crate) delete: bool,
+    pub(crate) grow: bool,
+    pub(crate) finished: bool,
+    /// Whether processes are to write the file at once.
+    pub(crate) shared: bool,
+}
+
+impl Need {
+    /// The kinds that serve, the one to take first where sizes are equal.
+    fn kinds(self) -> Result<&'static [Kind], Failure> {
+        let Self {
+            delete,
+            grow,
+            finished,
+            shared,
+        } = self;
+        if [delete, grow, finished]
+            .into_iter()
+            .filter(|need| *need)
+            .count()
+            > 1
+        {
+            return Err(Failure::parameter(
+                "delete, grow, finished: expected one of them at most, got several; \
+                 no kind of filter does both",
+            ));
+        }
+        Ok(match (delete, grow, finished, shared) {
+            (true, _, _, true) => &[Kind::Counting],
+            (true, ..) => &[Kind::Cuckoo, Kind::Counting],
+            (_, true, ..) => &[Kind::Growing],
+            (_, _, true, _) => &[Kind::Fuse],
+            _ => &[Kind::Blocked],
+        })
+    }
+
+    /// The plan of the kind that is named, or else of the smallest that serves.
+    pub(crate) fn plan(
+        self,
+        kind: Option<&str>,
+        make: impl Fn(Kind) -> Result<Plan, Failure>,
+    ) -> Result<Plan, Failure> {
+        let kinds = self.kinds()?;
+        if let Some(name) = kind {
+            let kind = parse_kind(name)?;
+            let serves = kinds.contains(&kind)
+                || kinds == [Kind::Blocked]
+                || (self.finished && kind.is_static());
+            return match serves {
+                true => make(kind),
+                false => Err(Failure::parameter(format!(
+                    "kind: expected one that serves what else was asked ({}), got {name:?}",
+                    kinds
+                        .iter()
+                        .map(|kind| kind.name())
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ))),
+            };
+        }
+        let mut best: Result<Plan, Failure> = make(kinds[0]);
+        for kind in &kinds[1..] {
+            let other = make(*kind);
+            if match (&best, &other) {
+                (Ok(best), Ok(other)) => other.bytes() < best.bytes(),
+                (Err(_), Ok(_)) => true,
+                _ => false,
+            } {
+                best = other;
+            }
+        }
+        best
+    }
+}
+
+pub(crate) fn parse_kind(name: &str) -> Result<Kind, Failure> {
+    Kind::ALL
+        .into_iter()
+        .find(|kind| kind.name() == name)
+        .ok_or_else(|| {
+            Failure::parameter(format!(
+                "kind: expected one of {}, got {name:?}",
+                Kind::ALL.map(Kind::name).join(", ")
+            ))
+        })
+}
+
+/// How keys are hashed: under a seed, a random secret in the filter, or a
+/// secret that is kept apart from it.
+pub(crate) fn hasher(
+    seed: Option<Count>,
+    keyed: bool,
+    key: Option<&Bound<'_, PyAny>>,
+    key_file: Option<PathBuf>,
+) -> Result<Hasher, Failure> {
+    let secret = match (key, key_file) {
+        (Some(_), Some(_)) => {
+            return Err(Failure::parameter(
+                "key, key_file: expected one of them, got both",
+            ));
+        }
+        (Some(key), None) => Some(secret(key)?),
+        (None, Some(path)) => Some(SecretKey::load_or_create(path)?),
+        (None, None) => None,
+    };
+    match (seed, keyed, secret) {
+        (Some(_), true, _) | (Some(_), _, Some(_)) => Err(Failure::parameter(
+            "seed: expected none beside a secret key, got one; the key takes its place",
+        )),
+        (_, _, Some(secret)) => Ok(Hasher::keyed_apart(secret)),
+        (_, true, None) => Ok(Hasher::keyed(SecretKey::random()?)),
+        (seed, ..) => Ok(Hasher::seeded(seed.map_or(0, |seed| seed.0))),
+    }
+}
+
+/// How to open a filter with the secret, if one is given.
+pub(crate) fn open(
+    key: Option<&Bound<'_, PyAny>>,
+    key_file: Option<PathBuf>,
+) -> Result<Open, Failure> {
+    Ok(match (key, key_file) {
+        (None, None) => Open::new(),
+        (Some(key), None) => Open::new().key(secret(key)?),
+        (None, Some(path)) => Open::new().key(SecretKey::load(path)?),
+        (Some(_), Some(_)) => {
+            return Err(Failure::parameter(
+                "key, key_file: expected one of them, got both",
+            ));
+        }
+    })
+}
+
+fn secret(key: &Bound<'_, PyAny>) -> Result<SecretKey, Failure> {
+    let bytes = key.cast::<PyBytes>().map(|key| key.as_bytes());
+    match bytes.map(<[u8; 16]>::try_from) {
+        Ok(Ok(key)) => Ok(SecretKey::new(key)),
+        Ok(Err(_)) | Err(_) => Err(Failure::parameter(
+            "key: expected 16 bytes, e.g. secrets.token_bytes(16), got something else",
+        )),
+    }
+}
+
+/// A number of things: not negative, and an integer.
+#[derive(Clone, Copy)]
+pub(crate) struct Count(pub(crate) u64);
+
+impl<'py> FromPyObject<'_, 'py> for Count {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract() {
+            Ok(count) => Ok(Self(count)),
+            // An integer, but no count.
+            Err(_) if object.extract::<i128>().is_ok() || object.is_instance_of::<PyInt>() => {
+                Err(Failure::parameter(format!(
+                    "expected an integer from 0 to 2**64-1, got {}",
+                    *object
+                ))
+                .into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

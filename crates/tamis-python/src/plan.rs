@@ -1,0 +1,108 @@
+//! `tamis.plan`: what a filter would cost, before it is made.
+
+use crate::error::Failure;
+use crate::options::{Count, Need};
+use pyo3::prelude::*;
+use tamis::Plan as LibraryPlan;
+
+/// What a filter would cost: the answer of `plan`.
+#[pyclass(frozen, module = "tamis", name = "Plan")]
+pub(crate) struct Plan(LibraryPlan);
+
+#[pymethods]
+impl Plan {
+    /// The kind that serves.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.kind().name()
+    }
+
+    /// The number of keys.
+    #[getter]
+    fn n(&self) -> u64 {
+        self.0.keys()
+    }
+
+    /// The rate of false "yes" with so many keys.
+    #[getter]
+    fn p(&self) -> f64 {
+        self.0.rate()
+    }
+
+    /// The size in bytes.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    /// The size in bits, divided by the number of keys.
+    #[getter]
+    fn bits_per_key(&self) -> f64 {
+        self.0.bits_per_key()
+    }
+
+    /// How many bits a key sets, of the kinds that set bits.
+    #[getter]
+    fn hashes(&self) -> u32 {
+        self.0.hashes()
+    }
+
+    /// The rate that the same filter would have with ``n`` keys.
+    #[pyo3(signature = (n, /))]
+    fn p_at(&self, n: Count) -> f64 {
+        self.0.rate_at(n.0)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<tamis.Plan {} for {} keys at p={:.3e}: {} bytes, {:.2} bits a key>",
+            self.kind(),
+            self.n(),
+            self.p(),
+            self.bytes(),
+            self.bits_per_key()
+        )
+    }
+}
+
+/// What a filter would cost. Give two of ``n`` (keys), ``p`` (rate of false
+/// "yes") and ``size`` (bytes); the third follows. Say what else you need:
+/// ``delete``, ``grow``, ``finished`` for a list that `build` makes, or a kind.
+///
+/// >>> import tamis
+/// >>> tamis.plan(1_000_000, 0.01)
+/// <tamis.Plan blocked for 1000000 keys at p=1.000e-02: 1236864 bytes, 9.89 bits a key>
+/// >>> tamis.plan(1_000_000, size=2_000_000).p < 0.001
+/// True
+/// >>> tamis.plan(1_000_000, 0.01, delete=True).kind
+/// 'cuckoo'
+#[pyfunction]
+#[pyo3(signature = (n=None, p=None, *, size=None, kind=None, delete=false, grow=false, finished=false))]
+pub(crate) fn plan(
+    n: Option<Count>,
+    p: Option<f64>,
+    size: Option<Count>,
+    kind: Option<&str>,
+    delete: bool,
+    grow: bool,
+    finished: bool,
+) -> Result<Plan, Failure> {
+    let need = Need {
+        delete,
+        grow,
+        finished,
+        shared: false,
+    };
+    let plan = need.plan(kind, |kind| match (n, p, size) {
+        (Some(_), Some(_), Some(_)) => Err(Failure::parameter(
+            "n, p, size: expected two of them, got three; the third follows",
+        )),
+        (Some(n), p, None) => Ok(LibraryPlan::for_rate(kind, n.0, p.unwrap_or(0.01))?),
+        (Some(n), None, Some(size)) => Ok(LibraryPlan::for_size(kind, n.0, size.0)?),
+        (None, Some(p), Some(size)) => Ok(LibraryPlan::for_rate_in_size(kind, p, size.0)?),
+        (None, ..) => Err(Failure::parameter(
+            "n: expected how many keys, got nothing (or give both p and size)",
+        )),
+    })?;
+    Ok(Plan(plan))
+}

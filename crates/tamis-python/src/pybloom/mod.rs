@@ -1,0 +1,594 @@
+//! `pybloomfilter.BloomFilter`: the class of pybloomfiltermmap3 0.6.3.
+//!
+//! What it does where, and where it differs from the original, is in
+//! `docs/pybloomfilter.md`.
+
+mod arguments;
+mod bits;
+mod file;
+mod filter;
+mod hash;
+mod layout;
+mod method;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use pyo3::exceptions::{
+    PyFileExistsError, PyIsADirectoryError, PyMemoryError, PyNotImplementedError, PyOSError,
+    PyOverflowError, PyPendingDeprecationWarning, PyRuntimeWarning, PyTypeError, PyValueError,
+};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyInt, PyList, PyType};
+use pyo3::{import_exception, intern};
+
+use arguments::{data_of, path, shape, with_key};
+use bits::Mapped;
+use file::{Existing, OpenError};
+use filter::Filter;
+use layout::Shape;
+
+use crate::lock::Shared;
+
+import_exception!(pybloomfilter, IndeterminateCountError);
+
+const PERM: u32 = 0o755;
+
+/// A new Bloom filter for ``capacity`` keys at a false-positive rate of
+/// ``error_rate``: in the file ``filename``, or in memory without one.
+///
+/// The capacity is not enforced: a filter with more keys has a higher rate.
+///
+/// ``hash_seeds`` are numbers of at most 32 bits, one for each hash; random ones
+/// are drawn without. ``data_array`` is that of another filter in memory, whose
+/// ``hash_seeds`` must be given as well.
+///
+/// A filter that exists under that name is replaced, with a RuntimeWarning if it
+/// holds keys; any other file is a FileExistsError. Use ``open`` to go on with
+/// an existing filter.
+///
+/// >>> fruit = BloomFilter(100000, 0.1)
+/// >>> fruit.update(('apple', 'pear', 'orange', 'apple'))
+/// >>> len(fruit)
+/// 3
+/// >>> 'apple' in fruit, 'mike' in fruit
+/// (True, False)
+#[pyclass(module = "pybloomfilter", subclass, frozen)]
+pub(crate) struct BloomFilter {
+    /// None once closed.
+    filter: Shared<Option<Filter>>,
+}
+
+#[pymethods]
+impl BloomFilter {
+    #[new]
+    #[pyo3(signature = (capacity, error_rate, filename=None, perm=Some(PERM), hash_seeds=None, data_array=None))]
+    #[pyo3(
+        text_signature = "(capacity, error_rate, filename=None, perm=0o755, hash_seeds=None, data_array=None)"
+    )]
+    fn new(
+        capacity: &Bound<'_, PyAny>,
+        error_rate: &Bound<'_, PyAny>,
+        filename: Option<&Bound<'_, PyAny>>,
+        perm: Option<u32>,
+        hash_seeds: Option<&Bound<'_, PyAny>>,
+        data_array: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let py = capacity.py();
+        if capacity.is(to_be_opened(py)?) {
+            return Ok(Self {
+                filter: Shared::new(None),
+            });
+        }
+        let filename = match filename {
+            Some(name) if name.is_truthy()? => Some(path(name)?),
+            _ => None,
+        };
+        let data = data_array.map(data_of).transpose()?;
+        if data.is_some() && filename.is_some() {
+            return Err(PyValueError::new_err(
+                "data_array cannot be used for an mmapped filter.",
+            ));
+        }
+        if data.is_some() && hash_seeds.is_none() {
+            return Err(PyValueError::new_err(
+                "hash_seeds must be specified if a data_array is provided.",
+            ));
+        }
+        let mut shape = shape(capacity, error_rate, hash_seeds)?;
+        if let Some(data) = &data {
+            shape.bits = 8 * data.len() as u64;
+            if shape.bits == 0 {
+                return Err(PyValueError::new_err("data_array must not be empty"));
+            }
+        }
+        let filter = match filename {
+            Some(path) => create(py, path, perm, shape)?,
+            None => Filter::in_memory(shape, data.as_deref())
+                .map_err(|_| PyMemoryError::new_err("not enough memory for the filter"))?,
+        };
+        Ok(Self {
+            filter: Shared::new(Some(filter)),
+        })
+    }
+
+    /// Opens the filter in a file. It can't be changed if there is no ``w`` in
+    /// the mode.
+    #[classmethod]
+    #[pyo3(signature = (filename, mode="rw"))]
+    fn open<'py>(
+        cls: &Bound<'py, PyType>,
+        filename: &Bound<'py, PyAny>,
+        mode: &str,
+    ) -> PyResult<Bound<'py, Self>> {
+        let path = path(filename)?;
+        let filter =
+            Filter::open(path.clone(), mode.contains('w')).map_err(|error| match error {
+                OpenError::Io(error) => os_error(&error, &path),
+                OpenError::Flaw(flaw) => PyValueError::new_err(format!(
+                    "Invalid BloomFilter file: {}: {flaw}",
+                    path.display()
+                )),
+            })?;
+        instance(cls, filter)
+    }
+
+    /// Writes what ``to_base64`` made to the file ``filename`` and opens it.
+    #[classmethod]
+    #[pyo3(signature = (filename, string, perm=PERM))]
+    #[pyo3(text_signature = "($cls, filename, string, perm=0o755)")]
+    fn from_base64<'py>(
+        cls: &Bound<'py, PyType>,
+        filename: &Bound<'py, PyAny>,
+        string: &Bound<'py, PyAny>,
+        perm: u32,
+    ) -> PyResult<Bound<'py, Self>> {
+        let py = cls.py();
+        let path = path(filename)?;
+        let decode = py.import("base64")?.getattr("b64decode")?;
+        let decompress = py.import("zlib")?.getattr("decompress")?;
+        let mut bytes = string.clone();
+        for _ in 0..2 {
+            bytes = decompress.call1((decode.call1((bytes,))?,))?;
+        }
+        let bytes = bytes.cast_into::<PyBytes>()?;
+        let bytes = bytes.as_bytes();
+        Shape::decode(bytes, bytes.len() as u64)
+            .map_err(|flaw| PyValueError::new_err(format!("Invalid BloomFilter text: {flaw}")))?;
+        make_way(py, &path)?;
+        file::create_with(&path, perm, bytes).map_err(|e| os_error(&e, &path))?;
+        Self::open(cls, filename, "rw")
+    }
+
+    #[classattr]
+    fn add(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        method::add(py)
+    }
+
+    /// Adds every key of an iterable.
+    #[pyo3(signature = (iterable, /))]
+    fn update(slf: &Bound<'_, Self>, iterable: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        // A class made from this one may add in its own way.
+        let own = slf.get_type().is(py.get_type::<Self>());
+        for item in iterable.try_iter()? {
+            if own {
+                this.add_key(&item?)?;
+            } else {
+                slf.call_method1(intern!(py, "add"), (item?,))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds every key of an iterable: the older name of ``update``.
+    #[pyo3(signature = (iterable, /))]
+    fn extend(slf: &Bound<'_, Self>, iterable: &Bound<'_, PyAny>) -> PyResult<()> {
+        Self::update(slf, iterable)
+    }
+
+    fn __contains__(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        with_key(item, |key| {
+            self.with(item.py(), |filter| Ok(filter.contains(key)))
+        })
+    }
+
+    /// How many different keys were added, but for false positives: exact for
+    /// as long as that is known, else ``approx_len``.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let len = match self._exact_len(py)? {
+            Some(len) => len,
+            None => self.approx_len(py)?,
+        };
+        usize::try_from(len).map_err(|_| PyOverflowError::new_err("the length is too large"))
+    }
+
+    /// The number of keys, if that is known and not only estimated.
+    fn _exact_len(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.get(py, Filter::exact_len)
+    }
+
+    /// An estimate of the number of keys, from the number of bits that are set.
+    #[getter]
+    fn approx_len(&self, py: Python<'_>) -> PyResult<u64> {
+        self.get(py, |filter| filter.estimated_len())?
+            .ok_or_else(|| {
+                IndeterminateCountError::new_err("every bit is set: that is any number of keys")
+            })
+    }
+
+    /// Removes all keys.
+    fn clear_all(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |filter| {
+            writable(filter)?.clear();
+            Ok(())
+        })
+    }
+
+    /// Waits until the file is on disk.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.filter.detached(py, |mark| {
+            mark.write(|filter| {
+                let filter = writable(filter.as_mut().ok_or_else(closed)?)?;
+                filter.sync().map_err(|e| io_error(filter, &e))
+            })
+        })
+    }
+
+    /// Closes the file, or discards a filter in memory. Whatever is done with
+    /// the filter afterwards is a ValueError.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(mut filter) = self.filter.with(py, Option::take) else {
+            return Ok(());
+        };
+        py.detach(|| filter.sync().map_err(|e| io_error(&filter, &e)))
+    }
+
+    /// The file descriptor.
+    fn fileno(&self, py: Python<'_>) -> PyResult<i32> {
+        self.with(py, |filter| {
+            Ok(mapped(filter, "access .fileno on")?.file.as_raw_fd())
+        })
+    }
+
+    /// Copies the file to ``filename`` and opens the copy.
+    fn copy<'py>(
+        slf: &Bound<'py, Self>,
+        filename: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let (py, this) = (slf.py(), slf.get());
+        let from = this.path(py, "call .copy on")?;
+        let to = path(filename)?;
+        if same_file(&from, &to) {
+            let error = py.import("shutil")?.getattr("SameFileError")?;
+            let text = format!("{} and {} are the same file", from.display(), to.display());
+            return Err(PyErr::from_value(error.call1((text,))?));
+        }
+        make_way(py, &to)?;
+        this.with(py, |filter| Ok(filter.copy_to(&to)))?
+            .map_err(|e| os_error(&e, &to))?;
+        Self::open(&slf.get_type(), filename, "rw")
+    }
+
+    /// A new empty filter in the file ``filename`` that can be united and
+    /// intersected with this one.
+    #[pyo3(signature = (filename, perm=PERM))]
+    #[pyo3(text_signature = "($self, filename, perm=0o755)")]
+    fn copy_template<'py>(
+        slf: &Bound<'py, Self>,
+        filename: &Bound<'py, PyAny>,
+        perm: u32,
+    ) -> PyResult<Bound<'py, Self>> {
+        let (py, this) = (slf.py(), slf.get());
+        let to = path(filename)?;
+        let (shape, from) = this.get(py, |filter| {
+            let from = filter.bits.mapped().map(|mapped| mapped.path.clone());
+            (filter.shape(), from)
+        })?;
+        if from.is_some_and(|from| same_file(&from, &to)) {
+            let error = io::Error::from_raw_os_error(libc::EINVAL);
+            return Err(os_error(&error, &to));
+        }
+        let filter = create(py, to, Some(perm), shape)?;
+        instance(&slf.get_type(), filter)
+    }
+
+    /// Adds all keys of a filter made by ``copy_template``, or with the same
+    /// capacity, error_rate and hash_seeds. Any other is a ValueError.
+    fn union<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        slf.get().combine(other, Filter::unite)?;
+        Ok(slf.clone())
+    }
+
+    /// Keeps what is in the other filter too; see ``union``.
+    fn intersection<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, Self>,
+    ) -> PyResult<Bound<'py, Self>> {
+        slf.get().combine(other, Filter::intersect)?;
+        Ok(slf.clone())
+    }
+
+    fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.combine(other, Filter::unite)
+    }
+
+    fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.combine(other, Filter::intersect)
+    }
+
+    /// The file as text, compressed.
+    fn to_base64<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let path = self.path(py, "access .name on")?;
+        let contents = self
+            .with(py, |filter| Ok(mapped(filter, "read")?.contents()))?
+            .map_err(|e| os_error(&e, &path))?;
+        // Python's own zlib, so that the text is the original's to the byte.
+        let compress = py.import("zlib")?.getattr("compress")?;
+        let encode = py.import("base64")?.getattr("b64encode")?;
+        let inner = encode.call1((compress.call1((PyBytes::new(py, &contents), 9))?,))?;
+        encode.call1((compress.call1((inner,))?,))
+    }
+
+    /// Pickled with its bits; what comes back is a filter in memory.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let arguments = (
+            this.capacity(py)?,
+            this.error_rate(py)?,
+            py.None(),
+            py.None(),
+            this.hash_seeds(py)?,
+            this.data_array(py)?,
+        );
+        Ok((slf.get_type(), arguments).into_pyobject(py)?.into_any())
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let (py, this) = (slf.py(), slf.get());
+        Ok(format!(
+            "<{} capacity: {}, error: {:.3}, num_hashes: {}>",
+            slf.get_type().name()?,
+            this.capacity(py)?,
+            this.error_rate(py)?,
+            this.num_hashes(py)?
+        ))
+    }
+
+    /// How many keys the filter is made for.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> PyResult<u64> {
+        self.get(py, |filter| filter.capacity)
+    }
+
+    /// The false-positive rate at that many keys.
+    #[getter]
+    fn error_rate(&self, py: Python<'_>) -> PyResult<f64> {
+        self.get(py, |filter| filter.error_rate)
+    }
+
+    /// How many bits a key sets.
+    #[getter]
+    fn num_hashes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.get(py, |filter| filter.seeds().len())
+    }
+
+    /// How many bits the filter has.
+    #[getter]
+    fn num_bits(&self, py: Python<'_>) -> PyResult<u64> {
+        self.get(py, |filter| filter.num_bits())
+    }
+
+    /// How many bits are set.
+    #[getter]
+    fn bit_count(&self, py: Python<'_>) -> PyResult<u64> {
+        self.get(py, |filter| filter.bits.count_ones())
+    }
+
+    /// The seeds of the hashes, as array('I').
+    #[getter]
+    fn hash_seeds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let seeds = self.get(py, |filter| filter.seeds().to_vec())?;
+        let seeds = PyList::new(py, seeds)?;
+        py.import("array")?.getattr("array")?.call1(("I", seeds))
+    }
+
+    /// The bits, as bytes.
+    #[getter]
+    fn data_array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let len = self.get(py, |filter| filter.bits.len())?;
+        PyBytes::new_with(py, len, |bytes| {
+            self.get(py, |filter| filter.bits.store(bytes))
+        })
+    }
+
+    /// The bits, as one big-endian number.
+    #[getter]
+    fn bit_array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<PyInt>()
+            .call_method1("from_bytes", (self.data_array(py)?, "big"))
+    }
+
+    /// The name of the file.
+    #[getter]
+    fn filename(&self, py: Python<'_>) -> PyResult<OsString> {
+        Ok(self.path(py, "access .name on")?.into_os_string())
+    }
+
+    /// The name of the file as bytes: deprecated, use ``filename``.
+    #[getter]
+    fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        PyErr::warn(
+            py,
+            &py.get_type::<PyPendingDeprecationWarning>(),
+            c"name will be deprecated in future versions, use filename instead",
+            1,
+        )?;
+        let path = self.path(py, "access .name on")?;
+        Ok(PyBytes::new(py, path.as_os_str().as_encoded_bytes()))
+    }
+
+    /// Whether the filter was opened for reading only.
+    #[getter]
+    fn read_only(&self, py: Python<'_>) -> PyResult<bool> {
+        self.get(py, |filter| filter.bits.read_only())
+    }
+}
+
+impl BloomFilter {
+    /// Calls `act` with the filter, if it is open.
+    #[inline]
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Filter) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        self.filter.with(py, |filter| match filter {
+            Some(filter) => act(filter),
+            None => Err(closed()),
+        })
+    }
+
+    fn get<T: Send>(
+        &self,
+        py: Python<'_>,
+        what: impl FnOnce(&mut Filter) -> T + Send,
+    ) -> PyResult<T> {
+        self.with(py, |filter| Ok(what(filter)))
+    }
+
+    #[inline]
+    fn add_key(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        with_key(item, |key| {
+            self.with(item.py(), |filter| Ok(writable(filter)?.add(key)))
+        })
+    }
+
+    /// The path of the filter's file; `verb` says what needs one.
+    fn path(&self, py: Python<'_>, verb: &str) -> PyResult<PathBuf> {
+        self.with(py, |filter| Ok(mapped(filter, verb)?.path.clone()))
+    }
+
+    fn combine(
+        &self,
+        other: &Bound<'_, Self>,
+        with: impl FnOnce(&mut Filter, &Filter) + Send,
+    ) -> PyResult<()> {
+        let py = other.py();
+        let (ours, theirs) = (self.filter.mark(py), other.get().filter.mark(py));
+        let combined = py.detach(|| {
+            ours.write_beside(&theirs, |this, other| {
+                let this = writable(this.as_mut().ok_or_else(closed)?)?;
+                let other = other.as_ref().ok_or_else(closed)?;
+                if !this.is_like(other) {
+                    return Err(PyValueError::new_err(
+                        "The two BloomFilter objects are not the same type (hint: use copy_template)",
+                    ));
+                }
+                with(this, other);
+                Ok(())
+            })
+        });
+        // With itself: there is nothing to do, if it may be done.
+        combined.unwrap_or_else(|| self.with(py, |filter| writable(filter).map(drop)))
+    }
+}
+
+#[cold]
+fn closed() -> PyErr {
+    PyValueError::new_err("I/O operation on closed file")
+}
+
+#[inline]
+fn writable(filter: &mut Filter) -> PyResult<&mut Filter> {
+    if filter.bits.read_only() {
+        return Err(PyValueError::new_err("Write operation on read-only file"));
+    }
+    Ok(filter)
+}
+
+/// The file behind a filter; `verb` says what needs one.
+fn mapped<'a>(filter: &'a Filter, verb: &str) -> PyResult<&'a Mapped> {
+    filter.bits.mapped().ok_or_else(|| {
+        PyNotImplementedError::new_err(format!("Cannot {verb} an in-memory BloomFilter"))
+    })
+}
+
+/// Stands for the capacity of a filter that is about to be opened: a class made
+/// from `BloomFilter` is called with it, as the original does.
+fn to_be_opened(py: Python<'_>) -> PyResult<&Py<PyAny>> {
+    static MARK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    MARK.get_or_try_init(py, || {
+        let object = py.import("builtins")?.getattr("object")?;
+        Ok(object.call0()?.unbind())
+    })
+}
+
+fn instance<'py>(cls: &Bound<'py, PyType>, filter: Filter) -> PyResult<Bound<'py, BloomFilter>> {
+    let instance = cls.call1((to_be_opened(cls.py())?, 0))?;
+    let instance = instance.cast_into::<BloomFilter>()?;
+    let replaced = (instance.get().filter).with(cls.py(), |slot| slot.replace(filter));
+    drop(replaced);
+    Ok(instance)
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+fn create(py: Python<'_>, path: PathBuf, perm: Option<u32>, shape: Shape) -> PyResult<Filter> {
+    let perm = perm.ok_or_else(|| PyTypeError::new_err("perm: expected an int, got None"))?;
+    make_way(py, &path)?;
+    Filter::create(path.clone(), perm, shape).map_err(|e| os_error(&e, &path))
+}
+
+/// Refuses to replace what is not a filter, and says when keys are lost.
+fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
+    match file::existing(path).map_err(|e| os_error(&e, path))? {
+        Existing::Nothing => Ok(()),
+        Existing::Folder => Err(PyIsADirectoryError::new_err((
+            libc::EISDIR,
+            "Is a directory",
+            path.as_os_str().to_owned(),
+        ))),
+        Existing::Foreign => Err(PyFileExistsError::new_err((
+            libc::EEXIST,
+            "File exists and is not a BloomFilter: remove it first",
+            path.as_os_str().to_owned(),
+        ))),
+        Existing::Filter => {
+            let there = Filter::open(path.to_path_buf(), false);
+            if there.is_ok_and(|filter| !filter.bits.any_set()) {
+                return Ok(());
+            }
+            let text = format!(
+                "replacing the BloomFilter in {} and its keys\0",
+                path.display()
+            );
+            let text = std::ffi::CString::from_vec_with_nul(text.into_bytes())
+                .map_err(|_| PyValueError::new_err("embedded null byte"))?;
+            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
+        }
+    }
+}
+
+fn io_error(filter: &Filter, error: &io::Error) -> PyErr {
+    let path = filter.bits.mapped().map(|mapped| mapped.path.as_path());
+    os_error(error, path.unwrap_or(Path::new("")))
+}
+
+fn os_error(error: &io::Error, path: &Path) -> PyErr {
+    match error.raw_os_error() {
+        Some(code) => {
+            // "No such file or directory (os error 2)": Python adds the number.
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
+            // Python chooses the class that goes with the number.
+            PyOSError::new_err((code, text, path.as_os_str().to_owned()))
+        }
+        None => PyOSError::new_err(format!("{error}: {}", path.display())),
+    }
+}
