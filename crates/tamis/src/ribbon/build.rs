@@ -5,6 +5,7 @@ use super::{
     coefficients, fingerprint, last_rows, rehash,
 };
 use crate::Error;
+use crate::hash::Hash;
 use crate::header::Kind;
 use crate::sorted::{Key, for_each, sort, sorted_distinct};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -145,6 +146,19 @@ impl<'a, K: Key> Builder<'a, K> {
 
     /// Builds the rest: the further layers, from the bumped keys.
     pub(crate) fn finish(mut self) -> Result<(RibbonShape, Vec<u64>), Error> {
+        self.finish_layers()?;
+        let (last_rows, seed) = self.build_last_layer()?;
+        let shape =
+            RibbonShape::new(self.width, seed, self.shapes(), last_rows).expect("a sound shape");
+        let codes: Vec<u64> = self.code_words().map(u64::to_le).collect();
+        let mut words = self.solution;
+        words.extend(codes);
+        words.resize(shape.body_words as usize, 0);
+        Ok((shape, words))
+    }
+
+    /// Builds all layers but the last, for which it leaves the bumped keys.
+    pub(super) fn finish_layers(&mut self) -> Result<(), Error> {
         while !self.layers.is_empty() {
             let pending = std::mem::take(&mut self.pending);
             self.build_shards(&pending);
@@ -157,27 +171,36 @@ impl<'a, K: Key> Builder<'a, K> {
             let keys = std::mem::take(&mut self.bumped);
             self.feed(&sorted_distinct(keys, self.threads));
         }
-        let (last_rows, seed) = self.build_last_layer()?;
-        let shapes = std::array::from_fn(|i| {
+        Ok(())
+    }
+
+    /// The keys that are left for the last layer.
+    pub(super) fn bumped(&self) -> &[K] {
+        &self.bumped
+    }
+
+    /// The rows of all layers but the last.
+    pub(super) fn solution(&self) -> &[u64] {
+        &self.solution
+    }
+
+    /// `(shards, rows)` of each layer.
+    pub(super) fn shapes(&self) -> [(u32, u32); LAYERS] {
+        std::array::from_fn(|i| {
             self.layers
                 .get(i)
                 .map_or((0, 0), |layer| (layer.shards, layer.rows))
-        });
-        let shape = RibbonShape::new(self.width, seed, shapes, last_rows).expect("a sound shape");
-        let mut words = self.solution;
-        let pack = |codes: &[u8]| {
+        })
+    }
+
+    /// The bump codes, packed.
+    pub(super) fn code_words(&self) -> impl Iterator<Item = u64> {
+        self.codes.chunks(CODES as usize).map(|codes| {
             codes
                 .iter()
                 .rev()
                 .fold(0u64, |word, &code| word << 2 | code as u64)
-        };
-        words.extend(
-            self.codes
-                .chunks(CODES as usize)
-                .map(|codes| pack(codes).to_le()),
-        );
-        words.resize(shape.body_words as usize, 0);
-        Ok((shape, words))
+        })
     }
 
     /// Stores the keys that are left, all of them. Returns the rows and the seed that it took.
@@ -214,7 +237,7 @@ impl<'a, K: Key> Builder<'a, K> {
 
 /// A key's equation, as far as it has been reduced.
 #[derive(Clone, Copy)]
-struct Equation {
+pub(super) struct Equation {
     row: usize,
     coefficients: u64,
     fingerprint: u32,
@@ -222,13 +245,22 @@ struct Equation {
 
 impl Equation {
     #[inline(always)]
-    fn new<K: Key>(layer: &Layer, key: K, width: u32) -> Self {
+    pub(super) fn new<K: Key>(layer: &Layer, key: K, width: u32) -> Self {
         let hash = key.hash();
         Self {
             row: layer.row_in_shard(hash) as usize,
             coefficients: coefficients(hash),
             // Of a key that the filter must deny, not its fingerprint.
             fingerprint: fingerprint(hash, width) ^ u32::from(key.is_denied()),
+        }
+    }
+
+    /// Of a system with fewer rows than a ribbon has, all of which it may choose.
+    pub(super) fn dense(rows: u32, hash: Hash, width: u32) -> Self {
+        Self {
+            row: 0,
+            coefficients: coefficients(hash) & (u64::MAX >> (RIBBON - u64::from(rows))),
+            fingerprint: fingerprint(hash, width),
         }
     }
 }
@@ -372,14 +404,14 @@ fn fill<K: Key>(mut shards: Vec<Filling<'_, K>>) -> Vec<Band> {
 }
 
 /// The equations of one shard in echelon form: row `i` holds one whose first chosen row is `i`.
-struct Band {
+pub(super) struct Band {
     /// Zero where there is no equation.
     coefficients: Vec<u64>,
     fingerprints: Vec<u32>,
 }
 
 /// What became of an equation.
-enum Inserted {
+pub(super) enum Inserted {
     At(usize),
     /// It follows from those already there.
     Implied,
@@ -388,7 +420,7 @@ enum Inserted {
 }
 
 impl Band {
-    fn new(rows: usize) -> Self {
+    pub(super) fn new(rows: usize) -> Self {
         Self {
             coefficients: vec![0; rows],
             fingerprints: vec![0; rows],
@@ -420,7 +452,7 @@ impl Band {
     }
 
     #[inline(always)]
-    fn insert(&mut self, mut equation: Equation) -> Inserted {
+    pub(super) fn insert(&mut self, mut equation: Equation) -> Inserted {
         loop {
             if let Some(end) = self.step(&mut equation) {
                 return end;
@@ -438,7 +470,7 @@ impl Band {
     }
 
     /// Back substitution, from the last row to the first. Rows without an equation become zero.
-    fn solve(&self, width: usize, solution: &mut [u64]) {
+    pub(super) fn solve(&self, width: usize, solution: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("popcnt") {
             // SAFETY: the feature was just detected.
@@ -478,7 +510,7 @@ impl Band {
     }
 }
 
-fn too_many(keys: u64) -> Error {
+pub(super) fn too_many(keys: u64) -> Error {
     Error::Parameter {
         what: "keys",
         expected: "no more than a ribbon filter can number",
