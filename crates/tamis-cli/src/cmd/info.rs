@@ -6,12 +6,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use tamis::{AnyFilter, Body, Hasher, KeyCount, Shape};
 
-/// Tell what a filter is and how full
+/// Tell what a filter is and how full, or what an index has
 ///
-/// Reads the whole filter to tell its fill and the rate to expect now.
+/// Reads the whole filter to tell its fill and the rate to expect now. Of an
+/// index, tells which files have changed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter
+    /// The filter or index
     filter: PathBuf,
 
     /// Print JSON, for programs
@@ -23,6 +24,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    if crate::index::is_index(&args.filter) {
+        return crate::index::tell::info(&args.filter, args.json);
+    }
     let filter = args
         .key
         .open()?

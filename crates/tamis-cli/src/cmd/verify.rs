@@ -10,7 +10,7 @@ use tamis::{AnyFilter, FileLock, Map};
 /// and compares how many seem present with the rate to expect.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter
+    /// The filter or index
     filter: PathBuf,
 
     /// Record the body as it is now: a new checksum, and no mark of an unclean end
@@ -30,6 +30,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    if crate::index::is_index(&args.filter) {
+        return crate::index::tell::verify(&args.filter);
+    }
     let open = args.key.open()?;
     let named = || named(&args.filter);
     if args.seal {

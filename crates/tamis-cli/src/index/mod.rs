@@ -1,7 +1,9 @@
 //! Indexes as the commands see them: files under some roots, and what has become of them since.
 
+pub(crate) mod ask;
 pub(crate) mod scan;
 pub(crate) mod search;
+pub(crate) mod tell;
 pub(crate) mod walk;
 
 use crate::engine::key::{KeySpec, Query};
@@ -12,7 +14,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use tamis::{FileIndex, Stamp};
+use tamis::{Entry, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
 
 /// An index file that is open for questions.
 pub(crate) struct Index {
@@ -36,19 +38,41 @@ impl Roots {
         Ok(Self { folder, paths })
     }
 
-    /// The paths one after the other, each behind a NUL, which none contains.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    /// The id of the entry that an index keeps them in: each path behind a NUL, which no path contains. The entry
+    /// has no keys, so it is a candidate for none.
+    fn to_id(&self) -> Vec<u8> {
         let paths = std::iter::once(&self.folder).chain(&self.paths);
-        paths.map(|path| path_bytes(path)).collect::<Vec<_>>().join(&0)
+        paths
+            .flat_map(|path| [vec![0], path_bytes(path)].concat())
+            .collect()
     }
 
-    fn from_bytes(bytes: &[u8]) -> Self {
-        let mut paths = bytes.split(|byte| *byte == 0).map(bytes_path);
-        Self {
-            folder: paths.next().unwrap_or_default(),
+    fn from_id(id: &[u8]) -> Option<Self> {
+        let mut paths = id
+            .strip_prefix(&[0])?
+            .split(|byte| *byte == 0)
+            .map(bytes_path);
+        Some(Self {
+            folder: paths.next()?,
             paths: paths.collect(),
-        }
+        })
     }
+}
+
+/// Keeps the roots in an index.
+pub(crate) fn add_roots(
+    builder: &mut IndexBuilder,
+    roots: &Roots,
+    options: &IndexOptions,
+) -> Result<(), tamis::Error> {
+    builder.add(roots.to_id(), None, &EntryKeys::new(options).build()?)
+}
+
+/// The entries that are files.
+pub(crate) fn files(index: &FileIndex) -> impl Iterator<Item = Entry<'_>> {
+    index
+        .entries()
+        .filter(|entry| !entry.id().starts_with(&[0]))
 }
 
 #[cfg(unix)]
@@ -100,13 +124,23 @@ impl Index {
             .map(|spec| KeySpec::from_str(spec.text()))
             .collect::<Result<_, _>>()
             .map_err(|error| anyhow!("{}: {error}", path.display()))?;
-        let roots = Roots::from_bytes(file.about());
+        let roots = file.entries().find_map(|entry| Roots::from_id(entry.id()));
+        let roots = roots.with_context(|| {
+            let path = path.display();
+            format!(
+                "{path}: not an index of files\nhint: a program made it, which knows how to ask it"
+            )
+        })?;
         Ok(Self {
             file,
             path: path.to_owned(),
             specs,
             roots,
         })
+    }
+
+    pub(crate) fn files(&self) -> impl Iterator<Item = Entry<'_>> {
+        files(&self.file)
     }
 
     /// The spec that a query asks, and its number.
@@ -139,8 +173,7 @@ impl Index {
     pub(crate) fn survey(&self) -> Survey {
         let here = std::env::current_dir().is_ok_and(|folder| folder == self.roots.folder);
         let mut files: Vec<_> = self
-            .file
-            .entries()
+            .files()
             .map(|entry| {
                 let path = bytes_path(entry.id());
                 let place = self.roots.folder.join(&path);
@@ -175,10 +208,15 @@ impl Index {
                 });
             }
         }
-        files.sort_by(|a, b| a.shown.as_os_str().cmp(b.shown.as_os_str()));
+        files.sort_by(|a, b| a.shown.cmp(&b.shown));
         Survey {
             files,
-            unlisted: found.errors,
+            // Of what is gone, the files tell.
+            unlisted: found
+                .errors
+                .into_iter()
+                .filter(|(_, e)| !is_gone(e))
+                .collect(),
         }
     }
 
@@ -198,7 +236,9 @@ impl Index {
             _ => matches!(file.state, State::Stale | State::Unread(_) | State::New),
         };
         let all = survey.files.iter().enumerate();
-        all.filter(|(_, file)| may(file)).map(|(at, _)| at).collect()
+        all.filter(|(_, file)| may(file))
+            .map(|(at, _)| at)
+            .collect()
     }
 }
 
@@ -267,7 +307,9 @@ impl State {
             Self::Stale => Some("changed since it was indexed, so it may hold any key".into()),
             Self::New => Some("not in the index yet, so it may hold any key".into()),
             Self::Gone => Some("gone since it was indexed".into()),
-            Self::Unread(why) => Some(format!("could not be indexed, so it may hold any key: {why}")),
+            Self::Unread(why) => Some(format!(
+                "could not be indexed, so it may hold any key: {why}"
+            )),
         }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn files(roots: &Roots, index: &Path) -> Found {
                 || fs::canonicalize(roots.folder.join(path)).map_or(true, |path| path != own)
         });
     }
-    found.files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+    found.files.sort_unstable();
     found.files.dedup();
     found
 }

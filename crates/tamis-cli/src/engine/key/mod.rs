@@ -21,7 +21,7 @@ pub(crate) mod words;
 pub(crate) use columns::Column;
 pub(crate) use columns::Columns;
 pub(crate) use json::Pointer;
-pub(crate) use spec::{KeySpec, Keys, Query};
+pub(crate) use spec::{KeySpec, Keys, Query, Source};
 
 use crate::engine::records::Layout;
 

@@ -139,8 +139,12 @@ impl Texts {
                 let nanos = day * 86_400_000_000_000 + nanos;
                 Format::Timestamp(1_000_000_000).integer(nanos, out)
             }),
-            ColumnReader::FloatColumnReader(r) => self.read(r, present, |v, out| append(out, format_args!("{v:?}"))),
-            ColumnReader::DoubleColumnReader(r) => self.read(r, present, |v, out| append(out, format_args!("{v:?}"))),
+            ColumnReader::FloatColumnReader(r) => {
+                self.read(r, present, |v, out| append(out, format_args!("{v:?}")))
+            }
+            ColumnReader::DoubleColumnReader(r) => {
+                self.read(r, present, |v, out| append(out, format_args!("{v:?}")))
+            }
             ColumnReader::ByteArrayColumnReader(r) => {
                 self.read(r, present, |v, out| format.bytes(v.data(), out))
             }
@@ -161,8 +165,7 @@ impl Texts {
             levels.clear();
             values.clear();
             let wanted = BATCH - self.values.len();
-            let (rows, ..) =
-                reader.read_records(wanted, Some(&mut levels), None, &mut values)?;
+            let (rows, ..) = reader.read_records(wanted, Some(&mut levels), None, &mut values)?;
             if rows == 0 {
                 break;
             }
@@ -215,7 +218,9 @@ impl Format {
         };
         let decimal = |scale: i32| match usize::try_from(scale) {
             Ok(scale @ 0..=76) => Ok(Self::Decimal { scale }),
-            _ => Err(general(&format!("a decimal with {scale} digits after the point"))),
+            _ => Err(general(&format!(
+                "a decimal with {scale} digits after the point"
+            ))),
         };
         Ok(match (column.logical_type_ref(), column.converted_type()) {
             (Some(LogicalType::Integer(int)), _) if !int.is_signed => Self::Unsigned,
@@ -280,7 +285,7 @@ impl Format {
             (Self::Half, 2) => {
                 let value = half(u16::from_le_bytes([value[0], value[1]]));
                 return append(out, format_args!("{value:?}"));
-            },
+            }
             _ => out.extend_from_slice(value),
         }
         Ok(())

@@ -153,7 +153,10 @@ pub(crate) fn holds(line: &[u8], text: &[u8], needed: &[impl AsRef<[u8]>]) -> bo
 
 fn is_whole(line: &[u8], start: usize, end: usize) -> bool {
     let cut = |at: usize| {
-        at > 0 && at < line.len() && last_is_word(&line[..at]) && first(&line[at..]).0 == Class::Word
+        at > 0
+            && at < line.len()
+            && last_is_word(&line[..at])
+            && first(&line[at..]).0 == Class::Word
     };
     !cut(start) && !cut(end)
 }
