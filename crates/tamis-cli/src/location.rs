@@ -58,14 +58,18 @@ pub(crate) fn read_or_make_key(path: &Path) -> Result<SecretKey> {
 
 /// Says which filter an error is about, unless it does already.
 pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
-    let path = path.display().to_string();
+    let file = path.to_owned();
     move |error| {
+        let path = file.display().to_string();
         let text = error.to_string();
         let hint = match &error {
             tamis::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 "\nhint: `tamis create` makes a filter"
             }
             tamis::Error::KeyNeeded => "\nhint: pass --key-file",
+            tamis::Error::Corrupt { .. } if crate::index::is_index(&file) => {
+                "\nhint: `tamis which` and `tamis grep` ask an index of files"
+            }
             _ => "",
         };
         match text.contains(&path) {

@@ -171,7 +171,7 @@ impl KeySpec {
         };
         let keys = match (&self.source, self.prefix) {
             (Source::Words, None) => words::needed(asked).iter().map(|p| p.to_vec()).collect(),
-            (Source::Words, Some(_)) if words::needed(asked) != [asked] => {
+            (Source::Words, Some(_)) if !words::is_word(asked) => {
                 return Err(format!("'{}': {} asks for one word", shown(), self.text));
             }
             _ => vec![kept.to_vec()],

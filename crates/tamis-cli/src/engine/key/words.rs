@@ -75,7 +75,7 @@ fn first_beyond_ascii(bytes: &[u8]) -> (Class, usize) {
     }
 }
 
-/// Calls `each(starts, end, run_ends)` at the end of every word: where the last up to three words of its run start.
+/// Calls `each(starts, end)` for every word, which ends there: where it and up to two words before it start.
 #[inline]
 fn walk(bytes: &[u8], mut each: impl FnMut(&[usize], usize)) {
     let mut starts = [0; LONGEST];
@@ -112,6 +112,13 @@ pub(crate) fn for_each_word(line: &[u8], mut each: impl FnMut(&[u8])) {
         let start = starts[starts.len() - 1];
         each(&line[start..end]);
     });
+}
+
+/// Whether a text is one word and nothing else.
+pub(crate) fn is_word(text: &[u8]) -> bool {
+    let mut is_word = false;
+    for_each_word(text, |word| is_word |= word.len() == text.len());
+    is_word
 }
 
 /// Calls `each` for every phrase, words included.
