@@ -5,6 +5,7 @@
 
 mod build;
 mod format;
+mod query;
 mod stamp;
 #[cfg(test)]
 mod tests;
@@ -13,11 +14,9 @@ pub use build::{EntryFilters, EntryKeys, IndexBuilder, IndexOptions};
 pub use stamp::Stamp;
 
 use crate::Error;
-use crate::arch;
 use crate::file::{Existing, write_atomically};
 use crate::hash::{Hash, Hasher, SecretKey};
 use crate::header::HEADER_LEN;
-use crate::ribbon::compact::{CompactShape, Place, Table};
 use format::{FilterRecord, Layout, MAGIC_BYTES};
 use memmap2::{Mmap, MmapOptions};
 use std::collections::HashMap;
@@ -109,6 +108,10 @@ impl<B: AsRef<[u8]>> fmt::Debug for FileIndex<B> {
     }
 }
 
+/// What systems read ahead of a mapped page that is missing.
+#[cfg(unix)]
+const READ_AHEAD: usize = 128 << 10;
+
 impl FileIndex {
     /// Maps an index file. The directory is read and checked: 40 bytes a
     /// filter, 48 an entry, and its id; of the filters a query reads what it
@@ -132,9 +135,12 @@ impl FileIndex {
         }
         let bytes = IndexBytes::map(&file, path)?;
         let index = Self::decode(bytes, key)?;
+        // A query goes through small filters about in order, where reading
+        // ahead helps; of large ones it needs a page each.
         #[cfg(unix)]
-        if let Owner::Map(map) = &index.bytes.0 {
-            // The directory was read in order; filters are not.
+        if let Owner::Map(map) = &index.bytes.0
+            && index.layout.directory / index.layout.specs > READ_AHEAD * index.len()
+        {
             let _ = map.advise(memmap2::Advice::Random);
         }
         Ok(index)
@@ -458,40 +464,25 @@ impl<'a, B: AsRef<[u8]>> Spec<'a, B> {
     pub fn candidates_hash(&self, hash: Hash) -> Vec<Entry<'a, B>> {
         let index = self.index;
         let mut out = Vec::new();
-        let records = index.layout.filters(index.bytes(), self.number);
-        for (number, record) in records.iter().enumerate() {
-            let record = FilterRecord::decode(record);
-            let may = match record.keys {
-                0 => !index.layout.is_indexed(index.bytes(), number),
-                _ => {
-                    let table =
-                        CompactShape::decode(record.shape).map(|s| s.table(index.layout.width));
-                    let words = index.layout.body(index.bytes(), &record).as_chunks::<8>().0;
-                    table.is_none_or(|t: Table| {
-                        t.locate(words, hash).is_some_and(|p: Place| {
-                            let _ = arch::prefetch::<u8>;
-                            t.matches(words, &p)
-                        })
-                    })
-                }
-            };
-            if may {
-                out.push(Entry { index, number });
-            }
-        }
+        query::candidates(&index.layout, index.bytes(), self.number, hash, |number| {
+            out.push(Entry { index, number });
+        });
         out
     }
 
-    /// The candidates of each of these keys.
+    /// The candidates of each of these keys: faster than one by one.
     pub fn candidates_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Vec<Entry<'a, B>>> {
-        keys.iter().map(|key| self.candidates(key)).collect()
+        let hasher = self.index.hasher();
+        let hashes = keys.iter().map(|key| hasher.hash(key.as_ref()));
+        self.candidates_hashes(&hashes.collect::<Vec<_>>())
     }
 
     /// The same for keys that are already hashed.
     pub fn candidates_hashes(&self, hashes: &[Hash]) -> Vec<Vec<Entry<'a, B>>> {
-        hashes
-            .iter()
-            .map(|hash| self.candidates_hash(*hash))
-            .collect()
+        let index = self.index;
+        let mut out = vec![Vec::new(); hashes.len()];
+        let found = |key: usize, number| out[key].push(Entry { index, number });
+        query::candidates_many(&index.layout, index.bytes(), self.number, hashes, found);
+        out
     }
 }

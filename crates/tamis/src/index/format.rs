@@ -12,7 +12,7 @@ use super::stamp::Stamp;
 use crate::Error;
 use crate::hash::{Hasher, SecretKey};
 use crate::header::{HEADER_LEN, after, decode_hasher, encode_hasher, field};
-use crate::ribbon::compact::{CompactShape, Width};
+use crate::ribbon::compact::{CompactShape, Table, Width};
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -311,14 +311,15 @@ impl Layout {
                 if record == FilterRecord::default() {
                     continue;
                 }
-                let words = record.words(self.width).filter(|_| indexed);
-                let (Some(words), true) = (words, record.offset == at) else {
+                let table = self.table(&record).filter(|_| indexed);
+                let words = table.map_or(0, |table| table.words());
+                if words == 0 || record.offset != at {
                     return Err(corrupt(
                         "filter record",
                         format_args!("a filter of an indexed entry at {at}"),
                         format_args!("{record:?}"),
                     ));
-                };
+                }
                 // A shape counts fewer than 2^50 words, so nothing wraps.
                 at += words * 8;
                 if at > self.directory as u64 {
@@ -332,11 +333,34 @@ impl Layout {
         }
     }
 
-    /// The words of a filter's body, of which the record was checked.
-    #[inline]
+    /// How the table of a filter lies in its body, if it has keys. The record
+    /// was checked.
+    #[inline(always)]
+    pub(super) fn table(&self, record: &FilterRecord) -> Option<Table> {
+        match record.keys {
+            0 => None,
+            _ => Some(CompactShape::decode(record.shape)?.table(self.width)),
+        }
+    }
+
+    /// The words of that table.
+    #[inline(always)]
+    pub(super) fn words<'a>(
+        &self,
+        bytes: &'a [u8],
+        record: &FilterRecord,
+        table: &Table,
+    ) -> &'a [[u8; 8]] {
+        let len = table.words() as usize * 8;
+        bytes[record.offset as usize..][..len].as_chunks().0
+    }
+
+    /// The body of a filter.
     pub(super) fn body<'a>(&self, bytes: &'a [u8], record: &FilterRecord) -> &'a [u8] {
-        let words = record.words(self.width).unwrap_or(0);
-        &bytes[record.offset as usize..][..words as usize * 8]
+        let table = self.table(record);
+        table.map_or(&[], |table| {
+            self.words(bytes, record, &table).as_flattened()
+        })
     }
 
     /// Compares a filter's body with its checksum.
@@ -387,15 +411,6 @@ impl FilterRecord {
             *to = word.to_le_bytes();
         }
         out
-    }
-
-    /// The length of its body; `None` for a record of no filter.
-    fn words(&self, width: Width) -> Option<u64> {
-        if self.keys == 0 {
-            return (*self == Self::default()).then_some(0);
-        }
-        let words = CompactShape::decode(self.shape)?.table(width).words();
-        (words > 0).then_some(words)
     }
 }
 

@@ -16,6 +16,8 @@ const ATTEMPTS: u32 = 64;
 /// Builds from hashes that come in ascending order, piece by piece. It holds the table and the bumped keys,
 /// about one in 16, but never all keys. The pieces may be cut anywhere; the table is the same.
 pub(crate) struct Builder<'a, K> {
+    /// Fewer keys go straight to the last layer.
+    few: u64,
     width: u32,
     threads: usize,
     layers: Vec<Layer>,
@@ -36,6 +38,17 @@ impl<'a, K: Key> Builder<'a, K> {
         threads: usize,
         done: &'a AtomicU64,
     ) -> Result<Self, Error> {
+        Self::bumping_from(FEW, keys, width, threads, done)
+    }
+
+    /// The same, where `few` keys deserve a bumping layer.
+    pub(super) fn bumping_from(
+        few: u64,
+        keys: u64,
+        width: u32,
+        threads: usize,
+        done: &'a AtomicU64,
+    ) -> Result<Self, Error> {
         debug_assert!((1..=MAX_WIDTH).contains(&width));
         let (layers, pending, bumped, codes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         // Room for all layers, bump codes and padding, since growing would copy the table.
@@ -44,6 +57,7 @@ impl<'a, K: Key> Builder<'a, K> {
             (rows / RIBBON * width as u64 + rows / BUCKET / CODES + LINE_WORDS) as usize,
         );
         let mut builder = Self {
+            few,
             width,
             threads,
             layers,
@@ -66,7 +80,7 @@ impl<'a, K: Key> Builder<'a, K> {
 
     /// Begins a bumping layer if so many keys deserve one.
     fn open_layer(&mut self, keys: u64) -> Result<bool, Error> {
-        if keys < FEW || self.layers.len() == LAYERS {
+        if keys < self.few || self.layers.len() == LAYERS {
             return Ok(false);
         }
         let layer = Layer::for_keys(keys, self.rows()).ok_or_else(|| too_many(keys))?;

@@ -264,12 +264,6 @@ impl Table {
         }
         found == probe.fingerprint
     }
-
-    #[cfg(test)]
-    pub(crate) fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
-        self.locate(words, hash)
-            .is_some_and(|place| self.matches(words, &place))
-    }
 }
 
 /// The 64 bits from this one on, as far as there are words.
@@ -288,19 +282,23 @@ pub(crate) struct Compact {
     pub(crate) words: Vec<u64>,
 }
 
+/// Sets smaller than this go straight to the last layer. Fewer than in a ribbon filter: with rows to the unit, the last
+/// layer of bumped keys costs less.
+const FEW: u64 = 2500;
+
 /// Seeds tried for the last layer, with more and more spare rows.
 const ATTEMPTS: u32 = 64;
 
-/// Rows of the last layer at an attempt.
+/// Rows of the last layer at an attempt. Longer systems need more to spare, so they begin with some.
 fn rows_for(keys: u64, attempt: u32) -> Option<u32> {
-    let spare = keys * u64::from(attempt) / 256;
-    u32::try_from(keys + spare).ok()
+    let spared = attempt + (keys / RIBBON).checked_ilog2().unwrap_or(0);
+    u32::try_from(keys + keys * u64::from(spared) / 256).ok()
 }
 
 /// The table of these hashes, which are ascending and distinct, and not none.
 pub(crate) fn build(sorted: &[Hash], width: Width) -> Result<Compact, Error> {
     let done = AtomicU64::new(0);
-    let mut builder = Builder::new(sorted.len() as u64, width.bits, 1, &done)?;
+    let mut builder = Builder::bumping_from(FEW, sorted.len() as u64, width.bits, 1, &done)?;
     builder.feed(sorted);
     builder.finish_layers()?;
     let (band, rows, seed) = last_layer(builder.bumped(), width.bits)?;
