@@ -9,6 +9,7 @@ mod dedup;
 mod filters;
 mod fuse;
 mod growing;
+mod index;
 mod report;
 
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ suites:
   cuckoo [--keys 1e7] [--rounds 5]         filters whose keys can be removed
   growing                                  a growing filter and a right-sized one
   fuse                                     filters of finished lists
+  index [--files 1000] [--size 2e6]        one id in a thousand logs
   report                                   docs/benchmarks.md from the results
 ";
 
@@ -45,6 +47,7 @@ fn run() -> Result<(), String> {
         "cuckoo" => cuckoo::run(args)?,
         "growing" => growing::run(args)?,
         "fuse" => fuse::run(args)?,
+        "index" => index::run(args)?,
         "report" => return args.finish().and_then(|()| report::write_docs()),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
     };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) struct Match<'a> {
     /// The number of its first line, or of the row in Parquet; from 1.
     pub(crate) number: u64,
-    /// The record, or the row's key as a row of CSV.
+    /// The record, or the key of a row of Parquet as one asks for it.
     pub(crate) text: &'a [u8],
     /// The first of the queries that it answers.
     pub(crate) query: usize,
@@ -64,7 +64,7 @@ pub(crate) fn search(
                 if let Some(query) = queries.iter().position(matches) {
                     found(Match {
                         number: row,
-                        text: &csv_row(values),
+                        text: &as_asked(values),
                         query,
                     });
                 }
@@ -82,8 +82,12 @@ fn newlines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
+/// As one asks for the row: several values as CSV, one as it is.
 #[cfg(feature = "parquet")]
-fn csv_row(values: &[&[u8]]) -> Vec<u8> {
+fn as_asked(values: &[&[u8]]) -> Vec<u8> {
+    if let [value] = values {
+        return value.to_vec();
+    }
     let field = |value: &&[u8]| {
         let plain = !value.iter().any(|byte| b",\"\r\n".contains(byte));
         match plain {
