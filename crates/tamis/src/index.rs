@@ -7,8 +7,6 @@ mod build;
 mod format;
 mod query;
 mod stamp;
-#[cfg(test)]
-mod tests;
 
 pub use build::{EntryFilters, EntryKeys, IndexBuilder, IndexOptions};
 pub use stamp::Stamp;

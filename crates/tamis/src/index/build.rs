@@ -515,6 +515,8 @@ impl Sink {
                 end(file.file()).map_err(Error::io("writing", file.path()))?;
                 let path = file.path().to_owned();
                 let file = file.place()?;
+                // A mapping would keep the lock.
+                file.unlock().map_err(Error::io("unlocking", &path))?;
                 IndexBytes::map(&file, &path)
             }
         }

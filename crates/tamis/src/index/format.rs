@@ -13,6 +13,7 @@ use crate::Error;
 use crate::hash::{Hasher, SecretKey};
 use crate::header::{HEADER_LEN, after, decode_hasher, encode_hasher, field};
 use crate::ribbon::compact::{CompactShape, Table, Width};
+use std::collections::HashSet;
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -202,8 +203,16 @@ impl Layout {
         if !(1..=MAX_SPECS).contains(&specs) {
             return Err(corrupt("key specs", "1 to 255", specs));
         }
+        let hasher = decode_hasher(h, key).map_err(|e| match e {
+            Error::Corrupt {
+                what,
+                expected,
+                got,
+            } => corrupt(what, expected, got),
+            e => e,
+        })?;
         let layout = Self {
-            hasher: decode_hasher(h, key)?,
+            hasher,
             rate,
             width,
             entries: 0,
@@ -266,12 +275,16 @@ impl Layout {
             Err(e) => Err(corrupt(what, "UTF-8", e)),
         };
         let mut start = 0;
+        let mut specs = HashSet::new();
         for spec in 0..self.specs {
             let end = self.spec_end(bytes, spec);
             if !(start..=self.text_len as u64).contains(&end) {
                 return Err(unsound("end of a key spec", end));
             }
             utf8("key spec", start as usize..end as usize)?;
+            if !specs.insert(&text[start as usize..end as usize]) {
+                return Err(corrupt("key specs", "different ones", "two that are equal"));
+            }
             start = end;
         }
         for record in self.entry_records(bytes) {

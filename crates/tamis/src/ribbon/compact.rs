@@ -27,7 +27,7 @@ impl Width {
         // Exact: a power of two scales without rounding.
         let narrow = (rate * 2f64.powi(bits as i32) - 1.0) * 65536.0;
         Self::new(bits, narrow as u16)
-            .filter(|width| width.rate() <= rate)
+            .filter(|_| rate <= 0.5)
             .ok_or_else(|| Error::Parameter {
                 what: "rate",
                 expected: "at most 0.5 for an index",
