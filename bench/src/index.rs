@@ -16,7 +16,7 @@ use std::time::Instant;
 
 const RATE: f64 = 0.01;
 /// Ids asked in one round, of which a round's time is the mean.
-const ASKED: u64 = 10;
+const ASKED: u64 = 4;
 
 pub fn run(mut args: Args) -> Result<Suite, String> {
     let files = args.take("--files", "1000")?;

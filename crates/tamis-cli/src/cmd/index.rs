@@ -221,7 +221,7 @@ fn read(
         let began = SystemTime::now();
         let before = stamp()?;
         let mut keys = EntryKeys::new(options);
-        let remarks = match scan::scan(path, specs, &mut keys, progress) {
+        let remarks = match scan::scan(path, specs, options.key_hasher(), &mut keys, progress) {
             Ok(remarks) => remarks,
             Err(error) if error.is_stop() => return Ok(Outcome::Stopped),
             Err(error) => return Err(error.cause),

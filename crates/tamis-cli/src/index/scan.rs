@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use tamis::EntryKeys;
+use tamis::{EntryKeys, Hash, Hasher};
 
 /// What there is to say of a file and a spec, though all went well.
 #[derive(Debug, Default)]
@@ -25,12 +25,19 @@ pub(crate) struct Remarks {
 pub(crate) fn scan(
     path: &Path,
     specs: &[KeySpec],
+    hasher: &Hasher,
     keys: &mut EntryKeys,
     progress: &Arc<Progress>,
 ) -> Result<Vec<Remarks>, InputError> {
     let scan = |(number, spec): (usize, &KeySpec)| {
         let mut remarks = Remarks::default();
-        let mut add = |key: &[u8]| keys.add(number, key);
+        let mut recent = Recent::default();
+        let mut add = |key: &[u8]| {
+            let hash = hasher.hash(key);
+            if recent.is_new(hash) {
+                keys.add_hash(number, hash);
+            }
+        };
         match scan_one(path, spec, &mut add, &mut remarks, progress) {
             Err(error) if error.is_no_column() => remarks.no_column = Some(error.cause.to_string()),
             scanned => scanned?,
@@ -38,6 +45,23 @@ pub(crate) fn scan(
         Ok(remarks)
     };
     specs.iter().enumerate().map(scan).collect()
+}
+
+/// Remembers some of the last keys: most words of a log are those of the line before, and need not be sorted out later.
+struct Recent(Vec<Option<Hash>>);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(vec![None; 1 << 13])
+    }
+}
+
+impl Recent {
+    #[inline]
+    fn is_new(&mut self, hash: Hash) -> bool {
+        let slot = &mut self.0[hash.as_u128() as usize % (1 << 13)];
+        slot.replace(hash) != Some(hash)
+    }
 }
 
 fn scan_one(
