@@ -121,7 +121,7 @@ fn logs_are_found_like_grep_finds_them() {
     let mut others = 0;
     for n in 0..asked {
         let file = n * 7919 % files;
-        let id = id(file << 32 | n * 31 % requests as u64);
+        let id = id((file << 32) + n * 31 % requests as u64);
         let candidates = which(&dir, &format!("logs.index {id}"));
         let own = format!("logs/{file:04}.log");
         assert!(candidates.iter().any(|c| c.starts_with(&own)), "{id}");
@@ -522,6 +522,38 @@ fn every_format_has_its_keys() {
         two.text(),
         "{\"file\":\"t.csv\",\"key\":\"end\",\"line\":5,\"text\":\"9,end\"}\n"
     );
+}
+
+/// A query must find whatever indexing took for the value.
+#[test]
+fn values_written_in_odd_ways_are_found() {
+    let dir = Sandbox::new();
+    dir.write(
+        "odd.csv",
+        "\u{FEFF}first,b\n\"ab\"cd,\"q\"\"q\"\r\nx,\"un\nclosed",
+    );
+    dir.write(
+        "odd.jsonl",
+        "\u{FEFF}{\"id\":\"a\\/b\"}\r\n{ \"id\" : \"c\" , \"id\":1e3}",
+    );
+    dir.ok("index -o ix -p 1e-6 --key csv:1 --key csv:2 --key csv:first --key jsonl:/id odd.csv odd.jsonl");
+    for (spec, key, line) in [
+        ("csv:1", "first", "odd.csv:1:"),
+        ("csv:1", "abcd", "odd.csv:2:"),
+        ("csv:first", "abcd", "odd.csv:2:"),
+        ("csv:2", "q\"q", "odd.csv:2:"),
+        ("csv:2", "un\nclosed", "odd.csv:3:"),
+        ("jsonl:/id", "a/b", "odd.jsonl:1:"),
+        ("jsonl:/id", "1e3", "odd.jsonl:2:"),
+    ] {
+        let ran = dir
+            .command("grep ix --key")
+            .args([spec, key])
+            .output()
+            .unwrap();
+        let found = String::from_utf8(ran.stdout).unwrap();
+        assert!(found.starts_with(line), "{spec} {key}: {found}");
+    }
 }
 
 #[test]

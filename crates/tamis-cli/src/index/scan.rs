@@ -6,7 +6,7 @@ use crate::engine::progress::Progress;
 use crate::engine::reader::{Chunk, Reader};
 use crate::stream::CHUNK;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -85,7 +85,6 @@ fn scan_one(
             });
             progress.records.fetch_add(count, Relaxed);
         }),
-        #[cfg(feature = "parquet")]
         Kind::Parquet(file, columns) => for_each_row(path, file, columns, progress, |_, values| {
             maker.of_values(values).into_iter().for_each(&mut *add);
         }),
@@ -95,11 +94,8 @@ fn scan_one(
 /// A file, and how the keys of a spec are read from it.
 pub(crate) enum Kind<'s> {
     Text(File),
-    #[cfg(feature = "parquet")]
+    /// With the names of the key columns.
     Parquet(File, &'s [String]),
-    #[cfg(not(feature = "parquet"))]
-    #[expect(dead_code, reason = "for the lifetime alone")]
-    Never(&'s std::convert::Infallible),
 }
 
 /// Opens a file for the keys of a spec. Columns of CSV or Parquet are not to be looked for in the other.
@@ -108,35 +104,29 @@ pub(crate) fn open<'s>(path: &Path, spec: &'s KeySpec) -> Result<Kind<'s>, Input
         name: path.display().to_string(),
         cause,
     };
-    let file = File::open(path).map_err(failed)?;
-    #[cfg(feature = "parquet")]
-    {
-        use crate::engine::key::parquet::is_parquet;
-        let mut file = file;
-        let of_bytes = matches!(
-            spec.source(),
-            Source::Words
-                | Source::Record(KeyRule {
-                    part: Part::Whole(_),
-                    ..
-                })
-        );
-        if of_bytes {
-            return Ok(Kind::Text(file));
-        }
-        let no = |what: &str| {
-            let cause = NoColumn(what.to_owned());
-            failed(io::Error::new(io::ErrorKind::InvalidData, cause))
-        };
-        match (spec.source(), is_parquet(&mut file).map_err(failed)?) {
-            (Source::Parquet(columns), true) => Ok(Kind::Parquet(file, columns)),
-            (Source::Parquet(_), false) => Err(no("not a Parquet file")),
-            (_, true) => Err(no("a Parquet file")),
-            (_, false) => Ok(Kind::Text(file)),
-        }
+    let mut file = File::open(path).map_err(failed)?;
+    let lines = matches!(spec.rule().part, Part::Whole(_));
+    if lines && !matches!(spec.source(), Source::Parquet(_)) {
+        return Ok(Kind::Text(file));
     }
-    #[cfg(not(feature = "parquet"))]
-    Ok(Kind::Text(file))
+    let no = |what: &str| {
+        let cause = NoColumn(what.to_owned());
+        failed(io::Error::new(io::ErrorKind::InvalidData, cause))
+    };
+    match (spec.source(), is_parquet(&mut file).map_err(failed)?) {
+        (Source::Parquet(columns), true) => Ok(Kind::Parquet(file, columns)),
+        (Source::Parquet(_), false) => Err(no("not a Parquet file")),
+        (_, true) => Err(no("a Parquet file")),
+        (_, false) => Ok(Kind::Text(file)),
+    }
+}
+
+/// Whether a file says that it is Parquet.
+fn is_parquet(file: &mut File) -> io::Result<bool> {
+    let mut start = Vec::new();
+    Read::take(&mut *file, 4).read_to_end(&mut start)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(start == b"PAR1")
 }
 
 /// Reads a file to its end, or to the first error.
@@ -171,7 +161,6 @@ fn stopped(name: String) -> InputError {
 }
 
 /// Reads the rows of a Parquet file in which none of the columns is null.
-#[cfg(feature = "parquet")]
 pub(crate) fn for_each_row(
     path: &Path,
     file: File,

@@ -57,7 +57,6 @@ pub(crate) fn search(
                 lines += newlines(whole);
             })
         }
-        #[cfg(feature = "parquet")]
         Ok(Kind::Parquet(file, columns)) => {
             scan::for_each_row(path, file, columns, progress, |row, values| {
                 let matches = |query: &&Query| query.matches_values(&mut keys, values);
@@ -83,7 +82,6 @@ fn newlines(bytes: &[u8]) -> u64 {
 }
 
 /// As one asks for the row: several values as CSV, one as it is.
-#[cfg(feature = "parquet")]
 fn as_asked(values: &[&[u8]]) -> Vec<u8> {
     if let [value] = values {
         return value.to_vec();

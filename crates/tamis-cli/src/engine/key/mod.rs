@@ -11,7 +11,7 @@
 
 mod columns;
 mod json;
-#[cfg(feature = "parquet")]
+#[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 pub(crate) mod parquet;
 mod spec;
 mod text;

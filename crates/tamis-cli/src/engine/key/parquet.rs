@@ -7,19 +7,10 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write as _};
+use std::io::{self, Write as _};
 
 /// Rows read at once.
 const BATCH: usize = 1024;
-const MAGIC: &[u8; 4] = b"PAR1";
-
-/// Whether a file says that it is Parquet.
-pub(crate) fn is_parquet(file: &mut File) -> io::Result<bool> {
-    let mut start = Vec::new();
-    Read::take(&mut *file, 4).read_to_end(&mut start)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(start == MAGIC)
-}
 
 /// Why rows could not be read.
 pub(crate) enum Failure {

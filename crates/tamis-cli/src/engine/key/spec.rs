@@ -132,6 +132,16 @@ impl KeySpec {
         }
     }
 
+    /// A byte order mark at the start of a file is no part of the first value.
+    fn without_mark<'c>(&self, content: &'c [u8]) -> &'c [u8] {
+        match self.rule().part {
+            Part::Whole(_) => content,
+            _ => content
+                .strip_prefix("\u{FEFF}".as_bytes())
+                .unwrap_or(content),
+        }
+    }
+
     /// What an index keeps of a key; nothing of one that no query can ask for.
     fn kept<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         match self.prefix {
@@ -229,7 +239,7 @@ impl<'s> Keys<'s> {
                 spec.kept(word).into_iter().for_each(&mut each);
             }),
             _ => {
-                let (key, made) = self.maker.key(content, columns);
+                let (key, made) = self.maker.key(spec.without_mark(content), columns);
                 made?;
                 spec.kept(key).into_iter().for_each(each);
             }
@@ -238,7 +248,6 @@ impl<'s> Keys<'s> {
     }
 
     /// The key of a row of Parquet with these values.
-    #[cfg(feature = "parquet")]
     pub(crate) fn of_values<V: AsRef<[u8]>>(&mut self, values: &[V]) -> Option<&[u8]> {
         self.joined.clear();
         join(values, &mut self.joined);
@@ -265,10 +274,10 @@ impl Query<'_> {
         };
         let rule = self.spec.rule();
         let written_otherwise = match &rule.part {
-            // A quote is doubled, and JSON may spell any character in other ways.
+            // Quotes may stand anywhere in a value, and JSON may spell any character in other ways.
             Part::Columns {
                 separator: b',', ..
-            } => longest.contains(&b'"'),
+            } => memchr::memchr(b'"', records).is_some(),
             Part::JsonText(_) => memchr::memchr(b'\\', records).is_some(),
             _ => false,
         };
@@ -285,14 +294,13 @@ impl Query<'_> {
                 found
             }
             _ => {
-                let (key, made) = keys.maker.key(content, columns);
+                let (key, made) = keys.maker.key(self.spec.without_mark(content), columns);
                 made.is_ok() && self.is(key)
             }
         }
     }
 
     /// Whether a row of Parquet has what is asked for.
-    #[cfg(feature = "parquet")]
     pub(crate) fn matches_values<V: AsRef<[u8]>>(&self, keys: &mut Keys, values: &[V]) -> bool {
         keys.joined.clear();
         join(values, &mut keys.joined);
