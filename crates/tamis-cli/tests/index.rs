@@ -613,3 +613,67 @@ fn what_is_no_index_is_told() {
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("ix: "), "{}", ran.err);
 }
+
+/// Two row groups, a column with nulls.
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_rows_are_found() {
+    use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+    let dir = Sandbox::new();
+    let table = |name: &str, groups: &[[(i64, Option<&str>); 3]]| {
+        let schema = "message table { required int64 id; optional binary name (UTF8); }";
+        let schema = parse_message_type(schema).unwrap().into();
+        let file = fs::File::create(dir.path(name)).unwrap();
+        let mut writer = SerializedFileWriter::new(file, schema, Default::default()).unwrap();
+        for rows in groups {
+            let mut group = writer.next_row_group().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            let ids = rows.map(|(id, _)| id);
+            column
+                .typed::<Int64Type>()
+                .write_batch(&ids, None, None)
+                .unwrap();
+            column.close().unwrap();
+            let mut column = group.next_column().unwrap().unwrap();
+            let names: Vec<_> = rows
+                .iter()
+                .filter_map(|(_, name)| name.map(ByteArray::from))
+                .collect();
+            let levels = rows.map(|(_, name)| i16::from(name.is_some()));
+            column
+                .typed::<ByteArrayType>()
+                .write_batch(&names, Some(&levels), None)
+                .unwrap();
+            column.close().unwrap();
+            group.close().unwrap();
+        }
+        writer.close().unwrap();
+    };
+    table(
+        "a",
+        &[
+            [(1, Some("x")), (2, None), (3, Some("y"))],
+            [(4, None), (5, Some("x")), (6, None)],
+        ],
+    );
+    table("b", &[[(-7, Some("z,1")), (8, Some("")), (9, None)]]);
+    dir.write("c", "id,name\n1,x\n");
+    let made = dir
+        .ok("index -o ix -p 1e-6 --key parquet:id --key parquet:name --key parquet:id,name a b c");
+    assert!(made.err.contains("c: not a Parquet file"), "{}", made.err);
+    let ask = |spec: &str, key: &str| {
+        let mut command = dir.command("grep ix --key");
+        let ran = command.args([spec, "--", key]).output().unwrap();
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    assert_eq!(ask("parquet:id", "5"), "a:5:5\n");
+    assert_eq!(ask("parquet:id", "-7"), "b:1:-7\n");
+    assert_eq!(ask("parquet:name", "x"), "a:1:x\na:5:x\n");
+    assert_eq!(ask("parquet:name", ""), "b:2:\n");
+    assert_eq!(ask("parquet:id,name", "5,x"), "a:5:5,x\n");
+    assert_eq!(ask("parquet:id,name", "-7,\"z,1\""), "b:1:-7,\"z,1\"\n");
+    assert_eq!(ask("parquet:id,name", "2,"), "");
+    assert_eq!(which(&dir, "ix --key parquet:name z,1"), ["b"]);
+}

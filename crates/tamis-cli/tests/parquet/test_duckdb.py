@@ -125,3 +125,28 @@ def test_one_text_finds_a_value_in_csv_and_parquet(folder, name):
         ]
         assert answers[0] == [line.replace(".parquet", ".csv") for line in answers[1]], key
         assert answers[0], key
+
+
+def test_lists_and_damage_are_told_and_never_skipped(folder, tmp_path):
+    duckdb.execute(f"COPY (SELECT [1, 2] AS id) TO '{tmp_path}/list.parquet'")
+    duckdb.execute(f"COPY (SELECT 7 AS id) TO '{tmp_path}/good.parquet'")
+    whole = (folder / "59.parquet").read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[:-100])
+    ran = subprocess.run([TAMIS, "index", "-o", "ix", "--key=parquet:id", "."], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 2, ran.stderr
+    assert "list.parquet: Parquet error: column 'id' is a group or list" in ran.stderr
+    assert "cut.parquet: Parquet error" in ran.stderr
+    assert tamis("which", "ix", "7", folder=tmp_path) == ["./cut.parquet", "./good.parquet", "./list.parquet"]
+    assert tamis("which", "ix", "8", folder=tmp_path) == ["./cut.parquet", "./list.parquet"]
+
+    # Whatever a damaged file does to its reader, the run goes on and the file is not forgotten.
+    choose = random.Random(3)
+    for number in range(60):
+        damaged = bytearray(whole)
+        for _ in range(choose.choice([1, 5, 50])):
+            damaged[choose.randrange(4, len(damaged))] = choose.randrange(256)
+        (tmp_path / f"damaged-{number}.parquet").write_bytes(damaged)
+    keys = [f"--key=parquet:{spec}" for spec in SPECS]
+    ran = subprocess.run([TAMIS, "index", "-o", "ix", *keys, "."], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 2, ran.stderr
+    assert "ix: 63 files" in ran.stderr, ran.stderr

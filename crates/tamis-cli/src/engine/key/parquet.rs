@@ -79,14 +79,20 @@ fn general(message: &str) -> ParquetError {
 
 /// A column by its name; one inside a group is named `group.column`.
 fn find(schema: &SchemaDescriptor, name: &str) -> Result<usize, Failure> {
-    let named = |column: &usize| schema.column(*column).path().string() == name;
-    (0..schema.num_columns()).find(named).ok_or_else(|| {
-        let known: Vec<_> = schema.columns().iter().map(|c| c.path().string()).collect();
-        Failure::NoColumn(format!(
+    let paths: Vec<_> = schema.columns().iter().map(|c| c.path().string()).collect();
+    let is_inside = |path: &&String| path.strip_prefix(name).is_some_and(|p| p.starts_with('.'));
+    match paths.iter().position(|path| path == name) {
+        Some(column) => Ok(column),
+        // It has what is asked for, but not as one value.
+        None if let Some(inside) = paths.iter().find(is_inside) => {
+            let what = format!("column '{name}' is a group or list, with '{inside}' in it");
+            Err(general(&what).into())
+        }
+        None => Err(Failure::NoColumn(format!(
             "no column '{name}', the file has: {}",
-            known.join(", ")
-        ))
-    })
+            paths.join(", ")
+        ))),
+    }
 }
 
 /// The values of one column in a batch of rows, one after the other.
