@@ -103,7 +103,7 @@ fn never_a_false_no_at_any_size() {
         let index = of_sizes(&options(rate), &sizes);
         let spec = index.spec("key").unwrap();
         for (entry, keys) in sizes.iter().enumerate() {
-            let asked = |key: &u64| *keys < 300 || key % 7 == 0;
+            let asked = |key: &u64| *keys < 300 || key.is_multiple_of(7);
             let hashes: Vec<Hash> = (0..*keys)
                 .filter(asked)
                 .take(700)
