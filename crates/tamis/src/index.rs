@@ -20,7 +20,7 @@ use memmap2::{Mmap, MmapOptions};
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 /// Tells which of many entries, files or sets of keys, may hold a key.
@@ -127,8 +127,10 @@ impl FileIndex {
         let file = File::open(path).map_err(Error::io("opening", path))?;
         let meta = file.metadata().map_err(Error::io("reading", path))?;
         if !meta.is_file() || meta.len() < HEADER_LEN as u64 {
-            // Which not every system can map; the error says what is wrong.
-            let bytes = std::fs::read(path).map_err(Error::io("reading", path))?;
+            // A pipe can't be mapped, nor on every system nothing.
+            let mut bytes = Vec::new();
+            let read = (&file).read_to_end(&mut bytes);
+            read.map_err(Error::io("reading", path))?;
             return Self::decode(IndexBytes::heap(bytes), key);
         }
         let bytes = IndexBytes::map(&file, path)?;
@@ -468,7 +470,8 @@ impl<'a, B: AsRef<[u8]>> Spec<'a, B> {
         out
     }
 
-    /// The candidates of each of these keys: faster than one by one.
+    /// The candidates of each of these keys, in one pass over the filters: an
+    /// index larger than the caches is read once for all of them.
     pub fn candidates_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Vec<Entry<'a, B>>> {
         let hasher = self.index.hasher();
         let hashes = keys.iter().map(|key| hasher.hash(key.as_ref()));

@@ -103,7 +103,7 @@ fn never_a_false_no_at_any_size() {
         let index = of_sizes(&options(rate), &sizes);
         let spec = index.spec("key").unwrap();
         for (entry, keys) in sizes.iter().enumerate() {
-            let asked = |key: &u64| *keys < 300 || key % 7 == 0;
+            let asked = |key: &u64| *keys < 300 || key.is_multiple_of(7);
             let hashes: Vec<Hash> = (0..*keys)
                 .filter(asked)
                 .take(700)
@@ -158,17 +158,17 @@ fn an_index_is_near_the_least_possible_size() {
     for (rate, keys) in [
         (0.5, 20_000),
         (0.25, 10_000),
-        (0.1, 2_500),
+        (0.1, 2_000),
         (0.05, 1_500),
         (0.03, 1_000),
-        (0.01, 1_000),
+        (0.01, 750),
         (0.01, 20_000),
         (0.003, 600),
         (0.003, 20_000),
-        (0.001, 600),
+        (0.001, 450),
         (1e-6, 600),
     ] {
-        let sizes = [keys * 9 / 10, keys, keys * 11 / 10];
+        let sizes = [keys, keys + 1, keys + 2];
         let index = of_sizes(&options(rate), &sizes);
         let info = index.info();
         assert_eq!(info.bytes(), index.to_bytes().len() as u64);
@@ -183,6 +183,34 @@ fn an_index_is_near_the_least_possible_size() {
         );
         let filters = info.filter_bytes as f64 * 8.0 / bound;
         assert!(filters < 1.1, "{rate}, {keys} keys: filters {filters:.3}");
+    }
+}
+
+/// Bits a key of the filters alone, as docs/choosing.md tells them.
+#[test]
+fn sizes_are_as_documented() {
+    const KEYS: [u64; 8] = [1, 3, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
+    const TABLE: [(f64, [f64; 8]); 6] = [
+        (0.5, [64.0, 21.33, 6.4, 1.28, 1.03, 1.02, 1.01, 1.01]),
+        (0.1, [64.0, 21.33, 6.4, 4.48, 3.58, 3.48, 3.45, 3.45]),
+        (0.05, [64.0, 21.33, 6.4, 5.12, 4.6, 4.48, 4.45, 4.45]),
+        (0.01, [64.0, 21.33, 12.8, 7.46, 6.91, 6.79, 6.75, 6.76]),
+        (0.003, [64.0, 21.33, 12.8, 9.6, 8.71, 8.56, 8.52, 8.52]),
+        (0.001, [64.0, 21.33, 12.8, 10.24, 10.21, 10.04, 10.0, 10.0]),
+    ];
+    let long = std::env::var("TAMIS_LONG").is_ok_and(|v| v == "1");
+    for (rate, documented) in TABLE {
+        let most = if long { 1_000_000 } else { 100_000 };
+        for (keys, documented) in KEYS.into_iter().zip(documented) {
+            if keys > most {
+                continue;
+            }
+            let entries = (10_000 / keys).clamp(1, 20);
+            let info = of_sizes(&options(rate), &vec![keys; entries as usize]).info();
+            let bits = info.filter_bytes as f64 * 8.0 / (keys * entries) as f64;
+            let shown = (bits * 100.0).round() / 100.0;
+            assert_eq!(shown, documented, "{rate}, {keys} keys");
+        }
     }
 }
 

@@ -272,6 +272,8 @@ impl EntryFilters {
 pub struct IndexBuilder {
     options: IndexOptions,
     sink: Sink,
+    /// Whether something could not be written, so that the rest is misplaced.
+    broken: bool,
     /// Where the next body goes.
     at: u64,
     /// Records of each spec's filters.
@@ -321,6 +323,7 @@ impl IndexBuilder {
         let texts = options.specs.iter();
         Self {
             sink,
+            broken: false,
             at: HEADER_LEN as u64,
             filters: vec![Vec::new(); options.specs.len()],
             entries: Vec::new(),
@@ -448,12 +451,19 @@ impl IndexBuilder {
         };
         self.at += body.len() as u64;
         self.filters[spec].extend_from_slice(&record.encode());
-        self.sink.write(body)
+        self.sink.write(body).inspect_err(|_| self.broken = true)
     }
 
     /// Writes the directory and gives the index its name. What is returned is
     /// the new index, mapped if it is in a file.
     pub fn finish(mut self) -> Result<FileIndex, Error> {
+        if self.broken {
+            return Err(Error::Io {
+                action: "finishing the index",
+                path: None,
+                source: io::Error::other("an entry before could not be written"),
+            });
+        }
         let mut ends = Vec::new();
         let mut end = 0;
         for spec in &self.options.specs {
@@ -520,5 +530,34 @@ impl Sink {
                 IndexBytes::map(&file, &path)
             }
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Who goes on after a failed write gets no index with a hole in it.
+    #[test]
+    fn a_failed_write_is_not_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index");
+        let options = IndexOptions::new(0.01).unwrap();
+        let mut builder = IndexBuilder::create(&path, &options).unwrap();
+        let mut keys = EntryKeys::new(&options);
+        (0..10_000u64).for_each(|i| keys.add(0, i.to_le_bytes()));
+        let filters = keys.build().unwrap();
+        // A file that takes nothing.
+        if let Sink::File { file, buffer } = &mut builder.sink {
+            *file.file() = File::open(dir.path()).unwrap();
+            buffer.resize(BUFFER, 0);
+        }
+        assert!(builder.add("lost", None, &filters).is_err());
+        if let Sink::File { buffer, .. } = &mut builder.sink {
+            buffer.clear();
+        }
+        builder.add("kept", None, &filters).unwrap();
+        assert!(builder.finish().is_err());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

@@ -186,3 +186,42 @@ fn candidates_many_anywhere(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EntryKeys, IndexBuilder, IndexOptions};
+
+    /// What is compiled for some instructions answers as what runs anywhere.
+    #[test]
+    fn every_path_gives_the_same_candidates() {
+        let options = IndexOptions::new(0.2).unwrap();
+        let mut builder = IndexBuilder::in_memory(&options);
+        for entry in 0..100u64 {
+            let mut keys = EntryKeys::new(&options);
+            (0..entry * entry).for_each(|i| keys.add_hash(0, Hash::from_u64(entry << 32 | i)));
+            builder.add("", None, &keys.build().unwrap()).unwrap();
+        }
+        builder.add_unindexed("", None, "").unwrap();
+        let index = builder.finish().unwrap();
+        let (layout, bytes) = (&index.layout, index.bytes.as_ref());
+        let hashes: Vec<Hash> = (0..99u64).map(|i| Hash::from_u64(i << 32)).collect();
+        let mut many = Vec::new();
+        candidates_many(layout, bytes, 0, &hashes, |key, entry| {
+            many.push((key, entry))
+        });
+        let mut anywhere = Vec::new();
+        candidates_many_anywhere(layout, bytes, 0, &hashes, |key, entry| {
+            anywhere.push((key, entry));
+        });
+        assert_eq!(many, anywhere);
+        many.sort_unstable();
+        let (mut alone, mut anywhere) = (Vec::new(), Vec::new());
+        for (key, hash) in hashes.iter().enumerate() {
+            candidates(layout, bytes, 0, *hash, |entry| alone.push((key, entry)));
+            candidates_anywhere(layout, bytes, 0, *hash, |entry| anywhere.push((key, entry)));
+        }
+        assert_eq!(alone, anywhere);
+        assert_eq!(alone, many);
+    }
+}

@@ -357,3 +357,114 @@ fn last_layer(keys: &[Hash], width: u32) -> Result<(Band, u32, u32), Error> {
     }
     Err(Error::Unsolvable { kind: Kind::Ribbon })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sorted::sorted_distinct;
+
+    #[test]
+    fn the_width_uses_up_the_rate() {
+        for i in 1..=5000 {
+            for rate in [
+                f64::from(i) / 10_000.0,
+                f64::from(i) * 1e-8,
+                0.5f64.powi(i % 32 + 1),
+            ] {
+                let width = Width::for_rate(rate).unwrap();
+                assert!(width.rate() <= rate, "{rate}: {width:?}");
+                assert!(width.rate() > rate * (1.0 - 1e-4), "{rate}: {width:?}");
+            }
+        }
+        for rate in [0.501, 0.75, 0.999, 0.0, f64::NAN] {
+            assert!(Width::for_rate(rate).is_err());
+        }
+    }
+
+    /// Of all rows where a key may start, no larger share is narrow than promised.
+    #[test]
+    fn narrow_groups_are_no_more_than_allowed() {
+        let shapes = [
+            CompactShape::new([(0, 0); 3], 63, 0),
+            CompactShape::new([(0, 0); 3], 64, 0),
+            CompactShape::new([(0, 0); 3], 1000, 0),
+            CompactShape::new([(1, 192), (0, 0), (0, 0)], 40, 0),
+            CompactShape::new([(1, 9600), (0, 0), (0, 0)], 640, 0),
+            CompactShape::new([(7, 1920), (1, 384), (0, 0)], 640, 0),
+        ];
+        for shape in shapes.map(|shape| shape.unwrap()) {
+            let first = match shape.layers[0].shards {
+                0 => shape.last,
+                _ => shape.layers[0],
+            };
+            let per_shard = u64::from(first.rows).saturating_sub(63);
+            let starts = (0..u64::from(first.shards)).flat_map(|shard| {
+                (0..per_shard).map(move |row| shard * u64::from(first.rows) + row)
+            });
+            let starts: Vec<u64> = starts.collect();
+            for narrow in [0, 1, 300, 20_000, 32_768, 65_535] {
+                let table = shape.table(Width { bits: 5, narrow });
+                let few = starts.iter().filter(|row| *row / 64 < table.narrow).count() as u64;
+                let allowed = starts.len() as u64 * u64::from(narrow);
+                assert!(few << 16 <= allowed, "{shape:?}, {narrow}: {few}");
+                // And not far from it: a group, which a shard's end may cut.
+                let missed = (allowed >> 16) - few;
+                assert!(missed <= 64, "{shape:?}, {narrow}: {missed}");
+            }
+        }
+    }
+
+    #[test]
+    fn shapes_round_trip() {
+        let shapes = [
+            ([(0, 0); 3], 0, 0),
+            ([(0, 0); 3], u32::MAX, 63),
+            ([((1 << 24) - 1, 1023 * 192), (1, 192), (0, 0)], 1, 1),
+            (
+                [
+                    (1, 192),
+                    ((1 << 20) - 1, 1023 * 192),
+                    ((1 << 16) - 1, 1023 * 192),
+                ],
+                77,
+                5,
+            ),
+        ];
+        for (layers, last, seed) in shapes {
+            let shape = CompactShape::new(layers, last, seed).unwrap();
+            assert_eq!(CompactShape::decode(shape.encode().unwrap()), Some(shape));
+        }
+        let too_large = CompactShape::new([(1 << 24, 192), (0, 0), (0, 0)], 1, 0).unwrap();
+        assert_eq!(too_large.encode(), None);
+        // A layer after none, shards without rows, rows without shards.
+        for words in [
+            [1 << 34 | 1 << 54, 0],
+            [1, 0],
+            [1 << 24, 0],
+            [0, 1 | 1 << 16],
+        ] {
+            assert_eq!(CompactShape::decode(words), None, "{words:x?}");
+        }
+    }
+
+    /// The one seed and number of rows that worked is all that is kept of the search; a set where many fail is found
+    /// as well.
+    #[test]
+    fn every_small_set_is_solved() {
+        let width = Width::for_rate(0.2).unwrap();
+        for salt in 0..300u64 {
+            for keys in [1, 2, 3, 17, 63, 64, 65, 90] {
+                let hash = |i| Hash::from_u64(salt << 32 | i);
+                let sorted = sorted_distinct((0..keys).map(hash).collect(), 1);
+                let Compact { shape, words } = build(&sorted, width).unwrap();
+                let table = CompactShape::decode(shape).unwrap().table(width);
+                assert_eq!(words.len() as u64, table.words());
+                let words: Vec<[u8; 8]> = words.iter().map(|word| word.to_le_bytes()).collect();
+                for hash in sorted {
+                    let place = table.locate(&words, hash).unwrap();
+                    assert!(table.matches(&words, &place), "{keys} keys, {salt}");
+                }
+            }
+        }
+    }
+}
