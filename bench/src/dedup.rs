@@ -42,6 +42,10 @@ impl Place {
         } else {
             std::env::temp_dir()
         };
+        Self::make_in(home)
+    }
+
+    pub fn make_in(home: PathBuf) -> Result<Self, String> {
         let place = home.join(format!("tamis-bench-{}", std::process::id()));
         fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
         Ok(Self(place))
