@@ -234,7 +234,7 @@ fn a_rerun_reads_only_what_changed() {
     // Other files take the place of those before.
     let fewer = dir.ok("index -o ix d/sub d/a");
     assert!(
-        fewer.err.contains("1 files") && fewer.err.contains("3 gone"),
+        fewer.err.contains("1 file,") && fewer.err.contains("3 gone"),
         "{}",
         fewer.err
     );
@@ -415,6 +415,14 @@ fn a_file_that_cannot_be_read_is_always_a_candidate() {
         missing.err
     );
     assert_eq!(which(&dir, "other word"), ["d/good/inner"]);
+
+    // All of it out of reach: the index stays.
+    fs::rename(dir.path("d"), dir.path("unmounted")).unwrap();
+    let before = dir.read("ix");
+    let away = dir.run("index -o ix");
+    assert_eq!(away.code, 2);
+    assert!(away.err.contains("nothing was written"), "{}", away.err);
+    assert_eq!(dir.read("ix"), before);
 }
 
 /// An index in the folder that it indexes is no file of it.

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Print the records that hold a key, opening only files that may
 ///
@@ -32,7 +32,7 @@ Examples:
   tamis grep logs.index 8f14e45fceea167a
   tamis grep logs.index 'GET /cart'            words with what stands between
   tamis grep -l logs.index -f ids.txt          only the names of files
-  tamis grep rows.index --key csv:row,column r1,q1"
+  tamis grep rows.index --key csv:row,qualifier r1,q1"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -85,10 +85,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         .iter()
         .filter(|(file, _)| survey.files[**file].state != State::Gone)
         .collect();
-    let progress = Arc::new(Progress {
-        stop: Arc::new(AtomicBool::new(false)),
-        ..Progress::default()
-    });
+    let progress = Arc::<Progress>::default();
     let mut out = output::stdout()?;
     let mut written: io::Result<()> = Ok(());
     let (mut any, mut failed) = (false, !survey.unlisted.is_empty());

@@ -10,9 +10,11 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tamis::{EntryFilters, EntryKeys, FileIndex, FileLock, IndexBuilder, IndexOptions, Stamp};
+use tamis::{
+    Entry, EntryFilters, EntryKeys, FileIndex, FileLock, IndexBuilder, IndexOptions, Stamp,
+};
 
 const DEFAULT_RATE: f64 = 0.01;
 
@@ -46,7 +48,7 @@ Examples:
   tamis which logs.index 8f14e45fceea167a   the files that may have this one
   tamis grep logs.index 8f14e45fceea167a    the lines that have it
   tamis index -o logs.index                 read what is new or changed
-  tamis index -o rows.index --key csv:row --key csv:row,column tables/")]
+  tamis index -o rows.index --key csv:row --key csv:row,qualifier tables/")]
 pub(crate) struct Args {
     /// The index file, made or brought up to date
     #[arg(short = 'o', long = "output", value_name = "INDEX")]
@@ -93,77 +95,102 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     for (path, cause) in &found.errors {
         eprintln!("tamis: {}: {cause}", path.display());
     }
-    let kept = old
+    if found.files.is_empty() && !found.errors.is_empty() {
+        // A disk that is not there for the moment must not cost the index of it.
+        bail!("nothing could be read, so nothing was written");
+    }
+    let plan = Plan::new(found.files, &roots, old.as_ref(), &options);
+    let report = Report {
+        new: plan.same.iter().filter(|same| same.is_none()).count(),
+        gone: plan.gone,
+        remarks: specs.iter().map(|_| Total::default()).collect(),
+        unread: found.errors.len(),
+    };
+    let is_current = old
         .as_ref()
-        .filter(|old| match options.check_like(&old.file) {
+        .is_some_and(|old| old.roots == roots && options.check_like(&old.file).is_ok());
+    if is_current && report.new == 0 && report.gone == 0 {
+        if !args.quiet {
+            eprintln!("{}: up to date", args.index.display());
+        }
+        return Ok(report.exit());
+    }
+    write(&args, &roots, &specs, &options, &plan, report)
+}
+
+/// What is to be done.
+struct Plan<'o> {
+    files: Vec<PathBuf>,
+    /// For each file its entry in the old index, if that is still true, to be copied.
+    same: Vec<Option<Entry<'o>>>,
+    /// Files of the old index that are not among these.
+    gone: usize,
+}
+
+impl<'o> Plan<'o> {
+    fn new(
+        files: Vec<PathBuf>,
+        roots: &Roots,
+        old: Option<&'o Index>,
+        options: &IndexOptions,
+    ) -> Self {
+        let is_gone = |entry: &Entry| files.binary_search(&bytes_path(entry.id())).is_err();
+        let gone = old.map_or(0, |old| old.files().filter(is_gone).count());
+        let kept = old.filter(|old| match options.check_like(&old.file) {
             Ok(()) => true,
             Err(unlike) => {
                 output::warn(format_args!("indexing all files again: {unlike}"));
                 false
             }
         });
-    let known = kept.map(|old| old.file.by_id()).unwrap_or_default();
-    // What is still as it was is copied.
-    let plan = |path: &PathBuf| {
-        let old = kept.filter(|old| old.roots.folder == roots.folder || path.is_absolute())?;
-        let entry = old.file.entry(*known.get(path_bytes(path).as_slice())?);
-        let now = Stamp::of(&fs::metadata(roots.folder.join(path)).ok()?);
-        entry.is_fresh(&now).then_some(entry)
-    };
-    let plan: Vec<_> = found.files.iter().map(plan).collect();
-    let before = old.as_ref().map_or(0, |old| old.files().count());
-    let same = plan.iter().flatten().count();
-    let mut report = Report {
-        new: plan.len() - same,
-        gone: match &old {
-            Some(old) => old
-                .files()
-                .filter(|entry| found.files.binary_search(&bytes_path(entry.id())).is_err())
-                .count(),
-            None => 0,
-        },
-        remarks: specs.iter().map(|_| Total::default()).collect(),
-        unread: found.errors.len(),
-    };
-    let is_current = kept.is_some_and(|old| old.roots == roots);
-    if is_current && same == plan.len() && same == before {
-        if !args.quiet {
-            eprintln!("{}: up to date", args.index.display());
+        let known = kept.map(|old| old.file.by_id()).unwrap_or_default();
+        let same = |path: &PathBuf| {
+            let old = kept.filter(|old| old.roots.folder == roots.folder || path.is_absolute())?;
+            let entry = old.file.entry(*known.get(path_bytes(path).as_slice())?);
+            let now = Stamp::of(&fs::metadata(roots.folder.join(path)).ok()?);
+            entry.is_fresh(&now).then_some(entry)
+        };
+        Self {
+            same: files.iter().map(same).collect(),
+            files,
+            gone,
         }
-        return Ok(report.exit());
     }
+}
 
-    let progress = Arc::new(Progress {
-        stop: Arc::new(AtomicBool::new(false)),
-        ..Progress::default()
-    });
+fn write(
+    args: &Args,
+    roots: &Roots,
+    specs: &[KeySpec],
+    options: &IndexOptions,
+    plan: &Plan,
+    mut report: Report,
+) -> Result<Exit> {
+    let progress = Arc::<Progress>::default();
     let signal = stream::stop_on_signals(&progress.stop)?;
-    let mut builder = IndexBuilder::create(&args.index, &options).map_err(named(&args.index))?;
-    crate::index::add_roots(&mut builder, &roots, &options)?;
-    let to_read = |(path, entry): (&PathBuf, &Option<_>)| match entry {
-        None => Some(roots.folder.join(path)),
-        Some(_) => None,
-    };
-    let to_read: Vec<_> = found.files.iter().zip(&plan).filter_map(to_read).collect();
+    let mut builder = IndexBuilder::create(&args.index, options).map_err(named(&args.index))?;
+    crate::index::add_roots(&mut builder, roots, options)?;
+    let places = plan.files.iter().map(|path| roots.folder.join(path));
+    let places: Vec<_> = places.collect();
+    let to_read = places.iter().zip(&plan.same);
+    let to_read: Vec<_> = to_read
+        .filter(|(_, same)| same.is_none())
+        .map(|(place, _)| place.clone())
+        .collect();
     let bar = Bar::start(&to_read, &progress);
     let mut written = Ok(());
     for_each_in_order(
-        plan.len(),
+        plan.files.len(),
         stream::threads(args.threads),
         &progress.stop,
-        |number| match plan[number] {
+        |number| match plan.same[number] {
             Some(_) => Outcome::Same,
-            None => read(
-                &roots.folder.join(&found.files[number]),
-                &specs,
-                &options,
-                &progress,
-            ),
+            None => read(&places[number], specs, options, &progress),
         },
         |number, outcome| {
-            let path = &found.files[number];
+            let (path, same) = (&plan.files[number], plan.same[number]);
             if written.is_ok() {
-                written = add(&mut builder, path, plan[number], outcome, &mut report);
+                written = add(&mut builder, path, same, outcome, &mut report);
             }
             if written.is_err() {
                 progress.stop.store(true, Relaxed);
@@ -178,7 +205,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         return Ok(Exit::Interrupted(signal as i32));
     }
     let index = builder.finish().map_err(named(&args.index))?;
-    report.tell(&args, &specs, &index);
+    report.tell(args, specs, &index);
     Ok(report.exit())
 }
 
@@ -250,7 +277,7 @@ fn wait_until_settled(stamp: &Stamp) {
 fn add(
     builder: &mut IndexBuilder,
     path: &Path,
-    same: Option<tamis::Entry>,
+    same: Option<Entry>,
     outcome: Outcome,
     report: &mut Report,
 ) -> Result<(), tamis::Error> {
@@ -330,9 +357,12 @@ impl Report {
         }
         let keys: u64 = index.specs().map(|spec| spec.keys()).sum();
         eprintln!(
-            "{}: {} files, {} new or changed, {} gone; {} keys, {}",
+            "{}: {}, {} new or changed, {} gone; {} keys, {}",
             args.index.display(),
-            human::count(crate::index::files(index).count() as u64),
+            match crate::index::files(index).count() {
+                1 => "1 file".into(),
+                files => format!("{} files", human::count(files as u64)),
+            },
             human::count(self.new as u64),
             human::count(self.gone as u64),
             human::count(keys),

@@ -22,7 +22,7 @@ Examples:
   tamis which -0 logs.index 8f14e45fceea167a | xargs -0 zgrep -H 8f14e45fceea167a
   tamis which logs.index -f ids.txt            ID, tab, FILE
   tamis which --files logs.index -f ids.txt    the files, each once
-  tamis which rows.index --key csv:row,column r1,q1")]
+  tamis which rows.index --key csv:row,qualifier r1,q1")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: QueryArgs,
