@@ -1,12 +1,16 @@
 //! What every target does with bytes that may be a filter.
 
-use tamis::{AnyFilter, Body, Hash, Kind, Open, SecretKey};
+use tamis::{AnyFilter, Body, FileIndex, Hash, IndexBuilder, IndexOptions, Kind, Open, SecretKey};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The secret of the keyed files among the seeds.
+fn secret() -> SecretKey {
+    SecretKey::new(std::array::from_fn(|i| i as u8))
+}
+
+/// Opens every file among the seeds.
 pub fn open() -> Open {
-    let secret = std::array::from_fn(|i| i as u8);
-    Open::new().key(SecretKey::new(secret))
+    Open::new().key(secret())
 }
 
 /// The bytes with right checksums, magic, version and length fields, so that
@@ -85,4 +89,60 @@ pub fn change(filter: &mut AnyFilter) {
         let _ = filter.intersect_with(&copy);
     }
     let _ = filter.clear();
+}
+
+/// The bytes of an index with right magic, version, length and checksums.
+pub fn mended_index(data: &[u8]) -> Option<Vec<u8>> {
+    if data.len() < 128 {
+        return None;
+    }
+    let mut bytes = data.to_vec();
+    let number =
+        |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    bytes[..8].copy_from_slice(b"TAMIX\r\n\x1a");
+    bytes[8..10].copy_from_slice(&1u16.to_le_bytes());
+    // What the other parts leave is text.
+    let specs = u64::from(bytes[56]);
+    let entries = number(&bytes, 16) % 64;
+    let directory = number(&bytes, 64) % data.len() as u64 / 8 * 8;
+    let text = data.len() as u64;
+    let text = text.checked_sub(directory + entries * (specs * 40 + 48) + specs * 8)?;
+    bytes[16..24].copy_from_slice(&entries.to_le_bytes());
+    bytes[64..72].copy_from_slice(&directory.to_le_bytes());
+    bytes[72..80].copy_from_slice(&text.to_le_bytes());
+    let directory_sum = xxh3_64(&bytes[directory as usize..]);
+    bytes[80..88].copy_from_slice(&directory_sum.to_le_bytes());
+    let header_sum = xxh3_64(&bytes[..88]);
+    bytes[88..96].copy_from_slice(&header_sum.to_le_bytes());
+    Some(bytes)
+}
+
+/// Asks an index all there is to ask, if it is one. If no filter is damaged,
+/// there is one way to write it.
+pub fn exercise_index(bytes: &[u8]) {
+    let Ok(index) = FileIndex::view_keyed(bytes, &secret()) else {
+        return;
+    };
+    let hashes: Vec<Hash> = (0..40).map(Hash::from_u64).collect();
+    for spec in index.specs() {
+        let _ = (spec.text(), spec.keys());
+        let many = spec.candidates_hashes(&hashes);
+        for (hash, many) in hashes.iter().zip(&many) {
+            let alone = spec.candidates_hash(*hash);
+            let numbers = alone.iter().map(|entry| entry.number());
+            assert!(numbers.eq(many.iter().map(|entry| entry.number())));
+        }
+    }
+    let mut builder = IndexBuilder::in_memory(&IndexOptions::of(&index));
+    let mut copied = true;
+    for entry in index.entries() {
+        let _ = (format!("{entry:?}"), entry.keys(0));
+        copied &= builder.copy(&entry).is_ok();
+    }
+    let _ = index.by_id();
+    assert_eq!(index.info().bytes(), bytes.len() as u64);
+    assert_eq!(index.verify().is_ok(), copied);
+    if copied {
+        assert_eq!(builder.finish().expect("in memory").to_bytes(), bytes);
+    }
 }

@@ -24,22 +24,33 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
     let tools = bench.join("target/peers");
     install_peers(&tools)?;
     let tamis = build_tamis(bench)?;
-    // In memory if the system has such a place, so that no disk is measured.
-    let shared = Path::new("/dev/shm");
-    let home = if shared.is_dir() {
-        shared.into()
-    } else {
-        std::env::temp_dir()
-    };
-    let place = Place(home.join(format!("tamis-bench-{}", std::process::id())));
-    fs::create_dir_all(&place.0).map_err(|e| format!("{}: {e}", place.0.display()))?;
+    let place = Place::make()?;
     let input = place.0.join("urls.txt");
     generate(&input, number(&lines)?).map_err(|e| format!("{}: {e}", input.display()))?;
     compare(&tamis, &tools, &place.0, &lines, &rounds)
 }
 
 /// Removed with all that is in it.
-struct Place(PathBuf);
+pub struct Place(pub PathBuf);
+
+impl Place {
+    /// In memory if the system has such a place, so that no disk is measured.
+    pub fn make() -> Result<Self, String> {
+        let shared = Path::new("/dev/shm");
+        let home = if shared.is_dir() {
+            shared.into()
+        } else {
+            std::env::temp_dir()
+        };
+        Self::make_in(home)
+    }
+
+    pub fn make_in(home: PathBuf) -> Result<Self, String> {
+        let place = home.join(format!("tamis-bench-{}", std::process::id()));
+        fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+        Ok(Self(place))
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -209,7 +220,7 @@ fn install_peers(tools: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn build_tamis(bench: &Path) -> Result<PathBuf, String> {
+pub fn build_tamis(bench: &Path) -> Result<PathBuf, String> {
     let manifest = bench.join("../Cargo.toml");
     let target = bench.join("../target");
     let status = Command::new("cargo")
@@ -269,17 +280,17 @@ fn write_url(out: &mut impl Write, id: u64) -> std::io::Result<()> {
 }
 
 /// SplitMix64: small, seeded, good enough for test data.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         x ^ (x >> 31)
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 }

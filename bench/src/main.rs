@@ -9,6 +9,7 @@ mod dedup;
 mod filters;
 mod fuse;
 mod growing;
+mod index;
 mod redis;
 mod report;
 #[path = "../../crates/tamis-redis/tests/common/server.rs"]
@@ -27,6 +28,7 @@ suites:
   growing                                  a growing filter and a right-sized one
   fuse                                     filters of finished lists
   redis [--keys 1e5] [--batch 1e4] [--rounds 9]   filters in Redis
+  index [--files 1000] [--size 2e6]        one id in a thousand logs
   report                                   docs/benchmarks.md from the results
 ";
 
@@ -51,6 +53,7 @@ fn run() -> Result<(), String> {
         "growing" => growing::run(args)?,
         "fuse" => fuse::run(args)?,
         "redis" => redis::run(args)?,
+        "index" => index::run(args)?,
         "report" => return args.finish().and_then(|()| report::write_docs()),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
     };

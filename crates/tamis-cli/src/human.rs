@@ -78,14 +78,21 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let seconds = number.parse::<f64>().map_err(|_| expected_number(text))? * factor;
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if time >= Duration::from_millis(1) => Ok(time),
-        _ => Err(format!("expected a time of a millisecond or more, got {text}")),
+        _ => Err(format!(
+            "expected a time of a millisecond or more, got {text}"
+        )),
     }
 }
 
 /// `1 d 3 h`, `12.3 s`: the two largest units.
 pub(crate) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
-    match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60) {
+    match (
+        seconds / 86_400,
+        seconds / 3600 % 24,
+        seconds / 60 % 60,
+        seconds % 60,
+    ) {
         (0, 0, 0, _) => format!("{:.1} s", time.as_secs_f64()),
         (0, 0, m, s) => format!("{m} min {s} s"),
         (0, h, m, _) => format!("{h} h {m} min"),
@@ -248,7 +255,11 @@ mod tests {
             ("12 h", 43_200.0),
             ("7d", 604_800.0),
         ] {
-            assert_eq!(parse_duration(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_secs_f64(seconds)),
+                "{text}"
+            );
         }
         for text in ["", "x", "-1s", "0", "5y", "nan", "1e300d"] {
             assert!(parse_duration(text).is_err(), "{text}");

@@ -159,8 +159,9 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
 
 /// Says which filter an error is about, unless it does already.
 pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
-    let path = path.display().to_string();
+    let file = path.to_owned();
     move |error| {
+        let path = file.display().to_string();
         let text = error.to_string();
         let hint = match &error {
             tamis::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
@@ -172,6 +173,9 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
                 "\nhint: --force replaces it"
             }
             tamis::Error::KeyNeeded => "\nhint: pass --key-file",
+            tamis::Error::Corrupt { .. } if crate::index::is_index(&file) => {
+                "\nhint: `tamis which` and `tamis grep` ask an index of files"
+            }
             _ => "",
         };
         match text.contains(&path) {

@@ -4,6 +4,7 @@ mod cmd;
 mod engine;
 mod estimate;
 mod human;
+mod index;
 mod location;
 mod output;
 mod stream;
@@ -32,7 +33,9 @@ Examples:
   tamis add seen.tamis urls.txt             add keys, one a line
   tamis build words.tamis words.txt         a smaller filter, of a finished list
   tamis check seen.tamis candidates.txt     print those that may be in it
-  tamis check -v seen.tamis candidates.txt  print those that certainly are not")]
+  tamis check -v seen.tamis candidates.txt  print those that certainly are not
+  tamis index -o logs.index logs/           which words are in which file
+  tamis grep logs.index 8f14e45fceea167a    find one, opening only files that may have it")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -48,6 +51,9 @@ enum Command {
     Check(cmd::check::Args),
     Remove(cmd::remove::Args),
     Count(cmd::count::Args),
+    Index(cmd::index::Args),
+    Which(cmd::which::Args),
+    Grep(cmd::grep::Args),
     Info(cmd::info::Args),
     Verify(cmd::verify::Args),
     Merge(cmd::merge::Args),
@@ -80,6 +86,9 @@ fn main() -> ExitCode {
         Command::Check(args) => cmd::check::run(args),
         Command::Remove(args) => cmd::remove::run(args),
         Command::Count(args) => cmd::count::run(args),
+        Command::Index(args) => cmd::index::run(args),
+        Command::Which(args) => cmd::which::run(args),
+        Command::Grep(args) => cmd::grep::run(args),
         Command::Info(args) => cmd::info::run(args),
         Command::Verify(args) => cmd::verify::run(args),
         Command::Merge(args) => cmd::merge::run(args),

@@ -131,9 +131,14 @@ impl InputArgs {
     }
 
     pub(crate) fn threads(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, |n| n.get());
-        self.threads.unwrap_or_else(all).clamp(1, 256)
+        threads(self.threads)
     }
+}
+
+/// As many threads as asked for, or as there are cores.
+pub(crate) fn threads(asked: Option<usize>) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    asked.unwrap_or_else(all).clamp(1, 256)
 }
 
 /// How a run over the records went.
@@ -316,7 +321,7 @@ impl Deciding<RedisFilter> {
 
 /// The first SIGINT or SIGTERM asks the run to end with what was read; a
 /// second one ends it at once. Gives where the signal's number will stand.
-fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
+pub(crate) fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     use signal_hook::flag;
     let got = Arc::new(AtomicUsize::new(0));
@@ -330,13 +335,13 @@ fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
 }
 
 /// A progress bar on stderr, if that is a terminal; gone when dropped.
-struct Bar {
+pub(crate) struct Bar {
     done: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Bar {
-    fn start(paths: &[PathBuf], progress: &Arc<Progress>) -> Self {
+    pub(crate) fn start(paths: &[PathBuf], progress: &Arc<Progress>) -> Self {
         let done = Arc::new(AtomicBool::new(false));
         let thread = std::io::stderr().is_terminal().then(|| {
             let (bar, progress, done) = (bar(paths), Arc::clone(progress), Arc::clone(&done));

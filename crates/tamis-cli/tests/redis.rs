@@ -31,7 +31,10 @@ fn tour(seen: &str) {
     let again = dir.ok(&format!("add --new {seen} present"));
     assert_eq!(again.text(), "");
 
-    assert_eq!(dir.ok(&format!("check {seen} present")).text(), keys(0..5000));
+    assert_eq!(
+        dir.ok(&format!("check {seen} present")).text(),
+        keys(0..5000)
+    );
     let inverted = dir.run(&format!("check -v {seen} present"));
     assert_eq!((inverted.code, inverted.text()), (1, ""));
     let wrong = dir.run(&format!("check -c {seen} absent"));
@@ -85,7 +88,11 @@ fn a_password_opens_and_is_not_shown() {
     let made = dir.ok(&format!("create {with_password} -n 100"));
     assert!(!made.err.contains("secret"), "{}", made.err);
     let clash = dir.run(&format!("create {with_password} -n 100"));
-    assert!(clash.err.contains("already") && !clash.err.contains("secret"), "{}", clash.err);
+    assert!(
+        clash.err.contains("already") && !clash.err.contains("secret"),
+        "{}",
+        clash.err
+    );
 }
 
 #[test]
@@ -167,9 +174,11 @@ fn a_filter_ends_when_it_should() {
     dir.ok(&format!("delete --never {seen}"));
     assert!(!dir.ok(&format!("info {seen}")).text().contains("ends in"));
     dir.ok(&format!("delete --after 100ms {seen}"));
-    servers::until("all of it to end", std::time::Duration::from_secs(20), || {
-        server.cli(&["KEYS", "*"]).is_empty()
-    });
+    servers::until(
+        "all of it to end",
+        std::time::Duration::from_secs(20),
+        || server.cli(&["KEYS", "*"]).is_empty(),
+    );
     assert_eq!(dir.run(&format!("info {seen}")).code, 2);
     let file = dir.run("delete some.tamis");
     assert!(file.err.contains("`rm`"), "{}", file.err);

@@ -37,6 +37,22 @@ pub enum Error {
         /// What it is.
         got: String,
     },
+    /// The bytes are not a sound index.
+    CorruptIndex {
+        /// Which part.
+        what: &'static str,
+        /// What it must be.
+        expected: String,
+        /// What it is.
+        got: String,
+    },
+    /// The index has no keys of this spec.
+    NoSpec {
+        /// The spec asked for.
+        spec: String,
+        /// Those it has.
+        specs: Vec<String>,
+    },
     /// The file is a sound filter of another kind than the one asked for.
     WrongKind {
         /// The kind asked for.
@@ -151,6 +167,18 @@ impl fmt::Display for Error {
             } => write!(
                 f,
                 "not a sound tamis filter: {what}: expected {expected}, got {got}"
+            ),
+            Self::CorruptIndex {
+                what,
+                expected,
+                got,
+            } => write!(
+                f,
+                "not a sound tamis index: {what}: expected {expected}, got {got}"
+            ),
+            Self::NoSpec { spec, specs } => write!(
+                f,
+                "the index has no keys {spec:?}: expected one of {specs:?}"
             ),
             Self::WrongKind { expected, got } => write!(
                 f,

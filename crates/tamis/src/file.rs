@@ -113,7 +113,7 @@ fn is_still(_: &File, _: &Path) -> Result<bool, Error> {
 }
 
 /// What happens when the destination exists.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
     Keep,
     Replace,
@@ -126,40 +126,87 @@ pub(crate) fn write_atomically(
     existing: Existing,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<File, Error> {
-    // A symbolic link stays a link; the file it names is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if existing == Existing::Keep && target.exists() {
-        // Said again by the link below, but before the work is done.
-        return Err(Error::io("creating", path)(
-            io::ErrorKind::AlreadyExists.into(),
-        ));
-    }
-    let dir = match target.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    };
-    let (mut file, temporary) = create_beside(&target, dir).map_err(Error::io("creating", path))?;
-    let written = write(&mut file)
-        .and_then(|()| match fs::metadata(&target) {
-            Ok(old) => file.set_permissions(old.permissions()),
-            Err(_) => Ok(()),
-        })
-        .and_then(|()| file.sync_all());
-    let placed = written.and_then(|()| match existing {
-        Existing::Replace => fs::rename(&temporary, &target),
-        Existing::Keep => fs::hard_link(&temporary, &target),
-    });
-    if existing == Existing::Keep || placed.is_err() {
-        // Its content lives on under the other name, or is of no use.
-        let _ = fs::remove_file(&temporary);
-    }
-    placed.map_err(Error::io("writing", path))?;
-    sync_dir(dir).map_err(Error::io("syncing the folder of", path))?;
-    Ok(file)
+    let mut replacement = Replacement::begin(path, existing)?;
+    write(replacement.file()).map_err(Error::io("writing", path))?;
+    replacement.place()
 }
 
-fn create_beside(target: &Path, dir: &Path) -> io::Result<(File, PathBuf)> {
+/// A file on its way to a name. Dropped before it is [placed](Self::place), it
+/// leaves no trace.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    file: Option<File>,
+    path: PathBuf,
+    target: PathBuf,
+    temporary: PathBuf,
+    existing: Existing,
+}
+
+impl Replacement {
+    pub(crate) fn begin(path: &Path, existing: Existing) -> Result<Self, Error> {
+        // A symbolic link stays a link; the file it names is replaced.
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if existing == Existing::Keep && target.exists() {
+            // Said again by the link below, but before the work is done.
+            return Err(Error::io("creating", path)(
+                io::ErrorKind::AlreadyExists.into(),
+            ));
+        }
+        let (file, temporary) = create_beside(&target).map_err(Error::io("creating", path))?;
+        Ok(Self {
+            file: Some(file),
+            path: path.to_owned(),
+            target,
+            temporary,
+            existing,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is written before it gets its name.
+    pub(crate) fn file(&mut self) -> &mut File {
+        self.file.as_mut().expect("until it is placed")
+    }
+
+    /// Gives the file its name, once all of it is on disk.
+    pub(crate) fn place(mut self) -> Result<File, Error> {
+        let file = self.file.take().expect("until it is placed");
+        let written = match fs::metadata(&self.target) {
+            Ok(old) => file.set_permissions(old.permissions()),
+            Err(_) => Ok(()),
+        }
+        .and_then(|()| file.sync_all());
+        let placed = written.and_then(|()| match self.existing {
+            Existing::Replace => fs::rename(&self.temporary, &self.target),
+            Existing::Keep => fs::hard_link(&self.temporary, &self.target),
+        });
+        placed.map_err(Error::io("writing", &self.path))?;
+        sync_dir(folder(&self.target)).map_err(Error::io("syncing the folder of", &self.path))?;
+        Ok(file)
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        // After a rename it is not there; else its content lives on under the
+        // other name, or is of no use.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+fn folder(file: &Path) -> &Path {
+    match file.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}
+
+fn create_beside(target: &Path) -> io::Result<(File, PathBuf)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    let dir = folder(target);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     loop {
         let unique = NEXT.fetch_add(1, Relaxed);

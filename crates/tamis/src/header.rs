@@ -45,7 +45,7 @@ const BODY_CHECKSUM: Range<usize> = after(KEYS, 8);
 const OPEN_UNDER_BOOT: Range<usize> = after(BODY_CHECKSUM, 16);
 const _: () = assert!(OPEN_UNDER_BOOT.end == HEADER_LEN);
 
-const fn after(field: Range<usize>, len: usize) -> Range<usize> {
+pub(crate) const fn after(field: Range<usize>, len: usize) -> Range<usize> {
     field.end..field.end + len
 }
 
@@ -383,15 +383,6 @@ impl Header {
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
         let mut put = |field: Range<usize>, bytes: &[u8]| out[field].copy_from_slice(bytes);
-        let (hash, flags, secret, key_check) = match &self.hasher {
-            Hasher::Fast { seed } => {
-                let mut field = [0; 16];
-                field[..8].copy_from_slice(&seed.to_le_bytes());
-                (HASH_XXH3, 0, field, 0)
-            }
-            Hasher::Keyed { key, in_file: true } => (HASH_SIPHASH, 0, *key.as_bytes(), 0),
-            Hasher::Keyed { key, .. } => (HASH_SIPHASH, FLAG_KEY_APART, [0; 16], key.check_value()),
-        };
         let (size, a, b, c) = self.shape.encode();
         let mut shape = [0; 24];
         shape[..8].copy_from_slice(&size.to_le_bytes());
@@ -402,17 +393,14 @@ impl Header {
         put(MAGIC, &MAGIC_BYTES);
         put(FORMAT_VERSION, &VERSION.to_le_bytes());
         put(KIND, &[self.shape.kind() as u8]);
-        put(HASH, &[hash]);
-        put(FLAGS, &flags.to_le_bytes());
         put(CAPACITY, &self.capacity.to_le_bytes());
         put(RATE, &self.rate.to_le_bytes());
-        put(SECRET, &secret);
-        put(KEY_CHECK, &key_check.to_le_bytes());
         put(SHAPE, &shape);
         put(BODY_LEN, &self.body_len().to_le_bytes());
         put(KEYS, &self.state.keys.to_le_bytes());
         put(BODY_CHECKSUM, &self.state.body_checksum.to_le_bytes());
         put(OPEN_UNDER_BOOT, &self.state.open_under.unwrap_or_default());
+        encode_hasher(&mut out, &self.hasher);
         let checksum = xxh3_64(&out[..HEADER_CHECKSUM.start]);
         out[HEADER_CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
         out
@@ -510,7 +498,29 @@ impl Header {
     }
 }
 
-fn decode_hasher(h: &[u8; HEADER_LEN], key: Option<&SecretKey>) -> Result<Hasher, Error> {
+/// Writes the fields that say how keys are hashed; an index has them where a
+/// filter has.
+pub(crate) fn encode_hasher(h: &mut [u8; HEADER_LEN], hasher: &Hasher) {
+    let (hash, flags, secret, key_check) = match hasher {
+        Hasher::Fast { seed } => {
+            let mut field = [0; 16];
+            field[..8].copy_from_slice(&seed.to_le_bytes());
+            (HASH_XXH3, 0, field, 0)
+        }
+        Hasher::Keyed { key, in_file: true } => (HASH_SIPHASH, 0, *key.as_bytes(), 0),
+        Hasher::Keyed { key, .. } => (HASH_SIPHASH, FLAG_KEY_APART, [0; 16], key.check_value()),
+    };
+    h[HASH].copy_from_slice(&[hash]);
+    h[FLAGS].copy_from_slice(&u32::to_le_bytes(flags));
+    h[SECRET].copy_from_slice(&secret);
+    h[KEY_CHECK].copy_from_slice(&key_check.to_le_bytes());
+}
+
+/// Reads them; `key` is the secret that may be kept apart.
+pub(crate) fn decode_hasher(
+    h: &[u8; HEADER_LEN],
+    key: Option<&SecretKey>,
+) -> Result<Hasher, Error> {
     let [hash] = field(h, HASH);
     let flags = u32::from_le_bytes(field(h, FLAGS));
     let secret: [u8; 16] = field(h, SECRET);
@@ -546,7 +556,7 @@ fn decode_hasher(h: &[u8; HEADER_LEN], key: Option<&SecretKey>) -> Result<Hasher
     }
 }
 
-fn field<const N: usize>(bytes: &[u8], range: Range<usize>) -> [u8; N] {
+pub(crate) fn field<const N: usize>(bytes: &[u8], range: Range<usize>) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[range]);
     out

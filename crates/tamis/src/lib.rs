@@ -22,6 +22,7 @@
 //! - [`Fuse`] and [`Ribbon`] are for finished lists, and smaller; [`Cascade`]
 //!   is a block list with an allow list, wrong on no key of either.
 //! - [`Guard`] puts a filter before a slow store.
+//! - [`FileIndex`] tells which of many files can hold a key.
 //! - [`AnyFilter`] opens whatever a file holds.
 //! - [`Plan`] tells size and rate before anything is built.
 //!
@@ -47,6 +48,7 @@ mod growing;
 mod guard;
 mod hash;
 mod header;
+mod index;
 mod keyset;
 mod layers;
 mod list;
@@ -72,6 +74,10 @@ pub use growing::Growing;
 pub use guard::{FalseAlarms, Guard, GuardCounts};
 pub use hash::{Hash, Hasher, SecretKey};
 pub use header::{HEADER_LEN, Header, Kind, Shape};
+pub use index::{
+    Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexBytes, IndexInfo, IndexOptions,
+    Spec, Stamp,
+};
 pub use layers::GrowingShape;
 pub use list::{Both, Contradiction, ListBuilder};
 pub use parts::Draft;

@@ -14,6 +14,7 @@
 //! independently: by all cores, or one after the other from sorted spill files that never fit in memory together.
 
 mod build;
+pub(crate) mod compact;
 #[cfg(test)]
 mod tests;
 
@@ -128,6 +129,30 @@ impl Layer {
     }
 }
 
+/// Bumping layers of these `(shards, rows)`, one behind the other, and where the last one begins. Unused ones are zero
+/// and come after the others. `None` for layers that no build makes.
+fn layers_of(shapes: [(u32, u32); LAYERS]) -> Option<([Layer; LAYERS], u64)> {
+    let mut layers = [Layer::default(); LAYERS];
+    let mut first = 0;
+    let mut ended = false;
+    for (layer, (shards, rows)) in layers.iter_mut().zip(shapes) {
+        *layer = Layer {
+            shards,
+            rows,
+            first,
+        };
+        let absent = shards == 0 && rows == 0;
+        // No bucket may reach into another shard, and no ribbon out of one.
+        let sound = shards > 0 && rows > 0 && (rows as u64).is_multiple_of(BUCKET);
+        if !absent && (!sound || ended) {
+            return None;
+        }
+        ended |= absent;
+        first = layer.end()?;
+    }
+    Some((layers, first))
+}
+
 /// Width and layers of a [`Ribbon`] filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RibbonShape {
@@ -169,24 +194,7 @@ impl RibbonShape {
         shapes: [(u32, u32); LAYERS],
         last_rows: u32,
     ) -> Option<Self> {
-        let mut layers = [Layer::default(); LAYERS];
-        let mut first = 0;
-        let mut ended = false;
-        for (layer, (shards, rows)) in layers.iter_mut().zip(shapes) {
-            *layer = Layer {
-                shards,
-                rows,
-                first,
-            };
-            let absent = shards == 0 && rows == 0;
-            // No bucket may reach into another shard, and no ribbon out of one.
-            let sound = shards > 0 && rows > 0 && (rows as u64).is_multiple_of(BUCKET);
-            if !absent && (!sound || ended) {
-                return None;
-            }
-            ended |= absent;
-            first = layer.end()?;
-        }
+        let (layers, first) = layers_of(shapes)?;
         let last = Layer {
             shards: 1,
             rows: last_rows,

@@ -96,7 +96,11 @@ impl ShapeArgs {
         if self.size.is_some() {
             bail!("--size is for files; say the rate (-p) of a filter in Redis");
         }
-        Ok(Plan::one_line(self.kind, self.keys, self.rate.unwrap_or(0.01))?)
+        Ok(Plan::one_line(
+            self.kind,
+            self.keys,
+            self.rate.unwrap_or(0.01),
+        )?)
     }
 
     pub(crate) fn hasher(&self) -> Result<Hasher> {

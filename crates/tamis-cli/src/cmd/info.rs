@@ -7,12 +7,13 @@ use std::time::Duration;
 use tamis::{AnyFilter, Body, Hasher, KeyCount, Shape};
 use tamis_redis::RedisFilter;
 
-/// Tell what a filter is and how full
+/// Tell what a filter is and how full, or what an index has
 ///
-/// Reads the whole filter to tell its fill and the rate to expect now.
+/// Reads the whole filter to tell its fill and the rate to expect now. Of an
+/// index, tells which files have changed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter: a file, or redis://HOST:PORT/DB/NAME
+    /// The filter or index: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
 
     /// Print JSON, for programs
@@ -84,6 +85,9 @@ impl About {
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let about = match &args.filter {
+        Place::File(path) if crate::index::is_index(path) => {
+            return crate::index::tell::info(path, args.json);
+        }
         Place::File(path) => About::of(&args.key.open()?.map(path).map_err(named(path))?),
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
@@ -166,10 +170,7 @@ fn describe(about: &About) -> String {
     };
     let held = match about.keys {
         KeyCount::Counted(n) => human::count(n),
-        KeyCount::Estimated(n) => format!(
-            "about {} (estimated)",
-            human::count(n)
-        ),
+        KeyCount::Estimated(n) => format!("about {} (estimated)", human::count(n)),
     };
     let hash = match about.hasher {
         Hasher::Fast { seed } => format!("{}, seed {seed}", about.hasher.name()),
@@ -185,10 +186,7 @@ fn describe(about: &About) -> String {
         ("size", human::size(about.bytes)),
         ("shape", shape),
         ("hash", hash),
-        (
-            "capacity",
-            format!("{} keys", human::count(about.capacity)),
-        ),
+        ("capacity", format!("{} keys", human::count(about.capacity))),
         ("keys", format!("{held}, {full:.1} % of capacity")),
         ("rate promised", human::rate(about.rate)),
         ("rate now", human::rate(about.rate_now)),

@@ -97,7 +97,9 @@ fn remove<F: Send>(
     }
     .run(
         |removing: &mut Deciding<&mut F>, hashes: &[Hash], removed: &mut [bool]| {
-            removing.decide(&stop, print, removed, |filter, removed| take(filter, hashes, removed));
+            removing.decide(&stop, print, removed, |filter, removed| {
+                take(filter, hashes, removed)
+            });
         },
     )?;
     let [removing] = shards;

@@ -12,7 +12,7 @@ use tamis::{AnyFilter, FileLock};
 /// Redis it checks that every part of it is there.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The filter: a file, or redis://HOST:PORT/DB/NAME
+    /// The filter or index: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
 
     /// Record the body as it is now: a new checksum, and no mark of an unclean end
@@ -36,6 +36,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     match &args.filter {
+        Place::File(path) if crate::index::is_index(path) => crate::index::tell::verify(path),
         Place::File(path) => verify_file(path, &args),
         Place::Redis(at) if args.seal => bail!("{at}: only files are sealed"),
         Place::Redis(at) => {

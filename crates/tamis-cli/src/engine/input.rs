@@ -36,7 +36,26 @@ impl InputError {
     pub(crate) fn is_stop(&self) -> bool {
         is_stop(&self.cause)
     }
+
+    /// Whether nothing is wrong with the input but that it lacks the key columns.
+    pub(crate) fn is_no_column(&self) -> bool {
+        self.cause
+            .get_ref()
+            .is_some_and(|cause| cause.is::<NoColumn>())
+    }
 }
+
+/// Says which column is missing.
+#[derive(Debug)]
+pub(crate) struct NoColumn(pub(crate) String);
+
+impl fmt::Display for NoColumn {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoColumn {}
 
 impl std::error::Error for InputError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
@@ -310,7 +329,7 @@ fn readable_soon(_: &File) -> bool {
 }
 
 #[derive(Debug)]
-struct Stopped;
+pub(crate) struct Stopped;
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {

@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod exact;
 pub(crate) mod input;
 pub(crate) mod key;
+pub(crate) mod ordered;
 pub(crate) mod pipeline;
 pub(crate) mod progress;
 pub(crate) mod reader;

@@ -1,6 +1,6 @@
 //! Inputs, one after the other, as chunks of whole records.
 
-use crate::engine::input::{Input, InputError};
+use crate::engine::input::{Input, InputError, NoColumn};
 use crate::engine::key::{Columns, KeyRule, Part};
 use crate::engine::records::{LastBorder, Layout};
 use std::io;
@@ -191,7 +191,7 @@ impl Reader {
             match self.positions(columns, *separator, names) {
                 Ok(positions) => current.columns = positions.into(),
                 Err(message) => {
-                    let cause = io::Error::new(io::ErrorKind::InvalidData, message);
+                    let cause = io::Error::new(io::ErrorKind::InvalidData, NoColumn(message));
                     self.errors.push(InputError {
                         name: current.input.name().to_owned(),
                         cause,

@@ -5,6 +5,7 @@ use super::{
     coefficients, fingerprint, last_rows, rehash,
 };
 use crate::Error;
+use crate::hash::Hash;
 use crate::header::Kind;
 use crate::sorted::{Key, for_each, sort, sorted_distinct};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,6 +16,8 @@ const ATTEMPTS: u32 = 64;
 /// Builds from hashes that come in ascending order, piece by piece. It holds the table and the bumped keys,
 /// about one in 16, but never all keys. The pieces may be cut anywhere; the table is the same.
 pub(crate) struct Builder<'a, K> {
+    /// Fewer keys go straight to the last layer.
+    few: u64,
     width: u32,
     threads: usize,
     layers: Vec<Layer>,
@@ -35,6 +38,17 @@ impl<'a, K: Key> Builder<'a, K> {
         threads: usize,
         done: &'a AtomicU64,
     ) -> Result<Self, Error> {
+        Self::bumping_from(FEW, keys, width, threads, done)
+    }
+
+    /// The same, where `few` keys deserve a bumping layer.
+    pub(super) fn bumping_from(
+        few: u64,
+        keys: u64,
+        width: u32,
+        threads: usize,
+        done: &'a AtomicU64,
+    ) -> Result<Self, Error> {
         debug_assert!((1..=MAX_WIDTH).contains(&width));
         let (layers, pending, bumped, codes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         // Room for all layers, bump codes and padding, since growing would copy the table.
@@ -43,6 +57,7 @@ impl<'a, K: Key> Builder<'a, K> {
             (rows / RIBBON * width as u64 + rows / BUCKET / CODES + LINE_WORDS) as usize,
         );
         let mut builder = Self {
+            few,
             width,
             threads,
             layers,
@@ -65,7 +80,7 @@ impl<'a, K: Key> Builder<'a, K> {
 
     /// Begins a bumping layer if so many keys deserve one.
     fn open_layer(&mut self, keys: u64) -> Result<bool, Error> {
-        if keys < FEW || self.layers.len() == LAYERS {
+        if keys < self.few || self.layers.len() == LAYERS {
             return Ok(false);
         }
         let layer = Layer::for_keys(keys, self.rows()).ok_or_else(|| too_many(keys))?;
@@ -145,6 +160,19 @@ impl<'a, K: Key> Builder<'a, K> {
 
     /// Builds the rest: the further layers, from the bumped keys.
     pub(crate) fn finish(mut self) -> Result<(RibbonShape, Vec<u64>), Error> {
+        self.finish_layers()?;
+        let (last_rows, seed) = self.build_last_layer()?;
+        let shape =
+            RibbonShape::new(self.width, seed, self.shapes(), last_rows).expect("a sound shape");
+        let codes: Vec<u64> = self.code_words().map(u64::to_le).collect();
+        let mut words = self.solution;
+        words.extend(codes);
+        words.resize(shape.body_words as usize, 0);
+        Ok((shape, words))
+    }
+
+    /// Builds all layers but the last, for which it leaves the bumped keys.
+    pub(super) fn finish_layers(&mut self) -> Result<(), Error> {
         while !self.layers.is_empty() {
             let pending = std::mem::take(&mut self.pending);
             self.build_shards(&pending);
@@ -157,27 +185,36 @@ impl<'a, K: Key> Builder<'a, K> {
             let keys = std::mem::take(&mut self.bumped);
             self.feed(&sorted_distinct(keys, self.threads));
         }
-        let (last_rows, seed) = self.build_last_layer()?;
-        let shapes = std::array::from_fn(|i| {
+        Ok(())
+    }
+
+    /// The keys that are left for the last layer.
+    pub(super) fn bumped(&self) -> &[K] {
+        &self.bumped
+    }
+
+    /// The rows of all layers but the last.
+    pub(super) fn solution(&self) -> &[u64] {
+        &self.solution
+    }
+
+    /// `(shards, rows)` of each layer.
+    pub(super) fn shapes(&self) -> [(u32, u32); LAYERS] {
+        std::array::from_fn(|i| {
             self.layers
                 .get(i)
                 .map_or((0, 0), |layer| (layer.shards, layer.rows))
-        });
-        let shape = RibbonShape::new(self.width, seed, shapes, last_rows).expect("a sound shape");
-        let mut words = self.solution;
-        let pack = |codes: &[u8]| {
+        })
+    }
+
+    /// The bump codes, packed.
+    pub(super) fn code_words(&self) -> impl Iterator<Item = u64> {
+        self.codes.chunks(CODES as usize).map(|codes| {
             codes
                 .iter()
                 .rev()
                 .fold(0u64, |word, &code| word << 2 | code as u64)
-        };
-        words.extend(
-            self.codes
-                .chunks(CODES as usize)
-                .map(|codes| pack(codes).to_le()),
-        );
-        words.resize(shape.body_words as usize, 0);
-        Ok((shape, words))
+        })
     }
 
     /// Stores the keys that are left, all of them. Returns the rows and the seed that it took.
@@ -214,7 +251,7 @@ impl<'a, K: Key> Builder<'a, K> {
 
 /// A key's equation, as far as it has been reduced.
 #[derive(Clone, Copy)]
-struct Equation {
+pub(super) struct Equation {
     row: usize,
     coefficients: u64,
     fingerprint: u32,
@@ -222,13 +259,22 @@ struct Equation {
 
 impl Equation {
     #[inline(always)]
-    fn new<K: Key>(layer: &Layer, key: K, width: u32) -> Self {
+    pub(super) fn new<K: Key>(layer: &Layer, key: K, width: u32) -> Self {
         let hash = key.hash();
         Self {
             row: layer.row_in_shard(hash) as usize,
             coefficients: coefficients(hash),
             // Of a key that the filter must deny, not its fingerprint.
             fingerprint: fingerprint(hash, width) ^ u32::from(key.is_denied()),
+        }
+    }
+
+    /// Of a system with fewer rows than a ribbon has, all of which it may choose.
+    pub(super) fn dense(rows: u32, hash: Hash, width: u32) -> Self {
+        Self {
+            row: 0,
+            coefficients: coefficients(hash) & (u64::MAX >> (RIBBON - u64::from(rows))),
+            fingerprint: fingerprint(hash, width),
         }
     }
 }
@@ -372,14 +418,14 @@ fn fill<K: Key>(mut shards: Vec<Filling<'_, K>>) -> Vec<Band> {
 }
 
 /// The equations of one shard in echelon form: row `i` holds one whose first chosen row is `i`.
-struct Band {
+pub(super) struct Band {
     /// Zero where there is no equation.
     coefficients: Vec<u64>,
     fingerprints: Vec<u32>,
 }
 
 /// What became of an equation.
-enum Inserted {
+pub(super) enum Inserted {
     At(usize),
     /// It follows from those already there.
     Implied,
@@ -388,7 +434,7 @@ enum Inserted {
 }
 
 impl Band {
-    fn new(rows: usize) -> Self {
+    pub(super) fn new(rows: usize) -> Self {
         Self {
             coefficients: vec![0; rows],
             fingerprints: vec![0; rows],
@@ -420,7 +466,7 @@ impl Band {
     }
 
     #[inline(always)]
-    fn insert(&mut self, mut equation: Equation) -> Inserted {
+    pub(super) fn insert(&mut self, mut equation: Equation) -> Inserted {
         loop {
             if let Some(end) = self.step(&mut equation) {
                 return end;
@@ -438,7 +484,7 @@ impl Band {
     }
 
     /// Back substitution, from the last row to the first. Rows without an equation become zero.
-    fn solve(&self, width: usize, solution: &mut [u64]) {
+    pub(super) fn solve(&self, width: usize, solution: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("popcnt") {
             // SAFETY: the feature was just detected.
@@ -478,7 +524,7 @@ impl Band {
     }
 }
 
-fn too_many(keys: u64) -> Error {
+pub(super) fn too_many(keys: u64) -> Error {
     Error::Parameter {
         what: "keys",
         expected: "no more than a ribbon filter can number",

@@ -209,6 +209,18 @@ pub(crate) fn append(value: &RawValue, key: &mut Vec<u8>) -> Result<bool, NoKey>
     Ok(false)
 }
 
+/// Appends a string's text, and anything else as it is written. `null` is no value.
+pub(crate) fn append_as_written(value: &RawValue, key: &mut Vec<u8>) -> Result<(), NoKey> {
+    match value.get() {
+        "null" => Err(NoKey),
+        text if text.starts_with('"') => append(value, key).map(drop),
+        other => {
+            key.extend_from_slice(other.as_bytes());
+            Ok(())
+        }
+    }
+}
+
 fn canonical(value: &RawValue, levels: usize, key: &mut Vec<u8>) -> Result<(), NoKey> {
     let levels = levels.checked_sub(1).ok_or(NoKey)?;
     let json = value.get();

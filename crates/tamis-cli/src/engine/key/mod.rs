@@ -11,12 +11,17 @@
 
 mod columns;
 mod json;
+#[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
+pub(crate) mod parquet;
+mod spec;
 mod text;
+pub(crate) mod words;
 
 #[cfg(test)]
 pub(crate) use columns::Column;
 pub(crate) use columns::Columns;
 pub(crate) use json::Pointer;
+pub(crate) use spec::{KeySpec, Keys, Query, Source};
 
 use crate::engine::records::Layout;
 
@@ -35,6 +40,8 @@ pub(crate) enum Part {
         columns: Columns,
     },
     Json(Vec<Pointer>),
+    /// Values as text: the number 42 and the string "42" are one key, and a record lacking any of them has none.
+    JsonText(Vec<Pointer>),
 }
 
 /// What is the key of a record.
@@ -61,7 +68,7 @@ impl KeyRule {
             Part::Columns {
                 separator: b',', ..
             } => Layout::Csv,
-            Part::Columns { .. } | Part::Json(_) => Layout::LINES,
+            Part::Columns { .. } | Part::Json(_) | Part::JsonText(_) => Layout::LINES,
         }
     }
 
@@ -107,6 +114,7 @@ impl<'r> KeyMaker<'r> {
             }
             Part::Columns { separator, .. } => self.append_columns(content, *separator, columns),
             Part::Json(pointers) => self.append_pointed(content, pointers),
+            Part::JsonText(pointers) => self.append_pointed_text(content, pointers),
         };
         if made.is_err() {
             self.key.clear();
@@ -145,6 +153,22 @@ impl<'r> KeyMaker<'r> {
             }
         }
         Ok(())
+    }
+
+    fn append_pointed_text(&mut self, content: &[u8], pointers: &[Pointer]) -> Result<(), NoKey> {
+        for value in json::find(content, pointers)? {
+            self.value.clear();
+            json::append_as_written(value.ok_or(NoKey)?, &mut self.value)?;
+            append_value(&self.value, pointers.len() == 1, self.rule, &mut self.key);
+        }
+        Ok(())
+    }
+}
+
+/// The key of several values, or of one.
+pub(crate) fn join<V: AsRef<[u8]>>(values: &[V], key: &mut Vec<u8>) {
+    for value in values {
+        append_value(value.as_ref(), values.len() == 1, &KeyRule::LINE, key);
     }
 }
 

@@ -5,3 +5,4 @@ mod exact;
 mod input;
 mod keys;
 mod pipeline;
+mod specs;

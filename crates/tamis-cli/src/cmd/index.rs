@@ -1,0 +1,372 @@
+use crate::engine::key::KeySpec;
+use crate::engine::ordered::for_each_in_order;
+use crate::engine::progress::Progress;
+use crate::index::scan::{self, Remarks};
+use crate::index::{Index, Roots, bytes_path, path_bytes, walk};
+use crate::location::named;
+use crate::stream::{self, Bar};
+use crate::{Exit, human, output};
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tamis::{
+    Entry, EntryFilters, EntryKeys, FileIndex, FileLock, IndexBuilder, IndexOptions, Stamp,
+};
+
+const DEFAULT_RATE: f64 = 0.01;
+
+/// Index files by their keys, to skip those that can't hold one
+///
+/// One small filter a file, all in one index file. `tamis which` then tells
+/// which files may hold a key, and `tamis grep` opens only those.
+///
+/// Run it again to bring the index up to date: files are known by path, size,
+/// times and inode, so only new and changed ones are read, and those that are
+/// gone are dropped. Without FILE, the files and folders of the last run are
+/// looked at again. Until then a file that has changed is a candidate for
+/// every key; no key is missed.
+///
+/// Folders are searched for files, hidden ones too; links to files are
+/// followed, links to folders are not. gzip, zstd, bzip2 and xz are recognised
+/// and unpacked.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Keys:
+  line                  the whole line
+  word                  words, and what they make: ids, addresses, paths, URLs (see docs/index.md)
+  csv:COLUMN,...        columns of CSV, by name, or by number from 1 in files without names
+  tsv:COLUMN,...        columns of tab-separated values
+  jsonl:/POINTER,...    what JSON pointers find in each line
+  parquet:COLUMN,...    columns of Parquet, by name
+  prefix:N:KEY          the first N bytes of one of these
+
+Examples:
+  tamis index -o logs.index logs/           the words of every log
+  tamis which logs.index 8f14e45fceea167a   the files that may have this one
+  tamis grep logs.index 8f14e45fceea167a    the lines that have it
+  tamis index -o logs.index                 read what is new or changed
+  tamis index -o rows.index --key csv:row --key csv:row,qualifier tables/")]
+pub(crate) struct Args {
+    /// The index file, made or brought up to date
+    #[arg(short = 'o', long = "output", value_name = "INDEX")]
+    index: PathBuf,
+
+    /// What to index [default: what was indexed the last time]
+    #[arg(value_name = "FILE|DIR")]
+    paths: Vec<PathBuf>,
+
+    /// What a key is; may be given several times [default: as it was, or word]
+    #[arg(long = "key", value_name = "KEY")]
+    specs: Vec<KeySpec>,
+
+    /// How often a file without the key may be named, e.g. 0.01, 1% [default: as it was, or 0.01]
+    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
+    rate: Option<f64>,
+
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long, value_name = "N")]
+    threads: Option<usize>,
+
+    /// Don't tell what was done
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    // Held until the new index is there: of two runs the second one starts with what the first one made.
+    let _lock = match args.index.exists() {
+        true => Some(FileLock::acquire(&args.index).map_err(named(&args.index))?),
+        false => None,
+    };
+    let old = match args.index.exists() {
+        true => Some(Index::open(&args.index)?),
+        false => None,
+    };
+    let (specs, options) = args.options(old.as_ref())?;
+    let roots = match (&old, args.paths.is_empty()) {
+        (_, false) => Roots::here(args.paths.clone())?,
+        (Some(old), true) => old.roots.clone(),
+        (None, true) => bail!("nothing to index: name files or folders"),
+    };
+    let found = walk::files(&roots, &args.index);
+    for (path, cause) in &found.errors {
+        eprintln!("tamis: {}: {cause}", path.display());
+    }
+    if found.files.is_empty() && !found.errors.is_empty() {
+        // A disk that is not there for the moment must not cost the index of it.
+        bail!("nothing could be read, so nothing was written");
+    }
+    let plan = Plan::new(found.files, &roots, old.as_ref(), &options);
+    let report = Report {
+        new: plan.same.iter().filter(|same| same.is_none()).count(),
+        gone: plan.gone,
+        remarks: specs.iter().map(|_| Total::default()).collect(),
+        unread: found.errors.len(),
+    };
+    let is_current = old
+        .as_ref()
+        .is_some_and(|old| old.roots == roots && options.check_like(&old.file).is_ok());
+    if is_current && report.new == 0 && report.gone == 0 {
+        if !args.quiet {
+            eprintln!("{}: up to date", args.index.display());
+        }
+        return Ok(report.exit());
+    }
+    write(&args, &roots, &specs, &options, &plan, report)
+}
+
+/// What is to be done.
+struct Plan<'o> {
+    files: Vec<PathBuf>,
+    /// For each file its entry in the old index, if that is still true, to be copied.
+    same: Vec<Option<Entry<'o>>>,
+    /// Files of the old index that are not among these.
+    gone: usize,
+}
+
+impl<'o> Plan<'o> {
+    fn new(
+        files: Vec<PathBuf>,
+        roots: &Roots,
+        old: Option<&'o Index>,
+        options: &IndexOptions,
+    ) -> Self {
+        let is_gone = |entry: &Entry| files.binary_search(&bytes_path(entry.id())).is_err();
+        let gone = old.map_or(0, |old| old.files().filter(is_gone).count());
+        let kept = old.filter(|old| match options.check_like(&old.file) {
+            Ok(()) => true,
+            Err(unlike) => {
+                output::warn(format_args!("indexing all files again: {unlike}"));
+                false
+            }
+        });
+        let known = kept.map(|old| old.file.by_id()).unwrap_or_default();
+        let same = |path: &PathBuf| {
+            let old = kept.filter(|old| old.roots.folder == roots.folder || path.is_absolute())?;
+            let entry = old.file.entry(*known.get(path_bytes(path).as_slice())?);
+            let now = Stamp::of(&fs::metadata(roots.folder.join(path)).ok()?);
+            entry.is_fresh(&now).then_some(entry)
+        };
+        Self {
+            same: files.iter().map(same).collect(),
+            files,
+            gone,
+        }
+    }
+}
+
+fn write(
+    args: &Args,
+    roots: &Roots,
+    specs: &[KeySpec],
+    options: &IndexOptions,
+    plan: &Plan,
+    mut report: Report,
+) -> Result<Exit> {
+    let progress = Arc::<Progress>::default();
+    let signal = stream::stop_on_signals(&progress.stop)?;
+    let mut builder = IndexBuilder::create(&args.index, options).map_err(named(&args.index))?;
+    crate::index::add_roots(&mut builder, roots, options)?;
+    let places = plan.files.iter().map(|path| roots.folder.join(path));
+    let places: Vec<_> = places.collect();
+    let to_read = places.iter().zip(&plan.same);
+    let to_read: Vec<_> = to_read
+        .filter(|(_, same)| same.is_none())
+        .map(|(place, _)| place.clone())
+        .collect();
+    let bar = Bar::start(&to_read, &progress);
+    let mut written = Ok(());
+    for_each_in_order(
+        plan.files.len(),
+        stream::threads(args.threads),
+        &progress.stop,
+        |number| match plan.same[number] {
+            Some(_) => Outcome::Same,
+            None => read(&places[number], specs, options, &progress),
+        },
+        |number, outcome| {
+            let (path, same) = (&plan.files[number], plan.same[number]);
+            if written.is_ok() {
+                written = add(&mut builder, path, same, outcome, &mut report);
+            }
+            if written.is_err() {
+                progress.stop.store(true, Relaxed);
+            }
+        },
+    );
+    drop(bar);
+    written.map_err(named(&args.index))?;
+    let signal = signal.load(Relaxed);
+    if signal != 0 {
+        eprintln!("tamis: interrupted; {} is as it was", args.index.display());
+        return Ok(Exit::Interrupted(signal as i32));
+    }
+    let index = builder.finish().map_err(named(&args.index))?;
+    report.tell(args, specs, &index);
+    Ok(report.exit())
+}
+
+impl Args {
+    fn options(&self, old: Option<&Index>) -> Result<(Vec<KeySpec>, IndexOptions)> {
+        let specs = match (self.specs.is_empty(), old) {
+            (false, _) => self.specs.clone(),
+            (true, Some(old)) => old.specs.clone(),
+            (true, None) => vec!["word".parse().expect("a spec")],
+        };
+        let rate = self.rate.or(old.map(|old| old.file.rate()));
+        let options = IndexOptions::new(rate.unwrap_or(DEFAULT_RATE))
+            .and_then(|options| options.specs(specs.iter().map(ToString::to_string)))
+            .context("the index")?;
+        Ok((specs, options))
+    }
+}
+
+/// What became of one file.
+enum Outcome {
+    Same,
+    Read {
+        stamp: Stamp,
+        filters: EntryFilters,
+        remarks: Vec<Remarks>,
+    },
+    Unread(String),
+    Stopped,
+}
+
+fn read(
+    path: &Path,
+    specs: &[KeySpec],
+    options: &IndexOptions,
+    progress: &Arc<Progress>,
+) -> Outcome {
+    let stamp = || fs::metadata(path).map(|metadata| Stamp::of(&metadata));
+    let read = || {
+        wait_until_settled(&stamp()?);
+        let began = SystemTime::now();
+        let before = stamp()?;
+        let mut keys = EntryKeys::new(options);
+        let remarks = match scan::scan(path, specs, options.key_hasher(), &mut keys, progress) {
+            Ok(remarks) => remarks,
+            Err(error) if error.is_stop() => return Ok(Outcome::Stopped),
+            Err(error) => return Err(error.cause),
+        };
+        let stamp = before.after_reading(&stamp()?, began);
+        let filters = keys.build().map_err(std::io::Error::other)?;
+        Ok(Outcome::Read {
+            stamp,
+            filters,
+            remarks,
+        })
+    };
+    read().unwrap_or_else(|cause| Outcome::Unread(cause.to_string()))
+}
+
+/// A file written this very moment could be written again without its times telling, and would be called stale for
+/// that. It is read a moment later instead.
+fn wait_until_settled(stamp: &Stamp) {
+    const MOMENT: Duration = Duration::from_millis(25);
+    let changed = UNIX_EPOCH + Duration::from_nanos(u64::try_from(stamp.changed()).unwrap_or(0));
+    if let Ok(age) = SystemTime::now().duration_since(changed) {
+        std::thread::sleep(MOMENT.saturating_sub(age));
+    }
+}
+
+fn add(
+    builder: &mut IndexBuilder,
+    path: &Path,
+    same: Option<Entry>,
+    outcome: Outcome,
+    report: &mut Report,
+) -> Result<(), tamis::Error> {
+    let id = path_bytes(path);
+    match (outcome, same) {
+        (Outcome::Stopped, _) => Ok(()),
+        (Outcome::Same, Some(entry)) => builder.copy(&entry),
+        (Outcome::Same, None) => unreachable!("what is the same was there before"),
+        (Outcome::Unread(reason), _) => {
+            eprintln!("tamis: {}: {reason}", path.display());
+            report.unread += 1;
+            builder.add_unindexed(id, None, &reason)
+        }
+        (
+            Outcome::Read {
+                stamp,
+                filters,
+                remarks,
+            },
+            _,
+        ) => {
+            for (total, remarks) in report.remarks.iter_mut().zip(remarks) {
+                total.without_key += remarks.without_key;
+                if let Some(why) = remarks.no_column {
+                    total.no_column += 1;
+                    total.example.get_or_insert((path.to_owned(), why));
+                }
+            }
+            builder.add(id, Some(stamp), &filters)
+        }
+    }
+}
+
+struct Report {
+    /// Files that are new or changed.
+    new: usize,
+    gone: usize,
+    unread: usize,
+    /// One for each spec.
+    remarks: Vec<Total>,
+}
+
+/// Remarks of all files on one spec.
+#[derive(Default)]
+struct Total {
+    without_key: u64,
+    no_column: usize,
+    example: Option<(PathBuf, String)>,
+}
+
+impl Report {
+    fn exit(&self) -> Exit {
+        match self.unread {
+            0 => Exit::Done,
+            _ => Exit::InputFailed,
+        }
+    }
+
+    fn tell(&self, args: &Args, specs: &[KeySpec], index: &FileIndex) {
+        for (spec, total) in specs.iter().zip(&self.remarks) {
+            if let Some((path, why)) = &total.example {
+                output::warn(format_args!(
+                    "{} of the files read have no key {spec}, for example {}: {why}",
+                    human::count(total.no_column as u64),
+                    path.display()
+                ));
+            }
+            if total.without_key > 0 {
+                output::warn(format_args!(
+                    "{} records have no key {spec}",
+                    human::count(total.without_key)
+                ));
+            }
+        }
+        if args.quiet {
+            return;
+        }
+        let keys: u64 = index.specs().map(|spec| spec.keys()).sum();
+        eprintln!(
+            "{}: {}, {} new or changed, {} gone; {} keys, {}",
+            args.index.display(),
+            match crate::index::files(index).count() {
+                1 => "1 file".into(),
+                files => format!("{} files", human::count(files as u64)),
+            },
+            human::count(self.new as u64),
+            human::count(self.gone as u64),
+            human::count(keys),
+            human::size(index.info().bytes()),
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! What the commands that ask an index have in common.
+
+use super::{Index, Survey, Surveyed};
+use crate::engine::input::Input;
+use crate::engine::key::{KeySpec, Query};
+use crate::engine::progress::Progress;
+use crate::engine::records::Layout;
+use crate::output;
+use anyhow::{Result, anyhow};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Remarks on single files, before the rest is only counted.
+const REMARKS: usize = 5;
+
+#[derive(clap::Args)]
+pub(crate) struct QueryArgs {
+    /// The index
+    index: PathBuf,
+
+    /// What to look for; the values of several columns as a row of CSV
+    #[arg(value_name = "KEY", required_unless_present = "file")]
+    keys: Vec<OsString>,
+
+    /// Look for every line of this file; `-` is standard input
+    #[arg(short = 'f', long = "file", value_name = "KEYS")]
+    file: Option<PathBuf>,
+
+    /// Which key of the index is asked, if it has several
+    #[arg(long = "key", value_name = "SPEC")]
+    spec: Option<KeySpec>,
+}
+
+/// An index, and what is asked.
+pub(crate) struct Question {
+    pub(crate) index: Index,
+    pub(crate) spec: usize,
+    /// As they were asked.
+    pub(crate) keys: Vec<Vec<u8>>,
+    /// Whether the keys came from a file, so that there may be any number.
+    pub(crate) from_file: bool,
+}
+
+impl QueryArgs {
+    pub(crate) fn open(&self) -> Result<Question> {
+        let index = Index::open(&self.index)?;
+        let (spec, _) = index.spec(self.spec.as_ref())?;
+        let mut keys: Vec<_> = self
+            .keys
+            .iter()
+            .map(|key| super::path_bytes(key.as_ref()))
+            .collect();
+        if let Some(path) = &self.file {
+            let mut input = Input::open(path, &Arc::<Progress>::default())?;
+            let mut text = Vec::new();
+            let mut buffer = vec![0; 1 << 16];
+            loop {
+                match input.read(&mut buffer)? {
+                    0 => break,
+                    count => text.extend_from_slice(&buffer[..count]),
+                }
+            }
+            let lines = Layout::LINES;
+            lines.for_each(&text, |start, end| {
+                keys.push(lines.content(&text[start..end]).to_vec());
+            });
+        }
+        Ok(Question {
+            index,
+            spec,
+            keys,
+            from_file: self.file.is_some(),
+        })
+    }
+}
+
+impl Question {
+    pub(crate) fn spec(&self) -> &KeySpec {
+        &self.index.specs[self.spec]
+    }
+
+    pub(crate) fn queries(&self) -> Result<Vec<Query<'_>>> {
+        let query = |key: &Vec<u8>| self.spec().query(key).map_err(|error| anyhow!(error));
+        self.keys.iter().map(query).collect()
+    }
+}
+
+/// Says what is not as the index has it, of files that matter to the answer.
+pub(crate) fn remark<'s>(
+    question: &Question,
+    survey: &Survey,
+    files: impl Iterator<Item = &'s Surveyed>,
+) {
+    for (path, cause) in &survey.unlisted {
+        eprintln!("tamis: {}: {cause}", path.display());
+    }
+    let mut more = 0;
+    let remarks = files.filter_map(|file| Some((file, file.state.remark()?)));
+    for (number, (file, remark)) in remarks.enumerate() {
+        match number < REMARKS {
+            true => output::warn(format_args!("{}: {remark}", file.shown.display())),
+            false => more += 1,
+        }
+    }
+    if more > 0 {
+        output::warn(format_args!(
+            "{more} files more have changed, are new, gone or unread\n\
+             hint: `tamis index -o {}` brings the index up to date",
+            question.index.path.display()
+        ));
+    }
+}

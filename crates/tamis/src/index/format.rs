@@ -1,0 +1,514 @@
+//! The bytes of an index file: header, records, text. The only file of the
+//! index that knows an offset; `docs/format.md` is its normative description.
+//!
+//! ```text
+//! header | filter bodies | filter records | entry records | spec ends | text
+//! ```
+//!
+//! What stands before the directory is written while entries come, what
+//! follows when all are known. Opening checks everything but the bodies.
+
+use super::stamp::Stamp;
+use crate::Error;
+use crate::hash::{Hasher, SecretKey};
+use crate::header::{HEADER_LEN, after, decode_hasher, encode_hasher, field};
+use crate::ribbon::compact::{CompactShape, Table, Width};
+use std::collections::HashSet;
+use std::ops::Range;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+// Differs from a filter's in its fifth byte.
+pub(super) const MAGIC_BYTES: [u8; 8] = *b"TAMIX\r\n\x1a";
+const VERSION: u16 = 1;
+
+const MAGIC: Range<usize> = 0..8;
+const FORMAT_VERSION: Range<usize> = after(MAGIC, 2);
+const RESERVED: Range<usize> = after(FORMAT_VERSION, 1);
+// Hash and flags are where a filter's header has them, and so is the secret.
+const HASH_AND_FLAGS: Range<usize> = after(RESERVED, 5);
+const ENTRIES: Range<usize> = after(HASH_AND_FLAGS, 8);
+const RATE: Range<usize> = after(ENTRIES, 8);
+const SECRET_AND_CHECK: Range<usize> = after(RATE, 24);
+const SPECS: Range<usize> = after(SECRET_AND_CHECK, 4);
+const WIDTH: Range<usize> = after(SPECS, 2);
+const NARROW: Range<usize> = after(WIDTH, 2);
+const DIRECTORY: Range<usize> = after(NARROW, 8);
+const TEXT_LEN: Range<usize> = after(DIRECTORY, 8);
+const DIRECTORY_CHECKSUM: Range<usize> = after(TEXT_LEN, 8);
+const HEADER_CHECKSUM: Range<usize> = after(DIRECTORY_CHECKSUM, 8);
+const RESERVED_END: Range<usize> = after(HEADER_CHECKSUM, 32);
+const _: () = assert!(RESERVED_END.end == HEADER_LEN);
+
+/// A filter's record: offset, checksum, keys and two words of shape.
+pub(super) const FILTER_LEN: usize = 40;
+/// An entry's record: end of its text, length of its id, flags, stamp.
+pub(super) const ENTRY_LEN: usize = 48;
+/// Key specs of an index at most.
+pub(super) const MAX_SPECS: usize = 255;
+
+const FLAG_STAMPED: u32 = 1;
+const FLAG_RACY: u32 = 2;
+const FLAG_NOT_INDEXED: u32 = 4;
+
+/// What the whole index agrees on, and where its parts are.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Layout {
+    pub(super) hasher: Hasher,
+    pub(super) rate: f64,
+    pub(super) width: Width,
+    pub(super) entries: usize,
+    pub(super) specs: usize,
+    /// Where the bodies end and the filter records begin.
+    pub(super) directory: usize,
+    pub(super) text_len: usize,
+}
+
+impl Layout {
+    fn filters_len(&self) -> usize {
+        self.specs * self.entries * FILTER_LEN
+    }
+
+    fn entries_at(&self) -> usize {
+        self.directory + self.filters_len()
+    }
+
+    fn ends_at(&self) -> usize {
+        self.entries_at() + self.entries * ENTRY_LEN
+    }
+
+    pub(super) fn text_at(&self) -> usize {
+        self.ends_at() + self.specs * 8
+    }
+
+    /// The records of one spec's filters, one an entry.
+    pub(super) fn filters<'a>(&self, bytes: &'a [u8], spec: usize) -> &'a [[u8; FILTER_LEN]] {
+        let len = self.entries * FILTER_LEN;
+        let records = &bytes[self.directory + spec * len..][..len];
+        records.as_chunks().0
+    }
+
+    pub(super) fn filter(&self, bytes: &[u8], spec: usize, entry: usize) -> FilterRecord {
+        FilterRecord::decode(&self.filters(bytes, spec)[entry])
+    }
+
+    fn entry_records<'a>(&self, bytes: &'a [u8]) -> &'a [[u8; ENTRY_LEN]] {
+        bytes[self.entries_at()..self.ends_at()].as_chunks().0
+    }
+
+    pub(super) fn entry(&self, bytes: &[u8], entry: usize) -> EntryRecord {
+        EntryRecord::decode(&self.entry_records(bytes)[entry])
+    }
+
+    /// Whether the entry is one that every key may be in.
+    #[inline]
+    pub(super) fn is_indexed(&self, bytes: &[u8], entry: usize) -> bool {
+        self.entry(bytes, entry).flags & FLAG_NOT_INDEXED == 0
+    }
+
+    fn spec_end(&self, bytes: &[u8], spec: usize) -> u64 {
+        let at = self.ends_at() + spec * 8;
+        u64::from_le_bytes(field(bytes, at..at + 8))
+    }
+
+    pub(super) fn text<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.text_at()..]
+    }
+
+    /// Where the text of a spec lies.
+    pub(super) fn spec_text(&self, bytes: &[u8], spec: usize) -> Range<usize> {
+        let start = match spec {
+            0 => 0,
+            spec => self.spec_end(bytes, spec - 1),
+        };
+        start as usize..self.spec_end(bytes, spec) as usize
+    }
+
+    /// Where the id of an entry lies, and the reason why it is not indexed.
+    pub(super) fn entry_text(&self, bytes: &[u8], entry: usize) -> (Range<usize>, Range<usize>) {
+        let start = match entry {
+            0 => self.spec_end(bytes, self.specs - 1),
+            entry => self.entry(bytes, entry - 1).text_end,
+        } as usize;
+        let record = self.entry(bytes, entry);
+        let id_end = start + record.id_len as usize;
+        (start..id_end, id_end..record.text_end as usize)
+    }
+
+    /// The header of a file with this layout and directory.
+    pub(super) fn encode(&self, directory_checksum: u64) -> [u8; HEADER_LEN] {
+        let mut out = [0; HEADER_LEN];
+        encode_hasher(&mut out, &self.hasher);
+        let mut put = |field: Range<usize>, bytes: &[u8]| out[field].copy_from_slice(bytes);
+        put(MAGIC, &MAGIC_BYTES);
+        put(FORMAT_VERSION, &VERSION.to_le_bytes());
+        put(ENTRIES, &(self.entries as u64).to_le_bytes());
+        put(RATE, &self.rate.to_le_bytes());
+        put(SPECS, &(self.specs as u32).to_le_bytes());
+        put(WIDTH, &(self.width.bits as u16).to_le_bytes());
+        put(NARROW, &self.width.narrow.to_le_bytes());
+        put(DIRECTORY, &(self.directory as u64).to_le_bytes());
+        put(TEXT_LEN, &(self.text_len as u64).to_le_bytes());
+        put(DIRECTORY_CHECKSUM, &directory_checksum.to_le_bytes());
+        let checksum = xxh3_64(&out[..HEADER_CHECKSUM.start]);
+        out[HEADER_CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    /// Reads and checks everything but the bodies. Never panics, whatever the
+    /// bytes, and afterwards no query does; `key` is the secret of a keyed
+    /// index that does not hold it.
+    pub(super) fn decode(bytes: &[u8], key: Option<&SecretKey>) -> Result<Self, Error> {
+        let Some(h) = bytes.first_chunk::<HEADER_LEN>() else {
+            return Err(corrupt(
+                "length",
+                "at least 128 bytes of header",
+                format_args!("{} bytes", bytes.len()),
+            ));
+        };
+        if h[MAGIC] != MAGIC_BYTES {
+            let (expected, got) = (MAGIC_BYTES.escape_ascii(), h[MAGIC].escape_ascii());
+            return Err(corrupt("magic of an index", expected, got));
+        }
+        // Before the checksum: another version may sum up other bytes.
+        let version = u16::from_le_bytes(field(h, FORMAT_VERSION));
+        if version != VERSION {
+            let expected = format_args!("{VERSION} (a newer tamis may read it)");
+            return Err(corrupt("format version", expected, version));
+        }
+        let number = |range| u64::from_le_bytes(field(h, range));
+        compare(
+            "header checksum",
+            number(HEADER_CHECKSUM),
+            xxh3_64(&h[..HEADER_CHECKSUM.start]),
+        )?;
+        if [RESERVED, RESERVED_END]
+            .iter()
+            .any(|range| h[range.clone()].iter().any(|byte| *byte != 0))
+        {
+            return Err(corrupt("reserved bytes", "zero", "other"));
+        }
+        let rate = f64::from_le_bytes(field(h, RATE));
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(corrupt("rate", "between 0 and 1", rate));
+        }
+        let bits = u16::from_le_bytes(field(h, WIDTH));
+        let narrow = u16::from_le_bytes(field(h, NARROW));
+        let width = Width::new(bits.into(), narrow)
+            .filter(|width| width.rate() <= rate)
+            .ok_or_else(|| {
+                let got = format_args!("{bits} bits, {narrow} narrow");
+                corrupt("fingerprint width", "one that keeps the rate", got)
+            })?;
+        let specs = u32::from_le_bytes(field(h, SPECS)) as usize;
+        if !(1..=MAX_SPECS).contains(&specs) {
+            return Err(corrupt("key specs", "1 to 255", specs));
+        }
+        let hasher = decode_hasher(h, key).map_err(|e| match e {
+            Error::Corrupt {
+                what,
+                expected,
+                got,
+            } => corrupt(what, expected, got),
+            e => e,
+        })?;
+        let layout = Self {
+            hasher,
+            rate,
+            width,
+            entries: 0,
+            specs,
+            directory: 0,
+            text_len: 0,
+        };
+        layout.decode_parts(
+            bytes,
+            [number(ENTRIES), number(DIRECTORY), number(TEXT_LEN)],
+            number(DIRECTORY_CHECKSUM),
+        )
+    }
+
+    /// Compares the file's length with what the header says, before a number
+    /// of it is used, and then every record with the file.
+    fn decode_parts(
+        mut self,
+        bytes: &[u8],
+        [entries, directory, text_len]: [u64; 3],
+        checksum: u64,
+    ) -> Result<Self, Error> {
+        let per_entry = (self.specs * FILTER_LEN + ENTRY_LEN) as u64;
+        let expected = entries
+            .checked_mul(per_entry)
+            .and_then(|len| len.checked_add(self.specs as u64 * 8))
+            .and_then(|len| len.checked_add(directory))
+            .and_then(|len| len.checked_add(text_len));
+        if expected != Some(bytes.len() as u64) {
+            let expected = expected.map_or("less than 2^64 bytes".into(), |len| {
+                format!("{len} bytes as the header says")
+            });
+            let got = format_args!("{} bytes", bytes.len());
+            return Err(corrupt("file length", expected, got));
+        }
+        if directory < HEADER_LEN as u64 || !directory.is_multiple_of(8) {
+            let expected = "behind the header, at a multiple of 8";
+            return Err(corrupt("place of the directory", expected, directory));
+        }
+        // All are within the file, so they fit.
+        self.entries = entries as usize;
+        self.directory = directory as usize;
+        self.text_len = text_len as usize;
+        compare(
+            "directory checksum",
+            checksum,
+            xxh3_64(&bytes[self.directory..]),
+        )?;
+        self.check_text(bytes)?;
+        self.check_filters(bytes)?;
+        Ok(self)
+    }
+
+    /// Ends ascend to the end of the text, and what is read as text is text.
+    fn check_text(&self, bytes: &[u8]) -> Result<(), Error> {
+        let text = self.text(bytes);
+        let unsound = |what, end: u64| corrupt(what, "ascending, within the text", end);
+        let utf8 = |what, range: Range<usize>| match std::str::from_utf8(&text[range]) {
+            Ok(_) => Ok(()),
+            Err(e) => Err(corrupt(what, "UTF-8", e)),
+        };
+        let mut start = 0;
+        let mut specs = HashSet::new();
+        for spec in 0..self.specs {
+            let end = self.spec_end(bytes, spec);
+            if !(start..=self.text_len as u64).contains(&end) {
+                return Err(unsound("end of a key spec", end));
+            }
+            utf8("key spec", start as usize..end as usize)?;
+            if !specs.insert(&text[start as usize..end as usize]) {
+                return Err(corrupt("key specs", "different ones", "two that are equal"));
+            }
+            start = end;
+        }
+        for record in self.entry_records(bytes) {
+            let record = EntryRecord::decode(record);
+            let id_end = start + u64::from(record.id_len);
+            if record.text_end > self.text_len as u64 || id_end > record.text_end {
+                return Err(unsound("end of an entry's text", record.text_end));
+            }
+            record.check()?;
+            utf8("reason", id_end as usize..record.text_end as usize)?;
+            if id_end < record.text_end && record.flags & FLAG_NOT_INDEXED == 0 {
+                return Err(corrupt("reason of an indexed entry", "none", "some"));
+            }
+            start = record.text_end;
+        }
+        match start == self.text_len as u64 {
+            true => Ok(()),
+            false => Err(corrupt(
+                "text",
+                format_args!("{start} bytes"),
+                self.text_len,
+            )),
+        }
+    }
+
+    /// Bodies lie one behind the other, entry by entry, from the header to the
+    /// directory.
+    fn check_filters(&self, bytes: &[u8]) -> Result<(), Error> {
+        let specs: Vec<_> = (0..self.specs)
+            .map(|spec| self.filters(bytes, spec))
+            .collect();
+        let mut at = HEADER_LEN as u64;
+        for entry in 0..self.entries {
+            let indexed = self.is_indexed(bytes, entry);
+            for records in &specs {
+                let record = FilterRecord::decode(&records[entry]);
+                if record == FilterRecord::default() {
+                    continue;
+                }
+                let table = self.table(&record).filter(|_| indexed);
+                let words = table.map_or(0, |table| table.words());
+                if words == 0 || record.offset != at {
+                    return Err(corrupt(
+                        "filter record",
+                        format_args!("a filter of an indexed entry at {at}"),
+                        format_args!("{record:?}"),
+                    ));
+                }
+                // A shape counts fewer than 2^50 words, so nothing wraps.
+                at += words * 8;
+                if at > self.directory as u64 {
+                    return Err(corrupt("end of a filter", "before the directory", at));
+                }
+            }
+        }
+        match at == self.directory as u64 {
+            true => Ok(()),
+            false => Err(corrupt("end of the filters", self.directory, at)),
+        }
+    }
+
+    /// How the table of a filter lies in its body, if it has keys. The record
+    /// was checked.
+    #[inline(always)]
+    pub(super) fn table(&self, record: &FilterRecord) -> Option<Table> {
+        match record.keys {
+            0 => None,
+            _ => Some(CompactShape::decode(record.shape)?.table(self.width)),
+        }
+    }
+
+    /// The words of that table.
+    #[inline(always)]
+    pub(super) fn words<'a>(
+        &self,
+        bytes: &'a [u8],
+        record: &FilterRecord,
+        table: &Table,
+    ) -> &'a [[u8; 8]] {
+        let len = table.words() as usize * 8;
+        bytes[record.offset as usize..][..len].as_chunks().0
+    }
+
+    /// The body of a filter.
+    pub(super) fn body<'a>(&self, bytes: &'a [u8], record: &FilterRecord) -> &'a [u8] {
+        let table = self.table(record);
+        table.map_or(&[], |table| {
+            self.words(bytes, record, &table).as_flattened()
+        })
+    }
+
+    /// Compares a filter's body with its checksum.
+    pub(super) fn verify(&self, bytes: &[u8], record: &FilterRecord) -> Result<(), Error> {
+        compare(
+            "filter checksum",
+            record.checksum,
+            body_checksum(self.body(bytes, record), record.keys),
+        )
+    }
+}
+
+/// Seeded with the count, so that it guards both; of no keys it is zero.
+pub(super) fn body_checksum(body: &[u8], keys: u64) -> u64 {
+    match keys {
+        0 => 0,
+        keys => xxh3_64_with_seed(body, keys),
+    }
+}
+
+/// Of the filter of one entry and spec; all zero if there are no keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FilterRecord {
+    /// In the file.
+    pub(super) offset: u64,
+    pub(super) checksum: u64,
+    pub(super) keys: u64,
+    pub(super) shape: [u64; 2],
+}
+
+impl FilterRecord {
+    #[inline(always)]
+    pub(super) fn decode(bytes: &[u8; FILTER_LEN]) -> Self {
+        let word = |i: usize| u64::from_le_bytes(field(bytes, i * 8..i * 8 + 8));
+        Self {
+            offset: word(0),
+            checksum: word(1),
+            keys: word(2),
+            shape: [word(3), word(4)],
+        }
+    }
+
+    pub(super) fn encode(&self) -> [u8; FILTER_LEN] {
+        let [a, b] = self.shape;
+        let mut out = [0; FILTER_LEN];
+        let words = [self.offset, self.checksum, self.keys, a, b];
+        for (to, word) in out.as_chunks_mut().0.iter_mut().zip(words) {
+            *to = word.to_le_bytes();
+        }
+        out
+    }
+}
+
+/// Of one entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct EntryRecord {
+    /// Where its text ends, and that of the next begins.
+    pub(super) text_end: u64,
+    /// The text is the id, then the reason why it is not indexed.
+    id_len: u32,
+    flags: u32,
+    stamp: [u64; 4],
+}
+
+impl EntryRecord {
+    pub(super) fn new(text_end: u64, id_len: u32, stamp: Option<Stamp>, indexed: bool) -> Self {
+        let flag = |on, flag| if on { flag } else { 0 };
+        Self {
+            text_end,
+            id_len,
+            flags: flag(stamp.is_some(), FLAG_STAMPED)
+                | flag(stamp.is_some_and(|stamp| stamp.is_racy()), FLAG_RACY)
+                | flag(!indexed, FLAG_NOT_INDEXED),
+            stamp: stamp.map_or([0; 4], |stamp| stamp.encode()),
+        }
+    }
+
+    #[inline(always)]
+    fn decode(bytes: &[u8; ENTRY_LEN]) -> Self {
+        let word = |i: usize| u64::from_le_bytes(field(bytes, i * 8..i * 8 + 8));
+        Self {
+            text_end: word(0),
+            id_len: word(1) as u32,
+            flags: (word(1) >> 32) as u32,
+            stamp: [word(2), word(3), word(4), word(5)],
+        }
+    }
+
+    pub(super) fn encode(&self) -> [u8; ENTRY_LEN] {
+        let [a, b, c, d] = self.stamp;
+        let mut out = [0; ENTRY_LEN];
+        let lengths = u64::from(self.id_len) | u64::from(self.flags) << 32;
+        let words = [self.text_end, lengths, a, b, c, d];
+        for (to, word) in out.as_chunks_mut().0.iter_mut().zip(words) {
+            *to = word.to_le_bytes();
+        }
+        out
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let known = FLAG_STAMPED | FLAG_RACY | FLAG_NOT_INDEXED;
+        let stamped = self.flags & FLAG_STAMPED != 0;
+        let racy = self.flags & FLAG_RACY != 0;
+        if self.flags & !known != 0 || !stamped && (racy || self.stamp != [0; 4]) {
+            let got = format_args!("{:#x}", self.flags);
+            return Err(corrupt("entry flags", "known flags", got));
+        }
+        Ok(())
+    }
+
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        (self.flags & FLAG_STAMPED != 0)
+            .then(|| Stamp::decode(self.stamp, self.flags & FLAG_RACY != 0))
+    }
+}
+
+fn compare(what: &'static str, expected: u64, got: u64) -> Result<(), Error> {
+    match expected == got {
+        true => Ok(()),
+        false => Err(corrupt(
+            what,
+            format_args!("{expected:016x}"),
+            format_args!("{got:016x}"),
+        )),
+    }
+}
+
+fn corrupt(
+    what: &'static str,
+    expected: impl std::fmt::Display,
+    got: impl std::fmt::Display,
+) -> Error {
+    Error::CorruptIndex {
+        what,
+        expected: expected.to_string(),
+        got: got.to_string(),
+    }
+}

@@ -1,0 +1,174 @@
+//! What tells that a file is still the one that was read.
+
+use std::fs::Metadata;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What a file system says of a file, by which a later look tells whether it
+/// may have changed: size, times of its last modification and last change, and
+/// the number of its inode.
+///
+/// The time of the last change (Unix `ctime`) can't be set by programs, so it
+/// shows also a file that was replaced by another of equal size and
+/// modification time. Elsewhere the time of creation takes its place, and the
+/// inode is 0.
+///
+/// A file that was written at about the time it was read could be written
+/// again without a visible difference: clocks of file systems tick. Such a
+/// stamp is [racy](Self::is_racy), and [proves](Self::proves) nothing.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use tamis::Stamp;
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("file.log");
+/// # std::fs::write(&path, "a line").unwrap();
+/// # std::thread::sleep(std::time::Duration::from_millis(50));
+/// let began = SystemTime::now();
+/// let before = Stamp::of(&std::fs::metadata(&path)?);
+/// // ... read the file ...
+/// let after = Stamp::of(&std::fs::metadata(&path)?);
+/// let stamp = before.after_reading(&after, began); // goes into the index
+///
+/// let now = Stamp::of(&std::fs::metadata(&path)?);
+/// assert!(stamp.proves(&now));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    size: u64,
+    /// In nanoseconds since 1970.
+    modified: i64,
+    changed: i64,
+    inode: u64,
+    racy: bool,
+}
+
+/// Clocks of file systems advance by 10 ms at most, where times have fractions
+/// of seconds ...
+const TICK: Duration = Duration::from_millis(20);
+/// ... and by 2 seconds where they have none.
+const COARSE_TICK: Duration = Duration::from_secs(2);
+
+const SECOND: i64 = 1_000_000_000;
+
+impl Stamp {
+    /// Of a file as it is now. The metadata of an open file
+    /// ([`File::metadata`](std::fs::File::metadata)) is sure to be of the file
+    /// that is read.
+    #[cfg(unix)]
+    pub fn of(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let time = |seconds: i64, nanos: i64| seconds.saturating_mul(SECOND).saturating_add(nanos);
+        Self {
+            size: metadata.size(),
+            modified: time(metadata.mtime(), metadata.mtime_nsec()),
+            changed: time(metadata.ctime(), metadata.ctime_nsec()),
+            inode: metadata.ino(),
+            racy: false,
+        }
+    }
+
+    /// Of a file as it is now.
+    #[cfg(not(unix))]
+    pub fn of(metadata: &Metadata) -> Self {
+        Self {
+            size: metadata.len(),
+            modified: metadata.modified().map_or(0, nanos),
+            changed: metadata.created().map_or(0, nanos),
+            inode: 0,
+            racy: false,
+        }
+    }
+
+    /// Of a file of which these are known; times are nanoseconds since 1970.
+    pub const fn new(size: u64, modified: i64, changed: i64, inode: u64) -> Self {
+        Self {
+            size,
+            modified,
+            changed,
+            inode,
+            racy: false,
+        }
+    }
+
+    /// The stamp to record of a file that was read: `self` was taken before
+    /// the reading, which `began` no later, and `after` behind it. It is racy
+    /// if the file changed meanwhile, or so shortly before that a change right
+    /// after could bear the same times.
+    pub fn after_reading(self, after: &Self, began: SystemTime) -> Self {
+        // Who writes sets the time of change; only where there is none, that
+        // of modification has to do, which programs can set.
+        let last = if cfg!(unix) {
+            self.changed
+        } else {
+            self.modified
+        };
+        let tick = match last % SECOND {
+            0 => COARSE_TICK,
+            _ => TICK,
+        };
+        let settled = nanos(began).saturating_sub(tick.as_nanos() as i64);
+        Self {
+            racy: self.racy || self != *after || last >= settled,
+            ..self
+        }
+    }
+
+    /// Whether the file could have changed since without a visible difference.
+    pub const fn is_racy(&self) -> bool {
+        self.racy
+    }
+
+    /// Whether a file that is now `now` is sure to be as it was when this
+    /// stamp was recorded.
+    pub fn proves(&self, now: &Self) -> bool {
+        !self.racy && self == now
+    }
+
+    /// Bytes of the file.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// When it was last modified, in nanoseconds since 1970.
+    pub const fn modified(&self) -> i64 {
+        self.modified
+    }
+
+    /// When it was last changed, in nanoseconds since 1970.
+    pub const fn changed(&self) -> i64 {
+        self.changed
+    }
+
+    /// Its inode.
+    pub const fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    pub(super) const fn encode(&self) -> [u64; 4] {
+        [
+            self.size,
+            self.modified.cast_unsigned(),
+            self.changed.cast_unsigned(),
+            self.inode,
+        ]
+    }
+
+    pub(super) const fn decode([size, modified, changed, inode]: [u64; 4], racy: bool) -> Self {
+        Self {
+            size,
+            modified: modified.cast_signed(),
+            changed: changed.cast_signed(),
+            inode,
+            racy,
+        }
+    }
+}
+
+fn nanos(time: SystemTime) -> i64 {
+    let nanos = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => nanos(since),
+        Err(before) => -nanos(before.duration()),
+    }
+}
