@@ -301,7 +301,7 @@ async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<
         let create = |chunk: &Chunk| {
             let mut command = cmd("SETRANGE");
             command.arg(&chunk.key).arg(chunk.len).arg(&[MARK][..]);
-            Request::new(chunk.slot, vec![command])
+            Request::new(chunk.slot, &[command])
         };
         let requests = some.iter().map(create).collect();
         wire.ask("creating the filter", requests).await?;
@@ -311,8 +311,7 @@ async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<
 
 /// Forgets chunks, in the background of the servers.
 async fn unlink_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<(), Error> {
-    let unlink =
-        |chunk: &Chunk| Request::new(chunk.slot, vec![cmd("UNLINK").arg(&chunk.key).take()]);
+    let unlink = |chunk: &Chunk| Request::new(chunk.slot, &[cmd("UNLINK").arg(&chunk.key).take()]);
     let requests = chunks.iter().map(unlink).collect();
     wire.ask("deleting the filter", requests).await.map(drop)
 }

@@ -7,22 +7,27 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::chunks::SLOTS;
+use crate::packed::Packed;
 use crate::{Location, Options};
 
 /// Commands for one slot, that are asked again together.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) slot: u16,
-    pub(crate) commands: Vec<Cmd>,
+    pub(crate) packed: Packed,
     /// Where to ask for once, while the slot moves there.
     pub(crate) ask: Option<Address>,
 }
 
 impl Request {
-    pub(crate) fn new(slot: u16, commands: Vec<Cmd>) -> Self {
+    pub(crate) fn new(slot: u16, commands: &[Cmd]) -> Self {
+        Self::packed(slot, commands.into())
+    }
+
+    pub(crate) const fn packed(slot: u16, packed: Packed) -> Self {
         Self {
             slot,
-            commands,
+            packed,
             ask: None,
         }
     }

@@ -169,7 +169,7 @@ impl<L: Link> Wire<L> {
         command: redis::Cmd,
     ) -> Result<Value, Error> {
         let mut answers = self
-            .ask(action, vec![Request::new(slot, vec![command])])
+            .ask(action, vec![Request::new(slot, &[command])])
             .await?;
         Ok(answers
             .pop()

@@ -65,9 +65,7 @@ impl<L: Link> Engine<L> {
                 // Whatever was added before we asked is in the layers that
                 // there are while we ask.
                 if let Some(command) = &newer_layer {
-                    reads
-                        .requests
-                        .push(Request::new(*home, vec![command.clone()]));
+                    reads.requests.push(Request::new(*home, &[command.clone()]));
                 }
                 (range, reads)
             },

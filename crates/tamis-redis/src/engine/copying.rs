@@ -90,7 +90,7 @@ impl<L: Link> Engine<L> {
                 if over {
                     command.arg("XX").arg("KEEPTTL");
                 }
-                Request::new(chunk.slot, vec![command])
+                Request::new(chunk.slot, &[command])
             });
             let requests = requests.collect();
             let answers = self.wire.ask("writing the filter", requests).await?;
@@ -127,7 +127,7 @@ impl<L: Link> Engine<L> {
         let chunks = self.bodies[number].chunks.clone();
         for (window, some) in chunks.chunks(CHUNK_WINDOW).enumerate() {
             let get =
-                |chunk: &Chunk| Request::new(chunk.slot, vec![cmd("GET").arg(&chunk.key).take()]);
+                |chunk: &Chunk| Request::new(chunk.slot, &[cmd("GET").arg(&chunk.key).take()]);
             let requests = some.iter().map(get).collect();
             let answers = self.wire.ask("reading the filter", requests).await?;
             for (i, answer) in (window * CHUNK_WINDOW..).zip(answers) {
@@ -203,7 +203,7 @@ impl<L: Link> Engine<L> {
                     .arg(chunk.len)
                     .arg(chunk.len)
                     .take();
-                Request::new(chunk.slot, vec![set, or, drop, mark])
+                Request::new(chunk.slot, &[set, or, drop, mark])
             };
             let requests = (window * CHUNK_WINDOW..).zip(some).map(unite).collect();
             let answers = self.wire.ask("uniting the filters", requests).await?;
@@ -301,7 +301,7 @@ impl<L: Link> Engine<L> {
                 .arg(chunk.len - 1)
                 .take();
             let len = cmd("STRLEN").arg(&chunk.key).take();
-            Request::new(chunk.slot, vec![ones, len])
+            Request::new(chunk.slot, &[ones, len])
         };
         let requests = self.bodies[number].chunks.iter().map(count).collect();
         let answers = self.wire.ask("counting the keys", requests).await?;
@@ -339,7 +339,7 @@ impl<L: Link> Engine<L> {
             let last = chunk.len.min(each) - 1;
             let lines = cmd("GETRANGE").arg(&chunk.key).arg(0).arg(last).take();
             let len = cmd("STRLEN").arg(&chunk.key).take();
-            Request::new(chunk.slot, vec![lines, len])
+            Request::new(chunk.slot, &[lines, len])
         };
         let requests = chosen.iter().map(read).collect();
         let cells = body.cells();

@@ -55,10 +55,10 @@ impl<L: Link> Engine<L> {
     ) -> Result<(), Error> {
         let mut requests: Vec<Request> = self
             .all_chunks()
-            .map(|(_, chunk)| Request::new(chunk.slot, vec![command(&chunk.key)]))
+            .map(|(_, chunk)| Request::new(chunk.slot, &[command(&chunk.key)]))
             .collect();
         if self.growth.is_some() {
-            requests.push(Request::new(self.home, vec![command(&self.state_key())]));
+            requests.push(Request::new(self.home, &[command(&self.state_key())]));
         }
         self.wire.ask(action, requests).await.map(drop)
     }
@@ -74,7 +74,7 @@ impl<L: Link> Engine<L> {
                     cmd("PEXPIRE").arg(&chunk.key).arg(left).take()
                 }
             };
-            Request::new(chunk.slot, vec![command])
+            Request::new(chunk.slot, &[command])
         };
         let requests = chunks.iter().map(expire).collect();
         self.wire
@@ -109,7 +109,7 @@ impl<L: Link> Engine<L> {
                 .arg(chunk.len)
                 .take();
             let len = cmd("STRLEN").arg(&chunk.key).take();
-            Request::new(chunk.slot, vec![mark, len])
+            Request::new(chunk.slot, &[mark, len])
         };
         let requests = self.all_chunks().map(look).collect();
         let answers = self.wire.ask("verifying the filter", requests).await?;
