@@ -9,7 +9,7 @@ use tamis::{Hash, Kind};
 
 /// Keys that are sent together: few enough for the sockets to hold, so that
 /// the next are made while the servers are at these.
-const WINDOW: usize = 1 << 11;
+const WINDOW: usize = 1 << 12;
 
 /// What went wrong with some of a batch's keys.
 #[derive(Default)]

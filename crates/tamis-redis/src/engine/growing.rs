@@ -24,7 +24,7 @@ const WINDOW: usize = 1 << 13;
 const LEAST_ROOM: u64 = 1 << 10;
 /// … but no more than this share of a layer, which a client that ends
 /// leaves unused.
-const ROOM_SHARE: u64 = 64;
+const ROOM_SHARE: u64 = 256;
 /// While a client creates a layer, others wait so long before they do it.
 const GROWING_FOR: Duration = Duration::from_secs(30);
 
@@ -61,7 +61,8 @@ impl<L: Link> Engine<L> {
     pub(super) async fn begin_growth(&mut self, first: GrowingLayer) -> Result<(), Error> {
         let generation = self.record.generation;
         let body = Body::new(Cells::Bits(first.shape()), &self.name, generation);
-        create_chunks(&mut self.wire, &body.chunks).await?;
+        self.bodies = vec![body];
+        create_chunks(&mut self.wire, &self.bodies[0].chunks).await?;
         self.announce_first(&[(first, generation, 0)]).await?;
         self.load_layers().await
     }
