@@ -37,6 +37,8 @@ pub(crate) struct Engine<L> {
     bodies: Vec<Body>,
     growth: Option<Growth>,
     counted: Option<(Instant, KeyCount)>,
+    /// Whether most keys that were added last were not new.
+    mostly_seen: bool,
 }
 
 impl Work for Changes {
@@ -153,6 +155,7 @@ impl<L: Link> Engine<L> {
             bodies: Vec::new(),
             growth: None,
             counted: None,
+            mostly_seen: false,
         }
     }
 
