@@ -12,7 +12,7 @@ use tamis::{BlockedShape, CountingShape, Hash, Shape};
 
 /// Keys whose bits one command sets: enough to share its cost, few enough not
 /// to hold up other clients of the server.
-const KEYS_PER_COMMAND: usize = 8;
+const KEYS_PER_COMMAND: usize = 12;
 /// Lines that are at most so many apart are read by one command: that many
 /// bytes cost the server less than a command does.
 const GAP_LINES: u64 = 4;
@@ -183,6 +183,15 @@ impl Body {
         places
     }
 
+    /// By line, which is kind to the caches of the servers, and keys of the
+    /// same line as they came: of equal keys the first is new.
+    fn sorted_places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<Place> {
+        let places = self.places(keys);
+        let mut order: Vec<(u64, u32)> = places.iter().map(|place| place.line).zip(0..).collect();
+        order.sort_unstable();
+        order.iter().map(|(_, i)| places[*i as usize]).collect()
+    }
+
     /// The commands that add keys, each atomic and telling what was new.
     pub(crate) fn adds<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Changes {
         let per_key = self.cells.hashes_per_line();
@@ -239,9 +248,7 @@ impl Body {
         keys: impl Iterator<Item = (u32, &'a Hash)>,
         command: impl Fn(&[Place], &Chunk) -> Packed,
     ) -> Changes {
-        let mut places = self.places(keys);
-        // By chunk, and within it as they came: of equal keys the first is new.
-        places.sort_by_key(|place| place.line / CHUNK_LINES);
+        let places = self.sorted_places(keys);
         let mut changes = Changes {
             requests: Vec::with_capacity(places.len() / KEYS_PER_COMMAND + 1),
             spans: Vec::new(),
@@ -353,8 +360,7 @@ impl Reads {
         body: &Body,
         keys: impl Iterator<Item = (u32, &'a Hash)>,
     ) {
-        let mut places = body.places(keys);
-        places.sort_unstable_by_key(|place| place.line);
+        let mut places = body.sorted_places(keys);
         let mut at = self.places.len();
         for same_chunk in places.chunk_by(|a, b| a.line / CHUNK_LINES == b.line / CHUNK_LINES) {
             let index = (same_chunk[0].line / CHUNK_LINES) as usize;

@@ -65,7 +65,9 @@ impl<L: Link> Engine<L> {
                 // Whatever was added before we asked is in the layers that
                 // there are while we ask.
                 if let Some(command) = &newer_layer {
-                    reads.requests.push(Request::new(*home, &[command.clone()]));
+                    reads
+                        .requests
+                        .push(Request::new(*home, std::slice::from_ref(command)));
                 }
                 (range, reads)
             },

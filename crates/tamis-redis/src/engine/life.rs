@@ -151,12 +151,19 @@ impl<L: Link> Engine<L> {
     /// Deletes the filter.
     pub(crate) async fn delete(mut self) -> Result<(), Error> {
         if self.growth.is_some() {
-            self.load_layers().await?;
+            match self.load_layers().await {
+                // What is left of it is deleted below.
+                Ok(()) | Err(Error::MissingChunk { .. } | Error::Gone { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
-        // The record first: without it the rest is nobody's.
+        // The record first: without it the rest is nobody's. If it is gone,
+        // perhaps by a try of ours whose answer was lost, the rest goes, too.
         let delete = "return redis.call('DEL', KEYS[1])";
-        self.if_ours("deleting the filter", delete, &[], &[])
-            .await?;
+        let deleted = self.if_ours("deleting the filter", delete, &[], &[]).await;
+        if !matches!(deleted, Ok(_) | Err(Error::Gone { .. })) {
+            return deleted.map(drop);
+        }
         if self.record.header.shape().kind() == Kind::Growing {
             let command = cmd("UNLINK").arg(self.state_key()).take();
             self.wire
@@ -166,6 +173,6 @@ impl<L: Link> Engine<L> {
         for body in &self.bodies {
             unlink_chunks(&mut self.wire, &body.chunks).await?;
         }
-        Ok(())
+        deleted.map(drop)
     }
 }
