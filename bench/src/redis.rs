@@ -5,7 +5,7 @@
 //! batches of the same keys that are sent whole before the answers are read.
 //! The clock is the wall's, because most of the work is the server's.
 
-use crate::clock::Rounds;
+use crate::clock::{self, Rounds};
 use crate::report::{Row, Suite, machine};
 use crate::server::Server;
 use crate::{Args, number};
@@ -49,32 +49,28 @@ pub fn run(mut args: Args) -> Result<Suite> {
         Peer::Keys(connect(&server)?),
     ];
     let (keys, batch) = (number(&keys)?, number(&batch)? as usize);
-    let mut tasks = Task::ALL.map(|task| (task, Rounds::new(), Rounds::new(), Rounds::new()));
+    let mut tasks = Task::ALL.map(|task| (task, [(); 4].map(|()| Rounds::new())));
     for round in 0..number(&rounds)? {
         eprint!("\rround {} of {rounds} ", round + 1);
-        for (task, wall, commands, cpu) in &mut tasks {
+        for (task, rounds) in &mut tasks {
             let work = task.keys(round, keys);
             let mut costs = Vec::new();
             for peer in &mut peers {
                 costs.push(cost(&server, peer, *task, &work, batch)?);
             }
-            wall.add(costs.iter().map(|cost| cost.wall));
-            commands.add(costs.iter().map(|cost| cost.commands));
-            cpu.add(costs.iter().map(|cost| cost.cpu));
+            for (i, rounds) in rounds.iter_mut().enumerate() {
+                rounds.add(costs.iter().map(|cost| cost[i]));
+            }
         }
     }
     eprintln!();
-    for (task, wall, ..) in &tasks {
-        suite.rows.push(Row::times("time", task.name(), wall));
-    }
-    for (task, _, commands, _) in &tasks {
-        let row = Row::microseconds("server, `INFO commandstats`", task.name(), commands);
-        suite.rows.push(row);
-    }
-    for (task, _, _, cpu) in &tasks {
-        suite
-            .rows
-            .push(Row::microseconds("server, all it does", task.name(), cpu));
+    for (i, what) in COSTS.into_iter().enumerate() {
+        for (task, rounds) in &tasks {
+            suite.rows.push(match i {
+                0 => Row::times(what, task.name(), &rounds[i]),
+                _ => Row::microseconds(what, task.name(), &rounds[i]),
+            });
+        }
     }
     Ok(suite)
 }
@@ -242,26 +238,36 @@ fn bits(
     Ok(set.chunks(HASHES as usize).filter(whole).count())
 }
 
-/// Nanoseconds a key.
-struct Cost {
-    wall: f64,
-    commands: f64,
-    cpu: f64,
-}
+/// What is measured of each task, in nanoseconds a key.
+const COSTS: [&str; 4] = [
+    "time",
+    "server, `INFO commandstats`",
+    "server, all it does",
+    "client",
+];
 
-fn cost(server: &Server, peer: &mut Peer, task: Task, keys: &[u64], batch: usize) -> Result<Cost> {
+fn cost(
+    server: &Server,
+    peer: &mut Peer,
+    task: Task,
+    keys: &[u64],
+    batch: usize,
+) -> Result<[f64; 4]> {
     let batch = if task == Task::Single { 1 } else { batch };
     let (commands, cpu) = (command_time(server)?, cpu_time(server)?);
     let start = Instant::now();
-    let mut yes = 0;
-    for keys in keys.chunks(batch) {
-        yes += match task.adds() {
-            true => peer.add(keys)?,
-            false => peer.check(keys)?,
-        };
-    }
+    let mut yes: Result<usize> = Ok(0);
+    let client = clock::time(|| {
+        yes = keys.chunks(batch).try_fold(0, |sum, keys| {
+            let yes = match task.adds() {
+                true => peer.add(keys)?,
+                false => peer.check(keys)?,
+            };
+            Ok(sum + yes)
+        });
+    });
     let wall = start.elapsed().as_nanos() as f64;
-    let share = yes as f64 / keys.len() as f64;
+    let share = yes? as f64 / keys.len() as f64;
     let right = match task {
         Task::AddNew => share > 0.98,
         Task::AddMixed => (0.29..=0.3).contains(&share),
@@ -272,12 +278,10 @@ fn cost(server: &Server, peer: &mut Peer, task: Task, keys: &[u64], batch: usize
     if !right {
         return Err(format!("{}: {share} of the answers are yes", task.name()));
     }
-    let each = |total: f64| total / keys.len() as f64;
-    Ok(Cost {
-        wall: each(wall),
-        commands: each(command_time(server)? - commands),
-        cpu: each(cpu_time(server)? - cpu),
-    })
+    let commands = command_time(server)? - commands;
+    let cpu = cpu_time(server)? - cpu;
+    let all = [wall, commands, cpu, client.as_nanos() as f64];
+    Ok(all.map(|total| total / keys.len() as f64))
 }
 
 /// What the server has spent in the commands of the peers, in nanoseconds.

@@ -92,14 +92,14 @@ impl Multiplexed {
         let mut pipeline = Pipeline::new();
         let mut expected = Vec::with_capacity(places.len());
         for &place in places {
-            let Request { commands, ask, .. } = requests[place];
-            for command in commands {
+            let Request { packed, ask, .. } = requests[place];
+            for command in packed.unpack() {
                 if ask.is_some() {
                     pipeline.cmd("ASKING");
                 }
-                pipeline.add_command(command.clone());
+                pipeline.add_command(command);
             }
-            expected.push((place, commands.len(), ask.is_some()));
+            expected.push((place, packed.commands, ask.is_some()));
         }
         if let Some((replicas, time)) = wait {
             pipeline

@@ -85,17 +85,21 @@ impl Blocking {
         requests: &[&Request],
         wait: Wait,
     ) -> Result<Sent, Failure> {
-        let mut bytes = Vec::new();
+        let size = |place: &usize| requests[*place].packed.bytes.len();
+        let mut bytes = Vec::with_capacity(places.iter().map(size).sum::<usize>() + 64);
         let mut expected = Vec::with_capacity(places.len());
         for &place in places {
-            let Request { commands, ask, .. } = requests[place];
-            for command in commands {
-                if ask.is_some() {
-                    cmd("ASKING").write_packed_command(&mut bytes);
+            let Request { packed, ask, .. } = requests[place];
+            match ask {
+                None => bytes.extend_from_slice(&packed.bytes),
+                Some(_) => {
+                    for command in packed.unpack() {
+                        cmd("ASKING").write_packed_command(&mut bytes);
+                        command.write_packed_command(&mut bytes);
+                    }
                 }
-                command.write_packed_command(&mut bytes);
             }
-            expected.push((place, commands.len(), ask.is_some()));
+            expected.push((place, packed.commands, ask.is_some()));
         }
         if let Some((replicas, time)) = wait {
             cmd("WAIT")

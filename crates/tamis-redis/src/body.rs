@@ -5,13 +5,14 @@
 
 use crate::chunks::{CHUNK_LINES, Chunk, MARK};
 use crate::link::Request;
-use redis::{Cmd, Value};
+use crate::packed::Packed;
+use redis::Value;
 use std::ops::Range;
 use tamis::{BlockedShape, CountingShape, Hash, Shape};
 
 /// Keys whose bits one command sets: enough to share its cost, few enough not
 /// to hold up other clients of the server.
-const KEYS_PER_COMMAND: usize = 16;
+const KEYS_PER_COMMAND: usize = 12;
 /// Lines that are at most so many apart are read by one command: that many
 /// bytes cost the server less than a command does.
 const GAP_LINES: u64 = 4;
@@ -182,92 +183,85 @@ impl Body {
         places
     }
 
+    /// By line, which is kind to the caches of the servers, and keys of the
+    /// same line as they came: of equal keys the first is new.
+    fn sorted_places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<Place> {
+        let places = self.places(keys);
+        let mut order: Vec<(u64, u32)> = places.iter().map(|place| place.line).zip(0..).collect();
+        order.sort_unstable();
+        order.iter().map(|(_, i)| places[*i as usize]).collect()
+    }
+
     /// The commands that add keys, each atomic and telling what was new.
     pub(crate) fn adds<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Changes {
-        self.changes(
-            keys,
-            |cells, chunk| {
-                let mut command = Cmd::with_capacity(
-                    2 + 5 + KEYS_PER_COMMAND * cells.hashes_per_line() * 4,
-                    64 + KEYS_PER_COMMAND * cells.hashes_per_line() * 15,
-                );
-                command.arg("BITFIELD").arg(&chunk.key);
-                if let Cells::Counters(_) = cells {
-                    command.arg("OVERFLOW").arg("SAT");
-                }
-                command
-            },
-            |cells, command, offset| {
-                match cells {
-                    Cells::Bits(_) => command.arg("SET").arg("u1"),
-                    Cells::Counters(_) => command.arg("INCRBY").arg("u4"),
-                };
-                command.arg(offset).arg("1");
-            },
-            |command, chunk| {
-                command.arg("GET").arg("u8").arg(chunk.len * 8);
-            },
-        )
+        let per_key = self.cells.hashes_per_line();
+        let overflow = matches!(self.cells, Cells::Counters(_));
+        let change: &[u8] = match self.cells {
+            Cells::Bits(_) => b"$3\r\nSET\r\n$2\r\nu1\r\n",
+            Cells::Counters(_) => b"$6\r\nINCRBY\r\n$2\r\nu4\r\n",
+        };
+        self.changes(keys, |places, chunk| {
+            let cells = places.len() * per_key;
+            let mut command = Packed::default();
+            command
+                .bytes
+                .reserve(128 + chunk.key.len() + cells * (change.len() + 24));
+            command.begin(2 + 2 * usize::from(overflow) + 4 * cells + 3);
+            command.text("BITFIELD");
+            command.text(&chunk.key);
+            if overflow {
+                command.text("OVERFLOW");
+                command.text("SAT");
+            }
+            self.for_each_offset(places, |offset| {
+                command.raw(change);
+                command.number(offset);
+                command.raw(b"$1\r\n1\r\n");
+            });
+            command.text("GET");
+            command.text("u8");
+            command.number(chunk.len * 8);
+            command
+        })
     }
 
     /// The commands that remove keys, which must have one line: a key is
     /// removed as a whole or not at all.
     pub(crate) fn removals<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Changes {
-        self.changes(
-            keys,
-            |cells, chunk| {
-                let mut command = redis::cmd("EVAL");
-                command
-                    .arg(REMOVE)
-                    .arg(1)
-                    .arg(&chunk.key)
-                    .arg(chunk.len + 1);
-                command.arg(cells.hashes_per_line());
-                command
-            },
-            |_, command, offset| {
-                command.arg(offset);
-            },
-            |_, _| {},
-        )
+        let per_key = self.cells.hashes_per_line();
+        self.changes(keys, |places, chunk| {
+            let mut command = Packed::default();
+            command.begin(6 + places.len() * per_key);
+            command.text("EVAL");
+            command.text(REMOVE);
+            command.number(1);
+            command.text(&chunk.key);
+            command.number(chunk.len + 1);
+            command.number(per_key as u64);
+            self.for_each_offset(places, |offset| command.number(offset));
+            command
+        })
     }
 
     fn changes<'a>(
         &self,
         keys: impl Iterator<Item = (u32, &'a Hash)>,
-        begin: impl Fn(Cells, &Chunk) -> Cmd,
-        cell: impl Fn(Cells, &mut Cmd, u64),
-        end: impl Fn(&mut Cmd, &Chunk),
+        command: impl Fn(&[Place], &Chunk) -> Packed,
     ) -> Changes {
-        let places = self.places(keys);
-        // By chunk, and within it as they came: of equal keys the first is new.
-        let mut order: Vec<u64> = (0..)
-            .zip(&places)
-            .map(|(i, place)| place.line / CHUNK_LINES << 32 | i)
-            .collect();
-        order.sort_unstable();
+        let places = self.sorted_places(keys);
         let mut changes = Changes {
             requests: Vec::with_capacity(places.len() / KEYS_PER_COMMAND + 1),
             spans: Vec::new(),
             keys: Vec::with_capacity(places.len()),
         };
-        for same_chunk in order.chunk_by(|a, b| a >> 32 == b >> 32) {
-            let index = (same_chunk[0] >> 32) as usize;
+        for same_chunk in places.chunk_by(|a, b| a.line / CHUNK_LINES == b.line / CHUNK_LINES) {
+            let index = (same_chunk[0].line / CHUNK_LINES) as usize;
             let chunk = &self.chunks[index];
             for some in same_chunk.chunks(KEYS_PER_COMMAND) {
-                let mut command = begin(self.cells, chunk);
                 let start = changes.keys.len();
-                for place in some.iter().map(|i| &places[*i as u32 as usize]) {
-                    let line = place.line % CHUNK_LINES;
-                    self.for_each_offset(line, &place.marks, |offset| {
-                        cell(self.cells, &mut command, offset);
-                    });
-                    changes.keys.push(place.key);
-                }
-                end(&mut command, chunk);
-                changes
-                    .requests
-                    .push(Request::new(chunk.slot, vec![command]));
+                changes.keys.extend(some.iter().map(|place| place.key));
+                let request = Request::packed(chunk.slot, command(some, chunk));
+                changes.requests.push(request);
                 changes.spans.push((index, start..changes.keys.len()));
             }
         }
@@ -275,11 +269,15 @@ impl Body {
     }
 
     /// Calls `each` with Redis's offset of each marked cell.
-    fn for_each_offset(&self, line: u64, marks: &Line, mut each: impl FnMut(u64)) {
-        for (word, marks) in (0..).zip(marks) {
-            let mut left = *marks;
+    fn for_each_offset(&self, places: &[Place], mut each: impl FnMut(u64)) {
+        let words = places.iter().flat_map(|place| {
+            let first = place.line % CHUNK_LINES * 512;
+            (0..8).map(move |word| (first + word * 64, place.marks[word as usize]))
+        });
+        for (first, marks) in words {
+            let mut left = marks;
             while left != 0 {
-                let bit = line * 512 + word * 64 + u64::from(left.trailing_zeros());
+                let bit = first + u64::from(left.trailing_zeros());
                 each(match self.cells {
                     Cells::Bits(_) => bit ^ 7,
                     // Where the counter's highest bit is.
@@ -362,8 +360,7 @@ impl Reads {
         body: &Body,
         keys: impl Iterator<Item = (u32, &'a Hash)>,
     ) {
-        let mut places = body.places(keys);
-        places.sort_unstable_by_key(|place| place.line);
+        let mut places = body.sorted_places(keys);
         let mut at = self.places.len();
         for same_chunk in places.chunk_by(|a, b| a.line / CHUNK_LINES == b.line / CHUNK_LINES) {
             let index = (same_chunk[0].line / CHUNK_LINES) as usize;
@@ -384,18 +381,24 @@ impl Reads {
                 }
                 at += 1;
             }
-            let read = |run: &Run| {
-                let mut command = Cmd::with_capacity(4, chunk.key.len() + 24);
-                command.arg("GETRANGE").arg(&chunk.key);
-                command.arg(run.first * 64).arg(run.last * 64 + 63);
-                command
-            };
-            let mut commands: Vec<_> = runs.iter().map(read).collect();
+            let mut commands = Packed::default();
+            commands
+                .bytes
+                .reserve((runs.len() + 1) * (64 + chunk.key.len()));
+            for run in &runs {
+                commands.begin(4);
+                commands.text("GETRANGE");
+                commands.text(&chunk.key);
+                commands.number(run.first * 64);
+                commands.number(run.last * 64 + 63);
+            }
             // Behind the lines: if the chunk is whole now, it was before. Only
             // its creator ever wrote the mark, so one that another client's
             // write created is shorter.
-            commands.push(redis::cmd("STRLEN").arg(&chunk.key).take());
-            self.requests.push(Request::new(chunk.slot, commands));
+            commands.begin(2);
+            commands.text("STRLEN");
+            commands.text(&chunk.key);
+            self.requests.push(Request::packed(chunk.slot, commands));
             self.chunks.push(ChunkReads {
                 body: number,
                 chunk: index,

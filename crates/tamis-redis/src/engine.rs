@@ -37,6 +37,8 @@ pub(crate) struct Engine<L> {
     bodies: Vec<Body>,
     growth: Option<Growth>,
     counted: Option<(Instant, KeyCount)>,
+    /// Whether most keys that were added last were not new.
+    mostly_seen: bool,
 }
 
 impl Work for Changes {
@@ -96,15 +98,18 @@ impl<L: Link> Engine<L> {
             }));
         }
         let mut this = Self::begin(link, at, header, options).await?;
+        let created = this.create_body(growing).await;
+        this.finish_creation(created).await
+    }
+
+    async fn create_body(&mut self, growing: Option<GrowingLayer>) -> Result<(), Error> {
         match growing {
+            Some(first) => self.begin_growth(first).await,
             None => {
-                this.bodies = vec![this.fixed_body()?];
-                create_chunks(&mut this.wire, &this.bodies[0].chunks).await?;
+                self.bodies = vec![self.fixed_body()?];
+                create_chunks(&mut self.wire, &self.bodies[0].chunks).await
             }
-            Some(first) => this.begin_growth(first).await?,
         }
-        this.finish_creation().await?;
-        Ok(this)
     }
 
     /// Takes the name for a filter that is not there yet.
@@ -151,6 +156,7 @@ impl<L: Link> Engine<L> {
             bodies: Vec::new(),
             growth: None,
             counted: None,
+            mostly_seen: false,
         }
     }
 
@@ -159,11 +165,17 @@ impl<L: Link> Engine<L> {
         Ok(Body::new(cells, &self.name, self.record.generation))
     }
 
-    async fn finish_creation(&mut self) -> Result<(), Error> {
+    /// Says that all parts are there; or takes them away again, if they are
+    /// not all: half a filter would only take memory.
+    async fn finish_creation(mut self, created: Result<(), Error>) -> Result<Self, Error> {
+        if let Err(error) = created {
+            let _ = self.delete().await;
+            return Err(error);
+        }
         let done = r"redis.call('SETRANGE', KEYS[1], 24, '\1') return 1";
         self.if_ours("creating the filter", done, &[], &[]).await?;
         self.record.ready = true;
-        Ok(())
+        Ok(self)
     }
 
     /// Runs a script with the record as its first key, if that is still ours.
@@ -301,7 +313,7 @@ async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<
         let create = |chunk: &Chunk| {
             let mut command = cmd("SETRANGE");
             command.arg(&chunk.key).arg(chunk.len).arg(&[MARK][..]);
-            Request::new(chunk.slot, vec![command])
+            Request::new(chunk.slot, &[command])
         };
         let requests = some.iter().map(create).collect();
         wire.ask("creating the filter", requests).await?;
@@ -311,8 +323,7 @@ async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<
 
 /// Forgets chunks, in the background of the servers.
 async fn unlink_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<(), Error> {
-    let unlink =
-        |chunk: &Chunk| Request::new(chunk.slot, vec![cmd("UNLINK").arg(&chunk.key).take()]);
+    let unlink = |chunk: &Chunk| Request::new(chunk.slot, &[cmd("UNLINK").arg(&chunk.key).take()]);
     let requests = chunks.iter().map(unlink).collect();
     wire.ask("deleting the filter", requests).await.map(drop)
 }

@@ -1,4 +1,59 @@
-//! Tamis filters in Redis.
+//! Tamis filters in Redis or Valkey: one filter for many workers on many
+//! machines, on servers that people already run, one node or Redis Cluster. No
+//! module has to be loaded.
+//!
+//! ```no_run
+//! use tamis::{Hasher, Kind, Plan};
+//! use tamis_redis::{Location, Options, RedisFilter};
+//!
+//! let at: Location = "redis-cluster://a.example:6379,b.example:6379/seen".parse()?;
+//! let options = Options::new();
+//! let plan = Plan::one_line(Kind::Blocked, 1_000_000_000, 0.01)?;
+//! let mut seen = RedisFilter::create(&at, &plan, Hasher::default(), &options)?;
+//!
+//! let urls = ["https://example.org/", "https://example.com/"];
+//! let mut new = [false; 2];
+//! seen.insert_many(&urls, &mut new)?; // each URL is new to one worker only
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - [`RedisFilter`] blocks; [`aio::RedisFilter`] is the same for services on
+//!   Tokio.
+//! - [`Location`] says where a filter lives, [`Options`] how to talk to the
+//!   servers: timeouts, retries, replicas to wait for, TLS.
+//! - Kinds: blocked, counting (keys can be removed) and growing (any number of
+//!   keys). Files of these kinds go up ([`RedisFilter::upload`]) and come down
+//!   ([`RedisFilter::download`]) with the same bits.
+//!
+//! # What lies on the servers
+//!
+//! The body is cut into chunks of up to 4 MiB, plain strings with the same
+//! bytes as a file's body and one byte more, which marks them. Their names
+//! spread them over the slots of a cluster, so that a filter may be larger
+//! than a node, and than the longest string. The key of the filter's name
+//! holds its header and a random number, the generation, which the chunks'
+//! names carry: what is left of a deleted filter can't be taken for another's.
+//!
+//! # What is promised
+//!
+//! - **Never a false "no"**, as far as the servers keep what they confirmed. A
+//!   part that is missing (evicted, expired, lost) is
+//!   [`Error::MissingChunk`], never an answer: every command looks for the
+//!   mark. Set `maxmemory-policy noeviction`.
+//! - **Exactly one of many workers that add a new key is told "new"**, because
+//!   all bits of a key lie in one line and are set by one atomic command.
+//!   Filters that were uploaded with several lines a key, and growing ones in
+//!   the moment when they grow, may tell more than one; never none.
+//! - **What is not answered is not taken as done.** Connections that break,
+//!   nodes that are down, slots that move: requests are sent again, only those
+//!   that were not answered, until [`Options::retry_for`] is over. Then
+//!   [`Error::Unconfirmed`] says which keys are open. A key whose first try
+//!   may have been executed is told as new, even if it was not: a crawler
+//!   fetches a page twice rather than never. Counters would count twice, so
+//!   changes of a counting filter whose answer is lost are not repeated.
+//! - **Redis replicates after it has answered**: a failover may lose what was
+//!   confirmed last. [`Options::wait_replicas`] confirms only what replicas
+//!   have.
 
 pub mod aio;
 mod blocking;
@@ -10,6 +65,7 @@ mod filter;
 mod link;
 mod location;
 mod options;
+mod packed;
 mod record;
 mod wire;
 

@@ -7,22 +7,27 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::chunks::SLOTS;
+use crate::packed::Packed;
 use crate::{Location, Options};
 
 /// Commands for one slot, that are asked again together.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) slot: u16,
-    pub(crate) commands: Vec<Cmd>,
+    pub(crate) packed: Packed,
     /// Where to ask for once, while the slot moves there.
     pub(crate) ask: Option<Address>,
 }
 
 impl Request {
-    pub(crate) fn new(slot: u16, commands: Vec<Cmd>) -> Self {
+    pub(crate) fn new(slot: u16, commands: &[Cmd]) -> Self {
+        Self::packed(slot, commands.into())
+    }
+
+    pub(crate) const fn packed(slot: u16, packed: Packed) -> Self {
         Self {
             slot,
-            commands,
+            packed,
             ask: None,
         }
     }
@@ -303,6 +308,10 @@ pub(crate) fn client(
         },
         _ => ConnectionAddr::Tcp(node.host.clone(), node.port),
     };
+    if let ConnectionAddr::TcpTls { .. } = addr {
+        // The first choice holds; a program that has made one keeps it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
     let info = like.clone().set_addr(addr);
     match options.certificates() {
         Some(certificates) if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) => {
@@ -349,5 +358,103 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     match future.as_mut().poll(&mut context) {
         std::task::Poll::Ready(value) => value,
         std::task::Poll::Pending => unreachable!("a blocking link has its answers at once"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster() -> Topology {
+        Topology::new(&"redis-cluster://a:1,b:2/x".parse().unwrap())
+    }
+
+    fn range(first: i64, last: i64, host: &str, port: i64) -> Value {
+        let host = Value::BulkString(host.into());
+        let master = Value::Array(vec![host, Value::Int(port), Value::BulkString("id".into())]);
+        let replica = Value::Array(vec![Value::Nil, Value::Int(9)]);
+        Value::Array(vec![Value::Int(first), Value::Int(last), master, replica])
+    }
+
+    #[test]
+    fn slots_are_learnt_and_unlearnt() {
+        let mut topology = cluster();
+        let a = Address::parse("a:1").unwrap();
+        assert_eq!(topology.owner(0), None);
+        let answer = Value::Array(vec![range(0, 99, "", 7), range(200, 16383, "c", 8)]);
+        topology.learn(&answer, &a).unwrap();
+        assert_eq!(topology.owner(99).unwrap().to_string(), "a:7");
+        assert_eq!(topology.owner(100), None);
+        assert_eq!(topology.owner(16383).unwrap().to_string(), "c:8");
+        // Those named are asked as well, lest all we know be gone.
+        assert_eq!(topology.informants().len(), 4);
+        topology.moved(100, Address::parse("[::1]:5").unwrap());
+        assert_eq!(topology.owner(100).unwrap().host, "::1");
+
+        let request = |slot, ask: Option<&str>| Request {
+            ask: ask.and_then(Address::parse),
+            ..Request::new(slot, &[])
+        };
+        let requests = [
+            request(0, None),
+            request(150, None),
+            request(1, Some("c:8")),
+            request(2, None),
+        ];
+        let (by_node, outcomes) = topology.by_node(&requests.each_ref());
+        let places: Vec<_> = by_node.iter().map(|(_, places)| places.clone()).collect();
+        assert_eq!(places, [vec![0, 3], vec![2]]);
+        assert!(matches!(outcomes[1], Some(Err(Failure::NotNow(_)))) && outcomes[0].is_none());
+    }
+
+    #[test]
+    fn nonsense_is_not_learnt() {
+        for answer in [
+            Value::Nil,
+            Value::Array(vec![]),
+            Value::Array(vec![Value::Int(1)]),
+            Value::Array(vec![range(0, 16384, "a", 1)]),
+            Value::Array(vec![range(-1, 5, "a", 1)]),
+            Value::Array(vec![range(9, 5, "a", 70_000)]),
+        ] {
+            let a = Address::parse("a:1").unwrap();
+            assert!(cluster().learn(&answer, &a).is_none(), "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn one_server_has_all_slots() {
+        let topology = Topology::new(&"redis://a:1/x".parse().unwrap());
+        assert_eq!(topology.owner(16383).unwrap().to_string(), "a:1");
+    }
+
+    #[test]
+    fn errors_are_told_apart() {
+        let of = |text: &str| {
+            let bytes = format!("-{text}\r\n");
+            answer(redis::parse_redis_value(bytes.as_bytes()).unwrap()).unwrap_err()
+        };
+        assert!(matches!(of("MOVED 7 h:1"), Failure::Moved(node) if node.to_string() == "h:1"));
+        assert!(matches!(of("ASK 7 h:1"), Failure::Ask(_)));
+        for text in [
+            "LOADING x",
+            "TRYAGAIN x",
+            "CLUSTERDOWN x",
+            "MASTERDOWN x",
+            "READONLY x",
+            "BUSY x",
+        ] {
+            assert!(matches!(of(text), Failure::NotNow(_)), "{text}");
+        }
+        for text in [
+            "OOM x",
+            "NOPERM x",
+            "WRONGTYPE x",
+            "NOAUTH x",
+            "ERR x",
+            "MOVED x",
+        ] {
+            assert!(matches!(of(text), Failure::Refused(_)), "{text}");
+        }
     }
 }

@@ -169,7 +169,7 @@ impl<L: Link> Wire<L> {
         command: redis::Cmd,
     ) -> Result<Value, Error> {
         let mut answers = self
-            .ask(action, vec![Request::new(slot, vec![command])])
+            .ask(action, vec![Request::new(slot, &[command])])
             .await?;
         Ok(answers
             .pop()
@@ -236,4 +236,127 @@ pub(crate) fn of_failure(action: &'static str, failure: Failure) -> Error {
         other => RedisError::from(std::io::Error::other(other.to_string())),
     };
     Error::Server { action, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::{Address, now};
+    use std::collections::VecDeque;
+
+    /// Answers what it is told to, and remembers what it was sent.
+    #[derive(Default)]
+    struct Scripted {
+        answers: VecDeque<Vec<Outcome>>,
+        sent: Vec<Vec<(u16, bool)>>,
+        moved: Vec<u16>,
+        learnt: u32,
+    }
+
+    impl Link for Scripted {
+        type Ticket = Vec<Outcome>;
+
+        async fn send(&mut self, requests: &[&Request], _: Wait) -> Vec<Outcome> {
+            let seen = requests.iter().map(|r| (r.slot, r.ask.is_some()));
+            self.sent.push(seen.collect());
+            self.answers.pop_front().unwrap()
+        }
+
+        async fn receive(&mut self, ticket: Vec<Outcome>) -> Vec<Outcome> {
+            ticket
+        }
+
+        async fn learn(&mut self) -> Result<(), Failure> {
+            self.learnt += 1;
+            Ok(())
+        }
+
+        fn moved(&mut self, slot: u16, _: Address) {
+            self.moved.push(slot);
+        }
+
+        fn is_cluster(&self) -> bool {
+            true
+        }
+
+        async fn pause(&self, _: Duration) {}
+    }
+
+    struct Some(Vec<Request>);
+
+    impl Work for Some {
+        fn requests(&mut self) -> &mut Vec<Request> {
+            &mut self.0
+        }
+    }
+
+    fn io() -> RedisError {
+        std::io::Error::other("broken").into()
+    }
+
+    /// Sends two requests in one window; their outcomes and the link.
+    fn run(answers: Vec<Vec<Outcome>>, again: Again) -> (Vec<Settled>, Scripted) {
+        let link = Scripted {
+            answers: answers.into(),
+            ..Scripted::default()
+        };
+        let options = Options::new();
+        let mut wire = now(Wire::new(link, &options)).unwrap();
+        let mut all = Vec::new();
+        let sent = now(wire.run(
+            1,
+            10,
+            again,
+            None,
+            |_| Some(vec![Request::new(1, &[]), Request::new(2, &[])]),
+            |_, settled| {
+                all = settled;
+                true
+            },
+        ));
+        assert_eq!(sent, 1);
+        (all, wire.link)
+    }
+
+    #[test]
+    fn only_what_is_open_is_sent_again() {
+        let node = || Address::parse("h:1").unwrap();
+        let (settled, link) = run(
+            vec![
+                vec![Ok(vec![]), Err(Failure::Moved(node()))],
+                vec![Err(Failure::Ask(node()))],
+                vec![Err(Failure::NotNow(io()))],
+                vec![Ok(vec![])],
+            ],
+            Again::Never,
+        );
+        assert_eq!(
+            link.sent[1..],
+            [vec![(2, false)], vec![(2, true)], vec![(2, false)]]
+        );
+        assert_eq!((link.moved, link.learnt), (vec![2], 2));
+        assert!(settled.iter().all(|s| s.outcome.is_ok() && !s.ambiguous));
+    }
+
+    #[test]
+    fn what_may_have_been_done_is_repeated_only_if_harmless() {
+        let lost = || vec![Ok(vec![]), Err(Failure::Lost(io()))];
+        let (settled, link) = run(vec![lost(), vec![Ok(vec![])]], Again::Harmless);
+        assert_eq!(link.sent.len(), 2);
+        assert!(settled[1].outcome.is_ok() && settled[1].ambiguous && !settled[0].ambiguous);
+        let (settled, link) = run(vec![lost()], Again::Never);
+        assert_eq!(link.sent.len(), 1);
+        assert!(matches!(settled[1].outcome, Err(Failure::Lost(_))));
+    }
+
+    #[test]
+    fn a_refusal_ends_it() {
+        let refused = || Err(Failure::Refused(io()));
+        let (settled, link) = run(
+            vec![vec![refused(), Err(Failure::NotNow(io()))]],
+            Again::Harmless,
+        );
+        assert_eq!(link.sent.len(), 1);
+        assert!(settled.iter().all(|s| s.outcome.is_err()));
+    }
 }

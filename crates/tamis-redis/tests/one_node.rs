@@ -142,6 +142,41 @@ fn bits_and_answers_are_those_of_a_local_filter() {
     }
 }
 
+/// When most keys are not new, the filter asks before it adds: that must not
+/// show, but in the commands.
+#[test]
+fn keys_that_come_again_are_asked_first() {
+    let server = Server::start();
+    let plan = one_line(Kind::Blocked, 300_000, 0.01);
+    let mut local = AnyFilter::from_plan(&plan, Hasher::default()).unwrap();
+    let at = server.at("seen");
+    let mut remote = RedisFilter::create(&at, &plan, Hasher::default(), &options()).unwrap();
+    let mut insert = |range| {
+        let keys = hashes(range);
+        let mut new = [vec![false; keys.len()], vec![true; keys.len()]];
+        local.insert_hashes(&keys, &mut new[0]).unwrap();
+        remote.insert_hashes(&keys, &mut new[1]).unwrap();
+        assert!(new[0] == new[1]);
+    };
+    let commands = || -> u64 {
+        let stats: String = server.run("INFO commandstats");
+        let line = stats
+            .lines()
+            .find(|line| line.starts_with("cmdstat_bitfield:"));
+        let calls = line.and_then(|line| line.split(['=', ',']).nth(1));
+        calls.map_or(0, |calls| calls.parse().unwrap())
+    };
+    insert(0..70_000);
+    insert(0..70_000);
+    let before = commands();
+    insert(0..70_000);
+    assert_eq!(commands(), before);
+    insert(60_000..150_000);
+    insert(140_000..140_010);
+    insert(0..200_000);
+    assert!(body(&remote.download().unwrap()) == body(&local));
+}
+
 #[test]
 fn exactly_one_of_many_workers_is_told_new() {
     let server = Server::start();

@@ -11,21 +11,15 @@ use crate::{Error, Hasher, store};
 /// A filter whose body is being brought from elsewhere.
 ///
 /// ```
-/// use tamis::{AnyFilter, Draft, Hasher, Kind, Plan};
-/// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
-/// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
-/// seen.insert("key")?;
+/// use tamis::{Blocked, Draft, HEADER_LEN, Header};
+/// let seen = Blocked::new(1_000, 0.01)?;
+/// seen.insert("key");
+/// let bytes = seen.to_bytes();
+/// let (header, body) = bytes.split_at(HEADER_LEN); // kept apart
 ///
-/// let mut draft = Draft::new(&seen.header())?;
-/// let words = seen.body().concat_words();
-/// # trait Concat { fn concat_words(&self) -> Vec<u8>; }
-/// # impl<W: tamis::Word> Concat for Vec<&[W]> {
-/// #     fn concat_words(&self) -> Vec<u8> {
-/// #         self.iter().flat_map(|part| part.iter()).flat_map(|w| w.get().to_le_bytes()).collect()
-/// #     }
-/// # }
-/// draft.body_mut().copy_from_slice(&words);
-/// assert_eq!(draft.finish()?.to_bytes(), seen.to_bytes());
+/// let mut draft = Draft::new(&Header::decode(header, None)?)?;
+/// draft.body_mut().copy_from_slice(body);
+/// assert_eq!(draft.finish()?.to_bytes(), bytes);
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug)]
@@ -86,7 +80,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Of an empty growing filter for redis: with a first layer.
+    /// Of an empty growing filter with this first layer.
     pub fn of_first_layer(layer: &GrowingLayer, rate: f64, hasher: Hasher) -> Result<Self, Error> {
         Ok(Self {
             shape: GrowingShape::of_first(layer.shape())?.into(),

@@ -9,7 +9,11 @@ use tamis::{Hash, Kind};
 
 /// Keys that are sent together: few enough for the sockets to hold, so that
 /// the next are made while the servers are at these.
-const WINDOW: usize = 1 << 11;
+const WINDOW: usize = 1 << 12;
+/// Keys after which it is decided anew whether to ask before adding.
+const STRETCH: usize = 1 << 16;
+/// Fewer are not worth a second round trip.
+const WORTH_ASKING: usize = 1 << 6;
 
 /// What went wrong with some of a batch's keys.
 #[derive(Default)]
@@ -39,7 +43,34 @@ impl<L: Link> Engine<L> {
         if self.header.shape().kind() == Kind::Growing {
             return self.insert_growing(hashes, new).await;
         }
-        let trouble = add(&mut self.wire, &self.bodies[0], hashes, new).await;
+        for (i, keys) in hashes.chunks(STRETCH).enumerate() {
+            let start = i * STRETCH;
+            let new = &mut new[start..start + keys.len()];
+            if let Err(error) = self.insert_stretch(keys, new).await {
+                return Err(unconfirmed_of_all(error, start, keys.len(), hashes.len()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds keys. Where most were seen before, they are asked first, which
+    /// costs the servers a third of adding them. Not if replicas must have
+    /// them: what another client has just added may be on its way there.
+    async fn insert_stretch(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        let many = hashes.len() >= WORTH_ASKING;
+        let bits = matches!(self.bodies[0].cells(), Cells::Bits(_));
+        let trouble = if many && bits && self.mostly_seen && self.wire.wait.is_none() {
+            let mut known = vec![false; hashes.len()];
+            self.ask_bodies(0, 1, hashes, &mut known).await?;
+            let unknown: Vec<usize> = (0..hashes.len()).filter(|i| !known[*i]).collect();
+            add_some(&mut self.wire, &self.bodies[0], hashes, &unknown, new).await
+        } else {
+            add(&mut self.wire, &self.bodies[0], hashes, new).await
+        };
+        if many {
+            let seen = new.iter().filter(|new| !**new).count();
+            self.mostly_seen = seen > hashes.len() / 2;
+        }
         self.conclude(0, trouble, hashes.len()).await
     }
 
@@ -131,6 +162,46 @@ pub(super) async fn add<L: Link>(
         },
     )
     .await
+}
+
+/// [`add`] for those of the keys that are at these places.
+pub(super) async fn add_some<L: Link>(
+    wire: &mut Wire<L>,
+    body: &Body,
+    hashes: &[Hash],
+    places: &[usize],
+    new: &mut [bool],
+) -> Trouble {
+    let adding: Vec<Hash> = places.iter().map(|i| hashes[*i]).collect();
+    let mut was_new = vec![false; adding.len()];
+    let mut trouble = add(wire, body, &adding, &mut was_new).await;
+    for (i, was_new) in places.iter().zip(was_new) {
+        new[*i] = was_new;
+    }
+    for key in &mut trouble.unconfirmed {
+        *key = places[*key];
+    }
+    trouble
+}
+
+/// The error of a part of a batch, told of the whole batch: what comes behind
+/// that part was not sent.
+pub(super) fn unconfirmed_of_all(error: Error, start: usize, len: usize, of: usize) -> Error {
+    let (keys, reason) = match error {
+        Error::Unconfirmed { keys, reason, .. } => (keys, reason),
+        Error::Server { source, .. } => ((0..len).collect(), source.to_string()),
+        other => return other,
+    };
+    let behind = start + len..of;
+    Error::Unconfirmed {
+        keys: keys
+            .into_iter()
+            .map(|key| start + key)
+            .chain(behind)
+            .collect(),
+        of,
+        reason,
+    }
 }
 
 async fn change<L: Link>(

@@ -67,7 +67,7 @@ impl<L: Link> Engine<L> {
                 if let Some(command) = &newer_layer {
                     reads
                         .requests
-                        .push(Request::new(*home, vec![command.clone()]));
+                        .push(Request::new(*home, std::slice::from_ref(command)));
                 }
                 (range, reads)
             },

@@ -30,40 +30,39 @@ impl<L: Link> Engine<L> {
     ) -> Result<Self, Error> {
         let header = filter.header();
         let mut this = Self::begin(link, at, header, options).await?;
-        let parts = filter.body();
-        match header.shape() {
-            Shape::Growing(shape) => {
-                let like = BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
-                let mut layers = Vec::new();
-                for part in parts {
-                    let mut rest = part;
-                    while let Some((about, behind)) = rest.split_first_chunk::<8>() {
-                        let mut line = [0; 64];
-                        copy_words(about, &mut line);
-                        let (layer, keys) = GrowingLayer::decode(&line, &like)?;
-                        let generation = match layers.is_empty() {
-                            true => this.record.generation,
-                            false => random()?,
-                        };
-                        let cells = Cells::Bits(layer.shape());
-                        let body = Body::new(cells, &this.name, generation);
-                        let (words, behind) = behind.split_at(layer.shape().lines() as usize * 8);
-                        this.send_body(&body, words, false).await?;
-                        layers.push((layer, generation, keys));
-                        rest = behind;
-                    }
-                }
-                this.announce_first(&layers).await?;
-                this.load_layers().await?;
-            }
-            _ => {
-                this.bodies = vec![this.fixed_body()?];
-                let body = this.bodies[0].clone();
-                this.send_body(&body, parts[0], false).await?;
+        let sent = this.send_bodies(&filter.body()).await;
+        this.finish_creation(sent).await
+    }
+
+    async fn send_bodies<W: Word>(&mut self, parts: &[&[W]]) -> Result<(), Error> {
+        let Shape::Growing(shape) = self.header.shape() else {
+            let body = self.fixed_body()?;
+            self.bodies = vec![body.clone()];
+            return self.send_body(&body, parts[0], false).await;
+        };
+        let like = BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
+        let mut layers = Vec::new();
+        for part in parts {
+            let mut rest = *part;
+            while let Some((about, behind)) = rest.split_first_chunk::<8>() {
+                let mut line = [0; 64];
+                copy_words(about, &mut line);
+                let (layer, keys) = GrowingLayer::decode(&line, &like)?;
+                let generation = match layers.is_empty() {
+                    true => self.record.generation,
+                    false => random()?,
+                };
+                let body = Body::new(Cells::Bits(layer.shape()), &self.name, generation);
+                let (words, behind) = behind.split_at(layer.shape().lines() as usize * 8);
+                // Known from now on, so that a failure takes all away.
+                self.bodies.push(body.clone());
+                self.send_body(&body, words, false).await?;
+                layers.push((layer, generation, keys));
+                rest = behind;
             }
         }
-        this.finish_creation().await?;
-        Ok(this)
+        self.announce_first(&layers).await?;
+        self.load_layers().await
     }
 
     /// Writes the chunks of a body: new ones, or over those that are there.
@@ -90,7 +89,7 @@ impl<L: Link> Engine<L> {
                 if over {
                     command.arg("XX").arg("KEEPTTL");
                 }
-                Request::new(chunk.slot, vec![command])
+                Request::new(chunk.slot, &[command])
             });
             let requests = requests.collect();
             let answers = self.wire.ask("writing the filter", requests).await?;
@@ -127,7 +126,7 @@ impl<L: Link> Engine<L> {
         let chunks = self.bodies[number].chunks.clone();
         for (window, some) in chunks.chunks(CHUNK_WINDOW).enumerate() {
             let get =
-                |chunk: &Chunk| Request::new(chunk.slot, vec![cmd("GET").arg(&chunk.key).take()]);
+                |chunk: &Chunk| Request::new(chunk.slot, &[cmd("GET").arg(&chunk.key).take()]);
             let requests = some.iter().map(get).collect();
             let answers = self.wire.ask("reading the filter", requests).await?;
             for (i, answer) in (window * CHUNK_WINDOW..).zip(answers) {
@@ -203,7 +202,7 @@ impl<L: Link> Engine<L> {
                     .arg(chunk.len)
                     .arg(chunk.len)
                     .take();
-                Request::new(chunk.slot, vec![set, or, drop, mark])
+                Request::new(chunk.slot, &[set, or, drop, mark])
             };
             let requests = (window * CHUNK_WINDOW..).zip(some).map(unite).collect();
             let answers = self.wire.ask("uniting the filters", requests).await?;
@@ -250,6 +249,8 @@ impl<L: Link> Engine<L> {
 
     /// Removes all keys.
     pub(crate) async fn clear(&mut self) -> Result<(), Error> {
+        self.if_ours("clearing the filter", "return 1", &[], &[])
+            .await?;
         self.load_layers().await?;
         self.counted = None;
         for body in self.bodies.clone() {
@@ -301,7 +302,7 @@ impl<L: Link> Engine<L> {
                 .arg(chunk.len - 1)
                 .take();
             let len = cmd("STRLEN").arg(&chunk.key).take();
-            Request::new(chunk.slot, vec![ones, len])
+            Request::new(chunk.slot, &[ones, len])
         };
         let requests = self.bodies[number].chunks.iter().map(count).collect();
         let answers = self.wire.ask("counting the keys", requests).await?;
@@ -339,7 +340,7 @@ impl<L: Link> Engine<L> {
             let last = chunk.len.min(each) - 1;
             let lines = cmd("GETRANGE").arg(&chunk.key).arg(0).arg(last).take();
             let len = cmd("STRLEN").arg(&chunk.key).take();
-            Request::new(chunk.slot, vec![lines, len])
+            Request::new(chunk.slot, &[lines, len])
         };
         let requests = chosen.iter().map(read).collect();
         let cells = body.cells();

@@ -8,7 +8,7 @@
 //! their own, and then announces it, which only one can do: all that is in a
 //! layer was added after its chunks were there.
 
-use super::adding::add;
+use super::adding::{add_some, unconfirmed_of_all};
 use super::{Engine, LOOK_AGAIN, create_chunks, random, unlink_chunks};
 use crate::Error;
 use crate::body::{Body, Cells};
@@ -24,7 +24,7 @@ const WINDOW: usize = 1 << 13;
 const LEAST_ROOM: u64 = 1 << 10;
 /// … but no more than this share of a layer, which a client that ends
 /// leaves unused.
-const ROOM_SHARE: u64 = 64;
+const ROOM_SHARE: u64 = 256;
 /// While a client creates a layer, others wait so long before they do it.
 const GROWING_FOR: Duration = Duration::from_secs(30);
 
@@ -61,7 +61,8 @@ impl<L: Link> Engine<L> {
     pub(super) async fn begin_growth(&mut self, first: GrowingLayer) -> Result<(), Error> {
         let generation = self.record.generation;
         let body = Body::new(Cells::Bits(first.shape()), &self.name, generation);
-        create_chunks(&mut self.wire, &body.chunks).await?;
+        self.bodies = vec![body];
+        create_chunks(&mut self.wire, &self.bodies[0].chunks).await?;
         self.announce_first(&[(first, generation, 0)]).await?;
         self.load_layers().await
     }
@@ -148,30 +149,10 @@ impl<L: Link> Engine<L> {
         for (window, keys) in hashes.chunks(WINDOW).enumerate() {
             let start = window * WINDOW;
             if let Err(error) = self.insert_window(keys, &mut new[start..]).await {
-                return Err(self.unconfirmed_from(error, start, keys.len(), hashes.len()));
+                return Err(unconfirmed_of_all(error, start, keys.len(), hashes.len()));
             }
         }
         Ok(())
-    }
-
-    /// An error of a window, told of the whole batch: what comes behind the
-    /// window was not sent.
-    fn unconfirmed_from(&self, error: Error, start: usize, len: usize, of: usize) -> Error {
-        let (keys, reason) = match error {
-            Error::Unconfirmed { keys, reason, .. } => (keys, reason),
-            Error::Server { source, .. } => ((0..len).collect(), source.to_string()),
-            other => return other,
-        };
-        let behind = start + len..of;
-        Error::Unconfirmed {
-            keys: keys
-                .into_iter()
-                .map(|key| start + key)
-                .chain(behind)
-                .collect(),
-            of,
-            reason,
-        }
     }
 
     async fn insert_window(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
@@ -196,20 +177,12 @@ impl<L: Link> Engine<L> {
                 continue;
             }
             let now: Vec<usize> = pending.drain(..pending.len().min(room as usize)).collect();
-            let adding: Vec<Hash> = now.iter().map(|i| hashes[*i]).collect();
-            let mut was_new = vec![false; now.len()];
-            let mut trouble =
-                add(&mut self.wire, &self.bodies[newest], &adding, &mut was_new).await;
-            for (i, was_new) in now.iter().zip(&was_new) {
-                new[*i] = *was_new;
-            }
+            let body = &self.bodies[newest];
+            let mut trouble = add_some(&mut self.wire, body, hashes, &now, new).await;
             let unconfirmed = trouble.unconfirmed.len();
-            let taken = was_new.iter().filter(|new| **new).count() + unconfirmed;
+            let taken = now.iter().filter(|i| new[**i]).count() + unconfirmed;
             if let Some(growth) = &mut self.growth {
                 growth.room = growth.room.saturating_sub(taken as u64);
-            }
-            for key in &mut trouble.unconfirmed {
-                *key = now[*key];
             }
             if unconfirmed > 0 {
                 trouble.unconfirmed.append(&mut pending);

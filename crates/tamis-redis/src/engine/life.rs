@@ -55,10 +55,10 @@ impl<L: Link> Engine<L> {
     ) -> Result<(), Error> {
         let mut requests: Vec<Request> = self
             .all_chunks()
-            .map(|(_, chunk)| Request::new(chunk.slot, vec![command(&chunk.key)]))
+            .map(|(_, chunk)| Request::new(chunk.slot, &[command(&chunk.key)]))
             .collect();
         if self.growth.is_some() {
-            requests.push(Request::new(self.home, vec![command(&self.state_key())]));
+            requests.push(Request::new(self.home, &[command(&self.state_key())]));
         }
         self.wire.ask(action, requests).await.map(drop)
     }
@@ -74,7 +74,7 @@ impl<L: Link> Engine<L> {
                     cmd("PEXPIRE").arg(&chunk.key).arg(left).take()
                 }
             };
-            Request::new(chunk.slot, vec![command])
+            Request::new(chunk.slot, &[command])
         };
         let requests = chunks.iter().map(expire).collect();
         self.wire
@@ -109,7 +109,7 @@ impl<L: Link> Engine<L> {
                 .arg(chunk.len)
                 .take();
             let len = cmd("STRLEN").arg(&chunk.key).take();
-            Request::new(chunk.slot, vec![mark, len])
+            Request::new(chunk.slot, &[mark, len])
         };
         let requests = self.all_chunks().map(look).collect();
         let answers = self.wire.ask("verifying the filter", requests).await?;
@@ -151,12 +151,19 @@ impl<L: Link> Engine<L> {
     /// Deletes the filter.
     pub(crate) async fn delete(mut self) -> Result<(), Error> {
         if self.growth.is_some() {
-            self.load_layers().await?;
+            match self.load_layers().await {
+                // What is left of it is deleted below.
+                Ok(()) | Err(Error::MissingChunk { .. } | Error::Gone { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
-        // The record first: without it the rest is nobody's.
+        // The record first: without it the rest is nobody's. If it is gone,
+        // perhaps by a try of ours whose answer was lost, the rest goes, too.
         let delete = "return redis.call('DEL', KEYS[1])";
-        self.if_ours("deleting the filter", delete, &[], &[])
-            .await?;
+        let deleted = self.if_ours("deleting the filter", delete, &[], &[]).await;
+        if !matches!(deleted, Ok(_) | Err(Error::Gone { .. })) {
+            return deleted.map(drop);
+        }
         if self.record.header.shape().kind() == Kind::Growing {
             let command = cmd("UNLINK").arg(self.state_key()).take();
             self.wire
@@ -166,6 +173,6 @@ impl<L: Link> Engine<L> {
         for body in &self.bodies {
             unlink_chunks(&mut self.wire, &body.chunks).await?;
         }
-        Ok(())
+        deleted.map(drop)
     }
 }

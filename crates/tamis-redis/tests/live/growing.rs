@@ -169,24 +169,18 @@ fn a_lost_layer() {
     let place = at(server(), "growing-lost");
     let (mut filter, _) = pair(&place, &growing(1_000, 0.01));
     insert(&mut filter, &keys(0..10_000));
-    let listed = server().cli(&["KEYS", "growing-lost:*"]);
+    let listed = server().cli(&["KEYS", "*growing-lost*:*"]);
     let parts: Vec<&str> = listed.lines().collect();
     assert!(parts.len() > 2);
     for part in parts {
         let kept = server().cli(&["COPY", part, "kept", "REPLACE"]);
         assert_eq!(kept, "1");
         server().cli(&["DEL", part]);
-        for mut worker in [RedisFilter::open(&place, &options())]
-            .into_iter()
-            .flatten()
-        {
+        if let Ok(mut worker) = RedisFilter::open(&place, &options()) {
             let keys = keys(0..10_000);
             let mut found = vec![false; keys.len()];
-            match worker.contains_many(&keys, &mut found) {
-                Err(_) => {}
-                // A part that holds no keys may be missed by nobody who asks.
-                Ok(()) => assert!(all(&found), "a false no without {part}"),
-            }
+            let asked = worker.contains_many(&keys, &mut found);
+            assert!(asked.is_err(), "answers without {part}");
         }
         server().cli(&["COPY", "kept", part, "REPLACE"]);
     }

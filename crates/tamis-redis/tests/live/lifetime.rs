@@ -9,7 +9,7 @@ use tamis_redis::Error;
 fn expiries(servers: &[&Server], name: &str) -> Vec<i64> {
     let mut times = Vec::new();
     for server in servers {
-        let listed = server.cli(&["KEYS", &format!("{name}*")]);
+        let listed = server.cli(&["KEYS", &format!("*{name}*")]);
         for key in listed.lines() {
             let time = server.cli(&["PEXPIRETIME", key]).parse().unwrap();
             let at = if key == name { 0 } else { times.len() };
@@ -129,7 +129,7 @@ fn expires_in_a_cluster() {
 fn deleted_under_the_hands_of_another() {
     let place = location(&cluster().location("deleted"));
     let (filter, _) = pair(&place, &plan(10_000_000, 0.01));
-    assert!(cluster().keys("deleted").len() > 3);
+    assert!(cluster().keys("*deleted").len() > 3);
     let other = std::thread::spawn({
         let place = place.clone();
         move || {
@@ -152,6 +152,6 @@ fn deleted_under_the_hands_of_another() {
         "{error:?}"
     );
     assert!(!RedisFilter::exists(&place, &options()).unwrap());
-    let left = cluster().keys("deleted");
+    let left = cluster().keys("*deleted");
     assert!(left.is_empty(), "{left:?}");
 }

@@ -3,9 +3,12 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../examples/crawler.rs"]
+mod example;
 
 mod asynchronous;
 mod counting;
+mod crawl;
 mod failover;
 mod files;
 mod growing;

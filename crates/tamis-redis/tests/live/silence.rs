@@ -194,26 +194,26 @@ fn a_crash_with_aof() {
     let (confirmed, told) = mpsc::channel();
     let worker = std::thread::spawn(move || {
         let mut filter = RedisFilter::open(&place, &options()).unwrap();
-        for first in (0..100_000).step_by(1_000) {
+        for first in (0..40_000).step_by(1_000) {
             insert(&mut filter, &keys(first..first + 1_000));
             confirmed.send(first + 1_000).unwrap();
         }
         filter
     });
     // Under load.
-    while told.recv().unwrap() < 20_000 {}
+    while told.recv().unwrap() < 10_000 {}
     server.kill();
-    let at_crash = told.try_iter().last().unwrap_or(20_000);
-    assert!(at_crash < 100_000, "the load was over before the crash");
+    let at_crash = told.try_iter().last().unwrap_or(10_000);
+    assert!(at_crash < 40_000, "the load was over before the crash");
     std::thread::sleep(Duration::from_millis(300));
     server.restart();
     let mut filter = worker.join().unwrap();
     assert!(
-        all(&contains(&mut filter, &keys(0..100_000))),
+        all(&contains(&mut filter, &keys(0..40_000))),
         "a confirmed key is lost"
     );
     filter.verify().unwrap();
-    let keys = keys(0..100_000);
+    let keys = keys(0..40_000);
     local
         .insert_many(&keys, &mut vec![false; keys.len()])
         .unwrap();
