@@ -106,6 +106,7 @@ fn collect(
         hasher: *hasher,
         threads: 1,
         answers: false,
+        ordered: false,
     };
     batch.run(keys, &|hashes: &[Hash], _: &mut [bool]| {
         let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);

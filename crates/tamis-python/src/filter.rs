@@ -181,8 +181,9 @@ impl Filter {
         done.unwrap_or_else(|| self.write(other.py(), |state| state.writable().map(drop)))
     }
 
-    fn batch(&self, threads: Count, answers: bool) -> Batch {
+    fn batch(&self, threads: Count, answers: bool, ordered: bool) -> Batch {
         Batch {
+            ordered,
             hasher: self.hasher,
             threads: threads.0 as usize,
             answers,
@@ -199,7 +200,7 @@ impl Filter {
         // Said before the keys are looked at.
         self.state.with(py, |state| state.writable().map(drop))?;
         let mark = self.state.mark(py);
-        self.batch(threads, answers)
+        self.batch(threads, answers, true)
             .run(keys, &|hashes: &[Hash], new: &mut [bool]| {
                 mark.write(|state| Ok(state.writable()?.insert_hashes(hashes, new)?))
             })
@@ -453,8 +454,8 @@ impl Filter {
     /// answer is False.
     ///
     /// The GIL is released; ``threads`` work on arrays and columns, 0 for one a
-    /// core. With more than one, of equal keys in one call any may be the new
-    /// one. If a filter refuses a key, those before it are in.
+    /// core, with the same answers as one. If something is no key, or a filter
+    /// refuses one, keys before it may be in.
     #[pyo3(signature = (keys, /, *, threads=Count(1)))]
     fn add_many<'py>(
         &self,
@@ -481,7 +482,7 @@ impl Filter {
         let py = keys.py();
         self.state.with(py, |state| ask!(state, _filter => ()))?;
         let mark = self.state.mark(py);
-        self.batch(threads, true)
+        self.batch(threads, true, false)
             .run(keys, &|hashes: &[Hash], found: &mut [bool]| {
                 mark.read(|state| ask!(state, filter => filter.contains_hashes(hashes, found)))
             })
