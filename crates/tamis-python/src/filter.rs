@@ -181,11 +181,11 @@ impl Filter {
         done.unwrap_or_else(|| self.write(other.py(), |state| state.writable().map(drop)))
     }
 
-    fn batch(&self, threads: Count, answers: bool, ordered: bool) -> Batch {
+    fn batch(&self, threads: usize, answers: bool, ordered: bool) -> Batch {
         Batch {
             ordered,
             hasher: self.hasher,
-            threads: threads.0 as usize,
+            threads,
             answers,
         }
     }
@@ -193,7 +193,7 @@ impl Filter {
     fn insert_all<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        threads: Count,
+        threads: usize,
         answers: bool,
     ) -> Result<Bound<'py, PyAny>, Failure> {
         let py = keys.py();
@@ -435,8 +435,8 @@ impl Filter {
     /// >>> seen.update(["apple", "pear", "apple"])
     /// >>> len(seen)
     /// 2
-    #[pyo3(signature = (keys, /, *, threads=Count(1)))]
-    fn update(&self, keys: &Bound<'_, PyAny>, threads: Count) -> Result<(), Failure> {
+    #[pyo3(signature = (keys, /, *, threads=1))]
+    fn update(&self, keys: &Bound<'_, PyAny>, threads: usize) -> Result<(), Failure> {
         self.insert_all(keys, threads, false).map(drop)
     }
 
@@ -456,11 +456,11 @@ impl Filter {
     /// The GIL is released; ``threads`` work on arrays and columns, 0 for one a
     /// core, with the same answers as one. If something is no key, or a filter
     /// refuses one, keys before it may be in.
-    #[pyo3(signature = (keys, /, *, threads=Count(1)))]
+    #[pyo3(signature = (keys, /, *, threads=1))]
     fn add_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        threads: Count,
+        threads: usize,
     ) -> Result<Bound<'py, PyAny>, Failure> {
         self.insert_all(keys, threads, true)
     }
@@ -473,11 +473,11 @@ impl Filter {
     /// >>> seen.update(["apple", "pear"])
     /// >>> seen.contains_many(["apple", "cherry"])
     /// [True, False]
-    #[pyo3(signature = (keys, /, *, threads=Count(1)))]
+    #[pyo3(signature = (keys, /, *, threads=1))]
     fn contains_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        threads: Count,
+        threads: usize,
     ) -> Result<Bound<'py, PyAny>, Failure> {
         let py = keys.py();
         self.state.with(py, |state| ask!(state, _filter => ()))?;

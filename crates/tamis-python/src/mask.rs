@@ -6,7 +6,7 @@ use crate::numpy;
 use pyo3::exceptions::PyIndexError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList};
+use pyo3::types::{PyCapsule, PyIterator, PyList};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -131,6 +131,10 @@ impl Mask {
                 "mask: expected an index below {len}, got {index}"
             ))),
         }
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.tolist())?.try_iter()
     }
 
     fn __repr__(&self) -> String {
