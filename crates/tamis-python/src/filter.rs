@@ -62,10 +62,11 @@ impl State {
     }
 
     fn combine(ours: &mut AnyFilter, theirs: &Self, how: Combination) -> Result<(), Failure> {
-        Ok(match how {
+        match how {
             Combination::Union => ask!(theirs, theirs => ours.union_with(theirs))??,
             Combination::Intersection => ask!(theirs, theirs => ours.intersect_with(theirs))??,
-        })
+        }
+        Ok(())
     }
 
     fn same(&self, other: &Self) -> Result<bool, Failure> {

@@ -23,7 +23,7 @@ def documented():
                     yield f"{name}.{member}", method.__doc__
 
 
-@pytest.mark.parametrize("name,text", documented())
+@pytest.mark.parametrize("name,text", list(documented()))
 def test_everything_is_documented_and_its_examples_run(name, text):
     assert text, f"{name} has no documentation"
     if name == "errors":
