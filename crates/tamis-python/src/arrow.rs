@@ -226,8 +226,8 @@ unsafe fn column<'a>(
             _ => return None,
         })
     };
-    // SAFETY (all below): the buffers are those that the format prescribes,
-    // of the lengths that it prescribes.
+    // SAFETY: the buffers are those that the format prescribes, of the lengths
+    // that it prescribes; a dictionary follows the same rules.
     let values = unsafe {
         if !array.dictionary.is_null() && !schema.dictionary.is_null() {
             let values = column(&*schema.dictionary, &*array.dictionary, hasher)?;

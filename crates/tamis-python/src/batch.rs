@@ -1,16 +1,17 @@
 //! Many keys at once: from whatever holds them to their hashes, to answers.
 
 use crate::arrow::Arrays;
-use crate::column::Column;
+use crate::column::{Column, prefetch};
 use crate::error::Failure;
 use crate::key;
 use crate::mask::{Answers, Bits};
 use crate::numpy;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PyString, PyTuple};
 use std::num::NonZero;
 use std::ops::Range;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tamis::{Hash, Hasher};
 
 /// Rows of a column that are hashed and then worked on: they stay in the cache.
@@ -34,11 +35,12 @@ pub(crate) struct Batch {
     pub(crate) threads: usize,
     /// Whether answers are wanted.
     pub(crate) answers: bool,
+    /// Whether the work depends on the order of the keys.
+    pub(crate) ordered: bool,
 }
 
 impl Batch {
-    /// Does `work` with all keys, in their order unless there are several
-    /// threads; the answers come in an object like `keys`.
+    /// Does `work` with all keys; the answers come in an object like `keys`.
     pub(crate) fn run<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
@@ -85,46 +87,59 @@ impl Batch {
         answers: &mut Answers,
     ) -> Result<(), Failure> {
         let len = keys.len()?;
+        let get = match keys.is_exact_instance_of::<PyList>() {
+            true => ffi::PyList_GetItem,
+            false => ffi::PyTuple_GetItem,
+        };
         let mut hashes = Vec::with_capacity(len.min(OBJECTS));
         for start in (0..len).step_by(OBJECTS) {
             hashes.clear();
-            match keys.cast::<PyList>() {
-                Ok(list) => {
-                    for index in start..len.min(start + OBJECTS) {
-                        // SAFETY: a borrowed reference or an exception. No
-                        // Python code runs before it is used, unless it is no
-                        // str, and then `hash_kept` holds it.
-                        let key = unsafe { ffi::PyList_GetItem(list.as_ptr(), index as _) };
-                        hashes.push(self.hash_borrowed(keys.py(), key)?);
-                    }
-                }
-                Err(_) => {
-                    for index in start..len.min(start + OBJECTS) {
-                        // SAFETY: as above.
-                        let key = unsafe { ffi::PyTuple_GetItem(keys.as_ptr(), index as _) };
-                        hashes.push(self.hash_borrowed(keys.py(), key)?);
-                    }
-                }
-            }
+            let range = start..len.min(start + OBJECTS);
+            self.hash_items(keys, get, range, &mut hashes)?;
             self.flush(keys.py(), &hashes, work, answers)?;
         }
         Ok(())
     }
 
-    /// The hash of an object that a list holds; an exception if there is none.
-    #[inline]
-    fn hash_borrowed(&self, py: Python<'_>, key: *mut ffi::PyObject) -> Result<Hash, Failure> {
-        if key.is_null() {
-            return Err(PyErr::fetch(py).into());
+    /// Hashes some objects of a list or tuple: a few at a time, so that their
+    /// memory is on its way before it is needed.
+    fn hash_items(
+        &self,
+        keys: &Bound<'_, PyAny>,
+        get: unsafe extern "C" fn(*mut ffi::PyObject, ffi::Py_ssize_t) -> *mut ffi::PyObject,
+        range: Range<usize>,
+        hashes: &mut Vec<Hash>,
+    ) -> Result<(), Failure> {
+        let py = keys.py();
+        let mut next = range.start;
+        while next < range.end {
+            let mut items = [std::ptr::null_mut(); 16];
+            let items = &mut items[..(range.end - next).min(16)];
+            for (item, index) in items.iter_mut().zip(next..) {
+                // SAFETY: a borrowed reference or an exception.
+                *item = unsafe { get(keys.as_ptr(), index as ffi::Py_ssize_t) };
+                if item.is_null() {
+                    return Err(PyErr::fetch(py).into());
+                }
+                prefetch((*item).cast());
+            }
+            for item in items {
+                next += 1;
+                // SAFETY: the list holds it as long as no Python code runs.
+                let object = unsafe { Bound::ref_from_ptr(py, item) };
+                if let Some(bytes) = key::plain(object) {
+                    hashes.push(self.hasher.hash(bytes));
+                    continue;
+                }
+                hashes.push(key::hash(&self.hasher, &object.clone())?);
+                // Its `__index__` may have changed the list: the others are
+                // looked up anew.
+                if !object.is_exact_instance_of::<PyInt>() {
+                    break;
+                }
+            }
         }
-        // SAFETY: not null, and alive as long as no Python code runs: a str is
-        // hashed without.
-        let object = unsafe { Bound::ref_from_ptr(py, &key) };
-        match key::utf8(object) {
-            Some(bytes) => Ok(self.hasher.hash(bytes)),
-            // Kept alive: its `__index__` may change the list.
-            None => key::hash(&self.hasher, &object.clone()),
-        }
+        Ok(())
     }
 
     fn run_iterator(
@@ -198,7 +213,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Shares the rows out to the threads.
+    /// Shares the rows out to the threads: they hash side by side, and work in
+    /// the order of the rows, so that answers don't depend on their number.
     fn run_rows(
         &self,
         column: &Column<'_>,
@@ -210,17 +226,32 @@ impl Batch {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
             threads => threads,
         };
-        let each = rows.len().div_ceil(threads).next_multiple_of(ROWS);
-        if each >= rows.len() {
-            return hash_and_work(column, &self.hasher, rows.start, work, found);
+        let parts = found.chunks_mut(ROWS).zip(rows.step_by(ROWS));
+        if threads == 1 || parts.len() == 1 {
+            let (mut scratch, mut parts) = (Scratch::default(), parts);
+            return parts.try_for_each(|(found, start)| {
+                scratch.hash(column, &self.hasher, start, found.len())?;
+                scratch.work(work, found)
+            });
         }
+        let parts = Mutex::new(parts.enumerate());
+        let turns = Turns::default();
+        let run = || {
+            let mut scratch = Scratch::default();
+            loop {
+                let part = lock(&parts).next();
+                let Some((turn, (found, start))) = part else {
+                    return Ok(());
+                };
+                let hashed = scratch.hash(column, &self.hasher, start, found.len());
+                match self.ordered {
+                    true => turns.wait(turn, || scratch.work(work, found), hashed)?,
+                    false => hashed.and_then(|()| scratch.work(work, found))?,
+                }
+            }
+        };
         std::thread::scope(|scope| {
-            let parts = found.chunks_mut(each).zip(rows.step_by(each));
-            let threads: Vec<_> = parts
-                .map(|(found, start)| {
-                    scope.spawn(move || hash_and_work(column, &self.hasher, start, work, found))
-                })
-                .collect();
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
             threads.into_iter().try_for_each(|thread| {
                 thread
                     .join()
@@ -230,32 +261,76 @@ impl Batch {
     }
 }
 
-/// The rows from `start` on, as many as there are answers.
-fn hash_and_work(
-    column: &Column<'_>,
-    hasher: &Hasher,
-    mut start: usize,
-    work: &impl Work,
-    found: &mut [bool],
-) -> Result<(), Failure> {
-    let (mut hashes, mut rows) = (Vec::with_capacity(ROWS), Vec::new());
-    let mut some = [false; ROWS];
-    for found in found.chunks_mut(ROWS) {
-        column.hash(hasher, start..start + found.len(), &mut hashes, &mut rows)?;
-        if hashes.len() == found.len() {
-            work(&hashes, found)?;
-        } else {
-            // A row without a key is never in, and not added.
-            found.fill(false);
-            let some = &mut some[..hashes.len()];
-            work(&hashes, some)?;
-            for (row, answer) in rows.iter().zip(some) {
-                found[*row] = *answer;
+/// What a thread keeps from chunk to chunk.
+#[derive(Default)]
+struct Scratch {
+    hashes: Vec<Hash>,
+    /// Which rows have a key, if not all.
+    rows: Vec<usize>,
+    answers: Vec<bool>,
+}
+
+impl Scratch {
+    fn hash(
+        &mut self,
+        column: &Column<'_>,
+        hasher: &Hasher,
+        start: usize,
+        len: usize,
+    ) -> Result<(), Failure> {
+        column.hash(hasher, start..start + len, &mut self.hashes, &mut self.rows)
+    }
+
+    fn work(&mut self, work: &impl Work, found: &mut [bool]) -> Result<(), Failure> {
+        if self.hashes.len() == found.len() {
+            return work(&self.hashes, found);
+        }
+        // A row without a key is never in, and not added.
+        found.fill(false);
+        self.answers.resize(self.hashes.len(), false);
+        work(&self.hashes, &mut self.answers)?;
+        for (row, answer) in self.rows.iter().zip(&self.answers) {
+            found[*row] = *answer;
+        }
+        Ok(())
+    }
+}
+
+/// Threads take turns, by number.
+#[derive(Default)]
+struct Turns {
+    next: Mutex<usize>,
+    passed: Condvar,
+}
+
+impl Turns {
+    /// Works when it is the turn, if all is well so far. The turn is passed on
+    /// also after an error or a panic, so that nobody waits for ever.
+    fn wait(
+        &self,
+        turn: usize,
+        work: impl FnOnce() -> Result<(), Failure>,
+        before: Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        struct Pass<'a>(&'a Turns);
+        impl Drop for Pass<'_> {
+            fn drop(&mut self) {
+                *lock(&self.0.next) += 1;
+                self.0.passed.notify_all();
             }
         }
-        start += found.len();
+        let waiting = self
+            .passed
+            .wait_while(lock(&self.next), |next| *next != turn);
+        drop(waiting.unwrap_or_else(PoisonError::into_inner));
+        let _pass = Pass(self);
+        before.and_then(|()| work())
     }
-    Ok(())
+}
+
+/// Nothing behind these locks is left half done by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One key where many are meant is a mistake, though Python would iterate it.

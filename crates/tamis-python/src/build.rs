@@ -32,7 +32,7 @@ use tamis::{Both, Error, Hash, Hasher, Kind, ListBuilder};
 /// ``temp_dir``. ``threads`` is 0 for one a core. The hash is chosen as for
 /// `Filter`.
 #[pyfunction]
-#[pyo3(signature = (keys, p=0.01, *, allow=None, both=None, kind=None, seed=None, keyed=false, key=None, key_file=None, memory=None, temp_dir=None, threads=Count(0)))]
+#[pyo3(signature = (keys, p=0.01, *, allow=None, both=None, kind=None, seed=None, keyed=false, key=None, key_file=None, memory=None, temp_dir=None, threads=0))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -49,7 +49,7 @@ pub(crate) fn build(
     key_file: Option<PathBuf>,
     memory: Option<Count>,
     temp_dir: Option<PathBuf>,
-    threads: Count,
+    threads: usize,
 ) -> Result<Filter, Failure> {
     let kind = match (kind.map(parse_kind).transpose()?, allow) {
         (None | Some(Kind::Cascade), Some(_)) | (Some(Kind::Cascade), None) => Kind::Cascade,
@@ -72,9 +72,9 @@ pub(crate) fn build(
         }
     };
     let hasher = options::hasher(seed, keyed, key, key_file)?;
-    let threads = match threads.0 {
+    let threads = match threads {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get),
-        threads => threads as usize,
+        threads => threads,
     };
     let mut list = ListBuilder::new(kind, p)?
         .hasher(hasher)
@@ -106,6 +106,7 @@ fn collect(
         hasher: *hasher,
         threads: 1,
         answers: false,
+        ordered: false,
     };
     batch.run(keys, &|hashes: &[Hash], _: &mut [bool]| {
         let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);

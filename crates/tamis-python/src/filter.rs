@@ -62,10 +62,11 @@ impl State {
     }
 
     fn combine(ours: &mut AnyFilter, theirs: &Self, how: Combination) -> Result<(), Failure> {
-        Ok(match how {
+        match how {
             Combination::Union => ask!(theirs, theirs => ours.union_with(theirs))??,
             Combination::Intersection => ask!(theirs, theirs => ours.intersect_with(theirs))??,
-        })
+        }
+        Ok(())
     }
 
     fn same(&self, other: &Self) -> Result<bool, Failure> {
@@ -181,10 +182,11 @@ impl Filter {
         done.unwrap_or_else(|| self.write(other.py(), |state| state.writable().map(drop)))
     }
 
-    fn batch(&self, threads: Count, answers: bool) -> Batch {
+    fn batch(&self, threads: usize, answers: bool, ordered: bool) -> Batch {
         Batch {
+            ordered,
             hasher: self.hasher,
-            threads: threads.0 as usize,
+            threads,
             answers,
         }
     }
@@ -192,14 +194,14 @@ impl Filter {
     fn insert_all<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        threads: Count,
+        threads: usize,
         answers: bool,
     ) -> Result<Bound<'py, PyAny>, Failure> {
         let py = keys.py();
         // Said before the keys are looked at.
         self.state.with(py, |state| state.writable().map(drop))?;
         let mark = self.state.mark(py);
-        self.batch(threads, answers)
+        self.batch(threads, answers, true)
             .run(keys, &|hashes: &[Hash], new: &mut [bool]| {
                 mark.write(|state| Ok(state.writable()?.insert_hashes(hashes, new)?))
             })
@@ -434,8 +436,8 @@ impl Filter {
     /// >>> seen.update(["apple", "pear", "apple"])
     /// >>> len(seen)
     /// 2
-    #[pyo3(signature = (keys, /, *, threads=Count(1)))]
-    fn update(&self, keys: &Bound<'_, PyAny>, threads: Count) -> Result<(), Failure> {
+    #[pyo3(signature = (keys, /, *, threads=1))]
+    fn update(&self, keys: &Bound<'_, PyAny>, threads: usize) -> Result<(), Failure> {
         self.insert_all(keys, threads, false).map(drop)
     }
 
@@ -453,13 +455,13 @@ impl Filter {
     /// answer is False.
     ///
     /// The GIL is released; ``threads`` work on arrays and columns, 0 for one a
-    /// core. With more than one, of equal keys in one call any may be the new
-    /// one. If a filter refuses a key, those before it are in.
-    #[pyo3(signature = (keys, /, *, threads=Count(1)))]
+    /// core, with the same answers as one. If something is no key, or a filter
+    /// refuses one, keys before it may be in.
+    #[pyo3(signature = (keys, /, *, threads=1))]
     fn add_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        threads: Count,
+        threads: usize,
     ) -> Result<Bound<'py, PyAny>, Failure> {
         self.insert_all(keys, threads, true)
     }
@@ -472,16 +474,16 @@ impl Filter {
     /// >>> seen.update(["apple", "pear"])
     /// >>> seen.contains_many(["apple", "cherry"])
     /// [True, False]
-    #[pyo3(signature = (keys, /, *, threads=Count(1)))]
+    #[pyo3(signature = (keys, /, *, threads=1))]
     fn contains_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        threads: Count,
+        threads: usize,
     ) -> Result<Bound<'py, PyAny>, Failure> {
         let py = keys.py();
         self.state.with(py, |state| ask!(state, _filter => ()))?;
         let mark = self.state.mark(py);
-        self.batch(threads, true)
+        self.batch(threads, true, false)
             .run(keys, &|hashes: &[Hash], found: &mut [bool]| {
                 mark.read(|state| ask!(state, filter => filter.contains_hashes(hashes, found)))
             })

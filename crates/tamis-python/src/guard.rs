@@ -2,7 +2,6 @@
 
 use crate::error::Failure;
 use crate::filter::Filter;
-use crate::options::Count;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tamis::FalseAlarms;
@@ -36,11 +35,11 @@ pub(crate) struct Guard {
 #[pymethods]
 impl Guard {
     #[new]
-    #[pyo3(signature = (filter, *, remember=Count(65536)))]
-    fn new(filter: Py<Filter>, remember: Count) -> Self {
+    #[pyo3(signature = (filter, *, remember=65536))]
+    fn new(filter: Py<Filter>, remember: usize) -> Self {
         Self {
             filter,
-            alarms: FalseAlarms::remembering(remember.0 as usize),
+            alarms: FalseAlarms::remembering(remember),
         }
     }
 

@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
 use tamis::{Hash, Hasher};
 
 /// The hash of the key that an object is.
-#[inline]
+#[inline(always)] // the answer would go through memory
 pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
     match utf8(object) {
         Some(bytes) => Ok(hasher.hash(bytes)),
@@ -132,6 +132,16 @@ pub(crate) fn utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
         }
         Some(std::slice::from_raw_parts(data.cast(), len as usize))
     }
+}
+
+/// The bytes of a `str` or of `bytes` itself, found without running Python code.
+#[inline]
+pub(crate) fn plain<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
+    if let Some(bytes) = utf8(object) {
+        return Some(bytes);
+    }
+    let bytes = object.cast_exact::<PyBytes>();
+    bytes.ok().map(|bytes| bytes.as_bytes())
 }
 
 /// The python3.dll of Windows has the limited API and no more, so texts are

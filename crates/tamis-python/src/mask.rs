@@ -4,8 +4,9 @@ use crate::arrow::{ArrowArray, ArrowSchema, Owned};
 use crate::key;
 use crate::numpy;
 use pyo3::exceptions::PyIndexError;
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList};
+use pyo3::types::{PyCapsule, PyIterator, PyList};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ impl Answers {
             Self::Dropped => Ok(py.None().into_bound(py)),
             Self::Bools(bools) => match library.as_str() {
                 "numpy" | "pandas" => numpy::mask(py, &bools),
-                _ => Ok(PyList::new(py, bools)?.into_any()),
+                _ => list(py, &bools),
             },
             Self::Bits(bits) => {
                 let mask = Bound::new(
@@ -61,6 +62,31 @@ impl Answers {
             }
         }
     }
+}
+
+/// A list of the answers. It is made of the usual one, in one go, and then the
+/// others are set.
+fn list<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
+    let trues = answers.iter().filter(|answer| **answer).count();
+    let usual = trues * 2 >= answers.len();
+    let one = PyList::new(py, [usual])?;
+    let len = answers.len() as ffi::Py_ssize_t;
+    // SAFETY: a new reference or an exception.
+    let list =
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PySequence_Repeat(one.as_ptr(), len)) }?;
+    for (index, _) in answers
+        .iter()
+        .enumerate()
+        .filter(|(_, answer)| **answer != usual)
+    {
+        // SAFETY: the list is ours and has this index; a new reference to the
+        // constant is handed over.
+        unsafe {
+            let other = ffi::PyBool_FromLong((!usual).into());
+            ffi::PyList_SetItem(list.as_ptr(), index as ffi::Py_ssize_t, other);
+        }
+    }
+    Ok(list)
 }
 
 impl Bits {
@@ -105,6 +131,10 @@ impl Mask {
                 "mask: expected an index below {len}, got {index}"
             ))),
         }
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.tolist())?.try_iter()
     }
 
     fn __repr__(&self) -> String {

@@ -99,9 +99,21 @@ pub(crate) fn contains<W: Word>(shape: &BlockedShape, words: &[W], hash: Hash) -
 #[inline(always)]
 fn line_has<W: Word>(line: &[W; LINE_WORDS], word: &mut u64, hashes: u32) -> bool {
     let start = *word;
-    let all_set = for_each_position(word, hashes, |position| {
-        line[position as usize / 64].get() >> (position % 64) & 1 != 0
-    });
+    // All positions of a word before the one branch: where the first unset
+    // one is can't be predicted.
+    let mut left = hashes;
+    let all_set = loop {
+        let here = left.min(FIELDS);
+        let mut missing = 0;
+        for_each_position(word, here, |position| {
+            missing |= !line[position as usize / 64].get() & 1 << (position % 64);
+            true
+        });
+        left -= here;
+        if missing != 0 || left == 0 {
+            break missing == 0;
+        }
+    };
     // Positions that repeat were moved; asked only when all are set.
     all_set
         && (!may_repeat(start, hashes)

@@ -1,0 +1,128 @@
+"""`tamis` beside its Python peers: 1 M str URLs at p = 0.01.
+
+    python bench/python/bench.py [--keys N] [--rounds N] [--threads N] [--json FILE]
+
+Needs a virtual environment with this package, abloom, rbloom and pyarrow.
+Within a round all peers take turns; what is shown is the median over the
+rounds of each round's ratio, so that a busy moment meets all of them. The
+clock is the thread's processor time (for more than one thread, the wall's).
+
+Every pass gets strings of its own, as a program that reads them does: a str
+remembers its hash() from its first use on, and rbloom is built on hash().
+`--warm` uses one list of strings for all passes instead.
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+import abloom
+import pyarrow
+import rbloom
+
+import tamis
+
+P = 0.01
+
+
+def urls_of(n):
+    """N different URLs as one text, a line each."""
+    return "\n".join(
+        f"https://www.example{i % 977}.org/section/{i * 7919 % 1000003}/page-{i}.html?ref=abc"
+        for i in range(n)
+    )
+
+
+def add_loop(filter, keys):
+    add = filter.add
+    for key in keys:
+        add(key)
+
+
+def in_loop(filter, keys):
+    for key in keys:
+        key in filter
+
+
+def measured(clock, work, *args):
+    start = clock()
+    work(*args)
+    return clock() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=2, help="for the passes that use several")
+    parser.add_argument("--warm", action="store_true", help="one list of strings for all passes")
+    parser.add_argument("--json", help="write the results to this file")
+    args = parser.parse_args()
+    n = args.keys
+    text = urls_of(n)
+    shared = text.split("\n")
+    keys = (lambda: shared) if args.warm else (lambda: text.split("\n"))
+    column = pyarrow.array(shared)
+
+    makers = {
+        "tamis": lambda: tamis.Filter(n, P),
+        "abloom": lambda: abloom.BloomFilter(n, P, serializable=True),
+        "rbloom": lambda: rbloom.Bloom(n, P),
+    }
+    cpu, wall = time.thread_time, time.perf_counter
+    times = {}
+
+    def record(what, who, seconds):
+        times.setdefault(what, {}).setdefault(who, []).append(seconds)
+
+    for _ in range(args.rounds):
+        filters = {}
+        for who, make in makers.items():
+            filters[who] = make()
+            record("add, loop", who, measured(cpu, add_loop, filters[who], keys()))
+        for who, filter in filters.items():
+            record("in, loop", who, measured(cpu, in_loop, filter, keys()))
+        for who, make in makers.items():
+            filter = make()
+            bulk = filter.add_many if who == "tamis" else filter.update
+            seconds = measured(cpu, bulk, keys())
+            record("add many, list", who, seconds)
+            if who != "tamis":
+                for what in ("contains many, list", "add many, Arrow", "contains many, Arrow"):
+                    record(what, who, seconds)  # their one bulk call
+        seen = makers["tamis"]()
+        seen.update(column)
+        record("contains many, list", "tamis", measured(cpu, seen.contains_many, keys()))
+        record("add many, Arrow", "tamis", measured(cpu, makers["tamis"]().add_many, column))
+        record("contains many, Arrow", "tamis", measured(cpu, seen.contains_many, column))
+        # By the wall, since several threads work.
+        threads = args.threads
+        what = f"add many, Arrow, {threads} threads (wall)"
+        fresh = makers["tamis"]()
+        record(what, "tamis", measured(wall, lambda: fresh.add_many(column, threads=threads)))
+        record(what, "abloom", measured(wall, makers["abloom"]().update, keys()))
+        what = f"contains many, Arrow, {threads} threads (wall)"
+        record(what, "tamis", measured(wall, lambda: seen.contains_many(column, threads=threads)))
+        record(what, "abloom", measured(wall, makers["abloom"]().update, keys()))
+        assert all(seen.contains_many(shared)) and len(seen) > 0.99 * n
+
+    results = {}
+    print(f"{n:,} keys, {args.rounds} rounds; nanoseconds a key, and how many times Tamis's time")
+    for what, by in times.items():
+        cells = []
+        for who, seconds in by.items():
+            ratios = [theirs / ours for theirs, ours in zip(seconds, by["tamis"])]
+            nanoseconds = statistics.median(seconds) / n * 1e9
+            ratio = statistics.median(ratios)
+            results.setdefault(what, {})[who] = {"nanoseconds": nanoseconds, "ratio": ratio}
+            cells.append(f"{who} {nanoseconds:6.1f} ns {ratio:5.2f} x")
+        print(f"{what:<44}", "   ".join(cells))
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump({"keys": n, "rounds": args.rounds, "warm": args.warm, "results": results}, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
