@@ -172,42 +172,24 @@ impl Index {
     /// Looks at every file, and for new ones.
     pub(crate) fn survey(&self) -> Survey {
         let here = std::env::current_dir().is_ok_and(|folder| folder == self.roots.folder);
-        let mut files: Vec<_> = self
-            .files()
-            .map(|entry| {
-                let path = bytes_path(entry.id());
-                let place = self.roots.folder.join(&path);
-                let state = match fs::metadata(&place) {
-                    Ok(now) if !now.is_file() => State::Gone,
-                    Ok(_) if let Some(reason) = entry.unindexed() => {
-                        State::Unread(reason.to_owned())
-                    }
-                    Ok(now) if entry.is_fresh(&Stamp::of(&now)) => State::Fresh,
-                    Ok(_) => State::Stale,
-                    Err(e) if is_gone(&e) => State::Gone,
-                    Err(e) => State::Unread(e.to_string()),
-                };
-                Surveyed {
-                    entry: Some(entry.number()),
-                    shown: if here { path } else { place.clone() },
-                    place,
-                    state,
-                }
-            })
-            .collect();
+        let surveyed = |entry: Option<Entry>, path: PathBuf| {
+            let place = self.roots.folder.join(&path);
+            Surveyed {
+                entry: entry.map(|entry| entry.number()),
+                state: entry.map_or(State::New, |entry| State::of(&entry, &place)),
+                shown: if here { path } else { place.clone() },
+                place,
+            }
+        };
         let known = self.file.by_id();
         let found = walk::files(&self.roots, &self.path);
-        for path in found.files {
-            if !known.contains_key(path_bytes(&path).as_slice()) {
-                let place = self.roots.folder.join(&path);
-                files.push(Surveyed {
-                    entry: None,
-                    shown: if here { path } else { place.clone() },
-                    place,
-                    state: State::New,
-                });
-            }
-        }
+        let is_new = |path: &PathBuf| !known.contains_key(path_bytes(path).as_slice());
+        let new = found.files.into_iter().filter(is_new);
+        let mut files: Vec<_> = self
+            .files()
+            .map(|entry| surveyed(Some(entry), bytes_path(entry.id())))
+            .chain(new.map(|path| surveyed(None, path)))
+            .collect();
         files.sort_by(|a, b| a.shown.cmp(&b.shown));
         Survey {
             files,
@@ -290,6 +272,17 @@ pub(crate) enum State {
 }
 
 impl State {
+    fn of(entry: &Entry, place: &Path) -> Self {
+        match (fs::metadata(place), entry.unindexed()) {
+            (Ok(now), _) if !now.is_file() => Self::Gone,
+            (Ok(_), Some(reason)) => Self::Unread(reason.to_owned()),
+            (Ok(now), None) if entry.is_fresh(&Stamp::of(&now)) => Self::Fresh,
+            (Ok(_), None) => Self::Stale,
+            (Err(error), _) if is_gone(&error) => Self::Gone,
+            (Err(error), _) => Self::Unread(error.to_string()),
+        }
+    }
+
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Fresh => "fresh",

@@ -92,7 +92,7 @@ def test_candidates_and_matches_are_those_of_duckdb(folder, spec):
         if None not in values:
             places.setdefault(tuple(values), []).append((f"./{file}", number))
     choose = random.Random(11)
-    asked = choose.sample(sorted(places), min(40, len(places)))
+    asked = choose.sample(sorted(places), min(20, len(places)))
     absent = [tuple(f"{value}9" for value in values) for values in asked]
 
     others = 0

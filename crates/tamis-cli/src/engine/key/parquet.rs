@@ -81,18 +81,18 @@ fn general(message: &str) -> ParquetError {
 fn find(schema: &SchemaDescriptor, name: &str) -> Result<usize, Failure> {
     let paths: Vec<_> = schema.columns().iter().map(|c| c.path().string()).collect();
     let is_inside = |path: &&String| path.strip_prefix(name).is_some_and(|p| p.starts_with('.'));
-    match paths.iter().position(|path| path == name) {
-        Some(column) => Ok(column),
-        // It has what is asked for, but not as one value.
-        None if let Some(inside) = paths.iter().find(is_inside) => {
-            let what = format!("column '{name}' is a group or list, with '{inside}' in it");
-            Err(general(&what).into())
-        }
-        None => Err(Failure::NoColumn(format!(
-            "no column '{name}', the file has: {}",
-            paths.join(", ")
-        ))),
+    if let Some(column) = paths.iter().position(|path| path == name) {
+        return Ok(column);
     }
+    // It has what is asked for, but not as one value.
+    if let Some(inside) = paths.iter().find(is_inside) {
+        let what = format!("column '{name}' is a group or list, with '{inside}' in it");
+        return Err(general(&what).into());
+    }
+    let known = paths.join(", ");
+    Err(Failure::NoColumn(format!(
+        "no column '{name}', the file has: {known}"
+    )))
 }
 
 /// The values of one column in a batch of rows, one after the other.
