@@ -117,6 +117,11 @@ impl Filter {
         }
     }
 
+    /// A copy on the heap, wherever this one lives.
+    pub(crate) fn to_memory(&self, py: Python<'_>) -> Result<AnyFilter, Failure> {
+        self.read(py, State::duplicate)
+    }
+
     pub(crate) fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
         key::hash(&self.hasher, key)
     }
@@ -525,7 +530,7 @@ impl Filter {
 
     /// A copy in memory, wherever this one lives.
     fn copy(&self, py: Python<'_>) -> Result<Self, Failure> {
-        self.read(py, State::duplicate).map(Self::in_memory)
+        self.to_memory(py).map(Self::in_memory)
     }
 
     fn __copy__(&self, py: Python<'_>) -> Result<Self, Failure> {

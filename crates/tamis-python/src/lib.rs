@@ -16,6 +16,7 @@ mod plan;
 // Mapped files, permissions and descriptors: as the original, not on Windows.
 #[cfg(unix)]
 mod pybloom;
+mod redis;
 
 use pyo3::prelude::*;
 
@@ -37,6 +38,8 @@ mod _tamis {
     #[cfg(unix)]
     #[pymodule_export]
     use crate::pybloom::BloomFilter;
+    #[pymodule_export]
+    use crate::redis::{RedisFilter, connect};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

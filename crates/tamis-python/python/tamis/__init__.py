@@ -12,7 +12,7 @@ and with a rate of false "yes" that is promised and kept.
 """
 
 from . import errors
-from ._tamis import Filter, Guard, Mask, Plan, build, plan
+from ._tamis import Filter, Guard, Mask, Plan, RedisFilter, build, connect, plan
 from .errors import (
     BusyError,
     ClosedError,
@@ -32,10 +32,12 @@ from .errors import (
     ParameterError,
     RandomError,
     ReadOnlyError,
+    ServerError,
     TamisError,
     TooManyCopiesError,
     UnableError,
     UncleanError,
+    UnconfirmedError,
     UnlikeError,
     UnsolvableError,
     WrongKeyError,
@@ -64,14 +66,18 @@ __all__ = [
     "Plan",
     "RandomError",
     "ReadOnlyError",
+    "RedisFilter",
+    "ServerError",
     "TamisError",
     "TooManyCopiesError",
     "UnableError",
     "UncleanError",
+    "UnconfirmedError",
     "UnlikeError",
     "UnsolvableError",
     "WrongKeyError",
     "build",
+    "connect",
     "errors",
     "plan",
 ]

@@ -27,9 +27,11 @@ __all__ = [
     "ParameterError",
     "RandomError",
     "ReadOnlyError",
+    "ServerError",
     "TooManyCopiesError",
     "UnableError",
     "UncleanError",
+    "UnconfirmedError",
     "UnlikeError",
     "UnsolvableError",
     "WrongKeyError",
@@ -109,11 +111,11 @@ class IoError(TamisError, OSError):
 
 
 class NotFoundError(IoError, FileNotFoundError):
-    """There is no such file."""
+    """There is no such file, or no such filter in Redis."""
 
 
 class ExistsError(IoError, FileExistsError):
-    """The file exists, and was not to be replaced."""
+    """The file, or filter in Redis, exists, and was not to be replaced."""
 
 
 class ForbiddenError(IoError, PermissionError):
@@ -126,6 +128,15 @@ class BusyError(TamisError, OSError):
 
 class UncleanError(TamisError, OSError):
     """The file was being written when the machine went down: keys may be missing."""
+
+
+class ServerError(TamisError, ConnectionError):
+    """A Redis server refused, was silent, or could not be reached."""
+
+
+class UnconfirmedError(ServerError):
+    """Some keys may be in the filter or not: an answer did not come. Add all of
+    the batch again; that does no harm, except to counts."""
 
 
 class RandomError(TamisError, OSError):

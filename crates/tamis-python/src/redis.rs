@@ -1,0 +1,378 @@
+//! `tamis.connect`: a filter that lives in Redis.
+
+use crate::batch::Batch;
+use crate::error::Failure;
+use crate::filter::Filter;
+use crate::key;
+use crate::options::{self, Count, Need};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tamis::{Hash, Hasher, Kind, Plan};
+use tamis_redis::{Error, Location, Options};
+
+/// A filter that many workers share, in Redis: what `connect` gives. It has
+/// the methods of `Filter`; each call is a round trip to the server, a batch
+/// one for some thousand keys.
+#[pyclass(frozen, module = "tamis", name = "RedisFilter")]
+pub(crate) struct RedisFilter {
+    hasher: Hasher,
+    location: Location,
+    /// One connection, so one call at a time; `None` when closed.
+    filter: Mutex<Option<tamis_redis::RedisFilter>>,
+}
+
+/// Opens a filter in Redis, on one server (``redis://HOST:PORT/DB/NAME``,
+/// ``rediss://`` for TLS) or a cluster (``redis-cluster://HOST:PORT,…/NAME``).
+///
+/// With ``n`` the filter is made if it is not there, so that every worker can
+/// begin with the same call; ``p``, ``kind``, ``delete``, ``grow`` and the hash
+/// are as for `Filter`, and count only then. A server may be silent for
+/// ``timeout`` seconds; while servers are down or change roles, calls go on
+/// trying for ``retry_for`` seconds. ``wait_replicas`` takes an addition as done
+/// only when so many replicas have it. ``tls_ca`` is a file (PEM) of the
+/// authority to trust.
+#[pyfunction]
+#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are Python's keyword arguments"
+)]
+pub(crate) fn connect(
+    py: Python<'_>,
+    location: &str,
+    n: Option<Count>,
+    p: Option<f64>,
+    kind: Option<&str>,
+    delete: bool,
+    grow: bool,
+    seed: Option<Count>,
+    keyed: bool,
+    key: Option<&Bound<'_, PyAny>>,
+    key_file: Option<PathBuf>,
+    timeout: f64,
+    retry_for: f64,
+    wait_replicas: u32,
+    tls_ca: Option<PathBuf>,
+) -> Result<RedisFilter, Failure> {
+    let location: Location = location.parse()?;
+    let timeout = seconds("timeout", timeout)?;
+    let mut options = Options::new()
+        .connect_timeout(timeout)
+        .response_timeout(timeout)
+        .retry_for(seconds("retry_for", retry_for)?)
+        .wait_replicas(wait_replicas, timeout);
+    if let Some(path) = tls_ca {
+        options = options.tls_root(std::fs::read(path).map_err(PyErr::from)?);
+    }
+    let needs_plan = p.is_some() || kind.is_some() || delete || grow || seed.is_some() || keyed;
+    if n.is_none() && needs_plan {
+        return Err(Failure::parameter(
+            "n: expected how many keys to make the filter for, got only how to make it",
+        ));
+    }
+    let hasher = options::hasher(seed, keyed, key, key_file)?;
+    if let Hasher::Keyed {
+        key,
+        in_file: false,
+    } = hasher
+    {
+        options = options.key(key);
+    }
+    let plan = n.map(|n| {
+        let need = Need {
+            delete,
+            grow,
+            shared: true,
+            ..Need::default()
+        };
+        let plan = |kind: Kind| Ok(Plan::one_line(kind, n.0, p.unwrap_or(0.01))?);
+        need.plan(kind, plan)
+    });
+    let plan = plan.transpose()?;
+    let filter = py.detach(|| {
+        let opened = tamis_redis::RedisFilter::open(&location, &options);
+        let (Err(Error::NotFound { .. }), Some(plan)) = (&opened, plan) else {
+            return opened;
+        };
+        match tamis_redis::RedisFilter::create(&location, &plan, hasher, &options) {
+            // Another worker has just made it, which is as well.
+            Err(Error::Exists { .. }) => tamis_redis::RedisFilter::open(&location, &options),
+            created => created,
+        }
+    })?;
+    Ok(RedisFilter {
+        hasher: *filter.hasher(),
+        location,
+        filter: Mutex::new(Some(filter)),
+    })
+}
+
+fn seconds(what: &str, value: f64) -> Result<Duration, Failure> {
+    Duration::try_from_secs_f64(value).map_err(|_| {
+        Failure::parameter(format!("{what}: expected a number of seconds, got {value}"))
+    })
+}
+
+impl RedisFilter {
+    fn lock(&self) -> MutexGuard<'_, Option<tamis_redis::RedisFilter>> {
+        // A panic leaves no filter half changed: its state is the server's.
+        self.filter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Talks to the server, without the GIL.
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        talk: impl FnOnce(&mut tamis_redis::RedisFilter) -> Result<R, Error> + Send,
+    ) -> Result<R, Failure> {
+        py.detach(|| match self.lock().as_mut() {
+            Some(filter) => Ok(talk(filter)?),
+            None => Err(Failure::closed()),
+        })
+    }
+
+    fn run<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        answers: bool,
+        talk: impl Fn(&mut tamis_redis::RedisFilter, &[Hash], &mut [bool]) -> Result<(), Error> + Sync,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        // Said before the keys are looked at.
+        self.with(keys.py(), |_| Ok(()))?;
+        let batch = Batch {
+            hasher: self.hasher,
+            threads: 1,
+            answers,
+            ordered: true,
+        };
+        batch.run(
+            keys,
+            &|hashes: &[Hash], out: &mut [bool]| match self.lock().as_mut() {
+                Some(filter) => Ok(talk(filter, hashes, out)?),
+                None => Err(Failure::closed()),
+            },
+        )
+    }
+}
+
+#[pymethods]
+impl RedisFilter {
+    /// Adds a key; tells if it was new. Of many workers that add one key at
+    /// once, exactly one is told True.
+    #[pyo3(signature = (key, /))]
+    fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        let mut new = [false];
+        let hash = key::hash(&self.hasher, key)?;
+        self.with(key.py(), |filter| filter.insert_hashes(&[hash], &mut new))?;
+        Ok(new[0])
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        let mut found = [false];
+        let hash = key::hash(&self.hasher, key)?;
+        self.with(key.py(), |filter| {
+            filter.contains_hashes(&[hash], &mut found)
+        })?;
+        Ok(found[0])
+    }
+
+    /// Adds many keys, and answers nothing; see `add_many`.
+    #[pyo3(signature = (keys, /))]
+    fn update(&self, keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
+        self.run(keys, false, |filter, hashes, new| {
+            filter.insert_hashes(hashes, new)
+        })
+        .map(drop)
+    }
+
+    /// Adds many keys; tells of each if it was new. Keys and answers are as
+    /// those of `Filter.add_many`.
+    #[pyo3(signature = (keys, /))]
+    fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+        self.run(keys, true, |filter, hashes, new| {
+            filter.insert_hashes(hashes, new)
+        })
+    }
+
+    /// Asks many keys; tells of each if it may have been added.
+    #[pyo3(signature = (keys, /))]
+    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+        self.run(keys, true, |filter, hashes, found| {
+            filter.contains_hashes(hashes, found)
+        })
+    }
+
+    /// Takes back one adding of a key, of a filter made with ``delete=True``;
+    /// tells if it seemed present. Only for keys that were added.
+    #[pyo3(signature = (key, /))]
+    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        let mut removed = [false];
+        let hash = key::hash(&self.hasher, key)?;
+        self.with(key.py(), |filter| {
+            filter.remove_hashes(&[hash], &mut removed)
+        })?;
+        Ok(removed[0])
+    }
+
+    /// How often a key was added, at most, to a filter made with
+    /// ``delete=True``.
+    #[pyo3(signature = (key, /))]
+    fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64, Failure> {
+        let mut counts = [0];
+        let hash = key::hash(&self.hasher, key)?;
+        self.with(key.py(), |filter| filter.count_hashes(&[hash], &mut counts))?;
+        Ok(counts[0])
+    }
+
+    /// Always `IndeterminateCountError`: workers don't count together, so that
+    /// no counter slows them down. ``info()["keys"]`` has an estimate.
+    fn __len__(&self) -> Result<usize, Failure> {
+        Err(Failure::Own(
+            "IndeterminateCountError",
+            "the number of keys of a filter in Redis is indeterminate; info()[\"keys\"] has an \
+             estimate"
+                .into(),
+        ))
+    }
+
+    /// A filter is there, however many keys it has.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// Removes all keys.
+    fn clear(&self, py: Python<'_>) -> Result<(), Failure> {
+        self.with(py, tamis_redis::RedisFilter::clear)
+    }
+
+    /// A copy in memory, with the same bits.
+    fn copy(&self, py: Python<'_>) -> Result<Filter, Failure> {
+        self.with(py, tamis_redis::RedisFilter::download)
+            .map(Filter::in_memory)
+    }
+
+    /// Writes a copy to a file, which is replaced as a whole or not at all.
+    #[pyo3(signature = (path, /))]
+    fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
+        let filter = self.with(py, tamis_redis::RedisFilter::download)?;
+        Ok(py.detach(|| filter.save(path))?)
+    }
+
+    /// Adds all keys of a filter of the same shape and hash.
+    fn __ior__(&self, other: &Bound<'_, Filter>) -> Result<(), Failure> {
+        let other = other.get().to_memory(other.py())?;
+        Python::attach(|py| self.with(py, |filter| filter.union_with(&other)))
+    }
+
+    /// How many keys it is made for; of a growing filter, before it grows next.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> Result<u64, Failure> {
+        self.with(py, |filter| Ok(filter.capacity()))
+    }
+
+    /// The promised rate of false "yes".
+    #[getter]
+    fn p(&self, py: Python<'_>) -> Result<f64, Failure> {
+        self.with(py, |filter| Ok(filter.rate()))
+    }
+
+    /// The rate to expect now.
+    #[getter]
+    fn p_now(&self, py: Python<'_>) -> Result<f64, Failure> {
+        self.with(py, tamis_redis::RedisFilter::rate_now)
+    }
+
+    /// The share of its capacity that is taken, estimated.
+    #[getter]
+    fn fill(&self, py: Python<'_>) -> Result<f64, Failure> {
+        self.with(py, |filter| {
+            Ok(filter.keys()?.get() as f64 / filter.capacity().max(1) as f64)
+        })
+    }
+
+    /// The kind: "blocked", "counting" or "growing".
+    #[getter]
+    fn kind(&self, py: Python<'_>) -> Result<&'static str, Failure> {
+        self.with(py, |filter| Ok(filter.kind().name()))
+    }
+
+    /// The size in bytes.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> Result<u64, Failure> {
+        self.with(py, |filter| Ok(filter.bytes()))
+    }
+
+    /// Where it lives, without the password.
+    #[getter]
+    fn location(&self) -> String {
+        self.location.to_string()
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    /// What the filter is and how full, as a dict.
+    fn info<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
+        let (kind, capacity, rate, keys, rate_now, bytes, time) = self.with(py, |f| {
+            let (keys, rate_now, time) = (f.keys()?, f.rate_now()?, f.time_to_live()?);
+            let (kind, capacity, rate) = (f.kind(), f.capacity(), f.rate());
+            Ok((kind, capacity, rate, keys.get(), rate_now, f.bytes(), time))
+        })?;
+        let info = PyDict::new(py);
+        info.set_item("kind", kind.name())?;
+        info.set_item("capacity", capacity)?;
+        info.set_item("p", rate)?;
+        info.set_item("keys", keys)?;
+        info.set_item("keys_counted", false)?;
+        info.set_item("fill", keys as f64 / capacity.max(1) as f64)?;
+        info.set_item("p_now", rate_now)?;
+        info.set_item("bytes", bytes)?;
+        info.set_item("hash", self.hasher.name())?;
+        info.set_item("location", self.location())?;
+        info.set_item("seconds_to_live", time.map(|time| time.as_secs_f64()))?;
+        Ok(info)
+    }
+
+    /// Lets the whole filter end after so many seconds, or never (None).
+    #[pyo3(signature = (seconds, /))]
+    fn expire(&self, py: Python<'_>, seconds: Option<f64>) -> Result<(), Failure> {
+        let time = seconds.map(|s| self::seconds("seconds", s)).transpose()?;
+        self.with(py, |filter| match time {
+            Some(time) => filter.expire_in(time),
+            None => filter.persist(),
+        })
+    }
+
+    /// Deletes the filter on the server, for everyone.
+    fn delete(&self, py: Python<'_>) -> Result<(), Failure> {
+        py.detach(|| match self.lock().take() {
+            Some(filter) => Ok(filter.delete()?),
+            None => Err(Failure::closed()),
+        })
+    }
+
+    /// Lets go of the connection; the filter stays on the server.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.lock().take()));
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<tamis.RedisFilter {}>", self.location)
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
+        slf.get().with(slf.py(), |_| Ok(()))?;
+        Ok(slf.clone())
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        self.close(_exception.py());
+    }
+}

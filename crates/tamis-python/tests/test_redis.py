@@ -1,0 +1,130 @@
+"""`tamis.connect` against a real redis-server."""
+
+import pathlib
+import socket
+import subprocess
+import threading
+import time
+
+import pyarrow
+import pytest
+
+import tamis
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The address of a server of this module's own."""
+    folder = tmp_path_factory.mktemp("redis")
+    for _ in range(10):
+        # Between finding a port free and taking it, someone else may.
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        process = subprocess.Popen(
+            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""],
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+        )
+        while process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+            except ConnectionRefusedError:
+                time.sleep(0.02)
+            else:
+                yield f"127.0.0.1:{port}"
+                process.kill()
+                process.wait()
+                return
+    pytest.fail("no redis-server started on any of 10 free ports")
+
+
+def test_it_is_a_filter(server):
+    with tamis.connect(f"redis://{server}/0/seen", 10_000, 0.01) as seen:
+        assert seen.add("key") and not seen.add(b"key")
+        assert "key" in seen and "other" not in seen
+        keys = [f"key{i}" for i in range(5000)]
+        new = seen.add_many(keys)
+        assert len(new) == 5000 and sum(new) > 4900
+        assert all(seen.contains_many(keys))
+        assert seen.contains_many(pyarrow.array(keys + [None])).to_pylist() == [True] * 5000 + [False]
+        seen.update(keys)
+        info = seen.info()
+        assert info["kind"] == seen.kind == "blocked" and info["bytes"] == seen.nbytes
+        assert abs(info["keys"] - 5001) < 150
+        assert 0.4 < seen.fill < 0.6 and seen.capacity == 10_000 and seen.p == 0.01 > seen.p_now
+        with pytest.raises(tamis.IndeterminateCountError):
+            len(seen)
+        # The same bits in memory, in a file, and in Redis.
+        copy = seen.copy()
+        assert all(copy.contains_many(keys))
+        seen.save("copy.tamis")
+        assert bytes(tamis.Filter.load("copy.tamis")) == bytes(copy)
+        copy.add("only there")
+        seen |= copy
+        assert "only there" in seen
+        seen.clear()
+        assert "key" not in seen
+    assert seen.closed
+    with pytest.raises(tamis.ClosedError):
+        seen.add("key")
+
+
+def test_keys_are_removed(server):
+    with tamis.connect(f"redis://{server}/online", 1000, delete=True) as online:
+        assert online.kind == "counting"
+        assert online.add("ada") and not online.add("ada")
+        assert online.count("ada") == 2
+        assert online.remove("ada") and "ada" in online
+        assert online.remove("ada") and "ada" not in online
+        assert not online.remove("ada")
+
+
+def test_workers_share_it_and_each_key_is_new_for_one(server):
+    keys = [f"url{i}" for i in range(5000)]
+    new = []
+
+    def work(seed):
+        with tamis.connect(f"redis://{server}/urls", 100_000, 1e-6) as seen:
+            mine = keys[seed:] + keys[:seed]
+            answers = seen.add_many(mine)
+            new.extend(key for key, was_new in zip(mine, answers) if was_new)
+
+    threads = [threading.Thread(target=work, args=(1000 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(new) == sorted(keys)
+
+
+def test_it_ends(server):
+    seen = tamis.connect(f"redis://{server}/short", 1000)
+    seen.expire(3600)
+    assert 3000 < seen.info()["seconds_to_live"] <= 3600
+    seen.expire(None)
+    assert seen.info()["seconds_to_live"] is None
+    seen.delete()
+    with pytest.raises(tamis.NotFoundError):
+        tamis.connect(f"redis://{server}/short")
+
+
+def test_mistakes_are_said(server):
+    with pytest.raises(tamis.ParameterError, match="location"):
+        tamis.connect("redis://127.0.0.1")
+    with pytest.raises(tamis.ParameterError, match="how many keys"):
+        tamis.connect(f"redis://{server}/new", p=0.01)
+    with pytest.raises(tamis.ParameterError, match="seconds"):
+        tamis.connect(f"redis://{server}/new", timeout=-1)
+    with pytest.raises(tamis.NotFoundError, match="create"):
+        tamis.connect(f"redis://{server}/nowhere")
+    with tamis.connect(f"redis://{server}/mistakes", 1000) as seen:
+        with pytest.raises(tamis.KeyTypeError):
+            seen.add(1.5)
+        with pytest.raises(tamis.UnableError):
+            seen.remove("key")
+        with pytest.raises(tamis.UnlikeError):
+            seen |= tamis.Filter(50)
+    with pytest.raises(ConnectionError):
+        tamis.connect("redis://127.0.0.1:1/seen", timeout=0.2, retry_for=0)
+    assert not pathlib.Path("nowhere").exists()
