@@ -5,7 +5,19 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Protocol, SupportsIndex, TypeVar, final, overload
 
-__all__ = ["Filter", "Guard", "Mask", "Plan", "RedisFilter", "build", "connect", "plan"]
+from pybloomfilter import BloomFilter as BloomFilter
+
+__all__ = [
+    "BloomFilter",
+    "Filter",
+    "Guard",
+    "Mask",
+    "Plan",
+    "RedisFilter",
+    "build",
+    "connect",
+    "plan",
+]
 
 _T = TypeVar("_T")
 
