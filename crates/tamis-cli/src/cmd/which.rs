@@ -8,9 +8,10 @@ use std::io::Write;
 /// Tell which files may hold a key
 ///
 /// Asks an index made by `tamis index`. A file that is not named certainly
-/// does not hold the key; one that is named does, but for one in a hundred (or
-/// what the index was made for). A file that has changed since it was indexed,
-/// is new or could not be read is named in any case, with a warning.
+/// does not hold the key; of those that don't, one in a hundred (or what the
+/// index was made for) is named all the same. A file that has changed since it
+/// was indexed, is new or could not be read is named in any case, with a
+/// warning.
 ///
 /// With several keys, each line is the key, a tab and the file.
 #[derive(clap::Args)]
