@@ -67,6 +67,14 @@ impl Hash {
         }
     }
 
+    #[inline(always)]
+    const fn of_digest(digest: u128) -> Self {
+        Self {
+            hi: (digest >> 64) as u64,
+            lo: digest as u64,
+        }
+    }
+
     /// Which of `shards` a key belongs to, evenly and independently of its
     /// place inside a filter: for one filter per thread, file or node.
     ///
@@ -263,13 +271,9 @@ impl Hasher {
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Hash {
         match self {
-            Self::Fast { seed } => {
-                let h = xxh3_128_with_seed(key, *seed);
-                Hash {
-                    hi: (h >> 64) as u64,
-                    lo: h as u64,
-                }
-            }
+            // The usual seed is inlined, as a constant; the rest is a call.
+            Self::Fast { seed: 0 } => Hash::of_digest(xxh3_128_with_seed(key, 0)),
+            Self::Fast { seed } => xxh3_seeded(*seed, key),
             Self::Keyed { key: secret, .. } => sip128(secret, key),
         }
     }
@@ -292,7 +296,12 @@ impl Hasher {
     }
 }
 
-// Kept out of callers, where it would crowd out the fast hash.
+// These two are kept out of callers, where they would crowd out the usual hash.
+#[inline(never)]
+fn xxh3_seeded(seed: u64, key: &[u8]) -> Hash {
+    Hash::of_digest(xxh3_128_with_seed(key, seed))
+}
+
 #[inline(never)]
 fn sip128(secret: &SecretKey, key: &[u8]) -> Hash {
     let mut sip = SipHasher24::new_with_key(&secret.0);
