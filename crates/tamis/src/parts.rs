@@ -104,3 +104,79 @@ impl<B: Body> AnyFilter<B> {
         self.all_words()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::Word as _;
+    use crate::{Blocked, Growing, KeyCount};
+
+    /// Takes a filter apart and puts it together, changed.
+    fn redrawn(filter: &AnyFilter, change: impl Fn(&mut [u8])) -> AnyFilter {
+        let mut draft = Draft::new(&filter.header()).unwrap();
+        let parts = filter.body();
+        let words = parts.iter().flat_map(|part| part.iter());
+        let bytes: Vec<u8> = words.flat_map(|word| word.get().to_le_bytes()).collect();
+        draft.body_mut().copy_from_slice(&bytes);
+        change(draft.body_mut());
+        draft.finish().unwrap()
+    }
+
+    #[test]
+    fn the_count_holds_for_the_same_body_only() {
+        let blocked = Blocked::new(1_000, 0.01).unwrap();
+        let mut growing = Growing::new(1_000, 0.01).unwrap();
+        for i in 0..3_000u64 {
+            blocked.insert(i.to_le_bytes());
+            growing.insert(i.to_le_bytes()).unwrap();
+        }
+        for filter in [AnyFilter::Blocked(blocked), AnyFilter::Growing(growing)] {
+            let same = redrawn(&filter, |_| {});
+            assert_eq!(same.to_bytes(), filter.to_bytes());
+            assert!(matches!(same.keys(), KeyCount::Counted(_)));
+            let other = redrawn(&filter, |body| body[body.len() - 1] ^= 1);
+            assert!(matches!(other.keys(), KeyCount::Estimated(_)));
+        }
+    }
+
+    #[test]
+    fn an_empty_filter_is_sealed_as_its_file_would_be() {
+        let filter = AnyFilter::Blocked(Blocked::new(1_000, 0.01).unwrap());
+        assert_eq!(filter.header(), filter.unsealed_header().sealed_empty());
+    }
+
+    #[test]
+    fn layers_make_a_header() {
+        let mut layers = vec![GrowingLayer::first_of_one_line(1_000, 0.01).unwrap()];
+        let hasher = Hasher::default();
+        let first = Header::of_first_layer(&layers[0], 0.01, hasher).unwrap();
+        for _ in 0..20 {
+            layers.push(GrowingLayer::next(&layers, 0.01).unwrap());
+        }
+        let header = Header::of_layers(&first, &layers).unwrap();
+        let mut draft = Draft::new(&header).unwrap();
+        let mut at = 0;
+        for layer in &layers {
+            draft.body_mut()[at..at + 64].copy_from_slice(&layer.encode(1));
+            at += 64 * (1 + layer.shape().lines() as usize);
+        }
+        assert_eq!(at as u64, header.body_len());
+        assert_eq!(draft.finish().unwrap().shape(), header.shape());
+        assert!(Header::of_layers(&first, &[]).is_err());
+    }
+
+    #[test]
+    fn lines_that_describe_no_layer_are_refused() {
+        let layer = GrowingLayer::first_of_one_line(1_000, 0.01).unwrap();
+        let sound = layer.encode(5);
+        let like = layer.shape();
+        assert!(GrowingLayer::decode(&[0; 64], &like).is_err());
+        assert!(GrowingLayer::decode(&[255; 64], &like).is_err());
+        // Lines, keys, rate and what is reserved; a capacity may be any.
+        for word in [0, 2, 3, 4, 5, 6, 7] {
+            let mut line = sound;
+            line[word * 8..][..8].fill(255);
+            assert!(GrowingLayer::decode(&line, &like).is_err(), "word {word}");
+        }
+    }
+}

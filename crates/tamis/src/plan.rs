@@ -910,6 +910,38 @@ mod tests {
     }
 
     #[test]
+    fn one_line_keeps_the_rate_and_costs_what_it_says() {
+        for kind in [Kind::Blocked, Kind::Counting] {
+            for rate in [0.1, 0.01, 1e-3, 1e-4, 1e-6] {
+                for keys in [1, 10_000, 10_000_000] {
+                    let plan = Plan::one_line(kind, keys, rate).unwrap();
+                    let (cells, per_key) = match plan.shape() {
+                        Shape::Blocked(s) => (BLOCKED.cells, s.lines_per_key()),
+                        Shape::Counting(s) => (COUNTING.cells, s.lines_per_key()),
+                        other => panic!("{other:?}"),
+                    };
+                    assert_eq!(per_key, 1);
+                    assert!(plan.rate() <= rate && plan.promise() == rate, "{plan:?}");
+                    let lines = |k| LinesFor::of(cells, rate, k, 1).keys(keys as f64);
+                    let best = (1..=32).map(lines).fold(f64::INFINITY, f64::min);
+                    assert!(
+                        plan.bytes() as f64 / 64.0 <= best * FEWER_HASHES,
+                        "{plan:?}"
+                    );
+                    println!(
+                        "{kind} {rate:e} {keys}: {:.2} {}",
+                        plan.bits_per_key(),
+                        plan.hashes()
+                    );
+                }
+            }
+        }
+        assert!(Plan::one_line(Kind::Cuckoo, 100, 0.01).is_err());
+        let growing = Plan::one_line(Kind::Growing, 5_000, 0.01).unwrap();
+        assert!(matches!(growing.shape(), Shape::Growing(s) if s.lines_per_key() == 1));
+    }
+
+    #[test]
     fn the_size_bars_hold() {
         for (rate, per_key, most) in [
             (0.01, 1, 9.95),

@@ -10,7 +10,7 @@ use tamis::{Hash, Kind};
 
 /// Keys that are asked together: many, so that neighbouring lines are read by
 /// one command.
-const WINDOW: usize = 1 << 14;
+const WINDOW: usize = 1 << 15;
 
 impl<L: Link> Engine<L> {
     /// Asks keys; `out[i]` answers for `hashes[i]`.
