@@ -1,8 +1,10 @@
 //! The command on filters that live in Redis, against real servers.
 
+// Other tests use the rest of both.
+#[allow(dead_code)]
 mod common;
 #[path = "../../tamis-redis/tests/common/mod.rs"]
-#[allow(dead_code, unused_imports)] // the servers' own tests use the rest
+#[allow(dead_code, unused_imports)]
 mod servers;
 
 use common::{Ran, Sandbox};
