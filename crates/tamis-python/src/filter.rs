@@ -4,12 +4,10 @@ use crate::batch::Batch;
 use crate::error::Failure;
 use crate::key;
 use crate::lock::Shared;
+use crate::method::{self, Add};
 use crate::options::{self, Count, Need};
-use pyo3::exceptions::PyRuntimeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use tamis::{AnyFilter, Hash, Hasher, KeyCount, Kind, Map, Open, Plan};
 
@@ -231,6 +229,28 @@ fn make_plan(
     }
 }
 
+impl Add for Filter {
+    const DOC: &'static std::ffi::CStr = c"add($self, key, /)
+--
+
+Adds a key; tells if it was new. True is always right; False is wrong for
+about one in ``1/p`` new keys, which look as if present.
+
+>>> import tamis
+>>> seen = tamis.Filter(1000)
+>>> seen.add(\"key\"), seen.add(\"key\")
+(True, False)
+>>> seen.add(b\"key\")       # the same key: a str is its UTF-8
+False";
+
+    #[inline]
+    fn add(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let this = this.get();
+        let hash = key::hash(&this.hasher, key)?;
+        Ok(this.add_hash(key.py(), hash)?)
+    }
+}
+
 #[pymethods]
 impl Filter {
     #[new]
@@ -406,6 +426,11 @@ impl Filter {
         Ok(Self::in_memory(
             cls.py().detach(|| open.decode_base64(text))?,
         ))
+    }
+
+    #[classattr]
+    fn add(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        method::add::<Self>(py)
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
@@ -739,60 +764,4 @@ impl Filter {
     fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> Result<(), Failure> {
         self.close(_exception.py())
     }
-}
-
-const ADD: &std::ffi::CStr = c"add($self, key, /)
---
-
-Adds a key; tells if it was new. True is always right; False is wrong for
-about one in ``1/p`` new keys, which look as if present.
-
->>> import tamis
->>> seen = tamis.Filter(1000)
->>> seen.add(\"key\"), seen.add(\"key\")
-(True, False)
->>> seen.add(b\"key\")       # the same key: a str is its UTF-8
-False";
-
-/// Gives the class its `add`. PyO3 makes a tuple of the arguments for the
-/// stable ABI of 3.9, which takes longer than all the rest of the call; this is
-/// called with the one object.
-pub(crate) fn add_method(py: Python<'_>) -> PyResult<()> {
-    let class = py.get_type::<Filter>();
-    let method = Box::leak(Box::new(ffi::PyMethodDef {
-        ml_name: c"add".as_ptr(),
-        ml_meth: ffi::PyMethodDefPointer { PyCFunction: add },
-        ml_flags: ffi::METH_O,
-        ml_doc: ADD.as_ptr(),
-    }));
-    // SAFETY: the definition lives for ever; a new reference or an exception.
-    let method = unsafe {
-        Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), method))
-    }?;
-    class.setattr("add", method)
-}
-
-unsafe extern "C" fn add(this: *mut ffi::PyObject, key: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: Python calls with the GIL, and with live objects of which the
-    // method descriptor has checked the first.
-    let (this, key) = unsafe {
-        let py = Python::assume_attached();
-        let this = Bound::ref_from_ptr(py, &this).cast_unchecked::<Filter>();
-        (this.get(), Bound::ref_from_ptr(py, &key))
-    };
-    let py = key.py();
-    let added = catch_unwind(AssertUnwindSafe(|| {
-        let hash = key::hash(&this.hasher, key)?;
-        this.add_hash(py, hash)
-    }));
-    let error = match added {
-        // SAFETY: new references to the two constants.
-        Ok(Ok(true)) => return unsafe { ffi::PyBool_FromLong(1) },
-        // SAFETY: likewise.
-        Ok(Ok(false)) => return unsafe { ffi::PyBool_FromLong(0) },
-        Ok(Err(failure)) => failure.into(),
-        Err(_) => PyRuntimeError::new_err("adding a key panicked; please report this"),
-    };
-    error.restore(py);
-    std::ptr::null_mut()
 }

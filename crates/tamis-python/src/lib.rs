@@ -10,6 +10,7 @@ mod guard;
 mod key;
 mod lock;
 mod mask;
+mod method;
 mod numpy;
 mod options;
 mod plan;
@@ -43,7 +44,6 @@ mod _tamis {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::lock::require_gil(module.py())?;
-        crate::filter::add_method(module.py())
+        crate::lock::require_gil(module.py())
     }
 }

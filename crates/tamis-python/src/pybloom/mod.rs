@@ -9,7 +9,6 @@ mod file;
 mod filter;
 mod hash;
 mod layout;
-mod method;
 
 use std::ffi::OsString;
 use std::io;
@@ -32,6 +31,7 @@ use filter::Filter;
 use layout::Shape;
 
 use crate::lock::Shared;
+use crate::method::{self, Add};
 
 import_exception!(pybloomfilter, IndeterminateCountError);
 
@@ -60,6 +60,21 @@ const PERM: u32 = 0o755;
 pub(crate) struct BloomFilter {
     /// None once closed.
     filter: Shared<Option<Filter>>,
+}
+
+impl Add for BloomFilter {
+    const DOC: &'static std::ffi::CStr = c"add($self, item, /)
+--
+
+Adds a key; True if it was there already.
+
+A str is its UTF-8 bytes, bytes are themselves, and of any other object it is
+``hash(item)``: use those whose hash is the same in every process.";
+
+    #[inline]
+    fn add(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        this.get().add_key(key)
+    }
 }
 
 #[pymethods]
@@ -165,7 +180,7 @@ impl BloomFilter {
 
     #[classattr]
     fn add(py: Python<'_>) -> PyResult<Py<PyAny>> {
-        method::add(py)
+        method::add::<Self>(py)
     }
 
     /// Adds every key of an iterable.
