@@ -3,7 +3,7 @@
 //! Redis numbers bits from the most significant of a byte, Tamis from the
 //! least; the bytes are the same, so offsets are translated here.
 
-use crate::chunks::{CHUNK_LINES, Chunk, MARK};
+use crate::chunks::{CHUNK_LINES, CLOSED, Chunk, MARK};
 use crate::link::Request;
 use crate::packed::Packed;
 use redis::Value;
@@ -321,14 +321,14 @@ impl Changes {
         Some(())
     }
 
-    /// Calls `each` with a key and whether it was new, for one request's
-    /// answer; `None` if the chunk was not there.
+    /// Calls `each` with a key, whether it was new, and whether the chunk is
+    /// closed, for one request's answer; `None` if the chunk was not there.
     pub(crate) fn was_new(
         &self,
         cells: Cells,
         request: usize,
         answer: &[Value],
-        mut each: impl FnMut(u32, bool),
+        mut each: impl FnMut(u32, bool, bool),
     ) -> Option<()> {
         let [Value::Array(values)] = answer else {
             return None;
@@ -336,7 +336,9 @@ impl Changes {
         let (mark, values) = values.split_last()?;
         let keys = self.keys_of(request);
         let per_key = cells.hashes_per_line();
-        if *mark != Value::Int(MARK.into()) || values.len() != keys.len() * per_key {
+        let closed = *mark == Value::Int(CLOSED.into());
+        let marked = closed || *mark == Value::Int(MARK.into());
+        if !marked || values.len() != keys.len() * per_key {
             return None;
         }
         // A bit that was 0; a counter that is 1 now.
@@ -345,7 +347,7 @@ impl Changes {
             Cells::Counters(_) => Value::Int(1),
         };
         for (key, values) in keys.iter().zip(values.chunks(per_key)) {
-            each(*key, values.contains(&new));
+            each(*key, values.contains(&new), closed);
         }
         Some(())
     }

@@ -16,6 +16,9 @@ pub(crate) const CHUNK_LINES: u64 = (1 << 16) - 1;
 const LINE: u64 = 64;
 /// The byte behind the lines.
 pub(crate) const MARK: u8 = 0xA5;
+/// The byte behind the lines of a layer that has a successor: what is added
+/// there from now on is decided by that.
+pub(crate) const CLOSED: u8 = 0x5A;
 /// Slots of a Redis cluster.
 pub(crate) const SLOTS: u16 = 16384;
 /// Shares that the slots are divided into, one after the other used.

@@ -71,6 +71,16 @@ pub enum Error {
     Filter(tamis::Error),
 }
 
+impl Error {
+    /// Which of the caller's keys were not confirmed; none of another error.
+    pub fn unconfirmed(&self) -> &[usize] {
+        match self {
+            Self::Unconfirmed { keys, .. } => keys,
+            _ => &[],
+        }
+    }
+}
+
 impl From<tamis::Error> for Error {
     fn from(error: tamis::Error) -> Self {
         Self::Filter(error)

@@ -41,9 +41,9 @@
 //!   [`Error::MissingChunk`], never an answer: every command looks for the
 //!   mark. Set `maxmemory-policy noeviction`.
 //! - **Exactly one of many workers that add a new key is told "new"**, because
-//!   all bits of a key lie in one line and are set by one atomic command.
-//!   Filters that were uploaded with several lines a key, and growing ones in
-//!   the moment when they grow, may tell more than one; never none.
+//!   all bits of a key lie in one line and are set by one atomic command, and
+//!   a growing filter closes a layer before it has another. Filters that were
+//!   uploaded with several lines a key may tell more than one; never none.
 //! - **What is not answered is not taken as done.** Connections that break,
 //!   nodes that are down, slots that move: requests are sent again, only those
 //!   that were not answered, until [`Options::retry_for`] is over. Then

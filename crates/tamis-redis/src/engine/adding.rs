@@ -22,6 +22,8 @@ pub(super) struct Trouble {
     pub(super) reason: Option<String>,
     /// A chunk of the body that was changed.
     pub(super) missing: Option<usize>,
+    /// New keys whose chunk was closed: not decided here.
+    pub(super) undecided: Vec<usize>,
 }
 
 impl Trouble {
@@ -118,6 +120,7 @@ impl<L: Link> Engine<L> {
             mut unconfirmed,
             reason,
             missing,
+            undecided: _,
         } = trouble;
         if let Some(chunk) = missing {
             let missing: Missing = (body, chunk);
@@ -148,20 +151,27 @@ pub(super) async fn add<L: Link>(
         Cells::Bits(_) => Again::Harmless,
         Cells::Counters(_) => Again::Never,
     };
-    change(
+    let mut undecided = Vec::new();
+    let mut trouble = change(
         wire,
         hashes.len(),
         again,
         |range| body.adds((range.start as u32..).zip(&hashes[range])),
         |work, i, ambiguous, answer| {
-            work.was_new(cells, i, answer, |key, was_new| {
-                // A try whose answer was lost may have added it: better told
-                // twice than never.
-                new[key as usize] |= was_new || ambiguous;
+            work.was_new(cells, i, answer, |key, was_new, closed| {
+                if closed && was_new && !ambiguous {
+                    undecided.push(key as usize);
+                } else {
+                    // A try whose answer was lost may have added it: better
+                    // told twice than never.
+                    new[key as usize] |= was_new || ambiguous;
+                }
             })
         },
     )
-    .await
+    .await;
+    trouble.undecided = undecided;
+    trouble
 }
 
 /// [`add`] for those of the keys that are at these places.
@@ -178,7 +188,7 @@ pub(super) async fn add_some<L: Link>(
     for (i, was_new) in places.iter().zip(was_new) {
         new[*i] = was_new;
     }
-    for key in &mut trouble.unconfirmed {
+    for key in trouble.unconfirmed.iter_mut().chain(&mut trouble.undecided) {
         *key = places[*key];
     }
     trouble

@@ -2,7 +2,7 @@
 
 use super::{CHUNK_WINDOW, Engine, random};
 use crate::body::{Body, Cells};
-use crate::chunks::{Chunk, MARK, bytes_of};
+use crate::chunks::{CLOSED, Chunk, MARK, bytes_of};
 use crate::link::{Link, Request};
 use crate::{Error, Location, Options};
 use redis::{Value, cmd};
@@ -38,11 +38,11 @@ impl<L: Link> Engine<L> {
         let Shape::Growing(shape) = self.header.shape() else {
             let body = self.fixed_body()?;
             self.bodies = vec![body.clone()];
-            return self.send_body(&body, parts[0], false).await;
+            return self.send_body(&body, parts[0], MARK, false).await;
         };
         let like = BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
         let mut layers = Vec::new();
-        for part in parts {
+        for (nth, part) in parts.iter().enumerate() {
             let mut rest = *part;
             while let Some((about, behind)) = rest.split_first_chunk::<8>() {
                 let mut line = [0; 64];
@@ -56,7 +56,9 @@ impl<L: Link> Engine<L> {
                 let (words, behind) = behind.split_at(layer.shape().lines() as usize * 8);
                 // Known from now on, so that a failure takes all away.
                 self.bodies.push(body.clone());
-                self.send_body(&body, words, false).await?;
+                let last = behind.is_empty() && nth + 1 == parts.len();
+                let mark = if last { MARK } else { CLOSED };
+                self.send_body(&body, words, mark, false).await?;
                 layers.push((layer, generation, keys));
                 rest = behind;
             }
@@ -70,6 +72,7 @@ impl<L: Link> Engine<L> {
         &mut self,
         body: &Body,
         words: &[W],
+        mark: u8,
         over: bool,
     ) -> Result<(), Error> {
         for some in (0..body.chunks.len())
@@ -83,7 +86,7 @@ impl<L: Link> Engine<L> {
                     let range = bytes_of(i, chunk);
                     copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
                 }
-                bytes[chunk.len as usize] = MARK;
+                bytes[chunk.len as usize] = mark;
                 let mut command = cmd("SET");
                 command.arg(&chunk.key).arg(bytes);
                 if over {
@@ -133,7 +136,8 @@ impl<L: Link> Engine<L> {
                 let range = bytes_of(i, &chunks[i]);
                 match &answer[..] {
                     [Value::BulkString(bytes)]
-                        if bytes.len() == range.len() + 1 && bytes.last() == Some(&MARK) =>
+                        if bytes.len() == range.len() + 1
+                            && matches!(bytes.last(), Some(&(MARK | CLOSED))) =>
                     {
                         let len = range.len();
                         to[range].copy_from_slice(&bytes[..len]);
@@ -253,8 +257,10 @@ impl<L: Link> Engine<L> {
             .await?;
         self.load_layers().await?;
         self.counted = None;
-        for body in self.bodies.clone() {
-            self.send_body::<u64>(&body, &[], true).await?;
+        for (i, body) in self.bodies.clone().iter().enumerate() {
+            let last = i + 1 == self.bodies.len();
+            let mark = if last { MARK } else { CLOSED };
+            self.send_body::<u64>(body, &[], mark, true).await?;
         }
         if let Some(growth) = &mut self.growth {
             growth.forget_room();

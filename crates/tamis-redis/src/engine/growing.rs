@@ -5,14 +5,16 @@
 //! new keys room has been given out (`taken.i`). A client takes room before it
 //! adds keys, so that all clients together keep the promised rate. Whoever
 //! finds no room creates the chunks of the next layer, under a generation of
-//! their own, and then announces it, which only one can do: all that is in a
-//! layer was added after its chunks were there.
+//! their own, closes the newest one, and then announces the new one, which
+//! only one can do: all that is in a layer was added after its chunks were
+//! there, and whatever an older layer decides was decided before.
 
 use super::adding::{add_some, unconfirmed_of_all};
 use super::{Engine, LOOK_AGAIN, create_chunks, random, unlink_chunks};
 use crate::Error;
 use crate::body::{Body, Cells};
-use crate::link::Link;
+use crate::chunks::{CLOSED, Chunk};
+use crate::link::{Link, Request};
 use redis::{Cmd, Value, cmd};
 use std::time::{Duration, Instant};
 use tamis::{GrowingLayer, Hash, Header, Shape};
@@ -25,6 +27,9 @@ const LEAST_ROOM: u64 = 1 << 10;
 /// … but no more than this share of a layer, which a client that ends
 /// leaves unused.
 const ROOM_SHARE: u64 = 256;
+/// However many keys there are, no more than this share at once: others add
+/// the same keys perhaps, and find no room while ours is not used.
+const MOST_SHARE: u64 = 16;
 /// While a client creates a layer, others wait so long before they do it.
 const GROWING_FOR: Duration = Duration::from_secs(30);
 
@@ -158,7 +163,11 @@ impl<L: Link> Engine<L> {
     async fn insert_window(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         // The keys that are not known to be in, by their places.
         let mut pending: Vec<usize> = (0..hashes.len()).collect();
-        while !pending.is_empty() {
+        // Those that we were the first to bring to a layer which was closed:
+        // the next layer decides whether they are new, and asking older ones
+        // would find what we have left there.
+        let mut late: Vec<usize> = Vec::new();
+        while !(pending.is_empty() && late.is_empty()) {
             let newest = self.bodies.len() - 1;
             let asked: Vec<Hash> = pending.iter().map(|i| hashes[*i]).collect();
             let mut known = vec![false; asked.len()];
@@ -168,15 +177,18 @@ impl<L: Link> Engine<L> {
             }
             let mut known = known.into_iter();
             pending.retain(|_| !known.next().unwrap_or(false));
-            if pending.is_empty() {
+            let open = pending.len() + late.len();
+            if open == 0 {
                 break;
             }
-            let room = self.take_room(pending.len() as u64).await?;
+            let room = self.take_room(open as u64).await? as usize;
             if room == 0 {
                 self.grow().await?;
                 continue;
             }
-            let now: Vec<usize> = pending.drain(..pending.len().min(room as usize)).collect();
+            let mut now: Vec<usize> = late.drain(..late.len().min(room)).collect();
+            let more = pending.len().min(room - now.len());
+            now.extend(pending.drain(..more));
             let body = &self.bodies[newest];
             let mut trouble = add_some(&mut self.wire, body, hashes, &now, new).await;
             let unconfirmed = trouble.unconfirmed.len();
@@ -184,10 +196,16 @@ impl<L: Link> Engine<L> {
             if let Some(growth) = &mut self.growth {
                 growth.room = growth.room.saturating_sub(taken as u64);
             }
+            let closed = !trouble.undecided.is_empty();
+            late.append(&mut trouble.undecided);
             if unconfirmed > 0 {
                 trouble.unconfirmed.append(&mut pending);
+                trouble.unconfirmed.append(&mut late);
             }
             self.conclude(newest, trouble, hashes.len()).await?;
+            if closed {
+                self.grow().await?;
+            }
         }
         Ok(())
     }
@@ -203,7 +221,10 @@ impl<L: Link> Engine<L> {
         if room >= keys {
             return Ok(room);
         }
-        let more = (keys - room).max(LEAST_ROOM.min(capacity / ROOM_SHARE));
+        let most = (capacity / MOST_SHARE).max(1);
+        let more = (keys - room)
+            .max(LEAST_ROOM.min(capacity / ROOM_SHARE))
+            .min(most);
         let key = self.state_key();
         let take = "return redis.call('HINCRBY', KEYS[2], ARGV[2], ARGV[3])";
         let args = [format!("taken.{newest}"), more.to_string()];
@@ -256,6 +277,37 @@ impl<L: Link> Engine<L> {
         }
     }
 
+    /// Closes the newest layer, before another is announced. Until a client
+    /// knows of that, what it adds here is new to nobody but itself, and the
+    /// mark tells it to have the next layer decide: so that of many workers
+    /// exactly one is told "new" even while the filter grows.
+    async fn close_newest(&mut self) -> Result<(), Error> {
+        let newest = self.bodies.len() - 1;
+        let close = |chunk: &Chunk| {
+            let mut command = cmd("EVAL");
+            // A chunk that is missing must not come back.
+            command.arg(
+                "if redis.call('STRLEN', KEYS[1]) ~= ARGV[1] + 1 then return 0 end \
+                 redis.call('SETRANGE', KEYS[1], ARGV[1], ARGV[2]) return 1",
+            );
+            command
+                .arg(1)
+                .arg(&chunk.key)
+                .arg(chunk.len)
+                .arg(&[CLOSED][..]);
+            Request::new(chunk.slot, &[command])
+        };
+        let requests = self.bodies[newest].chunks.iter().map(close).collect();
+        let answers = self.wire.ask("growing", requests).await?;
+        match answers
+            .iter()
+            .position(|answer| answer[..] != [Value::Int(1)])
+        {
+            Some(chunk) => Err(self.why_missing((newest, chunk)).await),
+            None => Ok(()),
+        }
+    }
+
     async fn add_layer(&mut self) -> Result<(), Error> {
         let Some(growth) = &self.growth else {
             return Ok(());
@@ -268,6 +320,9 @@ impl<L: Link> Engine<L> {
         let mut announced = create_chunks(&mut self.wire, &body.chunks).await;
         if announced.is_ok() {
             announced = self.expire_like_record(&body.chunks).await;
+        }
+        if announced.is_ok() {
+            announced = self.close_newest().await;
         }
         let mut won = false;
         if announced.is_ok() {

@@ -2,7 +2,7 @@
 
 use super::{Engine, unlink_chunks};
 use crate::body::{Body, Cells};
-use crate::chunks::{Chunk, MARK};
+use crate::chunks::{CLOSED, Chunk, MARK};
 use crate::link::{Link, Request};
 use crate::{Error, Location, Options};
 use redis::{Value, cmd};
@@ -114,8 +114,9 @@ impl<L: Link> Engine<L> {
         let requests = self.all_chunks().map(look).collect();
         let answers = self.wire.ask("verifying the filter", requests).await?;
         let unsound = self.all_chunks().zip(answers).find(|((_, chunk), answer)| {
-            let len = Value::Int(chunk.len as i64 + 1);
-            answer[..] != [Value::BulkString(vec![MARK]), len]
+            let whole = chunk.len as i64 + 1;
+            !matches!(&answer[..], [Value::BulkString(mark), Value::Int(len)]
+                if matches!(mark[..], [MARK | CLOSED]) && *len == whole)
         });
         match unsound.map(|((missing, _), _)| missing) {
             Some(missing) => Err(self.why_missing(missing).await),
