@@ -461,6 +461,16 @@ impl RedisFilter {
         self.engine.delete().await
     }
 
+    /// [`expire_in`](Self::expire_in) without opening the filter.
+    pub async fn expire_at(at: &Location, time: Duration, options: &Options) -> Result<(), Error> {
+        Engine::expire_at(Multiplexed::new(at, options), at, time, options).await
+    }
+
+    /// [`persist`](Self::persist) without opening the filter.
+    pub async fn persist_at(at: &Location, options: &Options) -> Result<(), Error> {
+        Engine::persist_at(Multiplexed::new(at, options), at, options).await
+    }
+
     /// Deletes the filter of this name, also one that was never finished.
     pub async fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         Engine::delete_at(Multiplexed::new(at, options), at, options).await

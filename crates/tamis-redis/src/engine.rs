@@ -204,13 +204,14 @@ impl<L: Link> Engine<L> {
 
     pub(crate) async fn open(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
         let start = Instant::now();
-        let mut this = Self::find(link, at, options).await?;
+        let decode = |name: &str, bytes: &[u8]| Record::decode(name, bytes, options.key.as_ref());
+        let mut this = Self::find(link, at, options, decode).await?;
         while !this.record.ready {
             if start.elapsed() >= options.retry_for {
                 return Err(Error::Unfinished { name: this.name });
             }
             this.wire.link.pause(LOOK_AGAIN).await;
-            this.record = read_record(&mut this.wire, at, options).await?;
+            this.record = read_record(&mut this.wire, at, decode).await?;
             this.header = this.record.header;
         }
         match this.header.shape().kind() {
@@ -221,9 +222,14 @@ impl<L: Link> Engine<L> {
     }
 
     /// The filter of this name, finished or not, without its bodies.
-    async fn find(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
+    async fn find(
+        link: L,
+        at: &Location,
+        options: &Options,
+        decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
+    ) -> Result<Self, Error> {
         let mut wire = Wire::new(link, options).await?;
-        let record = read_record(&mut wire, at, options).await?;
+        let record = read_record(&mut wire, at, decode).await?;
         Ok(Self::around(wire, options, at.name().to_owned(), record))
     }
 
@@ -284,7 +290,7 @@ impl<L: Link> Engine<L> {
 async fn read_record<L: Link>(
     wire: &mut Wire<L>,
     at: &Location,
-    options: &Options,
+    decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
 ) -> Result<Record, Error> {
     let name = at.name();
     let command = cmd("GET").arg(name).take();
@@ -292,7 +298,7 @@ async fn read_record<L: Link>(
         .ask_one("opening the filter", slot(name), command)
         .await
     {
-        Ok(Value::BulkString(bytes)) => Record::decode(name, &bytes, options.key.as_ref()),
+        Ok(Value::BulkString(bytes)) => decode(name, &bytes),
         Ok(_) => Err(Error::NotFound { name: name.into() }),
         Err(error) if is_wrong_type(&error) => Err(Error::Corrupt {
             key: name.into(),

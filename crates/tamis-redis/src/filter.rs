@@ -222,7 +222,22 @@ impl RedisFilter {
         now(self.engine.delete())
     }
 
-    /// Deletes the filter of this name, also one that was never finished.
+    /// [`expire_in`](Self::expire_in) without opening the filter, so without
+    /// its secret.
+    pub fn expire_at(at: &Location, time: Duration, options: &Options) -> Result<(), Error> {
+        let link = Blocking::new(at, options);
+        now(Engine::expire_at(link, at, time, options))
+    }
+
+    /// [`persist`](Self::persist) without opening the filter, so without its
+    /// secret.
+    pub fn persist_at(at: &Location, options: &Options) -> Result<(), Error> {
+        now(Engine::persist_at(Blocking::new(at, options), at, options))
+    }
+
+    /// Deletes the filter of this name, also one that was never finished, has
+    /// lost a part, or whose secret is not at hand. [`Error::NotFound`] if
+    /// there is none.
     pub fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         now(Engine::delete_at(Blocking::new(at, options), at, options))
     }

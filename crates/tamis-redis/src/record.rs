@@ -57,6 +57,19 @@ impl Record {
 
     /// Reads and validates a record; never panics, whatever the bytes.
     pub(crate) fn decode(name: &str, bytes: &[u8], key: Option<&SecretKey>) -> Result<Self, Error> {
+        Self::decode_with(name, bytes, |header| Header::decode(header, key))
+    }
+
+    /// Of a filter that is not to be asked or added to.
+    pub(crate) fn decode_without_key(name: &str, bytes: &[u8]) -> Result<Self, Error> {
+        Self::decode_with(name, bytes, Header::decode_without_key)
+    }
+
+    fn decode_with(
+        name: &str,
+        bytes: &[u8],
+        header: impl FnOnce(&[u8]) -> Result<Header, tamis::Error>,
+    ) -> Result<Self, Error> {
         let refuse = |reason: String| Error::Corrupt {
             key: name.to_owned(),
             reason,
@@ -91,7 +104,7 @@ impl Record {
         Ok(Self {
             generation: u64::from_le_bytes(generation),
             ready: ready == 1,
-            header: Header::decode(&fixed[HEADER_AT..SUM_AT], key)?,
+            header: header(&fixed[HEADER_AT..SUM_AT])?,
         })
     }
 }

@@ -351,9 +351,7 @@ fn exactly_one_is_told_new_while_the_filter_grows() {
             }
             new
         };
-        let workers: Vec<_> = (0..4)
-            .map(|worker| s.spawn(move || (&work)(worker)))
-            .collect();
+        let workers: Vec<_> = (0..4).map(|worker| s.spawn(move || work(worker))).collect();
         workers.into_iter().map(|w| w.join().unwrap()).collect()
     });
     let mut once = 0;
@@ -604,6 +602,14 @@ fn what_is_not_a_filter_is_said() {
     let with_key = impatient.clone().key(key);
     let mut opened = RedisFilter::open(&server.at("apart"), &with_key).unwrap();
     assert!(opened.contains("key").unwrap());
+    // Its life is in anybody's hands.
+    RedisFilter::expire_at(&server.at("apart"), Duration::from_secs(99), &impatient).unwrap();
+    assert!(opened.time_to_live().unwrap().is_some());
+    RedisFilter::persist_at(&server.at("apart"), &impatient).unwrap();
+    assert!(opened.time_to_live().unwrap().is_none());
+    RedisFilter::delete_at(&server.at("apart"), &impatient).unwrap();
+    assert!(matches!(open("apart"), Error::NotFound { .. }));
+    assert_eq!(server.chunks("apart").len(), 0);
 
     // Its creator died before all chunks were there.
     create("half", Hasher::default()).unwrap();

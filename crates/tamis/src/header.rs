@@ -421,6 +421,23 @@ impl Header {
     /// Reads and validates a header. Never panics, whatever the bytes; `key`
     /// is the secret of a keyed filter whose header does not hold it.
     pub fn decode(bytes: &[u8], key: Option<&SecretKey>) -> Result<Self, Error> {
+        Self::decode_with(bytes, |h| decode_hasher(h, key))
+    }
+
+    /// [`decode`](Self::decode) for those who want to know everything but how
+    /// a filter hashes whose secret is kept apart, as to delete it: asked with
+    /// this header, it would answer wrongly.
+    pub fn decode_without_key(bytes: &[u8]) -> Result<Self, Error> {
+        Self::decode_with(bytes, |h| match decode_hasher(h, None) {
+            Err(Error::KeyNeeded) => Ok(Hasher::default()),
+            other => other,
+        })
+    }
+
+    fn decode_with(
+        bytes: &[u8],
+        hasher: impl FnOnce(&[u8; HEADER_LEN]) -> Result<Hasher, Error>,
+    ) -> Result<Self, Error> {
         let Some(h) = bytes.first_chunk::<HEADER_LEN>() else {
             return Err(Error::corrupt(
                 "length",
@@ -458,7 +475,7 @@ impl Header {
         let Some(kind) = Kind::ALL.into_iter().find(|k| *k as u8 == kind) else {
             return Err(Error::corrupt("kind", "a known kind", kind));
         };
-        let hasher = decode_hasher(h, key)?;
+        let hasher = hasher(h)?;
         let rate = f64::from_le_bytes(field(h, RATE));
         if !(rate > 0.0 && rate < 1.0) {
             return Err(Error::corrupt("rate", "between 0 and 1", rate));
@@ -598,6 +615,8 @@ mod tests {
             Header::decode(&bytes, None),
             Err(Error::KeyNeeded)
         ));
+        let shape = Header::decode_without_key(&bytes).unwrap().shape;
+        assert_eq!(shape, h.shape);
         let wrong = SecretKey::new([6; 16]);
         assert!(matches!(
             Header::decode(&bytes, Some(&wrong)),

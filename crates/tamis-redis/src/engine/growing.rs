@@ -161,34 +161,40 @@ impl<L: Link> Engine<L> {
     }
 
     async fn insert_window(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
-        // The keys that are not known to be in, by their places.
+        // The keys that are not known to be in, by their places, and the layer
+        // from which on each is to be looked for: of one that we were the first
+        // to bring to a layer which was closed, the layers behind that decide
+        // whether it is new, and asking it would find what we have left there.
         let mut pending: Vec<usize> = (0..hashes.len()).collect();
-        // Those that we were the first to bring to a layer which was closed:
-        // the next layer decides whether they are new, and asking older ones
-        // would find what we have left there.
-        let mut late: Vec<usize> = Vec::new();
-        while !(pending.is_empty() && late.is_empty()) {
+        let mut from = vec![0; hashes.len()];
+        while !pending.is_empty() {
             let newest = self.bodies.len() - 1;
-            let asked: Vec<Hash> = pending.iter().map(|i| hashes[*i]).collect();
-            let mut known = vec![false; asked.len()];
-            if self.ask_bodies(0, newest, &asked, &mut known).await? {
+            let mut known = vec![false; hashes.len()];
+            pending.sort_by_key(|i| from[*i]);
+            let mut newer = false;
+            for alike in pending.chunk_by(|a, b| from[*a] == from[*b]) {
+                let asked: Vec<Hash> = alike.iter().map(|i| hashes[*i]).collect();
+                let mut there = vec![false; asked.len()];
+                let first = from[alike[0]];
+                newer |= self.ask_bodies(first, newest, &asked, &mut there).await?;
+                for (i, there) in alike.iter().zip(there) {
+                    known[*i] = there;
+                }
+            }
+            if newer {
                 self.load_layers().await?;
                 continue;
             }
-            let mut known = known.into_iter();
-            pending.retain(|_| !known.next().unwrap_or(false));
-            let open = pending.len() + late.len();
-            if open == 0 {
+            pending.retain(|i| !known[*i]);
+            if pending.is_empty() {
                 break;
             }
-            let room = self.take_room(open as u64).await? as usize;
+            let room = self.take_room(pending.len() as u64).await? as usize;
             if room == 0 {
                 self.grow().await?;
                 continue;
             }
-            let mut now: Vec<usize> = late.drain(..late.len().min(room)).collect();
-            let more = pending.len().min(room - now.len());
-            now.extend(pending.drain(..more));
+            let now: Vec<usize> = pending.drain(..pending.len().min(room)).collect();
             let body = &self.bodies[newest];
             let mut trouble = add_some(&mut self.wire, body, hashes, &now, new).await;
             let unconfirmed = trouble.unconfirmed.len();
@@ -197,10 +203,12 @@ impl<L: Link> Engine<L> {
                 growth.room = growth.room.saturating_sub(taken as u64);
             }
             let closed = !trouble.undecided.is_empty();
-            late.append(&mut trouble.undecided);
+            for i in trouble.undecided.drain(..) {
+                from[i] = newest + 1;
+                pending.push(i);
+            }
             if unconfirmed > 0 {
                 trouble.unconfirmed.append(&mut pending);
-                trouble.unconfirmed.append(&mut late);
             }
             self.conclude(newest, trouble, hashes.len()).await?;
             if closed {

@@ -4,6 +4,7 @@ use super::{Engine, unlink_chunks};
 use crate::body::{Body, Cells};
 use crate::chunks::{CLOSED, Chunk, MARK};
 use crate::link::{Link, Request};
+use crate::record::Record;
 use crate::{Error, Location, Options};
 use redis::{Value, cmd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -126,7 +127,29 @@ impl<L: Link> Engine<L> {
 
     /// Deletes the filter of this name, finished or not.
     pub(crate) async fn delete_at(link: L, at: &Location, options: &Options) -> Result<(), Error> {
-        let mut this = Self::find(link, at, options).await?;
+        Self::at_hand(link, at, options).await?.delete().await
+    }
+
+    /// [`expire_in`](Self::expire_in) without opening the filter.
+    pub(crate) async fn expire_at(
+        link: L,
+        at: &Location,
+        time: Duration,
+        options: &Options,
+    ) -> Result<(), Error> {
+        let mut this = Self::at_hand(link, at, options).await?;
+        this.expire_in(time).await
+    }
+
+    /// [`persist`](Self::persist) without opening the filter.
+    pub(crate) async fn persist_at(link: L, at: &Location, options: &Options) -> Result<(), Error> {
+        Self::at_hand(link, at, options).await?.persist().await
+    }
+
+    /// The filter of this name, finished or not, whose secret we may not have:
+    /// not to be asked or added to.
+    async fn at_hand(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
+        let mut this = Self::find(link, at, options, Record::decode_without_key).await?;
         match this.header.shape().kind() {
             // One that was never finished may have no layers yet.
             Kind::Growing => match this.load_layers().await {
@@ -135,7 +158,7 @@ impl<L: Link> Engine<L> {
             },
             _ => this.bodies = vec![this.fixed_body()?],
         }
-        this.delete().await
+        Ok(this)
     }
 
     /// Where the first layer is, or would be.
