@@ -229,7 +229,7 @@ fn bits(
         let hash = Hash::from_u64(*key).as_u128();
         let (mut at, step) = ((hash >> 64) as u64, hash as u64);
         for _ in 0..HASHES {
-            command(&mut pipe, (u128::from(at) * BITS >> 64) as usize);
+            command(&mut pipe, ((u128::from(at) * BITS) >> 64) as usize);
             at = at.wrapping_add(step);
         }
     }

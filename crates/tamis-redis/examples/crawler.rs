@@ -71,7 +71,7 @@ pub(crate) fn crawl(
 
 /// The first crawler creates the filter.
 fn open_or_create(at: &Location, options: &Options) -> Result<RedisFilter, Error> {
-    // 100 million URLs at one false "seen" in a hundred: 126 MB.
+    // 100 million URLs at one false "seen" in a hundred: 134 MB.
     let plan = Plan::one_line(Kind::Blocked, 100_000_000, 0.01)?;
     match RedisFilter::create(at, &plan, Hasher::default(), options) {
         Err(Error::Exists { .. }) => RedisFilter::open(at, options),

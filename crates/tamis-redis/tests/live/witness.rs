@@ -71,3 +71,16 @@ fn bits(shape: BlockedShape, hash: Hash) -> Vec<usize> {
     });
     bits
 }
+
+/// The proof can fail: no order explains a key that was new twice.
+#[test]
+fn twice_new_has_no_order() {
+    let shape = BlockedShape::new(4, 6, 1).unwrap();
+    let [a, b] = [1, 2].map(Hash::from_u64);
+    assert_eq!(order(shape, &[a, b]).map(|order| order.len()), Some(2));
+    assert_eq!(order(shape, &[a, b, a]), None);
+    assert_eq!(
+        (coverable(shape, &[a, b]), coverable(shape, &[a, b, a])),
+        (0, 2)
+    );
+}
