@@ -170,7 +170,7 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
             tamis::Error::Io { source, .. }
                 if source.kind() == std::io::ErrorKind::AlreadyExists =>
             {
-                "\nhint: --force replaces it"
+                return anyhow!("{path} exists already\nhint: --force replaces it");
             }
             tamis::Error::KeyNeeded => "\nhint: pass --key-file",
             tamis::Error::Corrupt { .. } if crate::index::is_index(&file) => {

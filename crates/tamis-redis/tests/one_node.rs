@@ -1,83 +1,40 @@
 //! Every operation on a real server: Debian's redis-server on a free port of
 //! the loopback, with a folder of its own.
 
+// Other tests use the rest.
+#[allow(dead_code, unused_imports)]
+mod common;
+
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tamis::{AnyFilter, Growing, Hash, Hasher, KeyCount, Kind, Plan, SecretKey, Shape};
 use tamis_redis::{Error, Location, Options, RedisFilter, aio};
-use tempfile::TempDir;
 
-struct Server {
-    child: Child,
-    port: u16,
-    _folder: TempDir,
-}
+struct Server(common::Server);
 
 impl Server {
     fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let child = Command::new("redis-server")
-            .args([
-                "--port",
-                &port.to_string(),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-            ])
-            .current_dir(folder.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is installed");
-        let server = Self {
-            child,
-            port,
-            _folder: folder,
-        };
-        for _ in 0..200 {
-            if server.try_connect().is_some() {
-                return server;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("redis-server does not answer");
+        Self(common::Server::start(&[]))
     }
 
     fn at(&self, name: &str) -> Location {
-        format!("redis://127.0.0.1:{}/{name}", self.port)
+        format!("redis://{}/{name}", self.0.address())
             .parse()
             .unwrap()
     }
 
-    fn try_connect(&self) -> Option<redis::Connection> {
-        let client = redis::Client::open(format!("redis://127.0.0.1:{}/", self.port)).unwrap();
-        client.get_connection().ok()
-    }
-
     fn run<T: redis::FromRedisValue>(&self, command: &str) -> T {
+        let client = redis::Client::open(format!("redis://{}/", self.0.address())).unwrap();
         let mut words = command.split(' ');
         let mut cmd = redis::cmd(words.next().unwrap());
         for word in words {
             cmd.arg(word);
         }
-        cmd.query(&mut self.try_connect().unwrap()).unwrap()
+        cmd.query(&mut client.get_connection().unwrap()).unwrap()
     }
 
     fn chunks(&self, name: &str) -> Vec<String> {
         self.run(&format!("KEYS {name}:*"))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -626,7 +583,7 @@ fn what_is_not_a_filter_is_said() {
     let error = RedisFilter::open(&at, &impatient).unwrap_err();
     assert!(matches!(error, Error::Server { .. }), "{error}");
     // A server that is no cluster.
-    let at = format!("redis-cluster://127.0.0.1:{}/seen", server.port);
+    let at = format!("redis-cluster://{}/seen", server.0.address());
     let error = RedisFilter::open(&at.parse().unwrap(), &impatient).unwrap_err();
     assert!(error.to_string().contains("cluster"), "{error}");
 }
