@@ -1,0 +1,216 @@
+use super::lines::FEWER_HASHES;
+use super::*;
+
+/// Growing has tests of its own, in `schedule`.
+const FIXED: [Kind; 4] = [Kind::Bloom, Kind::Blocked, Kind::Counting, Kind::Cuckoo];
+
+fn close(a: f64, b: f64, relative: f64) -> bool {
+    (a - b).abs() <= relative * b
+}
+
+#[test]
+fn known_numbers_hold() {
+    let plan = Plan::for_rate(Kind::Bloom, 1_000_000, 0.01).unwrap();
+    assert_eq!(
+        (plan.shape, plan.hashes()),
+        (BloomShape::new(9_585_058, 7).unwrap().into(), 7)
+    );
+    // Published table: m/n, k, rate to three digits.
+    for (ratio, k, rate) in [
+        (20.0, 10, 8.89e-5),
+        (22.0, 17, 2.67e-5),
+        (24.0, 17, 9.84e-6),
+        (27.0, 19, 2.33e-6),
+        (29.0, 20, 8.89e-7),
+        (32.0, 22, 2.1e-7),
+        (2.0, 1, 0.393),
+        (8.0, 6, 0.0216),
+    ] {
+        let got = classic::rate(ratio, k);
+        assert!(
+            close(got, rate, 0.005),
+            "m/n {ratio} k {k}: {got} not {rate}"
+        );
+    }
+}
+
+#[test]
+fn one_line_keeps_the_rate_and_costs_what_it_says() {
+    for kind in [Kind::Blocked, Kind::Counting] {
+        for rate in [0.1, 0.01, 1e-3, 1e-4, 1e-6] {
+            for keys in [1, 10_000, 10_000_000] {
+                let plan = Plan::one_line(kind, keys, rate).unwrap();
+                let (cells, per_key) = match plan.shape() {
+                    Shape::Blocked(s) => (BLOCKED.cells, s.lines_per_key()),
+                    Shape::Counting(s) => (COUNTING.cells, s.lines_per_key()),
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(per_key, 1);
+                assert!(plan.rate() <= rate && plan.promise() == rate, "{plan:?}");
+                let lines = |k| LinesFor::of(cells, rate, k, 1).keys(keys as f64);
+                let best = (1..=32).map(lines).fold(f64::INFINITY, f64::min);
+                assert!(
+                    plan.bytes() as f64 / 64.0 <= best * FEWER_HASHES,
+                    "{plan:?}"
+                );
+                println!(
+                    "{kind} {rate:e} {keys}: {:.2} {}",
+                    plan.bits_per_key(),
+                    plan.hashes()
+                );
+            }
+        }
+    }
+    assert!(Plan::one_line(Kind::Cuckoo, 100, 0.01).is_err());
+    let growing = Plan::one_line(Kind::Growing, 5_000, 0.01).unwrap();
+    assert!(matches!(growing.shape(), Shape::Growing(s) if s.lines_per_key() == 1));
+}
+
+#[test]
+fn the_size_bars_hold() {
+    for (rate, per_key, most) in [
+        (0.01, 1, 9.95),
+        (1e-3, 1, 15.5),
+        (1e-4, 2, 20.0),
+        (1e-6, 2, 31.2),
+    ] {
+        for keys in [100_000, 10_000_000] {
+            let plan = Plan::for_rate(Kind::Blocked, keys, rate).unwrap();
+            assert!(
+                plan.bits_per_key() <= most,
+                "{rate}: {}",
+                plan.bits_per_key()
+            );
+            assert!(plan.rate() <= rate);
+            let Shape::Blocked(shape) = plan.shape else {
+                unreachable!()
+            };
+            assert_eq!(shape.lines_per_key(), per_key);
+        }
+    }
+    for rate in [0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-9] {
+        let plan = Plan::for_rate(Kind::Bloom, 10_000_000, rate).unwrap();
+        let bound = -rate.log2() / LN_2;
+        assert!(
+            close(plan.bits_per_key(), bound, 0.01),
+            "{rate}: {}",
+            plan.bits_per_key()
+        );
+    }
+}
+
+#[test]
+fn counting_is_four_times_blocked() {
+    for rate in [
+        0.5, 0.2, 0.1, 0.03, 0.01, 1e-3, 9.9e-4, 1e-4, 1e-5, 1e-6, 1e-9,
+    ] {
+        for keys in [1_000_000, 10_000_000] {
+            let bytes = |kind| Plan::for_rate(kind, keys, rate).unwrap().bytes() as f64;
+            let times = bytes(Kind::Counting) / bytes(Kind::Blocked);
+            assert!(times <= 4.1, "{rate}: {times}");
+        }
+    }
+}
+
+#[test]
+fn cuckoo_is_small() {
+    for keys in [1_000_003, 10_000_000] {
+        let plan = Plan::for_rate(Kind::Cuckoo, keys, 1e-3).unwrap();
+        assert!(plan.bits_per_key() <= 13.2, "{}", plan.bits_per_key());
+    }
+}
+
+#[test]
+fn the_promise_holds_for_every_plan() {
+    for kind in FIXED {
+        for keys in [1, 2, 3, 10, 100, 1000, 54_321] {
+            for rate in [
+                0.99, 0.75, 0.5, 0.3, 0.1, 0.01, 1e-3, 9e-4, 1e-5, 1e-9, 1e-12, 1e-15,
+            ] {
+                if kind == Kind::Cuckoo && rate < MIN_CUCKOO_RATE {
+                    assert!(Plan::for_rate(kind, keys, rate).is_err());
+                    continue;
+                }
+                let plan = Plan::for_rate(kind, keys, rate).unwrap();
+                assert!(plan.rate() <= rate * 1.01, "{kind} {keys} {rate}: {plan:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_three_ways_to_plan_agree() {
+    for kind in FIXED {
+        for rate in [0.1, 0.01, 1e-5] {
+            let plan = Plan::for_rate(kind, 200_000, rate).unwrap();
+            let by_size = Plan::for_size(kind, 200_000, plan.bytes()).unwrap();
+            assert!(
+                close(by_size.rate(), plan.rate(), 0.02),
+                "{by_size:?} {plan:?}"
+            );
+            let by_rate = Plan::for_rate_in_size(kind, rate, plan.bytes()).unwrap();
+            assert!(by_rate.bytes() <= plan.bytes());
+            assert!(close(by_rate.keys() as f64, 200_000.0, 0.01), "{by_rate:?}");
+        }
+    }
+}
+
+#[test]
+fn nonsense_is_refused() {
+    for kind in FIXED {
+        for rate in [0.0, -1.0, 1.0, 2.0, f64::NAN, f64::INFINITY, 1e-300] {
+            assert!(Plan::for_rate(kind, 10, rate).is_err(), "{rate}");
+            assert!(Plan::for_rate_in_size(kind, rate, 1000).is_err(), "{rate}");
+        }
+        assert!(Plan::for_rate(kind, 0, 0.01).is_err());
+        assert!(Plan::for_size(kind, 0, 1000).is_err());
+        assert!(Plan::for_rate(kind, u64::MAX, 0.01).is_err());
+        for bytes in [0, 63, 1 << 60, u64::MAX] {
+            assert!(Plan::for_size(kind, 10, bytes).is_err());
+            assert!(Plan::for_rate_in_size(kind, 0.01, bytes).is_err());
+        }
+    }
+}
+
+#[test]
+fn overfull_filters_have_a_rate_too() {
+    for kind in FIXED {
+        let plan = Plan::for_rate(kind, 1000, 0.01).unwrap();
+        let mut last = 0.0;
+        for keys in [0, 1, 100, 1000, 2000, 10_000, 1_000_000, 1 << 40, u64::MAX] {
+            let rate = plan.rate_at(keys);
+            assert!(
+                (last..=1.0).contains(&rate),
+                "{kind} {keys}: {rate} after {last}"
+            );
+            last = rate;
+        }
+        assert_eq!((plan.rate_at(0), last), (0.0, 1.0));
+    }
+}
+
+#[test]
+fn finished_lists_have_plans() {
+    for kind in [Kind::Fuse, Kind::Ribbon, Kind::Cascade] {
+        for keys in [1, 2, 100, 10_000, 54_321, 10_000_000, 1 << 36] {
+            for rate in [0.99, 0.5, 0.1, 0.01, 1e-5, 1.0 / (1u64 << 32) as f64] {
+                let plan = Plan::for_rate(kind, keys, rate).unwrap();
+                assert!(plan.rate() <= rate && plan.rate() > rate / 4.0, "{plan:?}");
+                let by_size = Plan::for_size(kind, keys, plan.bytes()).unwrap();
+                assert!(by_size.rate() <= plan.rate() && by_size.bytes() <= plan.bytes());
+                let by_rate = Plan::for_rate_in_size(kind, rate, plan.bytes()).unwrap();
+                assert!(by_rate.bytes() <= plan.bytes() && by_rate.keys() >= keys / 10 * 9);
+            }
+        }
+        assert!(Plan::for_rate(kind, 1000, 1e-10).is_err());
+        assert!(Plan::for_size(kind, 1_000_000, 64_000).is_err());
+    }
+    for (kind, most) in [
+        (Kind::Fuse, 1.09),
+        (Kind::Ribbon, 1.005),
+        (Kind::Cascade, 1.005),
+    ] {
+        let plan = Plan::for_rate(kind, 10_000_000, 2f64.powi(-8)).unwrap();
+        assert!(plan.bits_per_key() <= 8.0 * most, "{plan:?}");
+    }
+}
