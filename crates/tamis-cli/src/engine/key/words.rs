@@ -148,7 +148,7 @@ pub(crate) fn needed(text: &[u8]) -> Vec<&[u8]> {
 
 /// Whether a line has `text` in it with no word cut at either end, and all the phrases that [`needed`] gave for it.
 pub(crate) fn holds(line: &[u8], text: &[u8], needed: &[impl AsRef<[u8]>]) -> bool {
-    if !memchr::memmem::find_iter(line, text).any(|at| is_whole(line, at, at + text.len())) {
+    if !has_whole(line, text) {
         return false;
     }
     // True already of UTF-8. Where it isn't, a character cut in half may change what is a word, and an answer must
@@ -156,6 +156,20 @@ pub(crate) fn holds(line: &[u8], text: &[u8], needed: &[impl AsRef<[u8]>]) -> bo
     let mut missing: Vec<&[u8]> = needed.iter().map(AsRef::as_ref).collect();
     for_each_phrase(line, |phrase| missing.retain(|needed| *needed != phrase));
     missing.is_empty()
+}
+
+/// Whether `text` stands somewhere with no word cut. A place may overlap one where it is cut: `a"a` in `aa"a"a`.
+fn has_whole(line: &[u8], text: &[u8]) -> bool {
+    let finder = memchr::memmem::Finder::new(text);
+    let mut from = 0;
+    while let Some(at) = line.get(from..).and_then(|rest| finder.find(rest)) {
+        let at = from + at;
+        if is_whole(line, at, at + text.len()) {
+            return true;
+        }
+        from = at + 1;
+    }
+    false
 }
 
 fn is_whole(line: &[u8], start: usize, end: usize) -> bool {

@@ -86,6 +86,8 @@ fn what_stands_in_logs_is_found_whole_and_in_parts() {
     }
     // The first occurrence is cut, the second is not.
     assert!(finds("ab-cd ab-c", "ab-c") && !finds("ab-cd b-c", "ab-c"));
+    // And where the two overlap.
+    assert!(finds("aa\"a\"a", "a\"a"));
 }
 
 #[test]
