@@ -178,9 +178,12 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
             }
             _ => "",
         };
-        match text.contains(&path) {
-            true => anyhow::anyhow!("{text}{hint}"),
-            false => anyhow::anyhow!("{path}: {text}{hint}"),
+        // Not by looking for the name in the text: a file may be called `f`.
+        match &error {
+            tamis::Error::Io { path: Some(_), .. }
+            | tamis::Error::Unclean { path: Some(_) }
+            | tamis::Error::Busy { .. } => anyhow!("{text}{hint}"),
+            _ => anyhow!("{path}: {text}{hint}"),
         }
     }
 }

@@ -489,3 +489,18 @@ fn help_is_there_for_everything() {
         );
     }
 }
+
+#[test]
+fn a_file_that_is_no_filter_is_named_however_short_its_name() {
+    let dir = Sandbox::new();
+    dir.write("f", "hello");
+    for line in ["check f", "info f", "copy f g.tamis", "export f"] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}");
+        assert!(
+            ran.err.starts_with("tamis: f: not a sound"),
+            "{line}: {}",
+            ran.err
+        );
+    }
+}
