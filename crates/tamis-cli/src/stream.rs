@@ -1,6 +1,7 @@
 //! What the commands that read keys have in common: their arguments, signals,
 //! progress, and how a run ends.
 
+use crate::bar::Bar;
 use crate::engine::batch::Print;
 use crate::engine::input::Input;
 use crate::engine::key::{Columns, KeyRule, Part, Pointer};
@@ -10,9 +11,8 @@ use crate::engine::reader::Reader;
 use crate::engine::records::Layout;
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -208,7 +208,7 @@ impl<S: Send> Pass<'_, S> {
             ..Progress::default()
         });
         let signal = stop_on_signals(&progress.stop)?;
-        let bar = Bar::start(&paths, &progress);
+        let bar = Bar::of_input(&paths, &progress);
         let start = Instant::now();
         let opened = Arc::clone(&progress);
         let inputs = paths
@@ -332,67 +332,4 @@ pub(crate) fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>
             .context("watching for signals")?;
     }
     Ok(got)
-}
-
-/// A progress bar on stderr, if that is a terminal; gone when dropped.
-pub(crate) struct Bar {
-    done: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Bar {
-    pub(crate) fn start(paths: &[PathBuf], progress: &Arc<Progress>) -> Self {
-        let done = Arc::new(AtomicBool::new(false));
-        let thread = std::io::stderr().is_terminal().then(|| {
-            let (bar, progress, done) = (bar(paths), Arc::clone(progress), Arc::clone(&done));
-            std::thread::spawn(move || {
-                while !done.load(Relaxed) {
-                    bar.set_position(progress.consumed.load(Relaxed));
-                    bar.set_message(human::count(progress.records.load(Relaxed)));
-                    std::thread::park_timeout(Duration::from_millis(100));
-                }
-                bar.finish_and_clear();
-            })
-        });
-        Self { done, thread }
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.done.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
-    }
-}
-
-fn bar(paths: &[PathBuf]) -> ProgressBar {
-    let (bar, template) = match total_size(paths) {
-        Some(total) => (
-            ProgressBar::new(total),
-            "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left, {msg} records",
-        ),
-        None => (
-            ProgressBar::no_length(),
-            "{spinner} {bytes} {bytes_per_sec}, {msg} records",
-        ),
-    };
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
-/// The size of all inputs as they lie there, if it can be known.
-pub(crate) fn total_size(paths: &[PathBuf]) -> Option<u64> {
-    let size = |path: &PathBuf| match path == Path::new("-") {
-        true => None,
-        false => std::fs::metadata(path)
-            .ok()
-            .filter(|m| m.is_file())
-            .map(|m| m.len()),
-    };
-    paths.iter().map(size).sum()
 }

@@ -1,15 +1,13 @@
+use crate::bar::Bar;
 use crate::cmd::create::HashArgs;
 use crate::engine::batch::Print;
 use crate::location::named;
 use crate::stream::{InputArgs, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tamis::{AnyFilter, Both, Contradiction, Error, Hash, Hasher, Kind, ListBuilder};
 
 /// Build a filter from a finished list of keys
@@ -132,7 +130,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
 
     let total = records * if kind == Kind::Cascade { 2 } else { 1 };
-    let bar = Bar::start(total, list.progress());
+    let bar = Bar::of_building(total, list.progress());
     let built = list.build_telling();
     drop(bar);
     let filter = match built {
@@ -294,41 +292,5 @@ fn beside(path: &Path) -> PathBuf {
     match path.parent() {
         Some(dir) if !dir.as_os_str().is_empty() => dir.into(),
         _ => PathBuf::from("."),
-    }
-}
-
-/// How much is built, on stderr, if that is a terminal; gone when dropped.
-struct Bar {
-    done: Arc<AtomicBool>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Bar {
-    fn start(total: u64, built: Arc<AtomicU64>) -> Self {
-        let done = Arc::new(AtomicBool::new(false));
-        let thread = std::io::stderr().is_terminal().then(|| {
-            let done = Arc::clone(&done);
-            let bar = ProgressBar::new(total);
-            let style = ProgressStyle::with_template("building {wide_bar} {human_pos} keys");
-            let bar = style.map_or(bar.clone(), |style| bar.with_style(style));
-            std::thread::spawn(move || {
-                while !done.load(Relaxed) {
-                    bar.set_position(built.load(Relaxed));
-                    std::thread::park_timeout(Duration::from_millis(100));
-                }
-                bar.finish_and_clear();
-            })
-        });
-        Self { done, thread }
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.done.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
     }
 }

@@ -1,10 +1,11 @@
+use crate::bar::Bar;
 use crate::engine::key::KeySpec;
 use crate::engine::ordered::for_each_in_order;
 use crate::engine::progress::Progress;
 use crate::index::scan::{self, Remarks};
 use crate::index::{Index, Roots, bytes_path, path_bytes, walk};
 use crate::location::named;
-use crate::stream::{self, Bar};
+use crate::stream;
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -177,7 +178,7 @@ fn write(
         .filter(|(_, same)| same.is_none())
         .map(|(place, _)| place.clone())
         .collect();
-    let bar = Bar::start(&to_read, &progress);
+    let bar = Bar::of_input(&to_read, &progress);
     let mut written = Ok(());
     for_each_in_order(
         plan.files.len(),

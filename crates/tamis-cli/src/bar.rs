@@ -1,0 +1,88 @@
+//! How far the work is, on stderr, if that is a terminal.
+
+use crate::engine::progress::Progress;
+use crate::human;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Gone when dropped.
+pub(crate) struct Bar {
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Bar {
+    /// Of reading these files.
+    pub(crate) fn of_input(paths: &[PathBuf], progress: &Arc<Progress>) -> Self {
+        let progress = Arc::clone(progress);
+        let (total, template) = match total_size(paths) {
+            total @ Some(_) => (
+                total,
+                "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left, {msg} records",
+            ),
+            None => (None, "{spinner} {bytes} {bytes_per_sec}, {msg} records"),
+        };
+        Self::start(total, template, move |bar| {
+            bar.set_position(progress.consumed.load(Relaxed));
+            bar.set_message(human::count(progress.records.load(Relaxed)));
+        })
+    }
+
+    /// Of building a filter of so many keys.
+    pub(crate) fn of_building(total: u64, built: Arc<AtomicU64>) -> Self {
+        let template = "building {wide_bar} {human_pos} keys";
+        Self::start(Some(total), template, move |bar| {
+            bar.set_position(built.load(Relaxed));
+        })
+    }
+
+    fn start(
+        total: Option<u64>,
+        template: &str,
+        show: impl Fn(&ProgressBar) + Send + 'static,
+    ) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let thread = std::io::stderr().is_terminal().then(|| {
+            let done = Arc::clone(&done);
+            let mut bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar = bar.with_style(style);
+            }
+            std::thread::spawn(move || {
+                while !done.load(Relaxed) {
+                    show(&bar);
+                    std::thread::park_timeout(Duration::from_millis(100));
+                }
+                bar.finish_and_clear();
+            })
+        });
+        Self { done, thread }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.done.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The size of all inputs as they lie there, if it can be known.
+fn total_size(paths: &[PathBuf]) -> Option<u64> {
+    let size = |path: &PathBuf| match path == Path::new("-") {
+        true => None,
+        false => std::fs::metadata(path)
+            .ok()
+            .filter(|m| m.is_file())
+            .map(|m| m.len()),
+    };
+    paths.iter().map(size).sum()
+}
