@@ -72,8 +72,8 @@ pub(super) fn candidates(
     found: impl FnMut(usize),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if std::is_x86_feature_detected!("popcnt") && std::is_x86_feature_detected!("bmi2") {
-        // SAFETY: the features were just detected.
+    if isa::Isa::best().has(isa::Level::Avx2) {
+        // SAFETY: popcnt, bmi1 and bmi2 come with that level.
         return unsafe { candidates_popcnt(layout, bytes, spec, hash, found) };
     }
     candidates_anywhere(layout, bytes, spec, hash, found);
@@ -139,8 +139,8 @@ pub(super) fn candidates_many(
         return;
     }
     #[cfg(target_arch = "x86_64")]
-    if std::is_x86_feature_detected!("popcnt") && std::is_x86_feature_detected!("bmi2") {
-        // SAFETY: the features were just detected.
+    if isa::Isa::best().has(isa::Level::Avx2) {
+        // SAFETY: popcnt, bmi1 and bmi2 come with that level.
         return unsafe { candidates_many_popcnt(layout, bytes, spec, hashes, found) };
     }
     candidates_many_anywhere(layout, bytes, spec, hashes, found);

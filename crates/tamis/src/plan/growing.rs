@@ -10,13 +10,10 @@
 //! or a thousand times the first guess), the rest by all that follow.
 //! A file records every layer's size and rate, so readers need none of this.
 
-use crate::plan::{
-    LinesFor, MIN_RATE, Plan, blocked_for_rate, blocked_rate, check_keys, check_rate, one_line,
-    too_large,
-};
+use crate::Error;
+use crate::plan::{MIN_RATE, Plan, check_keys, check_rate, lines, too_large};
 use crate::raw::blocked::BlockedShape;
 use crate::raw::layers::GrowingShape;
-use crate::{Error, Kind};
 
 /// The smallest first layer, and the one of those who can't guess.
 pub(crate) const FIRST_KEYS: u64 = 1000;
@@ -120,8 +117,6 @@ pub(crate) struct Schedule {
     horizon: f64,
     hashes_per_line: u32,
     lines_per_key: u32,
-    /// Of the last layer's rate, which most layers share.
-    lines_for: Option<(f64, LinesFor)>,
 }
 
 impl Schedule {
@@ -130,7 +125,7 @@ impl Schedule {
     pub(crate) fn new(first: u64, promise: f64) -> Result<Self, Error> {
         let mut this = Self::resume(first, promise, 0, 0);
         // Any size that is not small will do.
-        let typical = blocked_for_rate(1_000_000, this.rate(EARLY as usize))?;
+        let typical = lines::for_rate(1_000_000, this.rate(EARLY as usize))?;
         this.hashes_per_line = typical.hashes_per_line();
         this.lines_per_key = typical.lines_per_key();
         Ok(this)
@@ -139,8 +134,8 @@ impl Schedule {
     /// Of a new filter whose keys have one line of each layer.
     fn of_one_line(first: u64, promise: f64) -> Result<Self, Error> {
         let mut this = Self::resume(first, promise, 0, 1);
-        let typical = one_line(Kind::Blocked, 1_000_000, this.rate(EARLY as usize))?;
-        this.hashes_per_line = typical.1;
+        let typical = lines::one_line(1_000_000, this.rate(EARLY as usize))?;
+        this.hashes_per_line = typical.hashes_per_line();
         Ok(this)
     }
 
@@ -154,7 +149,6 @@ impl Schedule {
             horizon: (reach.ln() / growth.ln()).ceil() + 1.0,
             hashes_per_line,
             lines_per_key: per_key,
-            lines_for: None,
         }
     }
 
@@ -173,14 +167,14 @@ impl Schedule {
     }
 
     /// The first layer.
-    pub(crate) fn first(&mut self, capacity: u64) -> Result<GrowingLayer, Error> {
+    pub(crate) fn first(&self, capacity: u64) -> Result<GrowingLayer, Error> {
         self.layer(capacity, self.rate(0))
     }
 
     /// The layer after `layers` others that hold `capacity` keys in all and
     /// have spent so much of the promise.
     pub(crate) fn next(
-        &mut self,
+        &self,
         layers: usize,
         capacity: u64,
         spent: f64,
@@ -191,24 +185,16 @@ impl Schedule {
         self.layer(more(capacity, self.growth), rate)
     }
 
-    fn layer(&mut self, capacity: u64, rate: f64) -> Result<GrowingLayer, Error> {
+    fn layer(&self, capacity: u64, rate: f64) -> Result<GrowingLayer, Error> {
         if rate <= 0.0 {
             let expected = format_args!("less than the promise of {} in all", self.promise);
             return Err(Error::corrupt("rates of the layers", expected, "all of it"));
         }
-        let lines_for = match &mut self.lines_for {
-            Some((of, lines_for)) if *of == rate => lines_for,
-            other => {
-                let new = LinesFor::new(rate, self.hashes_per_line, self.lines_per_key);
-                &mut other.insert((rate, new)).1
-            }
-        };
-        let lines = lines_for.keys(capacity as f64);
-        if lines > 2f64.powi(54) {
-            return Err(too_large(capacity, rate));
-        }
+        let (k, per_key) = (self.hashes_per_line, self.lines_per_key);
+        let lines = lines::lines_for(capacity as f64, rate, k, per_key)
+            .ok_or_else(|| too_large(capacity, rate))?;
         Ok(GrowingLayer {
-            shape: BlockedShape::new(lines as u64, self.hashes_per_line, self.lines_per_key)?,
+            shape: BlockedShape::new(lines, k, per_key)?,
             capacity,
             rate,
         })
@@ -227,7 +213,7 @@ pub(crate) struct Growth {
 impl Growth {
     /// With its first layer.
     pub(crate) fn new(first: u64, promise: f64) -> Result<Self, Error> {
-        let mut schedule = Schedule::new(first, promise)?;
+        let schedule = Schedule::new(first, promise)?;
         let newest = schedule.first(first)?;
         Ok(Self {
             schedule,
@@ -257,7 +243,7 @@ impl Growth {
     fn plan(&self, keys: u64) -> Plan {
         let in_newest = keys.saturating_sub(self.capacity - self.newest.capacity);
         let rate =
-            self.spent - self.newest.rate + blocked_rate(&self.newest.shape, in_newest as f64);
+            self.spent - self.newest.rate + lines::rate(&self.newest.shape, in_newest as f64);
         Plan::grown(self.shape, keys, rate, self.schedule.promise)
     }
 }
@@ -310,7 +296,7 @@ pub(crate) fn rate_when_full(shape: &GrowingShape, keys: f64) -> f64 {
     let lines = shape.lines() - u64::from(shape.layers());
     BlockedShape::new(lines, shape.hashes_per_line(), shape.lines_per_key())
         .map_or(1.0, |all| {
-            blocked_rate(&all, keys) * f64::from(shape.layers())
+            lines::rate(&all, keys) * f64::from(shape.layers())
         })
         .min(1.0)
 }
@@ -318,7 +304,7 @@ pub(crate) fn rate_when_full(shape: &GrowingShape, keys: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Shape;
+    use crate::{Kind, Shape};
 
     #[test]
     fn the_rates_of_all_layers_keep_the_promise() {

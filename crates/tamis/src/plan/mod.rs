@@ -1,25 +1,19 @@
 //! Sizing: from any two of expected keys, rate and size to the third.
 //!
 //! Every kind's rate is computed from its real layout. For the blocked kind
-//! that is the exact mixture over how many keys a line receives and how many
-//! of its bits they set; the classic formula would promise 1.5 to 3 times
-//! less than users measure.
+//! that is a closed form (`lines`); the classic formula would promise 1.5 to 3
+//! times less than users measure.
 
 pub(crate) mod growing;
-mod lines;
+pub(crate) mod lines;
 #[cfg(test)]
 mod tests;
-
-use lines::{BLOCKED, COUNTING, blocked, counting};
-pub(crate) use lines::{
-    LinesFor, all_set, blocked_for_rate, blocked_rate, blocked_wrongly_present, counting_rate,
-    one_line, wrongly_present,
-};
 
 use crate::Error;
 use crate::filter::Layout as _;
 use crate::raw::bloom::BloomShape;
 use crate::raw::cascade::CascadeShape;
+use crate::raw::counting::CountingShape;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::fuse::{self, FuseShape};
 use crate::raw::layers::GrowingShape;
@@ -53,8 +47,8 @@ impl Plan {
         check_rate(rate)?;
         let shape: Shape = match kind {
             Kind::Bloom => bloom_for_rate(keys, rate)?.into(),
-            Kind::Blocked => blocked(BLOCKED.for_rate(keys, rate)?)?,
-            Kind::Counting => counting(COUNTING.for_rate(keys, rate)?)?,
+            Kind::Blocked => lines::for_rate(keys, rate)?.into(),
+            Kind::Counting => CountingShape::of(lines::for_rate(keys, rate)?).into(),
             Kind::Cuckoo => {
                 // Beyond the widest slots, only empty ones lower the rate.
                 if rate < MIN_CUCKOO_RATE {
@@ -89,8 +83,11 @@ impl Plan {
         check_size(bytes)?;
         let shape: Shape = match kind {
             Kind::Bloom => bloom_for_size(keys, bytes)?.into(),
-            Kind::Blocked => blocked(BLOCKED.for_size(keys, bytes))?,
-            Kind::Counting => counting(COUNTING.for_size(keys, bytes))?,
+            Kind::Blocked => lines::for_size(keys, bytes / 64)?.into(),
+            Kind::Counting => {
+                let bits = lines::for_size(keys, counting_lines(bytes)?)?;
+                CountingShape::of(bits).into()
+            }
             Kind::Cuckoo => CuckooShape::for_size(keys, bytes)
                 .ok_or_else(|| Error::Parameter {
                     what: "size",
@@ -119,12 +116,12 @@ impl Plan {
         let (shape, keys) = match kind {
             Kind::Bloom => bloom_for_rate_in_size(rate, bytes)?,
             Kind::Blocked => {
-                let (lines, keys) = BLOCKED.for_rate_in_size(rate, bytes);
-                (blocked(lines)?, keys)
+                let (shape, keys) = lines::for_rate_in_size(rate, bytes / 64)?;
+                (shape.into(), keys)
             }
             Kind::Counting => {
-                let (lines, keys) = COUNTING.for_rate_in_size(rate, bytes);
-                (counting(lines)?, keys)
+                let (bits, keys) = lines::for_rate_in_size(rate, counting_lines(bytes)?)?;
+                (CountingShape::of(bits).into(), keys)
             }
             Kind::Cuckoo => {
                 let most_for = |shape: &CuckooShape| {
@@ -169,13 +166,13 @@ impl Plan {
     pub fn one_line(kind: Kind, keys: u64, rate: f64) -> Result<Self, Error> {
         check_keys(keys)?;
         check_rate(rate)?;
-        let shape = match kind {
-            Kind::Blocked => blocked(one_line(kind, keys, rate)?)?,
-            Kind::Counting => counting(one_line(kind, keys, rate)?)?,
+        let shape: Shape = match kind {
+            Kind::Blocked => lines::one_line(keys, rate)?.into(),
+            Kind::Counting => CountingShape::of(lines::one_line(keys, rate)?).into(),
             Kind::Growing => {
                 let first = growing::GrowingLayer::first_of_one_line(keys, rate)?;
                 let shape = GrowingShape::of_first(first.shape())?;
-                let expected = blocked_rate(&first.shape(), keys as f64);
+                let expected = lines::rate(&first.shape(), keys as f64);
                 return Ok(Self::grown(shape, keys, expected, rate));
             }
             kind => {
@@ -317,6 +314,18 @@ fn check_size(bytes: u64) -> Result<(), Error> {
     })
 }
 
+/// How many lines of a counting filter fit.
+fn counting_lines(bytes: u64) -> Result<u64, Error> {
+    match bytes / 256 {
+        0 => Err(Error::Parameter {
+            what: "size",
+            expected: "256 bytes to 2^60 bytes for a counting filter",
+            got: format!("{bytes} bytes"),
+        }),
+        lines => Ok(lines),
+    }
+}
+
 pub(crate) fn too_large(keys: u64, rate: f64) -> Error {
     Error::Parameter {
         what: "size",
@@ -328,8 +337,8 @@ pub(crate) fn too_large(keys: u64, rate: f64) -> Error {
 fn rate_at(shape: &Shape, keys: f64) -> f64 {
     match shape {
         Shape::Bloom(shape) => bloom_rate(shape, keys),
-        Shape::Blocked(shape) => blocked_rate(shape, keys),
-        Shape::Counting(shape) => counting_rate(shape, keys),
+        Shape::Blocked(shape) => lines::rate(shape, keys),
+        Shape::Counting(shape) => lines::rate(&shape.bits(), keys),
         Shape::Cuckoo(shape) => shape.rate_with(keys),
         Shape::Growing(shape) => growing::rate_when_full(shape, keys),
         Shape::Fuse(shape) => shape.rate_at(keys),
@@ -467,6 +476,23 @@ fn bloom_for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> 
     let shape = BloomShape::new(bytes / 64 * 512, hashes)?;
     let keys = most_keys(|keys| bloom_rate(&shape, keys) <= rate * ROUNDED_HASHES);
     Ok((shape.into(), keys))
+}
+
+/// How many of `keys` distinct keys, added one after the other, are wrongly
+/// taken for present: the integral of the rate over the keys.
+pub(crate) fn wrongly_present(keys: u64, mut rate_at: impl FnMut(f64) -> f64) -> f64 {
+    // Simpson's rule; the rate is a smooth power of the number of keys.
+    const STEPS: u32 = 64;
+    let step = keys as f64 / f64::from(STEPS);
+    let weight = |i| match i {
+        0 | STEPS => 1.0,
+        i if i % 2 == 1 => 4.0,
+        _ => 2.0,
+    };
+    let sum: f64 = (0..=STEPS)
+        .map(|i| weight(i) * rate_at(f64::from(i) * step))
+        .sum();
+    sum * step / 3.0
 }
 
 /// The largest number of keys that `fits`, which smaller ones do too.
