@@ -10,9 +10,10 @@
 
 use std::ops::Range;
 
-/// Lines of a chunk: 4 MiB but one line. With the mark and Redis's own few
-/// bytes that is a block of 4 MiB to its allocator, whose next size is 5 MiB.
-pub(crate) const CHUNK_LINES: u64 = (1 << 16) - 1;
+/// Lines of a chunk: 4 MiB but four lines, so that the four of a counting
+/// filter's key are never apart. With the mark and Redis's own few bytes that
+/// is a block of 4 MiB to its allocator, whose next size is 5 MiB.
+pub(crate) const CHUNK_LINES: u64 = (1 << 16) - 4;
 const LINE: u64 = 64;
 /// The byte behind the lines.
 pub(crate) const MARK: u8 = 0xA5;

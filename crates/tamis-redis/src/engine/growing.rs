@@ -111,7 +111,8 @@ impl<L: Link> Engine<L> {
         let mut growth = Growth::default();
         while let Some(value) = field(format!("layer.{}", growth.layers.len())) {
             let i = growth.layers.len();
-            let like = tamis::BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
+            let per_key = shape.lines_per_key();
+            let like = tamis::BlockedShape::new(per_key.into(), shape.hashes_per_line(), per_key)?;
             let (layer, generation) = decode(&key, value, &like)?;
             if i == self.bodies.len() {
                 let cells = Cells::Bits(layer.shape());
