@@ -1,5 +1,7 @@
 use super::lines::FEWER_HASHES;
 use super::*;
+use crate::raw::bloom::BloomShape;
+use std::f64::consts::LN_2;
 
 /// Growing has tests of its own, in `schedule`.
 const FIXED: [Kind; 4] = [Kind::Bloom, Kind::Blocked, Kind::Counting, Kind::Cuckoo];
