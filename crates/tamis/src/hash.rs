@@ -1,4 +1,4 @@
-//! The 128-bit [`Hash`] of a key. A key is hashed once; every position of
+//! The 128-bit [`struct@Hash`] of a key. A key is hashed once; every position of
 //! every filter kind derives from those 128 bits by multiply-shift.
 
 /// The 128-bit hash of one key: two independent, uniform halves.

@@ -1,7 +1,7 @@
 //! The growing filter: for a number of keys that nobody knows.
 //!
 //! Layers of blocked filters, each larger than all before it together or
-//! nearly so ([`schedule`](crate::plan::growing)). A key goes into the newest layer
+//! nearly so ([`plan::growing`]). A key goes into the newest layer
 //! unless one of them has it; when that has taken the keys it is made for, the
 //! next is added. Old layers never change, and nothing is ever moved.
 //!

@@ -48,7 +48,7 @@ pub type Fuse<B = Bytes> = Filter<FuseShape, B>;
 
 /// The smallest finished list; see [`Filter`] for its methods.
 ///
-/// About 1.003 times `log2(1/rate)` bits a key, where [`Fuse`](crate::Fuse)
+/// About 1.003 times `log2(1/rate)` bits a key, where [`Fuse`]
 /// needs 1.09 and Bloom filters 1.44. Asking takes up to one and a half times
 /// as long as fuse.
 ///

@@ -319,7 +319,7 @@ pub(super) const COUNTING: Lined = Lined {
 /// What fewer hashes may cost, in memory.
 pub(super) const FEWER_HASHES: f64 = 1.1;
 
-/// The lines of [`Plan::one_line`].
+/// The lines of [`Plan::one_line`](super::Plan::one_line).
 pub(crate) fn one_line(kind: Kind, keys: u64, rate: f64) -> Result<Lines, Error> {
     let cells = match kind {
         Kind::Counting => COUNTING.cells,

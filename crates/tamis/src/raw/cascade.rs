@@ -10,7 +10,7 @@
 //! A key of neither list passes the second level with probability 1/2, so the
 //! first may be one bit narrower, and the whole costs what a filter of the
 //! block list alone would, and about `2 · rate` bits a key of the allow list:
-//! [`bound`] tells how near that is to what any structure needs.
+//! [`cascade_bound`](crate::plan::cascade_bound) tells how near that is to what any structure needs.
 
 use crate::error::Error;
 use crate::hash::{Hash, mix};

@@ -2,7 +2,7 @@
 //!
 //! All bits of a key lie in one 64-byte line (or half of them in each of two
 //! lines), so a key costs one cache miss, one page, one command to a server.
-//! Lines fill unevenly, which the classic formula ignores; [`plan`] sizes with
+//! Lines fill unevenly, which the classic formula ignores; `plan` sizes with
 //! the exact distribution, so the promised rate is the measured one.
 
 mod fields;

@@ -7,7 +7,7 @@ use crate::raw::isa::Path;
 use crate::raw::layout::Layout;
 use crate::raw::word::Word;
 
-/// Asks at most [`BLOCK`](crate::filter::BLOCK) keys, whose first lines have
+/// Asks at most [`BLOCK`](crate::raw::layout::BLOCK) keys, whose first lines have
 /// been prefetched.
 pub(crate) fn contains_block<W: Word>(
     path: Path,

@@ -1,6 +1,6 @@
 //! Ribbon tables by the thousand, each as small as it can be: what an index holds of every entry.
 //!
-//! A [`Ribbon`](super::Ribbon) filter is padded to groups and cache lines, which is nothing for a million keys and most
+//! A [`Ribbon`](crate::Ribbon) filter is padded to groups and cache lines, which is nothing for a million keys and most
 //! of it for ten. Here the last layer has any number of rows, and its last group is cut to them. A set of fewer keys
 //! than a ribbon is long is a small dense system: as many rows as keys.
 //!
