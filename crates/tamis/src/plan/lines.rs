@@ -11,11 +11,13 @@
 //! banks of their own, so the rate is the product over them; nothing of this is
 //! an approximation, however small the filter.
 
-use super::{most_keys, too_large};
-use crate::Error;
+use super::{Rated, most_keys, too_large};
+use crate::error::Error;
 use crate::raw::blocked::{
     BlockedShape, LINE_WORDS, MAX_HASHES_PER_LINE, MAX_LINES_PER_KEY, cover,
 };
+use crate::raw::counting::{COUNTER_WORDS, CountingShape, blocked_words};
+use crate::raw::word::Word;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -56,14 +58,35 @@ fn line_rate(k: u32, keys: f64, lines: f64) -> f64 {
     sum.clamp(RESOLUTION, 1.0)
 }
 
-/// The rate with so many keys.
-pub(crate) fn rate(shape: &BlockedShape, keys: f64) -> f64 {
-    rate_of(
-        shape.hashes_per_line(),
-        shape.lines_per_key(),
-        keys,
-        shape.lines_per_bank() as f64,
-    )
+impl Rated for BlockedShape {
+    fn rate_at(&self, keys: f64) -> f64 {
+        let (k, per_key) = (self.hashes_per_line(), self.lines_per_key());
+        rate_of(k, per_key, keys, self.lines_per_bank() as f64)
+    }
+
+    /// From how full every single word really is.
+    fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
+        let lines = words.as_chunks::<LINE_WORDS>().0.iter();
+        rate_now(
+            self,
+            lines.map(|line| line.each_ref().map(|w| w.get().count_ones())),
+        )
+    }
+}
+
+/// That of the blocked filter which has a bit for each counter.
+impl Rated for CountingShape {
+    fn rate_at(&self, keys: f64) -> f64 {
+        self.bits().rate_at(keys)
+    }
+
+    fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
+        let ones = |words: &[W; COUNTER_WORDS]| {
+            let mut ones = blocked_words(words).map(u64::count_ones);
+            std::array::from_fn(|_| ones.next().unwrap_or_default())
+        };
+        rate_now(&self.bits(), words.as_chunks().0.iter().map(ones))
+    }
 }
 
 fn rate_of(k: u32, per_key: u32, keys: f64, lines_per_bank: f64) -> f64 {
@@ -78,10 +101,7 @@ fn rate_of(k: u32, per_key: u32, keys: f64, lines_per_bank: f64) -> f64 {
 }
 
 /// The rate of a filter whose words have so many ones, line by line.
-pub(crate) fn rate_now(
-    shape: &BlockedShape,
-    lines: impl Iterator<Item = [u32; LINE_WORDS]>,
-) -> f64 {
+fn rate_now(shape: &BlockedShape, lines: impl Iterator<Item = [u32; LINE_WORDS]>) -> f64 {
     let k = shape.hashes_per_line() as usize;
     // With a bit in every word it makes no difference where a key starts.
     let starts = if k == LINE_WORDS { 1 } else { LINE_WORDS };

@@ -1,8 +1,10 @@
 use super::lines::{FEWER_HASHES, lines_for};
 use super::*;
 use crate::raw::blocked::BlockedShape;
+use crate::raw::bloom::BloomShape;
+use std::f64::consts::LN_2;
 
-/// Growing has tests of its own, in `schedule`.
+/// Growing has tests of its own, in `growing.rs`.
 const FIXED: [Kind; 4] = [Kind::Bloom, Kind::Blocked, Kind::Counting, Kind::Cuckoo];
 
 fn close(a: f64, b: f64, relative: f64) -> bool {
@@ -138,27 +140,27 @@ fn the_rate_is_exact() {
         // In one of eight starts, the same; words beyond the first key's are never set.
         let one = 64f64.powi(-(k as i32)) / 8.0 / 5.0;
         assert!(
-            close(lines::rate(&shape, 1.0), one, 1e-4),
+            close(shape.rate_at(1.0), one, 1e-4),
             "{k}: {}",
-            lines::rate(&shape, 1.0)
+            shape.rate_at(1.0)
         );
     }
     // Two keys, one line, k = 8: every word has one bit or two.
     let shape = BlockedShape::new(1, 8, 1).unwrap();
     let two = (1.0 - (63.0f64 / 64.0).powi(2)).powi(8);
-    assert!(close(lines::rate(&shape, 2.0), two, 0.05));
+    assert!(close(shape.rate_at(2.0), two, 0.05));
     let many = (1.0 - (63.0f64 / 64.0).powi(40)).powi(8);
-    assert!(close(lines::rate(&shape, 40.0), many, 1e-9));
+    assert!(close(shape.rate_at(40.0), many, 1e-9));
     // The figure of a measurement: 400 M keys at 10 bits, 0.97281 % of 10 M.
     let large = BlockedShape::new(400_000_000 * 10 / 512, 6, 1).unwrap();
-    assert!(close(lines::rate(&large, 4e8), 0.0097268, 1e-4));
+    assert!(close(large.rate_at(4e8), 0.0097268, 1e-4));
     // Banks are independent.
     let (one, two) = (
         BlockedShape::new(50, 5, 1).unwrap(),
         BlockedShape::new(100, 5, 2).unwrap(),
     );
-    let squared = lines::rate(&one, 900.0).powi(2);
-    assert!(close(lines::rate(&two, 900.0), squared, 1e-9));
+    let squared = one.rate_at(900.0).powi(2);
+    assert!(close(two.rate_at(900.0), squared, 1e-9));
 }
 
 #[test]

@@ -9,46 +9,26 @@
 //! A counter that has reached 15 stays there: how much it stands for is not
 //! known any more, and taking one away could hide another key.
 
-use crate::filter::{BLOCK, BitLayout, Difference, Layout, Sealed, hash_all};
+use crate::error::Error;
 use crate::hash::Hash;
-use crate::raw::blocked::{Blocked, BlockedShape, LINE_WORDS};
+use crate::kind::Kind;
+use crate::raw::blocked::{BlockedShape, LINE_WORDS};
 use crate::raw::isa::prefetch;
-use crate::store::body::{Body, Word};
-use crate::store::header::{Kind, Shape};
-use crate::{Bytes, Error, Filter, plan};
+use crate::raw::layout::{BitLayout, Difference, Layout, Sealed};
+use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// A counting filter: a blocked filter whose keys can be removed; see
-/// [`Filter`] for its other methods.
-///
-/// Adding a key again counts it again, and it is present until it has been
-/// removed as often. There is no limit to the copies: from about 15 on, they
-/// are not counted any more and can't be removed.
-///
-/// ```
-/// use tamis::Counting;
-/// let mut online = Counting::new(1_000_000, 0.01)?;
-/// online.insert("ada");
-/// online.insert("ada");
-/// assert_eq!(online.count("ada"), 2);
-/// assert!(online.remove("ada") && online.contains("ada"));
-/// assert!(online.remove("ada") && !online.contains("ada"));
-/// assert!(!online.remove("ada"));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Counting<B = Bytes> = Filter<CountingShape, B>;
 
 /// Bits of a counter.
 const COUNTER_BITS: usize = 4;
 /// Words of a line: a counter for each bit of a blocked filter's.
-const COUNTER_WORDS: usize = LINE_WORDS * COUNTER_BITS;
+pub(crate) const COUNTER_WORDS: usize = LINE_WORDS * COUNTER_BITS;
 /// Counters of a word.
 const PER_WORD: u64 = 16;
 
 /// The lowest bit of each counter of a word.
 const ONES: u64 = 0x1111_1111_1111_1111;
 
-/// Lines, and counters per key, of a [`Counting`] filter.
+/// Lines, and counters per key, of a [`Counting`](crate::Counting) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountingShape(BlockedShape);
 
@@ -99,14 +79,14 @@ impl CountingShape {
 
     /// Asks the memory for the key's counters.
     #[inline(always)]
-    fn prefetch_all<T>(&self, words: &[T], hash: Hash) {
+    pub(crate) fn prefetch_all<T>(&self, words: &[T], hash: Hash) {
         for (line, _) in self.0.lines_of(hash) {
             prefetch_line(words, line);
         }
     }
 
     /// The least of the key's counters.
-    fn count<W: Word>(&self, words: &[W], hash: Hash) -> u64 {
+    pub(crate) fn count<W: Word>(&self, words: &[W], hash: Hash) -> u64 {
         let mut least = 15;
         self.for_each_counter(hash, |word, shift| {
             least = least.min(words[word].get() >> shift & 15);
@@ -116,7 +96,7 @@ impl CountingShape {
 
     /// Takes one from each of the key's counters, if the key seems present;
     /// whether it did, and whether it still does.
-    fn remove(&self, words: &[AtomicU64], hash: Hash) -> (bool, bool) {
+    pub(crate) fn remove(&self, words: &[AtomicU64], hash: Hash) -> (bool, bool) {
         if !self.contains(words, hash) {
             return (false, false);
         }
@@ -164,7 +144,7 @@ fn bits(word: u64) -> u64 {
 }
 
 /// The words of the blocked filter, one for four of counters.
-fn blocked_words<W: Word>(words: &[W]) -> impl Iterator<Item = u64> {
+pub(crate) fn blocked_words<W: Word>(words: &[W]) -> impl Iterator<Item = u64> {
     let word = |(i, word): (u64, &W)| bits(word.get()) << (i * PER_WORD);
     words
         .as_chunks::<COUNTER_BITS>()
@@ -207,27 +187,10 @@ fn update(word: &AtomicU64, change: impl Fn(u64) -> u64) -> u64 {
     }
 }
 
-impl From<CountingShape> for Shape {
-    fn from(shape: CountingShape) -> Self {
-        Self::Counting(shape)
-    }
-}
-
 impl Sealed for CountingShape {}
 
 impl Layout for CountingShape {
     const KIND: Kind = Kind::Counting;
-
-    fn from_shape(shape: Shape) -> Option<Self> {
-        match shape {
-            Shape::Counting(shape) => Some(shape),
-            _ => None,
-        }
-    }
-
-    fn body_len(&self) -> u64 {
-        self.body_len()
-    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         self.0.difference(&other.0)
@@ -256,19 +219,6 @@ impl Layout for CountingShape {
         for (hash, out) in hashes.iter().zip(out) {
             *out = self.contains(words, *hash);
         }
-    }
-
-    fn rate_at(&self, keys: f64) -> f64 {
-        plan::lines::rate(&self.0, keys)
-    }
-
-    /// That of the blocked filter.
-    fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
-        let ones = |words: &[W; COUNTER_WORDS]| {
-            let mut ones = blocked_words(words).map(u64::count_ones);
-            std::array::from_fn(|_| ones.next().unwrap_or_default())
-        };
-        plan::lines::rate_now(&self.0, words.as_chunks().0.iter().map(ones))
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
@@ -324,101 +274,5 @@ impl BitLayout for CountingShape {
     /// to, so these can go on being removed.
     fn intersect(word: &AtomicU64, theirs: u64) {
         update(word, |ours| zip_counters(ours, theirs, u64::min));
-    }
-}
-
-impl<B: Body> Filter<CountingShape, B> {
-    /// How often the key was added, at most: other keys may share all of its
-    /// counters. Never too low, except that it ends at 15, which means "15 or
-    /// more".
-    pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
-        self.count_hash(self.hasher().hash(key.as_ref()))
-    }
-
-    /// [`count`](Self::count) for a key that is already hashed.
-    pub fn count_hash(&self, hash: Hash) -> u64 {
-        self.shape().count(self.words(), hash)
-    }
-
-    /// The blocked filter that these keys would have built, bit for bit: a
-    /// quarter of the size, of the same rate, and without removal. Keys that
-    /// have been removed are not in it, unless a counter of theirs had reached
-    /// 15, where it stays.
-    ///
-    /// ```
-    /// use tamis::{Blocked, Counting};
-    /// let (mut counting, blocked) = (Counting::new(1_000, 0.01)?, Blocked::new(1_000, 0.01)?);
-    /// for key in ["apple", "pear", "fig"] { counting.insert(key); }
-    /// counting.remove("pear");
-    /// for key in ["apple", "fig"] { blocked.insert(key); }
-    /// assert_eq!(counting.to_blocked()?.to_bytes(), blocked.to_bytes());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn to_blocked(&self) -> Result<Blocked, Error> {
-        let mut header = self.header();
-        header.shape = self.shape().bits().into();
-        let mut body = Bytes::zeroed(header.body_len())?;
-        for (word, bits) in body
-            .exclusive()
-            .into_iter()
-            .flatten()
-            .zip(blocked_words(self.words()))
-        {
-            *word = bits.to_le();
-        }
-        Blocked::assemble(&header, body)
-    }
-}
-
-impl Filter<CountingShape> {
-    /// Takes back one adding of the key; whether it seemed present. If it did
-    /// not, nothing changes.
-    ///
-    /// Remove only what was added. A key that never was seems present at the
-    /// rate, and removing it then takes from the counters of others, which may
-    /// go missing: the false "no" that a filter otherwise never gives.
-    ///
-    /// Processes that share the file may remove at once as long as each of
-    /// them keeps to that.
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.remove_hash(self.hasher().hash(key.as_ref()))
-    }
-
-    /// [`remove`](Self::remove) for a key that is already hashed.
-    pub fn remove_hash(&mut self, hash: Hash) -> bool {
-        let (was, is) = self.shape().remove(self.words(), hash);
-        if was && !is {
-            self.count_fewer(1);
-        }
-        was
-    }
-
-    /// Removes many keys; `removed[i]` answers for `keys[i]`.
-    ///
-    /// # Panics
-    /// If `removed` is not as long as `keys`.
-    pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
-        assert_eq!(keys.len(), removed.len(), "one answer for each key");
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, removed) in keys.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
-            let hashes = hash_all(self.hasher(), keys, &mut hashes);
-            self.remove_hashes(hashes, removed);
-        }
-    }
-
-    /// [`remove_many`](Self::remove_many) for keys that are already hashed.
-    ///
-    /// # Panics
-    /// If `removed` is not as long as `hashes`.
-    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) {
-        assert_eq!(hashes.len(), removed.len(), "one answer for each key");
-        for (hashes, removed) in hashes.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
-            for hash in hashes {
-                self.shape().prefetch_all(self.words(), *hash);
-            }
-            for (hash, removed) in hashes.iter().zip(removed) {
-                *removed = self.remove_hash(*hash);
-            }
-        }
     }
 }

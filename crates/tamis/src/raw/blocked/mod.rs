@@ -16,25 +16,13 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-use crate::filter::{BLOCK, BitLayout, Difference, Layout, Sealed};
+use crate::error::Error;
 use crate::hash::{Hash, reduce};
+use crate::kind::Kind;
 use crate::raw::isa::{Isa, Level, prefetch};
-use crate::store::body::Word;
-use crate::store::header::{Kind, Shape};
-use crate::{Bytes, Error, Filter, plan};
+use crate::raw::layout::{BLOCK, BitLayout, Difference, Layout, Sealed};
+use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// A line-blocked Bloom filter; see [`Filter`] for its methods.
-///
-/// ```
-/// use tamis::Blocked;
-/// let seen = Blocked::new(1_000_000, 0.01)?;
-/// assert!(seen.insert("key"));
-/// assert!(!seen.insert("key")); // not new any more
-/// assert!(seen.contains("key"));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Blocked<B = Bytes> = Filter<BlockedShape, B>;
 
 /// Words of a line.
 pub(crate) const LINE_WORDS: usize = 8;
@@ -50,7 +38,7 @@ const MAX_LINES: u64 = 1 << 54;
 /// The words of a line.
 pub(crate) type Line<T> = [T; LINE_WORDS];
 
-/// Lines, and bits per key, of a [`Blocked`] filter.
+/// Lines, and bits per key, of a [`Blocked`](crate::Blocked) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedShape {
     lines_per_bank: u64,
@@ -350,27 +338,10 @@ fn insert_hashes<H: Copy + Into<Hash>>(
     for_each_ahead(keys, new, fetch, |hash| insert(isa, shape, words, hash));
 }
 
-impl From<BlockedShape> for Shape {
-    fn from(shape: BlockedShape) -> Self {
-        Self::Blocked(shape)
-    }
-}
-
 impl Sealed for BlockedShape {}
 
 impl Layout for BlockedShape {
     const KIND: Kind = Kind::Blocked;
-
-    fn from_shape(shape: Shape) -> Option<Self> {
-        match shape {
-            Shape::Blocked(shape) => Some(shape),
-            _ => None,
-        }
-    }
-
-    fn body_len(&self) -> u64 {
-        self.body_len()
-    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         let (ours, theirs) = (self.hashes_per_line, other.hashes_per_line);
@@ -408,21 +379,6 @@ impl Layout for BlockedShape {
     ) {
         let isa = Isa::best();
         isa.run(|| contains_hashes(isa, self, words, hashes, out));
-    }
-
-    fn rate_at(&self, keys: f64) -> f64 {
-        plan::lines::rate(self, keys)
-    }
-
-    /// From how full every single word really is.
-    fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
-        let lines = words.as_chunks::<LINE_WORDS>().0;
-        plan::lines::rate_now(
-            self,
-            lines
-                .iter()
-                .map(|line| line.each_ref().map(|w| w.get().count_ones())),
-        )
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {

@@ -2,7 +2,7 @@
 
 use crate::hash::Hash;
 use crate::raw::blocked::{Line, cover};
-use crate::store::body::Word;
+use crate::raw::word::Word;
 
 /// The bits of a key in a line, given the low half of its hash for that line:
 /// at most one in each word. In word `w` it is bit `(lo >> 6w) & 63`; of the

@@ -1,0 +1,125 @@
+//! The counting filter, as users hold it.
+
+use super::kinds::Blocked;
+use super::{Filter, hash_all};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::raw::counting::{CountingShape, blocked_words};
+use crate::raw::layout::BLOCK;
+use crate::store::body::{Body, Bytes};
+
+/// A counting filter: a blocked filter whose keys can be removed; see
+/// [`Filter`] for its other methods.
+///
+/// Adding a key again counts it again, and it is present until it has been
+/// removed as often. There is no limit to the copies: from about 15 on, they
+/// are not counted any more and can't be removed.
+///
+/// ```
+/// use tamis::Counting;
+/// let mut online = Counting::new(1_000_000, 0.01)?;
+/// online.insert("ada");
+/// online.insert("ada");
+/// assert_eq!(online.count("ada"), 2);
+/// assert!(online.remove("ada") && online.contains("ada"));
+/// assert!(online.remove("ada") && !online.contains("ada"));
+/// assert!(!online.remove("ada"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+pub type Counting<B = Bytes> = Filter<CountingShape, B>;
+
+impl<B: Body> Filter<CountingShape, B> {
+    /// How often the key was added, at most: other keys may share all of its
+    /// counters. Never too low, except that it ends at 15, which means "15 or
+    /// more".
+    pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
+        self.count_hash(self.hasher().hash(key.as_ref()))
+    }
+
+    /// [`count`](Self::count) for a key that is already hashed.
+    pub fn count_hash(&self, hash: Hash) -> u64 {
+        self.shape().count(self.words(), hash)
+    }
+
+    /// The blocked filter that these keys would have built, bit for bit: a
+    /// quarter of the size, of the same rate, and without removal. Keys that
+    /// have been removed are not in it, unless a counter of theirs had reached
+    /// 15, where it stays.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Counting};
+    /// let (mut counting, blocked) = (Counting::new(1_000, 0.01)?, Blocked::new(1_000, 0.01)?);
+    /// for key in ["apple", "pear", "fig"] { counting.insert(key); }
+    /// counting.remove("pear");
+    /// for key in ["apple", "fig"] { blocked.insert(key); }
+    /// assert_eq!(counting.to_blocked()?.to_bytes(), blocked.to_bytes());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn to_blocked(&self) -> Result<Blocked, Error> {
+        let mut header = self.header();
+        header.shape = self.shape().bits().into();
+        let mut body = Bytes::zeroed(header.body_len())?;
+        for (word, bits) in body
+            .exclusive()
+            .into_iter()
+            .flatten()
+            .zip(blocked_words(self.words()))
+        {
+            *word = bits.to_le();
+        }
+        Blocked::assemble((header, body))
+    }
+}
+
+impl Filter<CountingShape> {
+    /// Takes back one adding of the key; whether it seemed present. If it did
+    /// not, nothing changes.
+    ///
+    /// Remove only what was added. A key that never was seems present at the
+    /// rate, and removing it then takes from the counters of others, which may
+    /// go missing: the false "no" that a filter otherwise never gives.
+    ///
+    /// Processes that share the file may remove at once as long as each of
+    /// them keeps to that.
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.remove_hash(self.hasher().hash(key.as_ref()))
+    }
+
+    /// [`remove`](Self::remove) for a key that is already hashed.
+    pub fn remove_hash(&mut self, hash: Hash) -> bool {
+        let (was, is) = self.shape().remove(self.words(), hash);
+        if was && !is {
+            self.count_fewer(1);
+        }
+        was
+    }
+
+    /// Removes many keys; `removed[i]` answers for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `keys`.
+    pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
+        assert_eq!(keys.len(), removed.len(), "one answer for each key");
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, removed) in keys.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
+            let hashes = hash_all(self.hasher(), keys, &mut hashes);
+            self.remove_hashes(hashes, removed);
+        }
+    }
+
+    /// [`remove_many`](Self::remove_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `hashes`.
+    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) {
+        assert_eq!(hashes.len(), removed.len(), "one answer for each key");
+        for (hashes, removed) in hashes.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
+            for hash in hashes {
+                self.shape().prefetch_all(self.words(), *hash);
+            }
+            for (hash, removed) in hashes.iter().zip(removed) {
+                *removed = self.remove_hash(*hash);
+            }
+        }
+    }
+}
