@@ -23,9 +23,9 @@ const HORIZON_GROWTH: f64 = 1e3;
 /// The share of the promise that the layers up to the horizon have.
 const WITHIN_HORIZON: f64 = 0.95;
 /// The first layers are small, so what describes them weighs more; they have
-/// one and a half shares.
+/// two shares.
 const EARLY: f64 = 8.0;
-const EARLY_SHARES: f64 = 1.5;
+const EARLY_SHARES: f64 = 2.0;
 /// Of the others, layer `j` has `1/(j + 4) - 1/(j + 5)` quarters of the rest.
 const BEYOND: f64 = 4.0;
 
@@ -33,7 +33,7 @@ const BEYOND: f64 = 4.0;
 /// rates cost a blocked filter. Well above a rate of 1 % every factor breaks
 /// the bound; a smaller one would break it a little less, with more layers.
 fn growth(promise: f64) -> f64 {
-    (2.2 - 6.0 / -promise.log2()).clamp(1.3, 2.05)
+    (2.14 - 5.6 / -promise.log2()).clamp(1.3, 2.05)
 }
 
 /// The capacity that a layer adds to the others'.
@@ -223,13 +223,25 @@ pub(crate) fn plan_for_rate(keys: u64, rate: f64) -> Result<Plan, Error> {
 
 /// The lowest promise with which `keys` keys stay within `bytes`.
 pub(crate) fn plan_for_size(keys: u64, bytes: u64) -> Result<Plan, Error> {
-    let fits = |plan: &Plan| plan.bytes() <= bytes;
-    let (mut low, mut high) = (MIN_RATE.log2(), -1.0);
-    let mut best = plan_for_rate(keys, 0.5).ok().filter(fits);
-    for _ in 0..16 {
+    // One that is too large to exist does not fit, either.
+    let fitting = |exponent: f64| {
+        let plan = plan_for_rate(keys, exponent.exp2()).ok();
+        plan.filter(|plan| plan.bytes() <= bytes)
+    };
+    // A lower promise may take less, if its last layer begins later. So look
+    // at all of them, roughly, and closer below the lowest that fits.
+    const STEP: f64 = 0.5;
+    let lowest = MIN_RATE.log2();
+    let mut high = lowest;
+    let mut best = fitting(high);
+    while best.is_none() && high + STEP < 0.0 {
+        high += STEP;
+        best = fitting(high);
+    }
+    let mut low = (high - STEP).max(lowest);
+    for _ in 0..10 {
         let middle = f64::midpoint(low, high);
-        // One that is too large to exist does not fit, either.
-        match plan_for_rate(keys, middle.exp2()).ok().filter(fits) {
+        match fitting(middle) {
             Some(plan) => (best, high) = (Some(plan), middle),
             None => low = middle,
         }

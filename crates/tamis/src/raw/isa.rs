@@ -85,6 +85,16 @@ impl Isa {
         self.0 >= level
     }
 
+    /// Whether a key or two are tested by a few instructions in place, and not by
+    /// a call of code that is compiled for them.
+    #[inline(always)]
+    pub(crate) fn is_inlined(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return self.0 == Level::Avx512;
+        #[cfg(not(target_arch = "x86_64"))]
+        return Level::COMPILED_FOR.is_some();
+    }
+
     /// Runs a batch, which is compiled for these instructions if it is inlined.
     #[inline(always)]
     pub(crate) fn run<T>(self, batch: impl FnOnce() -> T) -> T {

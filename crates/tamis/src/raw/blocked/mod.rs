@@ -153,9 +153,11 @@ impl BlockedShape {
     /// Asks the memory for all of the key's lines, of which `words` is the first
     /// word.
     #[inline(always)]
-    fn prefetch_all<T>(&self, words: *const T, hash: Hash) {
-        for (line, _) in self.lines_of(hash) {
-            prefetch(words.wrapping_add(line * LINE_WORDS));
+    fn prefetch_all<T>(&self, words: *const T, mut hash: Hash) {
+        prefetch(words.wrapping_add(self.line_of(0, hash) * LINE_WORDS));
+        for nth in 1..self.lines_per_key {
+            hash = scalar::next(hash);
+            prefetch(words.wrapping_add(self.line_of(nth, hash) * LINE_WORDS));
         }
     }
 
@@ -215,31 +217,82 @@ fn set(isa: Isa, line: &mut Line<u64>, lo: u64, k: u32) -> bool {
     }
 }
 
+/// Whether the key has all its bits in the line of one bank.
+#[inline(always)]
+fn has<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], nth: u32, hash: Hash) -> bool {
+    let line = line(words, shape.line_of(nth, hash));
+    missing(isa, line, hash.lo, shape.hashes_per_line) == 0
+}
+
 #[inline(always)]
 fn contains<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], hash: Hash) -> bool {
-    let k = shape.hashes_per_line;
-    let has =
-        |nth, hash: Hash| missing(isa, line(words, shape.line_of(nth, hash)), hash.lo, k) == 0;
     // Of one line, the answer is not branched upon here: whether the key is
     // there can't be predicted, and the next key need not wait.
-    let first = has(0, hash);
-    if shape.lines_per_key == 1 {
-        return first;
+    let first = has(isa, shape, words, 0, hash);
+    match shape.lines_per_key {
+        1 => first,
+        _ => first && has_others(isa, shape, words, hash),
     }
-    let mut hash = hash;
-    first
-        && (1..shape.lines_per_key).all(|nth| {
-            hash = scalar::next(hash);
-            has(nth, hash)
-        })
+}
+
+/// What would make callers large.
+#[inline(never)]
+fn contains_by_call<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], hash: Hash) -> bool {
+    contains(isa, shape, words, hash)
+}
+
+#[inline(never)]
+fn insert_by_call(isa: Isa, shape: &BlockedShape, words: &mut [u64], hash: Hash) -> bool {
+    insert(isa, shape, words, hash)
+}
+
+/// Whether the key has all its bits in its lines behind the first.
+#[inline(never)]
+fn has_others<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], mut hash: Hash) -> bool {
+    (1..shape.lines_per_key).all(|nth| {
+        hash = scalar::next(hash);
+        has(isa, shape, words, nth, hash)
+    })
 }
 
 #[inline(always)]
 fn insert(isa: Isa, shape: &BlockedShape, words: &mut [u64], hash: Hash) -> bool {
-    let lines = words.as_chunks_mut::<LINE_WORDS>().0;
+    let first = insert_in(isa, shape, words, 0, hash);
+    match shape.lines_per_key {
+        1 => first,
+        _ => first | insert_in_others(isa, shape, words, hash),
+    }
+}
+
+#[inline(always)]
+fn insert_in(isa: Isa, shape: &BlockedShape, words: &mut [u64], nth: u32, hash: Hash) -> bool {
+    let line = &mut words.as_chunks_mut().0[shape.line_of(nth, hash)];
+    set(isa, line, hash.lo, shape.hashes_per_line)
+}
+
+/// Sets the key's bits in a line that others access, too; whether one of them
+/// was missing until now.
+#[inline(always)]
+fn insert_shared(isa: Isa, line: &Line<AtomicU64>, lo: u64, k: u32) -> bool {
+    // Words that have the bit are left alone: reading keeps the line shared
+    // between the cores.
+    let mut missing = missing(isa, line, lo, k);
     let mut new = false;
-    for (line, lo) in shape.lines_of(hash) {
-        new |= set(isa, &mut lines[line], lo, shape.hashes_per_line);
+    while missing != 0 {
+        let w = missing.trailing_zeros();
+        let bit = 1u64 << (lo >> (6 * w) & 63);
+        new |= u64::from_le(line[w as usize].fetch_or(bit.to_le(), Relaxed)) & bit == 0;
+        missing &= missing - 1;
+    }
+    new
+}
+
+#[inline(never)]
+fn insert_in_others(isa: Isa, shape: &BlockedShape, words: &mut [u64], mut hash: Hash) -> bool {
+    let mut new = false;
+    for nth in 1..shape.lines_per_key {
+        hash = scalar::next(hash);
+        new |= insert_in(isa, shape, words, nth, hash);
     }
     new
 }
@@ -294,7 +347,6 @@ fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
     }
     // A key's next line is fetched only if the last one did not say "no", and
     // while other keys are asked.
-    let k = shape.hashes_per_line;
     let mut asked = [(0, Hash::default()); BLOCK];
     for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
         let mut left = keys.len();
@@ -306,7 +358,7 @@ fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
             let mut kept = 0;
             for n in 0..left {
                 let (i, hash) = asked[n];
-                if missing(isa, line(words, shape.line_of(nth, hash)), hash.lo, k) == 0 {
+                if has(isa, shape, words, nth, hash) {
                     let next = scalar::next(hash);
                     if nth + 1 < shape.lines_per_key {
                         prefetch(line(words, shape.line_of(nth + 1, next)));
@@ -354,7 +406,11 @@ impl Layout for BlockedShape {
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
-        contains(Isa::best(), self, words, hash)
+        let isa = Isa::best();
+        match isa.is_inlined() {
+            true => contains(isa, self, words, hash),
+            false => contains_by_call(isa, self, words, hash),
+        }
     }
 
     /// The first line alone: an absent key seldom needs another.
@@ -392,23 +448,18 @@ impl BitLayout for BlockedShape {
         let isa = Isa::best();
         let mut new = false;
         for (index, lo) in self.lines_of(hash) {
-            let line = line(words, index);
-            // Words that have the bit are left alone: reading keeps the line
-            // shared between the cores.
-            let mut missing = missing(isa, line, lo, self.hashes_per_line);
-            while missing != 0 {
-                let w = missing.trailing_zeros();
-                let bit = 1u64 << (lo >> (6 * w) & 63);
-                new |= u64::from_le(line[w as usize].fetch_or(bit.to_le(), Relaxed)) & bit == 0;
-                missing &= missing - 1;
-            }
+            new |= insert_shared(isa, line(words, index), lo, self.hashes_per_line);
         }
         new
     }
 
     #[inline]
     fn insert_alone(&self, words: &mut [u64], hash: Hash) -> bool {
-        insert(Isa::best(), self, words, hash)
+        let isa = Isa::best();
+        match isa.is_inlined() {
+            true => insert(isa, self, words, hash),
+            false => insert_by_call(isa, self, words, hash),
+        }
     }
 
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
