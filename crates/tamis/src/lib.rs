@@ -84,3 +84,4 @@ pub use parts::Draft;
 pub use plan::Plan;
 pub use ribbon::{Ribbon, RibbonShape};
 pub use schedule::GrowingLayer;
+pub use store::replace::{Existing, Readers, Replacement};

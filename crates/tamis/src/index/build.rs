@@ -4,11 +4,11 @@ use super::format::{EntryRecord, FilterRecord, Layout, MAX_SPECS, body_checksum}
 use super::stamp::Stamp;
 use super::{FileIndex, IndexBytes};
 use crate::Error;
-use crate::file::{Existing, Replacement};
 use crate::hash::{Hash, Hasher};
 use crate::header::HEADER_LEN;
 use crate::ribbon::compact::{self, Compact, Width};
 use crate::sorted::sorted_distinct;
+use crate::store::replace::{Existing, Replacement};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
