@@ -1,7 +1,7 @@
 //! What can go wrong, said for people: what, expected, got, and the way out.
 
 use crate::hash::Hash;
-use crate::header::Kind;
+use crate::store::header::Kind;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! A filter in front of a slow store: no look-ups of keys that don't exist.
 
-use crate::bytes::{Body, Bytes};
 use crate::filter::Layout;
 use crate::hash::{Hash, Hasher};
+use crate::store::body::{Body, Bytes};
 use crate::{AnyFilter, Error, Filter};
 use std::collections::HashMap;
 use std::fmt;

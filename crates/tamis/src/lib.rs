@@ -32,56 +32,39 @@
 
 #![warn(missing_docs)]
 
-mod any;
-mod arch;
-mod blocked;
-mod bloom;
-mod bytes;
-mod cascade;
-mod counting;
-mod cuckoo;
 mod error;
-mod file;
 mod filter;
-mod fuse;
-mod growing;
 mod guard;
 mod hash;
-mod header;
 mod index;
-mod keyset;
-mod layers;
 mod list;
-mod parts;
 pub mod plan;
-mod ribbon;
-mod schedule;
-mod sorted;
+mod raw;
 mod store;
 
-pub use any::{AnyFilter, Open};
-pub use blocked::{Blocked, BlockedShape};
-pub use bloom::{Bloom, BloomShape};
-pub use bytes::{Body, Bytes, Map, Word};
-pub use cascade::{Cascade, CascadeShape, bound as cascade_bound};
-pub use counting::{Counting, CountingShape};
-pub use cuckoo::{Cuckoo, CuckooShape};
 pub use error::Error;
-pub use file::FileLock;
+pub use filter::any::{AnyFilter, Open};
+pub use filter::draft::Draft;
+pub use filter::growing::Growing;
 pub use filter::{Filter, KeyCount};
-pub use fuse::{Fuse, FuseShape};
-pub use growing::Growing;
 pub use guard::{FalseAlarms, Guard, GuardCounts};
 pub use hash::{Hash, Hasher, SecretKey};
-pub use header::{HEADER_LEN, Header, Kind, Shape};
 pub use index::{
     Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexBytes, IndexInfo, IndexOptions,
     Spec, Stamp,
 };
-pub use layers::GrowingShape;
 pub use list::{Both, Contradiction, ListBuilder};
-pub use parts::Draft;
 pub use plan::Plan;
-pub use ribbon::{Ribbon, RibbonShape};
-pub use schedule::GrowingLayer;
+pub use plan::growing::GrowingLayer;
+pub use raw::blocked::{Blocked, BlockedShape};
+pub use raw::bloom::{Bloom, BloomShape};
+pub use raw::cascade::{Cascade, CascadeShape, bound as cascade_bound};
+pub use raw::counting::{Counting, CountingShape};
+pub use raw::cuckoo::{Cuckoo, CuckooShape};
+pub use raw::fuse::{Fuse, FuseShape};
+pub use raw::layers::GrowingShape;
+pub use raw::ribbon::{Ribbon, RibbonShape};
+pub use store::body::{Body, Bytes, Map, Word};
+pub use store::file::FileLock;
+pub use store::header::{HEADER_LEN, Header, Kind, Shape};
 pub use store::replace::{Existing, Readers, Replacement};

@@ -3,9 +3,9 @@
 
 use super::{classic, most_keys, too_large};
 use crate::Error;
-use crate::blocked::{self, BlockedShape};
-use crate::counting::{self, CountingShape};
-use crate::header::{Kind, Shape};
+use crate::raw::blocked::{self, BlockedShape};
+use crate::raw::counting::{self, CountingShape};
+use crate::store::header::{Kind, Shape};
 
 /// The probability that `hashes` distinct cells of a line of `cells`, `ones` of
 /// them set, are all set.

@@ -428,7 +428,8 @@ mod tests {
         let dead = dir.path().join(".tamis-123456.tmp");
         let like = [".tamis-123456", "x.tamis-1.tmp", "tamis-1.tmp"];
         fs::write(&dead, "half").unwrap();
-        like.map(|name| fs::write(dir.path().join(name), "").unwrap());
+        like.iter()
+            .for_each(|name| fs::write(dir.path().join(name), "").unwrap());
         write(&dir.path().join("f"), Existing::Keep, "").unwrap();
         assert!(!dead.exists());
         assert!(alive.path().exists());

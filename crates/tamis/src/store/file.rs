@@ -1,0 +1,436 @@
+//! Files: advisory locks, and the shared writable mapping.
+//!
+//! Two kinds of writer exist. One that loads, works and saves holds the lock
+//! *exclusively* and replaces the file by a rename. Those that map the file
+//! share it: they hold the lock *shared*, and the last one to leave takes the
+//! "open for writing" mark away. So the two can never meet on one file.
+
+use crate::Error;
+use crate::hash::SecretKey;
+use crate::raw::layers;
+use crate::store::header::{
+    BODY_CHECKSUM_WORD, BOOT_WORDS, BootId, HEADER_LEN, Header, KEYS_UNKNOWN, KEYS_WORD, Kind,
+    Shape,
+};
+use crate::store::replace::{Existing, Readers, is_at, open_regular, write_atomically};
+use memmap2::{MmapOptions, MmapRaw};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// How long a mapping waits for a lock that another process holds briefly.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// An exclusive advisory lock on a filter file, for load-work-save.
+///
+/// Without it two programs that each load, add and save would each keep only
+/// their own keys: a false "no" for the other's.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("seen.tamis");
+/// use tamis::{Blocked, FileLock};
+/// Blocked::new(1_000, 0.01)?.save_new(&path)?;
+///
+/// let mut lock = FileLock::acquire(&path)?; // waits for other writers
+/// let seen = Blocked::load(&path)?;
+/// seen.insert("key");
+/// seen.save_under(&mut lock)?;
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct FileLock {
+    path: PathBuf,
+    // Held for its lock, which goes when the file is closed.
+    file: File,
+}
+
+impl FileLock {
+    /// Waits until no other writer has the file.
+    pub fn acquire(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        Self::with(path, |file| file.lock().map_err(Error::io("locking", path)))
+    }
+
+    /// Fails with [`Error::Busy`] when another writer has the file.
+    pub fn try_acquire(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        Self::with(path, |file| match file.try_lock() {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.into() }),
+            Err(TryLockError::Error(e)) => Err(Error::io("locking", path)(e)),
+        })
+    }
+
+    fn with(path: &Path, lock: impl Fn(&File) -> Result<(), Error>) -> Result<Self, Error> {
+        loop {
+            let file = open_regular(path, false)?;
+            lock(&file)?;
+            // The writer we waited for has renamed a new file over this one.
+            if is_still(&file, path)? {
+                return Ok(Self {
+                    path: path.into(),
+                    file,
+                });
+            }
+        }
+    }
+
+    /// The locked file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Replaces the locked file. The new one is locked before it takes the
+    /// old one's name, so that no other writer slips in between.
+    pub(crate) fn replace(
+        &mut self,
+        readers: Readers,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        self.file = write_atomically(&self.path, Existing::Replace, readers, write)?;
+        Ok(())
+    }
+
+    /// The file's first bytes, if it has as many as a header.
+    pub(crate) fn header(&mut self) -> Option<[u8; HEADER_LEN]> {
+        let mut header = [0; HEADER_LEN];
+        self.file.seek(SeekFrom::Start(0)).ok()?;
+        self.file.read_exact(&mut header).ok()?;
+        Some(header)
+    }
+}
+
+fn is_still(file: &File, path: &Path) -> Result<bool, Error> {
+    is_at(file, path).map_err(Error::io("reading", path))
+}
+
+/// Gives the file its full length on disk now: a mapping of a sparse file
+/// would meet a full disk as a signal in the middle of an insert.
+#[cfg(target_os = "linux")]
+pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let len = libc::off_t::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    // SAFETY: a plain system call on a descriptor that `file` keeps open.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len) } {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
+    file.set_len(len)
+}
+
+/// Reads and checks the header of an open file; `file` is left at the body.
+pub(crate) fn read_header(
+    mut file: &File,
+    path: &Path,
+    key: Option<&SecretKey>,
+) -> Result<Header, Error> {
+    let read_error = || Error::io("reading", path);
+    let mut bytes = Vec::with_capacity(HEADER_LEN);
+    (&mut file)
+        .take(HEADER_LEN as u64)
+        .read_to_end(&mut bytes)
+        .map_err(read_error())?;
+    let header = Header::decode(&bytes, key)?;
+    // Asked after the header was read: a growing file gets longer first.
+    let meta = file.metadata().map_err(read_error())?;
+    header.check_file_len(meta.len())?;
+    Ok(header)
+}
+
+/// The length of the file as its header says, for a mapping.
+pub(crate) fn len_here(header: &Header, path: &Path) -> Result<usize, Error> {
+    usize::try_from(header.body_len() + HEADER_LEN as u64)
+        .map_err(|_| Error::io("mapping", path)(io::ErrorKind::OutOfMemory.into()))
+}
+
+/// Refuses a file that was open for writing when the machine went down.
+pub(crate) fn check_clean(header: &Header, path: &Path) -> Result<(), Error> {
+    match header.state.open_under {
+        Some(boot) if boot != this_boot() || boot == UNKNOWN_BOOT => Err(Error::Unclean {
+            path: Some(path.into()),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// A file mapped for writing, shared with the other processes that map it.
+#[derive(Debug)]
+pub(crate) struct SharedMap {
+    map: MmapRaw,
+    file: File,
+    path: PathBuf,
+    /// Whether other processes may map the file for writing, too.
+    joinable: bool,
+    left: bool,
+}
+
+/// A part of a mapped file behind the end of its [`SharedMap`]. It must go
+/// first: the mark in the file is taken away last.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    map: MmapRaw,
+    path: PathBuf,
+}
+
+impl Tail {
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping starts at a multiple of 64 in the file, lives as
+        // long as `self`, and is accessed through atomics only.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / 8) }
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.map.flush().map_err(Error::io("syncing", &self.path))
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        let _ = self.sync();
+    }
+}
+
+impl SharedMap {
+    pub(crate) fn open(path: &Path, key: Option<&SecretKey>) -> Result<(Header, Self), Error> {
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            match Self::try_open(path, key) {
+                // Replaced meanwhile, or somebody is just coming or leaving.
+                Err(Error::Busy { .. }) if Instant::now() < patience => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn try_open(path: &Path, key: Option<&SecretKey>) -> Result<(Header, Self), Error> {
+        let (file, alone) = open_shared(path)?;
+        let mut header = read_header(&file, path, key)?;
+        header.shape.kind().check_shareable()?;
+        // Beside a living writer a mark that names no boot is that writer's.
+        if alone || header.state.open_under != Some(UNKNOWN_BOOT) {
+            check_clean(&header, path)?;
+        }
+        if alone && header.state.open_under.is_some() {
+            // A writer of this boot died. Its bits are all here, its count
+            // may be short.
+            header.state.keys = KEYS_UNKNOWN;
+        }
+        // Another process would not see the layers that this one adds.
+        let joinable = header.shape.kind() != Kind::Growing;
+        if !joinable && !alone {
+            return Err(Error::Busy { path: path.into() });
+        }
+        let len = len_here(&header, path)?;
+        let map = MmapOptions::new()
+            .len(len)
+            .map_raw(&file)
+            .map_err(Error::io("mapping", path))?;
+        let mut shared = Self {
+            map,
+            file,
+            path: path.into(),
+            joinable,
+            left: false,
+        };
+        if let Shape::Growing(shape) = header.shape {
+            layers::check(&shape, header.rate, shared.body())
+                .inspect_err(|_| shared.left = true)?;
+            // What a writer that died did not finish.
+            let shortened = shared.file.set_len(len as u64);
+            shortened.map_err(Error::io("shortening", path))?;
+        }
+        shared.mark_open(&header, alone)?;
+        Ok((header, shared))
+    }
+
+    /// On disk before any key is added, or a power loss could leave a file
+    /// that lacks pages and looks whole.
+    fn mark_open(&self, header: &Header, alone: bool) -> Result<(), Error> {
+        if alone {
+            self.store(KEYS_WORD, header.state.keys);
+            self.store(BODY_CHECKSUM_WORD, 0);
+            self.store_boot(this_boot());
+            self.map
+                .flush_range(0, HEADER_LEN)
+                .map_err(Error::io("syncing", &self.path))?;
+            // Others may join now, where they may at all. To share a lock that
+            // was exclusive is to let it go for a moment, in which the file
+            // may be replaced.
+            if self.joinable
+                && (self.file.try_lock_shared().is_err() || !is_still(&self.file, &self.path)?)
+            {
+                return Err(Error::Busy {
+                    path: self.path.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// All words of the file.
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is page-aligned, lives as long as `self`, and is
+        // accessed through atomics only, here and in other processes.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / 8) }
+    }
+
+    pub(crate) fn body(&self) -> &[AtomicU64] {
+        &self.words()[HEADER_LEN / 8..]
+    }
+
+    /// The count of keys, shared with the other processes.
+    pub(crate) fn keys(&self) -> &AtomicU64 {
+        &self.words()[KEYS_WORD]
+    }
+
+    fn store(&self, word: usize, value: u64) {
+        self.words()[word].store(value.to_le(), Relaxed);
+    }
+
+    fn store_boot(&self, boot: BootId) {
+        for (word, bytes) in BOOT_WORDS.into_iter().zip(boot.as_chunks().0) {
+            self.store(word, u64::from_le_bytes(*bytes));
+        }
+    }
+
+    /// Makes the file longer, by zeros, and maps those. They count when
+    /// [`commit`](Self::commit) has said so.
+    pub(crate) fn append(&self, body_len: u64, more: u64) -> Result<Tail, Error> {
+        let end = HEADER_LEN as u64 + body_len;
+        let map = || {
+            // What an earlier attempt may have left.
+            self.file.set_len(end)?;
+            reserve(&self.file, end + more)?;
+            MmapOptions::new()
+                .offset(end)
+                .len(usize::try_from(more).map_err(|_| io::ErrorKind::OutOfMemory)?)
+                .map_raw(&self.file)
+        };
+        let map = map().map_err(|e| {
+            let _ = self.file.set_len(end);
+            Error::io("adding a layer to", &self.path)(e)
+        })?;
+        Ok(Tail {
+            map,
+            path: self.path.clone(),
+        })
+    }
+
+    /// Replaces the header in one write, which the death of this process
+    /// can't tear.
+    pub(crate) fn commit(&self, header: &Header) -> Result<(), Error> {
+        let mut header = *header;
+        header.state.open_under = Some(this_boot());
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0))
+            .and_then(|_| file.write_all(&header.encode()))
+            .map_err(Error::io("writing", &self.path))
+    }
+
+    /// Waits until everything added so far is on disk.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.map.flush().map_err(Error::io("syncing", &self.path))
+    }
+
+    /// Leaves; the last writer to leave takes the mark away.
+    pub(crate) fn close(mut self) -> Result<(), Error> {
+        self.leave()
+    }
+
+    fn leave(&mut self) -> Result<(), Error> {
+        if std::mem::replace(&mut self.left, true) {
+            return Ok(());
+        }
+        self.sync()?;
+        // Alone in one step, or else an opener in between would take the mark
+        // for that of a dead writer and doubt the count. Where others have the
+        // file, giving up our share first: of two that leave at once, the
+        // later then finds itself alone.
+        let mut alone = self.file.try_lock();
+        if alone.is_err() {
+            self.file
+                .unlock()
+                .map_err(Error::io("unlocking", &self.path))?;
+            alone = self.file.try_lock();
+        }
+        match alone {
+            Ok(()) => {
+                self.store_boot(BootId::default());
+                let flushed = self.map.flush_range(0, HEADER_LEN);
+                self.file
+                    .unlock()
+                    .map_err(Error::io("unlocking", &self.path))?;
+                flushed.map_err(Error::io("syncing", &self.path))
+            }
+            Err(TryLockError::WouldBlock) => Ok(()),
+            Err(TryLockError::Error(e)) => Err(Error::io("locking", &self.path)(e)),
+        }
+    }
+}
+
+impl Drop for SharedMap {
+    fn drop(&mut self) {
+        // An error leaves the mark, which is the safe side.
+        let _ = self.leave();
+    }
+}
+
+/// The file under a lock, and whether no other process has it mapped.
+fn open_shared(path: &Path) -> Result<(File, bool), Error> {
+    let file = open_regular(path, true)?;
+    let alone = match file.try_lock() {
+        Err(TryLockError::WouldBlock) => file.try_lock_shared().map(|()| false),
+        alone => alone.map(|()| true),
+    };
+    match alone {
+        Ok(alone) if is_still(&file, path)? => Ok((file, alone)),
+        Ok(_) | Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.into() }),
+        Err(TryLockError::Error(e)) => Err(Error::io("locking", path)(e)),
+    }
+}
+
+/// The mark where the boot can't be told: such a file is always refused once
+/// its writers are gone.
+const UNKNOWN_BOOT: BootId = [0xff; 16];
+
+/// This run of this machine's kernel.
+fn this_boot() -> BootId {
+    let Ok(text) = fs::read_to_string("/proc/sys/kernel/random/boot_id") else {
+        return UNKNOWN_BOOT;
+    };
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    match u128::from_str_radix(&digits, 16) {
+        Ok(id) if id != 0 => id.to_be_bytes(),
+        _ => UNKNOWN_BOOT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_excludes_and_follows_a_rename() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, "1").unwrap();
+        let lock = FileLock::acquire(&path).unwrap();
+        assert!(matches!(
+            FileLock::try_acquire(&path),
+            Err(Error::Busy { .. })
+        ));
+        write_atomically(&path, Existing::Replace, Readers::AsUsual, |_| Ok(())).unwrap();
+        // The new file under the old name is free while the old one is held.
+        drop(FileLock::try_acquire(&path).unwrap());
+        drop(lock);
+    }
+}
