@@ -121,7 +121,7 @@ fn add<F: Send>(
         hasher,
         shards: &mut shards,
         print,
-        output: &mut output::stdout()?,
+        output: &mut output::Sink::stdout(&args.input.paths())?,
         checkpoint: None,
         stop: Arc::clone(&stop),
     }

@@ -92,7 +92,7 @@ fn check<F: Send>(
         hasher,
         shards: &mut shards,
         print,
-        output: &mut output::stdout()?,
+        output: &mut output::Sink::stdout(&args.input.paths())?,
         checkpoint: None,
         stop: Arc::clone(&stop),
     }

@@ -84,6 +84,8 @@ fn remove<F: Send>(
         true => Print::Duplicates,
         false => Print::Nothing,
     };
+    // Keys are removed whether or not somebody reads which were not there.
+    let stdout = output::Sink::stdout(&args.input.paths())?;
     let stop = Arc::<AtomicBool>::default();
     let mut shards = [Deciding::new(filter)];
     let report = Pass {
@@ -91,7 +93,7 @@ fn remove<F: Send>(
         hasher,
         shards: &mut shards,
         print,
-        output: &mut output::stdout()?,
+        output: &mut output::UntilClosed(Some(stdout)),
         checkpoint: None,
         stop: Arc::clone(&stop),
     }
