@@ -5,9 +5,10 @@ pub(crate) mod file;
 pub(crate) mod header;
 pub(crate) mod replace;
 
-use crate::Error;
-use crate::hash::SecretKey;
-use crate::store::body::{Bytes, Map, Word, for_each_piece};
+use crate::error::Error;
+use crate::hasher::SecretKey;
+use crate::raw::word::{Word, for_each_piece};
+use crate::store::body::{Bytes, Map};
 use crate::store::file::{FileLock, SharedMap};
 use crate::store::header::{HEADER_LEN, Header};
 use crate::store::replace::{Existing, Readers, open_regular, write_atomically};

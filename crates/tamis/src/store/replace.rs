@@ -5,7 +5,7 @@
 //! process that writes into the folder can tell what a dead one left behind,
 //! and removes that and nothing else.
 
-use crate::Error;
+use crate::error::Error;
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
