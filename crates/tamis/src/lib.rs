@@ -61,3 +61,4 @@ pub use list::{Both, Contradiction, ListBuilder};
 pub use plan::Plan;
 pub use store::body::{Body, Bytes, Map};
 pub use store::file::FileLock;
+pub use store::replace::{Existing, Readers, Replacement};

@@ -15,7 +15,8 @@ use crate::raw::header::{Header, KEYS_UNKNOWN, UNSEALED};
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes, Map};
-use crate::store::file::{Existing, FileLock};
+use crate::store::file::FileLock;
+use crate::store::replace::Existing;
 use crate::store::{self};
 use std::path::Path;
 

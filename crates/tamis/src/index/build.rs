@@ -9,7 +9,7 @@ use crate::hasher::Hasher;
 use crate::raw::header::HEADER_LEN;
 use crate::raw::ribbon::compact::{self, Compact, Width};
 use crate::raw::sorted::sorted_distinct;
-use crate::store::file::{Existing, Replacement};
+use crate::store::replace::{Existing, Replacement};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
