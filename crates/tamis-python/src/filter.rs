@@ -568,7 +568,7 @@ impl Filter {
     /// >>> handed_out.kind, "ada" in handed_out
     /// ('blocked', True)
     fn to_blocked(&self, py: Python<'_>) -> Result<Self, Failure> {
-        let blocked = self.read(py, |state| ask!(state, filter => filter.to_blocked())?)?;
+        let blocked = self.read(py, |state| Ok(ask!(state, filter => filter.to_blocked())??))?;
         Ok(Self::in_memory(blocked.into()))
     }
 

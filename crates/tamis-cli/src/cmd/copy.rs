@@ -1,5 +1,5 @@
 use crate::location::{KeyFile, Place, RedisArgs};
-use crate::{Exit, human};
+use crate::{Exit, human, output};
 use anyhow::Result;
 
 /// Copy a filter between files and Redis, bit for bit
@@ -45,6 +45,9 @@ enum As {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    if let Place::File(path) = &args.to {
+        output::check_place(path, args.force)?;
+    }
     let mut filter = args.from.load(&args.key, &args.redis)?;
     if let Some(As::Blocked) = args.as_kind {
         filter = filter.to_blocked()?.into();
