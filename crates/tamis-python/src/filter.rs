@@ -671,7 +671,7 @@ impl Filter {
         info.set_item(
             "seed",
             match self.hasher {
-                Hasher::Fast { seed } => Some(seed),
+                Hasher::Fast { seed, .. } => Some(seed),
                 Hasher::Keyed { .. } => None,
             },
         )?;

@@ -38,6 +38,7 @@ mod guard;
 mod hash;
 mod hasher;
 mod index;
+mod key_rule;
 mod kind;
 mod list;
 pub mod plan;
@@ -60,6 +61,7 @@ pub use index::{
     Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexBytes, IndexInfo, IndexOptions,
     Spec, Stamp,
 };
+pub use key_rule::KeyRule;
 pub use kind::Kind;
 pub use list::{Both, Contradiction, ListBuilder};
 pub use plan::{Plan, cascade_bound};

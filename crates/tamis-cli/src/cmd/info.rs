@@ -117,7 +117,12 @@ fn to_json(about: &About) -> serde_json::Value {
         "over_capacity": keys > about.capacity,
         "bytes": about.bytes,
         "hash": about.hasher.name(),
-        "seed": match about.hasher { Hasher::Fast { seed } => Some(seed), _ => None },
+        "seed": match about.hasher { Hasher::Fast { seed, .. } => Some(seed), _ => None },
+        "key_rule": {
+            "ignore_case": about.hasher.rule().ignores_case(),
+            "url": about.hasher.rule().normalises_urls(),
+            "values": about.hasher.rule().values(),
+        },
         "seconds_to_live": about.time_to_live.map(|time| time.as_secs_f64()),
         "shape": shape_json(about.shape),
     })
@@ -173,7 +178,7 @@ fn describe(about: &About) -> String {
         KeyCount::Estimated(n) => format!("about {} (estimated)", human::count(n)),
     };
     let hash = match about.hasher {
-        Hasher::Fast { seed } => format!("{}, seed {seed}", about.hasher.name()),
+        Hasher::Fast { seed, .. } => format!("{}, seed {seed}", about.hasher.name()),
         Hasher::Keyed { in_file: true, .. } => {
             format!("{}, secret in the file", about.hasher.name())
         }
@@ -186,6 +191,7 @@ fn describe(about: &About) -> String {
         ("size", human::size(about.bytes)),
         ("shape", shape),
         ("hash", hash),
+        ("keys are", about.hasher.rule().to_string()),
         ("capacity", format!("{} keys", human::count(about.capacity))),
         ("keys", format!("{held}, {full:.1} % of capacity")),
         ("rate promised", human::rate(about.rate)),
