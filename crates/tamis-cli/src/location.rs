@@ -103,14 +103,19 @@ pub(crate) struct KeyFile {
     /// The secret key of a filter that was created with --key-file
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+
+    /// Don't compare a filter file with its checksum: a damaged one may answer wrongly
+    #[arg(long)]
+    no_verify: bool,
 }
 
 impl KeyFile {
     /// How to open a filter with this key.
     pub(crate) fn open(&self) -> Result<Open> {
+        let open = Open::new().verify(!self.no_verify);
         Ok(match self.key()? {
-            Some(key) => Open::new().key(key),
-            None => Open::new(),
+            Some(key) => open.key(key),
+            None => open,
         })
     }
 

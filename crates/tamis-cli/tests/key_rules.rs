@@ -47,7 +47,11 @@ fn every_command_applies_the_rule_of_the_filter() {
     dir.ok("copy f.tamis g.tamis");
     assert_eq!(dir.ok("check g.tamis lower").text(), "key\n");
     dir.ok("verify f.tamis");
-    assert!(dir.ok("info --json g.tamis").text().contains("\"ignore_case\": true"));
+    assert!(
+        dir.ok("info --json g.tamis")
+            .text()
+            .contains("\"ignore_case\": true")
+    );
     dir.write("text", dir.ok("export g.tamis").out);
     dir.ok("import h.tamis text");
     assert_eq!(dir.ok("check h.tamis lower").text(), "key\n");
@@ -94,13 +98,19 @@ fn a_contradiction_is_an_error_that_says_what_the_filter_has() {
             ran.err
         );
     }
-    assert_eq!(dir.ok("check -c --csv a,b joined.tamis table").text(), "1\n");
+    assert_eq!(
+        dir.ok("check -c --csv a,b joined.tamis table").text(),
+        "1\n"
+    );
     // By number, from tabs, by pointer: the same values are the same key.
     dir.write("tabs", "1\t2\n");
     let tabs = dir.ok("check -c --tsv 1,2 --no-header joined.tamis tabs");
     assert_eq!(tabs.text(), "1\n");
     dir.write("json", "{\"x\":\"1\",\"y\":\"2\"}\n");
-    assert_eq!(dir.ok("check -c --jsonl /x,/y joined.tamis json").text(), "1\n");
+    assert_eq!(
+        dir.ok("check -c --jsonl /x,/y joined.tamis json").text(),
+        "1\n"
+    );
 }
 
 #[test]
@@ -112,7 +122,9 @@ fn unlike_rules_are_not_merged() {
     let merged = dir.run("merge --union -o m.tamis a.tamis b.tamis");
     assert_eq!(merged.code, 2);
     assert!(
-        merged.err.contains("the rule for keys is case ignored in one and exact"),
+        merged
+            .err
+            .contains("the rule for keys is case ignored in one and exact"),
         "{}",
         merged.err
     );
@@ -151,7 +163,10 @@ fn deduplication_without_a_filter_has_its_rule_too() {
             dir.ok(&format!("dedup -q -i --url {exact} list")).text(),
             "Key\nhttp://A/\n"
         );
-        assert_eq!(dir.ok(&format!("dedup -q {exact} list")).out, dir.read("list"));
+        assert_eq!(
+            dir.ok(&format!("dedup -q {exact} list")).out,
+            dir.read("list")
+        );
     }
     // A line's end may be CR LF; spaces count.
     assert_eq!(dir.feed("dedup -q", "a\na\r\na \n").text(), "a\na \n");
@@ -170,11 +185,16 @@ fn dedup_makes_keyed_filters() {
         "a\nb\n"
     );
     assert_eq!(
-        dir.run("dedup -q --filter apart.tamis --key-file secret list").code,
+        dir.run("dedup -q --filter apart.tamis --key-file secret list")
+            .code,
         1
     );
     dir.ok("dedup -q --filter inside.tamis --keyed list");
-    assert!(dir.ok("info inside.tamis").text().contains("secret in the file"));
+    assert!(
+        dir.ok("info inside.tamis")
+            .text()
+            .contains("secret in the file")
+    );
     dir.ok("build --key-file secret built.tamis list");
     assert_eq!(dir.run("check built.tamis list").code, 2);
 }

@@ -356,6 +356,7 @@ fn read(name: &str, hasher: Hasher, count: usize, made: &Made) -> (AnyFilter, [u
     if let Hasher::Keyed {
         key,
         in_file: false,
+        ..
     } = hasher
     {
         assert!(matches!(open.load(&path), Err(Error::KeyNeeded)), "{name}");

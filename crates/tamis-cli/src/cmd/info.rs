@@ -3,8 +3,11 @@ use crate::{Exit, human, output};
 use anyhow::Result;
 use serde_json::json;
 use std::fmt::Write as _;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
-use tamis::raw::Shape;
+use tamis::raw::{HEADER_LEN, Header, Shape};
 use tamis::{AnyFilter, Body, Hasher, KeyCount};
 use tamis_redis::RedisFilter;
 
@@ -37,6 +40,8 @@ pub(crate) struct About {
     pub(crate) rate: f64,
     keys: KeyCount,
     pub(crate) rate_now: f64,
+    /// Whether a file has a checksum of all its bytes.
+    sealed: Option<bool>,
     /// Of a filter in Redis that ends.
     time_to_live: Option<Duration>,
 }
@@ -51,6 +56,7 @@ impl About {
             rate: filter.rate(),
             keys: filter.keys(),
             rate_now: filter.rate_now(),
+            sealed: None,
             time_to_live: None,
         }
     }
@@ -64,6 +70,7 @@ impl About {
             rate: filter.rate(),
             keys: filter.keys()?,
             rate_now: filter.rate_now()?,
+            sealed: None,
             time_to_live: filter.time_to_live()?,
         })
     }
@@ -89,7 +96,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Place::File(path) if crate::index::is_index(path) => {
             return crate::index::tell::info(path, args.json);
         }
-        Place::File(path) => About::of(&args.key.open()?.map(path).map_err(named(path))?),
+        Place::File(path) => {
+            let filter = args.key.open()?.map(path).map_err(named(path))?;
+            About {
+                sealed: is_sealed(path),
+                ..About::of(&filter)
+            }
+        }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
             About::in_redis(&mut filter).map_err(in_redis(at))?
@@ -101,6 +114,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     about.warn_if_over();
     Ok(Exit::Done)
+}
+
+/// Whether a filter's file has a checksum of its body.
+fn is_sealed(path: &Path) -> Option<bool> {
+    let mut start = [0; HEADER_LEN];
+    fs::File::open(path).ok()?.read_exact(&mut start).ok()?;
+    Some(Header::decode_without_key(&start).ok()?.is_sealed())
 }
 
 fn to_json(about: &About) -> serde_json::Value {
@@ -119,6 +139,7 @@ fn to_json(about: &About) -> serde_json::Value {
         "bytes": about.bytes,
         "hash": about.hasher.name(),
         "seed": match about.hasher { Hasher::Fast { seed, .. } => Some(seed), _ => None },
+        "sealed": about.sealed,
         "key_rule": {
             "ignore_case": about.hasher.rule().ignores_case(),
             "url": about.hasher.rule().normalises_urls(),
@@ -200,6 +221,10 @@ fn describe(about: &About) -> String {
     ] {
         // Writing to a String can't fail.
         let _ = writeln!(out, "{name:<14} {value}");
+    }
+    if about.sealed == Some(false) {
+        let why = "not sealed: it was last written in place (`tamis verify --seal` seals it)";
+        let _ = writeln!(out, "{:<14} {why}", "checksum");
     }
     if let Some(time) = about.time_to_live {
         let _ = writeln!(out, "{:<14} {}", "ends in", human::duration(time));

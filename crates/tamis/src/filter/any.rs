@@ -12,7 +12,7 @@ use crate::hasher::Hasher;
 use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::plan::Plan;
-use crate::raw::header::{Header, KEYS_UNKNOWN, UNSEALED};
+use crate::raw::header::{Header, KEYS_UNKNOWN};
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes, Map};
@@ -283,7 +283,8 @@ impl AnyFilter {
         each!(self, f => f.close())
     }
 
-    /// Reads a whole file into memory, checking every byte.
+    /// Reads a whole file into memory, and checks every byte of one that is
+    /// sealed; see [`Open::load`](crate::Open::load).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         Open::new().load(path)
     }
@@ -299,11 +300,11 @@ impl AnyFilter<Map> {
     /// checksum in its header. `false` if there is none, because the file was
     /// last written in place.
     pub fn verify(path: impl AsRef<Path>, open: &Open) -> Result<bool, Error> {
+        let open = open.clone().verify(true);
         let (header, map) = store::map(path.as_ref(), open.terms())?;
-        store::verify(&header, map.words())?;
         // What the body says of itself must be sound, too.
         Self::assemble((header, map))?;
-        Ok(header.state.body_checksum != UNSEALED)
+        Ok(header.is_sealed())
     }
 }
 

@@ -114,7 +114,8 @@ impl Growing {
         Self::with_hasher(self.layers[0].capacity, self.rate, self.hasher)
     }
 
-    /// Reads a whole file into memory, checking every byte.
+    /// Reads a whole file into memory, and checks every byte of one that is
+    /// sealed; see [`Open::load`](crate::Open::load).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::assemble(store::load(path.as_ref(), Terms::default())?)
     }

@@ -139,7 +139,8 @@ impl<L: Layout> Filter<L> {
         Self::assemble((header, Bytes::zeroed(header.body_len())?))
     }
 
-    /// Reads a whole file into memory, checking every byte.
+    /// Reads a whole file into memory, and checks every byte of one that is
+    /// sealed; see [`Open::load`](crate::Open::load).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::assemble(store::load(path.as_ref(), Terms::default())?)
     }

@@ -136,6 +136,12 @@ impl Header {
         self.shape.body_len()
     }
 
+    /// Whether the body has a checksum. One that was last written in place has none, unless it
+    /// is small; `tamis verify --seal` gives it one.
+    pub const fn is_sealed(&self) -> bool {
+        self.state.body_checksum != UNSEALED
+    }
+
     /// Whether whoever reads the header has the secret of a keyed filter.
     pub(crate) const fn holds_secret(&self) -> bool {
         matches!(self.hasher, Hasher::Keyed { in_file: true, .. })
