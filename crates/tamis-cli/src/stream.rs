@@ -22,6 +22,8 @@ use tamis_redis::RedisFilter;
 /// Bytes that travel together: enough to make a system call cheap, few enough
 /// to stay in the second-level cache.
 pub(crate) const CHUNK: usize = 256 << 10;
+/// The same where each step is to be small: a thousand URLs or so.
+const SMALL_CHUNK: usize = 64 << 10;
 
 /// Where keys come from and what of a record is its key.
 #[derive(clap::Args, Clone, Debug)]
@@ -50,6 +52,9 @@ pub(crate) struct InputArgs {
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<usize>,
+
+    #[arg(skip)]
+    small_steps: bool,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -126,6 +131,16 @@ impl InputArgs {
     pub(crate) fn with_files(&self, files: Vec<PathBuf>) -> Self {
         Self {
             files,
+            ..self.clone()
+        }
+    }
+
+    /// The same, a little at a time and by one thread: a step's records are
+    /// printed before the next step's are decided.
+    pub(crate) fn in_small_steps(&self) -> Self {
+        Self {
+            small_steps: true,
+            threads: Some(1),
             ..self.clone()
         }
     }
@@ -211,7 +226,14 @@ impl<S: Send> Pass<'_, S> {
             .into_iter()
             .map(move |path| Input::open(&path, &opened));
         let outcome = pipeline::run(Job {
-            reader: Reader::new(Box::new(inputs), &rule, CHUNK),
+            reader: Reader::new(
+                Box::new(inputs),
+                &rule,
+                match self.input.small_steps {
+                    true => SMALL_CHUNK,
+                    false => CHUNK,
+                },
+            ),
             rule: &rule,
             hash: |key: &[u8]| self.hasher.hash(key),
             shards: self.shards,
