@@ -380,7 +380,7 @@ fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Me
         rate: filter.rate(),
         strict: args.strict,
     };
-    let mut shared = Shared::new(filter, &over)?;
+    let mut shared = Shared::new(filter, args.claim, &over)?;
     let claims_before = args.claim == Claim::Before && !args.dry_run;
     let claims_after = args.claim == Claim::After && !args.dry_run;
     let mut add_printed = |shared: &mut [&mut &mut Shared]| {

@@ -1,6 +1,6 @@
 //! A filter from a file as the judge of records.
 
-use super::wrong::{Wrong, count};
+use super::wrong::{Adding, Wrong, count};
 use super::{Memory, Over};
 use crate::engine::pipeline::Halt;
 use anyhow::Result;
@@ -78,12 +78,15 @@ impl Kept {
                 continue;
             }
             let to = hashes.len().min(at.saturating_add(room as usize));
-            insert_once(&mut self.filter, &hashes[at..to], &mut new[at..to]).map_err(&name)?;
-            self.keys += count(&new[at..to]);
             if let State::Over { since, .. } = &mut self.state
-                && since.decided(&new[at..to])
+                && since.look_is_due()
             {
                 since.look(self.filter.rate_now());
+            }
+            insert_once(&mut self.filter, &hashes[at..to], &mut new[at..to]).map_err(&name)?;
+            self.keys += count(&new[at..to]);
+            if let State::Over { since, .. } = &mut self.state {
+                since.decided(&new[at..to]);
             }
             at = to;
         }
@@ -93,7 +96,7 @@ impl Kept {
     fn go_over(&mut self) {
         self.state = State::Over {
             wrong: self.filter.expected_wrong() - self.before,
-            since: Wrong::from(self.filter.rate_now()),
+            since: Wrong::from(self.filter.rate_now(), Adding::AtOnce),
         };
     }
 

@@ -1,7 +1,7 @@
 //! A filter in Redis, shared with other workers, as the judge of records.
 
-use super::wrong::Wrong;
-use super::{Memory, Over};
+use super::wrong::{Adding, Wrong};
+use super::{Claim, Memory, Over};
 use crate::engine::pipeline::Halt;
 use crate::stream::claim;
 use anyhow::Result;
@@ -30,11 +30,15 @@ const OVER: f64 = 1.1;
 
 impl Shared {
     /// Says so if the filter is over its rate already.
-    pub(super) fn new(mut filter: RedisFilter, over: &Over) -> Result<Self> {
+    pub(super) fn new(mut filter: RedisFilter, claim: Claim, over: &Over) -> Result<Self> {
         let rate = filter.rate_now()?;
+        let adding = match claim {
+            Claim::Before => Adding::AtOnce,
+            Claim::After => Adding::Afterwards,
+        };
         let mut shared = Self {
             filter,
-            wrong: Wrong::from(rate),
+            wrong: Wrong::from(rate, adding),
             is_over: false,
             open: Open::default(),
             raced: 0,
@@ -62,13 +66,16 @@ impl Shared {
         if self.filter.kind() == Kind::Counting {
             return self.claim_once(hashes, new, over);
         }
-        claim(&mut self.filter, hashes, new)?;
-        self.look(new, over)
+        self.look(over)?;
+        let claimed = claim(&mut self.filter, hashes, new);
+        self.wrong.decided(new);
+        claimed
     }
 
     /// The same for a filter that counts: keys that it has, or that came
     /// before, are not added again.
     fn claim_once(&mut self, hashes: &[Hash], new: &mut [bool], over: &Over) -> Result<(), Halt> {
+        self.look(over)?;
         self.filter
             .contains_hashes(hashes, new)
             .map_err(|error| Halt::Failed(error.into()))?;
@@ -83,8 +90,8 @@ impl Shared {
         for (at, was_new) in places.into_iter().zip(was_new) {
             new[at] = was_new;
         }
-        claimed?;
-        self.look(new, over)
+        self.wrong.decided(new);
+        claimed
     }
 
     /// Tells the keys that are not in the filter and have not been asked for.
@@ -95,6 +102,7 @@ impl Shared {
         new: &mut [bool],
         over: &Over,
     ) -> Result<(), Halt> {
+        self.look(over)?;
         let mut found = vec![false; hashes.len()];
         self.filter
             .contains_hashes(hashes, &mut found)
@@ -105,7 +113,8 @@ impl Shared {
                 self.open.in_order.push(*hash);
             }
         }
-        self.look(new, over)
+        self.wrong.decided(new);
+        Ok(())
     }
 
     /// Adds the keys whose records have been printed.
@@ -120,13 +129,13 @@ impl Shared {
         Ok(())
     }
 
-    fn look(&mut self, new: &[bool], over: &Over) -> Result<(), Halt> {
-        if self.wrong.decided(new) {
-            // The answers hold, whatever is seen now.
-            let rate = self.filter.rate_now();
-            let rate = rate.map_err(|error| Halt::FailedAfter(error.into()))?;
+    /// Looks at the filter from time to time; nothing of the batch is decided
+    /// yet.
+    fn look(&mut self, over: &Over) -> Result<(), Halt> {
+        if self.wrong.look_is_due() {
+            let rate = self.filter.rate_now().map_err(anyhow::Error::from)?;
             self.wrong.look(rate);
-            self.warn_if_over(rate, over).map_err(Halt::FailedAfter)?;
+            self.warn_if_over(rate, over)?;
         }
         Ok(())
     }
