@@ -179,6 +179,11 @@ impl Report {
         self.output.is_ok()
     }
 
+    /// Whether all input was read and decided, and printed.
+    pub(crate) fn went_well(&self) -> bool {
+        self.signal.is_none() && self.input_errors == 0 && self.is_printed()
+    }
+
     /// The command's end, once it has saved what it wanted to.
     pub(crate) fn finish(self) -> Result<Exit> {
         if self.without_key > 0 {
@@ -281,17 +286,33 @@ pub(crate) fn claim(
     result.map_err(|error| Halt::FailedAfter(error.into()))
 }
 
-/// The first SIGINT or SIGTERM asks the run to end with what was read; a
-/// second one ends it at once. Gives where the signal's number will stand.
+/// The first SIGINT, SIGTERM or SIGHUP asks the run to end with what was read;
+/// a second one ends it at once. Gives where the signal's number will stand.
 pub(crate) fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = vec![SIGINT, SIGTERM];
+    #[cfg(unix)]
+    if !hangup_is_ignored() {
+        signals.push(signal_hook::consts::SIGHUP);
+    }
     use signal_hook::flag;
     let got = Arc::new(AtomicUsize::new(0));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in signals {
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))
             .and_then(|_| flag::register(signal, Arc::clone(stop)))
             .and_then(|_| flag::register_usize(signal, Arc::clone(&got), signal as usize))
             .context("watching for signals")?;
     }
     Ok(got)
+}
+
+/// Whether we run under `nohup`.
+#[cfg(unix)]
+fn hangup_is_ignored() -> bool {
+    // SAFETY: all-zero is a valid action, and asking for the present one changes nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
+    }
 }

@@ -76,3 +76,4 @@ pub use raw::word::Word;
 pub use store::body::{Body, Bytes, Map};
 pub use store::file::FileLock;
 pub use store::header::{HEADER_LEN, Header};
+pub use store::replace::{Existing, Readers, Replacement};

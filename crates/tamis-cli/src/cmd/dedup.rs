@@ -46,7 +46,10 @@ pub(crate) struct Args {
     input: InputArgs,
 
     /// Write here instead of to standard output; .gz, .zst, .bz2, .xz compress
-    #[arg(short, long, value_name = "OUT")]
+    ///
+    /// OUT appears when all went well. What a failed run has written stays
+    /// beside it, as OUT.partial.
+    #[arg(short, long, value_name = "OUT", conflicts_with = "count")]
     output: Option<PathBuf>,
 
     /// Replace OUT if it exists
@@ -187,7 +190,16 @@ impl Over<'_> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let mut sink = Sink::open(args.output.as_deref(), args.force)?;
+    if args.claim == Claim::Before && matches!(args.filter, Some(Place::File(_))) {
+        bail!(
+            "--claim before needs a filter in Redis: a file is saved after its records are printed"
+        );
+    }
+    let mut sink = Sink::open(args.output.as_deref(), args.force, &args.not_outputs())?;
+    if args.print() != Print::Nothing {
+        sink.end_last_line(args.input.rule()?.layout().delimiter())
+            .context("writing the output")?;
+    }
     let (report, memory) = match &args.filter {
         Some(Place::File(path)) => with_file(path, &args, &mut sink)?,
         Some(Place::Redis(at)) => with_redis(at, &args, &mut sink)?,
@@ -196,7 +208,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 true => with_digests(&args, &mut sink)?,
                 false => with_memory(&args, &mut sink)?,
             };
-            sink.finish().context("writing the output")?;
+            sink.finish(done.0.went_well())
+                .context("writing the output")?;
             done
         }
     };
@@ -223,6 +236,15 @@ fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exit> {
 }
 
 impl Args {
+    /// What must not be written to: the inputs, and the filter.
+    fn not_outputs(&self) -> Vec<PathBuf> {
+        let mut paths = self.input.paths();
+        if let Some(Place::File(filter)) = &self.filter {
+            paths.push(filter.clone());
+        }
+        paths
+    }
+
     fn print(&self) -> Print {
         match (self.count, self.duplicates) {
             (true, _) => Print::Nothing,
@@ -363,7 +385,8 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
     .run(|kept: &mut Kept, hashes, new| kept.decide(hashes, new, &over, |error| named()(error)))?;
     let [kept] = kept;
     if report.is_printed() {
-        sink.finish().context("writing the output")?;
+        sink.finish(report.went_well())
+            .context("writing the output")?;
         if let Some(lock) = &mut lock {
             kept.filter().save_under(lock).map_err(named())?;
         }
@@ -406,7 +429,8 @@ fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Me
         false => shared.ask(hashes, new, &over),
     });
     // What was claimed is printed, even when the server failed.
-    sink.finish().context("writing the output")?;
+    sink.finish(result.as_ref().is_ok_and(Report::went_well))
+        .context("writing the output")?;
     let report = result.with_context(|| at.to_string())?;
     if claims_after && report.is_printed() {
         shared.add_printed().map_err(in_redis(at))?;

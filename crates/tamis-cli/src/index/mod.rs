@@ -97,6 +97,10 @@ pub(crate) fn bytes_path(bytes: &[u8]) -> PathBuf {
 
 /// Whether a file says that it is an index.
 pub(crate) fn is_index(path: &Path) -> bool {
+    // A pipe would wait for somebody to write.
+    if !path.is_file() {
+        return false;
+    }
     let mut start = Vec::new();
     let read = fs::File::open(path)
         .and_then(|file| io::Read::read_to_end(&mut io::Read::take(file, 16), &mut start));

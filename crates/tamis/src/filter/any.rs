@@ -14,8 +14,9 @@ use crate::plan::Plan;
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes, Map};
-use crate::store::file::{Existing, FileLock};
+use crate::store::file::FileLock;
 use crate::store::header::{Header, KEYS_UNKNOWN};
+use crate::store::replace::Existing;
 use crate::store::{self};
 use std::path::Path;
 

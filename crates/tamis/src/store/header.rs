@@ -131,6 +131,11 @@ impl Header {
         self.shape.body_len()
     }
 
+    /// Whether whoever reads the header has the secret of a keyed filter.
+    pub(crate) const fn holds_secret(&self) -> bool {
+        matches!(self.hasher, Hasher::Keyed { in_file: true, .. })
+    }
+
     /// The 128 bytes.
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
