@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tamis::{AnyFilter, Open, SecretKey};
+use tamis::{AnyFilter, Hasher, Open, SecretKey};
 use tamis_redis::{Location, Options, RedisFilter};
 
 /// Where a filter lives: in a file, or in Redis for many workers.
@@ -116,6 +116,14 @@ impl KeyFile {
         Ok(match self.key()? {
             Some(key) => open.key(key),
             None => open,
+        })
+    }
+
+    /// How a new filter hashes: under the secret in the file, which is made if need be.
+    pub(crate) fn hasher(&self) -> Result<Hasher> {
+        Ok(match &self.key_file {
+            Some(path) => Hasher::keyed_apart(SecretKey::load_or_create(path)?),
+            None => Hasher::default(),
         })
     }
 
