@@ -1,8 +1,11 @@
 //! The filter that does not block, for services on Tokio.
 
 use crate::engine::Engine;
-use crate::link::{Address, Failure, Link, Outcome, Request, Topology, Wait, answer, client};
-use crate::{Error, Location, Options};
+use crate::link::{
+    Address, Expected, Failure, Link, Outcome, Request, Topology, Wait, answer, client,
+    not_replicated, wait_for,
+};
+use crate::{Error, Location, Options, Warning};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Pipeline, RedisError, Value, cmd};
 use std::collections::HashMap;
@@ -31,10 +34,10 @@ struct Ticket {
     sent: Vec<Sent>,
 }
 
-/// To one node: for each request its place and how many answers to expect.
+/// To one node: what answers to expect.
 struct Sent {
     node: Address,
-    requests: Vec<(usize, usize, bool)>,
+    requests: Vec<Expected>,
     wait: Option<u32>,
     answers: Abort<Result<Vec<Value>, Failure>>,
 }
@@ -99,8 +102,9 @@ impl Multiplexed {
                 }
                 pipeline.add_command(command);
             }
-            expected.push((place, packed.commands, ask.is_some()));
+            expected.push(Expected::of(place, requests[place]));
         }
+        let wait = wait_for(&expected, wait);
         if let Some((replicas, time)) = wait {
             pipeline
                 .cmd("WAIT")
@@ -139,7 +143,7 @@ impl Sent {
         let mut answers = match answers {
             Ok(answers) => answers.into_iter(),
             Err(failure) => {
-                for (place, ..) in &self.requests {
+                for Expected { place, .. } in &self.requests {
                     outcomes[*place] = Some(Err(failure.clone()));
                 }
                 return;
@@ -149,11 +153,11 @@ impl Sent {
             let reason = format!("{} sent fewer answers than it was asked for", self.node);
             Failure::Lost(RedisError::from(std::io::Error::other(reason)))
         };
-        for &(place, count, asking) in &self.requests {
-            let mut values = Vec::with_capacity(count);
+        for expected in &self.requests {
+            let mut values = Vec::with_capacity(expected.answers);
             let mut failure = None;
-            for _ in 0..count {
-                if asking {
+            for _ in 0..expected.answers {
+                if expected.asking {
                     answers.next();
                 }
                 match answers.next().ok_or_else(few).and_then(answer) {
@@ -161,7 +165,7 @@ impl Sent {
                     Err(other) => failure = failure.or(Some(other)),
                 }
             }
-            outcomes[place] = Some(failure.map_or(Ok(values), Err));
+            outcomes[expected.place] = Some(failure.map_or(Ok(values), Err));
         }
         let Some(wanted) = self.wait else {
             return;
@@ -172,11 +176,7 @@ impl Sent {
             Some(Err(failure)) => failure,
             _ => few(),
         };
-        for (place, ..) in &self.requests {
-            if matches!(outcomes[*place], Some(Ok(_))) {
-                outcomes[*place] = Some(Err(failure.clone()));
-            }
-        }
+        not_replicated(&self.requests, outcomes, &failure);
     }
 }
 
@@ -236,6 +236,10 @@ impl Link for Multiplexed {
 
     fn is_cluster(&self) -> bool {
         self.at.is_cluster()
+    }
+
+    fn nodes_of(&self, slots: &[u16]) -> Vec<(u16, Address)> {
+        self.shared().topology.nodes_of(slots)
     }
 
     async fn pause(&self, time: Duration) {
@@ -474,6 +478,12 @@ impl RedisFilter {
     /// Deletes the filter of this name, also one that was never finished.
     pub async fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         Engine::delete_at(Multiplexed::new(at, options), at, options).await
+    }
+
+    /// What its user should know; nothing is wrong yet. As of when it was
+    /// created or opened.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.engine.warnings
     }
 
     /// The header: shape, hash, capacity and rate.

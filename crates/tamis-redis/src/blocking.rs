@@ -1,6 +1,9 @@
 //! The link that blocks: one connection a node.
 
-use crate::link::{Address, Failure, Link, Outcome, Request, Topology, Wait, answer, client};
+use crate::link::{
+    Address, Expected, Failure, Link, Outcome, Request, Topology, Wait, answer, client,
+    not_replicated, wait_for,
+};
 use crate::{Location, Options};
 use redis::{Connection, ConnectionLike as _, RedisError, Value, cmd};
 use std::collections::HashMap;
@@ -30,12 +33,12 @@ pub(crate) struct Ticket {
     sent: Vec<Sent>,
 }
 
-/// To one node: for each request its place and how many answers to expect.
+/// To one node: what answers to expect.
 struct Sent {
     node: Address,
     number: u64,
     batch: u64,
-    requests: Vec<(usize, usize, bool)>,
+    requests: Vec<Expected>,
     wait: Option<u32>,
 }
 
@@ -99,8 +102,9 @@ impl Blocking {
                     }
                 }
             }
-            expected.push((place, packed.commands, ask.is_some()));
+            expected.push(Expected::of(place, requests[place]));
         }
+        let wait = wait_for(&expected, wait);
         if let Some((replicas, time)) = wait {
             cmd("WAIT")
                 .arg(replicas)
@@ -133,15 +137,15 @@ impl Blocking {
                 self.connections.remove(&sent.node);
             }
         }
-        for &(place, answers, asking) in &sent.requests {
+        for expected in &sent.requests {
             let outcome = match &broken {
-                None => self.receive_one(sent, answers, asking),
+                None => self.receive_one(sent, expected.answers, expected.asking),
                 Some(error) => Err(Failure::Lost(RedisError::clone(error))),
             };
             if let Err(Failure::Lost(error)) = &outcome {
                 broken = Some(error.clone());
             }
-            outcomes[place] = Some(outcome);
+            outcomes[expected.place] = Some(outcome);
         }
         let Some(wanted) = sent.wait else {
             return;
@@ -156,11 +160,7 @@ impl Blocking {
             Ok(_) => Failure::FewReplicas(0),
             Err(failure) => failure,
         };
-        for (place, ..) in &sent.requests {
-            if matches!(outcomes[*place], Some(Ok(_))) {
-                outcomes[*place] = Some(Err(failure.clone()));
-            }
-        }
+        not_replicated(&sent.requests, outcomes, &failure);
     }
 
     /// Reads all answers of a request, also behind one that is an error.
@@ -257,6 +257,10 @@ impl Link for Blocking {
 
     fn is_cluster(&self) -> bool {
         self.topology.is_cluster()
+    }
+
+    fn nodes_of(&self, slots: &[u16]) -> Vec<(u16, Address)> {
+        self.topology.nodes_of(slots)
     }
 
     async fn pause(&self, time: Duration) {

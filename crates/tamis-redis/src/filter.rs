@@ -3,7 +3,7 @@
 use crate::blocking::Blocking;
 use crate::engine::Engine;
 use crate::link::now;
-use crate::{Error, Location, Options};
+use crate::{Error, Location, Options, Warning};
 use std::fmt;
 use std::time::Duration;
 use tamis::{AnyFilter, Body, Hash, Hasher, Header, KeyCount, Kind, Plan, Shape};
@@ -240,6 +240,12 @@ impl RedisFilter {
     /// there is none.
     pub fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         now(Engine::delete_at(Blocking::new(at, options), at, options))
+    }
+
+    /// What its user should know; nothing is wrong yet. As of when it was
+    /// created or opened.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.engine.warnings
     }
 
     /// The header: shape, hash, capacity and rate. Of a growing filter, as of

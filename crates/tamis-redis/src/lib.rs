@@ -67,9 +67,11 @@ mod location;
 mod options;
 mod packed;
 mod record;
+mod warning;
 mod wire;
 
 pub use error::Error;
 pub use filter::RedisFilter;
 pub use location::Location;
 pub use options::Options;
+pub use warning::Warning;
