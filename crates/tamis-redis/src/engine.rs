@@ -15,9 +15,9 @@ use crate::link::{Link, Request};
 use crate::record::{Record, State, twin};
 use crate::warning::Warning;
 use crate::wire::{Wire, Work};
-use crate::{Error, Location, Options};
-use life::GRACE;
+use crate::{Error, Location, Options, Stats};
 use growing::Growth;
+use life::GRACE;
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
 use tamis::{GrowingLayer, Hasher, Header, KeyCount, Kind, Plan};
@@ -159,7 +159,9 @@ impl<L: Link> Engine<L> {
         let home = slot(&name);
         let mut command = cmd("EVAL");
         command.arg(CREATE).arg(2).arg(&name).arg(twin(&name));
-        command.arg(&record.encode()[..]).arg(GRACE.as_millis() as u64);
+        command
+            .arg(&record.encode()[..])
+            .arg(GRACE.as_millis() as u64);
         let request = Request::new(home, &[command]).replicated();
         let created = wire.ask("creating the filter", vec![request]).await?;
         match created.first().map(Vec::as_slice) {
@@ -295,6 +297,10 @@ impl<L: Link> Engine<L> {
             growth.forget_room();
         }
         another
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.wire.counters().stats()
     }
 
     pub(crate) const fn header(&self) -> &Header {

@@ -3,7 +3,7 @@
 use crate::blocking::Blocking;
 use crate::engine::Engine;
 use crate::link::now;
-use crate::{Error, Location, Options, Warning};
+use crate::{Error, Location, Options, Stats, Warning};
 use std::fmt;
 use std::time::Duration;
 use tamis::{AnyFilter, Body, Hash, Hasher, Header, KeyCount, Kind, Plan, Shape};
@@ -246,6 +246,12 @@ impl RedisFilter {
     /// created or opened.
     pub fn warnings(&self) -> &[Warning] {
         &self.engine.warnings
+    }
+
+    /// What this client has been through: connections, retries, and keys whose
+    /// answers are uncertain.
+    pub fn stats(&self) -> Stats {
+        self.engine.stats()
     }
 
     /// The header: shape, hash, capacity and rate. Of a growing filter, as of

@@ -67,11 +67,13 @@ mod location;
 mod options;
 mod packed;
 mod record;
+mod stats;
 mod warning;
 mod wire;
 
 pub use error::Error;
 pub use filter::RedisFilter;
-pub use location::Location;
+pub use location::{Location, Servers};
 pub use options::Options;
+pub use stats::Stats;
 pub use warning::Warning;

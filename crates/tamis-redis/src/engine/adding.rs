@@ -6,6 +6,7 @@ use crate::Error;
 use crate::body::{Body, Cells, Changes};
 use crate::link::Link;
 use crate::wire::{Settled, Wire};
+use std::sync::Arc;
 use tamis::{Hash, Kind};
 
 /// Keys that are sent together: few enough for the sockets to hold, so that
@@ -157,6 +158,7 @@ pub(super) async fn add<L: Link>(
     let cells = body.cells();
     let replicated = wire.wait.is_some();
     let mut undecided = Vec::new();
+    let counters = Arc::clone(wire.counters());
     let mut trouble = change(
         wire,
         watch,
@@ -170,6 +172,7 @@ pub(super) async fn add<L: Link>(
                     // A try whose answer was lost may have added it: better
                     // told twice than never.
                     new[key as usize] |= was_new || ambiguous;
+                    counters.ambiguous((ambiguous && !was_new).into());
                 }
             })
         },

@@ -258,7 +258,9 @@ impl<L: Link> Engine<L> {
                 };
                 let requests = some.iter().map(clear).collect();
                 let answers = self.wire.ask("clearing the filter", requests).await?;
-                let missing = answers.iter().position(|answer| answer[..] != [Value::Int(1)]);
+                let missing = answers
+                    .iter()
+                    .position(|answer| answer[..] != [Value::Int(1)]);
                 if let Some(i) = missing {
                     let part = (number, window * CHUNK_WINDOW + i);
                     return Err(self.chunk_missing(part).await);

@@ -215,7 +215,10 @@ impl<L: Link> Engine<L> {
         }
         let mut looked_again = false;
         loop {
-            let Announced { mut layers, building } = self.announced().await?;
+            let Announced {
+                mut layers,
+                building,
+            } = self.announced().await?;
             let known = self.growth.as_ref().map_or(1, Growth::announced);
             if layers.len() < known {
                 return Err(self.why_missing(self.state_key()).await);
@@ -233,9 +236,9 @@ impl<L: Link> Engine<L> {
                 Some(Foot::ClosedFor(successor)) => Some(*successor),
                 _ => None,
             });
-            let built = building.iter().find(|(i, layer)| {
-                *i == announced && Some(layer.generation) == successor
-            });
+            let built = building
+                .iter()
+                .find(|(i, layer)| *i == announced && Some(layer.generation) == successor);
             match (successor, built) {
                 (None, _) => {}
                 (Some(_), Some((_, layer))) => layers.push(layer.clone()),
@@ -396,7 +399,10 @@ impl<L: Link> Engine<L> {
         let take = "return redis.call('HINCRBY', KEYS[2], ARGV[2], ARGV[3])";
         let args = [format!("taken.{newest}"), more.to_string()];
         let args = args.each_ref().map(|arg| arg.as_bytes());
-        let Value::Int(taken) = self.change_ours("adding keys", take, &[&key], &args).await? else {
+        let Value::Int(taken) = self
+            .change_ours("adding keys", take, &[&key], &args)
+            .await?
+        else {
             return Ok(room);
         };
         let before = (taken as u64).saturating_sub(more);
@@ -596,11 +602,7 @@ fn encode(layer: &GrowingLayer, generation: u64) -> Vec<u8> {
     value
 }
 
-fn decode(
-    key: &str,
-    value: &[u8],
-    like: &BlockedShape,
-) -> Result<(GrowingLayer, u64), Error> {
+fn decode(key: &str, value: &[u8], like: &BlockedShape) -> Result<(GrowingLayer, u64), Error> {
     let parts = value.split_first_chunk::<64>();
     let parts = parts.and_then(|(line, rest)| Some((line, <[u8; 8]>::try_from(rest).ok()?)));
     let Some((line, generation)) = parts else {

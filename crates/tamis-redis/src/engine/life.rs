@@ -58,19 +58,15 @@ impl<L: Link> Engine<L> {
     /// Looks for servers that may throw parts of the filter away. Those that
     /// don't tell us are not suspected.
     pub(super) async fn look_for_dangers(&mut self) -> Result<(), Error> {
-        let slots = self.all_chunks().map(|(_, chunk)| chunk.slot);
-        let slots: Vec<u16> = slots.chain([self.home]).collect();
-        let nodes = self.wire.link.nodes_of(&slots);
-        let info = |(slot, _): &(u16, _)| {
-            Request::new(*slot, &[cmd("INFO").arg("memory").take()])
-        };
+        let nodes = self.wire.link.masters();
+        let info = |(_, slot): &(_, u16)| Request::new(*slot, &[cmd("INFO").arg("memory").take()]);
         let requests = nodes.iter().map(info).collect();
         let Ok(answers) = self.wire.ask("asking about memory", requests).await else {
             return Ok(());
         };
         let expires = self.expires().await?;
         self.warnings = (nodes.iter().zip(answers))
-            .filter_map(|((_, node), mut answer)| {
+            .filter_map(|((node, _), mut answer)| {
                 let info: String = redis::from_redis_value(answer.pop()?).ok()?;
                 Warning::of_memory(&node.to_string(), &info, expires)
             })
@@ -238,11 +234,7 @@ impl<L: Link> Engine<L> {
     }
 
     /// Runs a script on the record and its twin.
-    async fn run_on_records(
-        &mut self,
-        action: &'static str,
-        script: &str,
-    ) -> Result<Value, Error> {
+    async fn run_on_records(&mut self, action: &'static str, script: &str) -> Result<Value, Error> {
         let mut command = cmd("EVAL");
         command.arg(script).arg(2).arg(&self.name);
         command.arg(twin(&self.name));

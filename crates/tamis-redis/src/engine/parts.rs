@@ -25,11 +25,7 @@ impl<L: Link> Engine<L> {
     }
 
     /// A body all of whose chunks are there and whole.
-    pub(super) async fn find_body(
-        &mut self,
-        cells: Cells,
-        generation: u64,
-    ) -> Result<Body, Error> {
+    pub(super) async fn find_body(&mut self, cells: Cells, generation: u64) -> Result<Body, Error> {
         let lines = cells.lines();
         let mut found = Vec::new();
         while (found.len() as u64) < count(lines) {
@@ -64,9 +60,8 @@ impl<L: Link> Engine<L> {
         for start in (0..count(lines)).step_by(TOGETHER) {
             let some = chunks(&self.name, generation, lines, start..start + WINDOW);
             let some: Vec<Chunk> = some.collect();
-            let exists = |chunk: &Chunk| {
-                Request::new(chunk.slot, &[cmd("EXISTS").arg(&chunk.key).take()])
-            };
+            let exists =
+                |chunk: &Chunk| Request::new(chunk.slot, &[cmd("EXISTS").arg(&chunk.key).take()]);
             let requests = some.iter().map(exists).collect();
             let answers = self.wire.ask("looking for the filter", requests).await?;
             if answers.iter().all(|answer| answer[..] == [Value::Int(0)]) {

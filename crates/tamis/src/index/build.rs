@@ -3,8 +3,9 @@
 use super::format::{EntryRecord, FilterRecord, Layout, MAX_SPECS, body_checksum};
 use super::stamp::Stamp;
 use super::{FileIndex, IndexBytes};
-use crate::Error;
-use crate::hash::{Hash, Hasher};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::hasher::Hasher;
 use crate::raw::ribbon::compact::{self, Compact, Width};
 use crate::raw::sorted::sorted_distinct;
 use crate::store::file::{Existing, Replacement};

@@ -11,8 +11,9 @@ mod stamp;
 pub use build::{EntryFilters, EntryKeys, IndexBuilder, IndexOptions};
 pub use stamp::Stamp;
 
-use crate::Error;
-use crate::hash::{Hash, Hasher, SecretKey};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::hasher::{Hasher, SecretKey};
 use crate::store::file::{Existing, write_atomically};
 use crate::store::header::HEADER_LEN;
 use format::{FilterRecord, Layout, MAGIC_BYTES};

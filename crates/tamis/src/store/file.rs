@@ -5,12 +5,13 @@
 //! share it: they hold the lock *shared*, and the last one to leave takes the
 //! "open for writing" mark away. So the two can never meet on one file.
 
-use crate::Error;
-use crate::hash::SecretKey;
+use crate::error::Error;
+use crate::hasher::SecretKey;
+use crate::kind::Kind;
 use crate::raw::layers;
+use crate::raw::shape::Shape;
 use crate::store::header::{
-    BODY_CHECKSUM_WORD, BOOT_WORDS, BootId, HEADER_LEN, Header, KEYS_UNKNOWN, KEYS_WORD, Kind,
-    Shape,
+    BODY_CHECKSUM_WORD, BOOT_WORDS, BootId, HEADER_LEN, Header, KEYS_UNKNOWN, KEYS_WORD,
 };
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -346,7 +347,7 @@ impl SharedMap {
     fn try_open(path: &Path, key: Option<&SecretKey>) -> Result<(Header, Self), Error> {
         let (file, alone) = open_shared(path)?;
         let mut header = read_header(&file, path, key)?;
-        header.shape.kind().check_shareable()?;
+        header.check_shareable()?;
         // Beside a living writer a mark that names no boot is that writer's.
         if alone || header.state.open_under != Some(UNKNOWN_BOOT) {
             check_clean(&header, path)?;

@@ -4,9 +4,10 @@ pub(crate) mod body;
 pub(crate) mod file;
 pub(crate) mod header;
 
-use crate::Error;
-use crate::hash::SecretKey;
-use crate::store::body::{Bytes, Map, Word, for_each_piece};
+use crate::error::Error;
+use crate::hasher::SecretKey;
+use crate::raw::word::{Word, for_each_piece};
+use crate::store::body::{Bytes, Map};
 use crate::store::file::{Existing, FileLock, SharedMap, write_atomically};
 use crate::store::header::{HEADER_LEN, Header};
 use base64::Engine as _;
