@@ -310,6 +310,10 @@ impl Link for Blocking {
         self.topology.masters()
     }
 
+    fn owner(&self, slot: u16) -> Option<Address> {
+        self.topology.owner(slot).cloned()
+    }
+
     fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }

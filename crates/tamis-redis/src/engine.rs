@@ -7,6 +7,7 @@ mod copying;
 mod growing;
 mod life;
 mod parts;
+pub(crate) mod survey;
 mod watch;
 
 use crate::body::{Body, Cells, Changes, Reads};

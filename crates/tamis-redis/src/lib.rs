@@ -68,6 +68,7 @@ mod options;
 mod packed;
 mod record;
 mod stats;
+mod survey;
 mod warning;
 mod wire;
 
@@ -76,4 +77,5 @@ pub use filter::RedisFilter;
 pub use location::{Location, Servers};
 pub use options::Options;
 pub use stats::Stats;
+pub use survey::{Condition, Found, Node, Orphan, Share, Survey};
 pub use warning::Warning;

@@ -244,7 +244,7 @@ impl<L: Link> Engine<L> {
 
     /// The lines and generations of all bodies, also of layers that are being
     /// built.
-    async fn all_generations(&mut self) -> Result<Vec<(u64, u64)>, Error> {
+    pub(super) async fn all_generations(&mut self) -> Result<Vec<(u64, u64)>, Error> {
         let shape = self.record.header.shape();
         let first = match shape {
             Shape::Growing(shape) => shape.lines() - 1,
