@@ -106,7 +106,8 @@ impl Blocking {
         let start = Instant::now();
         let ask = |authenticated| {
             let client = sentinel(&self.at, node, authenticated, &self.options)?;
-            self.reach(&client)?.req_command(&who_is_master(&self.at))
+            let answer = self.reach(&client)?.req_command(&who_is_master(&self.at))?;
+            answer.extract_error()
         };
         let answer = match ask(false) {
             Err(error) if error.code() == Some("NOAUTH") => ask(true),

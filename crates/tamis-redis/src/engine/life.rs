@@ -128,7 +128,7 @@ impl<L: Link> Engine<L> {
     pub(crate) async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         let ask = "return redis.call('PTTL', KEYS[1])";
         match self
-            .if_ours("asking the filter's time to live", ask, &[], &[])
+            .ask_ours("asking the filter's time to live", ask, &[])
             .await?
         {
             Value::Int(left @ 0..) => Ok(Some(Duration::from_millis(left as u64))),
@@ -143,7 +143,7 @@ impl<L: Link> Engine<L> {
         let same = "return redis.call('GETRANGE', KEYS[2], 0, 23) == ARGV[1] and 1 or 0";
         let twin = twin(&self.name);
         let there = self
-            .if_ours("verifying the filter", same, &[&twin], &[])
+            .ask_ours("verifying the filter", same, &[&twin])
             .await?;
         if there != Value::Int(1) {
             return Err(self.why_missing(twin).await);

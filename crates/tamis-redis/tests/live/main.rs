@@ -16,6 +16,7 @@ mod growing;
 mod homes;
 mod lifetime;
 mod loss;
+mod operators;
 mod resharding;
 mod sentinel;
 mod silence;
