@@ -132,7 +132,7 @@ impl<L: Link> Engine<L> {
         format!("{{{}}}:{:016x}", self.name, self.record.generation)
     }
 
-    fn builder_key(&self) -> String {
+    pub(super) fn builder_key(&self) -> String {
         format!("{}:growing", self.state_key())
     }
 

@@ -227,7 +227,8 @@ impl<L: Link> Engine<L> {
             }
         }
         if self.record.header.shape().kind() == Kind::Growing {
-            let command = cmd("UNLINK").arg(self.state_key()).take();
+            let mut command = cmd("UNLINK");
+            command.arg(self.state_key()).arg(self.builder_key());
             self.wire.ask_one(ACTION, self.home, command).await?;
         }
         self.run_on_records(ACTION, END_DELETION).await.map(drop)
