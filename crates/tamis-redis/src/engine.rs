@@ -151,9 +151,7 @@ impl<L: Link> Engine<L> {
             state: State::Creating,
             header,
         };
-        if header.shape().kind() != Kind::Growing {
-            cells_of(&header)?;
-        }
+        check_kind(&header)?;
         let mut wire = Wire::new(link, options).await?;
         let name = at.name().to_owned();
         let home = slot(&name);
@@ -427,6 +425,14 @@ fn random() -> Result<u64, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|e| tamis::Error::Random(e.to_string()))?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// Whether a filter can be in Redis.
+pub(crate) fn check_kind(header: &Header) -> Result<(), Error> {
+    match header.shape().kind() {
+        Kind::Growing => Ok(()),
+        _ => cells_of(header).map(drop),
+    }
 }
 
 /// What a filter in Redis can be.

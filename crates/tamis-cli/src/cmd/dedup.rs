@@ -3,7 +3,7 @@ use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
 use crate::engine::pipeline::Checkpoint;
 use crate::estimate;
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of};
 use crate::output::Sink;
 use crate::stream::{InputArgs, Pass, Report, claim};
 use crate::{Exit, human, output};
@@ -385,12 +385,16 @@ fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Me
             match RedisFilter::create(at, &plan, Hasher::default(), &options) {
                 // Another worker has just made it, which is as well.
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
-                created => created,
+                created => created.inspect(|_| {
+                    // Said even if quiet: from now on nothing is known as seen.
+                    eprintln!("{at}: there was none, so a growing filter was made");
+                }),
             }
         }
         opened => opened,
     }
     .map_err(in_redis(at))?;
+    warn_of(&filter);
     let hasher = *filter.hasher();
     let report = Pass {
         input: &args.input,

@@ -192,8 +192,44 @@ impl<L: Link> Engine<L> {
         Ok(this)
     }
 
+    /// The kind of the filter of this name, if there is one.
+    pub(crate) async fn kind_at(
+        link: L,
+        at: &Location,
+        options: &Options,
+    ) -> Result<Option<Kind>, Error> {
+        match Self::left_at(link, at, options).await {
+            Err(Error::NotFound { .. }) => Ok(None),
+            found => Ok(Some(found?.record.header.shape().kind())),
+        }
+    }
+
+    /// Deletes the filter of this name, if there is one, for another; how long
+    /// it would have lived, if not for ever.
+    pub(crate) async fn make_way(
+        link: L,
+        at: &Location,
+        options: &Options,
+    ) -> Result<Option<Duration>, Error> {
+        let mut this = match Self::left_at(link, at, options).await {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            found => found?,
+        };
+        let left = match this.time_to_live().await {
+            Err(Error::Gone { .. }) => None,
+            left => left?,
+        };
+        this.delete().await?;
+        Ok(left)
+    }
+
     /// Deletes the filter of this name, or what is left of it.
     pub(crate) async fn delete_at(link: L, at: &Location, options: &Options) -> Result<(), Error> {
+        Self::left_at(link, at, options).await?.delete().await
+    }
+
+    /// The filter of this name, or what is left of it, without its bodies.
+    async fn left_at(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
         let mut wire = Wire::new(link, options).await?;
         let decode = Record::decode_without_key;
         let record = match read_record(&mut wire, at, decode).await {
@@ -208,9 +244,7 @@ impl<L: Link> Engine<L> {
             }
             record => record?,
         };
-        Self::around(wire, options, at.name().to_owned(), record)
-            .delete()
-            .await
+        Ok(Self::around(wire, options, at.name().to_owned(), record))
     }
 
     /// Deletes the filter. The record goes last: while it is there, what was

@@ -35,7 +35,7 @@ fn more_lines_than_there_are() {
             CountingShape::new(lines, 6, 1).unwrap().into(),
         ];
         for shape in shapes {
-            let header = Header::of_plan(&Plan::of(shape, 1), Hasher::seeded(7)).sealed_empty();
+            let header = Header::of_plan(&Plan::of(shape, 1), Hasher::seeded(7));
             let place = at(server(), "forged");
             set("forged", &record(&header));
             let error = RedisFilter::open(&place, &options()).unwrap_err();
