@@ -207,8 +207,13 @@ fn a_filter_takes_the_place_of_another() {
     dir.ok(&format!("create --force {seen} -n 5000"));
     let text = info();
     let text = text.text();
-    assert!(text.contains("growing") && text.contains("ends in"), "{text}");
-    dir.ok(&format!("create --force --kind counting --ttl 100d {seen} -n 5000"));
+    assert!(
+        text.contains("growing") && text.contains("ends in"),
+        "{text}"
+    );
+    dir.ok(&format!(
+        "create --force --kind counting --ttl 100d {seen} -n 5000"
+    ));
     let text = info();
     assert!(text.text().contains("counting"), "{}", text.text());
     dir.ok(&format!("copy --force a.tamis {seen}"));
@@ -217,7 +222,10 @@ fn a_filter_takes_the_place_of_another() {
 
     // What can't come takes nothing away.
     dir.ok("create cuckoo.tamis --kind cuckoo -n 1000");
-    assert_eq!(dir.run(&format!("copy --force cuckoo.tamis {seen}")).code, 2);
+    assert_eq!(
+        dir.run(&format!("copy --force cuckoo.tamis {seen}")).code,
+        2
+    );
     info();
 }
 
@@ -236,7 +244,11 @@ fn a_filter_is_not_begun_anew_unseen() {
     server.cli(&["DEL", "seen"]);
     let worker = dir.feed(&format!("dedup --filter {seen}"), &keys(0..1000));
     assert_eq!((worker.code, worker.text()), (2, ""));
-    assert!(worker.err.contains("its parts are still there"), "{}", worker.err);
+    assert!(
+        worker.err.contains("its parts are still there"),
+        "{}",
+        worker.err
+    );
     assert!(worker.err.contains("tamis delete"), "{}", worker.err);
     dir.ok(&format!("delete {seen}"));
     assert_eq!(server.cli(&["KEYS", "*"]), "");
@@ -251,7 +263,11 @@ fn a_server_that_may_evict_is_warned_of() {
     let seen = at(&server, "seen");
     for command in ["create -n 1000", "info", "verify"] {
         let ran = dir.ok(&format!("{command} {seen}"));
-        assert!(ran.err.contains("warning: 127.0.0.1"), "{command}: {}", ran.err);
+        assert!(
+            ran.err.contains("warning: 127.0.0.1"),
+            "{command}: {}",
+            ran.err
+        );
         assert!(ran.err.contains("noeviction"), "{command}: {}", ran.err);
     }
 }

@@ -11,7 +11,8 @@ use crate::wire::Wire;
 use crate::{Error, Location, Options};
 use redis::{Cmd, Value, cmd};
 use std::time::Duration;
-use tamis::{Kind, Shape};
+use tamis::Kind;
+use tamis::raw::Shape;
 
 /// All else outlives the record by so much: the clocks of nodes differ, and
 /// the filter must end as a whole, not part by part.

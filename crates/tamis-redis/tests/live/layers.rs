@@ -123,7 +123,7 @@ fn another_worker_goes_on() {
         filter.verify().unwrap();
         // What the dead one had begun was taken away or used.
         let strings = server.cli(&["KEYS", &format!("{name}:*")]).lines().count();
-        let tamis::Shape::Growing(shape) = filter.download().unwrap().shape() else {
+        let tamis::raw::Shape::Growing(shape) = filter.download().unwrap().shape() else {
             panic!("it grows")
         };
         assert_eq!(strings as u64, u64::from(shape.layers()), "{name}");
