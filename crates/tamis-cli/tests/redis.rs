@@ -186,6 +186,92 @@ fn a_filter_ends_when_it_should() {
     assert!(file.err.contains("`rm`"), "{}", file.err);
 }
 
+/// `--force` also where nothing is; and what takes a filter's place lives as
+/// long, and is of its kind.
+#[test]
+fn a_filter_takes_the_place_of_another() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    let delete = || dir.ok(&format!("delete {seen}"));
+    dir.ok(&format!("create --force {seen} -n 1000"));
+    delete();
+    dir.ok("create a.tamis -n 1000");
+    dir.ok(&format!("copy --force a.tamis {seen}"));
+    delete();
+    dir.ok(&format!("merge --union --force -o {seen} a.tamis a.tamis"));
+    delete();
+
+    let info = || dir.ok(&format!("info {seen}"));
+    dir.ok(&format!("create --kind growing --ttl 1d {seen} -n 1000"));
+    dir.ok(&format!("create --force {seen} -n 5000"));
+    let text = info();
+    let text = text.text();
+    assert!(
+        text.contains("growing") && text.contains("ends in"),
+        "{text}"
+    );
+    dir.ok(&format!(
+        "create --force --kind counting --ttl 100d {seen} -n 5000"
+    ));
+    let text = info();
+    assert!(text.text().contains("counting"), "{}", text.text());
+    dir.ok(&format!("copy --force a.tamis {seen}"));
+    let text = info();
+    assert!(text.text().contains("ends in"), "{}", text.text());
+
+    // What can't come takes nothing away.
+    dir.ok("create cuckoo.tamis --kind cuckoo -n 1000");
+    assert_eq!(
+        dir.run(&format!("copy --force cuckoo.tamis {seen}")).code,
+        2
+    );
+    info();
+}
+
+/// The record of a filter is deleted under a worker, which notices; and the
+/// next does not begin anew as if nothing had been.
+#[test]
+fn a_filter_is_not_begun_anew_unseen() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    let first = dir.feed(&format!("dedup --quiet --filter {seen}"), &keys(0..1000));
+    assert_eq!((first.code, first.text()), (0, &keys(0..1000)[..]));
+    assert!(first.err.contains("there was none"), "{}", first.err);
+    let again = dir.feed(&format!("dedup --quiet --filter {seen}"), &keys(0..1000));
+    assert!(!again.err.contains("there was none"), "{}", again.err);
+    server.cli(&["DEL", "seen"]);
+    let worker = dir.feed(&format!("dedup --filter {seen}"), &keys(0..1000));
+    assert_eq!((worker.code, worker.text()), (2, ""));
+    assert!(
+        worker.err.contains("its parts are still there"),
+        "{}",
+        worker.err
+    );
+    assert!(worker.err.contains("tamis delete"), "{}", worker.err);
+    dir.ok(&format!("delete {seen}"));
+    assert_eq!(server.cli(&["KEYS", "*"]), "");
+}
+
+/// A server that may throw a filter away is warned of, when it is made and
+/// whenever it is used.
+#[test]
+fn a_server_that_may_evict_is_warned_of() {
+    let server = Server::start(&["maxmemory 500mb", "maxmemory-policy allkeys-lfu"]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    for command in ["create -n 1000", "info", "verify"] {
+        let ran = dir.ok(&format!("{command} {seen}"));
+        assert!(
+            ran.err.contains("warning: 127.0.0.1"),
+            "{command}: {}",
+            ran.err
+        );
+        assert!(ran.err.contains("noeviction"), "{command}: {}", ran.err);
+    }
+}
+
 #[test]
 fn filters_merge_across_places() {
     let server = Server::start(&[]);

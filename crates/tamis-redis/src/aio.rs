@@ -1,6 +1,6 @@
 //! The filter that does not block, for services on Tokio.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, check_kind};
 use crate::link::{
     Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client,
     greeting, master, not_replicated, sentinel, wait_for, welcomed, who_is_master,
@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tamis::{AnyFilter, Body, Hash, Hasher, Header, KeyCount, Kind, Plan, Shape};
+use tamis::raw::{Header, Shape};
+use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
 use tokio::task::JoinHandle;
 
 /// Connections that all clones of a filter share, one to a node.
@@ -384,6 +385,31 @@ impl RedisFilter {
         Ok(Self { engine })
     }
 
+    /// [`create`](Self::create), in place of the filter that is there, if there
+    /// is one: it goes first. The new one lives as long as that would have.
+    pub async fn create_over(
+        at: &Location,
+        plan: &Plan,
+        hasher: Hasher,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let left = Engine::make_way(Multiplexed::new(at, options), at, options).await?;
+        let created = Self::create(at, plan, hasher, options).await?;
+        created.living_for(left).await
+    }
+
+    async fn living_for(mut self, left: Option<Duration>) -> Result<Self, Error> {
+        if let Some(left) = left {
+            self.expire_in(left).await?;
+        }
+        Ok(self)
+    }
+
+    /// The kind of the filter of this name, if there is one.
+    pub async fn kind_at(at: &Location, options: &Options) -> Result<Option<Kind>, Error> {
+        Engine::kind_at(Multiplexed::new(at, options), at, options).await
+    }
+
     /// Opens a filter. Waits for one that is being created.
     pub async fn open(at: &Location, options: &Options) -> Result<Self, Error> {
         let engine = Engine::open(Multiplexed::new(at, options), at, options).await?;
@@ -405,6 +431,20 @@ impl RedisFilter {
         let link = Multiplexed::new(at, options);
         let engine = Engine::upload(link, at, filter, options).await?;
         Ok(Self { engine })
+    }
+
+    /// [`upload`](Self::upload), in place of the filter that is there, if there
+    /// is one: it goes first. The new one lives as long as that would have.
+    pub async fn upload_over<B: Body + Sync>(
+        at: &Location,
+        filter: &AnyFilter<B>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        // Nothing goes for one that can't come.
+        check_kind(&filter.header())?;
+        let left = Engine::make_way(Multiplexed::new(at, options), at, options).await?;
+        let copied = Self::upload(at, filter, options).await?;
+        copied.living_for(left).await
     }
 
     /// Copies the filter to memory.

@@ -1,5 +1,6 @@
 //! The link that blocks: one connection a node.
 
+use crate::connection::Connection;
 use crate::link::{
     Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client,
     greeting, master, not_replicated, sentinel, wait_for, welcomed, who_is_master,
@@ -7,7 +8,7 @@ use crate::link::{
 use crate::location::Reach;
 use crate::stats::Counters;
 use crate::{Location, Options};
-use redis::{Connection, ConnectionLike as _, RedisError, Value, cmd};
+use redis::{RedisError, Value, cmd};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +18,9 @@ pub(crate) struct Blocking {
     options: Options,
     topology: Topology,
     connections: HashMap<Address, Numbered>,
+    /// The process that they belong to. After a fork another has them, too, and
+    /// answers would go to whoever reads first.
+    process: u32,
     opened: u64,
     counters: Arc<Counters>,
 }
@@ -56,6 +60,7 @@ impl Blocking {
             options: options.clone(),
             topology: Topology::new(at),
             connections: HashMap::new(),
+            process: std::process::id(),
             opened: 0,
             counters: Arc::default(),
         }
@@ -82,23 +87,22 @@ impl Blocking {
         let client = client(&self.at, node, &self.options).map_err(failed)?;
         let mut connection = self.reach(&client).map_err(failed)?;
         let greeting = greeting(&self.at);
-        let packed = greeting.get_packed_pipeline();
-        let answers = connection.req_packed_commands(&packed, 0, greeting.len());
-        welcomed(answers.map_err(failed)?).map_err(|failure| failure.at(node))?;
+        let sent = connection.send(&greeting.get_packed_pipeline());
+        sent.map_err(failed)?;
+        let answers = (0..greeting.len()).map(|_| connection.receive());
+        let answers = answers.collect::<Result<_, _>>().map_err(failed)?;
+        welcomed(answers).map_err(|failure| failure.at(node))?;
         self.counters.connected(node);
         Ok(connection)
     }
 
     fn reach(&self, client: &redis::Client) -> Result<Connection, RedisError> {
-        let connection = client.get_connection_with_timeout(self.options.connect_timeout)?;
         let wait = self
             .options
             .replicas
             .map_or(Duration::ZERO, |(_, time)| time);
-        let timeout = Some(self.options.response_timeout + wait);
-        connection.set_read_timeout(timeout)?;
-        connection.set_write_timeout(timeout)?;
-        Ok(connection)
+        let timeout = self.options.response_timeout + wait;
+        Connection::open(client, self.options.connect_timeout, timeout)
     }
 
     /// Asks a Sentinel for the master; with a password only if it wants one.
@@ -106,8 +110,9 @@ impl Blocking {
         let start = Instant::now();
         let ask = |authenticated| {
             let client = sentinel(&self.at, node, authenticated, &self.options)?;
-            let answer = self.reach(&client)?.req_command(&who_is_master(&self.at))?;
-            answer.extract_error()
+            self.reach(&client)?
+                .ask(&who_is_master(&self.at))?
+                .extract_error()
         };
         let answer = match ask(false) {
             Err(error) if error.code() == Some("NOAUTH") => ask(true),
@@ -125,7 +130,7 @@ impl Blocking {
         }
         let start = Instant::now();
         // A connection of its own: answers may be on their way over others.
-        let asked = self.connect(node)?.req_command(cmd("CLUSTER").arg("SLOTS"));
+        let asked = self.connect(node)?.ask(cmd("CLUSTER").arg("SLOTS"));
         let value = asked.map_err(|e| Failure::of_connecting(node, start.elapsed(), e))?;
         match self.topology.learn(&answer(value)?, node) {
             Some(()) => Ok(()),
@@ -169,7 +174,7 @@ impl Blocking {
         let at = Instant::now();
         let (number, batch) = (to.number, to.sent);
         to.sent += 1;
-        if let Err(error) = to.connection.send_packed_command(&bytes) {
+        if let Err(error) = to.connection.send(&bytes) {
             self.connections.remove(node);
             return Err(Failure::lost(node, &command, at.elapsed(), error));
         }
@@ -244,16 +249,13 @@ impl Blocking {
         let Some(from) = self.connections.get_mut(&sent.node) else {
             return Err(Failure::Lost(Reason::of("the connection was given up")));
         };
-        loop {
-            match from.connection.recv_response() {
-                Ok(Value::Push { .. }) => {}
-                Ok(value) => return answer(value),
-                Err(error) => {
-                    // A late answer must not be taken for that of a later request.
-                    self.connections.remove(&sent.node);
-                    let waited = sent.at.elapsed();
-                    return Err(Failure::lost(&sent.node, &sent.command, waited, error));
-                }
+        match from.connection.receive() {
+            Ok(value) => answer(value),
+            Err(error) => {
+                // A late answer must not be taken for that of a later request.
+                self.connections.remove(&sent.node);
+                let waited = sent.at.elapsed();
+                Err(Failure::lost(&sent.node, &sent.command, waited, error))
             }
         }
     }
@@ -263,6 +265,11 @@ impl Link for Blocking {
     type Ticket = Ticket;
 
     async fn send(&mut self, requests: &[&Request], wait: Wait) -> Ticket {
+        if self.process != std::process::id() {
+            // Closes this process's ends only.
+            self.connections.clear();
+            self.process = std::process::id();
+        }
         let (by_node, mut outcomes) = self.topology.by_node(requests);
         let mut sent = Vec::with_capacity(by_node.len());
         for (node, places) in by_node {

@@ -21,7 +21,8 @@ use growing::Growth;
 use life::GRACE;
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
-use tamis::{GrowingLayer, Hasher, Header, KeyCount, Kind, Plan};
+use tamis::raw::{GrowingLayer, Header};
+use tamis::{Hasher, KeyCount, Kind, Plan};
 
 /// Chunks that are created, sent or read together.
 const CHUNK_WINDOW: usize = 4;
@@ -152,9 +153,7 @@ impl<L: Link> Engine<L> {
             state: State::Creating,
             header,
         };
-        if header.shape().kind() != Kind::Growing {
-            cells_of(&header)?;
-        }
+        check_kind(&header)?;
         let mut wire = Wire::new(link, options).await?;
         let name = at.name().to_owned();
         let home = slot(&name);
@@ -440,6 +439,14 @@ fn random() -> Result<u64, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|e| tamis::Error::Random(e.to_string()))?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// Whether a filter can be in Redis.
+pub(crate) fn check_kind(header: &Header) -> Result<(), Error> {
+    match header.shape().kind() {
+        Kind::Growing => Ok(()),
+        _ => cells_of(header).map(drop),
+    }
 }
 
 /// What a filter in Redis can be.

@@ -59,6 +59,7 @@ pub mod aio;
 mod blocking;
 mod body;
 mod chunks;
+mod connection;
 mod engine;
 mod error;
 mod filter;

@@ -17,7 +17,8 @@
 //! eviction, the twin tells that there is more, and where.
 
 use crate::Error;
-use tamis::{HEADER_LEN, Header, SecretKey};
+use tamis::SecretKey;
+use tamis::raw::{HEADER_LEN, Header};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const MAGIC: &[u8; 8] = b"TAMISRED";

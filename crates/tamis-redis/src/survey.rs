@@ -6,7 +6,8 @@ use crate::link::now;
 use crate::{Error, Options, Servers};
 use std::fmt;
 use std::time::Duration;
-use tamis::{Header, Kind};
+use tamis::Kind;
+use tamis::raw::Header;
 
 /// All filters on some servers, and what belongs to none of them.
 ///

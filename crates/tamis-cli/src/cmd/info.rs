@@ -5,7 +5,8 @@ use anyhow::Result;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::time::Duration;
-use tamis::{AnyFilter, Body, Hasher, KeyCount, Shape};
+use tamis::raw::Shape;
+use tamis::{AnyFilter, Body, Hasher, KeyCount};
 use tamis_redis::{Node, RedisFilter, Share};
 
 /// Tell what a filter is and how full, or what an index has
@@ -105,11 +106,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Place::File(path) => About::of(&args.key.open()?.map(path).map_err(named(path))?),
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
-            let about = About::in_redis(&mut filter).map_err(in_redis(at))?;
-            for warning in filter.warnings() {
-                output::warn(warning);
-            }
-            about
+            About::in_redis(&mut filter).map_err(in_redis(at))?
         }
     };
     match args.json {

@@ -30,7 +30,8 @@ use crate::chunks::{Chunk, Foot};
 use crate::link::{Link, Request};
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
-use tamis::{BlockedShape, GrowingLayer, Hash, Header, Shape};
+use tamis::Hash;
+use tamis::raw::{BlockedShape, GrowingLayer, Header, Shape};
 
 /// Keys for which the older layers are asked together.
 const WINDOW: usize = 1 << 13;
@@ -132,7 +133,7 @@ impl<L: Link> Engine<L> {
         format!("{{{}}}:{:016x}", self.name, self.record.generation)
     }
 
-    fn builder_key(&self) -> String {
+    pub(super) fn builder_key(&self) -> String {
         format!("{}:growing", self.state_key())
     }
 
@@ -213,7 +214,7 @@ impl<L: Link> Engine<L> {
         if self.record.header.shape().kind() != tamis::Kind::Growing {
             return Ok(());
         }
-        let mut looked_again = false;
+        let mut looked_at = 0;
         loop {
             let Announced {
                 mut layers,
@@ -244,8 +245,8 @@ impl<L: Link> Engine<L> {
                 (Some(_), Some((_, layer))) => layers.push(layer.clone()),
                 // It was announced since we read the hash, or before: then the
                 // hash is not what it was.
-                (Some(_), None) if !looked_again => {
-                    looked_again = true;
+                (Some(_), None) if looked_at < announced => {
+                    looked_at = announced;
                     continue;
                 }
                 (Some(_), None) => {

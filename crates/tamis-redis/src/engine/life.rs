@@ -11,7 +11,8 @@ use crate::wire::Wire;
 use crate::{Error, Location, Options};
 use redis::{Cmd, Value, cmd};
 use std::time::Duration;
-use tamis::{Kind, Shape};
+use tamis::Kind;
+use tamis::raw::Shape;
 
 /// All else outlives the record by so much: the clocks of nodes differ, and
 /// the filter must end as a whole, not part by part.
@@ -192,8 +193,44 @@ impl<L: Link> Engine<L> {
         Ok(this)
     }
 
+    /// The kind of the filter of this name, if there is one.
+    pub(crate) async fn kind_at(
+        link: L,
+        at: &Location,
+        options: &Options,
+    ) -> Result<Option<Kind>, Error> {
+        match Self::left_at(link, at, options).await {
+            Err(Error::NotFound { .. }) => Ok(None),
+            found => Ok(Some(found?.record.header.shape().kind())),
+        }
+    }
+
+    /// Deletes the filter of this name, if there is one, for another; how long
+    /// it would have lived, if not for ever.
+    pub(crate) async fn make_way(
+        link: L,
+        at: &Location,
+        options: &Options,
+    ) -> Result<Option<Duration>, Error> {
+        let mut this = match Self::left_at(link, at, options).await {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            found => found?,
+        };
+        let left = match this.time_to_live().await {
+            Err(Error::Gone { .. }) => None,
+            left => left?,
+        };
+        this.delete().await?;
+        Ok(left)
+    }
+
     /// Deletes the filter of this name, or what is left of it.
     pub(crate) async fn delete_at(link: L, at: &Location, options: &Options) -> Result<(), Error> {
+        Self::left_at(link, at, options).await?.delete().await
+    }
+
+    /// The filter of this name, or what is left of it, without its bodies.
+    async fn left_at(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
         let mut wire = Wire::new(link, options).await?;
         let decode = Record::decode_without_key;
         let record = match read_record(&mut wire, at, decode).await {
@@ -208,9 +245,7 @@ impl<L: Link> Engine<L> {
             }
             record => record?,
         };
-        Self::around(wire, options, at.name().to_owned(), record)
-            .delete()
-            .await
+        Ok(Self::around(wire, options, at.name().to_owned(), record))
     }
 
     /// Deletes the filter. The record goes last: while it is there, what was
@@ -227,7 +262,8 @@ impl<L: Link> Engine<L> {
             }
         }
         if self.record.header.shape().kind() == Kind::Growing {
-            let command = cmd("UNLINK").arg(self.state_key()).take();
+            let mut command = cmd("UNLINK");
+            command.arg(self.state_key()).arg(self.builder_key());
             self.wire.ask_one(ACTION, self.home, command).await?;
         }
         self.run_on_records(ACTION, END_DELETION).await.map(drop)

@@ -1,7 +1,8 @@
 //! From file to Redis and back: the same bits either way.
 
 use crate::*;
-use tamis::{Blocked, BlockedShape, Counting, CountingShape, Growing, KeyCount};
+use tamis::raw::{BlockedShape, CountingShape};
+use tamis::{Blocked, Counting, Growing, KeyCount};
 use tamis_redis::Error;
 
 /// Every kind that Redis takes, filled.
@@ -13,7 +14,7 @@ fn filters() -> Vec<(&'static str, AnyFilter)> {
     let long = blocked(BlockedShape::new(2 * 65_536 + 1, 5, 1).unwrap().into());
     let counting = |lines_per_key| {
         let shape = CountingShape::new(2_000, 4, lines_per_key).unwrap();
-        blocked(tamis::Shape::from(shape))
+        blocked(tamis::raw::Shape::from(shape))
     };
     let growing = |first, rate| AnyFilter::Growing(Growing::new(first, rate).unwrap());
     let mut all = vec![
@@ -85,6 +86,8 @@ fn there_and_back_in_a_cluster() {
 /// The strings in Redis are the file's bytes, each with one byte behind it.
 #[test]
 fn strings_are_the_files_bytes() {
+    // Behind the lines of each.
+    const FOOT: usize = 10;
     let at = at(server(), "strings");
     let (mut remote, mut local) = pair(&at, &plan(2_000_000, 0.001));
     let keys = keys(0..20_000);
@@ -98,7 +101,7 @@ fn strings_are_the_files_bytes() {
     chunks.sort_by_key(|key| key.split('.').nth(1).unwrap().parse::<usize>().unwrap());
     let strings: Vec<Vec<u8>> = chunks.iter().map(|key| server().get(key)).collect();
     let bytes: Vec<u8> = (strings.iter())
-        .flat_map(|string| &string[..string.len() - 1])
+        .flat_map(|string| &string[..string.len() - FOOT])
         .copied()
         .collect();
     assert!(chunks.len() == 1 || bytes.len() > 4 << 20);

@@ -188,7 +188,8 @@ fn a_changed_header() {
     let place = at(server(), "header");
     let (filter, _) = pair(&place, &plan(1_000, 0.01));
     let length: usize = server().cli(&["STRLEN", "header"]).parse().unwrap();
-    for offset in 0..length {
+    // But for a byte that is any number.
+    for offset in (0..length).filter(|offset| *offset != 25) {
         let offset = offset.to_string();
         let before = server().cli(&["BITFIELD", "header", "GET", "u8", &format!("#{offset}")]);
         let changed = ((before.parse::<u8>().unwrap()) ^ 0x10).to_string();

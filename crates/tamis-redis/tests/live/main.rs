@@ -7,18 +7,23 @@ mod common;
 mod example;
 
 mod asynchronous;
+mod confirmed;
 mod connections;
 mod counting;
 mod crawl;
 mod failover;
 mod files;
+mod forged;
 mod growing;
 mod homes;
+mod identity;
+mod layers;
 mod lifetime;
 mod loss;
 mod operators;
 mod resharding;
 mod sentinel;
+mod signals;
 mod silence;
 mod spread;
 mod witness;
@@ -113,5 +118,5 @@ fn count(answers: &[bool]) -> usize {
 
 /// The body alone: counts and checksums in the header may differ.
 fn body(filter: &AnyFilter) -> Vec<u8> {
-    filter.to_bytes().split_off(tamis::HEADER_LEN)
+    filter.to_bytes().split_off(tamis::raw::HEADER_LEN)
 }
