@@ -27,22 +27,6 @@ fn create(at: &Location, kind: Kind, keys: u64) -> RedisFilter {
     RedisFilter::create(at, &plan, Hasher::default(), &options()).unwrap()
 }
 
-/// Nobody has used this key for so long, as far as the server knows.
-fn age(server: &Server, key: &str, seconds: u64) {
-    let client = redis::Client::open(format!("redis://{}/", server.address())).unwrap();
-    let mut connection = client.get_connection().unwrap();
-    let dump: Vec<u8> = redis::cmd("DUMP").arg(key).query(&mut connection).unwrap();
-    redis::cmd("RESTORE")
-        .arg(key)
-        .arg(0)
-        .arg(dump)
-        .arg("REPLACE")
-        .arg("IDLETIME")
-        .arg(seconds)
-        .exec(&mut connection)
-        .unwrap();
-}
-
 fn chunks(server: &Server, name: &str) -> Vec<String> {
     let listed = server.cli(&["KEYS", &format!("{name}:{{*")]);
     listed.lines().map(String::from).collect()
@@ -149,7 +133,7 @@ fn what_is_not_whole_is_listed() {
     assert!(matches!(condition("newer"), Condition::Unreadable(_)));
     // None of them is an orphan: someone may be asked what to do.
     for chunk in ["headless", "newer"].map(|name| chunks(&server, name)) {
-        age(&server, &chunk[0], 7_200);
+        server.age(&chunk[0], 7_200);
     }
     assert_eq!(of_server(&server).orphans, []);
 }
@@ -172,14 +156,14 @@ fn orphans_are_collected() {
         server.cli(&["DEL", name, &twin]);
         for key in chunks(&server, name) {
             if name != "young" {
-                age(&server, &key, 7_200);
+                server.age(&key, 7_200);
             }
         }
     }
     let hash = server.cli(&["KEYS", "{growing}:*"]);
-    age(&server, &hash, 7_200);
+    server.age(&hash, 7_200);
     server.cli(&["EXPIRE", &chunks(&server, "ending")[0], "1000"]);
-    age(&server, &chunks(&server, "alive")[0], 7_200);
+    server.age(&chunks(&server, "alive")[0], 7_200);
 
     let survey = of_server(&server);
     assert_eq!(survey.filters.len(), 1, "{:?}", survey.filters);
@@ -200,7 +184,7 @@ fn orphans_are_collected() {
     assert_eq!(gone.len(), layers + 1);
     assert_eq!(server.cli(&["EXISTS", &used]), "1");
     assert_eq!(server.cli(&["KEYS", "*growing*"]), "");
-    age(&server, &used, 7_200);
+    server.age(&used, 7_200);
     assert_eq!(of_server(&server).collect(&options()).unwrap().len(), 1);
     assert_eq!(chunks(&server, "old").len(), 0);
     assert_eq!(
@@ -234,10 +218,10 @@ fn what_is_being_made_is_not_collected() {
     server.cli(&["SET", &format!("growing:{{{building}.0.1}}"), "x"]);
     for name in ["new", "growing"] {
         for key in chunks(&server, name) {
-            age(&server, &key, 7_200);
+            server.age(&key, 7_200);
         }
     }
-    age(&server, &hash, 7_200);
+    server.age(&hash, 7_200);
     let survey = of_server(&server);
     assert_eq!(find(&survey, "new").condition, Condition::Creating);
     assert_eq!(survey.orphans, []);
@@ -253,7 +237,7 @@ fn what_is_being_made_is_not_collected() {
     assert_eq!(record, "OK");
     server.cli(&["RENAME", "{growing}:tamis", "away too"]);
     for key in chunks(&server, "growing") {
-        age(&server, &key, 7_200);
+        server.age(&key, 7_200);
     }
     let survey = of_server(&server);
     assert!(survey.collectable().count() > 0);
@@ -323,6 +307,44 @@ fn a_user_who_only_reads() {
         assert!(all(&contains(&mut filter, &keys(0..3_000))));
         assert_eq!(filter.time_to_live().unwrap(), None);
     }
+}
+
+/// The other two recipes: for `list` and for `gc`.
+#[test]
+fn users_who_list_and_collect() {
+    let server = Server::start(&[]);
+    let users = [
+        ("lister", "%R~* +@read +@connection +eval_ro +info"),
+        (
+            "sweeper",
+            "~* +@read +@connection +eval_ro +info +eval +unlink",
+        ),
+    ];
+    for (name, rights) in users {
+        let user = ["ACL", "SETUSER", name, "on", ">sesame"].into_iter();
+        server.cli(&user.chain(rights.split(' ')).collect::<Vec<_>>());
+    }
+    for name in ["whole", "damaged", "gone"] {
+        create(&at(&server, name), Kind::Growing, 1_000);
+    }
+    server.cli(&["DEL", &chunks(&server, "damaged")[0]]);
+    server.cli(&["DEL", "gone", "{gone}:tamis"]);
+    let chunk = chunks(&server, "gone")[0].clone();
+    server.age(&chunk, 7_200);
+    let as_user = |name: &str| survey(&format!("redis://{name}:sesame@{}", server.address()));
+    let listed = as_user("lister");
+    assert_eq!(find(&listed, "whole").condition, Condition::Whole);
+    let damaged = &find(&listed, "damaged").condition;
+    assert!(matches!(damaged, Condition::Damaged(_)), "{damaged:?}");
+    assert_eq!(listed.collectable().count(), 1);
+    assert!(listed.collect(&options()).is_err());
+    let gone = as_user("sweeper").collect(&options()).unwrap();
+    assert_eq!((gone.len(), &gone[0].key), (1, &chunk));
+    let refused = RedisFilter::delete_at(
+        &location(&format!("redis://lister:sesame@{}/whole", server.address())),
+        &options(),
+    );
+    assert!(refused.is_err());
 }
 
 /// Without `INFO`, what it would tell is not known, and the rest is.
