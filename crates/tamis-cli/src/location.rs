@@ -65,12 +65,12 @@ impl Place {
             .map_err(named(path)),
             Self::Redis(at) => {
                 let options = redis.options(key)?;
-                if force {
-                    RedisFilter::delete_at(at, &options).map_err(in_redis(at))?;
-                }
-                RedisFilter::upload(at, filter, &options)
-                    .map(drop)
-                    .map_err(in_redis(at))
+                let saved = match force {
+                    true => RedisFilter::upload_over(at, filter, &options),
+                    false => RedisFilter::upload(at, filter, &options),
+                };
+                warn_of(&saved.map_err(in_redis(at))?);
+                Ok(())
             }
         }
     }
@@ -150,7 +150,16 @@ impl RedisArgs {
     }
 
     pub(crate) fn open(&self, at: &Location, key: &KeyFile) -> Result<RedisFilter> {
-        RedisFilter::open(at, &self.options(key)?).map_err(in_redis(at))
+        let filter = RedisFilter::open(at, &self.options(key)?).map_err(in_redis(at))?;
+        warn_of(&filter);
+        Ok(filter)
+    }
+}
+
+/// Says what the user of a filter in Redis should know.
+pub(crate) fn warn_of(filter: &RedisFilter) {
+    for warning in filter.warnings() {
+        eprintln!("warning: {warning}");
     }
 }
 
@@ -159,6 +168,7 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
     let hint = |error: &tamis_redis::Error| match error {
         tamis_redis::Error::NotFound { .. } => "\nhint: `tamis create` makes a filter",
         tamis_redis::Error::Exists { .. } => "\nhint: --force replaces it",
+        tamis_redis::Error::Remains { .. } => "\nhint: `tamis delete` removes what is left",
         tamis_redis::Error::Filter(tamis::Error::KeyNeeded) => "\nhint: pass --key-file",
         _ => "",
     };
