@@ -144,6 +144,10 @@ impl RedisArgs {
 
 /// Whether a file says that it is an index of files, and no filter.
 pub(crate) fn is_index(path: &Path) -> bool {
+    // A pipe would wait for somebody to write.
+    if !path.is_file() {
+        return false;
+    }
     let mut start = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
     read.is_ok() && FileIndex::is_index(&start)

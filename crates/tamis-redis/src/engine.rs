@@ -12,7 +12,7 @@ use crate::chunks::{Chunk, MARK, slot};
 use crate::link::{Link, Request};
 use crate::record::Record;
 use crate::wire::{Wire, Work};
-use crate::{Error, Location, Options};
+use crate::{Error, Location, Options, Stats};
 use growing::Growth;
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
@@ -243,6 +243,10 @@ impl<L: Link> Engine<L> {
             growth.forget_room();
         }
         another
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.wire.counters().stats()
     }
 
     pub(crate) const fn header(&self) -> &Header {

@@ -4,6 +4,7 @@ use super::Roots;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use tamis::Replacement;
 use walkdir::WalkDir;
 
 /// What was found.
@@ -92,12 +93,8 @@ impl Own {
 
     fn is(&self, path: &Path) -> bool {
         let name = path.file_name();
-        let temporary = name.is_some_and(|name| {
-            let name = name.as_encoded_bytes();
-            name.starts_with(b".tamis-") && name.ends_with(b".tmp")
-        });
         // Others need not be looked up.
         let same_name = name == self.name.as_deref() && self.place.is_some();
-        temporary || same_name && fs::canonicalize(path).ok() == self.place
+        Replacement::is_temporary(path) || same_name && fs::canonicalize(path).ok() == self.place
     }
 }

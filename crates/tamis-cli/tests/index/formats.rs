@@ -1,6 +1,7 @@
 //! Files that are not the text they seem to be, or far more of it: candidates, never a false no.
 
 use super::super::*;
+use std::io::Read as _;
 
 fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()

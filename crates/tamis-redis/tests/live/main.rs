@@ -7,6 +7,7 @@ mod common;
 mod example;
 
 mod asynchronous;
+mod connections;
 mod counting;
 mod crawl;
 mod failover;
@@ -16,6 +17,7 @@ mod homes;
 mod lifetime;
 mod loss;
 mod resharding;
+mod sentinel;
 mod silence;
 mod spread;
 mod witness;

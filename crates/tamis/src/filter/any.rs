@@ -1,20 +1,23 @@
 //! Whatever kind a file holds, opened by its header.
 
-use crate::filter::growing::Growing;
-use crate::hash::{Hash, Hasher, SecretKey};
+use super::counting::Counting;
+use super::cuckoo::Cuckoo;
+use super::growing::Growing;
+use super::kinds::{Blocked, Bloom, Cascade, Fuse, Ribbon};
+use super::open::Open;
+use super::{Filter, KeyCount, check_creatable};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::kind::Kind;
 use crate::plan::Plan;
-use crate::raw::blocked::BlockedShape;
-use crate::raw::bloom::BloomShape;
-use crate::raw::cascade::CascadeShape;
-use crate::raw::counting::CountingShape;
-use crate::raw::cuckoo::CuckooShape;
-use crate::raw::fuse::FuseShape;
-use crate::raw::ribbon::RibbonShape;
-use crate::store::body::{Body, Bytes, Map, Word};
-use crate::store::file::{Existing, FileLock};
-use crate::store::header::{Header, KEYS_UNKNOWN, Kind, Shape};
-use crate::store::{self, Terms};
-use crate::{Error, Filter, KeyCount};
+use crate::raw::shape::Shape;
+use crate::raw::word::Word;
+use crate::store::body::{Body, Bytes, Map};
+use crate::store::file::FileLock;
+use crate::store::header::{Header, KEYS_UNKNOWN};
+use crate::store::replace::Existing;
+use crate::store::{self};
 use std::path::Path;
 
 /// A filter of any kind.
@@ -36,22 +39,22 @@ use std::path::Path;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AnyFilter<B = Bytes> {
-    /// See [`Bloom`](crate::Bloom).
-    Bloom(Filter<BloomShape, B>),
-    /// See [`Blocked`](crate::Blocked).
-    Blocked(Filter<BlockedShape, B>),
-    /// See [`Counting`](crate::Counting).
-    Counting(Filter<CountingShape, B>),
-    /// See [`Cuckoo`](crate::Cuckoo).
-    Cuckoo(Filter<CuckooShape, B>),
+    /// See [`Bloom`].
+    Bloom(Bloom<B>),
+    /// See [`Blocked`].
+    Blocked(Blocked<B>),
+    /// See [`Counting`].
+    Counting(Counting<B>),
+    /// See [`Cuckoo`].
+    Cuckoo(Cuckoo<B>),
     /// See [`Growing`].
     Growing(Growing<B>),
-    /// See [`Fuse`](crate::Fuse).
-    Fuse(Filter<FuseShape, B>),
-    /// See [`Ribbon`](crate::Ribbon).
-    Ribbon(Filter<RibbonShape, B>),
-    /// See [`Cascade`](crate::Cascade).
-    Cascade(Filter<CascadeShape, B>),
+    /// See [`Fuse`].
+    Fuse(Fuse<B>),
+    /// See [`Ribbon`].
+    Ribbon(Ribbon<B>),
+    /// See [`Cascade`].
+    Cascade(Cascade<B>),
 }
 
 /// Runs the same expression for the filter of every kind.
@@ -79,7 +82,9 @@ macro_rules! both {
             (AnyFilter::Counting($a), AnyFilter::Counting($b)) => $run,
             (AnyFilter::Cuckoo($a), AnyFilter::Cuckoo($b)) => $run,
             (AnyFilter::Growing($a), AnyFilter::Growing($b)) => $run,
-            (ours, theirs) if ours.kind() == theirs.kind() => Err(ours.kind().finished("combined")),
+            (ours, theirs) if ours.kind() == theirs.kind() => {
+                Err(Error::finished(ours.kind(), "combined"))
+            }
             (ours, theirs) => Err(Error::Unlike {
                 what: "the kind",
                 ours: ours.kind().to_string(),
@@ -92,19 +97,19 @@ macro_rules! both {
 impl AnyFilter {
     /// An empty filter as planned.
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
-        plan.kind().check_creatable()?;
+        check_creatable(plan.kind())?;
         if plan.kind() == Kind::Growing {
             return Growing::from_plan(plan, hasher).map(Self::Growing);
         }
         let header = Header::of_plan(plan, hasher);
-        Self::assemble(&header, Bytes::zeroed(header.body_len())?)
+        Self::assemble((header, Bytes::zeroed(header.body_len())?))
     }
 
     /// Creates the file of an empty filter, which must not exist, without
     /// holding the filter in memory: for one larger than that. The space on
     /// disk is taken at once, so that a full disk shows now.
     pub fn create(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
-        plan.kind().check_creatable()?;
+        check_creatable(plan.kind())?;
         if plan.kind() == Kind::Growing {
             return Growing::from_plan(plan, hasher)?.save_new(path);
         }
@@ -117,7 +122,7 @@ impl AnyFilter {
 
     /// [`create`](Self::create), replacing what is there.
     pub fn create_over(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
-        plan.kind().check_creatable()?;
+        check_creatable(plan.kind())?;
         if plan.kind() == Kind::Growing {
             return Growing::from_plan(plan, hasher)?.save(path);
         }
@@ -145,7 +150,7 @@ impl AnyFilter {
             Self::Cuckoo(f) => f.insert_hash(hash),
             Self::Growing(f) => f.insert_hash(hash),
             Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
-                Err(self.kind().finished("added to"))
+                Err(Error::finished(self.kind(), "added to"))
             }
         }
     }
@@ -164,7 +169,7 @@ impl AnyFilter {
             Self::Cuckoo(f) => f.insert_many(keys, new)?,
             Self::Growing(f) => f.insert_many(keys, new)?,
             Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
-                return Err(self.kind().finished("added to"));
+                return Err(Error::finished(self.kind(), "added to"));
             }
         }
         Ok(())
@@ -179,7 +184,7 @@ impl AnyFilter {
             Self::Cuckoo(f) => f.insert_hashes(hashes, new)?,
             Self::Growing(f) => f.insert_hashes(hashes, new)?,
             Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
-                return Err(self.kind().finished("added to"));
+                return Err(Error::finished(self.kind(), "added to"));
             }
         }
         Ok(())
@@ -227,7 +232,7 @@ impl AnyFilter {
             Self::Cuckoo(f) => f.clear(),
             Self::Growing(f) => f.clear(),
             Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => {
-                return Err(self.kind().finished("cleared"));
+                return Err(Error::finished(self.kind(), "cleared"));
             }
         }
         Ok(())
@@ -272,27 +277,23 @@ impl AnyFilter<Map> {
         let (header, map) = store::map(path.as_ref(), open.terms())?;
         store::verify(&header, map.words())?;
         // What the body says of itself must be sound, too.
-        Self::assemble(&header, map)?;
+        Self::assemble((header, map))?;
         Ok(header.state.body_checksum != store::UNSEALED)
     }
 }
 
 impl<B: Body> AnyFilter<B> {
-    pub(crate) fn assemble(header: &Header, body: B) -> Result<Self, Error> {
-        Ok(match header.shape {
-            Shape::Bloom(_) => Self::Bloom(Filter::assemble(header, body)?),
-            Shape::Blocked(_) => Self::Blocked(Filter::assemble(header, body)?),
-            Shape::Counting(_) => Self::Counting(Filter::assemble(header, body)?),
-            Shape::Cuckoo(_) => Self::Cuckoo(Filter::assemble(header, body)?),
-            Shape::Growing(_) => Self::Growing(Growing::assemble(header, body)?),
-            Shape::Fuse(_) => Self::Fuse(Filter::assemble(header, body)?),
-            Shape::Ribbon(_) => Self::Ribbon(Filter::assemble(header, body)?),
-            Shape::Cascade(_) => Self::Cascade(Filter::assemble(header, body)?),
+    pub(crate) fn assemble(parts: (Header, B)) -> Result<Self, Error> {
+        Ok(match parts.0.shape {
+            Shape::Bloom(_) => Self::Bloom(Filter::assemble(parts)?),
+            Shape::Blocked(_) => Self::Blocked(Filter::assemble(parts)?),
+            Shape::Counting(_) => Self::Counting(Filter::assemble(parts)?),
+            Shape::Cuckoo(_) => Self::Cuckoo(Filter::assemble(parts)?),
+            Shape::Growing(_) => Self::Growing(Growing::assemble(parts)?),
+            Shape::Fuse(_) => Self::Fuse(Filter::assemble(parts)?),
+            Shape::Ribbon(_) => Self::Ribbon(Filter::assemble(parts)?),
+            Shape::Cascade(_) => Self::Cascade(Filter::assemble(parts)?),
         })
-    }
-
-    pub(crate) fn into_parts(self) -> (Header, B) {
-        each!(self, f => (f.header(), f.into_body()))
     }
 
     pub(crate) fn unsealed_header(&self) -> Header {
@@ -321,7 +322,7 @@ impl<B: Body> AnyFilter<B> {
         for (word, theirs) in body.exclusive().unwrap_or_default().iter_mut().zip(theirs) {
             *word = theirs.get().to_le();
         }
-        AnyFilter::assemble(&header, body)
+        AnyFilter::assemble((header, body))
     }
 
     /// Whether both are of one shape, hash alike and hold the same: then they
@@ -497,93 +498,39 @@ impl<B: Body> AnyFilter<B> {
     }
 }
 
+/// A filter of a kind is a filter of any, and one of any may be of the kind.
+macro_rules! conversions {
+    ($($kind:ident),*) => {$(
+        impl<B> From<$kind<B>> for AnyFilter<B> {
+            fn from(filter: $kind<B>) -> Self {
+                Self::$kind(filter)
+            }
+        }
+
+        impl<B: Body> TryFrom<AnyFilter<B>> for $kind<B> {
+            type Error = Error;
+
+            fn try_from(any: AnyFilter<B>) -> Result<Self, Error> {
+                match any {
+                    AnyFilter::$kind(filter) => Ok(filter),
+                    other => Err(Error::WrongKind {
+                        expected: Kind::$kind,
+                        got: other.kind(),
+                    }),
+                }
+            }
+        }
+    )*};
+}
+
+conversions!(
+    Bloom, Blocked, Counting, Cuckoo, Growing, Fuse, Ribbon, Cascade
+);
+
 fn only_with_counts(kind: Kind, what: &'static str) -> Error {
     Error::Unable {
         kind,
         what,
         instead: "their keys leave no trace of their own; use a cuckoo or a counting filter",
-    }
-}
-
-/// How to open a filter when more than its place must be said.
-///
-/// ```
-/// use tamis::{Blocked, Error, Hasher, Open, SecretKey};
-/// let key = SecretKey::random()?;
-/// let seen = Blocked::with_hasher(1_000, 0.01, Hasher::keyed_apart(key))?;
-/// seen.insert("key");
-/// let bytes = seen.to_bytes(); // without the secret
-///
-/// assert!(matches!(Open::new().decode(&bytes), Err(Error::KeyNeeded)));
-/// assert!(Open::new().key(key).decode(&bytes)?.contains("key"));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Open {
-    key: Option<SecretKey>,
-    accept_loss: bool,
-}
-
-impl Open {
-    /// Nothing special.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The secret of a keyed filter that is kept apart from its file.
-    pub fn key(mut self, key: SecretKey) -> Self {
-        self.key = Some(key);
-        self
-    }
-
-    /// Opens a file that was open for writing when its machine went down. Keys
-    /// that were added last may be missing from it: the one case in which a
-    /// filter can answer a false "no", so it must be asked for.
-    pub fn accept_loss(mut self) -> Self {
-        self.accept_loss = true;
-        self
-    }
-
-    fn terms(&self) -> Terms<'_> {
-        Terms {
-            key: self.key.as_ref(),
-            accept_loss: self.accept_loss,
-        }
-    }
-
-    /// Reads a whole file into memory, checking every byte.
-    pub fn load(&self, path: impl AsRef<Path>) -> Result<AnyFilter, Error> {
-        let (header, body) = store::load(path.as_ref(), self.terms())?;
-        AnyFilter::assemble(&header, body)
-    }
-
-    /// Maps a file for reading; see [`Filter::open`].
-    pub fn map(&self, path: impl AsRef<Path>) -> Result<AnyFilter<Map>, Error> {
-        let (header, body) = store::map(path.as_ref(), self.terms())?;
-        AnyFilter::assemble(&header, body)
-    }
-
-    /// Maps a file for writing beside other processes; see [`Filter::share`].
-    /// A file that may have lost keys is never shared: load and save it first.
-    pub fn share(&self, path: impl AsRef<Path>) -> Result<AnyFilter, Error> {
-        let (header, body) = store::share(path.as_ref(), self.terms())?;
-        AnyFilter::assemble(&header, body)
-    }
-
-    /// Copies a filter out of bytes.
-    pub fn decode(&self, bytes: &[u8]) -> Result<AnyFilter, Error> {
-        let (header, body) = store::decode(bytes, self.terms())?;
-        AnyFilter::assemble(&header, body)
-    }
-
-    /// Copies a filter out of base64 text; white space in it is ignored.
-    pub fn decode_base64(&self, text: &str) -> Result<AnyFilter, Error> {
-        self.decode(&store::from_base64(text)?)
-    }
-
-    /// Asks a filter in bytes of the caller's in place.
-    pub fn view<'a>(&self, bytes: &'a [u8]) -> Result<AnyFilter<&'a [u8]>, Error> {
-        let (header, body) = store::view(bytes, self.terms())?;
-        AnyFilter::assemble(&header, body)
     }
 }

@@ -1,12 +1,14 @@
 //! A filter in parts: its header, and the bytes of its body, for those who
 //! keep them elsewhere than in a file.
 
+use crate::error::Error;
 use crate::filter::any::AnyFilter;
-use crate::plan::growing::GrowingLayer;
-use crate::raw::layers::GrowingShape;
+use crate::hasher::Hasher;
+use crate::plan::Plan;
+use crate::raw::layers::{GrowingLayer, GrowingShape};
+use crate::store;
 use crate::store::body::{Body, Bytes};
-use crate::store::header::{Header, KEYS_UNKNOWN};
-use crate::{Error, Hasher, store};
+use crate::store::header::{Header, KEYS_UNKNOWN, State};
 
 /// A filter whose body is being brought from elsewhere.
 ///
@@ -49,11 +51,22 @@ impl Draft {
         {
             self.header.state.keys = KEYS_UNKNOWN;
         }
-        AnyFilter::assemble(&self.header, self.body)
+        AnyFilter::assemble((self.header, self.body))
     }
 }
 
 impl Header {
+    /// Of an empty filter, as planned.
+    pub fn of_plan(plan: &Plan, hasher: Hasher) -> Self {
+        Self {
+            shape: plan.shape(),
+            hasher,
+            capacity: plan.keys(),
+            rate: plan.promise(),
+            state: State::default(),
+        }
+    }
+
     /// Of an empty filter that is all zeros, sealed as a file of it would be.
     pub fn sealed_empty(mut self) -> Self {
         self.state.keys = 0;
@@ -87,7 +100,7 @@ impl Header {
             hasher,
             capacity: layer.capacity(),
             rate,
-            state: Default::default(),
+            state: State::default(),
         })
     }
 }
@@ -108,8 +121,10 @@ impl<B: Body> AnyFilter<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::body::Word as _;
-    use crate::{Blocked, Growing, KeyCount};
+    use crate::Blocked;
+    use crate::filter::KeyCount;
+    use crate::filter::growing::Growing;
+    use crate::raw::word::Word as _;
 
     /// Takes a filter apart and puts it together, changed.
     fn redrawn(filter: &AnyFilter, change: impl Fn(&mut [u8])) -> AnyFilter {

@@ -1,7 +1,7 @@
 //! The growing filter: for a number of keys that nobody knows.
 //!
 //! Layers of blocked filters, each larger than all before it together or
-//! nearly so ([`schedule`](crate::plan::growing)). A key goes into the newest layer
+//! nearly so ([`plan::growing`]). A key goes into the newest layer
 //! unless one of them has it; when that has taken the keys it is made for, the
 //! next is added. Old layers never change, and nothing is ever moved.
 //!
@@ -12,18 +12,22 @@
 //! In memory the body is in parts, of whole layers each: what was there at
 //! first, and a part for every layer added since.
 
-use crate::filter::any::{AnyFilter, Open};
-use crate::filter::{BLOCK, BitLayout, KeyCount, Layout};
-use crate::hash::{Hash, Hasher};
+use crate::error::Error;
+use crate::filter::{KeyCount, hash_all};
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::kind::Kind;
 use crate::plan::growing::{Schedule, first_capacity};
-use crate::plan::{self, Plan};
+use crate::plan::{self, Plan, Rated as _};
 use crate::raw::blocked::{LINE_WORDS, line};
 use crate::raw::isa::{self, Mask, Path as Isa};
 use crate::raw::layers::{GrowingShape, KEYS, Layer, parse, put};
+use crate::raw::layout::{BLOCK, BitLayout, Layout};
+use crate::raw::shape::Shape;
 use crate::store::body::{Body, Bytes, Map};
 use crate::store::file::FileLock;
-use crate::store::header::{Header, KEYS_UNKNOWN, Kind, Shape, State};
-use crate::{Error, store};
+use crate::store::header::{Header, KEYS_UNKNOWN, State};
+use crate::store::{self, Terms};
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -94,7 +98,7 @@ impl Growing {
         };
         let body = Bytes::zeroed(header.body_len())?;
         put(&first, body.words());
-        Self::assemble(&header, body)
+        Self::assemble((header, body))
     }
 
     /// An empty filter that expects the plan's keys and keeps its promise: it
@@ -111,7 +115,7 @@ impl Growing {
 
     /// Reads a whole file into memory, checking every byte.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Open::new().load(path)?.try_into()
+        Self::assemble(store::load(path.as_ref(), Terms::default())?)
     }
 
     /// Maps a file for adding keys, alone: [`Error::Busy`] while another
@@ -129,17 +133,17 @@ impl Growing {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Open::new().share(path)?.try_into()
+        Self::assemble(store::share(path.as_ref(), Terms::default())?)
     }
 
     /// A copy of the filter that [`to_bytes`](Self::to_bytes) wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        Open::new().decode(bytes)?.try_into()
+        Self::assemble(store::decode(bytes, Terms::default())?)
     }
 
     /// The filter that [`to_base64`](Self::to_base64) wrote.
     pub fn from_base64(text: &str) -> Result<Self, Error> {
-        Open::new().decode_base64(text)?.try_into()
+        Self::from_bytes(&store::from_base64(text)?)
     }
 
     /// Adds a key; whether it was new. "New" is always right; "not new" is
@@ -176,7 +180,7 @@ impl Growing {
         let mut hashes = [Hash::default(); BLOCK];
         for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
             let hasher = self.hasher;
-            self.insert_block(hash_keys(&hasher, keys, &mut hashes), new)?;
+            self.insert_block(hash_all(&hasher, keys, &mut hashes), new)?;
         }
         Ok(())
     }
@@ -367,21 +371,21 @@ impl Growing {
 
 impl Growing<Map> {
     /// Maps a file for reading: reads only the pages that are asked. The
-    /// body's checksum is not checked; see [`AnyFilter::verify`].
+    /// body's checksum is not checked; see [`AnyFilter::verify`](crate::AnyFilter::verify).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Open::new().map(path)?.try_into()
+        Self::assemble(store::map(path.as_ref(), Terms::default())?)
     }
 }
 
 impl<'a> Growing<&'a [u8]> {
     /// Asks bytes of the caller's in place, of any alignment.
     pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
-        Open::new().view(bytes)?.try_into()
+        Self::assemble(store::view(bytes, Terms::default())?)
     }
 }
 
 impl<B: Body> Growing<B> {
-    pub(crate) fn assemble(header: &Header, body: B) -> Result<Self, Error> {
+    pub(crate) fn assemble((header, body): (Header, B)) -> Result<Self, Error> {
         let Shape::Growing(shape) = header.shape else {
             return Err(Error::WrongKind {
                 expected: Kind::Growing,
@@ -414,10 +418,6 @@ impl<B: Body> Growing<B> {
                 ..State::default()
             },
         }
-    }
-
-    pub(crate) fn into_body(self) -> B {
-        self.body
     }
 
     fn newest(&self) -> &Layer {
@@ -471,11 +471,7 @@ impl<B: Body> Growing<B> {
         assert_eq!(keys.len(), out.len(), "one answer for each key");
         let mut hashes = [Hash::default(); BLOCK];
         for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            self.ask(
-                &self.layers,
-                hash_keys(&self.hasher, keys, &mut hashes),
-                out,
-            );
+            self.ask(&self.layers, hash_all(&self.hasher, keys, &mut hashes), out);
         }
     }
 
@@ -578,8 +574,8 @@ impl<B: Body> Growing<B> {
         let (mut wrong, mut older_rates) = (0.0, 0.0);
         for layer in &self.layers {
             let keys = layer.keys as f64;
-            wrong += keys * older_rates + plan::blocked_wrongly_present(&layer.shape, layer.keys);
-            older_rates += plan::blocked_rate(&layer.shape, keys);
+            wrong += keys * older_rates + layer.shape.wrongly_present(layer.keys);
+            older_rates += layer.shape.rate_at(keys);
         }
         wrong
     }
@@ -635,20 +631,6 @@ impl<B: Body> Growing<B> {
     }
 }
 
-impl<B: Body> TryFrom<AnyFilter<B>> for Growing<B> {
-    type Error = Error;
-
-    fn try_from(any: AnyFilter<B>) -> Result<Self, Error> {
-        match any {
-            AnyFilter::Growing(growing) => Ok(growing),
-            other => Err(Error::WrongKind {
-                expected: Kind::Growing,
-                got: other.kind(),
-            }),
-        }
-    }
-}
-
 impl<B> fmt::Debug for Growing<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Growing")
@@ -658,15 +640,4 @@ impl<B> fmt::Debug for Growing<B> {
             .field("rate", &self.rate)
             .finish_non_exhaustive()
     }
-}
-
-fn hash_keys<'a, K: AsRef<[u8]>>(
-    hasher: &Hasher,
-    keys: &[K],
-    hashes: &'a mut [Hash; BLOCK],
-) -> &'a [Hash] {
-    for (hash, key) in hashes.iter_mut().zip(keys) {
-        *hash = hasher.hash(key.as_ref());
-    }
-    &hashes[..keys.len()]
 }

@@ -2,127 +2,27 @@
 //! The algorithms are in the kinds' own files, over plain slices of words.
 
 pub(crate) mod any;
+pub(crate) mod counting;
+pub(crate) mod cuckoo;
 pub(crate) mod draft;
 pub(crate) mod growing;
+pub(crate) mod kinds;
+pub(crate) mod open;
 
-use crate::filter::any::{AnyFilter, Open};
-use crate::hash::{Hash, Hasher};
-use crate::plan::{self, Plan};
-use crate::store::body::{Body, Bytes, Map, Word};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::kind::Kind;
+use crate::plan::{Plan, Rated};
+use crate::raw::layout::{BLOCK, BitLayout, Difference, Layout, hash_block};
+use crate::raw::word::Word;
+use crate::store::body::{Body, Bytes, Map};
 use crate::store::file::FileLock;
-use crate::store::header::{Header, KEYS_UNKNOWN, Kind, Shape, State};
-use crate::{Error, store};
+use crate::store::header::{Header, KEYS_UNKNOWN, State};
+use crate::store::{self, Terms};
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Keys that are hashed and prefetched together: enough to hide the memory's
-/// latency, few enough to stay in the first-level cache.
-pub(crate) const BLOCK: usize = 128;
-
-/// Keeps [`Layout`] and [`BitLayout`] this crate's own.
-pub trait Sealed {}
-
-/// What a kind of filter is made of: its geometry, and how it answers from a
-/// slice of words. Sealed; the kinds are listed in [`Kind`].
-#[doc(hidden)]
-pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> {
-    const KIND: Kind;
-    fn from_shape(shape: Shape) -> Option<Self>;
-    /// The shape, with what the body itself says of it, which is checked.
-    fn complete<W: Word>(self, _words: &[W]) -> Result<Self, Error> {
-        Ok(self)
-    }
-    fn body_len(&self) -> u64;
-    /// In what two shapes differ, if they do.
-    fn difference(&self, other: &Self) -> Option<Difference>;
-    fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool;
-    /// Asks the memory for what the key will touch; only a hint.
-    fn prefetch<T>(&self, _words: &[T], _hash: Hash) {}
-    /// Asks at most [`BLOCK`] keys, which have been prefetched.
-    fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]);
-    /// Asks any number of keys that are hashed, or as good as.
-    fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
-        &self,
-        words: &[W],
-        keys: &[H],
-        out: &mut [bool],
-    ) {
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            let hashes = hash_block(self, words, keys, |key| (*key).into(), &mut hashes);
-            self.contains_many(words, hashes, out);
-        }
-    }
-    /// The expected rate with so many keys.
-    fn rate_at(&self, keys: f64) -> f64;
-    /// How many of so many keys seemed present when they were added.
-    fn wrongly_present(&self, keys: u64) -> f64 {
-        plan::wrongly_present(keys, |keys| self.rate_at(keys))
-    }
-    /// The expected rate from what the words hold.
-    fn rate_now<W: Word>(&self, words: &[W]) -> f64;
-    /// The number of keys estimated from what the words hold.
-    fn keys_now<W: Word>(&self, words: &[W]) -> f64;
-}
-
-/// A kind whose keys are sets of bits or counters: adding is one atomic step a
-/// word, in any order, so it needs no exclusive access and never fails.
-#[doc(hidden)]
-pub trait BitLayout: Layout {
-    fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool;
-    /// [`insert`](Self::insert) with the words to itself.
-    #[inline]
-    fn insert_alone(&self, words: &mut [u64], hash: Hash) -> bool {
-        let mut new = [false];
-        self.insert_many(words, &[hash], &mut new);
-        new[0]
-    }
-    /// Adds at most [`BLOCK`] prefetched keys, beside other threads and processes.
-    fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]);
-    /// Adds at most [`BLOCK`] prefetched keys with the words to itself.
-    fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]);
-    /// Makes a word that of the union.
-    fn unite(word: &AtomicU64, theirs: u64) {
-        word.fetch_or(theirs.to_le(), Relaxed);
-    }
-    /// Makes a word that of the intersection.
-    fn intersect(word: &AtomicU64, theirs: u64) {
-        word.fetch_and(theirs.to_le(), Relaxed);
-    }
-    /// Adds any number of keys that are hashed, or as good as, with the words
-    /// to itself.
-    fn insert_hashes<H: Copy + Into<Hash>>(&self, words: &mut [u64], keys: &[H], new: &mut [bool]) {
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
-            let hashes = hash_block(self, words, keys, |key| (*key).into(), &mut hashes);
-            self.insert_many(words, hashes, new);
-        }
-    }
-}
-
-/// In what two filters differ, for [`Error::Unlike`].
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct Difference {
-    what: &'static str,
-    ours: String,
-    theirs: String,
-}
-
-impl Difference {
-    pub(crate) fn between<T: PartialEq + fmt::Display>(
-        what: &'static str,
-        ours: T,
-        theirs: T,
-    ) -> Option<Self> {
-        (ours != theirs).then(|| Self {
-            what,
-            ours: ours.to_string(),
-            theirs: theirs.to_string(),
-        })
-    }
-}
 
 /// How many distinct keys a filter holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,9 +115,9 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
-        plan.kind().check_creatable()?;
+        check_creatable(plan.kind())?;
         let header = Header::of_plan(plan, hasher);
-        Self::assemble(&header, Bytes::zeroed(header.body_len())?)
+        Self::assemble((header, Bytes::zeroed(header.body_len())?))
     }
 
     /// An empty filter of the same shape and hash.
@@ -232,15 +132,15 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn template(&self) -> Result<Self, Error> {
-        L::KIND.check_creatable()?;
+        check_creatable(L::KIND)?;
         let mut header = self.header();
         header.state = State::default();
-        Self::assemble(&header, Bytes::zeroed(header.body_len())?)
+        Self::assemble((header, Bytes::zeroed(header.body_len())?))
     }
 
     /// Reads a whole file into memory, checking every byte.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Open::new().load(path)?.try_into()
+        Self::assemble(store::load(path.as_ref(), Terms::default())?)
     }
 
     /// Maps a file for adding keys, together with other processes that do the
@@ -260,7 +160,7 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Open::new().share(path)?.try_into()
+        Self::assemble(store::share(path.as_ref(), Terms::default())?)
     }
 
     /// A copy of the filter that [`to_bytes`](Self::to_bytes) wrote.
@@ -273,7 +173,7 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        Open::new().decode(bytes)?.try_into()
+        Self::assemble(store::decode(bytes, Terms::default())?)
     }
 
     /// The filter that [`to_base64`](Self::to_base64) wrote.
@@ -286,7 +186,7 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn from_base64(text: &str) -> Result<Self, Error> {
-        Open::new().decode_base64(text)?.try_into()
+        Self::from_bytes(&store::from_base64(text)?)
     }
 
     /// Removes all keys.
@@ -351,7 +251,7 @@ impl<L: Layout> Filter<L> {
 impl<L: Layout> Filter<L, Map> {
     /// Maps a file for reading: costs the same for any size, and reads only
     /// the pages that are asked. The body's checksum is not checked; see
-    /// [`AnyFilter::verify`].
+    /// [`AnyFilter::verify`](any::AnyFilter::verify).
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -364,7 +264,7 @@ impl<L: Layout> Filter<L, Map> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Open::new().map(path)?.try_into()
+        Self::assemble(store::map(path.as_ref(), Terms::default())?)
     }
 }
 
@@ -382,16 +282,13 @@ impl<'a, L: Layout> Filter<L, &'a [u8]> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
-        Open::new().view(bytes)?.try_into()
+        Self::assemble(store::view(bytes, Terms::default())?)
     }
 }
 
 impl<L: Layout, B: Body> Filter<L, B> {
-    pub(crate) fn assemble(header: &Header, body: B) -> Result<Self, Error> {
-        let shape = L::from_shape(header.shape).ok_or(Error::WrongKind {
-            expected: L::KIND,
-            got: header.shape.kind(),
-        })?;
+    pub(crate) fn assemble((header, body): (Header, B)) -> Result<Self, Error> {
+        let shape = L::try_from(header.shape)?;
         // Kernels index by the shape alone.
         assert_eq!(size_of_val(body.words()) as u64, shape.body_len());
         Ok(Self {
@@ -516,35 +413,6 @@ impl<L: Layout, B: Body> Filter<L, B> {
         self.rate
     }
 
-    /// The expected rate now, from what the filter really holds.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// assert_eq!(seen.rate_now(), 0.0);
-    /// for i in 0..2_000u64 { seen.insert(i.to_le_bytes()); }
-    /// assert!(seen.rate_now() > 0.01); // overfull
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn rate_now(&self) -> f64 {
-        self.shape.rate_now(self.body.words())
-    }
-
-    /// How many of the distinct keys added so far were wrongly told "not new"
-    /// when they came, as is to be expected: what a deduplicator has lost.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(10_000, 0.01)?;
-    /// for i in 0..10_000u64 { seen.insert(i.to_le_bytes()); }
-    /// // Far fewer than 1 %: the rate was lower while the filter was emptier.
-    /// assert!((5.0..30.0).contains(&seen.expected_wrong()));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn expected_wrong(&self) -> f64 {
-        self.shape.wrongly_present(self.keys().get())
-    }
-
     /// The number of distinct keys added.
     ///
     /// ```
@@ -625,6 +493,37 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// The same bytes as a file's, in base64.
     pub fn to_base64(&self) -> String {
         store::to_base64(&self.to_bytes())
+    }
+}
+
+impl<L: Rated, B: Body> Filter<L, B> {
+    /// The expected rate now, from what the filter really holds.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// assert_eq!(seen.rate_now(), 0.0);
+    /// for i in 0..2_000u64 { seen.insert(i.to_le_bytes()); }
+    /// assert!(seen.rate_now() > 0.01); // overfull
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn rate_now(&self) -> f64 {
+        self.shape.rate_now(self.body.words())
+    }
+
+    /// How many of the distinct keys added so far were wrongly told "not new"
+    /// when they came, as is to be expected: what a deduplicator has lost.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(10_000, 0.01)?;
+    /// for i in 0..10_000u64 { seen.insert(i.to_le_bytes()); }
+    /// // Far fewer than 1 %: the rate was lower while the filter was emptier.
+    /// assert!((5.0..30.0).contains(&seen.expected_wrong()));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn expected_wrong(&self) -> f64 {
+        self.shape.wrongly_present(self.keys().get())
     }
 }
 
@@ -805,33 +704,15 @@ pub(crate) fn hash_all<'a, K: AsRef<[u8]>>(
     &hashes[..keys.len()]
 }
 
-/// Hashes a block of keys and asks the memory for what they will touch.
-#[inline]
-pub(crate) fn hash_block<'a, L: Layout, T, K>(
-    shape: &L,
-    words: &[T],
-    keys: &[K],
-    hash: impl Fn(&K) -> Hash,
-    hashes: &'a mut [Hash; BLOCK],
-) -> &'a [Hash] {
-    for (slot, key) in hashes.iter_mut().zip(keys) {
-        *slot = hash(key);
-        shape.prefetch(words, *slot);
-    }
-    &hashes[..keys.len()]
-}
-
-impl<L: Layout, B: Body> TryFrom<AnyFilter<B>> for Filter<L, B> {
-    type Error = Error;
-
-    fn try_from(any: AnyFilter<B>) -> Result<Self, Error> {
-        let (header, body) = any.into_parts();
-        Self::assemble(&header, body)
-    }
-}
-
-impl<L, B> Filter<L, B> {
-    pub(crate) fn into_body(self) -> B {
-        self.body
+/// Whether there is an empty filter of this kind to add keys to.
+fn check_creatable(kind: Kind) -> Result<(), Error> {
+    match kind.is_static() {
+        true => Err(Error::Unable {
+            kind,
+            what: "created empty",
+            instead: "build it from all its keys (ListBuilder, `tamis build`), \
+                      or create a blocked filter",
+        }),
+        false => Ok(()),
     }
 }

@@ -11,8 +11,8 @@
 
 use super::pages::PAGE;
 use super::stamp::Stamp;
-use crate::Error;
-use crate::hash::{Hasher, SecretKey};
+use crate::error::Error;
+use crate::hasher::{Hasher, SecretKey};
 use crate::raw::ribbon::compact::{CompactShape, Table, Width};
 use crate::store::header::{HEADER_LEN, after, decode_hasher, encode_hasher, field};
 use std::collections::HashSet;

@@ -12,10 +12,11 @@ mod stamp;
 pub use build::{EntryFilters, EntryKeys, IndexBuilder, IndexOptions};
 pub use stamp::Stamp;
 
-use crate::Error;
-use crate::hash::{Hash, Hasher, SecretKey};
-use crate::store::file::{Existing, write_atomically};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::hasher::{Hasher, SecretKey};
 use crate::store::header::HEADER_LEN;
+use crate::store::replace::{Existing, Readers, open_regular, write_atomically};
 use format::{FilterRecord, Layout, MAGIC_BYTES, corrupt};
 use memmap2::{Mmap, MmapOptions};
 use pages::Pages;
@@ -130,7 +131,7 @@ impl FileIndex {
     }
 
     fn open_with(path: &Path, key: Option<&SecretKey>) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io("opening", path))?;
+        let file = open_regular(path, false)?;
         let meta = file.metadata().map_err(Error::io("reading", path))?;
         if !meta.is_file() || meta.len() < HEADER_LEN as u64 {
             // A pipe can't be mapped, nor on every system nothing.
@@ -331,7 +332,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
 
     /// Writes the index to a file, which it replaces, or appears, as a whole.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        write_atomically(path.as_ref(), Existing::Replace, |file| {
+        write_atomically(path.as_ref(), Existing::Replace, Readers::AsUsual, |file| {
             file.write_all(self.bytes())
         })
         .map(drop)

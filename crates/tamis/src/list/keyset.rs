@@ -2,10 +2,10 @@
 //! order, then there in ascending order, each once; in memory, or in a
 //! temporary file when there are too many.
 
-use crate::Error;
+use crate::error::Error;
 use crate::hash::Hash;
+use crate::raw::roomy::reserve_roomy;
 use crate::raw::sorted::sorted_distinct;
-use crate::store::body::reserve_roomy;
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -3,17 +3,22 @@
 
 mod keyset;
 
-use crate::filter::Layout as _;
-use crate::hash::{Hash, Hasher};
+use crate::error::Error;
+use crate::filter::any::AnyFilter;
+use crate::filter::kinds::{Cascade, Fuse, Ribbon};
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::kind::Kind;
 use crate::list::keyset::{Collector, KeySet, pieces};
 use crate::plan;
-use crate::raw::cascade::{self, CascadeShape, second_hash};
+use crate::raw::cascade::{CascadeShape, second_hash};
 use crate::raw::fuse::{self, Failed, FuseShape};
+use crate::raw::layout::Layout as _;
 use crate::raw::ribbon;
+use crate::raw::shape::Shape;
 use crate::raw::sorted::{Decided, group, group_bits};
 use crate::store::body::Bytes;
-use crate::store::header::{Header, Kind, Shape, State};
-use crate::{AnyFilter, Error};
+use crate::store::header::{Header, State};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -333,7 +338,7 @@ impl ListBuilder {
             return Ok((self.filter(shape.into(), &[&head], 0)?, contradiction));
         }
 
-        let width = cascade::first_width(keys, allowed, self.width);
+        let width = plan::first_width(keys, allowed, self.width);
         let mut first = ribbon::Builder::new(keys, width, self.threads, &self.done)?;
         for piece in lists.pieces(self.piece()) {
             first.feed(&lists.parts(piece)?.0);
@@ -405,7 +410,54 @@ impl ListBuilder {
                 .unwrap_or_default()
                 .copy_from_slice(words);
         }
-        AnyFilter::assemble(&header, body)
+        AnyFilter::assemble((header, body))
+    }
+}
+
+impl Fuse {
+    /// The filter of these keys, of which duplicates are welcome: it depends
+    /// on nothing but the set. All cores work. For lists larger than the
+    /// memory see [`ListBuilder`].
+    pub fn build<K: AsRef<[u8]>>(
+        keys: impl IntoIterator<Item = K>,
+        rate: f64,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        let mut list = ListBuilder::new(Kind::Fuse, rate)?.hasher(hasher);
+        list.add_all(keys)?;
+        list.build()?.try_into()
+    }
+}
+
+impl Ribbon {
+    /// The filter of these keys, of which duplicates are welcome: it depends
+    /// on nothing but the set. All cores work. For lists larger than the
+    /// memory see [`ListBuilder`].
+    pub fn build<K: AsRef<[u8]>>(
+        keys: impl IntoIterator<Item = K>,
+        rate: f64,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        let mut list = ListBuilder::new(Kind::Ribbon, rate)?.hasher(hasher);
+        list.add_all(keys)?;
+        list.build()?.try_into()
+    }
+}
+
+impl Cascade {
+    /// The filter that contains all keys of `block` and none of `allow`; any
+    /// other key it contains with probability `rate` at most. A key of both
+    /// lists is an error; [`ListBuilder::both`] says which list wins instead.
+    pub fn build<K: AsRef<[u8]>, A: AsRef<[u8]>>(
+        block: impl IntoIterator<Item = K>,
+        allow: impl IntoIterator<Item = A>,
+        rate: f64,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        let mut list = ListBuilder::new(Kind::Cascade, rate)?.hasher(hasher);
+        list.add_all(block)?;
+        list.allow_all(allow)?;
+        list.build()?.try_into()
     }
 }
 

@@ -10,13 +10,14 @@
 //! or a thousand times the first guess), the rest by all that follow.
 //! A file records every layer's size and rate, so readers need none of this.
 
-use crate::plan::{
-    LinesFor, MIN_RATE, Plan, blocked_for_rate, blocked_rate, check_keys, check_rate, one_line,
+use super::{
+    LinesFor, MIN_RATE, Plan, Rated as _, blocked_for_rate, check_keys, check_rate, one_line,
     too_large,
 };
+use crate::error::Error;
+use crate::kind::Kind;
 use crate::raw::blocked::BlockedShape;
-use crate::raw::layers::GrowingShape;
-use crate::{Error, Kind};
+use crate::raw::layers::{GrowingLayer, GrowingShape};
 
 /// The smallest first layer, and the one of those who can't guess.
 pub(crate) const FIRST_KEYS: u64 = 1000;
@@ -55,26 +56,6 @@ pub(crate) fn first_capacity(keys: u64, promise: f64) -> u64 {
     capacity
 }
 
-/// A layer of a growing filter: its geometry, the new keys that it takes, and
-/// its rate when it has taken them.
-///
-/// [`Growing`](crate::Growing) sees to its layers by itself; this is for
-/// growing filters that live elsewhere than in memory.
-///
-/// ```
-/// use tamis::GrowingLayer;
-/// let mut layers = vec![GrowingLayer::first_of_one_line(1_000, 0.01)?];
-/// layers.push(GrowingLayer::next(&layers, 0.01)?);
-/// assert!(layers.iter().map(|layer| layer.rate()).sum::<f64>() < 0.01);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GrowingLayer {
-    pub(crate) shape: BlockedShape,
-    pub(crate) capacity: u64,
-    pub(crate) rate: f64,
-}
-
 impl GrowingLayer {
     /// The first layer of a filter that keeps `rate` at any number of keys,
     /// and a key's bits in one line of each layer.
@@ -96,21 +77,6 @@ impl GrowingLayer {
             .fold(0u64, |sum, layer| sum.saturating_add(layer.capacity));
         let spent = layers.iter().map(|layer| layer.rate).sum();
         Schedule::resume(first.capacity, rate, hashes, per_key).next(layers.len(), capacity, spent)
-    }
-
-    /// The geometry.
-    pub const fn shape(&self) -> BlockedShape {
-        self.shape
-    }
-
-    /// The number of new keys that it takes.
-    pub const fn capacity(&self) -> u64 {
-        self.capacity
-    }
-
-    /// The rate at its capacity.
-    pub const fn rate(&self) -> f64 {
-        self.rate
     }
 }
 
@@ -256,8 +222,7 @@ impl Growth {
     /// What to expect when it holds so many keys.
     fn plan(&self, keys: u64) -> Plan {
         let in_newest = keys.saturating_sub(self.capacity - self.newest.capacity);
-        let rate =
-            self.spent - self.newest.rate + blocked_rate(&self.newest.shape, in_newest as f64);
+        let rate = self.spent - self.newest.rate + self.newest.shape.rate_at(in_newest as f64);
         Plan::grown(self.shape, keys, rate, self.schedule.promise)
     }
 }
@@ -309,16 +274,14 @@ pub(crate) fn plan_for_rate_in_size(rate: f64, bytes: u64) -> Result<Plan, Error
 pub(crate) fn rate_when_full(shape: &GrowingShape, keys: f64) -> f64 {
     let lines = shape.lines() - u64::from(shape.layers());
     BlockedShape::new(lines, shape.hashes_per_line(), shape.lines_per_key())
-        .map_or(1.0, |all| {
-            blocked_rate(&all, keys) * f64::from(shape.layers())
-        })
+        .map_or(1.0, |all| all.rate_at(keys) * f64::from(shape.layers()))
         .min(1.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Shape;
+    use crate::raw::shape::Shape;
 
     #[test]
     fn the_rates_of_all_layers_keep_the_promise() {

@@ -5,27 +5,40 @@
 //! of its bits they set; the classic formula would promise 1.5 to 3 times
 //! less than users measure.
 
+mod bloom;
+pub mod classic;
+mod cuckoo;
+mod finished;
 pub(crate) mod growing;
 mod lines;
 #[cfg(test)]
 mod tests;
 
-use lines::{BLOCKED, COUNTING, blocked, counting};
-pub(crate) use lines::{
-    LinesFor, all_set, blocked_for_rate, blocked_rate, blocked_wrongly_present, counting_rate,
-    one_line, wrongly_present,
-};
+pub use finished::cascade_bound;
+pub(crate) use finished::{first_width, width_for_rate};
+pub(crate) use lines::{LinesFor, blocked_for_rate, one_line};
 
-use crate::Error;
-use crate::filter::Layout as _;
-use crate::raw::bloom::BloomShape;
-use crate::raw::cascade::CascadeShape;
+use crate::error::Error;
+use crate::kind::Kind;
 use crate::raw::cuckoo::CuckooShape;
-use crate::raw::fuse::{self, FuseShape};
-use crate::raw::layers::GrowingShape;
-use crate::raw::ribbon::RibbonShape;
-use crate::store::header::{Kind, Shape};
-use std::f64::consts::LN_2;
+use crate::raw::layers::{GrowingLayer, GrowingShape};
+use crate::raw::layout::Layout;
+use crate::raw::shape::Shape;
+use crate::raw::word::Word;
+use lines::{BLOCKED, COUNTING, blocked, counting, wrongly_present};
+
+/// How often a kind is wrong.
+#[doc(hidden)]
+pub trait Rated: Layout {
+    /// The expected rate with so many keys.
+    fn rate_at(&self, keys: f64) -> f64;
+    /// The expected rate from what the words hold.
+    fn rate_now<W: Word>(&self, words: &[W]) -> f64;
+    /// How many of so many keys seemed present when they were added.
+    fn wrongly_present(&self, keys: u64) -> f64 {
+        wrongly_present(keys, |keys| self.rate_at(keys))
+    }
+}
 
 /// A filter that could be built: its shape, and what to expect of it.
 ///
@@ -52,7 +65,7 @@ impl Plan {
         check_keys(keys)?;
         check_rate(rate)?;
         let shape: Shape = match kind {
-            Kind::Bloom => bloom_for_rate(keys, rate)?.into(),
+            Kind::Bloom => bloom::for_rate(keys, rate)?.into(),
             Kind::Blocked => blocked(BLOCKED.for_rate(keys, rate)?)?,
             Kind::Counting => counting(COUNTING.for_rate(keys, rate)?)?,
             Kind::Cuckoo => {
@@ -70,7 +83,7 @@ impl Plan {
             }
             Kind::Growing => return growing::plan_for_rate(keys, rate),
             Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
-                static_shape(kind, keys, width_for_rate(rate)?)?
+                finished::shape_for(kind, keys, width_for_rate(rate)?)?
             }
         };
         Ok(Self::of(shape, keys).promising(rate))
@@ -88,7 +101,7 @@ impl Plan {
         check_keys(keys)?;
         check_size(bytes)?;
         let shape: Shape = match kind {
-            Kind::Bloom => bloom_for_size(keys, bytes)?.into(),
+            Kind::Bloom => bloom::for_size(keys, bytes)?.into(),
             Kind::Blocked => blocked(BLOCKED.for_size(keys, bytes))?,
             Kind::Counting => counting(COUNTING.for_size(keys, bytes))?,
             Kind::Cuckoo => CuckooShape::for_size(keys, bytes)
@@ -99,7 +112,7 @@ impl Plan {
                 })?
                 .into(),
             Kind::Growing => return growing::plan_for_size(keys, bytes),
-            Kind::Fuse | Kind::Ribbon | Kind::Cascade => static_for_size(kind, keys, bytes)?,
+            Kind::Fuse | Kind::Ribbon | Kind::Cascade => finished::for_size(kind, keys, bytes)?,
         };
         Ok(Self::of(shape, keys))
     }
@@ -117,7 +130,7 @@ impl Plan {
         check_rate(rate)?;
         check_size(bytes)?;
         let (shape, keys) = match kind {
-            Kind::Bloom => bloom_for_rate_in_size(rate, bytes)?,
+            Kind::Bloom => bloom::for_rate_in_size(rate, bytes)?,
             Kind::Blocked => {
                 let (lines, keys) = BLOCKED.for_rate_in_size(rate, bytes);
                 (blocked(lines)?, keys)
@@ -137,7 +150,7 @@ impl Plan {
             }
             Kind::Growing => return growing::plan_for_rate_in_size(rate, bytes),
             Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
-                static_for_rate_in_size(kind, rate, bytes)?
+                finished::for_rate_in_size(kind, rate, bytes)?
             }
         };
         if keys == 0 {
@@ -173,9 +186,9 @@ impl Plan {
             Kind::Blocked => blocked(one_line(kind, keys, rate)?)?,
             Kind::Counting => counting(one_line(kind, keys, rate)?)?,
             Kind::Growing => {
-                let first = growing::GrowingLayer::first_of_one_line(keys, rate)?;
+                let first = GrowingLayer::first_of_one_line(keys, rate)?;
                 let shape = GrowingShape::of_first(first.shape())?;
-                let expected = blocked_rate(&first.shape(), keys as f64);
+                let expected = first.shape().rate_at(keys as f64);
                 return Ok(Self::grown(shape, keys, expected, rate));
             }
             kind => {
@@ -327,146 +340,15 @@ pub(crate) fn too_large(keys: u64, rate: f64) -> Error {
 
 fn rate_at(shape: &Shape, keys: f64) -> f64 {
     match shape {
-        Shape::Bloom(shape) => bloom_rate(shape, keys),
-        Shape::Blocked(shape) => blocked_rate(shape, keys),
-        Shape::Counting(shape) => counting_rate(shape, keys),
-        Shape::Cuckoo(shape) => shape.rate_with(keys),
+        Shape::Bloom(shape) => shape.rate_at(keys),
+        Shape::Blocked(shape) => shape.rate_at(keys),
+        Shape::Counting(shape) => shape.rate_at(keys),
+        Shape::Cuckoo(shape) => shape.rate_at(keys),
         Shape::Growing(shape) => growing::rate_when_full(shape, keys),
         Shape::Fuse(shape) => shape.rate_at(keys),
         Shape::Ribbon(shape) => shape.rate_at(keys),
         Shape::Cascade(shape) => shape.rate_at(keys),
     }
-}
-
-/// The fewest bits of a fingerprint that keep the rate.
-pub(crate) fn width_for_rate(rate: f64) -> Result<u32, Error> {
-    check_rate(rate)?;
-    let keeps = |width: &u32| 2f64.powi(-(*width as i32)) <= rate;
-    (1..=32).find(keeps).ok_or_else(|| Error::Parameter {
-        what: "rate",
-        expected: "at least 2^-32 (2.4e-10) for a finished list; a blocked filter goes lower",
-        got: rate.to_string(),
-    })
-}
-
-/// About what a build for so many keys ends with; for a cascade, without the
-/// few bits that an allow list costs.
-fn static_shape(kind: Kind, keys: u64, width: u32) -> Result<Shape, Error> {
-    let ribbon = |width| {
-        RibbonShape::expected(keys, width)
-            .ok_or_else(|| too_large(keys, 2f64.powi(-(width as i32))))
-    };
-    Ok(match kind {
-        Kind::Fuse => FuseShape::expected(keys, fuse::smaller_arity(keys), width)?.into(),
-        Kind::Ribbon => ribbon(width)?.into(),
-        _ => {
-            let first = width.saturating_sub(1).max(1);
-            CascadeShape::of_levels(ribbon(first)?, ribbon(1)?).into()
-        }
-    })
-}
-
-fn static_for_size(kind: Kind, keys: u64, bytes: u64) -> Result<Shape, Error> {
-    let fits =
-        |width: &u32| static_shape(kind, keys, *width).is_ok_and(|shape| shape.body_len() <= bytes);
-    let least = if kind == Kind::Cascade { 2 } else { 1 };
-    match (least..=32).rev().find(fits) {
-        Some(width) => static_shape(kind, keys, width),
-        None => Err(Error::Parameter {
-            what: "size",
-            expected: "room for a bit of each key",
-            got: format!("{bytes} bytes for {keys} keys"),
-        }),
-    }
-}
-
-fn static_for_rate_in_size(kind: Kind, rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
-    let width = width_for_rate(rate)?;
-    let shape = |keys: f64| static_shape(kind, keys as u64, width);
-    let mut keys = most_keys(|keys| shape(keys).is_ok_and(|shape| shape.body_len() <= bytes));
-    // Sizes have small steps, where fewer keys may take more.
-    while shape(keys as f64)?.body_len() > bytes {
-        keys -= 1;
-    }
-    Ok((shape(keys as f64)?, keys))
-}
-
-/// The textbook's numbers, for those who compare.
-pub mod classic {
-    use super::LN_2;
-
-    /// Bits for `keys` at `rate` with the best number of hashes:
-    /// `-n ln p / (ln 2)²`.
-    ///
-    /// ```
-    /// assert_eq!(tamis::plan::classic::bits(1_000_000, 0.01), 9_585_058.0);
-    /// ```
-    pub fn bits(keys: u64, rate: f64) -> f64 {
-        (-(keys as f64) * rate.ln() / (LN_2 * LN_2)).floor()
-    }
-
-    /// The best number of hashes for so many bits per key: `ln 2 · m/n`.
-    ///
-    /// ```
-    /// assert_eq!(tamis::plan::classic::hashes(9.585), 7);
-    /// ```
-    pub fn hashes(bits_per_key: f64) -> u32 {
-        ((LN_2 * bits_per_key).round() as u32).max(1)
-    }
-
-    /// The rate at so many bits per key and hashes: `(1 - e^(-k·n/m))^k`.
-    ///
-    /// ```
-    /// let rate = tamis::plan::classic::rate(20.0, 10);
-    /// assert!((rate - 0.0000889).abs() < 5e-8);
-    /// ```
-    pub fn rate(bits_per_key: f64, hashes: u32) -> f64 {
-        let k = f64::from(hashes);
-        (-(-k / bits_per_key).exp_m1()).powf(k)
-    }
-}
-
-/// The textbook's size. The rounding of `k` costs up to 1 % of the rate, which
-/// the textbook accepts and so do we; where it costs more (rates above a
-/// tenth), bits are added until it doesn't.
-fn bloom_for_rate(keys: u64, rate: f64) -> Result<BloomShape, Error> {
-    let too_large = || too_large(keys, rate);
-    let bits = classic::bits(keys, rate).max(1.0);
-    let hashes = classic::hashes(bits / keys as f64);
-    let shape = |bits: f64| match bits < 2f64.powi(63) {
-        true => BloomShape::new(bits as u64, hashes).map_err(|_| too_large()),
-        false => Err(too_large()),
-    };
-    let mut bits = bits;
-    while bloom_rate(&shape(bits)?, keys as f64) > rate * ROUNDED_HASHES {
-        bits = (bits * 1.001).max(bits + 1.0);
-    }
-    shape(bits)
-}
-
-fn bloom_for_size(keys: u64, bytes: u64) -> Result<BloomShape, Error> {
-    let bits = bytes / 64 * 512;
-    // The exact rate is flat around the textbook's best k; for tiny filters
-    // its neighbours can be better.
-    let near = classic::hashes(bits as f64 / keys as f64).clamp(1, 64);
-    let candidates = near.saturating_sub(1).max(1)..=(near + 1).min(64);
-    let shapes = candidates
-        .map(|k| BloomShape::new(bits, k))
-        .collect::<Result<Vec<_>, _>>()?;
-    let best = shapes
-        .into_iter()
-        .min_by(|a, b| bloom_rate(a, keys as f64).total_cmp(&bloom_rate(b, keys as f64)));
-    best.ok_or_else(|| too_large(keys, 0.0))
-}
-
-/// The textbook's tolerance, see [`bloom_for_rate`].
-const ROUNDED_HASHES: f64 = 1.01;
-
-fn bloom_for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
-    let hashes = ((-rate.log2()).round() as u32).clamp(1, 64);
-    let shape = BloomShape::new(bytes / 64 * 512, hashes)?;
-    let keys = most_keys(|keys| bloom_rate(&shape, keys) <= rate * ROUNDED_HASHES);
-    Ok((shape.into(), keys))
 }
 
 /// The largest number of keys that `fits`, which smaller ones do too.
@@ -480,21 +362,4 @@ fn most_keys(mut fits: impl FnMut(f64) -> bool) -> u64 {
         }
     }
     low
-}
-
-pub(crate) fn bloom_rate(shape: &BloomShape, keys: f64) -> f64 {
-    let (m, k) = (shape.bits() as f64, f64::from(shape.hashes()));
-    // Throwing k·n balls into m bins: mean and variance of the share of
-    // occupied bins, then the k-th moment to second order, which matters for
-    // small filters only.
-    let balls = k * keys;
-    let empty = (balls * (-1.0 / m).ln_1p()).exp();
-    let both_empty = (balls * (-2.0 / m).ln_1p()).exp();
-    let fill = 1.0 - empty;
-    if m < 2.0 || fill <= 0.0 {
-        return fill.clamp(0.0, 1.0);
-    }
-    let variance = (empty / m + both_empty * (1.0 - 1.0 / m) - empty * empty).max(0.0);
-    let moment = fill.powf(k) * (1.0 + k * (k - 1.0) / 2.0 * variance / (fill * fill));
-    (moment + keys * 2f64.powi(-128)).min(1.0)
 }

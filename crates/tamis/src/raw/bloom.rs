@@ -4,27 +4,15 @@
 //! costs one or two; this kind is for the smallest Bloom size and for those
 //! who want the classic.
 
-use crate::filter::{BitLayout, Difference, Layout, Sealed};
+use crate::error::Error;
 use crate::hash::{Hash, reduce};
+use crate::kind::Kind;
 use crate::raw::isa::prefetch;
-use crate::store::body::Word;
-use crate::store::header::{Kind, Shape};
-use crate::{Bytes, Error, Filter, plan};
+use crate::raw::layout::{BitLayout, Difference, Layout, Sealed};
+use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A classic Bloom filter; see [`Filter`] for its methods.
-///
-/// ```
-/// use tamis::Bloom;
-/// let seen = Bloom::new(1_000_000, 0.01)?;
-/// assert_eq!(seen.shape().bits(), 9_585_058);
-/// assert_eq!(seen.shape().hashes(), 7);
-/// assert!(seen.insert("key") && seen.contains("key"));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Bloom<B = Bytes> = Filter<BloomShape, B>;
-
-/// Bits and hashes of a [`Bloom`] filter.
+/// Bits and hashes of a [`Bloom`](crate::Bloom) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BloomShape {
     bits: u64,
@@ -92,27 +80,10 @@ const fn place(position: u64) -> (usize, u64) {
     ((position / 64) as usize, 1 << (position % 64))
 }
 
-impl From<BloomShape> for Shape {
-    fn from(shape: BloomShape) -> Self {
-        Self::Bloom(shape)
-    }
-}
-
 impl Sealed for BloomShape {}
 
 impl Layout for BloomShape {
     const KIND: Kind = Kind::Bloom;
-
-    fn from_shape(shape: Shape) -> Option<Self> {
-        match shape {
-            Shape::Bloom(shape) => Some(shape),
-            _ => None,
-        }
-    }
-
-    fn body_len(&self) -> u64 {
-        self.body_len()
-    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         Difference::between("bits", self.bits, other.bits)
@@ -132,15 +103,6 @@ impl Layout for BloomShape {
         for (hash, out) in hashes.iter().zip(out) {
             *out = self.contains(words, *hash);
         }
-    }
-
-    fn rate_at(&self, keys: f64) -> f64 {
-        plan::bloom_rate(self, keys)
-    }
-
-    fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
-        let fill = self.fill(words);
-        fill.powi(self.hashes as i32)
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
@@ -187,7 +149,7 @@ impl BitLayout for BloomShape {
 impl BloomShape {
     /// The share of set bits. Only bytes of foreign making have bits set
     /// beyond the last.
-    fn fill<W: Word>(&self, words: &[W]) -> f64 {
+    pub(crate) fn fill<W: Word>(&self, words: &[W]) -> f64 {
         (ones(words) as f64 / self.bits as f64).min(1.0)
     }
 

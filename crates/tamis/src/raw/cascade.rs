@@ -10,47 +10,16 @@
 //! A key of neither list passes the second level with probability 1/2, so the
 //! first may be one bit narrower, and the whole costs what a filter of the
 //! block list alone would, and about `2 · rate` bits a key of the allow list:
-//! [`bound`] tells how near that is to what any structure needs.
+//! [`cascade_bound`](crate::plan::cascade_bound) tells how near that is to what any structure needs.
 
-use crate::filter::{BLOCK, Difference, Layout, Sealed};
-use crate::hash::{Hash, Hasher, mix};
+use crate::error::Error;
+use crate::hash::{Hash, mix};
+use crate::kind::Kind;
+use crate::raw::layout::{BLOCK, Difference, Layout, Sealed};
 use crate::raw::ribbon::RibbonShape;
-use crate::store::body::Word;
-use crate::store::header::{Kind, Shape};
-use crate::{Bytes, Error, Filter, ListBuilder};
+use crate::raw::word::Word;
 
-/// A block list with an allow list, in one filter that is wrong on no key of
-/// either; see [`Filter`] for its methods.
-///
-/// ```
-/// use tamis::{Cascade, Hasher};
-/// let blocked = ["spam.example", "fraud.example"];
-/// let allowed: Vec<String> = (0..1000).map(|i| format!("friend{i}.example")).collect();
-/// let list = Cascade::build(blocked, &allowed, 0.01, Hasher::default())?;
-/// assert!(blocked.iter().all(|key| list.contains(key)));
-/// assert!(!allowed.iter().any(|key| list.contains(key))); // not one of them
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Cascade<B = Bytes> = Filter<CascadeShape, B>;
-
-impl Cascade {
-    /// The filter that contains all keys of `block` and none of `allow`; any
-    /// other key it contains with probability `rate` at most. A key of both
-    /// lists is an error; [`ListBuilder::both`] says which list wins instead.
-    pub fn build<K: AsRef<[u8]>, A: AsRef<[u8]>>(
-        block: impl IntoIterator<Item = K>,
-        allow: impl IntoIterator<Item = A>,
-        rate: f64,
-        hasher: Hasher,
-    ) -> Result<Self, Error> {
-        let mut list = ListBuilder::new(Kind::Cascade, rate)?.hasher(hasher);
-        list.add_all(block)?;
-        list.allow_all(allow)?;
-        list.build()?.try_into()
-    }
-}
-
-/// The two levels of a [`Cascade`].
+/// The two levels of a [`Cascade`](crate::Cascade).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CascadeShape {
     /// 64-byte lines of the whole body.
@@ -134,48 +103,10 @@ pub(crate) const fn second_hash(hash: Hash) -> Hash {
     }
 }
 
-/// The width of the first level: what the rate asks for, and wider if that
-/// makes the whole smaller, because the allow list is so much longer.
-pub(crate) fn first_width(block: u64, allow: u64, width: u32) -> u32 {
-    let least = width.saturating_sub(1).max(1);
-    let bits =
-        |width: u32| block as f64 * f64::from(width) + allow as f64 / 2f64.powi(width as i32);
-    let smaller = |width: &u32| bits(width + 1) < bits(*width);
-    (least..32).find(|width| !smaller(width)).unwrap_or(32)
-}
-
-/// The bits that any structure needs which contains all of `block` keys, none
-/// of `allow` keys, and others at `rate`.
-///
-/// A random set of that rate does so by luck with probability
-/// `rate^block · (1 - rate)^allow`; a structure must be able to name one of as
-/// many sets as make that sure.
-///
-/// ```
-/// let bits = tamis::cascade_bound(1_000_000, 5_000_000, 1.0 / 128.0);
-/// assert_eq!(bits.round(), 7_056_577.0);
-/// ```
-pub fn bound(block: u64, allow: u64, rate: f64) -> f64 {
-    -(block as f64) * rate.log2() - allow as f64 * (-rate).ln_1p() / std::f64::consts::LN_2
-}
-
-impl From<CascadeShape> for Shape {
-    fn from(shape: CascadeShape) -> Self {
-        Self::Cascade(shape)
-    }
-}
-
 impl Sealed for CascadeShape {}
 
 impl Layout for CascadeShape {
     const KIND: Kind = Kind::Cascade;
-
-    fn from_shape(shape: Shape) -> Option<Self> {
-        match shape {
-            Shape::Cascade(shape) => Some(shape),
-            _ => None,
-        }
-    }
 
     fn complete<W: Word>(self, words: &[W]) -> Result<Self, Error> {
         let Some(head) = words.first_chunk::<HEAD_WORDS>() else {
@@ -205,10 +136,6 @@ impl Layout for CascadeShape {
                 "others",
             )),
         }
-    }
-
-    fn body_len(&self) -> u64 {
-        self.body_len()
     }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
@@ -241,14 +168,6 @@ impl Layout for CascadeShape {
                 out[i] = *decided;
             }
         }
-    }
-
-    fn rate_at(&self, keys: f64) -> f64 {
-        self.first.rate_at(keys) * self.second.rate_at(keys)
-    }
-
-    fn rate_now<W: Word>(&self, _: &[W]) -> f64 {
-        self.rate_at(1.0)
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {

@@ -1,12 +1,11 @@
 //! Which instructions a batch runs on. `scalar` is the specification; every
 //! other path sets and reads the same bits.
 
-use crate::filter::{BLOCK, hash_block};
 use crate::hash::Hash;
 #[cfg(target_arch = "x86_64")]
-use crate::raw::blocked::x86_64;
-use crate::raw::blocked::{BlockedShape, LINE_WORDS, line, scalar};
-use crate::store::body::Word;
+use crate::raw::blocked::{BlockedShape, LINE_WORDS, line, scalar, x86_64};
+use crate::raw::layout::{BLOCK, hash_block};
+use crate::raw::word::Word;
 
 /// A way to run a batch over a blocked filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,9 @@
 //! The body is one layer behind the other: a line that describes it (see
 //! [`put`]), then its lines.
 
-use crate::Error;
-use crate::plan::growing::GrowingLayer;
+use crate::error::Error;
 use crate::raw::blocked::{BlockedShape, LINE_WORDS};
-use crate::store::body::Word;
-use crate::store::header::Shape;
+use crate::raw::word::Word;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -91,10 +89,24 @@ impl GrowingShape {
     }
 }
 
-impl From<GrowingShape> for Shape {
-    fn from(shape: GrowingShape) -> Self {
-        Self::Growing(shape)
-    }
+/// A layer of a growing filter: its geometry, the new keys that it takes, and
+/// its rate when it has taken them.
+///
+/// [`Growing`](crate::Growing) sees to its layers by itself; this is for
+/// growing filters that live elsewhere than in memory.
+///
+/// ```
+/// use tamis::GrowingLayer;
+/// let mut layers = vec![GrowingLayer::first_of_one_line(1_000, 0.01)?];
+/// layers.push(GrowingLayer::next(&layers, 0.01)?);
+/// assert!(layers.iter().map(|layer| layer.rate()).sum::<f64>() < 0.01);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GrowingLayer {
+    pub(crate) shape: BlockedShape,
+    pub(crate) capacity: u64,
+    pub(crate) rate: f64,
 }
 
 /// A layer, and where it is.
@@ -132,6 +144,21 @@ pub(crate) fn put(layer: &GrowingLayer, words: &[AtomicU64]) {
 }
 
 impl GrowingLayer {
+    /// The geometry.
+    pub const fn shape(&self) -> BlockedShape {
+        self.shape
+    }
+
+    /// The number of new keys that it takes.
+    pub const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The rate at its capacity.
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
     /// The line that describes it in a body, having taken so many keys.
     ///
     /// ```

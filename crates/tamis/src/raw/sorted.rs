@@ -2,7 +2,7 @@
 //! static kinds are built from.
 
 use crate::hash::Hash;
-use crate::store::body::roomy;
+use crate::raw::roomy::roomy;
 use std::sync::Mutex;
 
 /// A key on its way into a static filter.

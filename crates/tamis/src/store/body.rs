@@ -3,44 +3,13 @@
 //! A body is a slice of little-endian 64-bit words, the same in memory and in
 //! the file. There is no storage trait to implement: the three owners are here.
 
-use crate::Error;
+use crate::error::Error;
+use crate::raw::roomy::HUGE_FROM;
+use crate::raw::word::Word;
 use crate::store::file::{SharedMap, Tail};
 use memmap2::{Mmap, MmapMut, MmapRaw};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// From here on the heap asks for transparent huge pages: random access to a
-/// large filter is mostly TLB misses without them.
-const HUGE_FROM: u64 = 4 << 20;
-
-/// One little-endian word of a body, readable while others write it.
-pub trait Word: sealed::Sealed + Sync {
-    /// The word's value.
-    fn get(&self) -> u64;
-}
-
-impl Word for AtomicU64 {
-    #[inline(always)]
-    fn get(&self) -> u64 {
-        u64::from_le(self.load(Relaxed))
-    }
-}
-
-/// A word that nobody else accesses.
-impl Word for u64 {
-    #[inline(always)]
-    fn get(&self) -> u64 {
-        Self::from_le(*self)
-    }
-}
-
-/// Bytes of the caller's, of any alignment.
-impl Word for [u8; 8] {
-    #[inline(always)]
-    fn get(&self) -> u64 {
-        u64::from_le_bytes(*self)
-    }
-}
+use std::sync::atomic::AtomicU64;
 
 /// An owner of a body: [`Bytes`], [`Map`] or `&[u8]`.
 pub trait Body: sealed::Sealed {
@@ -57,9 +26,6 @@ pub trait Body: sealed::Sealed {
 
 mod sealed {
     pub trait Sealed {}
-    impl Sealed for super::AtomicU64 {}
-    impl Sealed for u64 {}
-    impl Sealed for [u8; 8] {}
     impl Sealed for super::Bytes {}
     impl Sealed for super::Map {}
     impl Sealed for &[u8] {}
@@ -230,57 +196,10 @@ impl Body for &[u8] {
     }
 }
 
-/// Room for so many values, on huge pages if it is large: building a filter is
-/// random access to tables that live for a moment.
-pub(crate) fn roomy<T>(capacity: usize) -> Vec<T> {
-    let mut values = Vec::new();
-    reserve_roomy(&mut values, capacity);
-    values
-}
-
-/// Makes room for so many values more, likewise.
-pub(crate) fn reserve_roomy<T>(values: &mut Vec<T>, more: usize) {
-    if values.capacity() - values.len() >= more {
-        return;
-    }
-    values.reserve_exact(more);
-    #[cfg(target_os = "linux")]
-    if values.capacity() as u64 * size_of::<T>() as u64 >= HUGE_FROM {
-        const PAGE: usize = 4096;
-        let start = (values.as_ptr() as usize).next_multiple_of(PAGE);
-        let end = values.as_ptr() as usize + values.capacity() * size_of::<T>();
-        // SAFETY: the pages lie within the allocation, and the advice changes
-        // no content. Best effort, as above.
-        unsafe {
-            libc::madvise(
-                start as *mut _,
-                (end - start) / PAGE * PAGE,
-                libc::MADV_HUGEPAGE,
-            );
-        }
-    }
-}
-
-/// Calls `each` with the words' bytes, piece by piece: a snapshot that is
-/// sound while other threads add keys.
-pub(crate) fn for_each_piece<W: Word, E>(
-    words: &[W],
-    mut each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut piece = vec![0; (words.len() * 8).min(1 << 20)];
-    for run in words.chunks(piece.len().max(8) / 8) {
-        let bytes = &mut piece[..run.len() * 8];
-        for (to, word) in bytes.as_chunks_mut().0.iter_mut().zip(run) {
-            *to = word.get().to_le_bytes();
-        }
-        each(bytes)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raw::word::for_each_piece;
 
     #[test]
     fn owners_agree_on_words() {

@@ -5,18 +5,10 @@
 //! changes after creation; the second part is the state, which a writer that
 //! has the file mapped changes in place.
 
-use crate::Error;
-use crate::hash::{Hasher, SecretKey};
-use crate::plan::Plan;
-use crate::raw::blocked::BlockedShape;
-use crate::raw::bloom::BloomShape;
-use crate::raw::cascade::CascadeShape;
-use crate::raw::counting::CountingShape;
-use crate::raw::cuckoo::CuckooShape;
-use crate::raw::fuse::FuseShape;
-use crate::raw::layers::GrowingShape;
-use crate::raw::ribbon::RibbonShape;
-use std::fmt;
+use crate::error::Error;
+use crate::hasher::{Hasher, SecretKey};
+use crate::kind::Kind;
+use crate::raw::shape::Shape;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -65,235 +57,6 @@ const FLAG_KEY_APART: u32 = 1;
 const HASH_XXH3: u8 = 1;
 const HASH_SIPHASH: u8 = 2;
 
-/// The kinds of filter a file can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[repr(u8)]
-pub enum Kind {
-    /// The textbook Bloom filter.
-    Bloom = 1,
-    /// Bloom bits of a key within one or two 64-byte lines: the default.
-    Blocked = 2,
-    /// Blocked with 4-bit counters instead of bits: keys can be removed.
-    Counting = 3,
-    /// Fingerprints in two places: keys can be removed, and it is small.
-    Cuckoo = 4,
-    /// Layers of blocked filters, for an unknown number of keys.
-    Growing = 5,
-    /// A finished list: fast to build and ask, smaller than Bloom.
-    Fuse = 6,
-    /// A finished list: the smallest.
-    Ribbon = 7,
-    /// A finished block list with an allow list, wrong on no key of either.
-    Cascade = 8,
-}
-
-impl Kind {
-    /// Every kind, in the order of their numbers in the file.
-    pub const ALL: [Self; 8] = [
-        Self::Bloom,
-        Self::Blocked,
-        Self::Counting,
-        Self::Cuckoo,
-        Self::Growing,
-        Self::Fuse,
-        Self::Ribbon,
-        Self::Cascade,
-    ];
-
-    /// The name used on the command line.
-    ///
-    /// ```
-    /// assert_eq!(tamis::Kind::Blocked.name(), "blocked");
-    /// ```
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bloom => "bloom",
-            Self::Blocked => "blocked",
-            Self::Counting => "counting",
-            Self::Cuckoo => "cuckoo",
-            Self::Growing => "growing",
-            Self::Fuse => "fuse",
-            Self::Ribbon => "ribbon",
-            Self::Cascade => "cascade",
-        }
-    }
-
-    /// Whether it is built from all its keys at once and takes no more; see
-    /// [`ListBuilder`](crate::ListBuilder).
-    ///
-    /// ```
-    /// use tamis::Kind;
-    /// assert!(Kind::Fuse.is_static() && !Kind::Blocked.is_static());
-    /// ```
-    pub const fn is_static(self) -> bool {
-        matches!(self, Self::Fuse | Self::Ribbon | Self::Cascade)
-    }
-
-    /// Whether there is an empty filter of this kind to add keys to.
-    pub(crate) const fn check_creatable(self) -> Result<(), Error> {
-        match self.is_static() {
-            true => Err(Error::Unable {
-                kind: self,
-                what: "created empty",
-                instead: "build it from all its keys (ListBuilder, `tamis build`), \
-                          or create a blocked filter",
-            }),
-            false => Ok(()),
-        }
-    }
-
-    /// Whether processes can write one mapped file at once.
-    pub(crate) const fn check_shareable(self) -> Result<(), Error> {
-        match self {
-            Self::Fuse | Self::Ribbon | Self::Cascade => Err(self.finished("shared by writers")),
-            Self::Cuckoo => Err(Error::Unable {
-                kind: self,
-                what: "shared by writers",
-                instead: "adding moves other keys' entries, which another process could then miss; \
-                          load, add and save under a FileLock, or use a counting filter",
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// What a static filter says to a key.
-    pub(crate) const fn finished(self, what: &'static str) -> Error {
-        Error::Unable {
-            kind: self,
-            what,
-            instead: "build it anew from all keys, or create a blocked filter",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// The geometry of a filter: all that its kernels need besides the body.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Shape {
-    /// See [`BloomShape`].
-    Bloom(BloomShape),
-    /// See [`BlockedShape`].
-    Blocked(BlockedShape),
-    /// See [`CountingShape`].
-    Counting(CountingShape),
-    /// See [`CuckooShape`].
-    Cuckoo(CuckooShape),
-    /// See [`GrowingShape`].
-    Growing(GrowingShape),
-    /// See [`FuseShape`].
-    Fuse(FuseShape),
-    /// See [`RibbonShape`].
-    Ribbon(RibbonShape),
-    /// See [`CascadeShape`].
-    Cascade(CascadeShape),
-}
-
-impl Shape {
-    /// Which kind of filter has this shape.
-    pub const fn kind(&self) -> Kind {
-        match self {
-            Self::Bloom(_) => Kind::Bloom,
-            Self::Blocked(_) => Kind::Blocked,
-            Self::Counting(_) => Kind::Counting,
-            Self::Cuckoo(_) => Kind::Cuckoo,
-            Self::Growing(_) => Kind::Growing,
-            Self::Fuse(_) => Kind::Fuse,
-            Self::Ribbon(_) => Kind::Ribbon,
-            Self::Cascade(_) => Kind::Cascade,
-        }
-    }
-
-    /// The body's length in bytes, which every decoder compares with the file
-    /// before it allocates.
-    pub const fn body_len(&self) -> u64 {
-        match self {
-            Self::Bloom(shape) => shape.body_len(),
-            Self::Blocked(shape) => shape.body_len(),
-            Self::Counting(shape) => shape.body_len(),
-            Self::Cuckoo(shape) => shape.body_len(),
-            Self::Growing(shape) => shape.body_len(),
-            Self::Fuse(shape) => shape.body_len(),
-            Self::Ribbon(shape) => shape.body_len(),
-            Self::Cascade(shape) => shape.body_len(),
-        }
-    }
-
-    /// Three words: a size, then two half-words and a word of the kind's own.
-    fn encode(&self) -> (u64, u32, u32, u64) {
-        match self {
-            Self::Bloom(s) => (s.bits(), s.hashes(), 0, 0),
-            Self::Blocked(s) => (s.lines(), s.hashes_per_line(), s.lines_per_key(), 0),
-            Self::Counting(s) => (s.lines(), s.hashes_per_line(), s.lines_per_key(), 0),
-            Self::Cuckoo(s) => (s.slots(), s.window(), s.width(), 0),
-            Self::Growing(s) => (
-                s.lines(),
-                s.hashes_per_line(),
-                s.lines_per_key(),
-                s.layers().into(),
-            ),
-            Self::Fuse(s) => (
-                s.segment_blocks().into(),
-                s.segments(),
-                s.arity() | s.width() << 8 | s.shard_bits() << 16,
-                0,
-            ),
-            Self::Ribbon(s) => {
-                let [size, middle, c] = s.encode();
-                (size, middle as u32, (middle >> 32) as u32, c)
-            }
-            Self::Cascade(s) => (s.lines(), 0, 0, 0),
-        }
-    }
-
-    fn decode(kind: Kind, size: u64, a: u32, b: u32, c: u64) -> Result<Self, Error> {
-        let unused = |what, value: u64| match value {
-            0 => Ok(()),
-            _ => Err(Error::corrupt(what, 0, value)),
-        };
-        if !matches!(kind, Kind::Growing | Kind::Ribbon) {
-            unused("third shape word", c)?;
-        }
-        match kind {
-            Kind::Bloom => {
-                unused("second half of the second shape word", b.into())?;
-                BloomShape::new(size, a).map(Self::Bloom)
-            }
-            Kind::Blocked => BlockedShape::new(size, a, b).map(Self::Blocked),
-            Kind::Counting => CountingShape::new(size, a, b).map(Self::Counting),
-            Kind::Cuckoo => CuckooShape::new(size, a, b).map(Self::Cuckoo),
-            Kind::Growing => GrowingShape::new(size, a, b, c).map(Self::Growing),
-            Kind::Fuse => {
-                unused("highest byte of the second shape word", (b >> 24).into())?;
-                let blocks = u32::try_from(size).unwrap_or(u32::MAX);
-                FuseShape::new(b & 0xFF, b >> 8 & 0xFF, b >> 16, a, blocks).map(Self::Fuse)
-            }
-            Kind::Ribbon => {
-                let middle = u64::from(a) | u64::from(b) << 32;
-                RibbonShape::decode([size, middle, c]).map(Self::Ribbon)
-            }
-            Kind::Cascade => {
-                unused("second shape word", u64::from(a) | u64::from(b))?;
-                CascadeShape::of_lines(size).map(Self::Cascade)
-            }
-        }
-        .map_err(|e| match e {
-            Error::Parameter {
-                what,
-                expected,
-                got,
-            } => Error::corrupt(what, expected, got),
-            e => e,
-        })
-    }
-}
-
 /// What every filter carries besides its body: the first 128 bytes of a file.
 ///
 /// Files need no more than [`Open`](crate::Open). This is for those who keep
@@ -336,24 +99,13 @@ impl Default for State {
     fn default() -> Self {
         Self {
             keys: 0,
-            body_checksum: crate::store::UNSEALED,
+            body_checksum: super::UNSEALED,
             open_under: None,
         }
     }
 }
 
 impl Header {
-    /// Of an empty filter, as planned.
-    pub fn of_plan(plan: &Plan, hasher: Hasher) -> Self {
-        Self {
-            shape: plan.shape(),
-            hasher,
-            capacity: plan.keys(),
-            rate: plan.promise(),
-            state: State::default(),
-        }
-    }
-
     /// The geometry.
     pub const fn shape(&self) -> Shape {
         self.shape
@@ -377,6 +129,11 @@ impl Header {
     /// The body's length in bytes.
     pub const fn body_len(&self) -> u64 {
         self.shape.body_len()
+    }
+
+    /// Whether whoever reads the header has the secret of a keyed filter.
+    pub(crate) const fn holds_secret(&self) -> bool {
+        matches!(self.hasher, Hasher::Keyed { in_file: true, .. })
     }
 
     /// The 128 bytes.
@@ -498,6 +255,20 @@ impl Header {
         })
     }
 
+    /// Whether processes can write one mapped file of it at once.
+    pub(crate) const fn check_shareable(&self) -> Result<(), Error> {
+        match self.shape.kind() {
+            kind if kind.is_static() => Err(Error::finished(kind, "shared by writers")),
+            kind @ Kind::Cuckoo => Err(Error::Unable {
+                kind,
+                what: "shared by writers",
+                instead: "adding moves other keys' entries, which another process could then miss; \
+                          load, add and save under a FileLock, or use a counting filter",
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The whole file must be the header and its body: compared before
     /// anything of the claimed length is allocated or mapped. Behind a growing
     /// filter there may be a layer that was never finished; it is ignored.
@@ -582,6 +353,7 @@ pub(crate) fn field<const N: usize>(bytes: &[u8], range: Range<usize>) -> [u8; N
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raw::blocked::BlockedShape;
 
     fn header() -> Header {
         Header {

@@ -2,7 +2,7 @@
 //!
 //! All bits of a key lie in one 64-byte line (or half of them in each of two
 //! lines), so a key costs one cache miss, one page, one command to a server.
-//! Lines fill unevenly, which the classic formula ignores; [`plan`] sizes with
+//! Lines fill unevenly, which the classic formula ignores; `plan` sizes with
 //! the exact distribution, so the promised rate is the measured one.
 
 mod fields;
@@ -10,25 +10,13 @@ pub(crate) mod scalar;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_64;
 
-use crate::filter::{BitLayout, Difference, Layout, Sealed};
+use crate::error::Error;
 use crate::hash::{Hash, mix, reduce};
+use crate::kind::Kind;
 use crate::raw::isa;
-use crate::store::body::Word;
-use crate::store::header::{Kind, Shape};
-use crate::{Bytes, Error, Filter, plan};
+use crate::raw::layout::{BitLayout, Difference, Layout, Sealed};
+use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// A line-blocked Bloom filter; see [`Filter`] for its methods.
-///
-/// ```
-/// use tamis::Blocked;
-/// let seen = Blocked::new(1_000_000, 0.01)?;
-/// assert!(seen.insert("key"));
-/// assert!(!seen.insert("key")); // not new any more
-/// assert!(seen.contains("key"));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Blocked<B = Bytes> = Filter<BlockedShape, B>;
 
 /// Words of a line.
 pub(crate) const LINE_WORDS: usize = 8;
@@ -38,7 +26,7 @@ const MAX_HASHES_PER_LINE: u32 = 32;
 /// 2^60 bytes: far beyond any machine, and no product below overflows.
 const MAX_LINES: u64 = 1 << 54;
 
-/// Lines, and bits per key, of a [`Blocked`] filter.
+/// Lines, and bits per key, of a [`Blocked`](crate::Blocked) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedShape {
     lines: u64,
@@ -146,27 +134,10 @@ pub(crate) fn line<T>(words: &[T], index: usize) -> &[T; LINE_WORDS] {
     &words.as_chunks().0[index]
 }
 
-impl From<BlockedShape> for Shape {
-    fn from(shape: BlockedShape) -> Self {
-        Self::Blocked(shape)
-    }
-}
-
 impl Sealed for BlockedShape {}
 
 impl Layout for BlockedShape {
     const KIND: Kind = Kind::Blocked;
-
-    fn from_shape(shape: Shape) -> Option<Self> {
-        match shape {
-            Shape::Blocked(shape) => Some(shape),
-            _ => None,
-        }
-    }
-
-    fn body_len(&self) -> u64 {
-        self.body_len()
-    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         Difference::between("lines", self.lines, other.lines)
@@ -207,32 +178,6 @@ impl Layout for BlockedShape {
         out: &mut [bool],
     ) {
         isa::contains(isa::Path::best(), self, words, hashes, out);
-    }
-
-    fn rate_at(&self, keys: f64) -> f64 {
-        plan::blocked_rate(self, keys)
-    }
-
-    fn wrongly_present(&self, keys: u64) -> f64 {
-        plan::blocked_wrongly_present(self, keys)
-    }
-
-    /// From how full every single line really is.
-    fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
-        let lines = words.as_chunks::<LINE_WORDS>().0;
-        // Lines of equal fill have equal rates.
-        let mut having = [0u64; LINE_BITS as usize + 1];
-        for line in lines {
-            having[line.iter().map(|w| w.get().count_ones()).sum::<u32>() as usize] += 1;
-        }
-        let sum: f64 = having
-            .iter()
-            .enumerate()
-            .map(|(ones, count)| {
-                *count as f64 * plan::all_set(LINE_BITS, ones as u32, self.hashes_per_line)
-            })
-            .sum();
-        (sum / self.lines as f64).powi(self.lines_per_key as i32)
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {

@@ -10,7 +10,7 @@
 use super::fields;
 use crate::hash::{Hash, mix};
 use crate::raw::blocked::{BlockedShape, LINE_BITS, LINE_WORDS, line};
-use crate::store::body::Word;
+use crate::raw::word::Word;
 
 /// Positions that one word holds.
 pub(crate) const FIELDS: u32 = 7;

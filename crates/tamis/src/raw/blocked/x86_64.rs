@@ -9,7 +9,7 @@ use super::scalar::{self, FIELD_BITS, FIELDS};
 use crate::hash::{Hash, mix};
 use crate::raw::blocked::{BlockedShape, LINE_WORDS, line};
 use crate::raw::isa::{Mask, for_each_hash, for_each_hash_mut, prefetch};
-use crate::store::body::Word;
+use crate::raw::word::Word;
 use std::arch::asm;
 use std::arch::x86_64::*;
 

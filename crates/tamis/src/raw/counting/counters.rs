@@ -1,13 +1,13 @@
 //! Batch lookups of the counting filter. Its specification is
 //! `Layout::contains` in `counting.rs`.
 
-use crate::filter::Layout;
 use crate::hash::Hash;
 use crate::raw::counting::CountingShape;
 use crate::raw::isa::Path;
-use crate::store::body::Word;
+use crate::raw::layout::Layout;
+use crate::raw::word::Word;
 
-/// Asks at most [`BLOCK`](crate::filter::BLOCK) keys, whose first lines have
+/// Asks at most [`BLOCK`](crate::raw::layout::BLOCK) keys, whose first lines have
 /// been prefetched.
 pub(crate) fn contains_block<W: Word>(
     path: Path,
@@ -35,13 +35,13 @@ pub(crate) fn contains_block<W: Word>(
 
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
-    use crate::filter::{BLOCK, Layout};
     use crate::hash::{Hash, mix, reduce};
     use crate::raw::blocked::LINE_WORDS;
     use crate::raw::blocked::x86_64::load_words;
     use crate::raw::counting::{CountingShape, FIELD_BITS, Fields};
     use crate::raw::isa::prefetch;
-    use crate::store::body::Word;
+    use crate::raw::layout::{BLOCK, Layout};
+    use crate::raw::word::Word;
     use std::arch::x86_64::*;
 
     /// # Safety
@@ -217,8 +217,10 @@ mod avx512 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Counting;
     use crate::hash::mix;
-    use crate::{Counting, Hasher, Plan};
+    use crate::hasher::Hasher;
+    use crate::plan::Plan;
 
     /// Every path of this machine equals the specification.
     #[test]

@@ -13,34 +13,14 @@
 
 pub(crate) mod counters;
 
-use crate::filter::{BLOCK, BitLayout, Difference, Layout, Sealed, hash_all};
+use crate::error::Error;
 use crate::hash::{Hash, mix, reduce};
+use crate::kind::Kind;
 use crate::raw::blocked::{LINE_WORDS, line};
 use crate::raw::isa::{self, prefetch};
-use crate::store::body::{Body, Word};
-use crate::store::header::{Kind, Shape};
-use crate::{Bytes, Error, Filter, plan};
+use crate::raw::layout::{BitLayout, Difference, Layout, Sealed};
+use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// A counting filter: a blocked filter whose keys can be removed; see
-/// [`Filter`] for its other methods.
-///
-/// Adding a key again counts it again, and it is present until it has been
-/// removed as often. There is no limit to the copies: from about 15 on, they
-/// are not counted any more and can't be removed.
-///
-/// ```
-/// use tamis::Counting;
-/// let mut online = Counting::new(1_000_000, 0.01)?;
-/// online.insert("ada");
-/// online.insert("ada");
-/// assert_eq!(online.count("ada"), 2);
-/// assert!(online.remove("ada") && online.contains("ada"));
-/// assert!(online.remove("ada") && !online.contains("ada"));
-/// assert!(!online.remove("ada"));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Counting<B = Bytes> = Filter<CountingShape, B>;
 
 /// Counters of a line.
 pub(crate) const LINE_CELLS: u32 = 128;
@@ -55,7 +35,7 @@ const MAX_LINES: u64 = 1 << 54;
 /// The lowest bit of each counter of a word.
 const ONES: u64 = 0x1111_1111_1111_1111;
 
-/// Lines, and counters per key, of a [`Counting`] filter.
+/// Lines, and counters per key, of a [`Counting`](crate::Counting) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountingShape {
     lines: u64,
@@ -149,14 +129,14 @@ impl CountingShape {
 
     /// Asks the memory for all lines of the keys, which a change needs.
     #[inline]
-    fn prefetch_all<T>(&self, words: &[T], hashes: &[Hash]) {
+    pub(crate) fn prefetch_all<T>(&self, words: &[T], hashes: &[Hash]) {
         for index in hashes.iter().flat_map(|hash| self.lines_of(*hash)) {
             prefetch(line(words, index));
         }
     }
 
     /// The least of the key's counters.
-    fn count<W: Word>(&self, words: &[W], hash: Hash) -> u64 {
+    pub(crate) fn count<W: Word>(&self, words: &[W], hash: Hash) -> u64 {
         let mut least = 15;
         self.for_each_line(hash, |index, marks| {
             for (word, marks) in line(words, index as usize).iter().zip(marks) {
@@ -172,7 +152,7 @@ impl CountingShape {
 
     /// Takes one from each of the key's counters, if the key seems present;
     /// whether it did, and whether it still does.
-    fn remove(&self, words: &[AtomicU64], hash: Hash) -> (bool, bool) {
+    pub(crate) fn remove(&self, words: &[AtomicU64], hash: Hash) -> (bool, bool) {
         if !self.contains(words, hash) {
             return (false, false);
         }
@@ -320,7 +300,7 @@ fn add_to_line(line: &mut [u64; LINE_WORDS], fields: Fields, hashes: u32) -> boo
 
 /// Marks the counters that are not 0.
 #[inline(always)]
-const fn above_zero(word: u64) -> u64 {
+pub(crate) const fn above_zero(word: u64) -> u64 {
     (word | word >> 1 | word >> 2 | word >> 3) & ONES
 }
 
@@ -358,27 +338,10 @@ fn update(word: &AtomicU64, change: impl Fn(u64) -> u64) -> u64 {
     }
 }
 
-impl From<CountingShape> for Shape {
-    fn from(shape: CountingShape) -> Self {
-        Self::Counting(shape)
-    }
-}
-
 impl Sealed for CountingShape {}
 
 impl Layout for CountingShape {
     const KIND: Kind = Kind::Counting;
-
-    fn from_shape(shape: Shape) -> Option<Self> {
-        match shape {
-            Shape::Counting(shape) => Some(shape),
-            _ => None,
-        }
-    }
-
-    fn body_len(&self) -> u64 {
-        self.body_len()
-    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         let (ours, theirs) = (self.hashes_per_line, other.hashes_per_line);
@@ -405,24 +368,6 @@ impl Layout for CountingShape {
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
         counters::contains_block(isa::Path::best(), self, words, hashes, out);
-    }
-
-    fn rate_at(&self, keys: f64) -> f64 {
-        plan::counting_rate(self, keys)
-    }
-
-    /// From how full every single line really is.
-    fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
-        // Lines of equal fill have equal rates.
-        let mut having = [0u64; LINE_CELLS as usize + 1];
-        for line in words.as_chunks::<LINE_WORDS>().0 {
-            let used = line.iter().map(|w| above_zero(w.get()).count_ones());
-            having[used.sum::<u32>() as usize] += 1;
-        }
-        let rates = (0..).zip(having).map(|(used, count)| {
-            count as f64 * plan::all_set(LINE_CELLS, used, self.hashes_per_line)
-        });
-        (rates.sum::<f64>() / self.lines as f64).powi(self.lines_per_key as i32)
     }
 
     /// As in a blocked filter, from the share of counters that are 0.
@@ -482,70 +427,5 @@ impl BitLayout for CountingShape {
     /// to, so these can go on being removed.
     fn intersect(word: &AtomicU64, theirs: u64) {
         update(word, |ours| zip_counters(ours, theirs, u64::min));
-    }
-}
-
-impl<B: Body> Filter<CountingShape, B> {
-    /// How often the key was added, at most: other keys may share all of its
-    /// counters. Never too low, except that it ends at 15, which means "15 or
-    /// more".
-    pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
-        self.count_hash(self.hasher().hash(key.as_ref()))
-    }
-
-    /// [`count`](Self::count) for a key that is already hashed.
-    pub fn count_hash(&self, hash: Hash) -> u64 {
-        self.shape().count(self.words(), hash)
-    }
-}
-
-impl Filter<CountingShape> {
-    /// Takes back one adding of the key; whether it seemed present. If it did
-    /// not, nothing changes.
-    ///
-    /// Remove only what was added. A key that never was seems present at the
-    /// rate, and removing it then takes from the counters of others, which may
-    /// go missing: the false "no" that a filter otherwise never gives.
-    ///
-    /// Processes that share the file may remove at once as long as each of
-    /// them keeps to that.
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.remove_hash(self.hasher().hash(key.as_ref()))
-    }
-
-    /// [`remove`](Self::remove) for a key that is already hashed.
-    pub fn remove_hash(&mut self, hash: Hash) -> bool {
-        let (was, is) = self.shape().remove(self.words(), hash);
-        if was && !is {
-            self.count_fewer(1);
-        }
-        was
-    }
-
-    /// Removes many keys; `removed[i]` answers for `keys[i]`.
-    ///
-    /// # Panics
-    /// If `removed` is not as long as `keys`.
-    pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
-        assert_eq!(keys.len(), removed.len(), "one answer for each key");
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, removed) in keys.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
-            let hashes = hash_all(self.hasher(), keys, &mut hashes);
-            self.remove_hashes(hashes, removed);
-        }
-    }
-
-    /// [`remove_many`](Self::remove_many) for keys that are already hashed.
-    ///
-    /// # Panics
-    /// If `removed` is not as long as `hashes`.
-    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) {
-        assert_eq!(hashes.len(), removed.len(), "one answer for each key");
-        for (hashes, removed) in hashes.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
-            self.shape().prefetch_all(self.words(), hashes);
-            for (hash, removed) in hashes.iter().zip(removed) {
-                *removed = self.remove_hash(*hash);
-            }
-        }
     }
 }

@@ -3,7 +3,7 @@
 use super::CuckooShape;
 use crate::hash::{Hash, mix, reduce};
 use crate::raw::isa;
-use crate::store::body::Word;
+use crate::raw::word::Word;
 
 /// Entries displaced before an insert is refused: enough to fill beyond 95 %,
 /// and over in about a millisecond.
@@ -12,11 +12,11 @@ const MAX_KICKS: usize = 4096;
 const CROWD: usize = 32;
 /// Keys that are added or taken back together; the fewer, the more often the
 /// crowd runs empty.
-pub(super) const BATCH: usize = 512;
+pub(crate) const BATCH: usize = 512;
 
 /// Why a key was not inserted. The table is exactly as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(crate) enum Full {
     /// No room was found.
     Table,
     /// All slots this key may use hold its own fingerprint: it was added as
@@ -27,10 +27,10 @@ pub(super) enum Full {
 /// What a hash, or a taken slot, means: a fingerprint that lies in one of two
 /// places.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Entry {
-    pub(super) fingerprint: u64,
-    pub(super) place: u64,
-    pub(super) other: u64,
+pub(crate) struct Entry {
+    pub(crate) fingerprint: u64,
+    pub(crate) place: u64,
+    pub(crate) other: u64,
 }
 
 /// An entry on its way through the table.
@@ -65,7 +65,7 @@ impl CuckooShape {
     /// The low half is mixed once more: of a hash made from consecutive
     /// numbers, the top bits of both halves together are not random enough.
     #[inline]
-    pub(super) fn entry(&self, hash: Hash) -> Entry {
+    pub(crate) fn entry(&self, hash: Hash) -> Entry {
         let place = reduce(hash.hi, self.places);
         let fingerprint = 1 + reduce(mix(hash.lo), self.fingerprints);
         Entry {
@@ -78,7 +78,7 @@ impl CuckooShape {
     /// Mixed twice: fingerprints are small numbers, and one round leaves their
     /// mirrors evenly spaced, so that a search would walk in circles.
     #[inline]
-    pub(super) fn other(&self, place: u64, fingerprint: u64) -> u64 {
+    pub(crate) fn other(&self, place: u64, fingerprint: u64) -> u64 {
         let sum = reduce(mix(mix(fingerprint)), self.places);
         match sum >= place {
             true => sum - place,
@@ -89,7 +89,7 @@ impl CuckooShape {
     /// The entry in a taken slot. In a damaged table it may be wrong, but its
     /// places are in the table.
     #[inline]
-    pub(super) fn resident(&self, slot: u64, value: u64) -> Entry {
+    pub(crate) fn resident(&self, slot: u64, value: u64) -> Entry {
         let position = (1..self.window)
             .map(|i| u64::from(value > i * self.fingerprints))
             .sum();
@@ -123,13 +123,13 @@ impl CuckooShape {
     }
 
     #[inline]
-    pub(super) fn get<W: Word>(&self, words: &[W], slot: u64) -> u64 {
+    pub(crate) fn get<W: Word>(&self, words: &[W], slot: u64) -> u64 {
         let (pair, start) = self.pair(words, slot);
         (pair >> start) as u64 & ((1 << self.width) - 1)
     }
 
     #[inline]
-    pub(super) fn set(&self, words: &mut [u64], slot: u64, value: u64) {
+    pub(crate) fn set(&self, words: &mut [u64], slot: u64, value: u64) {
         let (pair, start) = self.pair(words, slot);
         let lane = (1 << self.width) - 1;
         let pair = pair & !(lane << start) | (u128::from(value) & lane) << start;
@@ -140,7 +140,7 @@ impl CuckooShape {
 
     /// Sets a slot of `place` to the fingerprint.
     #[inline]
-    pub(super) fn write(&self, words: &mut [u64], slot: u64, place: u64, fingerprint: u64) {
+    pub(crate) fn write(&self, words: &mut [u64], slot: u64, place: u64, fingerprint: u64) {
         self.set(
             words,
             slot,
@@ -158,20 +158,20 @@ impl CuckooShape {
 
     /// The slot of the first mark.
     #[inline]
-    pub(super) fn first(&self, place: u64, marks: u64) -> Option<u64> {
+    pub(crate) fn first(&self, place: u64, marks: u64) -> Option<u64> {
         let lane = || (u64::from(marks.trailing_zeros()) * self.lanes_per_bit) >> 16;
         (marks != 0).then(|| place + lane())
     }
 
     /// Marks the slots of `place` that hold the fingerprint for this place.
     #[inline]
-    pub(super) fn matches<W: Word>(&self, words: &[W], place: u64, fingerprint: u64) -> u64 {
+    pub(crate) fn matches<W: Word>(&self, words: &[W], place: u64, fingerprint: u64) -> u64 {
         let wanted = fingerprint * self.ones + self.positions;
         self.zero_lanes(self.lanes_at(words, place) ^ wanted)
     }
 
     #[inline]
-    pub(super) fn holds<W: Word>(&self, words: &[W], entry: Entry) -> bool {
+    pub(crate) fn holds<W: Word>(&self, words: &[W], entry: Entry) -> bool {
         let Entry {
             fingerprint,
             place,
@@ -180,7 +180,7 @@ impl CuckooShape {
         self.matches(words, place, fingerprint) | self.matches(words, other, fingerprint) != 0
     }
 
-    pub(super) fn holds_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
+    pub(crate) fn holds_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
         let mut entries = [Entry::default(); CROWD];
         for (hashes, out) in hashes.chunks(CROWD).zip(out.chunks_mut(CROWD)) {
             for (entry, hash) in entries.iter_mut().zip(hashes) {
@@ -195,7 +195,7 @@ impl CuckooShape {
 
     /// How many copies of the entry there are.
     #[inline]
-    pub(super) fn copies<W: Word>(&self, words: &[W], entry: Entry) -> u64 {
+    pub(crate) fn copies<W: Word>(&self, words: &[W], entry: Entry) -> u64 {
         let here = self.matches(words, entry.place, entry.fingerprint);
         let there = match entry.other == entry.place {
             true => 0,
@@ -205,7 +205,7 @@ impl CuckooShape {
     }
 
     /// Every entry, in the order of the slots.
-    pub(super) fn entries<W: Word>(&self, words: &[W]) -> impl Iterator<Item = Entry> {
+    pub(crate) fn entries<W: Word>(&self, words: &[W]) -> impl Iterator<Item = Entry> {
         (0..self.slots).filter_map(move |slot| match self.get(words, slot) {
             0 => None,
             value => Some(self.resident(slot, value)),
@@ -294,7 +294,7 @@ impl CuckooShape {
 
     /// Adds an entry, or leaves everything as it was.
     #[inline]
-    pub(super) fn insert(&self, words: &mut [u64], entry: Entry) -> Result<(), Full> {
+    pub(crate) fn insert(&self, words: &mut [u64], entry: Entry) -> Result<(), Full> {
         match self.settle(words, entry) {
             Some(_) => Ok(()),
             None => self.search(words, entry),
@@ -324,7 +324,7 @@ impl CuckooShape {
     /// Adds at most [`BATCH`] entries, those before the first that is refused;
     /// how many, and why no more. They may lie in other slots than after one
     /// `insert` each, but every answer is the same.
-    pub(super) fn insert_many(
+    pub(crate) fn insert_many(
         &self,
         words: &mut [u64],
         entries: &[Entry],
@@ -375,7 +375,7 @@ impl CuckooShape {
 
     /// Which of at most [`BATCH`] entries are neither in the table nor earlier
     /// in the batch.
-    pub(super) fn are_new(&self, words: &[u64], entries: &[Entry], new: &mut [bool]) {
+    pub(crate) fn are_new(&self, words: &[u64], entries: &[Entry], new: &mut [bool]) {
         for (entries, new) in entries.chunks(CROWD).zip(new.chunks_mut(CROWD)) {
             for entry in entries {
                 self.prefetch(words, *entry);
@@ -400,7 +400,7 @@ impl CuckooShape {
     }
 
     /// Takes out a copy of the entry; false if there is none.
-    pub(super) fn remove(&self, words: &mut [u64], entry: Entry) -> bool {
+    pub(crate) fn remove(&self, words: &mut [u64], entry: Entry) -> bool {
         let slot_in = |place| self.first(place, self.matches(words, place, entry.fingerprint));
         let Some(slot) = slot_in(entry.place).or_else(|| slot_in(entry.other)) else {
             return false;
@@ -409,7 +409,7 @@ impl CuckooShape {
         true
     }
 
-    pub(super) fn remove_many(&self, words: &mut [u64], hashes: &[Hash], removed: &mut [bool]) {
+    pub(crate) fn remove_many(&self, words: &mut [u64], hashes: &[Hash], removed: &mut [bool]) {
         let mut entries = [Entry::default(); CROWD];
         for (hashes, removed) in hashes.chunks(CROWD).zip(removed.chunks_mut(CROWD)) {
             for (entry, hash) in entries.iter_mut().zip(hashes) {
@@ -423,7 +423,7 @@ impl CuckooShape {
     }
 
     /// Takes out the copies that `theirs` does not have; how many.
-    pub(super) fn keep_common<W: Word>(&self, words: &mut [u64], theirs: &[W]) -> u64 {
+    pub(crate) fn keep_common<W: Word>(&self, words: &mut [u64], theirs: &[W]) -> u64 {
         let mut gone = 0;
         for slot in 0..self.slots {
             let value = self.get(words, slot);

@@ -1,9 +1,13 @@
 //! The table from inside. Random sequences against an exact multiset are in
 //! tests/churn.rs.
 
+use super::table::Entry;
 use super::*;
+use crate::Cuckoo;
+use crate::filter::KeyCount;
 use crate::hash::{mix, reduce};
-use crate::{Hasher, KeyCount, Plan};
+use crate::hasher::Hasher;
+use crate::plan::Plan;
 
 fn hash(key: u64) -> Hash {
     Hasher::default().hash(&key.to_le_bytes())

@@ -1,12 +1,12 @@
 //! Filling the table of a fuse filter.
 
 use super::{BLOCK, FuseShape};
-use crate::Error;
+use crate::error::Error;
 use crate::hash::{Hash, mix};
+use crate::kind::Kind;
 use crate::raw::isa;
+use crate::raw::roomy::reserve_roomy;
 use crate::raw::sorted::for_each_with;
-use crate::store::body::reserve_roomy;
-use crate::store::header::Kind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

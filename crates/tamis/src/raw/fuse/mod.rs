@@ -19,41 +19,12 @@ mod tests;
 
 pub(crate) use build::{Builder, Failed};
 
-use crate::filter::{Difference, Layout, Sealed};
-use crate::hash::{Hash, Hasher, mix};
+use crate::error::Error;
+use crate::hash::{Hash, mix};
+use crate::kind::Kind;
 use crate::raw::isa;
-use crate::store::body::Word;
-use crate::store::header::{Kind, Shape};
-use crate::{Bytes, Error, Filter, ListBuilder};
-
-/// A finished list that is fast to build and to ask; see [`Filter`] for its
-/// methods.
-///
-/// About 1.09 times `log2(1/rate)` bits a key, where Bloom filters need 1.44.
-///
-/// ```
-/// use tamis::{Fuse, Hasher, KeyCount};
-/// let words = Fuse::build(["apple", "pear", "apple"], 0.01, Hasher::default())?;
-/// assert!(words.contains("apple") && words.contains("pear"));
-/// assert_eq!(words.keys(), KeyCount::Counted(2));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Fuse<B = Bytes> = Filter<FuseShape, B>;
-
-impl Fuse {
-    /// The filter of these keys, of which duplicates are welcome: it depends
-    /// on nothing but the set. All cores work. For lists larger than the
-    /// memory see [`ListBuilder`].
-    pub fn build<K: AsRef<[u8]>>(
-        keys: impl IntoIterator<Item = K>,
-        rate: f64,
-        hasher: Hasher,
-    ) -> Result<Self, Error> {
-        let mut list = ListBuilder::new(Kind::Fuse, rate)?.hasher(hasher);
-        list.add_all(keys)?;
-        list.build()?.try_into()
-    }
-}
+use crate::raw::layout::{Difference, Layout, Sealed};
+use crate::raw::word::Word;
 
 /// A shard has at least about this many keys, and at most twice as many, unless it is the only one.
 const SHARD_KEYS: u64 = 1_500_000;
@@ -62,7 +33,7 @@ const BLOCK: u64 = 64;
 /// Bits of a slot at most.
 const MAX_WIDTH: u32 = 32;
 
-/// Width, arity and segments of a [`Fuse`] filter.
+/// Width, arity and segments of a [`Fuse`](crate::Fuse) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuseShape {
     arity: u32,
@@ -388,27 +359,10 @@ fn prefetch<W>(words: &[W], bit: u64) {
     }
 }
 
-impl From<FuseShape> for Shape {
-    fn from(shape: FuseShape) -> Self {
-        Self::Fuse(shape)
-    }
-}
-
 impl Sealed for FuseShape {}
 
 impl Layout for FuseShape {
     const KIND: Kind = Kind::Fuse;
-
-    fn from_shape(shape: Shape) -> Option<Self> {
-        match shape {
-            Shape::Fuse(shape) => Some(shape),
-            _ => None,
-        }
-    }
-
-    fn body_len(&self) -> u64 {
-        self.body_len()
-    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         Difference::between("arity", self.arity, other.arity)
@@ -433,17 +387,6 @@ impl Layout for FuseShape {
         out: &mut [bool],
     ) {
         contains_hashes(self, words, keys, out);
-    }
-
-    fn rate_at(&self, keys: f64) -> f64 {
-        match self.segments == 0 || keys == 0.0 {
-            true => 0.0,
-            false => 2f64.powi(-(self.width as i32)),
-        }
-    }
-
-    fn rate_now<W: Word>(&self, _: &[W]) -> f64 {
-        self.rate_at(1.0)
     }
 
     /// Nine of ten slots serve a key.

@@ -4,10 +4,10 @@ use super::{
     BUCKET, BUMP, CODES, FEW, LAYERS, LINE_WORDS, Layer, MAX_WIDTH, RIBBON, RibbonShape,
     coefficients, fingerprint, last_rows, rehash,
 };
-use crate::Error;
+use crate::error::Error;
 use crate::hash::Hash;
+use crate::kind::Kind;
 use crate::raw::sorted::{Key, for_each, sort, sorted_distinct};
-use crate::store::header::Kind;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Seeds tried for the last layer, with more and more spare rows.

@@ -1,6 +1,6 @@
 //! Ribbon tables by the thousand, each as small as it can be: what an index holds of every entry.
 //!
-//! A [`Ribbon`](super::Ribbon) filter is padded to groups and cache lines, which is nothing for a million keys and most
+//! A [`Ribbon`](crate::Ribbon) filter is padded to groups and cache lines, which is nothing for a million keys and most
 //! of it for ten. Here the last layer has any number of rows, and its last group is cut to them. A set of fewer keys
 //! than a ribbon is long is a small dense system: as many rows as keys.
 //!
@@ -21,29 +21,10 @@ pub(crate) struct Width {
 }
 
 impl Width {
-    /// The narrowest that keeps the rate.
-    pub(crate) fn for_rate(rate: f64) -> Result<Self, Error> {
-        let bits = crate::plan::width_for_rate(rate)?;
-        // Exact: a power of two scales without rounding.
-        let narrow = (rate * 2f64.powi(bits as i32) - 1.0) * 65536.0;
-        Self::new(bits, narrow as u16)
-            .filter(|_| rate <= 0.5)
-            .ok_or_else(|| Error::Parameter {
-                what: "rate",
-                expected: "at most 0.5 for an index",
-                got: rate.to_string(),
-            })
-    }
-
     pub(crate) fn new(bits: u32, narrow: u16) -> Option<Self> {
         // Nobody is asked for no bit at all.
         let sound = (1..=MAX_WIDTH).contains(&bits) && (bits > 1 || narrow == 0);
         sound.then_some(Self { bits, narrow })
-    }
-
-    /// The most that a key outside the set is found with.
-    pub(crate) fn rate(self) -> f64 {
-        2f64.powi(-(self.bits as i32)) * (1.0 + f64::from(self.narrow) / 65536.0)
     }
 }
 

@@ -20,42 +20,12 @@ mod tests;
 
 pub(crate) use build::Builder;
 
-use crate::filter::{Difference, Layout, Sealed};
-use crate::hash::{Hash, Hasher, mix, reduce};
+use crate::error::Error;
+use crate::hash::{Hash, mix, reduce};
+use crate::kind::Kind;
 use crate::raw::isa;
-use crate::store::body::Word;
-use crate::store::header::{Kind, Shape};
-use crate::{Bytes, Error, Filter, ListBuilder};
-
-/// The smallest finished list; see [`Filter`] for its methods.
-///
-/// About 1.003 times `log2(1/rate)` bits a key, where [`Fuse`](crate::Fuse)
-/// needs 1.09 and Bloom filters 1.44. Asking takes up to one and a half times
-/// as long as fuse.
-///
-/// ```
-/// use tamis::{Hasher, KeyCount, Ribbon};
-/// let words = Ribbon::build(["apple", "pear", "apple"], 0.01, Hasher::default())?;
-/// assert!(words.contains("apple") && words.contains("pear"));
-/// assert_eq!(words.keys(), KeyCount::Counted(2));
-/// # Ok::<(), tamis::Error>(())
-/// ```
-pub type Ribbon<B = Bytes> = Filter<RibbonShape, B>;
-
-impl Ribbon {
-    /// The filter of these keys, of which duplicates are welcome: it depends
-    /// on nothing but the set. All cores work. For lists larger than the
-    /// memory see [`ListBuilder`].
-    pub fn build<K: AsRef<[u8]>>(
-        keys: impl IntoIterator<Item = K>,
-        rate: f64,
-        hasher: Hasher,
-    ) -> Result<Self, Error> {
-        let mut list = ListBuilder::new(Kind::Ribbon, rate)?.hasher(hasher);
-        list.add_all(keys)?;
-        list.build()?.try_into()
-    }
-}
+use crate::raw::layout::{Difference, Layout, Sealed};
+use crate::raw::word::Word;
 
 /// Coefficients of a key, which is also the number of rows in one group of column words.
 const RIBBON: u64 = 64;
@@ -153,7 +123,7 @@ fn layers_of(shapes: [(u32, u32); LAYERS]) -> Option<([Layer; LAYERS], u64)> {
     Some((layers, first))
 }
 
-/// Width and layers of a [`Ribbon`] filter.
+/// Width and layers of a [`Ribbon`](crate::Ribbon) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RibbonShape {
     width: u32,
@@ -469,27 +439,10 @@ fn prefetch<W>(words: &[W], at: usize) {
     }
 }
 
-impl From<RibbonShape> for Shape {
-    fn from(shape: RibbonShape) -> Self {
-        Self::Ribbon(shape)
-    }
-}
-
 impl Sealed for RibbonShape {}
 
 impl Layout for RibbonShape {
     const KIND: Kind = Kind::Ribbon;
-
-    fn from_shape(shape: Shape) -> Option<Self> {
-        match shape {
-            Shape::Ribbon(shape) => Some(shape),
-            _ => None,
-        }
-    }
-
-    fn body_len(&self) -> u64 {
-        self.body_len()
-    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         Difference::between("fingerprint width", self.width, other.width)
@@ -503,17 +456,6 @@ impl Layout for RibbonShape {
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
         contains_many(self, words, hashes, out);
-    }
-
-    fn rate_at(&self, keys: f64) -> f64 {
-        match self.body_words == 0 || keys == 0.0 {
-            true => 0.0,
-            false => 2f64.powi(-(self.width as i32)),
-        }
-    }
-
-    fn rate_now<W: Word>(&self, _: &[W]) -> f64 {
-        self.rate_at(1.0)
     }
 
     /// Nearly every row serves a key.
