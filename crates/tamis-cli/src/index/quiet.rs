@@ -123,3 +123,51 @@ fn system(file: &File) -> Option<u32> {
     // SAFETY: the system has filled it in.
     (failed == 0).then(|| unsafe { told.assume_init() }.f_type as u32)
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    /// A mapped file is quiet once its pages are on the disk: from then on every change shows. In memory there is no
+    /// such moment.
+    #[test]
+    fn what_is_on_the_disk_shows_when_it_changes() {
+        let named = [std::env::temp_dir(), "/dev/shm".into()];
+        for folder in named {
+            let path = tempfile::NamedTempFile::new_in(&folder).unwrap();
+            let path = path.into_temp_path();
+            std::fs::write(&path, " ".repeat(100)).unwrap();
+            let file = File::open(&path).unwrap();
+            assert!(
+                is_quiet(&file, Duration::ZERO),
+                "nobody writes to it: {folder:?}"
+            );
+            let changed = || {
+                let metadata = file.metadata().unwrap();
+                (metadata.ctime(), metadata.ctime_nsec())
+            };
+            let opened = File::options().read(true).write(true).open(&path).unwrap();
+            // SAFETY: nobody cuts the file.
+            let mut map = unsafe { memmap2::MmapMut::map_mut(&opened).unwrap() };
+            drop(opened);
+            map[0] = b'1';
+            let before = changed();
+            std::thread::sleep(Duration::from_millis(30));
+            map[0] = b'2';
+            assert_eq!(
+                changed(),
+                before,
+                "so that it is this test's case: {folder:?}"
+            );
+            assert!(
+                !is_quiet(&file, Duration::from_secs(1)),
+                "it may be half written"
+            );
+            let in_memory = MEMORY.contains(&system(&file).unwrap());
+            assert_eq!(is_quiet(&file, LONGEST_WRITE), !in_memory, "{folder:?}");
+            map[0] = b'3';
+            assert_eq!(changed() == before, in_memory, "{folder:?}");
+        }
+    }
+}

@@ -53,6 +53,7 @@ pub(crate) fn scan(
             scanned => scanned?,
         }
         if let Some(why) = &remarks.unknown {
+            remarks.without_key = 0;
             keys.set_unknown(number, why);
         }
         Ok(remarks)

@@ -154,7 +154,8 @@ fn bombs_cost_little_and_are_candidates() {
     xz[20..24].copy_from_slice(&sum.sum().to_le_bytes());
     dir.write("d/dictionary.xz", &xz);
     let small = |name: &str| assert!(fs::metadata(dir.path(name)).unwrap().len() < 200 << 10);
-    ["d/one-line.zst", "d/many-lines.zst"].map(small);
+    small("d/one-line.zst");
+    small("d/many-lines.zst");
 
     let made = with_little_memory(&dir, "index -j 2 -o ix -p 1e-6 d");
     assert_eq!(made.code, 0, "{}", made.err);
@@ -235,5 +236,7 @@ fn however_a_text_is_written_its_lines_are_found() {
         }
     }
     let rows = dir.feed("which words --key line -f -", &numbered);
-    assert_eq!(lines(rows.text()).len(), 400_000, "{}", rows.err);
+    let found = rows.text().lines();
+    let found = found.filter(|line| line.ends_with("\td/numbered.gz"));
+    assert_eq!(found.count(), 400_000, "{}", rows.err);
 }
