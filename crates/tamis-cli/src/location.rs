@@ -9,7 +9,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tamis::{AnyFilter, FileIndex, Open, SecretKey};
+use tamis::index::FileIndex;
+use tamis::{AnyFilter, Open, SecretKey};
 use tamis_redis::{Location, Options, RedisFilter};
 
 /// Where a filter lives: in a file, or in Redis for many workers.

@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tamis::{AnyFilter, Body, Hash, Hasher, Header, KeyCount, Kind, Plan, Shape};
+use tamis::raw::{Header, Shape};
+use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
 use tokio::task::JoinHandle;
 
 /// Connections that all clones of a filter share, one to a node.

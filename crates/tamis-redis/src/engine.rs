@@ -16,7 +16,8 @@ use crate::{Error, Location, Options, Stats};
 use growing::Growth;
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
-use tamis::{GrowingLayer, Hasher, Header, KeyCount, Kind, Plan};
+use tamis::raw::{GrowingLayer, Header};
+use tamis::{Hasher, KeyCount, Kind, Plan};
 
 /// Chunks that are created, sent or read together.
 const CHUNK_WINDOW: usize = 4;

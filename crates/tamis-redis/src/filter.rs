@@ -6,7 +6,8 @@ use crate::link::now;
 use crate::{Error, Location, Options, Stats};
 use std::fmt;
 use std::time::Duration;
-use tamis::{AnyFilter, Body, Hash, Hasher, Header, KeyCount, Kind, Plan, Shape};
+use tamis::raw::{Header, Shape};
+use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
 
 /// A filter in Redis, shared by all who open it.
 ///

@@ -18,7 +18,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use tamis::{Entry, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
+use tamis::index::{Entry, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
 
 /// An index file that is open for questions.
 pub(crate) struct Index {

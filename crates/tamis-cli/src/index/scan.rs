@@ -11,7 +11,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use tamis::{EntryKeys, Hash, Hasher};
+use tamis::index::EntryKeys;
+use tamis::{Hash, Hasher};
 
 /// What is longer is no line, row or word that anybody looks for, and a few bytes of compressed data can become it.
 const LONGEST_RECORD: usize = 64 << 20;

@@ -112,5 +112,5 @@ fn count(answers: &[bool]) -> usize {
 
 /// The body alone: counts and checksums in the header may differ.
 fn body(filter: &AnyFilter) -> Vec<u8> {
-    filter.to_bytes().split_off(tamis::HEADER_LEN)
+    filter.to_bytes().split_off(tamis::raw::HEADER_LEN)
 }

@@ -1,7 +1,9 @@
-//! Which of these files can hold the key? One filter an entry, all in one file.
+//! Which of these files can hold the key? One filter an entry, all in one file:
+//! [`FileIndex`] asks it, [`IndexBuilder`] makes it.
 //!
-//! An index is written once and replaced as a whole; see `index/format.rs` for
-//! its bytes and `index/build.rs` for how it is made.
+//! An index is written once and replaced as a whole.
+
+// `format.rs` alone knows its bytes.
 
 mod build;
 mod format;
@@ -15,7 +17,7 @@ pub use stamp::Stamp;
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::hasher::{Hasher, SecretKey};
-use crate::store::header::HEADER_LEN;
+use crate::raw::header::HEADER_LEN;
 use crate::store::replace::{Existing, Readers, open_regular, write_atomically};
 use format::{FilterRecord, Layout, MAGIC_BYTES, corrupt};
 use memmap2::{Mmap, MmapOptions};
@@ -36,7 +38,7 @@ use std::path::Path;
 /// the candidates; another one with the promised rate at most.
 ///
 /// ```
-/// use tamis::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
+/// use tamis::index::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
 ///
 /// let options = IndexOptions::new(0.01)?;
 /// let mut builder = IndexBuilder::in_memory(&options);
@@ -162,7 +164,7 @@ impl FileIndex {
     /// filter is not.
     ///
     /// ```
-    /// use tamis::{FileIndex, IndexBuilder, IndexOptions};
+    /// use tamis::index::{FileIndex, IndexBuilder, IndexOptions};
     /// let empty = IndexBuilder::in_memory(&IndexOptions::new(0.01)?).finish()?;
     /// assert!(FileIndex::is_index(&empty.to_bytes()));
     /// assert!(!FileIndex::is_index(b"TAMIS"));
@@ -268,7 +270,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
     /// those that there are.
     ///
     /// ```
-    /// use tamis::{IndexBuilder, IndexOptions};
+    /// use tamis::index::{IndexBuilder, IndexOptions};
     /// let options = IndexOptions::new(0.01)?.specs(["word", "line"])?;
     /// let index = IndexBuilder::in_memory(&options).finish()?;
     /// assert!(index.spec("line")?.candidates("a whole line").is_empty());

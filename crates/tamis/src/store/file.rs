@@ -8,11 +8,11 @@
 use crate::error::Error;
 use crate::hasher::SecretKey;
 use crate::kind::Kind;
-use crate::raw::layers;
-use crate::raw::shape::Shape;
-use crate::store::header::{
+use crate::raw::header::{
     BODY_CHECKSUM_WORD, BOOT_WORDS, BootId, HEADER_LEN, Header, KEYS_UNKNOWN, KEYS_WORD,
 };
+use crate::raw::layers;
+use crate::raw::shape::Shape;
 use crate::store::replace::{Existing, Readers, is_at, open_regular, write_atomically};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{self, File, TryLockError};

@@ -2,15 +2,14 @@
 
 pub(crate) mod body;
 pub(crate) mod file;
-pub(crate) mod header;
 pub(crate) mod replace;
 
 use crate::error::Error;
 use crate::hasher::SecretKey;
+use crate::raw::header::{HEADER_LEN, Header, UNSEALED};
 use crate::raw::word::{Word, for_each_piece};
 use crate::store::body::{Bytes, Map};
 use crate::store::file::{FileLock, SharedMap};
-use crate::store::header::{HEADER_LEN, Header};
 use crate::store::replace::{Existing, Readers, open_regular, write_atomically};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -19,9 +18,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
-
-/// A body without a checksum: it was last written in place.
-pub(crate) const UNSEALED: u64 = 0;
 
 /// The checksum of a body; seeded with the count, so that it guards both.
 fn checksum<W: Word>(words: &[W], keys: u64) -> u64 {
