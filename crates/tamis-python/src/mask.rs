@@ -44,6 +44,11 @@ impl Answers {
             Self::Dropped => Ok(py.None().into_bound(py)),
             Self::Bools(bools) => match library.as_str() {
                 "numpy" | "pandas" => numpy::mask(py, &bools),
+                "polars" => {
+                    let polars = py.import("polars")?;
+                    let bool = polars.getattr("Boolean")?;
+                    polars.call_method1("Series", ("", list(py, &bools)?, bool))
+                }
                 _ => list(py, &bools),
             },
             Self::Bits(bits) => {

@@ -263,7 +263,7 @@ impl RedisFilter {
 
     /// Adds all keys of a filter of the same shape and hash.
     fn __ior__(&self, other: &Bound<'_, Filter>) -> Result<(), Failure> {
-        let other = other.get().to_memory(other.py())?;
+        let other = Filter::to_memory(other)?;
         Python::attach(|py| self.with(py, |filter| filter.union_with(&other)))
     }
 

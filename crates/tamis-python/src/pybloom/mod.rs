@@ -30,7 +30,7 @@ use file::{Existing, OpenError};
 use filter::Filter;
 use layout::Shape;
 
-use crate::lock::Shared;
+use crate::lock::{Mark, Shared};
 use crate::method::{self, Add};
 
 import_exception!(pybloomfilter, IndeterminateCountError);
@@ -493,7 +493,8 @@ impl BloomFilter {
         with: impl FnOnce(&mut Filter, &Filter) + Send,
     ) -> PyResult<()> {
         let py = other.py();
-        let (ours, theirs) = (self.filter.mark(py), other.get().filter.mark(py));
+        let ours = Mark::on(&self.filter, py);
+        let theirs = Mark::on(&other.get().filter, py);
         let combined = py.detach(|| {
             ours.write_beside(&theirs, |this, other| {
                 let this = writable(this.as_mut().ok_or_else(closed)?)?;
