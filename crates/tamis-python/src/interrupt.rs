@@ -43,7 +43,8 @@ pub(crate) fn apart<R: Send + 'static>(
         let work = Arc::new(Mutex::new(Some(work)));
         let taken = Arc::clone(&work);
         let take = move || taken.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let other = thread::Builder::new().spawn(move || {
+        let other = thread::Builder::new().name("tamis".into());
+        let other = other.spawn(move || {
             if let Some(work) = take() {
                 // Nobody may be there any more to be told.
                 let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
