@@ -1,6 +1,6 @@
 """`tamis` beside its Python peers: 1 M str URLs at p = 0.01.
 
-    python bench/python/bench.py [--keys N] [--rounds N] [--threads N] [--json FILE]
+    python bench/python/bench.py [--keys N] [--rounds N] [--threads N] [--json]
 
 Needs a virtual environment with this package, abloom, rbloom and pyarrow.
 Within a round all peers take turns; what is shown is the median over the
@@ -13,13 +13,12 @@ remembers its hash() from its first use on, and rbloom is built on hash().
 """
 
 import argparse
-import json
-import statistics
 import time
 
 import abloom
 import pyarrow
 import rbloom
+import results
 
 import tamis
 
@@ -57,7 +56,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2, help="for the passes that use several")
     parser.add_argument("--warm", action="store_true", help="one list of strings for all passes")
-    parser.add_argument("--json", help="write the results to this file")
+    parser.add_argument("--json", action="store_true", help="write bench/results/python.json too")
     args = parser.parse_args()
     n = args.keys
     text = urls_of(n)
@@ -107,21 +106,18 @@ def main():
         record(what, "abloom", measured(wall, makers["abloom"]().update, keys()))
         assert all(seen.contains_many(shared)) and len(seen) > 0.99 * n
 
-    results = {}
+    rows = []
     print(f"{n:,} keys, {args.rounds} rounds; nanoseconds a key, and how many times Tamis's time")
     for what, by in times.items():
-        cells = []
-        for who, seconds in by.items():
-            ratios = [theirs / ours for theirs, ours in zip(seconds, by["tamis"])]
-            nanoseconds = statistics.median(seconds) / n * 1e9
-            ratio = statistics.median(ratios)
-            results.setdefault(what, {})[who] = {"nanoseconds": nanoseconds, "ratio": ratio}
-            cells.append(f"{who} {nanoseconds:6.1f} ns {ratio:5.2f} x")
+        row, cells = results.row(what, [by[who] for who in makers if who in by], n), []
+        for who, ns, ratio, (low, high) in zip(by, *row["time"].values()):
+            cells.append(f"{who} {ns:6.1f} ns {ratio:5.2f} x ({low:.2f}-{high:.2f})")
         print(f"{what:<44}", "   ".join(cells))
+        rows.append(row)
     if args.json:
-        with open(args.json, "w") as file:
-            json.dump({"keys": n, "rounds": args.rounds, "warm": args.warm, "results": results}, file, indent=1)
-            file.write("\n")
+        results.save("python", f"{n / 1e6:g} M URLs from Python, at a rate of {P}",
+                     f"target/venv-bench/bin/python bench/python/bench.py --rounds {args.rounds} --json",
+                     list(makers), rows)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,13 @@ clock is the thread's processor time; figures are medians of the rounds.
 """
 import argparse
 import importlib.util
-import json
-import os
 import pathlib
-import platform
 import random
-import statistics
 import sys
 import tempfile
 import time
+
+import results
 
 # This script has the name of the module it measures.
 sys.path.pop(0)
@@ -66,16 +64,6 @@ def timed(work, *arguments):
     return time.thread_time() - start, result
 
 
-def machine():
-    """The kind of machine, not which one."""
-    try:
-        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.machine()
-    return f"{name}, {os.cpu_count()} cores"
-
-
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("peer", help="the folder that pybloomfiltermmap3 was installed to")
@@ -113,21 +101,14 @@ def main():
     rows = []
     print(f"{'times of ours':<24}{'ours':>8}{'peer':>8}{'ns a key':>12}")
     for (place, what), seconds in rounds.items():
-        ns = [statistics.median(s[who] for s in seconds) / KEYS * 1e9 for who in modules]
-        ratio = [statistics.median(s[who] / s["tamis"] for s in seconds) for who in modules]
-        rows.append({"group": place, "task": what, "time": {"ns": ns, "ratio": ratio}})
+        row = results.row(what, [[s[who] for s in seconds] for who in modules], KEYS, place)
+        rows.append(row)
+        ns, ratio = row["time"]["ns"], row["time"]["ratio"]
         print(f"{place + ': ' + what:<24}" + "".join(f"{r:>6.2f} ×" for r in ratio) + "".join(f"{n:>8.0f}" for n in ns))
     if arguments.json:
-        suite = {
-            "name": "pybloomfilter",
-            "title": "1 M URLs one by one from Python, at a rate of 0.01",
-            "command": f"python bench/python/pybloomfilter.py PEER --rounds {arguments.rounds} --json",
-            "machine": machine(),
-            "peers": ["tamis's pybloomfilter", "pybloomfiltermmap3"],
-            "rows": rows,
-        }
-        path = pathlib.Path(__file__).parents[1] / "results/pybloomfilter.json"
-        path.write_text(json.dumps(suite, indent=2) + "\n")
+        results.save("pybloomfilter", "1 M URLs one by one from Python, at a rate of 0.01",
+                     f"python bench/python/pybloomfilter.py PEER --rounds {arguments.rounds} --json",
+                     ["tamis's pybloomfilter", "pybloomfiltermmap3"], rows)
 
 
 if __name__ == "__main__":

@@ -46,14 +46,25 @@ impl Rounds {
         self.each_peer(|round, peer| round[peer] / round[0])
     }
 
-    fn each_peer(&self, value: impl Fn(&[f64], usize) -> f64) -> Vec<f64> {
-        let peers = self.0.first().map_or(0, Vec::len);
-        let of_peer = |peer| self.0.iter().map(|round| value(round, peer)).collect();
-        (0..peers).map(|peer| median(of_peer(peer))).collect()
+    /// Of each peer, where the middle half of those ratios lies.
+    pub fn spreads(&self) -> Vec<[f64; 2]> {
+        let ratio = |round: &[f64], peer: usize| round[peer] / round[0];
+        let (low, high) = (self.quantiles(1, ratio), self.quantiles(3, ratio));
+        low.into_iter().zip(high).map(<[f64; 2]>::from).collect()
     }
-}
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    fn each_peer(&self, value: impl Fn(&[f64], usize) -> f64) -> Vec<f64> {
+        self.quantiles(2, value)
+    }
+
+    /// Of each peer, the value that so many quarters of the rounds are below.
+    fn quantiles(&self, quarters: usize, value: impl Fn(&[f64], usize) -> f64) -> Vec<f64> {
+        let peers = self.0.first().map_or(0, Vec::len);
+        let of_peer = |peer| {
+            let mut values: Vec<f64> = self.0.iter().map(|round| value(round, peer)).collect();
+            values.sort_by(f64::total_cmp);
+            values[(values.len() - 1) * quarters / 4]
+        };
+        (0..peers).map(of_peer).collect()
+    }
 }

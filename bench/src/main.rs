@@ -29,7 +29,7 @@ suites:
   fuse                                     filters of finished lists
   redis [--keys 1e5] [--batch 1e4] [--rounds 9]   filters in Redis
   index [--files 1000] [--size 2e6]        one id in a thousand logs
-  report                                   docs/benchmarks.md from the results
+  report [--check]                         docs/benchmarks.md from the results
 ";
 
 fn main() -> ExitCode {
@@ -54,14 +54,23 @@ fn run() -> Result<(), String> {
         "fuse" => fuse::run(args)?,
         "redis" => redis::run(args)?,
         "index" => index::run(args)?,
-        "report" => return args.finish().and_then(|()| report::write_docs()),
+        "report" => return report(args),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
     };
     print!("{}", results.table());
     results.save()
 }
 
-/// What follows the suite's name: options with a value each.
+fn report(mut args: Args) -> Result<(), String> {
+    let check = args.flag("--check");
+    args.finish()?;
+    match check {
+        true => report::check_docs(),
+        false => report::write_docs(),
+    }
+}
+
+/// What follows the suite's name: flags, and options with a value each.
 struct Args(Vec<String>);
 
 impl Args {
@@ -74,6 +83,12 @@ impl Args {
         }
         self.0.remove(at);
         Ok(self.0.remove(at))
+    }
+
+    fn flag(&mut self, name: &str) -> bool {
+        let before = self.0.len();
+        self.0.retain(|arg| arg != name);
+        self.0.len() < before
     }
 
     /// Nothing may be left over.

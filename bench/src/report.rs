@@ -32,8 +32,14 @@ pub struct Row {
 #[serde(rename_all = "snake_case")]
 pub enum Values {
     /// Nanoseconds a key, and how many times Tamis's time that is. Times of
-    /// different runs don't compare; ratios do.
-    Time { ns: Vec<f64>, ratio: Vec<f64> },
+    /// different runs don't compare; ratios do. The spread is where the middle
+    /// half of the rounds' ratios lies.
+    Time {
+        ns: Vec<f64>,
+        ratio: Vec<f64>,
+        #[serde(default)]
+        spread: Vec<[f64; 2]>,
+    },
     /// A share of all, such as false answers.
     Share(Vec<f64>),
     /// Bytes of memory.
@@ -50,6 +56,7 @@ impl Row {
             values: Values::Time {
                 ns: rounds.medians(),
                 ratio: rounds.ratios(),
+                spread: rounds.spreads(),
             },
         }
     }
@@ -80,7 +87,13 @@ impl Row {
 
     fn cells(&self) -> Vec<String> {
         match &self.values {
-            Values::Time { ratio, .. } => ratio.iter().map(|r| format!("{r:.2} ×")).collect(),
+            Values::Time { ratio, spread, .. } => {
+                let cell = |(i, ratio): (usize, &f64)| match spread.get(i) {
+                    Some([low, high]) if i > 0 => format!("{ratio:.2} × ({low:.2}–{high:.2})"),
+                    _ => format!("{ratio:.2} ×"),
+                };
+                ratio.iter().enumerate().map(cell).collect()
+            }
             Values::Share(shares) => {
                 let percent = |share: &f64| format!("{:.3} %", share * 100.0);
                 shares.iter().map(percent).collect()
@@ -97,7 +110,9 @@ impl Suite {
         let mut out = format!("| | task | {} |\n", self.peers.join(" | "));
         let _ = writeln!(out, "| --- | --- |{}", " ---: |".repeat(self.peers.len()));
         for row in &self.rows {
-            let cells = row.cells().join(" | ");
+            let mut cells = row.cells();
+            cells.resize(self.peers.len(), String::new());
+            let cells = cells.join(" | ");
             let _ = writeln!(out, "| {} | {} | {cells} |", row.group, row.task);
         }
         out
@@ -194,24 +209,47 @@ fn results() -> PathBuf {
 /// Puts every result into its place in docs/benchmarks.md, between
 /// `<!-- NAME -->` and `<!-- /NAME -->`, and draws its chart beside it.
 pub fn write_docs() -> Result<(), String> {
-    let write = || -> Result<(), Box<dyn std::error::Error>> {
-        let docs = root().join("docs");
-        let page = docs.join("benchmarks.md");
-        let mut text = fs::read_to_string(&page)?;
-        for entry in fs::read_dir(results())? {
-            let suite: Suite = serde_json::from_slice(&fs::read(entry?.path())?)?;
-            let name = &suite.name;
-            let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
-            let at = text.find(&open).map(|at| at + open.len());
-            let (Some(at), Some(end)) = (at, text.find(&close)) else {
-                return Err(format!("docs/benchmarks.md has no {}", open.trim()).into());
-            };
-            text.replace_range(at..end, &suite.section());
-            fs::write(docs.join(format!("benchmarks-{name}.svg")), suite.chart())?;
+    for (path, text) in drawn().map_err(|e| e.to_string())? {
+        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Whether the page and its charts are what the results say.
+pub fn check_docs() -> Result<(), String> {
+    for (path, text) in drawn().map_err(|e| e.to_string())? {
+        if fs::read_to_string(&path).ok().as_ref() != Some(&text) {
+            let path = path.display();
+            return Err(format!(
+                "{path} is not drawn from bench/results: run `report`"
+            ));
         }
-        Ok(fs::write(page, text)?)
-    };
-    write().map_err(|e| e.to_string())
+    }
+    Ok(())
+}
+
+/// The page and its charts: where they lie, and what they say.
+fn drawn() -> Result<Vec<(PathBuf, String)>, Box<dyn std::error::Error>> {
+    let docs = root().join("docs");
+    let page = docs.join("benchmarks.md");
+    let mut text = fs::read_to_string(&page)?;
+    let mut files = Vec::new();
+    for entry in fs::read_dir(results())? {
+        let path = entry?.path();
+        let named = |e| format!("{}: {e}", path.display());
+        let suite: Suite = serde_json::from_slice(&fs::read(&path)?).map_err(named)?;
+        let name = &suite.name;
+        let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
+        let at = text.find(&open).map(|at| at + open.len());
+        let (Some(at), Some(end)) = (at, text.find(&close)) else {
+            return Err(format!("docs/benchmarks.md has no {}", open.trim()).into());
+        };
+        text.replace_range(at..end, &suite.section());
+        let chart = docs.join(format!("benchmarks-{name}.svg"));
+        files.push((chart, suite.chart()));
+    }
+    files.push((page, text));
+    Ok(files)
 }
 
 /// `Intel Xeon …, 2 cores`: the kind of this machine.

@@ -5,7 +5,7 @@ use crate::bar::Bar;
 use crate::engine::batch::Print;
 use crate::engine::input::Input;
 use crate::engine::key::{Columns, KeyRule, Part, Pointer};
-use crate::engine::pipeline::{self, Checkpoint, Job};
+use crate::engine::pipeline::{self, Checkpoint, Halt, Job};
 use crate::engine::progress::Progress;
 use crate::engine::reader::Reader;
 use crate::engine::records::Layout;
@@ -191,22 +191,18 @@ pub(crate) struct Pass<'a, S> {
     pub(crate) print: Print,
     pub(crate) output: &'a mut (dyn Write + Send),
     pub(crate) checkpoint: Option<Checkpoint<'a, S>>,
-    /// Ends the pass when it becomes true.
-    pub(crate) stop: Arc<AtomicBool>,
 }
 
 impl<S: Send> Pass<'_, S> {
     /// `decide` answers for the keys of one shard, in the order of the input.
+    /// Fails as it does; what its answers chose before is then printed.
     pub(crate) fn run(
         self,
-        decide: impl Fn(&mut S, &[Hash], &mut [bool]) + Sync,
+        decide: impl Fn(&mut S, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
     ) -> Result<Report> {
         let rule = self.input.rule()?;
         let paths = self.input.paths();
-        let progress = Arc::new(Progress {
-            stop: self.stop,
-            ..Progress::default()
-        });
+        let progress = Arc::new(Progress::default());
         let signal = stop_on_signals(&progress.stop)?;
         let bar = Bar::of_input(&paths, &progress);
         let start = Instant::now();
@@ -219,7 +215,7 @@ impl<S: Send> Pass<'_, S> {
             rule: &rule,
             hash: |key: &[u8]| self.hasher.hash(key),
             shards: self.shards,
-            insert: decide,
+            decide,
             print: self.print,
             output: self.output,
             threads: self.input.threads(),
@@ -230,9 +226,10 @@ impl<S: Send> Pass<'_, S> {
         for error in &outcome.input_errors {
             eprintln!("tamis: {error}");
         }
+        outcome.decided?;
         Ok(Report {
             records: progress.records.load(Relaxed),
-            chosen: progress.new.load(Relaxed),
+            chosen: progress.chosen.load(Relaxed),
             bytes: progress.bytes.load(Relaxed),
             without_key: progress.without_key.load(Relaxed),
             elapsed: start.elapsed(),
@@ -246,77 +243,20 @@ impl<S: Send> Pass<'_, S> {
     }
 }
 
-/// What decides keys, and why it could not go on.
-pub(crate) struct Deciding<F> {
-    pub(crate) filter: F,
-    pub(crate) failed: Option<anyhow::Error>,
-}
-
-impl<F> Deciding<F> {
-    pub(crate) const fn new(filter: F) -> Self {
-        Self {
-            filter,
-            failed: None,
-        }
+/// Adds keys to a filter in Redis and tells those that were new. What another
+/// worker would now be told is not new must not be lost: when the server
+/// fails, the answers it gave still hold, and a key that it did not answer
+/// for, which may be in the filter or not, is new.
+pub(crate) fn claim(
+    filter: &mut RedisFilter,
+    hashes: &[Hash],
+    new: &mut [bool],
+) -> Result<(), Halt> {
+    let result = filter.insert_hashes(hashes, new);
+    if let Err(tamis_redis::Error::Unconfirmed { keys, .. }) = &result {
+        keys.iter().for_each(|key| new[*key] = true);
     }
-
-    /// Answers by `answer`, until that fails: then asks the run to end by
-    /// `stop`, and gives what is still on its way the answer that prints
-    /// nothing.
-    pub(crate) fn decide(
-        &mut self,
-        stop: &AtomicBool,
-        print: Print,
-        answers: &mut [bool],
-        answer: impl FnOnce(&mut F, &mut [bool]) -> Result<()>,
-    ) {
-        if self.failed.is_none() {
-            match answer(&mut self.filter, answers) {
-                Ok(()) => return,
-                Err(error) => self.fail(stop, error),
-            }
-        }
-        answers.fill(print == Print::Duplicates);
-    }
-
-    fn fail(&mut self, stop: &AtomicBool, error: anyhow::Error) {
-        self.failed = Some(error);
-        stop.store(true, Relaxed);
-    }
-
-    /// The filter, or the failure.
-    pub(crate) fn into_filter(self) -> Result<F> {
-        match self.failed {
-            Some(error) => Err(error),
-            None => Ok(self.filter),
-        }
-    }
-}
-
-impl Deciding<RedisFilter> {
-    /// Adds keys, and tells those that were new. What another worker would now
-    /// be told is not new must not be lost: when the server fails, the answers
-    /// it gave still hold, and a key that it did not answer for, which may be
-    /// in the filter or not, is new.
-    pub(crate) fn claim(
-        &mut self,
-        stop: &AtomicBool,
-        print: Print,
-        hashes: &[Hash],
-        new: &mut [bool],
-    ) {
-        let mut failed = None;
-        self.decide(stop, print, new, |filter, new| {
-            failed = filter.insert_hashes(hashes, new).err();
-            if let Some(tamis_redis::Error::Unconfirmed { keys, .. }) = &failed {
-                keys.iter().for_each(|key| new[*key] = true);
-            }
-            Ok(())
-        });
-        if let Some(error) = failed {
-            self.fail(stop, error.into());
-        }
-    }
+    result.map_err(|error| Halt::FailedAfter(error.into()))
 }
 
 /// The first SIGINT or SIGTERM asks the run to end with what was read; a

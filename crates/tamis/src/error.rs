@@ -1,7 +1,7 @@
 //! What can go wrong, said for people: what, expected, got, and the way out.
 
 use crate::hash::Hash;
-use crate::header::Kind;
+use crate::kind::Kind;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -130,6 +130,15 @@ impl Error {
             action,
             path,
             source,
+        }
+    }
+
+    /// What a finished list says to whoever wants to change it.
+    pub(crate) const fn finished(kind: Kind, what: &'static str) -> Self {
+        Self::Unable {
+            kind,
+            what,
+            instead: "build it anew from all keys, or create a blocked filter",
         }
     }
 

@@ -1,9 +1,10 @@
 //! A filter in front of a slow store: no look-ups of keys that don't exist.
 
-use crate::bytes::{Body, Bytes};
-use crate::filter::Layout;
-use crate::hash::{Hash, Hasher};
-use crate::{AnyFilter, Error, Filter};
+use crate::error::Error;
+use crate::filter::any::AnyFilter;
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::store::body::{Body, Bytes};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -341,20 +342,11 @@ impl Absent {
     }
 }
 
-impl<L: Layout, B: Body> From<Filter<L, B>> for AnyFilter<B> {
-    fn from(filter: Filter<L, B>) -> Self {
-        let header = filter.header();
-        match Self::assemble(&header, filter.into_body()) {
-            Ok(any) => any,
-            Err(error) => unreachable!("a filter has a sound header: {error}"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Blocked, Bloom, Cascade, Fuse, Hasher, Ribbon};
+    use crate::hasher::Hasher;
+    use crate::{Blocked, Bloom, Cascade, Fuse, Ribbon};
     use std::collections::HashSet;
     use std::sync::atomic::AtomicUsize;
 

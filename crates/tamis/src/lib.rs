@@ -32,55 +32,47 @@
 
 #![warn(missing_docs)]
 
-mod any;
-mod arch;
-mod blocked;
-mod bloom;
-mod bytes;
-mod cascade;
-mod counting;
-mod cuckoo;
 mod error;
-mod file;
 mod filter;
-mod fuse;
-mod growing;
 mod guard;
 mod hash;
-mod header;
+mod hasher;
 mod index;
-mod keyset;
-mod layers;
+mod kind;
 mod list;
-mod parts;
 pub mod plan;
-mod ribbon;
-mod schedule;
-mod sorted;
+mod raw;
 mod store;
 
-pub use any::{AnyFilter, Open};
-pub use blocked::{Blocked, BlockedShape};
-pub use bloom::{Bloom, BloomShape};
-pub use bytes::{Body, Bytes, Map, Word};
-pub use cascade::{Cascade, CascadeShape, bound as cascade_bound};
-pub use counting::{Counting, CountingShape};
-pub use cuckoo::{Cuckoo, CuckooShape};
 pub use error::Error;
-pub use file::FileLock;
+pub use filter::any::AnyFilter;
+pub use filter::counting::Counting;
+pub use filter::cuckoo::Cuckoo;
+pub use filter::draft::Draft;
+pub use filter::growing::Growing;
+pub use filter::kinds::{Blocked, Bloom, Cascade, Fuse, Ribbon};
+pub use filter::open::Open;
 pub use filter::{Filter, KeyCount};
-pub use fuse::{Fuse, FuseShape};
-pub use growing::Growing;
 pub use guard::{FalseAlarms, Guard, GuardCounts};
-pub use hash::{Hash, Hasher, SecretKey};
-pub use header::{HEADER_LEN, Header, Kind, Shape};
+pub use hash::Hash;
+pub use hasher::{Hasher, SecretKey};
 pub use index::{
     Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexBytes, IndexInfo, IndexOptions,
     Spec, Stamp,
 };
-pub use layers::GrowingShape;
+pub use kind::Kind;
 pub use list::{Both, Contradiction, ListBuilder};
-pub use parts::Draft;
-pub use plan::Plan;
-pub use ribbon::{Ribbon, RibbonShape};
-pub use schedule::GrowingLayer;
+pub use plan::{Plan, cascade_bound};
+pub use raw::blocked::BlockedShape;
+pub use raw::bloom::BloomShape;
+pub use raw::cascade::CascadeShape;
+pub use raw::counting::CountingShape;
+pub use raw::cuckoo::CuckooShape;
+pub use raw::fuse::FuseShape;
+pub use raw::layers::{GrowingLayer, GrowingShape};
+pub use raw::ribbon::RibbonShape;
+pub use raw::shape::Shape;
+pub use raw::word::Word;
+pub use store::body::{Body, Bytes, Map};
+pub use store::file::FileLock;
+pub use store::header::{HEADER_LEN, Header};

@@ -1,13 +1,12 @@
 use crate::cmd::info::About;
 use crate::engine::batch::Print;
+use crate::engine::pipeline::Halt;
 use crate::location::{KeyFile, Place, RedisArgs, named};
-use crate::stream::{Deciding, InputArgs, Pass, Report};
+use crate::stream::{InputArgs, Pass, Report, claim};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use tamis::{AnyFilter, FileLock, Hash, Hasher};
+use tamis::{FileLock, Hash, Hasher};
 
 /// Add keys to a filter, one a line
 ///
@@ -55,10 +54,12 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let report = match &args.filter {
         Place::File(path) => add_to_file(path, &args)?,
         Place::Redis(at) => {
-            let filter = args.redis.open(at, &args.key)?;
+            let mut filter = args.redis.open(at, &args.key)?;
             let hasher = *filter.hasher();
-            let (report, filter) = add(filter, &hasher, &args, Deciding::claim)?;
-            filter.with_context(|| at.to_string())?;
+            let report = add(&mut filter, &hasher, &args, |filter, hashes, new| {
+                claim(filter, hashes, new)
+            })
+            .with_context(|| at.to_string())?;
             summarise(&report, &args);
             report
         }
@@ -80,14 +81,11 @@ fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
             (Some(lock), open.load(path))
         }
     };
-    let filter = filter.map_err(named())?;
+    let mut filter = filter.map_err(named())?;
     let hasher = *filter.hasher();
-    let (report, filter) = add(filter, &hasher, args, |adding, stop, print, hashes, new| {
-        adding.decide(stop, print, new, |filter: &mut AnyFilter, new| {
-            filter.insert_hashes(hashes, new).map_err(named())
-        });
+    let report = add(&mut filter, &hasher, args, |filter, hashes, new| {
+        Ok(filter.insert_hashes(hashes, new).map_err(named())?)
     })?;
-    let filter = filter?;
     // Keys whose records could not be printed as new are not remembered: the
     // next run prints them.
     if let Some(lock) = &mut lock
@@ -103,31 +101,24 @@ fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
     Ok(report)
 }
 
-/// How the run went, and the filter unless it failed.
 fn add<F: Send>(
-    filter: F,
+    filter: &mut F,
     hasher: &Hasher,
     args: &Args,
-    insert: impl Fn(&mut Deciding<F>, &AtomicBool, Print, &[Hash], &mut [bool]) + Sync,
-) -> Result<(Report, Result<F>)> {
-    let print = match args.new {
-        true => Print::New,
-        false => Print::Nothing,
-    };
-    let stop = Arc::<AtomicBool>::default();
-    let mut shards = [Deciding::new(filter)];
-    let report = Pass {
+    insert: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
+) -> Result<Report> {
+    Pass {
         input: &args.input,
         hasher,
-        shards: &mut shards,
-        print,
+        shards: &mut [filter],
+        print: match args.new {
+            true => Print::Chosen,
+            false => Print::Nothing,
+        },
         output: &mut output::stdout()?,
         checkpoint: None,
-        stop: Arc::clone(&stop),
     }
-    .run(|adding, hashes, new| insert(adding, &stop, print, hashes, new))?;
-    let [adding] = shards;
-    Ok((report, adding.into_filter()))
+    .run(|filter, hashes, new| insert(filter, hashes, new))
 }
 
 fn summarise(report: &Report, args: &Args) {

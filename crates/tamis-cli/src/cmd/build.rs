@@ -1,13 +1,12 @@
 use crate::bar::Bar;
 use crate::cmd::create::HashArgs;
 use crate::engine::batch::Print;
+use crate::engine::pipeline::Halt;
 use crate::location::named;
 use crate::stream::{InputArgs, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tamis::{AnyFilter, Both, Contradiction, Error, Hash, Hasher, Kind, ListBuilder};
 
 /// Build a filter from a finished list of keys
@@ -191,33 +190,19 @@ fn collect(
     list: &mut ListBuilder,
     add: impl Fn(&mut ListBuilder, &[Hash]) -> Result<(), Error> + Sync,
 ) -> Result<Report> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut shards = [(list, Ok(()))];
-    let report = Pass {
+    Pass {
         input,
         hasher,
-        shards: &mut shards,
+        shards: &mut [list],
         print: Print::Nothing,
         output: &mut std::io::sink(),
         checkpoint: None,
-        stop: Arc::clone(&stop),
     }
     .run(
-        |(list, result): &mut (&mut ListBuilder, Result<(), Error>),
-         hashes: &[Hash],
-         new: &mut [bool]| {
-            new.fill(true);
-            if result.is_ok() {
-                *result = add(list, hashes);
-                if result.is_err() {
-                    stop.store(true, Relaxed);
-                }
-            }
+        |list: &mut &mut ListBuilder, hashes: &[Hash], _: &mut [bool]| {
+            Ok(add(list, hashes).map_err(anyhow::Error::from)?)
         },
-    )?;
-    let [(_, result)] = shards;
-    result?;
-    Ok(report)
+    )
 }
 
 /// Whether all was read; an empty list is one, too.
@@ -231,23 +216,24 @@ fn whole(report: Report) -> Result<Exit> {
 
 /// The first record with this hash, as it stands in the file.
 fn find(input: &InputArgs, hasher: &Hasher, wanted: Hash) -> Result<String> {
-    let stop = Arc::new(AtomicBool::new(false));
     let mut found = Vec::new();
     Pass {
         input,
         hasher,
         shards: &mut [()],
-        print: Print::New,
+        print: Print::Chosen,
         output: &mut found,
         checkpoint: None,
-        stop: Arc::clone(&stop),
     }
-    .run(|(): &mut (), hashes: &[Hash], new: &mut [bool]| {
-        for (hash, new) in hashes.iter().zip(new) {
-            *new = *hash == wanted;
-            if *new {
-                stop.store(true, Relaxed);
+    .run(|(): &mut (), hashes: &[Hash], chosen: &mut [bool]| {
+        let first = hashes.iter().position(|hash| *hash == wanted);
+        chosen.fill(false);
+        match first {
+            Some(at) => {
+                chosen[at] = true;
+                Err(Halt::Enough)
             }
+            None => Ok(()),
         }
     })?;
     let text = String::from_utf8_lossy(&found);

@@ -1,11 +1,10 @@
 use crate::engine::batch::Print;
+use crate::engine::pipeline::Halt;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
-use crate::stream::{Deciding, InputArgs, Pass};
+use crate::stream::{InputArgs, Pass};
 use crate::{Exit, output};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tamis::{Hash, Hasher};
 
 /// Print the keys that may be in a filter, like grep
@@ -81,40 +80,32 @@ fn check<F: Send>(
     ask: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Exit> {
     let allowed = read_allowed(args, hasher)?;
-    let stop = Arc::<AtomicBool>::default();
-    let print = match args.count || args.quiet {
-        true => Print::Nothing,
-        false => Print::New,
-    };
-    let mut shards = [Deciding::new(filter)];
     let report = Pass {
         input: &args.input,
         hasher,
-        shards: &mut shards,
-        print,
+        shards: &mut [filter],
+        print: match args.count || args.quiet {
+            true => Print::Nothing,
+            false => Print::Chosen,
+        },
         output: &mut output::stdout()?,
         checkpoint: None,
-        stop: Arc::clone(&stop),
     }
-    .run(|shard, hashes, chosen| {
-        shard.decide(&stop, print, chosen, |filter, chosen| {
-            ask(filter, hashes, chosen)?;
-            if !allowed.is_empty() {
-                for (hash, chosen) in hashes.iter().zip(&mut *chosen) {
-                    *chosen = *chosen && allowed.binary_search(hash).is_err();
-                }
+    .run(|filter, hashes, chosen| {
+        ask(filter, hashes, chosen)?;
+        if !allowed.is_empty() {
+            for (hash, chosen) in hashes.iter().zip(&mut *chosen) {
+                *chosen = *chosen && allowed.binary_search(hash).is_err();
             }
-            if args.invert {
-                chosen.iter_mut().for_each(|chosen| *chosen = !*chosen);
-            }
-            if args.quiet && chosen.contains(&true) {
-                stop.store(true, Relaxed);
-            }
-            Ok(())
-        });
+        }
+        if args.invert {
+            chosen.iter_mut().for_each(|chosen| *chosen = !*chosen);
+        }
+        match args.quiet && chosen.contains(&true) {
+            true => Err(Halt::Enough),
+            false => Ok(()),
+        }
     })?;
-    let [shard] = shards;
-    shard.into_filter()?;
     if args.count {
         output::print(&format!("{}\n", report.chosen))?;
     }
@@ -135,10 +126,10 @@ fn read_allowed(args: &Args, hasher: &Hasher) -> Result<Vec<Hash>> {
         print: Print::Nothing,
         output: &mut std::io::sink(),
         checkpoint: None,
-        stop: Arc::default(),
     }
     .run(|allowed: &mut Vec<Hash>, hashes: &[Hash], _: &mut [bool]| {
         allowed.extend_from_slice(hashes);
+        Ok(())
     })?;
     match report.finish()? {
         Exit::Done | Exit::NoneFound => {}

@@ -5,13 +5,11 @@ use crate::engine::pipeline::Checkpoint;
 use crate::estimate;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::output::Sink;
-use crate::stream::{Deciding, InputArgs, Pass, Report};
+use crate::stream::{InputArgs, Pass, Report, claim};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tamis::{AnyFilter, Blocked, Error, FileLock, Growing, Hash, Hasher, Kind, Plan};
 use tamis_redis::{Location, RedisFilter};
@@ -150,8 +148,8 @@ impl Args {
     fn print(&self) -> Print {
         match (self.count, self.duplicates) {
             (true, _) => Print::Nothing,
-            (false, true) => Print::Duplicates,
-            (false, false) => Print::New,
+            (false, true) => Print::Others,
+            (false, false) => Print::Chosen,
         }
     }
 
@@ -183,9 +181,11 @@ fn with_exact_set(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         print: args.print(),
         output: sink,
         checkpoint: None,
-        stop: Arc::default(),
     }
-    .run(ExactSet::insert_many)?;
+    .run(|set: &mut ExactSet, hashes, new| {
+        set.insert_many(hashes, new);
+        Ok(())
+    })?;
     let bytes = shards.iter().map(|set| set.memory() as u64).sum();
     Ok((report, Memory { bytes, wrong: 0.0 }))
 }
@@ -295,36 +295,25 @@ fn with_filters(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     // moments than the one that `tamis plan --grow` tells the memory of.
     let shard_count = if expected.is_some() { SHARDS } else { 1 };
     let seen = Seen::new(expected, args.rate)?;
-    let shard = |_| seen.template().map(Deciding::new);
+    let shard = |_| seen.template();
     let mut shards = (0..shard_count)
         .map(shard)
         .collect::<Result<Vec<_>, Error>>()?;
-    let stop = Arc::<AtomicBool>::default();
-    let print = args.print();
     let report = Pass {
         input: &args.input,
         hasher: &Hasher::default(),
         shards: &mut shards,
-        print,
+        print: args.print(),
         output: sink,
         checkpoint: None,
-        stop: Arc::clone(&stop),
     }
-    .run(
-        |shard: &mut Deciding<Seen>, hashes: &[Hash], new: &mut [bool]| {
-            shard.decide(&stop, print, new, |seen, new| Ok(seen.insert(hashes, new)?));
-        },
-    )?;
-    let mut bytes = 0;
-    for shard in &mut shards {
-        if let Some(error) = shard.failed.take() {
-            return Err(error);
-        }
-        bytes += shard.filter.bytes();
-    }
+    .run(|seen: &mut Seen, hashes, new| {
+        Ok(seen.insert(hashes, new).map_err(anyhow::Error::from)?)
+    })?;
+    let bytes = shards.iter().map(Seen::bytes).sum();
     // The shards are alike, so the fullest speaks for all.
-    let fullest = shards.iter().max_by_key(|shard| shard.filter.keys());
-    let wrong = fullest.map_or(0.0, |shard| shard.filter.expected_wrong());
+    let fullest = shards.iter().max_by_key(|seen| seen.keys());
+    let wrong = fullest.map_or(0.0, Seen::expected_wrong);
     let wrong = wrong * shard_count as f64;
     Ok((report, Memory { bytes, wrong }))
 }
@@ -344,45 +333,35 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
     let filter: AnyFilter = args.key.open()?.load(path).map_err(named())?;
     let hasher = *filter.hasher();
     let before = filter.expected_wrong();
-    let stop = Arc::<AtomicBool>::default();
-    let mut shards = [Deciding::new(filter)];
+    let mut shards = [filter];
     // A save needs the output to be where it stays; a file that appears only
     // at the end is not there yet.
-    let mut periodic_save = |shards: &mut [&mut Deciding<AnyFilter>]| {
-        for shard in shards {
-            // A filter that failed holds keys whose records were not printed.
-            if shard.failed.is_none()
-                && let Err(error) = shard.filter.save_under(&mut lock)
-            {
+    let mut periodic_save = |shards: &mut [&mut AnyFilter]| {
+        for filter in shards {
+            if let Err(error) = filter.save_under(&mut lock) {
                 output::warn(format_args!(
                     "saving the filter failed, will try again: {error}"
                 ));
             }
         }
+        Ok(())
     };
     let checkpoint = (!sink.appears_at_end()).then(|| Checkpoint {
         every: Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX),
         save: Box::new(&mut periodic_save) as _,
     });
-    let print = args.print();
     let report = Pass {
         input: &args.input,
         hasher: &hasher,
         shards: &mut shards,
-        print,
+        print: args.print(),
         output: sink,
         checkpoint,
-        stop: Arc::clone(&stop),
     }
-    .run(
-        |shard: &mut Deciding<AnyFilter>, hashes: &[Hash], new: &mut [bool]| {
-            shard.decide(&stop, print, new, |filter, new| {
-                filter.insert_hashes(hashes, new).map_err(named())
-            });
-        },
-    )?;
-    let [shard] = shards;
-    let filter = shard.into_filter()?;
+    .run(|filter: &mut AnyFilter, hashes, new| {
+        Ok(filter.insert_hashes(hashes, new).map_err(named())?)
+    })?;
+    let [filter] = shards;
     if report.is_printed() {
         sink.finish().context("writing the output")?;
         filter.save_under(&mut lock).map_err(named())?;
@@ -399,7 +378,7 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
 
 fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     let options = args.redis.options(&args.key)?;
-    let filter = match RedisFilter::open(at, &options) {
+    let mut filter = match RedisFilter::open(at, &options) {
         Err(tamis_redis::Error::NotFound { .. }) => {
             let keys = args.expected_keys()?.unwrap_or(UNMEASURED);
             let plan = Plan::one_line(Kind::Growing, keys, args.rate)?;
@@ -413,23 +392,18 @@ fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Me
     }
     .map_err(in_redis(at))?;
     let hasher = *filter.hasher();
-    let stop = Arc::<AtomicBool>::default();
-    let print = args.print();
-    let mut shards = [Deciding::new(filter)];
     let report = Pass {
         input: &args.input,
         hasher: &hasher,
-        shards: &mut shards,
-        print,
+        shards: &mut [&mut filter],
+        print: args.print(),
         output: sink,
         checkpoint: None,
-        stop: Arc::clone(&stop),
     }
-    .run(|shard, hashes, new| shard.claim(&stop, print, hashes, new))?;
+    .run(|filter, hashes, new| claim(filter, hashes, new));
     // What was claimed is printed, even when the server failed.
     sink.finish().context("writing the output")?;
-    let [shard] = shards;
-    let mut filter = shard.into_filter().with_context(|| at.to_string())?;
+    let report = report.with_context(|| at.to_string())?;
     let rate = filter.rate_now().map_err(in_redis(at))?;
     let memory = Memory {
         bytes: filter.bytes(),

@@ -1,10 +1,8 @@
 use crate::engine::batch::Print;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
-use crate::stream::{Deciding, InputArgs, Pass, Report};
+use crate::stream::{InputArgs, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::Result;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tamis::{FileLock, Hash, Hasher};
 
 /// Remove keys from a counting or cuckoo filter, one a line
@@ -79,30 +77,17 @@ fn remove<F: Send>(
     args: &Args,
     take: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Report> {
-    // What was chosen was removed.
-    let print = match args.absent {
-        true => Print::Duplicates,
-        false => Print::Nothing,
-    };
-    let stop = Arc::<AtomicBool>::default();
-    let mut shards = [Deciding::new(filter)];
-    let report = Pass {
+    Pass {
         input: &args.input,
         hasher,
-        shards: &mut shards,
-        print,
+        shards: &mut [filter],
+        // What was chosen was removed.
+        print: match args.absent {
+            true => Print::Others,
+            false => Print::Nothing,
+        },
         output: &mut output::stdout()?,
         checkpoint: None,
-        stop: Arc::clone(&stop),
     }
-    .run(
-        |removing: &mut Deciding<&mut F>, hashes: &[Hash], removed: &mut [bool]| {
-            removing.decide(&stop, print, removed, |filter, removed| {
-                take(filter, hashes, removed)
-            });
-        },
-    )?;
-    let [removing] = shards;
-    removing.into_filter()?;
-    Ok(report)
+    .run(|filter, hashes, removed| Ok(take(filter, hashes, removed)?))
 }

@@ -5,19 +5,26 @@ use crate::engine::reader::Chunk;
 use crate::engine::records::Layout;
 use tamis::Hash;
 
-/// Which records are printed.
+/// Which records are printed. What it means to be chosen is the command's business: new, found, removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Print {
-    New,
-    Duplicates,
+    Chosen,
+    Others,
     Nothing,
+}
+
+impl Print {
+    /// The answer for a record that is not printed.
+    pub(crate) fn silent(self) -> bool {
+        self == Self::Others
+    }
 }
 
 /// Keeps its memory from chunk to chunk.
 pub(crate) struct Batch {
     /// Where each record ends in the chunk.
     ends: Vec<u32>,
-    new: Vec<bool>,
+    chosen: Vec<bool>,
     /// One for each shard.
     pub(crate) lanes: Vec<Lane>,
 }
@@ -27,13 +34,13 @@ pub(crate) struct Batch {
 pub(crate) struct Lane {
     hashes: Vec<Hash>,
     records: Vec<u32>,
-    new: Vec<bool>,
+    chosen: Vec<bool>,
 }
 
 impl Lane {
-    pub(crate) fn decide(&mut self, insert: impl FnOnce(&[Hash], &mut [bool])) {
-        self.new.resize(self.hashes.len(), false);
-        insert(&self.hashes, &mut self.new);
+    pub(crate) fn decide(&mut self, decide: impl FnOnce(&[Hash], &mut [bool])) {
+        self.chosen.resize(self.hashes.len(), false);
+        decide(&self.hashes, &mut self.chosen);
     }
 }
 
@@ -41,7 +48,7 @@ impl Batch {
     pub(crate) fn new(shards: usize) -> Self {
         Self {
             ends: Vec::new(),
-            new: Vec::new(),
+            chosen: Vec::new(),
             lanes: (0..shards).map(|_| Lane::default()).collect(),
         }
     }
@@ -88,30 +95,30 @@ impl Batch {
         self.ends.push(end as u32);
     }
 
-    /// Collects the shards' decisions; gives the number of new records.
+    /// Collects the shards' decisions; gives the number of chosen records.
     pub(crate) fn collect(&mut self) -> u64 {
-        self.new.resize(self.ends.len(), false);
+        self.chosen.resize(self.ends.len(), false);
         for lane in &self.lanes {
-            for (&record, &new) in lane.records.iter().zip(&lane.new) {
-                self.new[record as usize] = new;
+            for (&record, &chosen) in lane.records.iter().zip(&lane.chosen) {
+                self.chosen[record as usize] = chosen;
             }
         }
-        self.new.iter().map(|&new| u64::from(new)).sum()
+        self.chosen.iter().map(|&chosen| u64::from(chosen)).sum()
     }
 
     /// Moves the records to print together at the chunk's front: they are still in the cache, and one plain write
     /// beats gathering hundreds of short pieces.
     pub(crate) fn select<'c>(&self, chunk: &'c mut Chunk, print: Print) -> &'c [u8] {
         let wanted = match print {
-            Print::New => true,
-            Print::Duplicates => false,
+            Print::Chosen => true,
+            Print::Others => false,
             Print::Nothing => return &[],
         };
         let first = chunk.header;
         let mut kept = if chunk.prints_header { chunk.header } else { 0 };
         let mut run = 0;
         for (i, &end) in self.ends.iter().enumerate() {
-            if self.new[i] != wanted {
+            if self.chosen[i] != wanted {
                 let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
                 chunk.buffer.copy_within(first + run..first + start, kept);
                 kept += start - run;

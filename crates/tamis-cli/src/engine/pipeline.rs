@@ -1,4 +1,4 @@
-//! The parallel engine: which records are new, in the order of the input, whatever the number of threads.
+//! The parallel engine: which records are chosen, in the order of the input, whatever the number of threads.
 //!
 //! Every thread carries one chunk of records through all stages:
 //!
@@ -17,19 +17,19 @@ use crate::engine::reader::{Chunk, Reader};
 use crate::engine::turn::Turn;
 use std::io::{self, Write};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tamis::Hash;
 
 /// Everything one run needs.
-pub(crate) struct Job<'a, S, H, I> {
+pub(crate) struct Job<'a, S, H, D> {
     pub(crate) reader: Reader,
     pub(crate) rule: &'a KeyRule,
     pub(crate) hash: H,
     /// Shard `hash.shard(shards.len())` decides a key.
     pub(crate) shards: &'a mut [S],
-    /// Adds keys to a shard in order and tells for each whether it was new.
-    pub(crate) insert: I,
+    /// Answers for the keys of a shard, in the order of the input.
+    pub(crate) decide: D,
     pub(crate) print: Print,
     /// Gets large writes; needs no buffer of its own.
     pub(crate) output: &'a mut (dyn Write + Send),
@@ -44,7 +44,24 @@ pub(crate) struct Checkpoint<'a, S> {
     pub(crate) save: Save<'a, S>,
 }
 
-pub(crate) type Save<'a, S> = Box<dyn FnMut(&mut [&mut S]) + Send + 'a>;
+pub(crate) type Save<'a, S> = Box<dyn FnMut(&mut [&mut S]) -> anyhow::Result<()> + Send + 'a>;
+
+/// Why deciding ends before the input does. Chunks that are on their way then are not decided, and nothing of them is
+/// printed.
+pub(crate) enum Halt {
+    /// The answers given hold, and no more are wanted.
+    Enough,
+    /// No answer was given: nothing of the chunk is printed.
+    Failed(anyhow::Error),
+    /// The answers given hold, but no more can be had.
+    FailedAfter(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Halt {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+}
 
 /// How a run ended, apart from its [`Progress`].
 #[derive(Debug)]
@@ -53,6 +70,8 @@ pub(crate) struct Outcome {
     pub(crate) input_errors: Vec<InputError>,
     /// If this failed, the shards hold keys of records that were *not* printed, and must not be saved.
     pub(crate) output: io::Result<()>,
+    /// Why a decision or a checkpoint failed; the shards may then hold keys of records that were not printed, too.
+    pub(crate) decided: anyhow::Result<()>,
 }
 
 #[cfg(test)]
@@ -65,11 +84,11 @@ impl Outcome {
     }
 }
 
-pub(crate) fn run<S, H, I>(job: Job<S, H, I>) -> Outcome
+pub(crate) fn run<S, H, D>(job: Job<S, H, D>) -> Outcome
 where
     S: Send,
     H: Fn(&[u8]) -> Hash + Sync,
-    I: Fn(&mut S, &[Hash], &mut [bool]) + Sync,
+    D: Fn(&mut S, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
 {
     let engine = Engine {
         source: Mutex::new(Source {
@@ -85,7 +104,9 @@ where
         }),
         rule: job.rule,
         hash: job.hash,
-        insert: job.insert,
+        decide: job.decide,
+        halted: AtomicBool::new(false),
+        failure: Mutex::new(None),
         print: job.print,
         progress: job.progress,
     };
@@ -98,19 +119,28 @@ where
     let mut output = engine.output.into_inner();
     output.flush();
     let source = engine.source.into_inner().expect("threads have ended well");
+    let failure = engine
+        .failure
+        .into_inner()
+        .expect("threads have ended well");
     Outcome {
         input_errors: source.reader.into_errors(),
         output: output.result,
+        decided: failure.map_or(Ok(()), Err),
     }
 }
 
-struct Engine<'a, S, H, I> {
+struct Engine<'a, S, H, D> {
     source: Mutex<Source<'a, S>>,
     shards: Vec<Turn<&'a mut S>>,
     output: Turn<Output<'a>>,
     rule: &'a KeyRule,
     hash: H,
-    insert: I,
+    decide: D,
+    /// Nothing is decided any more.
+    halted: AtomicBool,
+    /// The first one counts.
+    failure: Mutex<Option<anyhow::Error>>,
     print: Print,
     progress: &'a Progress,
 }
@@ -122,11 +152,11 @@ struct Source<'a, S> {
     checkpoint: Option<Checkpoint<'a, S>>,
 }
 
-impl<S, H, I> Engine<'_, S, H, I>
+impl<S, H, D> Engine<'_, S, H, D>
 where
     S: Send,
     H: Fn(&[u8]) -> Hash + Sync,
-    I: Fn(&mut S, &[Hash], &mut [bool]) + Sync,
+    D: Fn(&mut S, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
 {
     fn carry_chunks(&self) {
         let _guard = EndOnPanic;
@@ -138,10 +168,10 @@ where
             let without_key = batch.hash(&chunk, self.rule.layout(), &mut keys, &self.hash);
             for (shard, lane) in self.shards.iter().zip(&mut batch.lanes) {
                 let mut shard = shard.wait(number);
-                lane.decide(|hashes, new| (self.insert)(&mut shard, hashes, new));
+                lane.decide(|hashes, chosen| self.decide(&mut shard, hashes, chosen));
                 shard.pass();
             }
-            let new = batch.collect();
+            let chosen = batch.collect();
             let printed = batch.select(&mut chunk, self.print);
             let mut output = self.output.wait(number);
             if !output.write(printed) {
@@ -151,11 +181,39 @@ where
             self.progress
                 .records
                 .fetch_add(batch.records() as u64, Ordering::Relaxed);
-            self.progress.new.fetch_add(new, Ordering::Relaxed);
+            self.progress.chosen.fetch_add(chosen, Ordering::Relaxed);
             self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.progress
                 .without_key
                 .fetch_add(without_key, Ordering::Relaxed);
+        }
+    }
+
+    /// Decides, unless that has come to its end.
+    fn decide(&self, shard: &mut S, hashes: &[Hash], chosen: &mut [bool]) {
+        if self.halted.load(Ordering::Relaxed) {
+            return chosen.fill(self.print.silent());
+        }
+        match (self.decide)(shard, hashes, chosen) {
+            Ok(()) => {}
+            Err(Halt::Enough) => self.halt(None),
+            Err(Halt::FailedAfter(error)) => self.halt(Some(error)),
+            Err(Halt::Failed(error)) => {
+                self.halt(Some(error));
+                chosen.fill(self.print.silent());
+            }
+        }
+    }
+
+    fn halt(&self, failure: Option<anyhow::Error>) {
+        self.halted.store(true, Ordering::Relaxed);
+        self.progress.stop.store(true, Ordering::Relaxed);
+        if let Some(failure) = failure {
+            let mut first = self
+                .failure
+                .lock()
+                .expect("no thread panics while it holds it");
+            first.get_or_insert(failure);
         }
     }
 
@@ -180,7 +238,9 @@ where
     fn save(&self, source: &mut Source<S>) {
         let mut output = self.output.wait(source.next);
         output.flush();
+        // Where a decision has failed, shards hold keys whose records were not printed.
         if output.result.is_ok()
+            && !self.halted.load(Ordering::Relaxed)
             && let Some(checkpoint) = &mut source.checkpoint
         {
             let mut shards: Vec<_> = self
@@ -188,12 +248,10 @@ where
                 .iter()
                 .map(|shard| shard.wait(source.next))
                 .collect();
-            (checkpoint.save)(
-                &mut shards
-                    .iter_mut()
-                    .map(|shard| &mut ***shard)
-                    .collect::<Vec<_>>(),
-            );
+            let mut shards: Vec<_> = shards.iter_mut().map(|shard| &mut ***shard).collect();
+            if let Err(error) = (checkpoint.save)(&mut shards) {
+                self.halt(Some(error));
+            }
         }
         source.saved = Instant::now();
     }

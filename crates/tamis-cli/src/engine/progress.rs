@@ -10,7 +10,8 @@ pub(crate) struct Progress {
     /// Bytes of records, decompressed.
     pub(crate) bytes: AtomicU64,
     pub(crate) records: AtomicU64,
-    pub(crate) new: AtomicU64,
+    /// Records for which the answer was yes.
+    pub(crate) chosen: AtomicU64,
     /// Records without the key that the rule asks for.
     pub(crate) without_key: AtomicU64,
     /// Asks the run to end with what was read; also heeded while it waits for a silent pipe.

@@ -413,8 +413,8 @@ print("all is well")
 
 
 def test_full_disk(tmp_path):
-    if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
-        pytest.skip("needs a mount namespace of its own for a small disk (unshare -rm)")
+    if "TAMIS_NO_MOUNT" in os.environ:
+        pytest.skip("TAMIS_NO_MOUNT: no small disk can be mounted here")
     command = 'mount -t tmpfs -o size=256k none "$1" && exec "$2" -c "$3" "$1"'
     ran = subprocess.run(["unshare", "-rm", "sh", "-c", command, "sh", tmp_path, sys.executable, FULL_DISK],
                          capture_output=True, text=True)

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// removes the server's folder unless told to keep it.
 const KEEPER: &str = r#"
 trap "" INT
-redis-server "$1/redis.conf" >>"$1/log" 2>&1 &
+"$2" "$1/redis.conf" >>"$1/log" 2>&1 &
 server=$!
 echo $server
 read -r last
@@ -22,8 +22,20 @@ wait $server 2>/dev/null
 [ "$last" = keep ] || rm -rf "$1"
 "#;
 
+/// The program to start: the one on the path, unless another is named, as
+/// `tests/servers` does for newer versions.
+fn program(settings: &[String]) -> String {
+    // The newer ones come without TLS.
+    let tls = settings.iter().any(|line| line.starts_with("tls-port"));
+    let named = std::env::var("TAMIS_REDIS_SERVER").ok();
+    named
+        .filter(|_| !tls)
+        .unwrap_or_else(|| "redis-server".into())
+}
+
 /// A redis-server of the test's own.
 pub(crate) struct Server {
+    program: String,
     port: u16,
     folder: PathBuf,
     /// What redis-cli needs to get in.
@@ -75,6 +87,7 @@ impl Server {
         lines.extend(settings.iter().map(|line| line.to_string()));
         fs::write(folder.join("redis.conf"), lines.join("\n") + "\n").unwrap();
         let mut server = Self {
+            program: program(&lines),
             port,
             folder,
             credentials: Vec::new(),
@@ -89,7 +102,7 @@ impl Server {
         fs::write(&log, "").unwrap();
         let mut keeper = Command::new("sh")
             .args(["-c", KEEPER, "sh"])
-            .arg(&self.folder)
+            .args([self.folder.as_os_str(), self.program.as_ref()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -107,7 +120,8 @@ impl Server {
             let log = fs::read_to_string(&log).unwrap();
             assert!(
                 !log.contains("not found") && !log.contains("FATAL CONFIG"),
-                "redis-server did not start (Debian has it in redis-tools and redis-server): {log}"
+                "{} did not start (Debian has it in redis-tools and redis-server): {log}",
+                self.program
             );
             up = log.contains("Ready to accept connections");
             up || log.contains("aborting") || log.contains("exiting")

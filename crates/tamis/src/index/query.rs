@@ -5,9 +5,9 @@
 //! before the first of them is needed.
 
 use super::format::{FilterRecord, Layout};
-use crate::arch;
 use crate::hash::Hash;
-use crate::ribbon::compact::{Place, Table};
+use crate::raw::isa;
+use crate::raw::ribbon::compact::{Place, Table};
 
 /// Entries, or keys, whose misses overlap.
 const BLOCK: usize = 32;
@@ -39,7 +39,7 @@ impl<'a> Filter<'a> {
         if let Self::Table(table, words) = self
             && let Some(word) = table.first_code(hash).and_then(|at| words.get(at))
         {
-            arch::prefetch(word);
+            isa::prefetch(word);
         }
     }
 

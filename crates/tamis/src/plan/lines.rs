@@ -1,11 +1,13 @@
 //! How lines fill, and so the rates and sizes of the kinds that keep a key in
 //! lines: blocked and counting.
 
-use super::{classic, most_keys, too_large};
-use crate::Error;
-use crate::blocked::{self, BlockedShape};
-use crate::counting::{self, CountingShape};
-use crate::header::{Kind, Shape};
+use super::{Rated, classic, most_keys, too_large};
+use crate::error::Error;
+use crate::kind::Kind;
+use crate::raw::blocked::{self, BlockedShape, LINE_WORDS};
+use crate::raw::counting::{self, CountingShape};
+use crate::raw::shape::Shape;
+use crate::raw::word::Word;
 
 /// The probability that `hashes` distinct cells of a line of `cells`, `ones` of
 /// them set, are all set.
@@ -174,32 +176,57 @@ pub(crate) fn wrongly_present(keys: u64, mut rate_at: impl FnMut(f64) -> f64) ->
     sum * step / 3.0
 }
 
-/// [`wrongly_present`] for a blocked filter.
-pub(crate) fn blocked_wrongly_present(shape: &BlockedShape, keys: u64) -> f64 {
-    let mut rates = LineRates::new(
-        BLOCKED.cells,
-        shape.hashes_per_line(),
-        shape.lines_per_key(),
-    );
-    wrongly_present(keys, |keys| rates.rate(keys, shape.lines() as f64))
+impl Rated for BlockedShape {
+    fn rate_at(&self, keys: f64) -> f64 {
+        LineRates::new(BLOCKED.cells, self.hashes_per_line(), self.lines_per_key())
+            .rate(keys, self.lines() as f64)
+    }
+
+    /// From how full every single line really is.
+    fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
+        let lines = words.as_chunks::<LINE_WORDS>().0;
+        // Lines of equal fill have equal rates.
+        let mut having = [0u64; blocked::LINE_BITS as usize + 1];
+        for line in lines {
+            having[line.iter().map(|w| w.get().count_ones()).sum::<u32>() as usize] += 1;
+        }
+        let sum: f64 = having
+            .iter()
+            .enumerate()
+            .map(|(ones, count)| {
+                *count as f64 * all_set(BLOCKED.cells, ones as u32, self.hashes_per_line())
+            })
+            .sum();
+        (sum / self.lines() as f64).powi(self.lines_per_key() as i32)
+    }
+
+    fn wrongly_present(&self, keys: u64) -> f64 {
+        let mut rates = LineRates::new(BLOCKED.cells, self.hashes_per_line(), self.lines_per_key());
+        wrongly_present(keys, |keys| rates.rate(keys, self.lines() as f64))
+    }
 }
 
-pub(crate) fn blocked_rate(shape: &BlockedShape, keys: f64) -> f64 {
-    LineRates::new(
-        BLOCKED.cells,
-        shape.hashes_per_line(),
-        shape.lines_per_key(),
-    )
-    .rate(keys, shape.lines() as f64)
-}
+impl Rated for CountingShape {
+    fn rate_at(&self, keys: f64) -> f64 {
+        LineRates::new(COUNTING.cells, self.hashes_per_line(), self.lines_per_key())
+            .rate(keys, self.lines() as f64)
+    }
 
-pub(crate) fn counting_rate(shape: &CountingShape, keys: f64) -> f64 {
-    LineRates::new(
-        COUNTING.cells,
-        shape.hashes_per_line(),
-        shape.lines_per_key(),
-    )
-    .rate(keys, shape.lines() as f64)
+    /// From how full every single line really is.
+    fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
+        // Lines of equal fill have equal rates.
+        let mut having = [0u64; counting::LINE_CELLS as usize + 1];
+        for line in words.as_chunks::<LINE_WORDS>().0 {
+            let used = line
+                .iter()
+                .map(|w| counting::above_zero(w.get()).count_ones());
+            having[used.sum::<u32>() as usize] += 1;
+        }
+        let rates = (0..).zip(having).map(|(used, count)| {
+            count as f64 * all_set(COUNTING.cells, used, self.hashes_per_line())
+        });
+        (rates.sum::<f64>() / self.lines() as f64).powi(self.lines_per_key() as i32)
+    }
 }
 
 /// Below this rate fewer lines waste space: their uneven filling dominates.
@@ -292,7 +319,7 @@ pub(super) const COUNTING: Lined = Lined {
 /// What fewer hashes may cost, in memory.
 pub(super) const FEWER_HASHES: f64 = 1.1;
 
-/// The lines of [`Plan::one_line`].
+/// The lines of [`Plan::one_line`](super::Plan::one_line).
 pub(crate) fn one_line(kind: Kind, keys: u64, rate: f64) -> Result<Lines, Error> {
     let cells = match kind {
         Kind::Counting => COUNTING.cells,

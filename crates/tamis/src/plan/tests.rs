@@ -1,7 +1,9 @@
 use super::lines::FEWER_HASHES;
 use super::*;
+use crate::raw::bloom::BloomShape;
+use std::f64::consts::LN_2;
 
-/// Growing has tests of its own, in `schedule`.
+/// Growing has tests of its own, in `growing.rs`.
 const FIXED: [Kind; 4] = [Kind::Bloom, Kind::Blocked, Kind::Counting, Kind::Cuckoo];
 
 fn close(a: f64, b: f64, relative: f64) -> bool {

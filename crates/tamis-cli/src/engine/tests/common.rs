@@ -5,13 +5,14 @@ use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
 use crate::engine::input::Input;
 use crate::engine::key::KeyRule;
-use crate::engine::pipeline::{Job, Outcome, run};
+use crate::engine::pipeline::{Halt, Job, Outcome, run};
 use crate::engine::progress::Progress;
 use crate::engine::reader::{Inputs, Reader};
 use std::collections::HashSet;
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tamis::Hash;
 
 pub(crate) struct Random(pub u64);
 
@@ -76,6 +77,12 @@ pub(crate) struct Run {
     pub(crate) outcome: Outcome,
 }
 
+/// Decides by an exact set.
+pub(crate) fn insert(set: &mut ExactSet, hashes: &[Hash], new: &mut [bool]) -> Result<(), Halt> {
+    set.insert_many(hashes, new);
+    Ok(())
+}
+
 pub(crate) fn dedup(
     sources: Vec<Trickle>,
     rule: &KeyRule,
@@ -91,7 +98,7 @@ pub(crate) fn dedup(
         rule,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut shards,
-        insert: ExactSet::insert_many,
+        decide: insert,
         print,
         output: &mut printed,
         threads,
@@ -102,7 +109,7 @@ pub(crate) fn dedup(
     Run {
         printed,
         records: count(&progress.records),
-        new: count(&progress.new),
+        new: count(&progress.chosen),
         without_key: count(&progress.without_key),
         outcome,
     }
@@ -126,7 +133,7 @@ pub(crate) fn oracle(inputs: &[&[u8]], delimiter: u8, print: Print) -> (Vec<u8>,
             let is_new = seen.insert(key.to_vec());
             records += 1;
             new += u64::from(is_new);
-            if (print == Print::New && is_new) || (print == Print::Duplicates && !is_new) {
+            if (print == Print::Chosen && is_new) || (print == Print::Others && !is_new) {
                 printed.extend_from_slice(line);
                 printed.push(delimiter);
             }

@@ -68,7 +68,7 @@ fn printed(rule: &KeyRule, files: &[&str]) -> (String, u64, Vec<String>) {
                 .iter()
                 .map(|file| Trickle::new(file.as_bytes(), 1 << 16))
                 .collect();
-            let run = dedup(sources, rule, Print::New, threads, chunk);
+            let run = dedup(sources, rule, Print::Chosen, threads, chunk);
             let errors: Vec<_> = run
                 .outcome
                 .input_errors

@@ -1,8 +1,8 @@
-use super::common::{Random, Run, Trickle, dedup, inputs, oracle};
+use super::common::{Random, Run, Trickle, dedup, inputs, insert, oracle};
 use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
 use crate::engine::key::{KeyRule, Part};
-use crate::engine::pipeline::{Checkpoint, Job, Outcome, run};
+use crate::engine::pipeline::{Checkpoint, Halt, Job, Outcome, run};
 use crate::engine::progress::Progress;
 use crate::engine::reader::Reader;
 use crate::engine::records::Layout;
@@ -21,7 +21,7 @@ fn delimited(delimiter: u8) -> KeyRule {
 }
 
 fn assert_as_oracle(files: &[&[u8]], delimiter: u8, chunks: &[usize], step: usize) {
-    for print in [Print::New, Print::Duplicates, Print::Nothing] {
+    for print in [Print::Chosen, Print::Others, Print::Nothing] {
         let (printed, records, new) = oracle(files, delimiter, print);
         for &chunk in chunks {
             for threads in 1..=4 {
@@ -157,7 +157,7 @@ fn an_input_that_fails_is_named_and_what_was_read_counts() {
                 records,
                 outcome,
                 ..
-            } = dedup(sources, &KeyRule::LINE, Print::New, threads, chunk);
+            } = dedup(sources, &KeyRule::LINE, Print::Chosen, threads, chunk);
             assert_eq!(printed, b"a\nx\nb\nz\n", "chunks of {chunk}");
             assert_eq!(records, 7);
             assert!(outcome.output.is_ok());
@@ -209,17 +209,16 @@ fn run_into(
         rule: &KeyRule::LINE,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut shards,
-        insert: |shard: &mut ExactSet, hashes: &[Hash], new: &mut [bool]| {
-            shard.insert_many(hashes, new)
-        },
-        print: Print::New,
+        decide: insert,
+        print: Print::Chosen,
         output,
         threads,
         progress: &progress,
         checkpoint,
     });
     assert!(
-        outcome.output.is_ok() || progress.records.load(Ordering::Relaxed) < 50_000,
+        (outcome.output.is_ok() && outcome.decided.is_ok())
+            || progress.records.load(Ordering::Relaxed) < 50_000,
         "stops early"
     );
     outcome
@@ -281,6 +280,7 @@ fn a_checkpoint_never_claims_what_is_not_printed() {
                 .count();
             assert_eq!(keys, lines);
             checkpoints.fetch_add(1, Ordering::Relaxed);
+            Ok(())
         };
         let outcome = run_into(
             &mut output,
@@ -295,6 +295,73 @@ fn a_checkpoint_never_claims_what_is_not_printed() {
     }
 }
 
+/// Every record in a chunk of its own; the fifth is decided as `halt` says.
+fn halted(print: Print, threads: usize, halt: fn() -> Halt) -> (Vec<u8>, Outcome) {
+    let lines: String = (0..1000).map(|i| format!("{i}\n")).collect();
+    let mut printed = Vec::new();
+    let outcome = run(Job {
+        reader: Reader::new(
+            inputs(vec![Trickle::new(lines.as_bytes(), 2)]),
+            &KeyRule::LINE,
+            2,
+        ),
+        rule: &KeyRule::LINE,
+        hash: |key: &[u8]| tamis::Hasher::default().hash(key),
+        shards: &mut [0u32],
+        decide: |decided: &mut u32, _: &[Hash], chosen: &mut [bool]| {
+            *decided += 1;
+            chosen.fill(true);
+            match *decided {
+                5 => Err(halt()),
+                6.. => unreachable!("nothing is decided after a halt"),
+                _ => Ok(()),
+            }
+        },
+        print,
+        output: &mut printed,
+        threads,
+        progress: &Progress::default(),
+        checkpoint: None,
+    });
+    (printed, outcome)
+}
+
+#[test]
+fn a_halt_ends_the_output_where_the_answers_end() {
+    let failed = || Halt::Failed(anyhow::anyhow!("no more"));
+    let failed_after = || Halt::FailedAfter(anyhow::anyhow!("no more"));
+    for threads in 1..=4 {
+        let (printed, outcome) = halted(Print::Chosen, threads, || Halt::Enough);
+        assert_eq!(printed, b"0\n1\n2\n3\n4\n");
+        assert!(outcome.decided.is_ok());
+        let (printed, outcome) = halted(Print::Chosen, threads, failed_after);
+        assert_eq!(printed, b"0\n1\n2\n3\n4\n");
+        assert_eq!(outcome.decided.unwrap_err().to_string(), "no more");
+        let (printed, outcome) = halted(Print::Chosen, threads, failed);
+        assert_eq!(printed, b"0\n1\n2\n3\n");
+        assert_eq!(outcome.decided.unwrap_err().to_string(), "no more");
+        // Undecided records are no more "others" than they are chosen.
+        let (printed, _) = halted(Print::Others, threads, failed);
+        assert_eq!(printed, b"");
+    }
+}
+
+#[test]
+fn a_checkpoint_that_fails_ends_the_run() {
+    let save = |_: &mut [&mut ExactSet]| Err(anyhow::anyhow!("nowhere to save"));
+    let mut output = Vec::new();
+    let outcome = run_into(
+        &mut output,
+        2,
+        Some(Checkpoint {
+            every: Duration::ZERO,
+            save: Box::new(save),
+        }),
+    );
+    assert_eq!(outcome.decided.unwrap_err().to_string(), "nowhere to save");
+    assert!(output.len() < 5000);
+}
+
 #[test]
 fn a_stop_is_heeded() {
     let progress = Progress::default();
@@ -305,8 +372,8 @@ fn a_stop_is_heeded() {
         rule: &KeyRule::LINE,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut [ExactSet::default()],
-        insert: ExactSet::insert_many,
-        print: Print::New,
+        decide: insert,
+        print: Print::Chosen,
         output: &mut printed,
         threads: 2,
         progress: &progress,
@@ -351,8 +418,8 @@ fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
             rule: &KeyRule::LINE,
             hash: |key: &[u8]| tamis::Hasher::default().hash(key),
             shards: &mut [ExactSet::default(), ExactSet::default()],
-            insert: ExactSet::insert_many,
-            print: Print::New,
+            decide: insert,
+            print: Print::Chosen,
             output: &mut Sender(printed),
             threads: 3,
             progress: &shared,

@@ -1,0 +1,137 @@
+"""Every console example of README.md and docs/ is run, and prints what the page says.
+
+A block of kind `console` has commands behind `$ `, and below each what it prints, both streams together. A page's
+blocks are run in order, in one folder that starts with a copy of `samples/`, with `tamis` on the path. Where a page
+says 127.0.0.1:6379 the examples talk to a Redis server of the test's own.
+
+What differs from run to run is compared by its form alone: speeds (`184 MB/s`) and random generations. A line `…`
+stands for any lines; a `…` within a line for any text.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TAMIS = pathlib.Path(os.environ.get("TAMIS", ROOT / "target/debug/tamis"))
+REDIS = "127.0.0.1:6379"
+
+
+def blocks(page):
+    """(line, kind, lines) of the page's fenced blocks."""
+    kind = start = None
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        fence = re.match(r"\s*```(\S*)", line)
+        if not fence:
+            if kind is not None:
+                lines.append(line)
+        elif kind is None:
+            kind, start, lines = fence[1], number, []
+        else:
+            yield start, kind, lines
+            kind = None
+    assert kind is None, f"{page.name}:{start}: a block without an end"
+
+
+def examples(lines):
+    """(command, expected lines) of a console block."""
+    command, expected, more = None, [], False
+    for line in lines:
+        if more:  # the command goes on: a backslash, or an open quote
+            command += "\n" + line.removeprefix("> ")
+        elif line.startswith("$ "):
+            if command is not None:
+                yield command, expected
+            command, expected = line[2:], []
+        else:
+            assert command is not None, f"output without a command: {line!r}"
+            expected.append(line)
+            continue
+        more = command.endswith("\\")
+    if command is not None:
+        yield command, expected
+
+
+def form(line):
+    line = re.sub(r"\d[\d.,]* ([kMGT]?B/s)", r"N \1", line.rstrip())
+    return re.sub(r"\b[0-9a-f]{16,32}(?=[.}])", "GENERATION", line)
+
+
+def says(expected, printed):
+    """Whether the printed lines are those expected, `…` being anything."""
+    pattern = ""
+    for line in expected:
+        if line.strip() == "…":
+            pattern += r"(?:.*\n)*?"
+        else:
+            pattern += ".*".join(re.escape(part) for part in form(line).split("…")) + r"\n"
+    return re.fullmatch(pattern, "".join(form(line) + "\n" for line in printed)) is not None
+
+
+@pytest.fixture
+def home(tmp_path):
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    (bin / "tamis").symlink_to(TAMIS.resolve())
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copytree(ROOT / "samples", home / "samples")
+    return home
+
+
+@pytest.fixture
+def redis(tmp_path):
+    """Starts a server when it is first asked for; gives its address."""
+    servers = []
+
+    def address():
+        if not servers:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            args = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
+            server = subprocess.Popen(args, stdout=subprocess.DEVNULL)
+            servers.append((server, port))
+            for _ in range(1000):
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                assert server.poll() is None, "redis-server ended"
+                time.sleep(0.01)
+        return f"127.0.0.1:{servers[0][1]}"
+
+    yield address
+    for server, _ in servers:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_console_examples(page, home, redis):
+    env = {**os.environ, "PATH": f"{home.parent / 'bin'}:{os.environ['PATH']}", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
+    for number, kind, lines in blocks(page):
+        if kind != "console":
+            unrun = [line for line in lines if re.match(r"(\$|tamis [a-z]+) ", line)]
+            assert not unrun, f"{page.name}:{number}: a command outside a console block is run by nobody: {unrun[0]}"
+            continue
+        for command, expected in examples(lines):
+            where = f"{page.relative_to(ROOT)}:{number}: $ {command}"
+            address = redis() if REDIS in command else REDIS
+            ran = subprocess.run(["bash", "-c", command.replace(REDIS, address)], cwd=home, env=env, text=True,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 timeout=300)
+            printed = ran.stdout.replace(address, REDIS)
+            assert ran.returncode in (0, 1), f"{where}\nexit {ran.returncode}\n{printed}"
+            assert says(expected, printed.splitlines()), f"{where}\nprinted:\n{printed}\nthe page says:\n" + "\n".join(expected)
+
+
+def test_there_are_examples():
+    ran = sum(kind == "console" for page in PAGES for _, kind, _ in blocks(page))
+    assert ran >= 9, ran

@@ -1,0 +1,92 @@
+//! The counting filter, as users hold it.
+
+use super::{Filter, hash_all};
+use crate::hash::Hash;
+use crate::raw::counting::CountingShape;
+use crate::raw::layout::BLOCK;
+use crate::store::body::{Body, Bytes};
+
+/// A counting filter: a blocked filter whose keys can be removed; see
+/// [`Filter`] for its other methods.
+///
+/// Adding a key again counts it again, and it is present until it has been
+/// removed as often. There is no limit to the copies: from about 15 on, they
+/// are not counted any more and can't be removed.
+///
+/// ```
+/// use tamis::Counting;
+/// let mut online = Counting::new(1_000_000, 0.01)?;
+/// online.insert("ada");
+/// online.insert("ada");
+/// assert_eq!(online.count("ada"), 2);
+/// assert!(online.remove("ada") && online.contains("ada"));
+/// assert!(online.remove("ada") && !online.contains("ada"));
+/// assert!(!online.remove("ada"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+pub type Counting<B = Bytes> = Filter<CountingShape, B>;
+
+impl<B: Body> Filter<CountingShape, B> {
+    /// How often the key was added, at most: other keys may share all of its
+    /// counters. Never too low, except that it ends at 15, which means "15 or
+    /// more".
+    pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
+        self.count_hash(self.hasher().hash(key.as_ref()))
+    }
+
+    /// [`count`](Self::count) for a key that is already hashed.
+    pub fn count_hash(&self, hash: Hash) -> u64 {
+        self.shape().count(self.words(), hash)
+    }
+}
+
+impl Filter<CountingShape> {
+    /// Takes back one adding of the key; whether it seemed present. If it did
+    /// not, nothing changes.
+    ///
+    /// Remove only what was added. A key that never was seems present at the
+    /// rate, and removing it then takes from the counters of others, which may
+    /// go missing: the false "no" that a filter otherwise never gives.
+    ///
+    /// Processes that share the file may remove at once as long as each of
+    /// them keeps to that.
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.remove_hash(self.hasher().hash(key.as_ref()))
+    }
+
+    /// [`remove`](Self::remove) for a key that is already hashed.
+    pub fn remove_hash(&mut self, hash: Hash) -> bool {
+        let (was, is) = self.shape().remove(self.words(), hash);
+        if was && !is {
+            self.count_fewer(1);
+        }
+        was
+    }
+
+    /// Removes many keys; `removed[i]` answers for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `keys`.
+    pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
+        assert_eq!(keys.len(), removed.len(), "one answer for each key");
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, removed) in keys.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
+            let hashes = hash_all(self.hasher(), keys, &mut hashes);
+            self.remove_hashes(hashes, removed);
+        }
+    }
+
+    /// [`remove_many`](Self::remove_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `hashes`.
+    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) {
+        assert_eq!(hashes.len(), removed.len(), "one answer for each key");
+        for (hashes, removed) in hashes.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
+            self.shape().prefetch_all(self.words(), hashes);
+            for (hash, removed) in hashes.iter().zip(removed) {
+                *removed = self.remove_hash(*hash);
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The cuckoo filter, as users hold it.
+
+use super::{Filter, hash_all};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::raw::cuckoo::CuckooShape;
+use crate::raw::cuckoo::table::{BATCH, Entry, Full};
+use crate::store::body::{Body, Bytes};
+
+/// A cuckoo filter: small, and its keys can be removed; see [`Filter`] for its
+/// other methods.
+///
+/// Every adding is stored: a key added twice is there until it is removed
+/// twice. Of one key, 4 to 8 copies fit ([`CuckooShape::max_copies`]), and of
+/// all keys about as many as it was made for: then adding is an error, and
+/// nothing is lost. Its [`keys`](Filter::keys) are exact and count copies.
+///
+/// Adding moves other keys' entries, so it needs exclusive access, and a file
+/// can't be [`share`](Filter::share)d by writers: [`load`](Filter::load), add
+/// and save it, under a [`FileLock`](crate::FileLock) if others do so, too.
+///
+/// ```
+/// use tamis::Cuckoo;
+/// let mut online = Cuckoo::new(1_000_000, 0.001)?; // 13.1 bits a key
+/// assert!(online.insert("ada")?);
+/// assert!(online.contains("ada"));
+/// assert!(online.remove("ada"));
+/// assert!(!online.contains("ada"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+pub type Cuckoo<B = Bytes> = Filter<CuckooShape, B>;
+
+impl<B: Body> Filter<CuckooShape, B> {
+    /// How often the key was added, at most: keys with the same fingerprint and
+    /// places count as the same. Never too low.
+    pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
+        self.count_hash(self.hasher().hash(key.as_ref()))
+    }
+
+    /// [`count`](Self::count) for a key that is already hashed.
+    pub fn count_hash(&self, hash: Hash) -> u64 {
+        self.shape().copies(self.words(), self.shape().entry(hash))
+    }
+
+    /// The share of slots in use. It is made for a load of 92 to 98 %, and
+    /// fills to 95 % at least before it refuses a key.
+    pub fn load_factor(&self) -> f64 {
+        self.keys().get() as f64 / self.shape().slots() as f64
+    }
+}
+
+impl Filter<CuckooShape> {
+    /// Adds a copy of the key; whether it was new. "New" is always right; "not
+    /// new" is wrong for about one in `1/rate` new keys, which look as if
+    /// present.
+    ///
+    /// Fails when there is no room ([`Error::Full`]) or too many copies of
+    /// this key ([`Error::TooManyCopies`]); the filter is then as before.
+    #[inline]
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.insert_hash(self.hasher().hash(key.as_ref()))
+    }
+
+    /// [`insert`](Self::insert) for a key that is already hashed.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: Hash) -> Result<bool, Error> {
+        let (shape, words) = self.exclusive();
+        let entry = shape.entry(hash);
+        let new = !shape.holds(words, entry);
+        shape
+            .insert(words, entry)
+            .map_err(|full| self.refusal(full))?;
+        self.count_more(1);
+        Ok(new)
+    }
+
+    /// Adds many keys; `new[i]` answers for `keys[i]`. When one is refused,
+    /// those before it are in and the others are not; [`keys`](Filter::keys)
+    /// tells how many. Answers are those of one [`insert`](Self::insert) each,
+    /// but the entries may lie elsewhere.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Cuckoo;
+    /// let mut seen = Cuckoo::new(1_000, 0.01)?;
+    /// let mut new = [false; 3];
+    /// seen.insert_many(&["a", "b", "a"], &mut new)?;
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        assert_eq!(keys.len(), new.len(), "one answer for each key");
+        let mut hashes = [Hash::default(); BATCH];
+        for (keys, new) in keys.chunks(BATCH).zip(new.chunks_mut(BATCH)) {
+            let hashes = hash_all(self.hasher(), keys, &mut hashes);
+            self.insert_hashes(hashes, new)?;
+        }
+        Ok(())
+    }
+
+    /// [`insert_many`](Self::insert_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        assert_eq!(hashes.len(), new.len(), "one answer for each key");
+        let mut entries = [Entry::default(); BATCH];
+        for (hashes, new) in hashes.chunks(BATCH).zip(new.chunks_mut(BATCH)) {
+            let (shape, words) = self.exclusive();
+            for (entry, hash) in entries.iter_mut().zip(hashes) {
+                *entry = shape.entry(*hash);
+            }
+            let entries = &entries[..hashes.len()];
+            shape.are_new(words, entries, new);
+            let (added, result) = shape.insert_many(words, entries);
+            self.count_more(added as u64);
+            result.map_err(|full| self.refusal(full))?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn refusal(&self, full: Full) -> Error {
+        match full {
+            Full::Table => Error::Full {
+                entries: self.keys().get(),
+                load: self.load_factor(),
+            },
+            Full::Key { copies } => Error::TooManyCopies { copies },
+        }
+    }
+
+    /// Takes out a copy of the key; whether it found one. `false` proves that
+    /// the key was not there; `true` proves nothing.
+    ///
+    /// Remove only what was added. A key that never was is found at the rate,
+    /// and removing it then takes out the entry of another key, which is
+    /// missing from then on: the false "no" that a filter otherwise never
+    /// gives.
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.remove_hash(self.hasher().hash(key.as_ref()))
+    }
+
+    /// [`remove`](Self::remove) for a key that is already hashed.
+    pub fn remove_hash(&mut self, hash: Hash) -> bool {
+        let (shape, words) = self.exclusive();
+        let removed = shape.remove(words, shape.entry(hash));
+        if removed {
+            self.count_fewer(1);
+        }
+        removed
+    }
+
+    /// Removes many keys; `removed[i]` answers for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `keys`.
+    pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
+        assert_eq!(keys.len(), removed.len(), "one answer for each key");
+        let mut hashes = [Hash::default(); BATCH];
+        for (keys, removed) in keys.chunks(BATCH).zip(removed.chunks_mut(BATCH)) {
+            let hashes = hash_all(self.hasher(), keys, &mut hashes);
+            self.remove_hashes(hashes, removed);
+        }
+    }
+
+    /// [`remove_many`](Self::remove_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `hashes`.
+    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) {
+        assert_eq!(hashes.len(), removed.len(), "one answer for each key");
+        let (shape, words) = self.exclusive();
+        shape.remove_many(words, hashes, removed);
+        self.count_fewer(removed.iter().filter(|removed| **removed).count() as u64);
+    }
+
+    /// Adds all keys of `other`, with all copies, by moving its entries: a
+    /// fingerprint and a place are all that is needed. Fails when the two are
+    /// unlike, when they don't fit into one table ([`Error::Full`]) or have too
+    /// many copies of a key together, and then changes nothing.
+    ///
+    /// The result holds as many entries as both had, which is more than it was
+    /// made for if both were full: two filters fit if each is half full.
+    ///
+    /// ```
+    /// use tamis::Cuckoo;
+    /// let (mut a, mut b) = (Cuckoo::new(1_000, 0.01)?, Cuckoo::new(1_000, 0.01)?);
+    /// a.insert("left")?;
+    /// b.insert("right")?;
+    /// a.union_with(&b)?;
+    /// assert!(a.contains("left") && a.contains("right"));
+    /// assert_eq!(a.keys().get(), 2);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn union_with<C: Body>(&mut self, other: &Filter<CuckooShape, C>) -> Result<(), Error> {
+        self.check_like(other)?;
+        let shape = *self.shape();
+        let mut merged = Bytes::zeroed(shape.body_len())?;
+        let words = merged.exclusive().unwrap_or_default();
+        words.copy_from_slice(self.exclusive().1);
+        let mut theirs = shape.entries(other.words());
+        loop {
+            let batch: Vec<Entry> = theirs.by_ref().take(BATCH).collect();
+            if batch.is_empty() {
+                break;
+            }
+            let (_, result) = shape.insert_many(words, &batch);
+            result.map_err(|full| self.refusal(full))?;
+        }
+        let entries = shape.entries(words).count() as u64;
+        self.replace_body(merged);
+        self.set_count(entries);
+        Ok(())
+    }
+
+    /// Keeps what both hold: of every entry as many copies as the one that has
+    /// fewer. Every key that was added to both is still found, and can go on
+    /// being removed; the rate is at most the smaller of the two. Fails when
+    /// the two are unlike, and then changes nothing.
+    pub fn intersect_with<C: Body>(&mut self, other: &Filter<CuckooShape, C>) -> Result<(), Error> {
+        self.check_like(other)?;
+        let (shape, words) = self.exclusive();
+        let gone = shape.keep_common(words, other.words());
+        self.count_fewer(gone);
+        Ok(())
+    }
+}

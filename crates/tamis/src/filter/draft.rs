@@ -1,0 +1,197 @@
+//! A filter in parts: its header, and the bytes of its body, for those who
+//! keep them elsewhere than in a file.
+
+use crate::error::Error;
+use crate::filter::any::AnyFilter;
+use crate::hasher::Hasher;
+use crate::plan::Plan;
+use crate::raw::layers::{GrowingLayer, GrowingShape};
+use crate::store;
+use crate::store::body::{Body, Bytes};
+use crate::store::header::{Header, KEYS_UNKNOWN, State};
+
+/// A filter whose body is being brought from elsewhere.
+///
+/// ```
+/// use tamis::{Blocked, Draft, HEADER_LEN, Header};
+/// let seen = Blocked::new(1_000, 0.01)?;
+/// seen.insert("key");
+/// let bytes = seen.to_bytes();
+/// let (header, body) = bytes.split_at(HEADER_LEN); // kept apart
+///
+/// let mut draft = Draft::new(&Header::decode(header, None)?)?;
+/// draft.body_mut().copy_from_slice(body);
+/// assert_eq!(draft.finish()?.to_bytes(), bytes);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Draft {
+    header: Header,
+    body: Bytes,
+}
+
+impl Draft {
+    /// Room for the body, zeroed.
+    pub fn new(header: &Header) -> Result<Self, Error> {
+        let body = Bytes::zeroed(header.body_len())?;
+        let header = *header;
+        Ok(Self { header, body })
+    }
+
+    /// The body, to be filled.
+    pub fn body_mut(&mut self) -> &mut [u8] {
+        self.body.exclusive_bytes().unwrap_or_default()
+    }
+
+    /// The filter. Its count of keys is the header's if the body is the one
+    /// that the header was made for, and else unknown.
+    pub fn finish(mut self) -> Result<AnyFilter, Error> {
+        if self.header.state.body_checksum == store::UNSEALED
+            || store::verify(&self.header, self.body.words()).is_err()
+        {
+            self.header.state.keys = KEYS_UNKNOWN;
+        }
+        AnyFilter::assemble((self.header, self.body))
+    }
+}
+
+impl Header {
+    /// Of an empty filter, as planned.
+    pub fn of_plan(plan: &Plan, hasher: Hasher) -> Self {
+        Self {
+            shape: plan.shape(),
+            hasher,
+            capacity: plan.keys(),
+            rate: plan.promise(),
+            state: State::default(),
+        }
+    }
+
+    /// Of an empty filter that is all zeros, sealed as a file of it would be.
+    pub fn sealed_empty(mut self) -> Self {
+        self.state.keys = 0;
+        self.state.body_checksum = store::checksum_of_zeros(self.body_len(), 0);
+        self
+    }
+
+    /// Of a growing filter that has these layers, oldest first. `like` gives
+    /// its rate and hash.
+    pub fn of_layers(like: &Self, layers: &[GrowingLayer]) -> Result<Self, Error> {
+        let mut header = *like;
+        let mut shape: Option<GrowingShape> = None;
+        header.capacity = 0;
+        for layer in layers {
+            shape = Some(match shape {
+                None => GrowingShape::of_first(layer.shape())?,
+                Some(shape) => shape.and(layer.shape())?,
+            });
+            header.capacity = header.capacity.saturating_add(layer.capacity());
+        }
+        header.shape = shape
+            .ok_or(Error::corrupt("layers", "at least 1", 0))?
+            .into();
+        Ok(header)
+    }
+
+    /// Of an empty growing filter with this first layer.
+    pub fn of_first_layer(layer: &GrowingLayer, rate: f64, hasher: Hasher) -> Result<Self, Error> {
+        Ok(Self {
+            shape: GrowingShape::of_first(layer.shape())?.into(),
+            hasher,
+            capacity: layer.capacity(),
+            rate,
+            state: State::default(),
+        })
+    }
+}
+
+impl<B: Body> AnyFilter<B> {
+    /// The header as a file of this filter would have it.
+    pub fn header(&self) -> Header {
+        store::sealed(&self.unsealed_header(), &self.body())
+    }
+
+    /// The body's words, in order: one run of them, or several in a growing
+    /// filter.
+    pub fn body(&self) -> Vec<&[B::Word]> {
+        self.all_words()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Blocked;
+    use crate::filter::KeyCount;
+    use crate::filter::growing::Growing;
+    use crate::raw::word::Word as _;
+
+    /// Takes a filter apart and puts it together, changed.
+    fn redrawn(filter: &AnyFilter, change: impl Fn(&mut [u8])) -> AnyFilter {
+        let mut draft = Draft::new(&filter.header()).unwrap();
+        let parts = filter.body();
+        let words = parts.iter().flat_map(|part| part.iter());
+        let bytes: Vec<u8> = words.flat_map(|word| word.get().to_le_bytes()).collect();
+        draft.body_mut().copy_from_slice(&bytes);
+        change(draft.body_mut());
+        draft.finish().unwrap()
+    }
+
+    #[test]
+    fn the_count_holds_for_the_same_body_only() {
+        let blocked = Blocked::new(1_000, 0.01).unwrap();
+        let mut growing = Growing::new(1_000, 0.01).unwrap();
+        for i in 0..3_000u64 {
+            blocked.insert(i.to_le_bytes());
+            growing.insert(i.to_le_bytes()).unwrap();
+        }
+        for filter in [AnyFilter::Blocked(blocked), AnyFilter::Growing(growing)] {
+            let same = redrawn(&filter, |_| {});
+            assert_eq!(same.to_bytes(), filter.to_bytes());
+            assert!(matches!(same.keys(), KeyCount::Counted(_)));
+            let other = redrawn(&filter, |body| body[body.len() - 1] ^= 1);
+            assert!(matches!(other.keys(), KeyCount::Estimated(_)));
+        }
+    }
+
+    #[test]
+    fn an_empty_filter_is_sealed_as_its_file_would_be() {
+        let filter = AnyFilter::Blocked(Blocked::new(1_000, 0.01).unwrap());
+        assert_eq!(filter.header(), filter.unsealed_header().sealed_empty());
+    }
+
+    #[test]
+    fn layers_make_a_header() {
+        let mut layers = vec![GrowingLayer::first_of_one_line(1_000, 0.01).unwrap()];
+        let hasher = Hasher::default();
+        let first = Header::of_first_layer(&layers[0], 0.01, hasher).unwrap();
+        for _ in 0..20 {
+            layers.push(GrowingLayer::next(&layers, 0.01).unwrap());
+        }
+        let header = Header::of_layers(&first, &layers).unwrap();
+        let mut draft = Draft::new(&header).unwrap();
+        let mut at = 0;
+        for layer in &layers {
+            draft.body_mut()[at..at + 64].copy_from_slice(&layer.encode(1));
+            at += 64 * (1 + layer.shape().lines() as usize);
+        }
+        assert_eq!(at as u64, header.body_len());
+        assert_eq!(draft.finish().unwrap().shape(), header.shape());
+        assert!(Header::of_layers(&first, &[]).is_err());
+    }
+
+    #[test]
+    fn lines_that_describe_no_layer_are_refused() {
+        let layer = GrowingLayer::first_of_one_line(1_000, 0.01).unwrap();
+        let sound = layer.encode(5);
+        let like = layer.shape();
+        assert!(GrowingLayer::decode(&[0; 64], &like).is_err());
+        assert!(GrowingLayer::decode(&[255; 64], &like).is_err());
+        // Lines, keys, rate and what is reserved; a capacity may be any.
+        for word in [0, 2, 3, 4, 5, 6, 7] {
+            let mut line = sound;
+            line[word * 8..][..8].fill(255);
+            assert!(GrowingLayer::decode(&line, &like).is_err(), "word {word}");
+        }
+    }
+}

@@ -1,0 +1,643 @@
+//! The growing filter: for a number of keys that nobody knows.
+//!
+//! Layers of blocked filters, each larger than all before it together or
+//! nearly so ([`plan::growing`]). A key goes into the newest layer
+//! unless one of them has it; when that has taken the keys it is made for, the
+//! next is added. Old layers never change, and nothing is ever moved.
+//!
+//! All layers have the same number of hashes, so a key's bits are computed
+//! once; and a key that a layer does not have is nearly always refused by the
+//! first of its two lines, so older layers cost a line each.
+//!
+//! In memory the body is in parts, of whole layers each: what was there at
+//! first, and a part for every layer added since.
+
+use crate::error::Error;
+use crate::filter::{KeyCount, hash_all};
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::kind::Kind;
+use crate::plan::growing::{Schedule, first_capacity};
+use crate::plan::{self, Plan, Rated as _};
+use crate::raw::blocked::{LINE_WORDS, line};
+use crate::raw::isa::{self, Mask, Path as Isa};
+use crate::raw::layers::{GrowingShape, KEYS, Layer, parse, put};
+use crate::raw::layout::{BLOCK, BitLayout, Layout};
+use crate::raw::shape::Shape;
+use crate::store::body::{Body, Bytes, Map};
+use crate::store::file::FileLock;
+use crate::store::header::{Header, KEYS_UNKNOWN, State};
+use crate::store::{self, Terms};
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// A filter that grows with its keys and keeps its rate at any size.
+///
+/// It costs more than a right-sized [`Blocked`](crate::Blocked) filter: up to
+/// 2.5 times the memory just after it has grown (for rates of 1 % and less),
+/// and a probe for each of its layers, of which there are the fewer the better
+/// the first guess was.
+///
+/// ```
+/// use tamis::{Growing, KeyCount};
+/// let mut seen = Growing::new(1_000, 1e-6)?;
+/// for i in 0..50_000u64 {
+///     seen.insert(i.to_le_bytes())?; // fails only for want of memory
+/// }
+/// assert!(seen.contains(49_999u64.to_le_bytes()));
+/// assert_eq!(seen.keys(), KeyCount::Counted(50_000));
+/// assert!(seen.rate_now() <= 1e-6);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+///
+/// Adding needs `&mut`; asking does not, so threads can ask at once. A file
+/// [`share`](Growing::share)d for writing belongs to one process: another
+/// would not see the layers that this one adds. Others may
+/// [`open`](Growing::open) it for reading; they see the layers that were
+/// there when they did, and should open it again to see those added since.
+///
+/// Two growing filters can't be combined: the union's layers would have
+/// twice the rate.
+pub struct Growing<B = Bytes> {
+    shape: GrowingShape,
+    hasher: Hasher,
+    rate: f64,
+    capacity: u64,
+    /// Whether the layers' counts are exact.
+    counted: bool,
+    /// Oldest first.
+    layers: Vec<Layer>,
+    // Fields are dropped in this order; of a mapped file, `body` has the mark
+    // that says it is being written, which must go last.
+    tails: Vec<B>,
+    body: B,
+}
+
+impl Growing {
+    /// An empty filter that keeps `rate` at any number of keys. Its first
+    /// layer holds `first_guess` keys or somewhat more: a thousand, or less
+    /// than twice the guess, so that it grows at the numbers of keys that
+    /// [`Plan::for_rate`] says, and takes no more memory than that.
+    pub fn new(first_guess: u64, rate: f64) -> Result<Self, Error> {
+        Self::with_hasher(first_guess, rate, Hasher::default())
+    }
+
+    /// An empty filter whose keys are hashed by `hasher`.
+    pub fn with_hasher(first_guess: u64, rate: f64, hasher: Hasher) -> Result<Self, Error> {
+        plan::check_keys(first_guess)?;
+        plan::check_rate(rate)?;
+        let capacity = first_capacity(first_guess, rate);
+        let first = Schedule::new(capacity, rate)?.first(capacity)?;
+        let header = Header {
+            shape: GrowingShape::of_first(first.shape)?.into(),
+            hasher,
+            capacity,
+            rate,
+            state: State::default(),
+        };
+        let body = Bytes::zeroed(header.body_len())?;
+        put(&first, body.words());
+        Self::assemble((header, body))
+    }
+
+    /// An empty filter that expects the plan's keys and keeps its promise: it
+    /// starts at their number, where the plan tells what a filter that started
+    /// small has taken when it has grown to it.
+    pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
+        Self::with_hasher(plan.keys(), plan.promise(), hasher)
+    }
+
+    /// An empty filter with the same first layer, rate and hash.
+    pub fn template(&self) -> Result<Self, Error> {
+        Self::with_hasher(self.layers[0].capacity, self.rate, self.hasher)
+    }
+
+    /// Reads a whole file into memory, checking every byte.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::assemble(store::load(path.as_ref(), Terms::default())?)
+    }
+
+    /// Maps a file for adding keys, alone: [`Error::Busy`] while another
+    /// process does. The file grows with its keys; a full disk is an error.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::Growing;
+    /// Growing::new(1_000, 0.001)?.save_new(&path)?;
+    /// let mut seen = Growing::share(&path)?;
+    /// for i in 0..5_000u64 { seen.insert(i.to_le_bytes())?; }
+    /// seen.close()?;
+    /// assert!(Growing::open(&path)?.contains(7u64.to_le_bytes()));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::assemble(store::share(path.as_ref(), Terms::default())?)
+    }
+
+    /// A copy of the filter that [`to_bytes`](Self::to_bytes) wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Self::assemble(store::decode(bytes, Terms::default())?)
+    }
+
+    /// The filter that [`to_base64`](Self::to_base64) wrote.
+    pub fn from_base64(text: &str) -> Result<Self, Error> {
+        Self::from_bytes(&store::from_base64(text)?)
+    }
+
+    /// Adds a key; whether it was new. "New" is always right; "not new" is
+    /// wrong for about one in `1/rate` new keys, which look as if present.
+    /// Fails when a new layer can't be had; the key is then not in.
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.insert_hash(self.hasher.hash(key.as_ref()))
+    }
+
+    /// [`insert`](Self::insert) for a key that is already hashed.
+    pub fn insert_hash(&mut self, hash: Hash) -> Result<bool, Error> {
+        if self.contains_hash(hash) {
+            return Ok(false);
+        }
+        self.make_room()?;
+        let mut new = [false];
+        self.fill(&[hash], &mut new);
+        Ok(new[0])
+    }
+
+    /// Adds many keys; `new[i]` answers for `keys[i]`. Much faster than a
+    /// loop. When it fails, the keys before those it failed for are in: those
+    /// that were new and have `false` are not, so add all of them again.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    pub fn insert_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        assert_eq!(keys.len(), new.len(), "one answer for each key");
+        new.fill(false);
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+            let hasher = self.hasher;
+            self.insert_block(hash_all(&hasher, keys, &mut hashes), new)?;
+        }
+        Ok(())
+    }
+
+    /// [`insert_many`](Self::insert_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        assert_eq!(hashes.len(), new.len(), "one answer for each key");
+        new.fill(false);
+        for (hashes, new) in hashes.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+            self.insert_block(hashes, new)?;
+        }
+        Ok(())
+    }
+
+    fn insert_block(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        let old = self.layers.len() - 1;
+        let mut known = [false; BLOCK];
+        self.ask(&self.layers[..old], hashes, &mut known[..hashes.len()]);
+        let mut places = [0; BLOCK];
+        let mut unknown = [Hash::default(); BLOCK];
+        let mut len = 0;
+        for (i, hash) in hashes.iter().enumerate() {
+            (places[len], unknown[len]) = (i, *hash);
+            len += usize::from(!known[i]);
+        }
+        let (places, unknown) = (&places[..len], &unknown[..len]);
+        let mut was_new = [false; BLOCK];
+        if len as u64 <= self.room() {
+            self.fill(unknown, &mut was_new[..len]);
+            for (place, was_new) in places.iter().zip(was_new) {
+                new[*place] = was_new;
+            }
+            return Ok(());
+        }
+        // The newest layer may be full after some of them.
+        for (place, hash) in places.iter().zip(unknown) {
+            if !self.layers[old..]
+                .iter()
+                .any(|layer| self.has(layer, *hash))
+            {
+                self.make_room()?;
+                self.fill(&[*hash], &mut new[*place..=*place]);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many new keys the newest layer takes.
+    fn room(&self) -> u64 {
+        let newest = self.newest();
+        newest.capacity - newest.keys
+    }
+
+    /// Adds keys, for which there is room, to the newest layer.
+    fn fill(&mut self, hashes: &[Hash], new: &mut [bool]) {
+        let Layer {
+            shape,
+            part,
+            at,
+            keys,
+            ..
+        } = *self.newest();
+        // Counted before they are in: a process that dies in between leaves a
+        // count that is too high, which keeps the promise.
+        self.count(keys + hashes.len() as u64);
+        let body = match part {
+            0 => &mut self.body,
+            _ => &mut self.tails[part - 1],
+        };
+        let range = at..at + shape.lines() as usize * LINE_WORDS;
+        match body.exclusive() {
+            Some(words) => shape.insert_many(&mut words[range], hashes, new),
+            // Other processes may be reading the file.
+            None => shape.insert_many_shared(&body.words()[range], hashes, new),
+        }
+        self.count(keys + new.iter().filter(|new| **new).count() as u64);
+    }
+
+    /// Sets the newest layer's count.
+    fn count(&mut self, keys: u64) {
+        let newest = self.layers.len() - 1;
+        self.layers[newest].keys = keys;
+        let Layer { part, at, .. } = self.layers[newest];
+        self.part(part).words()[at - LINE_WORDS + KEYS].store(keys.to_le(), Relaxed);
+        if let Some(total) = self.body.shared_keys() {
+            total.store(self.counted_keys().to_le(), Relaxed);
+        }
+    }
+
+    /// Adds a layer if the newest is full.
+    fn make_room(&mut self) -> Result<(), Error> {
+        if self.room() > 0 {
+            return Ok(());
+        }
+        let (hashes, per_key) = (self.shape.hashes_per_line(), self.shape.lines_per_key());
+        let spent = self.layers.iter().map(|layer| layer.rate).sum();
+        let next = Schedule::resume(self.layers[0].capacity, self.rate, hashes, per_key).next(
+            self.layers.len(),
+            self.capacity,
+            spent,
+        )?;
+        let mut header = self.header();
+        let shape = self.shape.and(next.shape)?;
+        let capacity = self.capacity.saturating_add(next.capacity);
+        (header.shape, header.capacity) = (shape.into(), capacity);
+        let more = (next.shape.lines() + 1) * 64;
+        let tail = match self.body.as_shared() {
+            None => {
+                let tail = Bytes::zeroed(more)?;
+                put(&next, tail.words());
+                tail
+            }
+            Some(file) => {
+                // The layer first, the header last: until then the file is as
+                // before, and longer.
+                let tail = Bytes::tail(file.append(self.shape.body_len(), more)?);
+                put(&next, tail.words());
+                file.commit(&header)?;
+                tail
+            }
+        };
+        self.tails.push(tail);
+        self.layers.push(Layer {
+            shape: next.shape,
+            capacity: next.capacity,
+            keys: 0,
+            rate: next.rate,
+            part: self.tails.len(),
+            at: LINE_WORDS,
+        });
+        (self.shape, self.capacity) = (shape, capacity);
+        Ok(())
+    }
+
+    /// Removes all keys. The layers stay, so that the memory does, too; keys
+    /// go into the newest, which is the largest.
+    pub fn clear(&mut self) {
+        for layer in &mut self.layers {
+            layer.keys = 0;
+        }
+        for layer in &self.layers {
+            for word in self.words(layer) {
+                word.store(0, Relaxed);
+            }
+            self.part(layer.part).words()[layer.at - LINE_WORDS + KEYS].store(0, Relaxed);
+        }
+        self.counted = true;
+        self.capacity = self.newest().capacity;
+        self.count(0);
+    }
+
+    /// Always fails: see the type's documentation.
+    pub fn union_with<C: Body>(&mut self, _: &Growing<C>) -> Result<(), Error> {
+        self.unable("united")
+    }
+
+    /// Always fails: see the type's documentation.
+    pub fn intersect_with<C: Body>(&mut self, _: &Growing<C>) -> Result<(), Error> {
+        self.unable("intersected")
+    }
+
+    fn unable(&self, what: &'static str) -> Result<(), Error> {
+        Err(Error::Unable {
+            kind: Kind::Growing,
+            what,
+            instead: "together their layers would exceed the promised rate; add the keys of one \
+                      to the other, or use blocked filters made for the sum of the keys",
+        })
+    }
+
+    /// Of a filter that [`share`](Self::share)s a file: waits until all that
+    /// was added so far is on disk. Nothing to do for one on the heap.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.parts().try_for_each(Bytes::sync)
+    }
+
+    /// Of a filter that [`share`](Self::share)s a file: writes back and lets
+    /// go, and says if that failed. Dropping it does the same, silently.
+    pub fn close(self) -> Result<(), Error> {
+        self.sync()?;
+        drop(self.tails);
+        self.body.into_shared().map_or(Ok(()), |map| map.close())
+    }
+}
+
+impl Growing<Map> {
+    /// Maps a file for reading: reads only the pages that are asked. The
+    /// body's checksum is not checked; see [`AnyFilter::verify`](crate::AnyFilter::verify).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::assemble(store::map(path.as_ref(), Terms::default())?)
+    }
+}
+
+impl<'a> Growing<&'a [u8]> {
+    /// Asks bytes of the caller's in place, of any alignment.
+    pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
+        Self::assemble(store::view(bytes, Terms::default())?)
+    }
+}
+
+impl<B: Body> Growing<B> {
+    pub(crate) fn assemble((header, body): (Header, B)) -> Result<Self, Error> {
+        let Shape::Growing(shape) = header.shape else {
+            return Err(Error::WrongKind {
+                expected: Kind::Growing,
+                got: header.shape.kind(),
+            });
+        };
+        let layers = parse(&shape, header.rate, body.words())?;
+        let (newest, older) = layers.split_last().ok_or(Error::corrupt("layers", 1, 0))?;
+        let older: u64 = older.iter().map(|layer| layer.keys).sum();
+        Ok(Self {
+            shape,
+            hasher: header.hasher,
+            rate: header.rate,
+            capacity: older.saturating_add(newest.capacity),
+            counted: header.state.keys != KEYS_UNKNOWN && header.state.open_under.is_none(),
+            layers,
+            tails: Vec::new(),
+            body,
+        })
+    }
+
+    pub(crate) fn header(&self) -> Header {
+        Header {
+            shape: self.shape.into(),
+            hasher: self.hasher,
+            capacity: self.capacity,
+            rate: self.rate,
+            state: State {
+                keys: self.counted_keys(),
+                ..State::default()
+            },
+        }
+    }
+
+    fn newest(&self) -> &Layer {
+        // There is one since `assemble`.
+        &self.layers[self.layers.len() - 1]
+    }
+
+    fn counted_keys(&self) -> u64 {
+        match self.counted {
+            true => self.layers.iter().map(|layer| layer.keys).sum(),
+            false => KEYS_UNKNOWN,
+        }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &B> {
+        std::iter::once(&self.body).chain(&self.tails)
+    }
+
+    fn part(&self, part: usize) -> &B {
+        match part {
+            0 => &self.body,
+            _ => &self.tails[part - 1],
+        }
+    }
+
+    fn words(&self, layer: &Layer) -> &[B::Word] {
+        let len = layer.shape.lines() as usize * LINE_WORDS;
+        &self.part(layer.part).words()[layer.at..][..len]
+    }
+
+    fn has(&self, layer: &Layer, hash: Hash) -> bool {
+        layer.shape.contains(self.words(layer), hash)
+    }
+
+    /// Whether the key may have been added. "No" is always right; "yes" is
+    /// wrong for about one in `1/rate` keys that were not added.
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.hasher.hash(key.as_ref()))
+    }
+
+    /// [`contains`](Self::contains) for a key that is already hashed.
+    pub fn contains_hash(&self, hash: Hash) -> bool {
+        self.layers.iter().rev().any(|layer| self.has(layer, hash))
+    }
+
+    /// Asks many keys; `out[i]` answers for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `keys`.
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+        assert_eq!(keys.len(), out.len(), "one answer for each key");
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            self.ask(&self.layers, hash_all(&self.hasher, keys, &mut hashes), out);
+        }
+    }
+
+    /// [`contains_many`](Self::contains_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `hashes`.
+    pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
+        assert_eq!(hashes.len(), out.len(), "one answer for each key");
+        for (hashes, out) in hashes.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            self.ask(&self.layers, hashes, out);
+        }
+    }
+
+    /// Asks at most [`BLOCK`] keys, of the newest layer first: it has about
+    /// half of all keys.
+    fn ask(&self, layers: &[Layer], hashes: &[Hash], out: &mut [bool]) {
+        out.fill(false);
+        if layers.is_empty() {
+            return;
+        }
+        let isa = Isa::best();
+        let hashes_per_line = self.shape.hashes_per_line();
+        // Everything is indexed by the key's place in the block.
+        let mut waiting: [u8; BLOCK] = std::array::from_fn(|i| i as u8);
+        let mut len = hashes.len();
+        let mut masks = [Mask([0; LINE_WORDS]); BLOCK];
+        isa::line_masks(isa, hashes_per_line, 0, &waiting[..len], hashes, &mut masks);
+        let mut at = [0; BLOCK];
+        let mut hits = [0; BLOCK];
+        for layer in layers.iter().rev() {
+            let words = self.words(layer);
+            for i in waiting[..len].iter().map(|i| usize::from(*i)) {
+                at[i] = layer.shape.first_line(hashes[i]);
+                isa::prefetch(line(words, at[i]));
+            }
+            let mut found = isa::matching(isa, words, &waiting[..len], &at, &masks, &mut hits);
+            if found > 0 && self.shape.lines_per_key() == 2 {
+                let in_first = hits;
+                let who = &in_first[..found];
+                for i in who.iter().map(|i| usize::from(*i)) {
+                    at[i] = layer.shape.second_line(hashes[i]);
+                    isa::prefetch(line(words, at[i]));
+                }
+                isa::line_masks(isa, hashes_per_line, 1, who, hashes, &mut masks);
+                found = isa::matching(isa, words, who, &at, &masks, &mut hits);
+                if found < who.len() {
+                    // Back to the first line's, for the next layer.
+                    isa::line_masks(isa, hashes_per_line, 0, who, hashes, &mut masks);
+                }
+            }
+            if found == 0 {
+                continue;
+            }
+            for i in &hits[..found] {
+                out[usize::from(*i)] = true;
+            }
+            let mut left = 0;
+            for from in 0..len {
+                let i = waiting[from];
+                waiting[left] = i;
+                left += usize::from(!out[usize::from(i)]);
+            }
+            len = left;
+            if len == 0 {
+                return;
+            }
+        }
+    }
+
+    /// How keys are hashed.
+    pub const fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    /// The geometry, so far.
+    pub const fn shape(&self) -> &GrowingShape {
+        &self.shape
+    }
+
+    /// The number of keys it holds before it grows again.
+    pub const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The promised rate, kept at any number of keys.
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The expected rate now, from what the layers really hold.
+    pub fn rate_now(&self) -> f64 {
+        let rates = self.layers.iter().map(|l| l.shape.rate_now(self.words(l)));
+        -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
+    }
+
+    /// How many of the distinct keys added so far were wrongly told "not new"
+    /// when they came; see [`Filter::expected_wrong`](crate::Filter::expected_wrong).
+    pub fn expected_wrong(&self) -> f64 {
+        let (mut wrong, mut older_rates) = (0.0, 0.0);
+        for layer in &self.layers {
+            let keys = layer.keys as f64;
+            wrong += keys * older_rates + layer.shape.wrongly_present(layer.keys);
+            older_rates += layer.shape.rate_at(keys);
+        }
+        wrong
+    }
+
+    /// The number of distinct keys added.
+    pub fn keys(&self) -> KeyCount {
+        match self.counted_keys() {
+            KEYS_UNKNOWN => KeyCount::Estimated(self.estimated_keys()),
+            keys => KeyCount::Counted(keys),
+        }
+    }
+
+    /// The number of distinct keys, estimated from how full the layers are.
+    pub fn estimated_keys(&self) -> u64 {
+        let keys = self.layers.iter().map(|l| l.shape.keys_now(self.words(l)));
+        keys.sum::<f64>().round() as u64
+    }
+
+    /// The body's size in bytes, so far.
+    pub fn bytes(&self) -> u64 {
+        self.shape.body_len()
+    }
+
+    pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
+        self.parts().map(|part| part.words()).collect()
+    }
+
+    /// Writes the filter to `path`, which is replaced as a whole or not at
+    /// all; see [`Filter::save`](crate::Filter::save).
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        store::save(path.as_ref(), &self.header(), &self.all_words())
+    }
+
+    /// Writes the filter to `path`, which must not exist.
+    pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        store::save_new(path.as_ref(), &self.header(), &self.all_words())
+    }
+
+    /// Writes the filter over the file that the caller has locked, which stays
+    /// locked.
+    pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
+        store::save_under(lock, &self.header(), &self.all_words())
+    }
+
+    /// The same bytes as a file's.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        store::encode(&self.header(), &self.all_words())
+    }
+
+    /// The same bytes as a file's, in base64.
+    pub fn to_base64(&self) -> String {
+        store::to_base64(&self.to_bytes())
+    }
+}
+
+impl<B> fmt::Debug for Growing<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Growing")
+            .field("shape", &self.shape)
+            .field("hasher", &self.hasher)
+            .field("capacity", &self.capacity)
+            .field("rate", &self.rate)
+            .finish_non_exhaustive()
+    }
+}

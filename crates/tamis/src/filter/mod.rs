@@ -1,0 +1,718 @@
+//! The shell that every kind wears: hashing, counting, combining, saving.
+//! The algorithms are in the kinds' own files, over plain slices of words.
+
+pub(crate) mod any;
+pub(crate) mod counting;
+pub(crate) mod cuckoo;
+pub(crate) mod draft;
+pub(crate) mod growing;
+pub(crate) mod kinds;
+pub(crate) mod open;
+
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::kind::Kind;
+use crate::plan::{Plan, Rated};
+use crate::raw::layout::{BLOCK, BitLayout, Difference, Layout, hash_block};
+use crate::raw::word::Word;
+use crate::store::body::{Body, Bytes, Map};
+use crate::store::file::FileLock;
+use crate::store::header::{Header, KEYS_UNKNOWN, State};
+use crate::store::{self, Terms};
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How many distinct keys a filter holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyCount {
+    /// Counted when they were added. A key that the filter took for present
+    /// was not counted, so this is low by about the rate.
+    Counted(u64),
+    /// The count is indeterminate (after a union or an intersection, or a
+    /// writer that died); this is estimated from how full the filter is.
+    Estimated(u64),
+}
+
+impl KeyCount {
+    /// The number, however it was found.
+    ///
+    /// ```
+    /// assert_eq!(tamis::KeyCount::Counted(3).get(), 3);
+    /// ```
+    pub const fn get(self) -> u64 {
+        match self {
+            Self::Counted(n) | Self::Estimated(n) => n,
+        }
+    }
+}
+
+/// A filter of one kind: [`Bloom`](crate::Bloom), [`Blocked`](crate::Blocked),
+/// [`Counting`](crate::Counting), [`Cuckoo`](crate::Cuckoo).
+///
+/// `B` owns the body: [`Bytes`] (heap, or a file mapped for writing),
+/// [`Map`] (a file mapped for reading) or `&[u8]`.
+///
+/// Keys are bytes; anything that is `AsRef<[u8]>` will do. Integers go in as
+/// their eight little-endian bytes: `filter.insert(42u64.to_le_bytes())`.
+///
+/// ```
+/// use tamis::Blocked;
+/// let seen = Blocked::new(1_000, 0.01)?;
+/// std::thread::scope(|s| {
+///     // Adding needs no `&mut`: threads share the filter.
+///     s.spawn(|| seen.insert("from one thread"));
+///     s.spawn(|| seen.insert("from another"));
+/// });
+/// assert!(seen.contains("from one thread"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+pub struct Filter<L, B = Bytes> {
+    shape: L,
+    hasher: Hasher,
+    capacity: u64,
+    rate: f64,
+    /// Of a shared mapping, the count is in the file and this one is unused.
+    keys: AtomicU64,
+    body: B,
+}
+
+impl<L: Layout> Filter<L> {
+    /// An empty filter for `keys` keys at no more than `rate`, hashed with
+    /// XXH3 under seed 0.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// assert!(Blocked::new(1_000_000, 0.001).is_ok());
+    /// assert!(Blocked::new(1_000_000, 1.5).is_err());
+    /// ```
+    pub fn new(keys: u64, rate: f64) -> Result<Self, Error> {
+        Self::with_hasher(keys, rate, Hasher::default())
+    }
+
+    /// An empty filter whose keys are hashed by `hasher`: under a seed of its
+    /// own, or keyed against hostile input.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Hasher, SecretKey};
+    /// let hasher = Hasher::keyed(SecretKey::random()?);
+    /// let seen = Blocked::with_hasher(1_000, 0.01, hasher)?;
+    /// assert!(seen.insert("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn with_hasher(keys: u64, rate: f64, hasher: Hasher) -> Result<Self, Error> {
+        Self::from_plan(&Plan::for_rate(L::KIND, keys, rate)?, hasher)
+    }
+
+    /// An empty filter as planned.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Hasher, Kind, Plan};
+    /// let plan = Plan::for_size(Kind::Blocked, 1_000_000, 1 << 20)?;
+    /// let seen = Blocked::from_plan(&plan, Hasher::seeded(7))?;
+    /// assert_eq!(seen.bytes(), 1 << 20);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
+        check_creatable(plan.kind())?;
+        let header = Header::of_plan(plan, hasher);
+        Self::assemble((header, Bytes::zeroed(header.body_len())?))
+    }
+
+    /// An empty filter of the same shape and hash.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let a = Blocked::new(1_000, 0.01)?;
+    /// a.insert("key");
+    /// let mut b = a.template()?;
+    /// assert!(!b.contains("key"));
+    /// b.union_with(&a)?; // always like enough
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn template(&self) -> Result<Self, Error> {
+        check_creatable(L::KIND)?;
+        let mut header = self.header();
+        header.state = State::default();
+        Self::assemble((header, Bytes::zeroed(header.body_len())?))
+    }
+
+    /// Reads a whole file into memory, checking every byte.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::assemble(store::load(path.as_ref(), Terms::default())?)
+    }
+
+    /// Maps a file for adding keys, together with other processes that do the
+    /// same. Every added key is seen by all of them at once, and survives the
+    /// death of this process, though not of the machine: call
+    /// [`sync`](Filter::sync) for that.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::Blocked;
+    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
+    /// let one = Blocked::share(&path)?;
+    /// let other = Blocked::share(&path)?;
+    /// one.insert("key");
+    /// assert!(other.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::assemble(store::share(path.as_ref(), Terms::default())?)
+    }
+
+    /// A copy of the filter that [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("key");
+    /// assert!(Blocked::from_bytes(&seen.to_bytes())?.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Self::assemble(store::decode(bytes, Terms::default())?)
+    }
+
+    /// The filter that [`to_base64`](Self::to_base64) wrote.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("key");
+    /// assert!(Blocked::from_base64(&seen.to_base64())?.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn from_base64(text: &str) -> Result<Self, Error> {
+        Self::from_bytes(&store::from_base64(text)?)
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        for word in self.body.words() {
+            word.store(0, Relaxed);
+        }
+        self.set_count(0);
+    }
+
+    /// Of a filter that [`share`](Filter::share)s a file: waits until all that
+    /// was added so far is on disk. Nothing to do for one on the heap.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.body.as_shared().map_or(Ok(()), |map| map.sync())
+    }
+
+    /// Of a filter that [`share`](Filter::share)s a file: writes back and lets
+    /// go, and says if that failed. Dropping it does the same, silently.
+    pub fn close(self) -> Result<(), Error> {
+        self.body.into_shared().map_or(Ok(()), |map| map.close())
+    }
+
+    /// The words without atomics, of a kind that is never shared.
+    pub(crate) fn exclusive(&mut self) -> (&L, &mut [u64]) {
+        let words = self.body.exclusive();
+        (
+            &self.shape,
+            words.expect("kinds that move entries are not shared"),
+        )
+    }
+
+    pub(crate) fn replace_body(&mut self, body: Bytes) {
+        self.body = body;
+    }
+
+    pub(crate) fn count_more(&self, new: u64) {
+        self.change_count(|keys| keys.saturating_add(new));
+    }
+
+    pub(crate) fn count_fewer(&self, gone: u64) {
+        self.change_count(|keys| keys.saturating_sub(gone));
+    }
+
+    fn change_count(&self, change: impl Fn(u64) -> u64) {
+        let change = |keys: u64| (keys != KEYS_UNKNOWN).then(|| change(keys));
+        let _ = match self.body.shared_keys() {
+            Some(keys) => keys.fetch_update(Relaxed, Relaxed, |keys| {
+                change(u64::from_le(keys)).map(u64::to_le)
+            }),
+            None => self.keys.fetch_update(Relaxed, Relaxed, change),
+        };
+    }
+
+    pub(crate) fn set_count(&self, keys: u64) {
+        match self.body.shared_keys() {
+            Some(shared) => shared.store(keys.to_le(), Relaxed),
+            None => self.keys.store(keys, Relaxed),
+        }
+    }
+}
+
+impl<L: Layout> Filter<L, Map> {
+    /// Maps a file for reading: costs the same for any size, and reads only
+    /// the pages that are asked. The body's checksum is not checked; see
+    /// [`AnyFilter::verify`](any::AnyFilter::verify).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("key");
+    /// seen.save(&path)?;
+    /// assert!(Blocked::open(&path)?.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::assemble(store::map(path.as_ref(), Terms::default())?)
+    }
+}
+
+impl<'a, L: Layout> Filter<L, &'a [u8]> {
+    /// Asks bytes of the caller's in place, of any alignment: a file embedded
+    /// in the program, a page of a larger file.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("key");
+    /// let bytes = seen.to_bytes();
+    /// let view = Blocked::view(&bytes)?;
+    /// assert!(view.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
+        Self::assemble(store::view(bytes, Terms::default())?)
+    }
+}
+
+impl<L: Layout, B: Body> Filter<L, B> {
+    pub(crate) fn assemble((header, body): (Header, B)) -> Result<Self, Error> {
+        let shape = L::try_from(header.shape)?;
+        // Kernels index by the shape alone.
+        assert_eq!(size_of_val(body.words()) as u64, shape.body_len());
+        Ok(Self {
+            shape: shape.complete(body.words())?,
+            hasher: header.hasher,
+            capacity: header.capacity,
+            rate: header.rate,
+            keys: AtomicU64::new(match header.state.open_under {
+                None => header.state.keys,
+                // A writer that died, or one still at work, may be between a
+                // key and its count.
+                Some(_) => KEYS_UNKNOWN,
+            }),
+            body,
+        })
+    }
+
+    pub(crate) fn header(&self) -> Header {
+        Header {
+            shape: self.shape.into(),
+            hasher: self.hasher,
+            capacity: self.capacity,
+            rate: self.rate,
+            state: State {
+                keys: self.counted(),
+                ..State::default()
+            },
+        }
+    }
+
+    pub(crate) fn words(&self) -> &[B::Word] {
+        self.body.words()
+    }
+
+    pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
+        vec![self.body.words()]
+    }
+
+    fn counted(&self) -> u64 {
+        match self.body.shared_keys() {
+            Some(keys) => u64::from_le(keys.load(Relaxed)),
+            None => self.keys.load(Relaxed),
+        }
+    }
+
+    /// Whether the key may have been added. "No" is always right; "yes" is
+    /// wrong for about one in `1/rate` keys that were not added.
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.hasher.hash(key.as_ref()))
+    }
+
+    /// [`contains`](Self::contains) for a key that is already hashed.
+    #[inline]
+    pub fn contains_hash(&self, hash: Hash) -> bool {
+        self.shape.contains(self.body.words(), hash)
+    }
+
+    /// Asks many keys; `out[i]` answers for `keys[i]`. Much faster than a loop
+    /// on filters larger than the cache, because the misses overlap.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("b");
+    /// let mut found = [false; 3];
+    /// seen.contains_many(&["a", "b", "c"], &mut found);
+    /// assert_eq!(found, [false, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+        assert_eq!(keys.len(), out.len(), "one answer for each key");
+        let words = self.body.words();
+        let hash = |key: &K| self.hasher.hash(key.as_ref());
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            let hashes = hash_block(&self.shape, words, keys, hash, &mut hashes);
+            self.shape.contains_many(words, hashes, out);
+        }
+    }
+
+    /// [`contains_many`](Self::contains_many) for keys that are already hashed;
+    /// 64-bit ones go through [`Hash::from_u64`] on the way.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `hashes`.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert_hashes(&[1u64, 2], &mut [false; 2]);
+    /// let mut found = [false; 3];
+    /// seen.contains_hashes(&[1u64, 2, 3], &mut found);
+    /// assert_eq!(found, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn contains_hashes<H: Copy + Into<Hash>>(&self, hashes: &[H], out: &mut [bool]) {
+        assert_eq!(hashes.len(), out.len(), "one answer for each key");
+        self.shape.contains_hashes(self.body.words(), hashes, out);
+    }
+
+    /// How keys are hashed.
+    pub const fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    /// The geometry.
+    pub const fn shape(&self) -> &L {
+        &self.shape
+    }
+
+    /// The number of keys it is made for.
+    pub const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The promised rate, kept up to [`capacity`](Self::capacity) keys.
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The number of distinct keys added.
+    ///
+    /// ```
+    /// use tamis::{Blocked, KeyCount};
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// for key in ["apple", "pear", "apple"] { seen.insert(key); }
+    /// assert_eq!(seen.keys(), KeyCount::Counted(2));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn keys(&self) -> KeyCount {
+        match self.counted() {
+            KEYS_UNKNOWN => KeyCount::Estimated(self.estimated_keys()),
+            keys => KeyCount::Counted(keys),
+        }
+    }
+
+    /// The number of distinct keys, estimated from how full the filter is.
+    /// Saturates when it is completely full.
+    pub fn estimated_keys(&self) -> u64 {
+        self.shape.keys_now(self.body.words()).round() as u64
+    }
+
+    /// The body's size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.shape.body_len()
+    }
+
+    /// Whether both have the same geometry and hash alike, so that they can be
+    /// combined.
+    pub fn same_shape<C: Body>(&self, other: &Filter<L, C>) -> bool {
+        self.check_like(other).is_ok()
+    }
+
+    pub(crate) fn check_like<C: Body>(&self, other: &Filter<L, C>) -> Result<(), Error> {
+        let hash = || {
+            Difference::between("the hash", self.hasher.name(), other.hasher.name()).or_else(|| {
+                match (&self.hasher, &other.hasher) {
+                    (Hasher::Fast { seed: ours }, Hasher::Fast { seed: theirs }) => {
+                        Difference::between("the seed", ours, theirs)
+                    }
+                    (ours, theirs) => (!ours.agrees_with(theirs)).then(|| Difference {
+                        what: "the secret key",
+                        ours: "one".into(),
+                        theirs: "another".into(),
+                    }),
+                }
+            })
+        };
+        match self.shape.difference(&other.shape).or_else(hash) {
+            None => Ok(()),
+            Some(Difference { what, ours, theirs }) => Err(Error::Unlike { what, ours, theirs }),
+        }
+    }
+
+    /// Writes the filter to `path`, which is replaced as a whole or not at
+    /// all. Fails with [`Error::Busy`] while another writer has that file; see
+    /// [`FileLock`] for adding to a filter that others may be adding to.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        store::save(path.as_ref(), &self.header(), &[self.body.words()])
+    }
+
+    /// Writes the filter to `path`, which must not exist.
+    pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        store::save_new(path.as_ref(), &self.header(), &[self.body.words()])
+    }
+
+    /// Writes the filter over the file that the caller has locked, which stays
+    /// locked.
+    pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
+        store::save_under(lock, &self.header(), &[self.body.words()])
+    }
+
+    /// The same bytes as a file's.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        store::encode(&self.header(), &[self.body.words()])
+    }
+
+    /// The same bytes as a file's, in base64.
+    pub fn to_base64(&self) -> String {
+        store::to_base64(&self.to_bytes())
+    }
+}
+
+impl<L: Rated, B: Body> Filter<L, B> {
+    /// The expected rate now, from what the filter really holds.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// assert_eq!(seen.rate_now(), 0.0);
+    /// for i in 0..2_000u64 { seen.insert(i.to_le_bytes()); }
+    /// assert!(seen.rate_now() > 0.01); // overfull
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn rate_now(&self) -> f64 {
+        self.shape.rate_now(self.body.words())
+    }
+
+    /// How many of the distinct keys added so far were wrongly told "not new"
+    /// when they came, as is to be expected: what a deduplicator has lost.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(10_000, 0.01)?;
+    /// for i in 0..10_000u64 { seen.insert(i.to_le_bytes()); }
+    /// // Far fewer than 1 %: the rate was lower while the filter was emptier.
+    /// assert!((5.0..30.0).contains(&seen.expected_wrong()));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn expected_wrong(&self) -> f64 {
+        self.shape.wrongly_present(self.keys().get())
+    }
+}
+
+impl<L: BitLayout> Filter<L> {
+    /// Adds a key; whether it was new. "New" is always right; "not new" is
+    /// wrong for about one in `1/rate` new keys, which look as if present.
+    ///
+    /// Threads may add at once: no key is lost, and of several that add the
+    /// same new key at least one is told "new".
+    #[inline]
+    pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_hash(self.hasher.hash(key.as_ref()))
+    }
+
+    /// [`insert`](Self::insert) for a key that is already hashed.
+    #[inline]
+    pub fn insert_hash(&self, hash: Hash) -> bool {
+        let new = self.shape.insert(self.body.words(), hash);
+        if new {
+            self.count_more(1);
+        }
+        new
+    }
+
+    /// [`insert_hash`](Self::insert_hash) with the filter to itself, which
+    /// spares the atomic instructions.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// let hash = seen.hasher().hash(b"key");
+    /// assert!(seen.insert_hash_mut(hash));
+    /// assert!(seen.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    pub fn insert_hash_mut(&mut self, hash: Hash) -> bool {
+        let Some(words) = self.body.exclusive() else {
+            return self.insert_hash(hash); // other processes add, too
+        };
+        let new = self.shape.insert_alone(words, hash);
+        let keys = self.keys.get_mut();
+        // An unknown count is the largest number, and stays.
+        *keys = keys.saturating_add(u64::from(new));
+        new
+    }
+
+    /// Adds many keys; `new[i]` answers for `keys[i]`. The fastest way to add,
+    /// since exclusive access needs no atomic instructions; threads use
+    /// [`insert_many_shared`](Self::insert_many_shared).
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// let mut new = [false; 3];
+    /// seen.insert_many(&["a", "b", "a"], &mut new);
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K], new: &mut [bool]) {
+        assert_eq!(keys.len(), new.len(), "one answer for each key");
+        let hasher = self.hasher;
+        self.add(keys, |key| hasher.hash(key.as_ref()), new);
+    }
+
+    /// [`insert_many`](Self::insert_many) for keys that are already hashed;
+    /// 64-bit ones go through [`Hash::from_u64`] on the way.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    pub fn insert_hashes<H: Copy + Into<Hash>>(&mut self, hashes: &[H], new: &mut [bool]) {
+        assert_eq!(hashes.len(), new.len(), "one answer for each key");
+        match self.body.exclusive() {
+            Some(words) => {
+                self.shape.insert_hashes(words, hashes, new);
+                self.count_more(new.iter().filter(|new| **new).count() as u64);
+            }
+            None => self.add(hashes, |hash| (*hash).into(), new),
+        }
+    }
+
+    fn add<K>(&mut self, keys: &[K], hash: impl Fn(&K) -> Hash, new: &mut [bool]) {
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+            let words = self.body.words();
+            let hashes = hash_block(&self.shape, words, keys, &hash, &mut hashes);
+            match self.body.exclusive() {
+                Some(words) => self.shape.insert_many(words, hashes, new),
+                // Other processes add to a shared mapping.
+                None => {
+                    let words = self.body.words();
+                    self.shape.insert_many_shared(words, hashes, new);
+                }
+            }
+            self.count_more(new.iter().filter(|new| **new).count() as u64);
+        }
+    }
+
+    /// Adds many keys while other threads may add, too.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    pub fn insert_many_shared<K: AsRef<[u8]>>(&self, keys: &[K], new: &mut [bool]) {
+        assert_eq!(keys.len(), new.len(), "one answer for each key");
+        let words = self.body.words();
+        let hash = |key: &K| self.hasher.hash(key.as_ref());
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+            let hashes = hash_block(&self.shape, words, keys, hash, &mut hashes);
+            self.shape.insert_many_shared(words, hashes, new);
+            self.count_more(new.iter().filter(|new| **new).count() as u64);
+        }
+    }
+
+    /// Adds all keys of `other`. The result answers as if every key of either
+    /// had been added to one; its count is indeterminate. Fails when the two
+    /// are unlike, and then changes nothing.
+    ///
+    /// ```
+    /// use tamis::{Blocked, KeyCount};
+    /// let (mut a, b) = (Blocked::new(1_000, 0.01)?, Blocked::new(1_000, 0.01)?);
+    /// a.insert("left");
+    /// b.insert("right");
+    /// a.union_with(&b)?;
+    /// assert!(a.contains("left") && a.contains("right"));
+    /// assert_eq!(a.keys(), KeyCount::Estimated(2));
+    ///
+    /// let unlike = Blocked::new(2_000, 0.01)?;
+    /// assert!(a.union_with(&unlike).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn union_with<C: Body>(&mut self, other: &Filter<L, C>) -> Result<(), Error> {
+        self.check_like(other)?;
+        for (ours, theirs) in self.body.words().iter().zip(other.words()) {
+            L::unite(ours, theirs.get());
+        }
+        self.set_count(KEYS_UNKNOWN);
+        Ok(())
+    }
+
+    /// Keeps the keys that both may hold. Every key that was added to both is
+    /// still found; the rate is at most the smaller of the two, and higher than
+    /// that of a filter built from the common keys. The count is indeterminate.
+    /// Fails when the two are unlike, and then changes nothing.
+    pub fn intersect_with<C: Body>(&mut self, other: &Filter<L, C>) -> Result<(), Error> {
+        self.check_like(other)?;
+        for (ours, theirs) in self.body.words().iter().zip(other.words()) {
+            L::intersect(ours, theirs.get());
+        }
+        self.set_count(KEYS_UNKNOWN);
+        Ok(())
+    }
+}
+
+impl<L: fmt::Debug, B> fmt::Debug for Filter<L, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filter")
+            .field("shape", &self.shape)
+            .field("hasher", &self.hasher)
+            .field("capacity", &self.capacity)
+            .field("rate", &self.rate)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Hashes at most as many keys as there is room for.
+pub(crate) fn hash_all<'a, K: AsRef<[u8]>>(
+    hasher: &Hasher,
+    keys: &[K],
+    hashes: &'a mut [Hash],
+) -> &'a [Hash] {
+    for (hash, key) in hashes.iter_mut().zip(keys) {
+        *hash = hasher.hash(key.as_ref());
+    }
+    &hashes[..keys.len()]
+}
+
+/// Whether there is an empty filter of this kind to add keys to.
+fn check_creatable(kind: Kind) -> Result<(), Error> {
+    match kind.is_static() {
+        true => Err(Error::Unable {
+            kind,
+            what: "created empty",
+            instead: "build it from all its keys (ListBuilder, `tamis build`), \
+                      or create a blocked filter",
+        }),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,214 @@
+//! Key bytes to a 128-bit [`Hash`]: by which hash, and under which seed or
+//! secret. That is recorded in the header of every file.
+
+use crate::error::Error;
+use crate::hash::Hash;
+use siphasher::sip128::{Hasher128, SipHasher24};
+use std::fmt;
+use std::fs;
+use std::hash::Hasher as _;
+use std::io::Write as _;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// The 16-byte secret of a keyed filter. Its `Debug` shows nothing of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SecretKey([u8; 16]);
+
+impl SecretKey {
+    /// A key from the operating system's random source.
+    pub fn random() -> Result<Self, Error> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(|e| Error::Random(e.to_string()))?;
+        Ok(Self(key))
+    }
+
+    /// A key of the caller's own.
+    pub const fn new(key: [u8; 16]) -> Self {
+        Self(key)
+    }
+
+    /// The key in a file. That is 32 hexadecimal digits, so that it survives
+    /// editors and mails.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let text = fs::read_to_string(path).map_err(Error::io("reading the key file", path))?;
+        let digits = text.trim();
+        match u128::from_str_radix(digits, 16) {
+            Ok(key) if digits.len() == 32 => Ok(Self(key.to_be_bytes())),
+            _ => Err(Error::Parameter {
+                what: "key file",
+                expected: "32 hexadecimal digits",
+                got: format!("{} other bytes in {}", digits.len(), path.display()),
+            }),
+        }
+    }
+
+    /// The key in a file, or a new random one put there, for its owner's eyes
+    /// only.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("secret.key");
+    /// use tamis::SecretKey;
+    /// let made = SecretKey::load_or_create(&path)?;
+    /// assert!(made == SecretKey::load(&path)?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn load_or_create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        if path.exists() {
+            return Self::load(path);
+        }
+        let key = Self::random()?;
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options
+            .open(path)
+            .and_then(|mut file| writeln!(file, "{:032x}", u128::from_be_bytes(key.0)))
+            .map_err(Error::io("writing the key file", path))?;
+        Ok(key)
+    }
+
+    /// The 16 bytes, for storing them somewhere safe.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
+    /// Recognises the key in a header that does not hold it. A pseudorandom
+    /// function of the key, so that it gives nothing away.
+    pub(crate) fn check_value(&self) -> u64 {
+        sip128(self, b"tamis key check").lo
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKey(..)")
+    }
+}
+
+/// How key bytes become a [`struct@Hash`]. Filters answer alike only when their
+/// hashers are equal.
+///
+/// ```
+/// use tamis::{Hasher, SecretKey};
+/// let fast = Hasher::seeded(42);
+/// let keyed = Hasher::keyed(SecretKey::random()?);
+/// assert_ne!(fast.hash(b"key"), keyed.hash(b"key"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hasher {
+    /// XXH3-128. Fast, and open to anyone who wants to construct collisions,
+    /// whatever the seed.
+    Fast {
+        /// Tells filters apart; it is no protection.
+        seed: u64,
+    },
+    /// SipHash-2-4-128 under a secret: for keys that an adversary chooses.
+    Keyed {
+        /// The secret.
+        key: SecretKey,
+        /// Whether the file carries the secret, or the user keeps it apart.
+        in_file: bool,
+    },
+}
+
+impl Default for Hasher {
+    fn default() -> Self {
+        Self::seeded(0)
+    }
+}
+
+impl Hasher {
+    /// XXH3-128 under `seed`.
+    pub const fn seeded(seed: u64) -> Self {
+        Self::Fast { seed }
+    }
+
+    /// SipHash-2-4-128 under `key`, which is stored in the file's header.
+    pub const fn keyed(key: SecretKey) -> Self {
+        Self::Keyed { key, in_file: true }
+    }
+
+    /// SipHash-2-4-128 under `key`, which is *not* stored in the file: whoever
+    /// opens the file must bring it.
+    pub const fn keyed_apart(key: SecretKey) -> Self {
+        Self::Keyed {
+            key,
+            in_file: false,
+        }
+    }
+
+    /// Hashes the bytes of a key.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> Hash {
+        match self {
+            // The usual seed is inlined, as a constant; the rest is a call.
+            Self::Fast { seed: 0 } => Hash::of_digest(xxh3_128_with_seed(key, 0)),
+            Self::Fast { seed } => xxh3_seeded(*seed, key),
+            Self::Keyed { key: secret, .. } => sip128(secret, key),
+        }
+    }
+
+    /// The name that `tamis info` shows.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Fast { .. } => "xxh3-128",
+            Self::Keyed { .. } => "siphash-2-4-128",
+        }
+    }
+
+    /// Whether both give every key the same hash.
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Fast { seed: a }, Self::Fast { seed: b }) => a == b,
+            (Self::Keyed { key: a, .. }, Self::Keyed { key: b, .. }) => a == b,
+            _ => false,
+        }
+    }
+}
+
+// These two are kept out of callers, where they would crowd out the usual hash.
+#[inline(never)]
+fn xxh3_seeded(seed: u64, key: &[u8]) -> Hash {
+    Hash::of_digest(xxh3_128_with_seed(key, seed))
+}
+
+#[inline(never)]
+fn sip128(secret: &SecretKey, key: &[u8]) -> Hash {
+    let mut sip = SipHasher24::new_with_key(&secret.0);
+    sip.write(key);
+    let h = sip.finish128();
+    Hash { hi: h.h2, lo: h.h1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Published test values: a change of the hash would orphan every file.
+    #[test]
+    fn the_hashes_are_the_published_ones() {
+        let empty = Hasher::default().hash(b"");
+        assert_eq!(empty.as_u128(), 0x99aa06d3014798d86001c324468d497f);
+        // SipHash-2-4-128 reference vector: key 00..0f, input 00..0e.
+        let secret = SecretKey::new(std::array::from_fn(|i| i as u8));
+        let input: Vec<u8> = (0..15).collect();
+        let bytes = [
+            0x54, 0x93, 0xe9, 0x99, 0x33, 0xb0, 0xa8, 0x11, 0x7e, 0x08, 0xec, 0x0f, 0x97, 0xcf,
+            0xc3, 0xd9,
+        ];
+        let expected = u128::from_le_bytes(bytes);
+        assert_eq!(Hasher::keyed(secret).hash(&input).as_u128(), expected);
+    }
+
+    #[test]
+    fn the_secret_is_not_printed() {
+        let text = format!("{:?}", Hasher::keyed(SecretKey::new([7; 16])));
+        assert!(!text.contains('7'), "{text}");
+    }
+}

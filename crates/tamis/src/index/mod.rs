@@ -1,0 +1,490 @@
+//! Which of these files can hold the key? One filter an entry, all in one file.
+//!
+//! An index is written once and replaced as a whole; see `index/format.rs` for
+//! its bytes and `index/build.rs` for how it is made.
+
+mod build;
+mod format;
+mod query;
+mod stamp;
+
+pub use build::{EntryFilters, EntryKeys, IndexBuilder, IndexOptions};
+pub use stamp::Stamp;
+
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::hasher::{Hasher, SecretKey};
+use crate::store::file::{Existing, write_atomically};
+use crate::store::header::HEADER_LEN;
+use format::{FilterRecord, Layout, MAGIC_BYTES};
+use memmap2::{Mmap, MmapOptions};
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// Tells which of many entries, files or sets of keys, may hold a key.
+///
+/// Every entry has an id and a small static filter of its keys, or several,
+/// one for each *spec*: an index of table files may have the rows in one and
+/// the pairs of row and column in the other. A key is hashed once and probes
+/// the filters of all entries. An entry that holds the key is always among
+/// the candidates; another one with the promised rate at most.
+///
+/// ```
+/// use tamis::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
+///
+/// let options = IndexOptions::new(0.01)?;
+/// let mut builder = IndexBuilder::in_memory(&options);
+/// for (id, rows) in [("sf1", ["r1", "r2"]), ("sf2", ["r3", "r4"])] {
+///     let mut keys = EntryKeys::new(&options);
+///     rows.iter().for_each(|row| keys.add(0, row));
+///     builder.add(id, None, &keys.build()?)?;
+/// }
+/// let index = builder.finish()?;
+/// let candidates = index.candidates("r1");
+/// assert_eq!(candidates.len(), 1); // sf2 is not opened
+/// assert_eq!(candidates[0].id(), b"sf1");
+/// # Ok::<(), tamis::Error>(())
+/// ```
+///
+/// A file is opened by [`open`](Self::open), which maps it and checks all but
+/// the filters themselves: their checksums are compared by
+/// [`verify`](Self::verify) and when an entry is [copied](IndexBuilder::copy).
+/// An index is never changed in place; [`IndexBuilder`] makes a new one of an
+/// old one without reading entries again that are the same.
+pub struct FileIndex<B = IndexBytes> {
+    bytes: B,
+    layout: Layout,
+}
+
+/// Who owns the bytes of an index: the heap, or a file mapped for reading.
+///
+/// The file must not be changed in place while it is mapped. No program of
+/// Tamis does; it replaces the file, of which the old mapping knows nothing.
+pub struct IndexBytes(Owner);
+
+enum Owner {
+    Heap(Vec<u8>),
+    Map(Mmap),
+}
+
+impl IndexBytes {
+    fn heap(bytes: Vec<u8>) -> Self {
+        Self(Owner::Heap(bytes))
+    }
+
+    fn map(file: &File, path: &Path) -> Result<Self, Error> {
+        // SAFETY: an index file is written under another name and never
+        // changed in place; that nobody else may is documented.
+        let map = unsafe { MmapOptions::new().map(file) };
+        let map = map.map_err(Error::io("mapping", path))?;
+        Ok(Self(Owner::Map(map)))
+    }
+}
+
+impl AsRef<[u8]> for IndexBytes {
+    fn as_ref(&self) -> &[u8] {
+        match &self.0 {
+            Owner::Heap(bytes) => bytes,
+            Owner::Map(map) => map,
+        }
+    }
+}
+
+impl fmt::Debug for IndexBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IndexBytes({} bytes)", self.as_ref().len())
+    }
+}
+
+impl<B: AsRef<[u8]>> fmt::Debug for FileIndex<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileIndex")
+            .field("layout", &self.layout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What systems read ahead of a mapped page that is missing.
+#[cfg(unix)]
+const READ_AHEAD: usize = 128 << 10;
+
+impl FileIndex {
+    /// Maps an index file. The directory is read and checked: 40 bytes a
+    /// filter, 48 an entry, and its id; of the filters a query reads what it
+    /// needs.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path.as_ref(), None)
+    }
+
+    /// Maps a keyed index whose secret is not in the file.
+    pub fn open_keyed(path: impl AsRef<Path>, key: &SecretKey) -> Result<Self, Error> {
+        Self::open_with(path.as_ref(), Some(key))
+    }
+
+    fn open_with(path: &Path, key: Option<&SecretKey>) -> Result<Self, Error> {
+        let file = File::open(path).map_err(Error::io("opening", path))?;
+        let meta = file.metadata().map_err(Error::io("reading", path))?;
+        if !meta.is_file() || meta.len() < HEADER_LEN as u64 {
+            // A pipe can't be mapped, nor on every system nothing.
+            let mut bytes = Vec::new();
+            let read = (&file).read_to_end(&mut bytes);
+            read.map_err(Error::io("reading", path))?;
+            return Self::decode(IndexBytes::heap(bytes), key);
+        }
+        let bytes = IndexBytes::map(&file, path)?;
+        let index = Self::decode(bytes, key)?;
+        // A query goes through small filters about in order, where reading
+        // ahead helps; of large ones it needs a page each.
+        #[cfg(unix)]
+        if let Owner::Map(map) = &index.bytes.0
+            && index.layout.directory / index.layout.specs > READ_AHEAD * index.len()
+        {
+            let _ = map.advise(memmap2::Advice::Random);
+        }
+        Ok(index)
+    }
+
+    /// Takes the bytes of an index; no copy is made.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
+        Self::decode(IndexBytes::heap(bytes), None)
+    }
+
+    /// Whether a file that begins with these bytes is meant to be an index; a
+    /// filter is not.
+    ///
+    /// ```
+    /// use tamis::{FileIndex, IndexBuilder, IndexOptions};
+    /// let empty = IndexBuilder::in_memory(&IndexOptions::new(0.01)?).finish()?;
+    /// assert!(FileIndex::is_index(&empty.to_bytes()));
+    /// assert!(!FileIndex::is_index(b"TAMIS"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn is_index(beginning: &[u8]) -> bool {
+        beginning.starts_with(&MAGIC_BYTES)
+    }
+}
+
+impl<'a> FileIndex<&'a [u8]> {
+    /// The index in bytes of the caller's, of any alignment.
+    pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
+        Self::decode(bytes, None)
+    }
+
+    /// The same of a keyed index that does not hold its secret.
+    pub fn view_keyed(bytes: &'a [u8], key: &SecretKey) -> Result<Self, Error> {
+        Self::decode(bytes, Some(key))
+    }
+}
+
+impl<B: AsRef<[u8]>> FileIndex<B> {
+    fn decode(bytes: B, key: Option<&SecretKey>) -> Result<Self, Error> {
+        let layout = Layout::decode(bytes.as_ref(), key)?;
+        Ok(Self { bytes, layout })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+
+    /// How many entries it has.
+    pub fn len(&self) -> usize {
+        self.layout.entries
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.layout.entries == 0
+    }
+
+    /// How keys are hashed.
+    pub fn hasher(&self) -> &Hasher {
+        &self.layout.hasher
+    }
+
+    /// The probability that is promised: of an entry without the key to be a
+    /// candidate.
+    pub fn rate(&self) -> f64 {
+        self.layout.rate
+    }
+
+    /// An entry, numbered in the order in which they were added.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn entry(&self, number: usize) -> Entry<'_, B> {
+        assert!(number < self.len(), "entry {number} of {}", self.len());
+        Entry {
+            index: self,
+            number,
+        }
+    }
+
+    /// All entries, in the order in which they were added.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry<'_, B>> {
+        (0..self.len()).map(|number| self.entry(number))
+    }
+
+    /// The number of each entry by its id; of equal ones the last.
+    pub fn by_id(&self) -> HashMap<&[u8], usize> {
+        self.entries()
+            .map(|entry| (entry.id(), entry.number))
+            .collect()
+    }
+
+    /// The sorts of keys that it has.
+    pub fn specs(&self) -> impl ExactSizeIterator<Item = Spec<'_, B>> {
+        (0..self.layout.specs).map(|number| Spec {
+            index: self,
+            number,
+        })
+    }
+
+    /// The sort of keys of this name, to be asked for a key; the error names
+    /// those that there are.
+    ///
+    /// ```
+    /// use tamis::{IndexBuilder, IndexOptions};
+    /// let options = IndexOptions::new(0.01)?.specs(["word", "line"])?;
+    /// let index = IndexBuilder::in_memory(&options).finish()?;
+    /// assert!(index.spec("line")?.candidates("a whole line").is_empty());
+    /// assert!(index.spec("page").is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn spec(&self, text: &str) -> Result<Spec<'_, B>, Error> {
+        let found = self.specs().find(|spec| spec.text() == text);
+        found.ok_or_else(|| Error::NoSpec {
+            spec: text.into(),
+            specs: self.specs().map(|spec| spec.text().into()).collect(),
+        })
+    }
+
+    /// The entries that may hold the key, of the first spec, in order.
+    pub fn candidates(&self, key: impl AsRef<[u8]>) -> Vec<Entry<'_, B>> {
+        let first = Spec {
+            index: self,
+            number: 0,
+        };
+        first.candidates(key)
+    }
+
+    /// Compares all filters with their checksums; everything else was checked
+    /// when the index was opened.
+    pub fn verify(&self) -> Result<(), Error> {
+        for spec in 0..self.layout.specs {
+            for record in self.layout.filters(self.bytes(), spec) {
+                self.layout
+                    .verify(self.bytes(), &FilterRecord::decode(record))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What it takes.
+    pub fn info(&self) -> IndexInfo {
+        let layout = &self.layout;
+        let specs: u64 = self.specs().map(|spec| spec.text().len() as u64).sum();
+        let unindexed = |entry: &Entry<'_, B>| entry.unindexed().is_some();
+        let text = layout.text_len as u64;
+        IndexInfo {
+            entries: self.len(),
+            unindexed: self.entries().filter(unindexed).count(),
+            keys: self.specs().map(|spec| spec.keys()).collect(),
+            filter_bytes: (layout.directory - HEADER_LEN) as u64,
+            directory_bytes: (HEADER_LEN + layout.text_at() - layout.directory) as u64 + specs,
+            name_bytes: text - specs,
+        }
+    }
+
+    /// All bytes of the index, which are those of its file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.bytes().to_vec()
+    }
+
+    /// Writes the index to a file, which it replaces, or appears, as a whole.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        write_atomically(path.as_ref(), Existing::Replace, |file| {
+            file.write_all(self.bytes())
+        })
+        .map(drop)
+    }
+}
+
+/// What an index takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexInfo {
+    /// Entries of all sorts.
+    pub entries: usize,
+    /// Entries that are candidates for every key.
+    pub unindexed: usize,
+    /// For each spec, the distinct keys of every entry, summed up.
+    pub keys: Vec<u64>,
+    /// Bytes of the filters.
+    pub filter_bytes: u64,
+    /// Bytes of header and directory.
+    pub directory_bytes: u64,
+    /// Bytes of ids and reasons.
+    pub name_bytes: u64,
+}
+
+impl IndexInfo {
+    /// Bytes of the whole index.
+    pub const fn bytes(&self) -> u64 {
+        self.filter_bytes + self.directory_bytes + self.name_bytes
+    }
+}
+
+/// One entry of an index.
+pub struct Entry<'a, B = IndexBytes> {
+    index: &'a FileIndex<B>,
+    number: usize,
+}
+
+impl<B> Clone for Entry<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Entry<'_, B> {}
+
+impl<B: AsRef<[u8]>> fmt::Debug for Entry<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("number", &self.number)
+            .field("id", &self.id().escape_ascii().to_string())
+            .field("stamp", &self.stamp())
+            .field("unindexed", &self.unindexed())
+            .finish()
+    }
+}
+
+impl<'a, B: AsRef<[u8]>> Entry<'a, B> {
+    /// Its number in the index.
+    pub const fn number(&self) -> usize {
+        self.number
+    }
+
+    /// What it was added as: the bytes of a path, or anything.
+    pub fn id(&self) -> &'a [u8] {
+        &self.text()[self
+            .index
+            .layout
+            .entry_text(self.index.bytes(), self.number)
+            .0]
+    }
+
+    /// What the file was when it was indexed, if it is one.
+    pub fn stamp(&self) -> Option<Stamp> {
+        let record = self.index.layout.entry(self.index.bytes(), self.number);
+        record.stamp()
+    }
+
+    /// Why its keys are not known, if so; it then is a candidate for every key.
+    pub fn unindexed(&self) -> Option<&'a str> {
+        let (layout, bytes) = (&self.index.layout, self.index.bytes());
+        let reason = layout.entry_text(bytes, self.number).1;
+        // It was checked to be text.
+        (!layout.is_indexed(bytes, self.number))
+            .then(|| std::str::from_utf8(&self.text()[reason]).unwrap_or_default())
+    }
+
+    /// Whether its filters are sure to tell the truth of a file that is `now`
+    /// this: it was indexed, and has not changed since. Otherwise it must be
+    /// taken for a candidate, or "no" could be false.
+    pub fn is_fresh(&self, now: &Stamp) -> bool {
+        self.unindexed().is_none() && self.stamp().is_some_and(|stamp| stamp.proves(now))
+    }
+
+    /// Distinct keys of the spec of this number.
+    ///
+    /// # Panics
+    /// If there is no such spec.
+    pub fn keys(&self, spec: usize) -> u64 {
+        let (layout, bytes) = (&self.index.layout, self.index.bytes());
+        layout.filter(bytes, spec, self.number).keys
+    }
+
+    fn text(&self) -> &'a [u8] {
+        self.index.layout.text(self.index.bytes())
+    }
+}
+
+/// One sort of keys of an index.
+pub struct Spec<'a, B = IndexBytes> {
+    index: &'a FileIndex<B>,
+    number: usize,
+}
+
+impl<B> Clone for Spec<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Spec<'_, B> {}
+
+impl<B: AsRef<[u8]>> fmt::Debug for Spec<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Spec({:?})", self.text())
+    }
+}
+
+impl<'a, B: AsRef<[u8]>> Spec<'a, B> {
+    /// Its number in the index.
+    pub const fn number(&self) -> usize {
+        self.number
+    }
+
+    /// What it was named.
+    pub fn text(&self) -> &'a str {
+        let (layout, bytes) = (&self.index.layout, self.index.bytes());
+        let text = &layout.text(bytes)[layout.spec_text(bytes, self.number)];
+        // It was checked to be text.
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+
+    /// The distinct keys of every entry, summed up.
+    pub fn keys(&self) -> u64 {
+        let records = self.index.layout.filters(self.index.bytes(), self.number);
+        let keys = records
+            .iter()
+            .map(|record| FilterRecord::decode(record).keys);
+        keys.fold(0, u64::saturating_add)
+    }
+
+    /// The entries that may hold the key, in order: all that do, the others
+    /// with the promised probability, and those that were not indexed.
+    pub fn candidates(&self, key: impl AsRef<[u8]>) -> Vec<Entry<'a, B>> {
+        self.candidates_hash(self.index.hasher().hash(key.as_ref()))
+    }
+
+    /// The same for a key that is already hashed.
+    pub fn candidates_hash(&self, hash: Hash) -> Vec<Entry<'a, B>> {
+        let index = self.index;
+        let mut out = Vec::new();
+        query::candidates(&index.layout, index.bytes(), self.number, hash, |number| {
+            out.push(Entry { index, number });
+        });
+        out
+    }
+
+    /// The candidates of each of these keys, in one pass over the filters: an
+    /// index larger than the caches is read once for all of them.
+    pub fn candidates_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Vec<Entry<'a, B>>> {
+        let hasher = self.index.hasher();
+        let hashes = keys.iter().map(|key| hasher.hash(key.as_ref()));
+        self.candidates_hashes(&hashes.collect::<Vec<_>>())
+    }
+
+    /// The same for keys that are already hashed.
+    pub fn candidates_hashes(&self, hashes: &[Hash]) -> Vec<Vec<Entry<'a, B>>> {
+        let index = self.index;
+        let mut out = vec![Vec::new(); hashes.len()];
+        let found = |key: usize, number| out[key].push(Entry { index, number });
+        query::candidates_many(&index.layout, index.bytes(), self.number, hashes, found);
+        out
+    }
+}

@@ -1,0 +1,538 @@
+//! Building finished lists: static filters from all their keys at once, in
+//! memory or out of it.
+
+mod keyset;
+
+use crate::error::Error;
+use crate::filter::any::AnyFilter;
+use crate::filter::kinds::{Cascade, Fuse, Ribbon};
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::kind::Kind;
+use crate::list::keyset::{Collector, KeySet, pieces};
+use crate::plan;
+use crate::raw::cascade::{CascadeShape, second_hash};
+use crate::raw::fuse::{self, Failed, FuseShape};
+use crate::raw::layout::Layout as _;
+use crate::raw::ribbon;
+use crate::raw::shape::Shape;
+use crate::raw::sorted::{Decided, group, group_bits};
+use crate::store::body::Bytes;
+use crate::store::header::{Header, State};
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Builds a finished list: a filter of a static [`Kind`] from all its keys.
+///
+/// The filter depends on nothing but the set of keys: not on their order, on
+/// duplicates, on threads, or on how much memory there is.
+///
+/// ```
+/// use tamis::{Kind, KeyCount, ListBuilder};
+/// let mut list = ListBuilder::new(Kind::Fuse, 0.001)?;
+/// for key in ["apple", "pear", "apple"] { list.add(key)?; }
+/// let fruit = list.build()?;
+/// assert!(fruit.contains("apple") && fruit.contains("pear"));
+/// assert_eq!(fruit.keys(), KeyCount::Counted(2));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+///
+/// Lists that don't fit in memory are sorted on disk, 16 bytes a key:
+///
+/// ```no_run
+/// # use tamis::{Kind, ListBuilder};
+/// # let keys = ["key"];
+/// let mut list = ListBuilder::new(Kind::Ribbon, 0.01)?.memory(1 << 30).temp_dir("/var/tmp");
+/// list.add_all(keys)?;
+/// list.build()?.save("list.tamis")?;
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ListBuilder {
+    kind: Kind,
+    rate: f64,
+    width: u32,
+    arity: Option<u32>,
+    hasher: Hasher,
+    memory: u64,
+    temp_dir: PathBuf,
+    threads: usize,
+    both: Both,
+    done: Arc<AtomicU64>,
+    block: Option<Collector>,
+    allow: Option<Collector>,
+}
+
+/// What becomes of a key on both lists of a cascade.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Both {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// It is blocked: the allow list does without it.
+    Block,
+    /// It is allowed: the block list does without it.
+    Allow,
+}
+
+/// Keys that are on both lists of a cascade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contradiction {
+    /// How many.
+    pub count: u64,
+    /// The hash of one of them.
+    pub example: Hash,
+}
+
+/// The memory that building one shard of a fuse filter takes.
+const FUSE_SHARD_MEMORY: u64 = 200 << 20;
+/// Keys that are decided at once for the second level of a cascade.
+const DECIDED: usize = 4 << 20;
+
+impl ListBuilder {
+    /// A list of a static kind: [`Kind::Fuse`], [`Kind::Ribbon`] or
+    /// [`Kind::Cascade`].
+    pub fn new(kind: Kind, rate: f64) -> Result<Self, Error> {
+        if !kind.is_static() {
+            return Err(Error::Unable {
+                kind,
+                what: "built from a finished list",
+                instead: "create one and add the keys",
+            });
+        }
+        Ok(Self {
+            kind,
+            rate,
+            width: plan::width_for_rate(rate)?,
+            arity: None,
+            hasher: Hasher::default(),
+            memory: u64::MAX,
+            temp_dir: std::env::temp_dir(),
+            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            both: Both::default(),
+            done: Arc::default(),
+            block: None,
+            allow: None,
+        })
+    }
+
+    /// How keys are hashed. Say it before the first key.
+    pub fn hasher(mut self, hasher: Hasher) -> Self {
+        self.hasher = hasher;
+        self
+    }
+
+    /// Of a fuse filter, how many slots a key has: 3 is faster to build and
+    /// ask, 4 is smaller for more than some 10,000 keys. By default the
+    /// smaller one.
+    pub fn arity(mut self, arity: u32) -> Result<Self, Error> {
+        if !matches!(arity, 3 | 4) {
+            return Err(Error::Parameter {
+                what: "arity",
+                expected: "3 or 4",
+                got: arity.to_string(),
+            });
+        }
+        self.arity = Some(arity);
+        Ok(self)
+    }
+
+    /// Hold no more than about so many bytes; hashes beyond it go to a
+    /// temporary file. The filter itself, and about 400 MB to build a part of
+    /// a large one, are needed in any case. Without a limit by default.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Where temporary files go: the system's place for them by default.
+    pub fn temp_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.temp_dir = dir.into();
+        self
+    }
+
+    /// How many threads work: one a core by default.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Of a cascade: which list wins a key that is on both.
+    pub fn both(mut self, both: Both) -> Self {
+        self.both = both;
+        self
+    }
+
+    /// Counts the keys that [`build`](Self::build) has put into the filter,
+    /// for a progress bar; those of a cascade count twice.
+    pub fn progress(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.done)
+    }
+
+    /// Adds a key to the list.
+    pub fn add(&mut self, key: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.add_hashes(&[self.hasher.hash(key.as_ref())])
+    }
+
+    /// Adds keys to the list.
+    pub fn add_all<K: AsRef<[u8]>>(
+        &mut self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<(), Error> {
+        let hasher = self.hasher;
+        in_blocks(keys, &hasher, |hashes| self.add_hashes(hashes))
+    }
+
+    /// Adds keys that are already hashed.
+    pub fn add_hashes(&mut self, hashes: &[Hash]) -> Result<(), Error> {
+        let block = self.block.take();
+        let block = block.unwrap_or_else(|| self.collector());
+        self.block.insert(block).add(hashes)
+    }
+
+    /// Of a cascade: adds a key to the allow list.
+    pub fn allow(&mut self, key: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.allow_hashes(&[self.hasher.hash(key.as_ref())])
+    }
+
+    /// Of a cascade: adds keys to the allow list.
+    pub fn allow_all<K: AsRef<[u8]>>(
+        &mut self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<(), Error> {
+        let hasher = self.hasher;
+        in_blocks(keys, &hasher, |hashes| self.allow_hashes(hashes))
+    }
+
+    /// Of a cascade: adds keys to the allow list that are already hashed.
+    pub fn allow_hashes(&mut self, hashes: &[Hash]) -> Result<(), Error> {
+        if self.kind != Kind::Cascade {
+            return Err(Error::Unable {
+                kind: self.kind,
+                what: "built with an allow list",
+                instead: "build a cascade",
+            });
+        }
+        let allow = self.allow.take();
+        let allow = allow.unwrap_or_else(|| self.collector());
+        self.allow.insert(allow).add(hashes)
+    }
+
+    fn collector(&self) -> Collector {
+        let lists = if self.kind == Kind::Cascade { 2 } else { 1 };
+        Collector::new(self.memory / lists, self.temp_dir.clone(), self.threads)
+    }
+
+    /// What may be read from the disk at once.
+    const fn piece(&self) -> u64 {
+        self.memory / 10
+    }
+
+    /// The filter of all keys.
+    pub fn build(self) -> Result<AnyFilter, Error> {
+        Ok(self.build_telling()?.0)
+    }
+
+    /// [`build`](Self::build) that also tells of keys on both lists of a
+    /// cascade, unless they are refused.
+    pub fn build_telling(mut self) -> Result<(AnyFilter, Option<Contradiction>), Error> {
+        let (block, allow) = (self.block.take(), self.allow.take());
+        let block = block.unwrap_or_else(|| self.collector());
+        let allow = allow.unwrap_or_else(|| self.collector());
+        match self.kind {
+            Kind::Fuse => {
+                let (shape, words, keys) = self.fuse(block)?;
+                Ok((self.filter(shape.into(), &[&words], keys)?, None))
+            }
+            Kind::Ribbon => {
+                let block = block.finish()?;
+                let keys = block.len();
+                let (shape, words) = self.ribbon(self.width, keys, block)?;
+                Ok((self.filter(shape.into(), &[&words], keys)?, None))
+            }
+            _ => self.cascade(&Lists {
+                block: block.finish()?,
+                allow: allow.finish()?,
+                both: self.both,
+            }),
+        }
+    }
+
+    fn fuse(&self, list: Collector) -> Result<(FuseShape, Vec<u64>, u64), Error> {
+        let list = match list.into_memory() {
+            Ok(hashes) => {
+                // Most lists come without duplicates, and those with show it.
+                // So sorting, which building does not need, is put off.
+                let hashes = group(hashes, self.threads);
+                let keys = hashes.len() as u64;
+                if FuseShape::shard_bits_for(keys) <= group_bits(hashes.len()) {
+                    let set = KeySet::grouped(hashes);
+                    match self.fuse_of(&set)? {
+                        Ok((shape, words)) => return Ok((shape, words, keys)),
+                        Err(Failed::Unsolvable) => return Err(Failed::Unsolvable.into()),
+                        Err(Failed::Duplicates) => set.into_collector(self.collector()),
+                    }
+                } else {
+                    KeySet::grouped(hashes).into_collector(self.collector())
+                }
+            }
+            Err(list) => list,
+        };
+        let set = list.finish()?;
+        let (shape, words) = self.fuse_of(&set)??;
+        Ok((shape, words, set.len()))
+    }
+
+    fn fuse_of(&self, set: &KeySet) -> Result<Result<(FuseShape, Vec<u64>), Failed>, Error> {
+        let keys = set.len();
+        let arity = self.arity.unwrap_or_else(|| fuse::smaller_arity(keys));
+        let shape = FuseShape::for_keys(
+            keys,
+            set.fullest(FuseShape::shard_bits_for(keys)),
+            arity,
+            self.width,
+        )?;
+        let threads = (self.memory / 3 / FUSE_SHARD_MEMORY).clamp(1, self.threads as u64);
+        let mut builder = fuse::Builder::new(shape, threads as usize, &self.done);
+        for piece in pieces(&[set], self.piece()) {
+            if let Err(failed) = builder.feed(&set.parts(piece)?) {
+                return Ok(Err(failed));
+            }
+        }
+        Ok(builder.finish())
+    }
+
+    fn ribbon(
+        &self,
+        width: u32,
+        keys: u64,
+        set: KeySet,
+    ) -> Result<(ribbon::RibbonShape, Vec<u64>), Error> {
+        let mut builder = ribbon::Builder::new(keys, width, self.threads, &self.done)?;
+        for piece in pieces(&[&set], self.piece()) {
+            builder.feed(&set.parts(piece)?);
+        }
+        drop(set);
+        builder.finish()
+    }
+
+    fn cascade(&self, lists: &Lists) -> Result<(AnyFilter, Option<Contradiction>), Error> {
+        let contradiction = lists.contradiction(self.piece())?;
+        let on_both = contradiction.map_or(0, |c| c.count);
+        if let (Both::Refuse, Some(Contradiction { count, example })) = (lists.both, contradiction)
+        {
+            return Err(Error::Contradiction { count, example });
+        }
+        let (mut keys, mut allowed) = (lists.block.len(), lists.allow.len());
+        match lists.both {
+            Both::Allow => keys -= on_both,
+            _ => allowed -= on_both,
+        }
+        if keys == 0 {
+            let empty = ribbon::RibbonShape::EMPTY;
+            let shape = CascadeShape::of_levels(empty, empty);
+            let head = shape.head().map(u64::to_le);
+            return Ok((self.filter(shape.into(), &[&head], 0)?, contradiction));
+        }
+
+        let width = plan::first_width(keys, allowed, self.width);
+        let mut first = ribbon::Builder::new(keys, width, self.threads, &self.done)?;
+        for piece in lists.pieces(self.piece()) {
+            first.feed(&lists.parts(piece)?.0);
+        }
+        let (first, first_words) = first.finish()?;
+
+        let mut alarms = Vec::new();
+        let words: Vec<[u8; 8]> = first_words.iter().map(|word| word.to_ne_bytes()).collect();
+        for piece in lists.pieces(self.piece()) {
+            let allow = lists.parts(piece)?.1;
+            let mut found = vec![false; allow.len()];
+            crate::raw::sorted::for_each(
+                self.threads,
+                allow.chunks(1 << 16).zip(found.chunks_mut(1 << 16)),
+                |(hashes, found)| first.contains_many(&words, hashes, found),
+            );
+            let found = allow.iter().zip(found).filter(|(_, found)| *found);
+            alarms.extend(found.map(|(hash, _)| *hash));
+        }
+        drop(words);
+
+        let both = keys + alarms.len() as u64;
+        let mut second = ribbon::Builder::new(both, 1, self.threads, &self.done)?;
+        let mut alarms = alarms.into_iter().peekable();
+        let mut decided = Vec::new();
+        let decide = |hash, denied| Decided {
+            hash: second_hash(hash),
+            denied,
+        };
+        for piece in lists.pieces(self.piece()) {
+            for &hash in &*lists.parts(piece)?.0 {
+                while let Some(alarm) = alarms.next_if(|alarm| *alarm < hash) {
+                    decided.push(decide(alarm, true));
+                }
+                decided.push(decide(hash, false));
+                if decided.len() >= DECIDED {
+                    second.feed(&decided);
+                    decided.clear();
+                }
+            }
+        }
+        decided.extend(alarms.map(|alarm| decide(alarm, true)));
+        second.feed(&decided);
+        drop(decided);
+        let (second, second_words) = second.finish()?;
+
+        let shape = CascadeShape::of_levels(first, second);
+        let head = shape.head().map(u64::to_le);
+        let filter = self.filter(shape.into(), &[&head, &first_words, &second_words], keys)?;
+        Ok((filter, contradiction))
+    }
+
+    /// Puts header and body together.
+    fn filter(&self, shape: Shape, words: &[&[u64]], keys: u64) -> Result<AnyFilter, Error> {
+        let header = Header {
+            shape,
+            hasher: self.hasher,
+            capacity: keys,
+            rate: self.rate,
+            state: State {
+                keys,
+                ..State::default()
+            },
+        };
+        let mut body = Bytes::zeroed(header.body_len())?;
+        let mut rest = body.exclusive().unwrap_or_default();
+        for words in words {
+            rest.split_off_mut(..words.len())
+                .unwrap_or_default()
+                .copy_from_slice(words);
+        }
+        AnyFilter::assemble((header, body))
+    }
+}
+
+impl Fuse {
+    /// The filter of these keys, of which duplicates are welcome: it depends
+    /// on nothing but the set. All cores work. For lists larger than the
+    /// memory see [`ListBuilder`].
+    pub fn build<K: AsRef<[u8]>>(
+        keys: impl IntoIterator<Item = K>,
+        rate: f64,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        let mut list = ListBuilder::new(Kind::Fuse, rate)?.hasher(hasher);
+        list.add_all(keys)?;
+        list.build()?.try_into()
+    }
+}
+
+impl Ribbon {
+    /// The filter of these keys, of which duplicates are welcome: it depends
+    /// on nothing but the set. All cores work. For lists larger than the
+    /// memory see [`ListBuilder`].
+    pub fn build<K: AsRef<[u8]>>(
+        keys: impl IntoIterator<Item = K>,
+        rate: f64,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        let mut list = ListBuilder::new(Kind::Ribbon, rate)?.hasher(hasher);
+        list.add_all(keys)?;
+        list.build()?.try_into()
+    }
+}
+
+impl Cascade {
+    /// The filter that contains all keys of `block` and none of `allow`; any
+    /// other key it contains with probability `rate` at most. A key of both
+    /// lists is an error; [`ListBuilder::both`] says which list wins instead.
+    pub fn build<K: AsRef<[u8]>, A: AsRef<[u8]>>(
+        block: impl IntoIterator<Item = K>,
+        allow: impl IntoIterator<Item = A>,
+        rate: f64,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        let mut list = ListBuilder::new(Kind::Cascade, rate)?.hasher(hasher);
+        list.add_all(block)?;
+        list.allow_all(allow)?;
+        list.build()?.try_into()
+    }
+}
+
+fn in_blocks<K: AsRef<[u8]>>(
+    keys: impl IntoIterator<Item = K>,
+    hasher: &Hasher,
+    mut add: impl FnMut(&[Hash]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut hashes = Vec::with_capacity(1024);
+    for key in keys {
+        hashes.push(hasher.hash(key.as_ref()));
+        if hashes.len() == hashes.capacity() {
+            add(&hashes)?;
+            hashes.clear();
+        }
+    }
+    add(&hashes)
+}
+
+/// The two lists of a cascade.
+struct Lists {
+    block: KeySet,
+    allow: KeySet,
+    both: Both,
+}
+
+/// The keys to block and those to allow.
+type Parts<'a> = (Cow<'a, [Hash]>, Cow<'a, [Hash]>);
+
+impl Lists {
+    fn pieces(&self, memory: u64) -> Vec<std::ops::Range<usize>> {
+        pieces(&[&self.block, &self.allow], memory)
+    }
+
+    /// These parts of the lists, without keys on both.
+    fn parts(&self, parts: std::ops::Range<usize>) -> Result<Parts<'_>, Error> {
+        let block = self.block.parts(parts.clone())?;
+        let allow = self.allow.parts(parts)?;
+        if common(&block, &allow).next().is_none() {
+            return Ok((block, allow));
+        }
+        let without = |list: &[Hash], others: &[Hash]| -> Vec<Hash> {
+            let mut common = common(list, others).peekable();
+            let other = |hash: &&Hash| common.next_if_eq(hash).is_none();
+            list.iter().filter(other).copied().collect()
+        };
+        Ok(match self.both {
+            Both::Allow => (Cow::Owned(without(&block, &allow)), allow),
+            _ => {
+                let allow = without(&allow, &block);
+                (block, Cow::Owned(allow))
+            }
+        })
+    }
+
+    fn contradiction(&self, memory: u64) -> Result<Option<Contradiction>, Error> {
+        let mut found: Option<Contradiction> = None;
+        for piece in self.pieces(memory) {
+            let block = self.block.parts(piece.clone())?;
+            let allow = self.allow.parts(piece)?;
+            for &example in common(&block, &allow) {
+                found
+                    .get_or_insert(Contradiction { count: 0, example })
+                    .count += 1;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What two sorted lists have in common, in order.
+fn common<'a>(ours: &'a [Hash], theirs: &'a [Hash]) -> impl Iterator<Item = &'a Hash> {
+    let mut theirs = theirs.iter().peekable();
+    ours.iter().filter(move |hash| {
+        while theirs.next_if(|their| their < hash).is_some() {}
+        theirs.next_if_eq(hash).is_some()
+    })
+}

@@ -1,0 +1,93 @@
+//! Rates and sizes of the cuckoo kind.
+
+use super::Rated;
+use crate::raw::cuckoo::CuckooShape;
+use crate::raw::layout::Layout as _;
+use crate::raw::word::Word;
+
+/// The chance that a planned table refuses one of its n keys is about this.
+const REFUSAL: f64 = 1e-6;
+
+impl Rated for CuckooShape {
+    /// A key is taken for another if it has the same fingerprint and its place
+    /// is one of the other's two, wherever the entries lie. One key in `places`
+    /// has only one place.
+    fn rate_at(&self, keys: f64) -> f64 {
+        let cells = self.places() as f64 * self.fingerprints() as f64;
+        let hit = |places: f64| -(keys * (-(places / cells).min(1.0)).ln_1p()).exp_m1();
+        let single = 1.0 / self.places() as f64;
+        match self.places() {
+            1 => hit(1.0),
+            _ => (1.0 - single) * hit(2.0) + single * hit(1.0),
+        }
+    }
+
+    fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
+        self.rate_at(self.keys_now(words))
+    }
+}
+
+impl CuckooShape {
+    /// The largest table of every sort in so many bytes.
+    pub(crate) fn within(bytes: u64) -> impl Iterator<Item = Self> {
+        let bits = (bytes / 64 * 512).saturating_sub(64);
+        Self::all_sorts().filter_map(move |(window, width)| {
+            Self::new(bits / u64::from(width), window, width).ok()
+        })
+    }
+
+    /// The smallest table that takes `keys`, all but surely, at no more than
+    /// `rate`; none if it would be beyond all bounds.
+    pub(crate) fn for_rate(keys: u64, rate: f64) -> Option<Self> {
+        let tables = Self::all_sorts().filter_map(|(window, width)| {
+            let sort = Self::new(window.into(), window, width).ok()?;
+            // Too large a number becomes a number of slots that is refused.
+            let slots = sort.slots_for(keys as f64, rate).max(f64::from(window)) as u64;
+            let bytes = Self::new(slots, window, width).ok()?.body_len();
+            // The last line is there anyway: fill it with slots.
+            Self::new((bytes * 8 - 64) / u64::from(width), window, width).ok()
+        });
+        tables.min_by_key(Self::body_len)
+    }
+
+    /// The table within `bytes` that takes `keys`, all but surely, at the best
+    /// rate; none if there is no room for them.
+    pub(crate) fn for_size(keys: u64, bytes: u64) -> Option<Self> {
+        Self::within(bytes)
+            .filter(|shape| shape.slots_to_fit(keys as f64) <= shape.slots() as f64)
+            .min_by(|a, b| a.rate_at(keys as f64).total_cmp(&b.rate_at(keys as f64)))
+    }
+
+    /// How many slots of this sort `n` keys need at `rate`.
+    pub(crate) fn slots_for(&self, n: f64, rate: f64) -> f64 {
+        // The rate, solved for the places.
+        let exact = 2.0 / (self.fingerprints() as f64 * -((-rate).ln_1p() / n).exp_m1());
+        self.slots_to_fit(n)
+            .max(exact + f64::from(self.window()))
+            .ceil()
+    }
+
+    /// How many slots of this sort it takes to find room for `n` keys, all but
+    /// surely.
+    fn slots_to_fit(&self, n: f64) -> f64 {
+        let window = f64::from(self.window());
+        let factorial = |k: u32| (1..=u64::from(k)).product::<u64>() as f64;
+        // Below 96.5, 99.4 and 99.9 % of the slots there is room for every key
+        // (Walzer 2018), up to chance in small tables; keeping this far below
+        // makes the search short.
+        let loaded =
+            n / [0.92, 0.97, 0.98][self.window() as usize - 2] + (5.0 * n.sqrt()).min(64.0);
+        // window + 1 keys that have one and the same place twice do not fit, be
+        // their fingerprints different or one …
+        let (keys, fingerprints) = (window + 1.0, self.fingerprints() as f64);
+        let refused = factorial(self.window() + 1) * REFUSAL;
+        let confined = (n.powf(keys) / refused).powf(1.0 / (2.0 * window + 1.0));
+        let confined = confined.max(n / (refused * fingerprints.powf(window)).powf(1.0 / keys));
+        // … nor do 2 window + 1 keys with the same fingerprint and places:
+        // n λ^(2 window) / (2 window + 1)! of them are expected, with λ keys for
+        // each fingerprint in each pair of places.
+        let keys_per_pair = (factorial(2 * self.window() + 1) * REFUSAL / n).powf(0.5 / window);
+        let repeated = 2.0 * n / (keys_per_pair * fingerprints);
+        loaded.max(confined).max(repeated).ceil()
+    }
+}

@@ -1,0 +1,365 @@
+//! Sizing: from any two of expected keys, rate and size to the third.
+//!
+//! Every kind's rate is computed from its real layout. For the blocked kind
+//! that is the exact mixture over how many keys a line receives and how many
+//! of its bits they set; the classic formula would promise 1.5 to 3 times
+//! less than users measure.
+
+mod bloom;
+pub mod classic;
+mod cuckoo;
+mod finished;
+pub(crate) mod growing;
+mod lines;
+#[cfg(test)]
+mod tests;
+
+pub use finished::cascade_bound;
+pub(crate) use finished::{first_width, width_for_rate};
+pub(crate) use lines::{LinesFor, blocked_for_rate, one_line};
+
+use crate::error::Error;
+use crate::kind::Kind;
+use crate::raw::cuckoo::CuckooShape;
+use crate::raw::layers::{GrowingLayer, GrowingShape};
+use crate::raw::layout::Layout;
+use crate::raw::shape::Shape;
+use crate::raw::word::Word;
+use lines::{BLOCKED, COUNTING, blocked, counting, wrongly_present};
+
+/// How often a kind is wrong.
+#[doc(hidden)]
+pub trait Rated: Layout {
+    /// The expected rate with so many keys.
+    fn rate_at(&self, keys: f64) -> f64;
+    /// The expected rate from what the words hold.
+    fn rate_now<W: Word>(&self, words: &[W]) -> f64;
+    /// How many of so many keys seemed present when they were added.
+    fn wrongly_present(&self, keys: u64) -> f64 {
+        wrongly_present(keys, |keys| self.rate_at(keys))
+    }
+}
+
+/// A filter that could be built: its shape, and what to expect of it.
+///
+/// ```
+/// use tamis::{Kind, Plan};
+/// let plan = Plan::for_rate(Kind::Blocked, 1_000_000, 0.01)?;
+/// assert!(plan.bits_per_key() < 9.95);
+/// assert!(plan.rate() <= 0.01);
+/// // Twice the keys in the same filter: what would the rate become?
+/// assert!(plan.rate_at(2_000_000) > 0.05);
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    shape: Shape,
+    keys: u64,
+    rate: f64,
+    promise: f64,
+}
+
+impl Plan {
+    /// The smallest filter of `kind` that holds `keys` at no more than `rate`.
+    pub fn for_rate(kind: Kind, keys: u64, rate: f64) -> Result<Self, Error> {
+        check_keys(keys)?;
+        check_rate(rate)?;
+        let shape: Shape = match kind {
+            Kind::Bloom => bloom::for_rate(keys, rate)?.into(),
+            Kind::Blocked => blocked(BLOCKED.for_rate(keys, rate)?)?,
+            Kind::Counting => counting(COUNTING.for_rate(keys, rate)?)?,
+            Kind::Cuckoo => {
+                // Beyond the widest slots, only empty ones lower the rate.
+                if rate < MIN_CUCKOO_RATE {
+                    return Err(Error::Parameter {
+                        what: "rate",
+                        expected: "at least 1e-9 for a cuckoo filter; a counting filter goes lower",
+                        got: rate.to_string(),
+                    });
+                }
+                CuckooShape::for_rate(keys, rate)
+                    .ok_or_else(|| too_large(keys, rate))?
+                    .into()
+            }
+            Kind::Growing => return growing::plan_for_rate(keys, rate),
+            Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
+                finished::shape_for(kind, keys, width_for_rate(rate)?)?
+            }
+        };
+        Ok(Self::of(shape, keys).promising(rate))
+    }
+
+    /// The filter of `kind` within `bytes` that gives `keys` the best rate.
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    /// let plan = Plan::for_size(Kind::Blocked, 1_000_000, 1_250_000)?;
+    /// assert!(plan.bytes() <= 1_250_000 && plan.rate() < 0.0097);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn for_size(kind: Kind, keys: u64, bytes: u64) -> Result<Self, Error> {
+        check_keys(keys)?;
+        check_size(bytes)?;
+        let shape: Shape = match kind {
+            Kind::Bloom => bloom::for_size(keys, bytes)?.into(),
+            Kind::Blocked => blocked(BLOCKED.for_size(keys, bytes))?,
+            Kind::Counting => counting(COUNTING.for_size(keys, bytes))?,
+            Kind::Cuckoo => CuckooShape::for_size(keys, bytes)
+                .ok_or_else(|| Error::Parameter {
+                    what: "size",
+                    expected: "room for all keys, at least 5 bits for each in a cuckoo filter",
+                    got: format!("{bytes} bytes for {keys} keys"),
+                })?
+                .into(),
+            Kind::Growing => return growing::plan_for_size(keys, bytes),
+            Kind::Fuse | Kind::Ribbon | Kind::Cascade => finished::for_size(kind, keys, bytes)?,
+        };
+        Ok(Self::of(shape, keys))
+    }
+
+    /// The filter of `kind` within `bytes` that holds the most keys at no more
+    /// than `rate`.
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    /// let plan = Plan::for_rate_in_size(Kind::Blocked, 0.01, 2 << 30)?;
+    /// assert!(plan.keys() > 1_700_000_000);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn for_rate_in_size(kind: Kind, rate: f64, bytes: u64) -> Result<Self, Error> {
+        check_rate(rate)?;
+        check_size(bytes)?;
+        let (shape, keys) = match kind {
+            Kind::Bloom => bloom::for_rate_in_size(rate, bytes)?,
+            Kind::Blocked => {
+                let (lines, keys) = BLOCKED.for_rate_in_size(rate, bytes);
+                (blocked(lines)?, keys)
+            }
+            Kind::Counting => {
+                let (lines, keys) = COUNTING.for_rate_in_size(rate, bytes);
+                (counting(lines)?, keys)
+            }
+            Kind::Cuckoo => {
+                let most_for = |shape: &CuckooShape| {
+                    most_keys(|keys| shape.slots_for(keys, rate) <= shape.slots() as f64)
+                };
+                CuckooShape::within(bytes)
+                    .map(|shape| (Shape::from(shape), most_for(&shape)))
+                    .max_by_key(|(_, keys)| *keys)
+                    .ok_or_else(|| too_large(1, rate))?
+            }
+            Kind::Growing => return growing::plan_for_rate_in_size(rate, bytes),
+            Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
+                finished::for_rate_in_size(kind, rate, bytes)?
+            }
+        };
+        if keys == 0 {
+            return Err(Error::Parameter {
+                what: "size",
+                expected: "room for at least one key at this rate",
+                got: format!("{bytes} bytes"),
+            });
+        }
+        Ok(Self::of(shape, keys).promising(rate))
+    }
+
+    /// A blocked or counting filter whose keys have all their bits in one
+    /// line, so that adding a key is one command to a server that others add
+    /// to as well. Such a filter is larger where [`for_rate`](Self::for_rate)
+    /// would take more lines: see `docs/sharing.md`. Of a growing filter, what
+    /// its first layer is.
+    ///
+    /// Each bit costs the server time, so this takes the fewest hashes that
+    /// need no more than a tenth more memory than the best number.
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    /// let plan = Plan::one_line(Kind::Blocked, 1_000_000, 0.01)?;
+    /// assert!(plan.hashes() == 4 && plan.bits_per_key() < 10.8);
+    /// assert!(plan.rate() <= 0.01);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn one_line(kind: Kind, keys: u64, rate: f64) -> Result<Self, Error> {
+        check_keys(keys)?;
+        check_rate(rate)?;
+        let shape = match kind {
+            Kind::Blocked => blocked(one_line(kind, keys, rate)?)?,
+            Kind::Counting => counting(one_line(kind, keys, rate)?)?,
+            Kind::Growing => {
+                let first = GrowingLayer::first_of_one_line(keys, rate)?;
+                let shape = GrowingShape::of_first(first.shape())?;
+                let expected = first.shape().rate_at(keys as f64);
+                return Ok(Self::grown(shape, keys, expected, rate));
+            }
+            kind => {
+                return Err(Error::Unable {
+                    kind,
+                    what: "planned with one line a key",
+                    instead: "take a blocked, a counting or a growing filter",
+                });
+            }
+        };
+        Ok(Self::of(shape, keys).promising(rate))
+    }
+
+    /// A filter of a given shape, filled with `keys`.
+    pub fn of(shape: impl Into<Shape>, keys: u64) -> Self {
+        let shape = shape.into();
+        let rate = rate_at(&shape, keys as f64);
+        Self {
+            shape,
+            keys,
+            rate,
+            promise: rate.clamp(MIN_RATE, 1.0 - f64::EPSILON),
+        }
+    }
+
+    fn promising(self, promise: f64) -> Self {
+        Self { promise, ..self }
+    }
+
+    pub(crate) fn grown(shape: GrowingShape, keys: u64, rate: f64, promise: f64) -> Self {
+        Self {
+            shape: shape.into(),
+            keys,
+            rate,
+            promise,
+        }
+    }
+
+    /// The geometry to build.
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The kind of filter.
+    pub const fn kind(&self) -> Kind {
+        self.shape.kind()
+    }
+
+    /// The number of keys it is meant for.
+    pub const fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// The expected rate when it holds [`keys`](Self::keys).
+    pub const fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The rate that was asked for, which the filter promises up to
+    /// [`keys`](Self::keys); the expected one where none was.
+    pub const fn promise(&self) -> f64 {
+        self.promise
+    }
+
+    /// The expected rate when it holds `keys`.
+    pub fn rate_at(&self, keys: u64) -> f64 {
+        rate_at(&self.shape, keys as f64)
+    }
+
+    /// The body's size in bytes.
+    pub const fn bytes(&self) -> u64 {
+        self.shape.body_len()
+    }
+
+    /// The number of bits that are asked of the memory for each key.
+    pub fn bits_per_key(&self) -> f64 {
+        let bits = match self.shape {
+            Shape::Bloom(shape) => shape.bits() as f64,
+            _ => self.bytes() as f64 * 8.0,
+        };
+        bits / self.keys.max(1) as f64
+    }
+
+    /// How many bits a key sets in all; of a counting filter, counters; of a
+    /// cuckoo filter, the places a key may lie in; of a static kind, how many
+    /// bits of its fingerprint are compared.
+    pub const fn hashes(&self) -> u32 {
+        match self.shape {
+            Shape::Bloom(shape) => shape.hashes(),
+            Shape::Blocked(shape) => shape.hashes_per_line() * shape.lines_per_key(),
+            Shape::Counting(shape) => shape.hashes_per_line() * shape.lines_per_key(),
+            Shape::Cuckoo(_) => 2,
+            // The same bits serve every layer.
+            Shape::Growing(shape) => shape.hashes_per_line() * shape.lines_per_key(),
+            Shape::Fuse(shape) => shape.width(),
+            Shape::Ribbon(shape) => shape.width(),
+            Shape::Cascade(shape) => shape.width(),
+        }
+    }
+}
+
+pub(crate) fn check_keys(keys: u64) -> Result<(), Error> {
+    match keys {
+        0 => Err(Error::Parameter {
+            what: "expected keys",
+            expected: "at least 1",
+            got: "0".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What the widest slots of a cuckoo filter promise.
+const MIN_CUCKOO_RATE: f64 = 1e-9;
+
+/// What a 128-bit hash can promise with room to spare.
+pub(crate) const MIN_RATE: f64 = 1e-15;
+
+pub(crate) fn check_rate(rate: f64) -> Result<(), Error> {
+    // Written so that NaN is refused too.
+    if (MIN_RATE..1.0).contains(&rate) {
+        return Ok(());
+    }
+    Err(Error::Parameter {
+        what: "rate",
+        expected: "at least 1e-15 and below 1",
+        got: rate.to_string(),
+    })
+}
+
+fn check_size(bytes: u64) -> Result<(), Error> {
+    if (64..1 << 60).contains(&bytes) {
+        return Ok(());
+    }
+    Err(Error::Parameter {
+        what: "size",
+        expected: "64 bytes to 2^60 bytes",
+        got: format!("{bytes} bytes"),
+    })
+}
+
+pub(crate) fn too_large(keys: u64, rate: f64) -> Error {
+    Error::Parameter {
+        what: "size",
+        expected: "below 2^60 bytes",
+        got: format!("more for {keys} keys at a rate of {rate}"),
+    }
+}
+
+fn rate_at(shape: &Shape, keys: f64) -> f64 {
+    match shape {
+        Shape::Bloom(shape) => shape.rate_at(keys),
+        Shape::Blocked(shape) => shape.rate_at(keys),
+        Shape::Counting(shape) => shape.rate_at(keys),
+        Shape::Cuckoo(shape) => shape.rate_at(keys),
+        Shape::Growing(shape) => growing::rate_when_full(shape, keys),
+        Shape::Fuse(shape) => shape.rate_at(keys),
+        Shape::Ribbon(shape) => shape.rate_at(keys),
+        Shape::Cascade(shape) => shape.rate_at(keys),
+    }
+}
+
+/// The largest number of keys that `fits`, which smaller ones do too.
+fn most_keys(mut fits: impl FnMut(f64) -> bool) -> u64 {
+    let (mut low, mut high) = (0u64, 1 << 62);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        match fits(middle as f64) {
+            true => low = middle,
+            false => high = middle - 1,
+        }
+    }
+    low
+}

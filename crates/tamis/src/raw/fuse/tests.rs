@@ -1,0 +1,230 @@
+use super::*;
+use crate::raw::sorted::sorted_distinct;
+use std::sync::atomic::AtomicU64;
+
+type Built = (FuseShape, Vec<u64>);
+
+fn build(keys: Vec<Hash>, arity: u32, width: u32, threads: usize) -> Result<Built, Error> {
+    let sorted = sorted_distinct(keys, threads);
+    let keys = sorted.len() as u64;
+    let bits = FuseShape::shard_bits_for(keys);
+    let mut sizes = vec![0; 1 << bits];
+    for hash in &sorted {
+        sizes[((hash.hi >> 1) >> (63 - bits)) as usize] += 1;
+    }
+    let fullest = sizes.into_iter().max().unwrap();
+    let shape = FuseShape::for_keys(keys, fullest, arity, width)?;
+    let done = AtomicU64::new(0);
+    let mut builder = Builder::new(shape, threads, &done);
+    builder.feed(&sorted)?;
+    let built = builder.finish()?;
+    assert_eq!(done.into_inner(), keys, "progress");
+    Ok(built)
+}
+
+fn hash(i: u64) -> Hash {
+    let lo = mix(mix(i));
+    Hash {
+        hi: mix(lo ^ 0xA076_1D64_78BD_642F),
+        lo,
+    }
+}
+
+fn hashes(range: std::ops::Range<u64>) -> Vec<Hash> {
+    range.map(hash).collect()
+}
+
+fn bytes(body: &[u64]) -> Vec<[u8; 8]> {
+    body.iter().map(|word| word.to_le_bytes()).collect()
+}
+
+/// Every key is found, one by one and in bulk by every path, and all paths agree on absent keys; returns the yeses among those.
+fn check(shape: &FuseShape, words: &[[u8; 8]], keys: &[Hash], absent: &[Hash]) -> usize {
+    let one_by_one = |asked: &[Hash]| {
+        asked
+            .iter()
+            .map(|&h| contains(shape, words, h))
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        one_by_one(keys).iter().all(|&yes| yes),
+        "false no: {shape:?}"
+    );
+    let mut asked = absent.to_vec();
+    asked.extend(keys);
+    let expected = one_by_one(&asked);
+    let mut found = vec![false; asked.len()];
+    contains_hashes(shape, words, &asked, &mut found);
+    assert_eq!(found, expected, "{shape:?}");
+    if shape.segments > 0 {
+        found.fill(false);
+        match shape.arity {
+            3 => contains_hashes_scalar::<3, _, _>(shape, words, &asked, &mut found),
+            _ => contains_hashes_scalar::<4, _, _>(shape, words, &asked, &mut found),
+        }
+        assert_eq!(found, expected, "{shape:?}");
+    }
+    expected[..absent.len()].iter().filter(|&&yes| yes).count()
+}
+
+#[test]
+fn every_small_size() {
+    let absent = hashes(1 << 40..(1 << 40) + 100);
+    for arity in [3, 4] {
+        for n in 0..=300 {
+            for offset in [0, 1 << 20, 2 << 20] {
+                let keys = hashes(offset..offset + n);
+                let (shape, body) = build(keys.clone(), arity, 8, 2).unwrap();
+                assert!(shape.body_words() * 8 <= 256 + 2 * n, "{shape:?}");
+                check(&shape, &bytes(&body), &keys, &absent);
+            }
+        }
+    }
+    let (shape, body) = build(Vec::new(), 3, 8, 1).unwrap();
+    assert_eq!(check(&shape, &bytes(&body), &[], &absent), 0);
+}
+
+#[test]
+fn sizes_and_rates() {
+    let absent = hashes(1 << 40..(1 << 40) + 1_000_000);
+    for (n, bound) in [
+        (1_000, [1.55, 1.6]),
+        (10_000, [1.35, 1.35]),
+        (100_000, [1.22, 1.18]),
+        (1_000_000, [1.15, 1.11]),
+    ] {
+        for (arity, bound) in [3, 4].into_iter().zip(bound) {
+            let (shape, body) = build(hashes(0..n), arity, 8, 2).unwrap();
+            let yes = check(&shape, &bytes(&body), &hashes(0..n), &absent) as f64;
+            let expected = absent.len() as f64 / 256.0;
+            assert!(
+                (yes - expected).abs() < 5.0 * expected.sqrt(),
+                "{yes} of {expected}"
+            );
+            let size = body.len() as f64 * 64.0 / (8.0 * n as f64);
+            assert!(size <= bound, "{size} > {bound}: {shape:?}");
+        }
+    }
+}
+
+#[test]
+fn every_width() {
+    let (keys, absent) = (hashes(0..3_000), hashes(1 << 40..(1 << 40) + 60_000));
+    for arity in [3, 4] {
+        for width in 1..=32 {
+            let (shape, body) = build(keys.clone(), arity, width, 2).unwrap();
+            let yes = check(&shape, &bytes(&body), &keys, &absent) as f64;
+            let expected = absent.len() as f64 / f64::from(width).exp2();
+            assert!(
+                (yes - expected).abs() <= 6.0 * expected.sqrt() + 2.0,
+                "width {width}: {yes} of {expected}"
+            );
+        }
+    }
+    for (arity, width) in [(2, 8), (5, 8), (3, 0), (3, 33)] {
+        assert!(matches!(
+            build(keys.clone(), arity, width, 1),
+            Err(Error::Parameter { .. })
+        ));
+    }
+}
+
+#[test]
+fn the_set_alone_decides_the_bytes() {
+    for (n, arity) in [(0, 3), (1, 4), (777, 3), (50_000, 4), (3_100_000, 3)] {
+        let keys = hashes(0..n);
+        let expected = build(keys.clone(), arity, 9, 1).unwrap();
+        let twice = keys
+            .iter()
+            .rev()
+            .flat_map(|&h| [h, h])
+            .chain(keys.iter().copied().skip(5))
+            .collect();
+        assert!(build(twice, arity, 9, 3).unwrap() == expected, "{n} keys");
+        // Piece by piece, as one who has not the memory for all at once would.
+        let shape = expected.0;
+        let sorted = sorted_distinct(keys, 2);
+        let done = AtomicU64::new(0);
+        for piece in [1 + sorted.len() / 100, 1_600_000] {
+            let mut builder = Builder::new(shape, 2, &done);
+            for piece in sorted.chunks(piece) {
+                builder.feed(piece).unwrap();
+            }
+            assert!(builder.finish().unwrap() == expected, "{n} keys by {piece}");
+        }
+    }
+}
+
+#[test]
+fn many_of_one_key_and_hopeless_hashes() {
+    let (shape, body) = build(vec![hash(7); 100_000], 4, 12, 2).unwrap();
+    check(&shape, &bytes(&body), &[hash(7)], &[]);
+    // All in one place: no seed can help, and the end is an error.
+    let hopeless = (0..2_000).map(|i| Hash { hi: 5, lo: mix(i) }).collect();
+    assert!(matches!(
+        build(hopeless, 3, 8, 2),
+        Err(Error::Unsolvable { .. })
+    ));
+}
+
+#[test]
+fn few_seeds_are_enough() {
+    let mut tried = [0; 2];
+    for (arity, tried) in [3, 4].into_iter().zip(&mut tried) {
+        for n in (1..3_000).step_by(7) {
+            let (_, body) = build(hashes(n << 20..(n << 20) + n), arity, 1, 1).unwrap();
+            let attempt = (0..100)
+                .position(|i| mix(i) == u64::from_le(body[0]))
+                .unwrap();
+            assert!(attempt < 40, "{n} keys took {attempt} attempts");
+            *tried += attempt + 1;
+        }
+    }
+    println!("seeds tried for 429 sets each: {tried:?}");
+    assert!(tried.iter().all(|&t| t < 2 * 429), "{tried:?}");
+}
+
+#[test]
+fn corrupt_shapes_are_refused() {
+    for (arity, width, bits, segments, blocks) in [
+        (2, 8, 0, 2, 9),
+        (u32::MAX, 8, 0, 2, 9),
+        (3, 0, 0, 2, 9),
+        (3, 33, 0, 2, 9),
+        (3, 8, 17, 2, 9),
+        (3, 8, 64, 2, 9),
+        (3, 8, 1, 0, 0),
+        (3, 8, 0, 0, 9),
+        (3, 8, 0, 1, 9),
+        (3, 8, 0, u32::MAX, 9),
+        (3, 8, 0, 2, 0),
+        (3, 8, 0, 2, u32::MAX),
+    ] {
+        assert!(FuseShape::new(arity, width, bits, segments, blocks).is_err());
+    }
+    // Any shape that is let through, with any body of its length, answers without a panic.
+    for i in 0..20_000 {
+        let [a, b, c] = [mix(i), mix(i + (1 << 32)), mix(i + (1 << 33))];
+        let Ok(shape) = FuseShape::new(
+            3 + (a & 1) as u32,
+            (a >> 8) as u32 % 34,
+            (a >> 16) as u32 % 5,
+            (a >> 24) as u32 % 9,
+            (a >> 32) as u32 % 9,
+        ) else {
+            continue;
+        };
+        let words: Vec<[u8; 8]> = (0..shape.body_words())
+            .map(|i| mix(i ^ b).to_le_bytes())
+            .collect();
+        let mut asked: Vec<Hash> = (0..20).map(|i| hash(c ^ i)).collect();
+        asked.extend([
+            Hash {
+                hi: u64::MAX,
+                lo: c,
+            },
+            Hash { hi: 0, lo: c },
+        ]);
+        check(&shape, &words, &[], &asked);
+    }
+}

@@ -1,0 +1,130 @@
+//! What every kind is made of, so that the shell that users hold is written
+//! once.
+
+use super::shape::Shape;
+use super::word::Word;
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::kind::Kind;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Keys that are hashed and prefetched together: enough to hide the memory's
+/// latency, few enough to stay in the first-level cache.
+pub(crate) const BLOCK: usize = 128;
+
+/// Keeps [`Layout`] and [`BitLayout`] this crate's own.
+pub trait Sealed {}
+
+/// What a kind of filter is made of: its geometry, and how it answers from a
+/// slice of words. Sealed; the kinds are listed in [`Kind`].
+#[doc(hidden)]
+pub trait Layout:
+    Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> + TryFrom<Shape, Error = Error>
+{
+    const KIND: Kind;
+    /// The shape, with what the body itself says of it, which is checked.
+    fn complete<W: Word>(self, _words: &[W]) -> Result<Self, Error> {
+        Ok(self)
+    }
+    fn body_len(&self) -> u64 {
+        let shape: Shape = (*self).into();
+        shape.body_len()
+    }
+    /// In what two shapes differ, if they do.
+    fn difference(&self, other: &Self) -> Option<Difference>;
+    fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool;
+    /// Asks the memory for what the key will touch; only a hint.
+    fn prefetch<T>(&self, _words: &[T], _hash: Hash) {}
+    /// Asks at most [`BLOCK`] keys, which have been prefetched.
+    fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]);
+    /// Asks any number of keys that are hashed, or as good as.
+    fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
+        &self,
+        words: &[W],
+        keys: &[H],
+        out: &mut [bool],
+    ) {
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            let hashes = hash_block(self, words, keys, |key| (*key).into(), &mut hashes);
+            self.contains_many(words, hashes, out);
+        }
+    }
+    /// The number of keys estimated from what the words hold.
+    fn keys_now<W: Word>(&self, words: &[W]) -> f64;
+}
+
+/// A kind whose keys are sets of bits or counters: adding is one atomic step a
+/// word, in any order, so it needs no exclusive access and never fails.
+#[doc(hidden)]
+pub trait BitLayout: Layout {
+    fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool;
+    /// [`insert`](Self::insert) with the words to itself.
+    #[inline]
+    fn insert_alone(&self, words: &mut [u64], hash: Hash) -> bool {
+        let mut new = [false];
+        self.insert_many(words, &[hash], &mut new);
+        new[0]
+    }
+    /// Adds at most [`BLOCK`] prefetched keys, beside other threads and processes.
+    fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]);
+    /// Adds at most [`BLOCK`] prefetched keys with the words to itself.
+    fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]);
+    /// Makes a word that of the union.
+    fn unite(word: &AtomicU64, theirs: u64) {
+        word.fetch_or(theirs.to_le(), Relaxed);
+    }
+    /// Makes a word that of the intersection.
+    fn intersect(word: &AtomicU64, theirs: u64) {
+        word.fetch_and(theirs.to_le(), Relaxed);
+    }
+    /// Adds any number of keys that are hashed, or as good as, with the words
+    /// to itself.
+    fn insert_hashes<H: Copy + Into<Hash>>(&self, words: &mut [u64], keys: &[H], new: &mut [bool]) {
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+            let hashes = hash_block(self, words, keys, |key| (*key).into(), &mut hashes);
+            self.insert_many(words, hashes, new);
+        }
+    }
+}
+
+/// In what two filters differ, for [`Error::Unlike`].
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Difference {
+    pub(crate) what: &'static str,
+    pub(crate) ours: String,
+    pub(crate) theirs: String,
+}
+
+impl Difference {
+    pub(crate) fn between<T: PartialEq + fmt::Display>(
+        what: &'static str,
+        ours: T,
+        theirs: T,
+    ) -> Option<Self> {
+        (ours != theirs).then(|| Self {
+            what,
+            ours: ours.to_string(),
+            theirs: theirs.to_string(),
+        })
+    }
+}
+
+/// Hashes a block of keys and asks the memory for what they will touch.
+#[inline]
+pub(crate) fn hash_block<'a, L: Layout, T, K>(
+    shape: &L,
+    words: &[T],
+    keys: &[K],
+    hash: impl Fn(&K) -> Hash,
+    hashes: &'a mut [Hash; BLOCK],
+) -> &'a [Hash] {
+    for (slot, key) in hashes.iter_mut().zip(keys) {
+        *slot = hash(key);
+        shape.prefetch(words, *slot);
+    }
+    &hashes[..keys.len()]
+}

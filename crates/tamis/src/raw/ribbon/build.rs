@@ -1,0 +1,533 @@
+//! Filling the table of a ribbon filter.
+
+use super::{
+    BUCKET, BUMP, CODES, FEW, LAYERS, LINE_WORDS, Layer, MAX_WIDTH, RIBBON, RibbonShape,
+    coefficients, fingerprint, last_rows, rehash,
+};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::kind::Kind;
+use crate::raw::sorted::{Key, for_each, sort, sorted_distinct};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Seeds tried for the last layer, with more and more spare rows.
+const ATTEMPTS: u32 = 64;
+
+/// Builds from hashes that come in ascending order, piece by piece. It holds the table and the bumped keys,
+/// about one in 16, but never all keys. The pieces may be cut anywhere; the table is the same.
+pub(crate) struct Builder<'a, K> {
+    /// Fewer keys go straight to the last layer.
+    few: u64,
+    width: u32,
+    threads: usize,
+    layers: Vec<Layer>,
+    /// Keys of the shard that the next piece may continue.
+    pending: Vec<K>,
+    bumped: Vec<K>,
+    solution: Vec<u64>,
+    codes: Vec<u8>,
+    /// Counts the keys that are done.
+    done: &'a AtomicU64,
+}
+
+impl<'a, K: Key> Builder<'a, K> {
+    /// For `keys` distinct keys: the shape depends on their number.
+    pub(crate) fn new(
+        keys: u64,
+        width: u32,
+        threads: usize,
+        done: &'a AtomicU64,
+    ) -> Result<Self, Error> {
+        Self::bumping_from(FEW, keys, width, threads, done)
+    }
+
+    /// The same, where `few` keys deserve a bumping layer.
+    pub(super) fn bumping_from(
+        few: u64,
+        keys: u64,
+        width: u32,
+        threads: usize,
+        done: &'a AtomicU64,
+    ) -> Result<Self, Error> {
+        debug_assert!((1..=MAX_WIDTH).contains(&width));
+        let (layers, pending, bumped, codes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        // Room for all layers, bump codes and padding, since growing would copy the table.
+        let rows = keys + keys / 64 + 512;
+        let solution = Vec::with_capacity(
+            (rows / RIBBON * width as u64 + rows / BUCKET / CODES + LINE_WORDS) as usize,
+        );
+        let mut builder = Self {
+            few,
+            width,
+            threads,
+            layers,
+            pending,
+            bumped,
+            solution,
+            codes,
+            done,
+        };
+        builder.open_layer(keys)?;
+        Ok(builder)
+    }
+
+    /// Rows so far.
+    fn rows(&self) -> u64 {
+        self.layers
+            .last()
+            .map_or(0, |layer| layer.end().expect("fits in memory"))
+    }
+
+    /// Begins a bumping layer if so many keys deserve one.
+    fn open_layer(&mut self, keys: u64) -> Result<bool, Error> {
+        if keys < self.few || self.layers.len() == LAYERS {
+            return Ok(false);
+        }
+        let layer = Layer::for_keys(keys, self.rows()).ok_or_else(|| too_many(keys))?;
+        self.layers.push(layer);
+        let rows = self.rows();
+        self.solution
+            .resize((rows / RIBBON) as usize * self.width as usize, 0);
+        self.codes.resize((rows / BUCKET) as usize, 0);
+        Ok(true)
+    }
+
+    /// Takes the next hashes: ascending by `(hi, lo)`, without duplicates, and above all that came before.
+    pub(crate) fn feed(&mut self, sorted: &[K]) {
+        let Some(&layer) = self.layers.last() else {
+            return self.bumped.extend_from_slice(sorted);
+        };
+        let Some(&last) = sorted.last() else { return };
+        let open = layer.shard(last.hash());
+        let (closed, rest) =
+            sorted.split_at(sorted.partition_point(|&hash| layer.shard(hash.hash()) < open));
+        let mut pending = std::mem::take(&mut self.pending);
+        if pending.is_empty() {
+            self.build_shards(closed);
+        } else if layer.shard(pending[0].hash()) < open {
+            pending.extend_from_slice(closed);
+            self.build_shards(&pending);
+            pending.clear();
+        }
+        pending.extend_from_slice(rest);
+        self.pending = pending;
+    }
+
+    /// Builds the shards of the current layer to which these keys belong. A shard without keys is all zero already.
+    fn build_shards(&mut self, sorted: &[K]) {
+        let (Some(&layer), Some(&lowest)) = (self.layers.last(), sorted.first()) else {
+            return;
+        };
+        let mut shards = Vec::new();
+        let mut rest = sorted;
+        let begin = layer.shard(lowest.hash());
+        for shard in begin.. {
+            let (keys, higher) =
+                rest.split_at(rest.partition_point(|&hash| layer.shard(hash.hash()) <= shard));
+            shards.push((keys, Vec::new()));
+            rest = higher;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        let width = self.width as usize;
+        let (groups, buckets) = (
+            layer.rows as usize / RIBBON as usize,
+            layer.rows as usize / BUCKET as usize,
+        );
+        let solutions =
+            self.solution[(layer.first / RIBBON) as usize * width..].chunks_mut(groups * width);
+        let codes = self.codes[(layer.first / BUCKET) as usize..].chunks_mut(buckets);
+        let mut slots: Vec<_> = shards
+            .iter_mut()
+            .zip(solutions.zip(codes).skip(begin as usize))
+            .collect();
+        for_each(self.threads, slots.chunks_mut(2), |pair| {
+            let filling = pair.iter_mut().map(|((keys, bumped), (_, codes))| {
+                Filling::new(&layer, self.width, keys, codes, bumped)
+            });
+            let bands = fill(filling.collect());
+            for (((keys, bumped), (solution, _)), band) in pair.iter_mut().zip(bands) {
+                band.solve(width, solution);
+                self.done
+                    .fetch_add((keys.len() - bumped.len()) as u64, Relaxed);
+            }
+        });
+        for (_, bumped) in &shards {
+            self.bumped.extend_from_slice(bumped);
+        }
+    }
+
+    /// Builds the rest: the further layers, from the bumped keys.
+    pub(crate) fn finish(mut self) -> Result<(RibbonShape, Vec<u64>), Error> {
+        self.finish_layers()?;
+        let (last_rows, seed) = self.build_last_layer()?;
+        let shape =
+            RibbonShape::new(self.width, seed, self.shapes(), last_rows).expect("a sound shape");
+        let codes: Vec<u64> = self.code_words().map(u64::to_le).collect();
+        let mut words = self.solution;
+        words.extend(codes);
+        words.resize(shape.body_words as usize, 0);
+        Ok((shape, words))
+    }
+
+    /// Builds all layers but the last, for which it leaves the bumped keys.
+    pub(super) fn finish_layers(&mut self) -> Result<(), Error> {
+        while !self.layers.is_empty() {
+            let pending = std::mem::take(&mut self.pending);
+            self.build_shards(&pending);
+            self.bumped
+                .iter_mut()
+                .for_each(|key| *key = key.with_hash(rehash(key.hash(), 0)));
+            if !self.open_layer(self.bumped.len() as u64)? {
+                break;
+            }
+            let keys = std::mem::take(&mut self.bumped);
+            self.feed(&sorted_distinct(keys, self.threads));
+        }
+        Ok(())
+    }
+
+    /// The keys that are left for the last layer.
+    pub(super) fn bumped(&self) -> &[K] {
+        &self.bumped
+    }
+
+    /// The rows of all layers but the last.
+    pub(super) fn solution(&self) -> &[u64] {
+        &self.solution
+    }
+
+    /// `(shards, rows)` of each layer.
+    pub(super) fn shapes(&self) -> [(u32, u32); LAYERS] {
+        std::array::from_fn(|i| {
+            self.layers
+                .get(i)
+                .map_or((0, 0), |layer| (layer.shards, layer.rows))
+        })
+    }
+
+    /// The bump codes, packed.
+    pub(super) fn code_words(&self) -> impl Iterator<Item = u64> {
+        self.codes.chunks(CODES as usize).map(|codes| {
+            codes
+                .iter()
+                .rev()
+                .fold(0u64, |word, &code| word << 2 | code as u64)
+        })
+    }
+
+    /// Stores the keys that are left, all of them. Returns the rows and the seed that it took.
+    fn build_last_layer(&mut self) -> Result<(u32, u32), Error> {
+        let keys = self.bumped.len() as u64;
+        if keys == 0 {
+            return Ok((0, 0));
+        }
+        for seed in 0..ATTEMPTS {
+            let rows = last_rows(keys, seed).ok_or_else(|| too_many(keys))?;
+            let layer = Layer {
+                shards: 1,
+                rows,
+                first: self.rows(),
+            };
+            let rehashed = |key: &K| key.with_hash(rehash(key.hash(), seed.into()));
+            let mut rehashed: Vec<K> = self.bumped.iter().map(rehashed).collect();
+            sort(&mut rehashed);
+            let mut band = Band::new(rows as usize);
+            if band.insert_all(&layer, self.width, &rehashed) {
+                let begin = self.solution.len();
+                self.solution.resize(
+                    begin + rows as usize / RIBBON as usize * self.width as usize,
+                    0,
+                );
+                band.solve(self.width as usize, &mut self.solution[begin..]);
+                self.done.fetch_add(keys, Relaxed);
+                return Ok((rows, seed));
+            }
+        }
+        Err(Error::Unsolvable { kind: Kind::Ribbon })
+    }
+}
+
+/// A key's equation, as far as it has been reduced.
+#[derive(Clone, Copy)]
+pub(super) struct Equation {
+    row: usize,
+    coefficients: u64,
+    fingerprint: u32,
+}
+
+impl Equation {
+    #[inline(always)]
+    pub(super) fn new<K: Key>(layer: &Layer, key: K, width: u32) -> Self {
+        let hash = key.hash();
+        Self {
+            row: layer.row_in_shard(hash) as usize,
+            coefficients: coefficients(hash),
+            // Of a key that the filter must deny, not its fingerprint.
+            fingerprint: fingerprint(hash, width) ^ u32::from(key.is_denied()),
+        }
+    }
+
+    /// Of a system with fewer rows than a ribbon has, all of which it may choose.
+    pub(super) fn dense(rows: u32, hash: Hash, width: u32) -> Self {
+        Self {
+            row: 0,
+            coefficients: coefficients(hash) & (u64::MAX >> (RIBBON - u64::from(rows))),
+            fingerprint: fingerprint(hash, width),
+        }
+    }
+}
+
+/// A shard of a bumping layer while its keys are inserted: bucket by bucket, and each bucket from its end, so that the
+/// keys that fail are those near its start, where the bucket before has used up rows.
+struct Filling<'a, K> {
+    layer: &'a Layer,
+    width: u32,
+    band: Band,
+    /// Keys of the buckets to come.
+    rest: &'a [K],
+    codes: &'a mut [u8],
+    bumped: &'a mut Vec<K>,
+    bucket: usize,
+    /// Keys of this bucket, and how many are still to insert.
+    keys: &'a [K],
+    left: usize,
+    /// Start rows in this bucket and the places they took, latest last.
+    taken: Vec<(u64, usize)>,
+}
+
+impl<'a, K: Key> Filling<'a, K> {
+    fn new(
+        layer: &'a Layer,
+        width: u32,
+        sorted: &'a [K],
+        codes: &'a mut [u8],
+        bumped: &'a mut Vec<K>,
+    ) -> Self {
+        let band = Band::new(layer.rows as usize);
+        let mut filling = Self {
+            layer,
+            width,
+            band,
+            rest: sorted,
+            codes,
+            bumped,
+            bucket: 0,
+            keys: &[],
+            left: 0,
+            taken: Vec::new(),
+        };
+        filling.open_bucket();
+        filling
+    }
+
+    fn row_in_bucket(&self, key: K) -> u64 {
+        self.layer.row_in_shard(key.hash()) - self.bucket as u64 * BUCKET
+    }
+
+    fn open_bucket(&mut self) {
+        let size = self
+            .rest
+            .iter()
+            .take_while(|&&hash| self.row_in_bucket(hash) < BUCKET)
+            .count();
+        (self.keys, self.rest) = self.rest.split_at(size);
+        self.left = size;
+        self.taken.clear();
+    }
+
+    fn close_bucket(&mut self) {
+        let end = BUMP[self.codes[self.bucket] as usize];
+        // Equations are reduced only by those inserted before them, so the latest can simply be forgotten.
+        while let Some((_, place)) = self.taken.pop_if(|(row, _)| *row < end) {
+            self.band.coefficients[place] = 0;
+            self.band.fingerprints[place] = 0;
+        }
+        let bumped = self
+            .keys
+            .iter()
+            .take_while(|&&hash| self.row_in_bucket(hash) < end)
+            .count();
+        self.bumped.extend_from_slice(&self.keys[..bumped]);
+        self.bucket += 1;
+    }
+
+    /// The next equation to insert, or `None` at the end of the shard.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Equation> {
+        while self.left == 0 {
+            self.close_bucket();
+            if self.bucket == self.codes.len() {
+                return None;
+            }
+            self.open_bucket();
+        }
+        self.left -= 1;
+        Some(Equation::new(self.layer, self.keys[self.left], self.width))
+    }
+
+    /// Takes note of what became of the equation before.
+    #[inline(always)]
+    fn next_after(&mut self, inserted: Inserted) -> Option<Equation> {
+        let row = self.row_in_bucket(self.keys[self.left]);
+        match inserted {
+            Inserted::At(place) => self.taken.push((row, place)),
+            Inserted::Implied => {}
+            Inserted::Failed => {
+                self.codes[self.bucket] = BUMP
+                    .iter()
+                    .position(|&end| row < end)
+                    .expect("a row of the bucket") as u8;
+                self.left = 0;
+            }
+        }
+        self.next()
+    }
+
+    fn finish(&mut self, mut next: Option<Equation>) {
+        while let Some(equation) = next {
+            let inserted = self.band.insert(equation);
+            next = self.next_after(inserted);
+        }
+    }
+}
+
+/// Fills one shard, or two in turn, step by step. Each step waits for the one before, so that a core which has
+/// two chains of them to follow needs about two thirds of the time.
+fn fill<K: Key>(mut shards: Vec<Filling<'_, K>>) -> Vec<Band> {
+    if let [a, b] = &mut shards[..] {
+        let (mut in_a, mut in_b) = (a.next(), b.next());
+        while let (Some(equation_a), Some(equation_b)) = (&mut in_a, &mut in_b) {
+            if let Some(inserted) = a.band.step(equation_a) {
+                in_a = a.next_after(inserted);
+            }
+            if let Some(inserted) = b.band.step(equation_b) {
+                in_b = b.next_after(inserted);
+            }
+        }
+        a.finish(in_a);
+        b.finish(in_b);
+    } else {
+        for shard in &mut shards {
+            let first = shard.next();
+            shard.finish(first);
+        }
+    }
+    shards.into_iter().map(|shard| shard.band).collect()
+}
+
+/// The equations of one shard in echelon form: row `i` holds one whose first chosen row is `i`.
+pub(super) struct Band {
+    /// Zero where there is no equation.
+    coefficients: Vec<u64>,
+    fingerprints: Vec<u32>,
+}
+
+/// What became of an equation.
+pub(super) enum Inserted {
+    At(usize),
+    /// It follows from those already there.
+    Implied,
+    /// It contradicts them.
+    Failed,
+}
+
+impl Band {
+    pub(super) fn new(rows: usize) -> Self {
+        Self {
+            coefficients: vec![0; rows],
+            fingerprints: vec![0; rows],
+        }
+    }
+
+    /// One step of the elimination: `None` while it goes on.
+    #[inline(always)]
+    fn step(&mut self, equation: &mut Equation) -> Option<Inserted> {
+        let there = self.coefficients[equation.row];
+        if there == 0 {
+            self.coefficients[equation.row] = equation.coefficients;
+            self.fingerprints[equation.row] = equation.fingerprint;
+            return Some(Inserted::At(equation.row));
+        }
+        equation.coefficients ^= there;
+        equation.fingerprint ^= self.fingerprints[equation.row];
+        if equation.coefficients == 0 {
+            return Some(if equation.fingerprint == 0 {
+                Inserted::Implied
+            } else {
+                Inserted::Failed
+            });
+        }
+        let skip = equation.coefficients.trailing_zeros();
+        equation.coefficients >>= skip;
+        equation.row += skip as usize;
+        None
+    }
+
+    #[inline(always)]
+    pub(super) fn insert(&mut self, mut equation: Equation) -> Inserted {
+        loop {
+            if let Some(end) = self.step(&mut equation) {
+                return end;
+            }
+        }
+    }
+
+    fn insert_all<K: Key>(&mut self, layer: &Layer, width: u32, sorted: &[K]) -> bool {
+        sorted.iter().all(|&key| {
+            !matches!(
+                self.insert(Equation::new(layer, key, width)),
+                Inserted::Failed
+            )
+        })
+    }
+
+    /// Back substitution, from the last row to the first. Rows without an equation become zero.
+    pub(super) fn solve(&self, width: usize, solution: &mut [u64]) {
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("popcnt") {
+            // SAFETY: the feature was just detected.
+            return unsafe { self.solve_popcnt(width, solution) };
+        }
+        self.solve_anywhere(width, solution);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "popcnt")]
+    fn solve_popcnt(&self, width: usize, solution: &mut [u64]) {
+        self.solve_anywhere(width, solution);
+    }
+
+    #[inline(always)]
+    fn solve_anywhere(&self, width: usize, solution: &mut [u64]) {
+        // For each column, the 64 rows from the current one on; bit 0 is the current row.
+        let mut window = [0u64; 32];
+        let window = &mut window[..width];
+        let rows = self
+            .coefficients
+            .chunks(RIBBON as usize)
+            .zip(self.fingerprints.chunks(RIBBON as usize));
+        for (group, (coefficients, fingerprints)) in solution.chunks_mut(width).zip(rows).rev() {
+            for (&coefficients, &fingerprint) in coefficients.iter().zip(fingerprints).rev() {
+                for (column, window) in window.iter_mut().enumerate() {
+                    *window <<= 1;
+                    *window |= ((*window & coefficients).count_ones() ^ (fingerprint >> column))
+                        as u64
+                        & 1;
+                }
+            }
+            for (word, window) in group.iter_mut().zip(&*window) {
+                *word = window.to_le();
+            }
+        }
+    }
+}
+
+pub(super) fn too_many(keys: u64) -> Error {
+    Error::Parameter {
+        what: "keys",
+        expected: "no more than a ribbon filter can number",
+        got: keys.to_string(),
+    }
+}

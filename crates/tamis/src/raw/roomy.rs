@@ -1,0 +1,36 @@
+//! Room for large tables, on huge pages.
+
+/// From here on the heap asks for transparent huge pages: random access to a
+/// large filter is mostly TLB misses without them.
+pub(crate) const HUGE_FROM: u64 = 4 << 20;
+
+/// Room for so many values, on huge pages if it is large: building a filter is
+/// random access to tables that live for a moment.
+pub(crate) fn roomy<T>(capacity: usize) -> Vec<T> {
+    let mut values = Vec::new();
+    reserve_roomy(&mut values, capacity);
+    values
+}
+
+/// Makes room for so many values more, likewise.
+pub(crate) fn reserve_roomy<T>(values: &mut Vec<T>, more: usize) {
+    if values.capacity() - values.len() >= more {
+        return;
+    }
+    values.reserve_exact(more);
+    #[cfg(target_os = "linux")]
+    if values.capacity() as u64 * size_of::<T>() as u64 >= HUGE_FROM {
+        const PAGE: usize = 4096;
+        let start = (values.as_ptr() as usize).next_multiple_of(PAGE);
+        let end = values.as_ptr() as usize + values.capacity() * size_of::<T>();
+        // SAFETY: the pages lie within the allocation, and the advice changes
+        // no content. Best effort, as above.
+        unsafe {
+            libc::madvise(
+                start as *mut _,
+                (end - start) / PAGE * PAGE,
+                libc::MADV_HUGEPAGE,
+            );
+        }
+    }
+}

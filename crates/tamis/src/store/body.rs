@@ -1,0 +1,237 @@
+//! Who owns a filter's body: the heap, a memory-mapped file, or the caller.
+//!
+//! A body is a slice of little-endian 64-bit words, the same in memory and in
+//! the file. There is no storage trait to implement: the three owners are here.
+
+use crate::error::Error;
+use crate::raw::roomy::HUGE_FROM;
+use crate::raw::word::Word;
+use crate::store::file::{SharedMap, Tail};
+use memmap2::{Mmap, MmapMut, MmapRaw};
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+/// An owner of a body: [`Bytes`], [`Map`] or `&[u8]`.
+pub trait Body: sealed::Sealed {
+    /// How the words are read.
+    type Word: Word;
+    /// The body.
+    fn words(&self) -> &[Self::Word];
+    /// The count of keys, where processes share it.
+    #[doc(hidden)]
+    fn shared_keys(&self) -> Option<&AtomicU64> {
+        None
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Bytes {}
+    impl Sealed for super::Map {}
+    impl Sealed for &[u8] {}
+}
+
+/// A body that can be written: on the heap, or a file mapped for writing and
+/// shared with other processes.
+#[derive(Debug)]
+pub struct Bytes(Owner);
+
+#[derive(Debug)]
+enum Owner {
+    Small(Vec<Line>),
+    Huge(MmapRaw),
+    Shared(SharedMap),
+    Tail(Tail),
+}
+
+/// A cache line, so that no key's line straddles two.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct Line([AtomicU64; 8]);
+
+impl Bytes {
+    /// A zeroed body on the heap; `len` is a multiple of 64.
+    pub(crate) fn zeroed(len: u64) -> Result<Self, Error> {
+        debug_assert!(len.is_multiple_of(64));
+        let refuse = |source| Error::Io {
+            action: "allocating the filter",
+            path: None,
+            source,
+        };
+        let len_here = usize::try_from(len)
+            .map_err(|_| refuse(io::Error::from(io::ErrorKind::OutOfMemory)))?;
+        if len >= HUGE_FROM {
+            let map = MmapMut::map_anon(len_here).map_err(refuse)?;
+            // Best effort: without huge pages the filter is only slower.
+            #[cfg(target_os = "linux")]
+            let _ = map.advise(memmap2::Advice::HugePage);
+            return Ok(Self(Owner::Huge(MmapRaw::from(map))));
+        }
+        let mut lines = Vec::new();
+        lines
+            .try_reserve_exact(len_here / 64)
+            .map_err(|_| refuse(io::Error::from(io::ErrorKind::OutOfMemory)))?;
+        lines.resize_with(len_here / 64, Line::default);
+        Ok(Self(Owner::Small(lines)))
+    }
+
+    pub(crate) fn shared(map: SharedMap) -> Self {
+        Self(Owner::Shared(map))
+    }
+
+    pub(crate) fn tail(tail: Tail) -> Self {
+        Self(Owner::Tail(tail))
+    }
+
+    /// Waits until a mapped file's part is on disk.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        match &self.0 {
+            Owner::Shared(map) => map.sync(),
+            Owner::Tail(tail) => tail.sync(),
+            Owner::Small(_) | Owner::Huge(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn as_shared(&self) -> Option<&SharedMap> {
+        match &self.0 {
+            Owner::Shared(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn into_shared(self) -> Option<SharedMap> {
+        match self.0 {
+            Owner::Shared(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// The words without atomics, unless other processes see them too.
+    pub(crate) fn exclusive(&mut self) -> Option<&mut [u64]> {
+        let (first, len): (*mut u64, usize) = match &mut self.0 {
+            Owner::Small(lines) => (lines.as_mut_ptr().cast(), lines.len() * 8),
+            Owner::Huge(map) => (map.as_mut_ptr().cast(), map.len() / 8),
+            Owner::Shared(_) | Owner::Tail(_) => return None,
+        };
+        // SAFETY: `first` points to `len` initialised words (a `Line` is eight
+        // `AtomicU64`, which have the layout of `u64`; a mapping is zeroed and
+        // page-aligned). `&mut self` excludes every other access to the heap.
+        Some(unsafe { std::slice::from_raw_parts_mut(first, len) })
+    }
+
+    /// The body as plain bytes, to be filled from a file.
+    pub(crate) fn exclusive_bytes(&mut self) -> Option<&mut [u8]> {
+        let words = self.exclusive()?;
+        // SAFETY: any byte pattern is a valid u64 and the other way round.
+        Some(unsafe {
+            std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words))
+        })
+    }
+}
+
+impl Body for Bytes {
+    type Word = AtomicU64;
+
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        let (first, len): (*const AtomicU64, usize) = match &self.0 {
+            Owner::Small(lines) => (lines.as_ptr().cast(), lines.len() * 8),
+            Owner::Huge(map) => (map.as_ptr().cast(), map.len() / 8),
+            Owner::Shared(map) => return map.body(),
+            Owner::Tail(tail) => return tail.words(),
+        };
+        // SAFETY: as in `exclusive`, and a shared borrow of the owner allows
+        // atomic access only.
+        unsafe { std::slice::from_raw_parts(first, len) }
+    }
+
+    fn shared_keys(&self) -> Option<&AtomicU64> {
+        self.as_shared().map(SharedMap::keys)
+    }
+}
+
+/// A body in a file mapped for reading. Pages are read from disk when they
+/// are first asked, so opening costs the same for any size.
+///
+/// The file must not be truncated while it is mapped: as with every mapping,
+/// the system would answer with a signal.
+#[derive(Debug)]
+pub struct Map {
+    map: Mmap,
+    body_at: usize,
+}
+
+impl Map {
+    pub(crate) fn new(map: Mmap, body_at: usize) -> Self {
+        debug_assert!(body_at.is_multiple_of(8) && map.len() >= body_at);
+        Self { map, body_at }
+    }
+}
+
+impl Body for Map {
+    // Another process may be adding keys to the file.
+    type Word = AtomicU64;
+
+    #[inline]
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: a mapping is page-aligned, so the body is aligned to its
+        // offset; it is only ever loaded from, which relaxed atomics allow on
+        // memory mapped for reading.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.map.as_ptr().add(self.body_at).cast(),
+                (self.map.len() - self.body_at) / 8,
+            )
+        }
+    }
+}
+
+/// The body alone, without its header.
+impl Body for &[u8] {
+    type Word = [u8; 8];
+
+    #[inline]
+    fn words(&self) -> &[[u8; 8]] {
+        self.as_chunks().0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::word::for_each_piece;
+
+    #[test]
+    fn owners_agree_on_words() {
+        for len in [64, 4096, HUGE_FROM + 64] {
+            let mut bytes = Bytes::zeroed(len).unwrap();
+            assert_eq!(bytes.words().len() as u64, len / 8);
+            assert_eq!(bytes.words().as_ptr() as usize % 64, 0);
+            assert!(bytes.words().iter().all(|w| w.get() == 0));
+            bytes.exclusive_bytes().unwrap()[9] = 3;
+            assert_eq!(bytes.words()[1].get(), 0x300);
+        }
+        let unaligned = &[0u8, 1, 0, 0, 0, 0, 0, 0, 0][1..];
+        assert_eq!(unaligned.words()[0].get(), 1);
+    }
+
+    #[test]
+    fn an_impossible_size_is_an_error() {
+        assert!(matches!(Bytes::zeroed(1 << 62), Err(Error::Io { .. })));
+    }
+
+    #[test]
+    fn pieces_are_the_body() {
+        let mut bytes = Bytes::zeroed(3 << 20).unwrap();
+        for (i, b) in bytes.exclusive_bytes().unwrap().iter_mut().enumerate() {
+            *b = i as u8;
+        }
+        let mut all = Vec::new();
+        for_each_piece::<_, ()>(bytes.words(), |p| {
+            all.extend_from_slice(p);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(all, bytes.exclusive_bytes().unwrap());
+    }
+}
