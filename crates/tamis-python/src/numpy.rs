@@ -9,11 +9,9 @@ use std::marker::PhantomData;
 /// The object as a numpy array, if it is one or can be seen as one. Only asks
 /// if the program uses numpy at all.
 pub(crate) fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let modules = object.py().import("sys")?.getattr("modules")?;
-    let numpy = modules.call_method1("get", ("numpy",))?;
-    if numpy.is_none() {
+    let Some(numpy) = imported(object.py(), "numpy")? else {
         return Ok(None);
-    }
+    };
     if object.is_instance(&numpy.getattr("ndarray")?)? {
         return Ok(Some(object.clone()));
     }
@@ -23,9 +21,18 @@ pub(crate) fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound
     }
 }
 
+/// A module that the program has imported.
+fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let modules = py.import("sys")?.getattr("modules")?;
+    let module = modules.call_method1("get", (name,))?;
+    Ok((!module.is_none()).then_some(module))
+}
+
 /// Which rows of a masked array (`numpy.ma`) have no value, if some have none.
 pub(crate) fn masked(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
-    let masks = array.py().import("numpy")?.getattr("ma")?;
+    let Some(masks) = imported(array.py(), "numpy.ma")? else {
+        return Ok(None);
+    };
     if !array.is_instance(&masks.getattr("MaskedArray")?)? {
         return Ok(None);
     }
