@@ -1,6 +1,7 @@
 //! What every target does with bytes that may be a filter.
 
-use tamis::{AnyFilter, Body, FileIndex, Hash, IndexBuilder, IndexOptions, Kind, Open, SecretKey};
+use tamis::index::{FileIndex, IndexBuilder, IndexOptions};
+use tamis::{AnyFilter, Body, Hash, Kind, Open, SecretKey};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The secret of the keyed files among the seeds.

@@ -1,10 +1,10 @@
 //! Standard output is for data alone; everything else goes to stderr.
 
-use anyhow::{Context, Result, bail};
-use std::fs::File;
+use anyhow::{Context, Result, anyhow, bail};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use tamis::{Existing, Replacement};
 
 /// Writes a command's answer.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -31,139 +31,238 @@ pub(crate) fn is_closed(error: &anyhow::Error) -> bool {
     causes.into_iter().any(closed)
 }
 
-/// Where records go: standard output, or a file that appears whole at the end.
-pub(crate) enum Sink {
-    Stdout(File),
-    File {
-        writer: Box<Encoder>,
-        path: PathBuf,
-        force: bool,
-    },
-    Finished,
+/// Where records go: a stream, or a file that appears whole at the end.
+///
+/// A file that is not [finished](Self::finish) well stays beside its place under
+/// another name, which is told: what a failed run wrote is of use, but it is not
+/// what was asked for.
+pub(crate) struct Sink {
+    encoder: Option<Encoder>,
+    /// The file, unless it is a stream.
+    file: Option<Replacement>,
+    empty: bool,
 }
 
 /// Compresses on the way, as the file's extension says.
-pub(crate) enum Encoder {
-    Plain(NamedTempFile),
-    Gzip(flate2::write::GzEncoder<NamedTempFile>),
-    Zstd(zstd::Encoder<'static, NamedTempFile>),
-    Bzip2(bzip2::write::BzEncoder<NamedTempFile>),
-    Xz(liblzma::write::XzEncoder<NamedTempFile>),
+enum Encoder {
+    Plain(File),
+    Gzip(flate2::write::GzEncoder<File>),
+    Zstd(zstd::Encoder<'static, File>),
+    Bzip2(bzip2::write::BzEncoder<File>),
+    Xz(liblzma::write::XzEncoder<File>),
 }
 
 impl Sink {
-    /// Standard output, or a file that must not exist yet unless `force`d.
-    pub(crate) fn open(path: Option<&Path>, force: bool) -> Result<Self> {
-        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
-            return Ok(Self::Stdout(stdout()?));
+    /// Standard output, or a file that must not exist yet unless `force`d, and is none of the
+    /// `inputs`. A pipe or a device is written to as it is.
+    pub(crate) fn open(path: Option<&Path>, force: bool, inputs: &[PathBuf]) -> Result<Self> {
+        let is_stdout = |path: &&Path| [Path::new("-"), Path::new("/dev/stdout")].contains(path);
+        let Some(path) = path.filter(|path| !is_stdout(path)) else {
+            return Self::stdout(inputs);
         };
-        if path.exists() && !force {
-            bail!(
-                "{} exists already\nhint: --force replaces it",
-                path.display()
-            );
+        let opening = || format!("opening {}", path.display());
+        let there = fs::metadata(path);
+        if let Ok(there) = &there {
+            refuse_input(there, inputs)?;
         }
-        let dir = match path.parent() {
-            Some(dir) if !dir.as_os_str().is_empty() => dir,
-            _ => Path::new("."),
+        let (file, to) = match there {
+            Ok(there) if !there.is_file() && !there.is_dir() => {
+                let stream = File::options().write(true).open(path);
+                (None, stream.with_context(opening)?)
+            }
+            _ => {
+                let file = Replacement::begin(path, existing(force));
+                let mut file = file.map_err(|error| creating(path, error))?;
+                let to = file.file().try_clone().with_context(opening)?;
+                (Some(file), to)
+            }
         };
-        let mut builder = tempfile::Builder::new();
-        // As any new file: the user's umask decides.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = builder
-            .prefix(".tamis-")
-            .tempfile_in(dir)
-            .with_context(|| format!("creating {}", path.display()))?;
-        Ok(Self::File {
-            writer: Box::new(Encoder::new(path, file)?),
-            path: path.to_owned(),
-            force,
+        Ok(Self {
+            encoder: Some(Encoder::new(path, to)?),
+            file,
+            empty: true,
+        })
+    }
+
+    /// Standard output, which must be none of the `inputs`: they would never end.
+    pub(crate) fn stdout(inputs: &[PathBuf]) -> Result<Self> {
+        let stdout = stdout()?;
+        if let Ok(metadata) = stdout.metadata() {
+            refuse_input(&metadata, inputs)?;
+        }
+        Ok(Self {
+            encoder: Some(Encoder::Plain(stdout)),
+            file: None,
+            empty: true,
         })
     }
 
     /// Whether nothing is to be seen of the output before [`finish`](Self::finish).
     pub(crate) const fn appears_at_end(&self) -> bool {
-        matches!(self, Self::File { .. })
+        self.file.is_some()
     }
 
-    /// Makes the output appear, on disk.
-    pub(crate) fn finish(&mut self) -> Result<()> {
-        match std::mem::replace(self, Self::Finished) {
-            Self::Stdout(mut file) => Ok(file.flush()?),
-            Self::File {
-                writer,
-                path,
-                force,
-            } => {
-                let file = writer.finish()?;
-                file.as_file().sync_all()?;
-                match force {
-                    true => file.persist(&path),
-                    false => file.persist_noclobber(&path),
-                }
-                .map(drop)
-                .with_context(|| path.display().to_string())
+    /// The end of a run. If all went `well`, the output appears, on disk; if
+    /// not, it stays under another name. Either way it is in a place that the
+    /// user keeps.
+    pub(crate) fn finish(&mut self, well: bool) -> Result<()> {
+        let encoded = self.encoder.take().map_or(Ok(()), Encoder::finish);
+        match self.file.take() {
+            None => {}
+            Some(file) if well && encoded.is_ok() => drop(file.place()?),
+            Some(_) if self.empty => {}
+            Some(file) => {
+                let meant = file.path().display().to_string();
+                let kept = file.keep_partial()?;
+                eprintln!(
+                    "tamis: {meant} was not written; what there is of it is in {}",
+                    kept.display()
+                );
             }
-            Self::Finished => Ok(()),
+        }
+        Ok(encoded?)
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        // Whatever led here is told by others.
+        if let Err(error) = self.finish(false)
+            && !is_closed(&error)
+        {
+            eprintln!("tamis: {error:#}");
         }
     }
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Stdout(file) => file.write(bytes),
-            Self::File { writer, .. } => match &mut **writer {
-                Encoder::Plain(w) => w.write(bytes),
-                Encoder::Gzip(w) => w.write(bytes),
-                Encoder::Zstd(w) => w.write(bytes),
-                Encoder::Bzip2(w) => w.write(bytes),
-                Encoder::Xz(w) => w.write(bytes),
-            },
-            Self::Finished => Err(io::ErrorKind::WriteZero.into()),
+        self.empty &= bytes.is_empty();
+        match &mut self.encoder {
+            Some(Encoder::Plain(w)) => w.write(bytes),
+            Some(Encoder::Gzip(w)) => w.write(bytes),
+            Some(Encoder::Zstd(w)) => w.write(bytes),
+            Some(Encoder::Bzip2(w)) => w.write(bytes),
+            Some(Encoder::Xz(w)) => w.write(bytes),
+            None => Err(io::ErrorKind::WriteZero.into()),
         }
     }
 
     /// What was written survives this process, and where the output is a file
     /// also the machine: a filter that claims it is saved next.
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Stdout(file) if file.metadata().is_ok_and(|m| m.is_file()) => file.sync_data(),
+        match &self.encoder {
+            Some(Encoder::Plain(file))
+                if self.file.is_none() && file.metadata().is_ok_and(|m| m.is_file()) =>
+            {
+                file.sync_data()
+            }
             _ => Ok(()),
         }
     }
 }
 
 impl Encoder {
-    fn new(path: &Path, file: NamedTempFile) -> Result<Self> {
-        let extension = path
-            .extension()
-            .and_then(|e| e.to_str())
-            .unwrap_or_default();
+    fn new(path: &Path, to: File) -> Result<Self> {
+        let extension = path.extension().and_then(|e| e.to_str());
         Ok(match extension {
-            "gz" => Self::Gzip(flate2::write::GzEncoder::new(
-                file,
+            Some("gz") => Self::Gzip(flate2::write::GzEncoder::new(
+                to,
                 flate2::Compression::default(),
             )),
-            "zst" => Self::Zstd(zstd::Encoder::new(file, 0)?),
-            "bz2" => Self::Bzip2(bzip2::write::BzEncoder::new(
-                file,
+            Some("zst") => Self::Zstd(zstd::Encoder::new(to, 0)?),
+            Some("bz2") => Self::Bzip2(bzip2::write::BzEncoder::new(
+                to,
                 bzip2::Compression::default(),
             )),
-            "xz" => Self::Xz(liblzma::write::XzEncoder::new(file, 6)),
-            _ => Self::Plain(file),
+            Some("xz") => Self::Xz(liblzma::write::XzEncoder::new(to, 6)),
+            _ => Self::Plain(to),
         })
     }
 
-    fn finish(self) -> io::Result<NamedTempFile> {
+    fn finish(self) -> io::Result<()> {
         match self {
-            Self::Plain(w) => Ok(w),
-            Self::Gzip(w) => w.finish(),
-            Self::Zstd(w) => w.finish(),
-            Self::Bzip2(w) => w.finish(),
-            Self::Xz(w) => w.finish(),
+            Self::Plain(_) => Ok(()),
+            Self::Gzip(w) => w.finish().map(drop),
+            Self::Zstd(w) => w.finish().map(drop),
+            Self::Bzip2(w) => w.finish().map(drop),
+            Self::Xz(w) => w.finish().map(drop),
         }
+    }
+}
+
+/// What `--force` says about a file that exists.
+pub(crate) const fn existing(force: bool) -> Existing {
+    match force {
+        true => Existing::Replace,
+        false => Existing::Keep,
+    }
+}
+
+/// Refuses a name that no result can get, before the work that makes it.
+pub(crate) fn check_place(path: &Path, force: bool) -> Result<()> {
+    Replacement::check(path, existing(force)).map_err(|error| creating(path, error))
+}
+
+fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
+    match error {
+        tamis::Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+            let path = path.display();
+            anyhow!("{path} exists already\nhint: --force replaces it")
+        }
+        error => error.into(),
+    }
+}
+
+fn refuse_input(output: &fs::Metadata, inputs: &[PathBuf]) -> Result<()> {
+    match find_same(output, inputs) {
+        None => Ok(()),
+        Some(same) => bail!(
+            "{} is input and output at once\nhint: write to another file, and rename it then",
+            same.display()
+        ),
+    }
+}
+
+/// The input that is this regular file. Devices and pipes may well be both, as a terminal is.
+#[cfg(unix)]
+fn find_same<'a>(file: &fs::Metadata, inputs: &'a [PathBuf]) -> Option<&'a PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |file: &fs::Metadata| (file.dev(), file.ino());
+    let metadata = |path: &Path| match path == Path::new("-") {
+        true => fs::metadata("/dev/stdin"),
+        false => fs::metadata(path),
+    };
+    let is_same = |path: &&PathBuf| metadata(path).is_ok_and(|m| identity(&m) == identity(file));
+    inputs.iter().filter(|_| file.is_file()).find(is_same)
+}
+
+#[cfg(not(unix))]
+fn find_same<'a>(_: &fs::Metadata, _: &'a [PathBuf]) -> Option<&'a PathBuf> {
+    None
+}
+
+/// Standard output for a command whose work goes on when the reader goes away,
+/// as in `| head`: what is left to print is dropped.
+pub(crate) struct UntilClosed<W>(pub(crate) Option<W>);
+
+impl<W: Write> Write for UntilClosed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self
+            .0
+            .as_mut()
+            .map_or(Ok(bytes.len()), |to| to.write(bytes))
+        {
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                self.0 = None;
+                Ok(bytes.len())
+            }
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), Write::flush)
     }
 }
 

@@ -164,6 +164,11 @@ impl Report {
         self.output.is_ok()
     }
 
+    /// Whether all input was read and decided, and printed.
+    pub(crate) fn went_well(&self) -> bool {
+        self.signal.is_none() && self.input_errors == 0 && self.is_printed()
+    }
+
     /// The command's end, once it has saved what it wanted to.
     pub(crate) fn finish(self) -> Result<Exit> {
         if self.without_key > 0 {

@@ -1,15 +1,21 @@
 //! The filter that does not block, for services on Tokio.
 
 use crate::engine::Engine;
-use crate::link::{Address, Failure, Link, Outcome, Request, Topology, Wait, answer, client};
-use crate::{Error, Location, Options};
+use crate::link::{
+    Address, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client, greeting,
+    master, sentinel, welcomed, who_is_master,
+};
+use crate::location::Reach;
+use crate::stats::Counters;
+use crate::{Error, Location, Options, Stats};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Pipeline, RedisError, Value, cmd};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use tamis::{AnyFilter, Body, Hash, Hasher, Header, KeyCount, Kind, Plan, Shape};
+use std::time::{Duration, Instant};
+use tamis::raw::{Header, Shape};
+use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
 use tokio::task::JoinHandle;
 
 /// Connections that all clones of a filter share, one to a node.
@@ -18,11 +24,22 @@ struct Multiplexed {
     at: Arc<Location>,
     options: Arc<Options>,
     shared: Arc<Mutex<Shared>>,
+    counters: Arc<Counters>,
 }
 
 struct Shared {
     topology: Topology,
-    connections: HashMap<Address, MultiplexedConnection>,
+    connections: HashMap<Address, Arc<tokio::sync::Mutex<Slot>>>,
+}
+
+/// A node's connection. Whoever finds none opens one, and all others wait for
+/// that instead of opening their own.
+#[derive(Default)]
+struct Slot {
+    connection: Option<MultiplexedConnection>,
+    /// Which connection it is: who finds one broken must not close the next.
+    number: u64,
+    failed: Option<(Instant, Failure)>,
 }
 
 /// What has been sent: what is decided, and what is under way.
@@ -57,6 +74,7 @@ impl Multiplexed {
                 topology: Topology::new(at),
                 connections: HashMap::new(),
             })),
+            counters: Arc::default(),
         }
     }
 
@@ -65,17 +83,60 @@ impl Multiplexed {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn connection(&self, node: &Address) -> Result<MultiplexedConnection, Failure> {
-        if let Some(known) = self.shared().connections.get(node) {
-            return Ok(known.clone());
-        }
-        let connection = self.connect(node).await.map_err(Failure::of_connecting)?;
+    fn slot(&self, node: &Address) -> Arc<tokio::sync::Mutex<Slot>> {
         let mut shared = self.shared();
-        shared.connections.insert(node.clone(), connection.clone());
+        Arc::clone(shared.connections.entry(node.clone()).or_default())
+    }
+
+    /// The connection to a node, and its number.
+    async fn connection(&self, node: &Address) -> Result<(MultiplexedConnection, u64), Failure> {
+        let asked = Instant::now();
+        let slot = self.slot(node);
+        let mut slot = slot.lock().await;
+        if let Some(known) = &slot.connection {
+            return Ok((known.clone(), slot.number));
+        }
+        // What failed while we waited failed for us, too.
+        if let Some((when, failure)) = &slot.failed
+            && *when >= asked
+        {
+            return Err(failure.clone());
+        }
+        match self.connect(node).await {
+            Ok(connection) => {
+                slot.number += 1;
+                slot.connection = Some(connection.clone());
+                Ok((connection, slot.number))
+            }
+            Err(failure) => {
+                slot.failed = Some((Instant::now(), failure.clone()));
+                Err(failure)
+            }
+        }
+    }
+
+    /// Others on this connection fare alike; the next is a new one.
+    async fn give_up(&self, node: &Address, number: u64) {
+        let slot = self.slot(node);
+        let mut slot = slot.lock().await;
+        if slot.number == number {
+            slot.connection = None;
+        }
+    }
+
+    async fn connect(&self, node: &Address) -> Result<MultiplexedConnection, Failure> {
+        let start = Instant::now();
+        let failed = |error| Failure::of_connecting(node, start.elapsed(), error);
+        let client = client(&self.at, node, &self.options).map_err(failed)?;
+        let mut connection = self.reach(&client).await.map_err(failed)?;
+        let greeting = greeting(&self.at);
+        let answers = connection.send_packed_commands(&greeting, 0, greeting.len());
+        welcomed(answers.await.map_err(failed)?).map_err(|failure| failure.at(node))?;
+        self.counters.connected(node);
         Ok(connection)
     }
 
-    async fn connect(&self, node: &Address) -> Result<MultiplexedConnection, RedisError> {
+    async fn reach(&self, client: &redis::Client) -> Result<MultiplexedConnection, RedisError> {
         let wait = self
             .options
             .replicas
@@ -83,9 +144,48 @@ impl Multiplexed {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.options.connect_timeout))
             .set_response_timeout(Some(self.options.response_timeout + wait));
-        client(&self.at, node, &self.options)?
+        client
             .get_multiplexed_async_connection_with_config(&config)
             .await
+    }
+
+    /// Asks a Sentinel for the master; with a password only if it wants one.
+    async fn ask_sentinel(&self, node: &Address) -> Result<Address, Failure> {
+        let start = Instant::now();
+        let ask = async |authenticated| {
+            let client = sentinel(&self.at, node, authenticated, &self.options)?;
+            let mut connection = self.reach(&client).await?;
+            let question = who_is_master(&self.at);
+            let value = connection.send_packed_command(&question).await?;
+            value.extract_error()
+        };
+        let answer = match ask(false).await {
+            Err(error) if error.code() == Some("NOAUTH") => ask(true).await,
+            answer => answer,
+        };
+        let answer = answer.map_err(|e| Failure::of_connecting(node, start.elapsed(), e))?;
+        master(&self.at, node, answer)
+    }
+
+    async fn learn_from(&self, node: &Address) -> Result<(), Failure> {
+        if self.at.service().is_some() {
+            let master = self.ask_sentinel(node).await?;
+            self.shared().topology.follow(master);
+            return Ok(());
+        }
+        let (mut to, number) = self.connection(node).await?;
+        let start = Instant::now();
+        match to.send_packed_command(cmd("CLUSTER").arg("SLOTS")).await {
+            Ok(value) => match self.shared().topology.learn(&answer(value)?, node) {
+                Some(()) => Ok(()),
+                None => Err(Failure::nobody_answers()),
+            },
+            Err(error) => {
+                self.give_up(node, number).await;
+                let waited = start.elapsed();
+                Err(Failure::lost(node, "CLUSTER SLOTS", waited, error))
+            }
+        }
     }
 
     fn send_to(&self, node: Address, places: &[usize], requests: &[&Request], wait: Wait) -> Sent {
@@ -109,15 +209,19 @@ impl Multiplexed {
         }
         let this = self.clone();
         let to = node.clone();
+        let command = places.first().map(|place| requests[*place].command());
+        let command = command.unwrap_or_default();
         let answers = tokio::spawn(async move {
-            let mut connection = this.connection(&to).await?;
+            let (mut connection, number) = this.connection(&to).await?;
             let count = pipeline.len();
-            let answered = connection.send_packed_commands(&pipeline, 0, count).await;
-            answered.map_err(|error| {
-                // Others on this connection fare alike; the next is a new one.
-                this.shared().connections.remove(&to);
-                Failure::Lost(error)
-            })
+            let start = Instant::now();
+            match connection.send_packed_commands(&pipeline, 0, count).await {
+                Ok(answers) => Ok(answers),
+                Err(error) => {
+                    this.give_up(&to, number).await;
+                    Err(Failure::lost(&to, &command, start.elapsed(), error))
+                }
+            }
         });
         Sent {
             node,
@@ -132,9 +236,7 @@ impl Sent {
     async fn receive(mut self, outcomes: &mut [Option<Outcome>]) {
         let answers = match (&mut self.answers.0).await {
             Ok(answers) => answers,
-            Err(ended) => Err(Failure::Lost(RedisError::from(std::io::Error::other(
-                ended,
-            )))),
+            Err(ended) => Err(Failure::Lost(Reason::of(ended.to_string()))),
         };
         let mut answers = match answers {
             Ok(answers) => answers.into_iter(),
@@ -145,10 +247,7 @@ impl Sent {
                 return;
             }
         };
-        let few = || {
-            let reason = format!("{} sent fewer answers than it was asked for", self.node);
-            Failure::Lost(RedisError::from(std::io::Error::other(reason)))
-        };
+        let few = || Failure::Lost(Reason::of("it sent fewer answers than it was asked for"));
         for &(place, count, asking) in &self.requests {
             let mut values = Vec::with_capacity(count);
             let mut failure = None;
@@ -161,6 +260,7 @@ impl Sent {
                     Err(other) => failure = failure.or(Some(other)),
                 }
             }
+            let failure = failure.map(|failure| failure.at(&self.node));
             outcomes[place] = Some(failure.map_or(Ok(values), Err));
         }
         let Some(wanted) = self.wait else {
@@ -202,29 +302,15 @@ impl Link for Multiplexed {
     }
 
     async fn learn(&mut self) -> Result<(), Failure> {
-        if !self.is_cluster() {
+        if matches!(self.at.reach(), Reach::Server | Reach::Socket) {
             return Ok(());
         }
         let mut failure = None;
         let informants = self.shared().topology.informants();
         for node in informants {
-            let answered = match self.connection(&node).await {
-                Ok(mut to) => {
-                    let asked = to.send_packed_command(cmd("CLUSTER").arg("SLOTS")).await;
-                    asked.map_err(Failure::Lost).and_then(answer)
-                }
-                Err(failure) => Err(failure),
-            };
-            match answered {
-                Ok(value) => {
-                    if self.shared().topology.learn(&value, &node).is_some() {
-                        return Ok(());
-                    }
-                }
-                Err(error) => {
-                    self.shared().connections.remove(&node);
-                    failure = Some(error);
-                }
+            match self.learn_from(&node).await {
+                Ok(()) => return Ok(()),
+                Err(other) => failure = Some(other.at(&node)),
             }
         }
         Err(failure.unwrap_or_else(Failure::nobody_answers))
@@ -236,6 +322,14 @@ impl Link for Multiplexed {
 
     fn is_cluster(&self) -> bool {
         self.at.is_cluster()
+    }
+
+    fn masters(&self) -> Vec<(Address, u16)> {
+        self.shared().topology.masters()
+    }
+
+    fn counters(&self) -> &Arc<Counters> {
+        &self.counters
     }
 
     async fn pause(&self, time: Duration) {
@@ -474,6 +568,11 @@ impl RedisFilter {
     /// Deletes the filter of this name, also one that was never finished.
     pub async fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         Engine::delete_at(Multiplexed::new(at, options), at, options).await
+    }
+
+    /// What this client and its clones have been through.
+    pub fn stats(&self) -> Stats {
+        self.engine.stats()
     }
 
     /// The header: shape, hash, capacity and rate.

@@ -1,10 +1,16 @@
 //! The link that blocks: one connection a node.
 
-use crate::link::{Address, Failure, Link, Outcome, Request, Topology, Wait, answer, client};
+use crate::link::{
+    Address, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client, greeting,
+    master, sentinel, welcomed, who_is_master,
+};
+use crate::location::Reach;
+use crate::stats::Counters;
 use crate::{Location, Options};
 use redis::{Connection, ConnectionLike as _, RedisError, Value, cmd};
 use std::collections::HashMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub(crate) struct Blocking {
     at: Location,
@@ -12,6 +18,7 @@ pub(crate) struct Blocking {
     topology: Topology,
     connections: HashMap<Address, Numbered>,
     opened: u64,
+    counters: Arc<Counters>,
 }
 
 /// A connection and its number: what was sent over an earlier one is lost.
@@ -37,6 +44,9 @@ struct Sent {
     batch: u64,
     requests: Vec<(usize, usize, bool)>,
     wait: Option<u32>,
+    /// The first of the commands, and when it was sent: for errors.
+    command: String,
+    at: Instant,
 }
 
 impl Blocking {
@@ -47,12 +57,13 @@ impl Blocking {
             topology: Topology::new(at),
             connections: HashMap::new(),
             opened: 0,
+            counters: Arc::default(),
         }
     }
 
     fn connection(&mut self, node: &Address) -> Result<&mut Numbered, Failure> {
         if !self.connections.contains_key(node) {
-            let connection = self.connect(node).map_err(Failure::of_connecting)?;
+            let connection = self.connect(node)?;
             self.opened += 1;
             let numbered = Numbered {
                 number: self.opened,
@@ -65,8 +76,20 @@ impl Blocking {
         Ok(self.connections.get_mut(node).expect("just inserted"))
     }
 
-    fn connect(&self, node: &Address) -> Result<Connection, RedisError> {
-        let client = client(&self.at, node, &self.options)?;
+    fn connect(&self, node: &Address) -> Result<Connection, Failure> {
+        let start = Instant::now();
+        let failed = |error| Failure::of_connecting(node, start.elapsed(), error);
+        let client = client(&self.at, node, &self.options).map_err(failed)?;
+        let mut connection = self.reach(&client).map_err(failed)?;
+        let greeting = greeting(&self.at);
+        let packed = greeting.get_packed_pipeline();
+        let answers = connection.req_packed_commands(&packed, 0, greeting.len());
+        welcomed(answers.map_err(failed)?).map_err(|failure| failure.at(node))?;
+        self.counters.connected(node);
+        Ok(connection)
+    }
+
+    fn reach(&self, client: &redis::Client) -> Result<Connection, RedisError> {
         let connection = client.get_connection_with_timeout(self.options.connect_timeout)?;
         let wait = self
             .options
@@ -76,6 +99,37 @@ impl Blocking {
         connection.set_read_timeout(timeout)?;
         connection.set_write_timeout(timeout)?;
         Ok(connection)
+    }
+
+    /// Asks a Sentinel for the master; with a password only if it wants one.
+    fn ask_sentinel(&self, node: &Address) -> Result<Address, Failure> {
+        let start = Instant::now();
+        let ask = |authenticated| {
+            let client = sentinel(&self.at, node, authenticated, &self.options)?;
+            self.reach(&client)?.req_command(&who_is_master(&self.at))
+        };
+        let answer = match ask(false) {
+            Err(error) if error.code() == Some("NOAUTH") => ask(true),
+            answer => answer,
+        };
+        let answer = answer.map_err(|e| Failure::of_connecting(node, start.elapsed(), e))?;
+        master(&self.at, node, answer)
+    }
+
+    fn learn_from(&mut self, node: &Address) -> Result<(), Failure> {
+        if self.at.service().is_some() {
+            let master = self.ask_sentinel(node)?;
+            self.topology.follow(master);
+            return Ok(());
+        }
+        let start = Instant::now();
+        // A connection of its own: answers may be on their way over others.
+        let asked = self.connect(node)?.req_command(cmd("CLUSTER").arg("SLOTS"));
+        let value = asked.map_err(|e| Failure::of_connecting(node, start.elapsed(), e))?;
+        match self.topology.learn(&answer(value)?, node) {
+            Some(()) => Ok(()),
+            None => Err(Failure::nobody_answers()),
+        }
     }
 
     fn send_to(
@@ -107,12 +161,15 @@ impl Blocking {
                 .arg(time.as_millis() as u64)
                 .write_packed_command(&mut bytes);
         }
+        let command = places.first().map(|place| requests[*place].command());
+        let command = command.unwrap_or_default();
         let to = self.connection(node)?;
+        let at = Instant::now();
         let (number, batch) = (to.number, to.sent);
         to.sent += 1;
         if let Err(error) = to.connection.send_packed_command(&bytes) {
             self.connections.remove(node);
-            return Err(Failure::Lost(error));
+            return Err(Failure::lost(node, &command, at.elapsed(), error));
         }
         Ok(Sent {
             node: node.clone(),
@@ -120,6 +177,8 @@ impl Blocking {
             batch,
             requests: expected,
             wait: wait.map(|(replicas, _)| replicas),
+            command,
+            at,
         })
     }
 
@@ -136,12 +195,12 @@ impl Blocking {
         for &(place, answers, asking) in &sent.requests {
             let outcome = match &broken {
                 None => self.receive_one(sent, answers, asking),
-                Some(error) => Err(Failure::Lost(RedisError::clone(error))),
+                Some(reason) => Err(Failure::Lost(Reason::clone(reason))),
             };
             if let Err(Failure::Lost(error)) = &outcome {
                 broken = Some(error.clone());
             }
-            outcomes[place] = Some(outcome);
+            outcomes[place] = Some(outcome.map_err(|failure| failure.at(&sent.node)));
         }
         let Some(wanted) = sent.wait else {
             return;
@@ -184,9 +243,8 @@ impl Blocking {
     }
 
     fn read(&mut self, sent: &Sent) -> Result<Value, Failure> {
-        let lost = |reason| Failure::Lost(RedisError::from(std::io::Error::other(reason)));
         let Some(from) = self.connections.get_mut(&sent.node) else {
-            return Err(lost("the connection was given up"));
+            return Err(Failure::Lost(Reason::of("the connection was given up")));
         };
         loop {
             match from.connection.recv_response() {
@@ -195,7 +253,8 @@ impl Blocking {
                 Err(error) => {
                     // A late answer must not be taken for that of a later request.
                     self.connections.remove(&sent.node);
-                    return Err(Failure::Lost(error));
+                    let waited = sent.at.elapsed();
+                    return Err(Failure::lost(&sent.node, &sent.command, waited, error));
                 }
             }
         }
@@ -229,23 +288,14 @@ impl Link for Blocking {
     }
 
     async fn learn(&mut self) -> Result<(), Failure> {
-        if !self.topology.is_cluster() {
+        if matches!(self.at.reach(), Reach::Server | Reach::Socket) {
             return Ok(());
         }
         let mut failure = None;
         for node in self.topology.informants() {
-            // A connection of its own: answers may be on their way over others.
-            let answered = self
-                .connect(&node)
-                .and_then(|mut to| to.req_command(cmd("CLUSTER").arg("SLOTS")))
-                .map_err(Failure::of_connecting);
-            match answered.and_then(answer) {
-                Ok(value) => {
-                    if self.topology.learn(&value, &node).is_some() {
-                        return Ok(());
-                    }
-                }
-                Err(error) => failure = Some(error),
+            match self.learn_from(&node) {
+                Ok(()) => return Ok(()),
+                Err(other) => failure = Some(other.at(&node)),
             }
         }
         Err(failure.unwrap_or_else(Failure::nobody_answers))
@@ -257,6 +307,14 @@ impl Link for Blocking {
 
     fn is_cluster(&self) -> bool {
         self.topology.is_cluster()
+    }
+
+    fn masters(&self) -> Vec<(Address, u16)> {
+        self.topology.masters()
+    }
+
+    fn counters(&self) -> &Arc<Counters> {
+        &self.counters
     }
 
     async fn pause(&self, time: Duration) {

@@ -8,7 +8,8 @@ use crate::link::Request;
 use crate::packed::Packed;
 use redis::Value;
 use std::ops::Range;
-use tamis::{BlockedShape, CountingShape, Hash, Shape};
+use tamis::Hash;
+use tamis::raw::{BlockedShape, CountingShape, Shape};
 
 /// Keys whose bits one command sets: enough to share its cost, few enough not
 /// to hold up other clients of the server.

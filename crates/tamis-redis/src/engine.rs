@@ -12,11 +12,12 @@ use crate::chunks::{Chunk, MARK, slot};
 use crate::link::{Link, Request};
 use crate::record::Record;
 use crate::wire::{Wire, Work};
-use crate::{Error, Location, Options};
+use crate::{Error, Location, Options, Stats};
 use growing::Growth;
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
-use tamis::{GrowingLayer, Hasher, Header, KeyCount, Kind, Plan};
+use tamis::raw::{GrowingLayer, Header};
+use tamis::{Hasher, KeyCount, Kind, Plan};
 
 /// Chunks that are created, sent or read together.
 const CHUNK_WINDOW: usize = 4;
@@ -243,6 +244,10 @@ impl<L: Link> Engine<L> {
             growth.forget_room();
         }
         another
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.wire.counters().stats()
     }
 
     pub(crate) const fn header(&self) -> &Header {

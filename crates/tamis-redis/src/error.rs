@@ -64,6 +64,8 @@ pub enum Error {
     Server {
         /// What was being done.
         action: &'static str,
+        /// Which server, if it was one.
+        node: Option<String>,
         /// The server's reason.
         source: RedisError,
     },
@@ -132,7 +134,19 @@ impl fmt::Display for Error {
                     "they may be in the filter or not; send them again if adding twice is harmless"
                 )
             }
-            Self::Server { action, source } => write!(f, "{action}: {source}"),
+            Self::Server {
+                action,
+                node,
+                source,
+            } => {
+                let reason = source.to_string();
+                match node {
+                    Some(node) if !reason.contains(node) => {
+                        write!(f, "{action}: {node}: {reason}")
+                    }
+                    _ => write!(f, "{action}: {reason}"),
+                }
+            }
             Self::Filter(error) => error.fmt(f),
         }
     }

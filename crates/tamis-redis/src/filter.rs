@@ -3,10 +3,11 @@
 use crate::blocking::Blocking;
 use crate::engine::Engine;
 use crate::link::now;
-use crate::{Error, Location, Options};
+use crate::{Error, Location, Options, Stats};
 use std::fmt;
 use std::time::Duration;
-use tamis::{AnyFilter, Body, Hash, Hasher, Header, KeyCount, Kind, Plan, Shape};
+use tamis::raw::{Header, Shape};
+use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
 
 /// A filter in Redis, shared by all who open it.
 ///
@@ -240,6 +241,12 @@ impl RedisFilter {
     /// there is none.
     pub fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         now(Engine::delete_at(Blocking::new(at, options), at, options))
+    }
+
+    /// What this client has been through: connections, retries, and keys whose
+    /// answers are uncertain.
+    pub fn stats(&self) -> Stats {
+        self.engine.stats()
     }
 
     /// The header: shape, hash, capacity and rate. Of a growing filter, as of

@@ -67,9 +67,11 @@ mod location;
 mod options;
 mod packed;
 mod record;
+mod stats;
 mod wire;
 
 pub use error::Error;
 pub use filter::RedisFilter;
-pub use location::Location;
+pub use location::{Location, Servers};
 pub use options::Options;
+pub use stats::Stats;

@@ -2,12 +2,19 @@
 //! here does input or output: the two ways to do that are in `blocking` and
 //! `aio`.
 
-use redis::{Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError, ServerErrorKind, Value};
+use redis::{
+    Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, RedisConnectionInfo, RedisError,
+    ServerErrorKind, Value,
+};
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::chunks::SLOTS;
+use crate::location::Reach;
 use crate::packed::Packed;
+use crate::stats::Counters;
 use crate::{Location, Options};
 
 /// Commands for one slot, that are asked again together.
@@ -31,6 +38,14 @@ impl Request {
             ask: None,
         }
     }
+
+    /// The name of the first command.
+    pub(crate) fn command(&self) -> String {
+        // `*arguments`, the name's length, the name.
+        let mut lines = self.packed.bytes.split(|byte| *byte == b'\n');
+        let name = lines.nth(2).unwrap_or_default();
+        String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
+    }
 }
 
 /// The answers to a request, one for each command, or why there are none.
@@ -44,19 +59,95 @@ pub(crate) enum Failure {
     /// Not executed: the key is on its way to another node.
     Ask(Address),
     /// Not executed, but may be soon.
-    NotNow(RedisError),
+    NotNow(Reason),
     /// Sent, and no answer came: executed or not.
-    Lost(RedisError),
+    Lost(Reason),
     /// Executed, but not by as many replicas as asked for.
     FewReplicas(i64),
     /// Not executed, and will not be.
-    Refused(RedisError),
+    Refused(Reason),
+}
+
+/// What a node said, or why it said nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Reason {
+    pub(crate) node: Option<Address>,
+    pub(crate) error: RedisError,
+}
+
+impl Reason {
+    /// Nobody's answer.
+    pub(crate) fn of(text: impl Into<String>) -> Self {
+        Self::from(RedisError::from(std::io::Error::other(text.into())))
+    }
+
+    /// In our words, which name the node.
+    fn said(node: &Address, error: &RedisError, text: String) -> Self {
+        use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, Other, TimedOut};
+        let kind = match error {
+            error if error.is_timeout() => TimedOut,
+            error if error.is_connection_refusal() => ConnectionRefused,
+            error if error.is_connection_dropped() => ConnectionReset,
+            _ => Other,
+        };
+        Self {
+            node: Some(node.clone()),
+            error: std::io::Error::new(kind, text).into(),
+        }
+    }
+}
+
+impl From<RedisError> for Reason {
+    fn from(error: RedisError) -> Self {
+        Self { node: None, error }
+    }
+}
+
+/// With the node, once.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.error.to_string();
+        match self.node.as_ref().map(Address::to_string) {
+            Some(node) if !text.contains(&node) => write!(f, "{node}: {text}"),
+            _ => f.write_str(&text),
+        }
+    }
+}
+
+/// A time as people say it.
+fn time(time: Duration) -> String {
+    match time.as_secs_f64() {
+        short if short < 1.0 => format!("{:.0} ms", short * 1e3),
+        long if long < 10.0 => format!("{}", (long * 10.0).round() / 10.0) + " s",
+        long => format!("{long:.0} s"),
+    }
 }
 
 impl Failure {
+    /// Names the node that the failure came from.
+    pub(crate) fn at(mut self, at: &Address) -> Self {
+        if let Self::NotNow(reason) | Self::Lost(reason) | Self::Refused(reason) = &mut self {
+            reason.node.get_or_insert_with(|| at.clone());
+        }
+        self
+    }
+
+    /// Sent so long ago, and no answer came.
+    pub(crate) fn lost(node: &Address, command: &str, waited: Duration, error: RedisError) -> Self {
+        let text = if error.is_timeout() {
+            format!("no answer from {node} in {} to {command}", time(waited))
+        } else if error.is_connection_dropped() {
+            format!("{node} closed the connection before it answered {command}")
+        } else {
+            format!("{node} did not answer {command}: {error}")
+        };
+        Self::Lost(Reason::said(node, &error, text))
+    }
+
     /// What an error that came as an answer means.
     pub(crate) fn of_answer(error: RedisError) -> Self {
         use ServerErrorKind as Kind;
+        let reason = Reason::from(error.clone());
         let redirect = error
             .redirect_node()
             .and_then(|(node, _)| Address::parse(node));
@@ -72,31 +163,34 @@ impl Failure {
                     | Kind::ReadOnly,
                 ),
                 _,
-            ) => Self::NotNow(error),
+            ) => Self::NotNow(reason),
             // A script is running, or too few replicas are there to write.
-            _ if matches!(error.code(), Some("BUSY" | "NOREPLICAS")) => Self::NotNow(error),
-            _ => Self::Refused(error),
+            _ if matches!(error.code(), Some("BUSY" | "NOREPLICAS")) => Self::NotNow(reason),
+            _ => Self::Refused(reason),
         }
     }
 
     /// Of a cluster none of whose nodes knows it.
     pub(crate) fn nobody_answers() -> Self {
-        Self::NotNow(std::io::Error::other("no node answers CLUSTER SLOTS").into())
+        Self::NotNow(Reason::of("no node answers CLUSTER SLOTS"))
     }
 
     /// Why connecting failed: before anything was sent.
-    pub(crate) fn of_connecting(error: RedisError) -> Self {
+    pub(crate) fn of_connecting(node: &Address, waited: Duration, error: RedisError) -> Self {
         let hopeless = error.kind() == ErrorKind::AuthenticationFailed
             || error.kind() == ErrorKind::InvalidClientConfig
             || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
-        match hopeless {
-            true => Self::Refused(error),
-            false => match Self::of_answer(error) {
-                Self::Refused(error) if !error.is_io_error() => Self::Refused(error),
-                Self::Refused(error) => Self::NotNow(error),
-                other => other,
-            },
+        if hopeless {
+            return Self::Refused(error.into()).at(node);
         }
+        if !error.is_io_error() {
+            return Self::of_answer(error).at(node);
+        }
+        let text = match error.is_timeout() {
+            true => format!("no connection to {node} in {}", time(waited)),
+            false => format!("no connection to {node}: {error}"),
+        };
+        Self::NotNow(Reason::said(node, &error, text))
     }
 }
 
@@ -104,8 +198,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Moved(node) | Self::Ask(node) => write!(f, "the slot moves to {node}"),
-            Self::NotNow(error) | Self::Refused(error) => error.fmt(f),
-            Self::Lost(error) => write!(f, "no answer came: {error}"),
+            Self::NotNow(reason) | Self::Refused(reason) | Self::Lost(reason) => reason.fmt(f),
             Self::FewReplicas(got) => write!(f, "only {got} replicas have them"),
         }
     }
@@ -119,18 +212,18 @@ pub(crate) fn answer(value: Value) -> Result<Value, Failure> {
     }
 }
 
-/// A node's host and port.
+/// Where a node is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Address {
-    pub(crate) host: String,
-    pub(crate) port: u16,
+pub(crate) enum Address {
+    Tcp { host: String, port: u16 },
+    Socket(PathBuf),
 }
 
 impl Address {
     /// Of `host:port`; IPv6 hosts come without brackets.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
-        Some(Self {
+        Some(Self::Tcp {
             host: host.trim_matches(['[', ']']).to_owned(),
             port: port.parse().ok()?,
         })
@@ -139,11 +232,12 @@ impl Address {
     fn of(info: &ConnectionInfo) -> Option<Self> {
         match info.addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                Some(Self {
+                Some(Self::Tcp {
                     host: host.clone(),
                     port: *port,
                 })
             }
+            ConnectionAddr::Unix(path) => Some(Self::Socket(path.clone())),
             _ => None,
         }
     }
@@ -151,7 +245,10 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
+        match self {
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Socket(path) => path.display().fmt(f),
+        }
     }
 }
 
@@ -176,7 +273,11 @@ impl Topology {
         let seeds: Vec<_> = at.nodes().iter().filter_map(Address::of).collect();
         Self {
             cluster: at.is_cluster(),
-            nodes: seeds.clone(),
+            nodes: match at.reach() {
+                // The Sentinels will tell.
+                Reach::Sentinel => Vec::new(),
+                _ => seeds.clone(),
+            },
             seeds,
             owners: match at.is_cluster() {
                 true => vec![NOBODY; SLOTS.into()],
@@ -200,8 +301,11 @@ impl Topology {
         let mut by_node: ByNode = Vec::new();
         for (place, request) in requests.iter().enumerate() {
             let Some(node) = request.ask.as_ref().or(self.owner(request.slot)) else {
-                let error = std::io::Error::other("no node of the cluster has this slot");
-                outcomes[place] = Some(Err(Failure::NotNow(error.into())));
+                let reason = match self.cluster {
+                    true => "no node of the cluster has this slot",
+                    false => "no Sentinel knows a master",
+                };
+                outcomes[place] = Some(Err(Failure::NotNow(Reason::of(reason))));
                 continue;
             };
             match by_node.iter_mut().find(|(known, _)| known == node) {
@@ -212,8 +316,12 @@ impl Topology {
         (by_node, outcomes)
     }
 
-    /// Whom to ask who has which slots: those known, then those named.
+    /// Whom to ask who has which slots: those known, then those named; or the
+    /// Sentinels.
     pub(crate) fn informants(&self) -> Vec<Address> {
+        if !self.cluster {
+            return self.seeds.clone();
+        }
         let mut all = self.nodes.clone();
         all.extend(
             self.seeds
@@ -222,6 +330,25 @@ impl Topology {
                 .cloned(),
         );
         all
+    }
+
+    /// The nodes that have slots, each with the first of them.
+    #[allow(dead_code)]
+    pub(crate) fn masters(&self) -> Vec<(Address, u16)> {
+        let mut found: Vec<(Address, u16)> = Vec::new();
+        for slot in 0..SLOTS {
+            if let Some(owner) = self.owner(slot)
+                && !found.iter().any(|(node, _)| node == owner)
+            {
+                found.push((owner.clone(), slot));
+            }
+        }
+        found
+    }
+
+    /// Takes in which master the Sentinels know.
+    pub(crate) fn follow(&mut self, master: Address) {
+        self.nodes = vec![master];
     }
 
     /// Remembers where a slot has gone.
@@ -262,11 +389,11 @@ impl Topology {
                 Value::SimpleString(host) => host,
                 _ => "",
             };
-            let node = Address {
+            let node = Address::Tcp {
                 // A node that does not know its own name is where we found it.
-                host: match host {
-                    "" | "?" => informant.host.clone(),
-                    host => host.to_owned(),
+                host: match (host, informant) {
+                    ("" | "?", Address::Tcp { host, .. }) => host.clone(),
+                    _ => host.to_owned(),
                 },
                 port: u16::try_from(*port).ok()?,
             };
@@ -294,30 +421,118 @@ pub(crate) fn client(
     node: &Address,
     options: &Options,
 ) -> Result<redis::Client, RedisError> {
+    let settings = at.nodes()[0].redis_settings().clone();
+    let settings = settings.set_lib_name("tamis", env!("CARGO_PKG_VERSION"));
+    client_as(at, node, settings, options)
+}
+
+/// How to connect to a Sentinel, who has no databases and may have no users.
+pub(crate) fn sentinel(
+    at: &Location,
+    node: &Address,
+    authenticated: bool,
+    options: &Options,
+) -> Result<redis::Client, RedisError> {
+    let settings = at.nodes()[0].redis_settings();
+    let settings = match authenticated {
+        true => settings.clone().set_db(0),
+        false => RedisConnectionInfo::default(),
+    };
+    client_as(at, node, settings, options)
+}
+
+fn client_as(
+    at: &Location,
+    node: &Address,
+    settings: RedisConnectionInfo,
+    options: &Options,
+) -> Result<redis::Client, RedisError> {
     let like = &at.nodes()[0];
-    let addr = match like.addr() {
-        ConnectionAddr::TcpTls {
-            insecure,
-            tls_params,
-            ..
-        } => ConnectionAddr::TcpTls {
-            host: node.host.clone(),
-            port: node.port,
+    let addr = match (like.addr(), node) {
+        (_, Address::Socket(path)) => ConnectionAddr::Unix(path.clone()),
+        (
+            ConnectionAddr::TcpTls {
+                insecure,
+                tls_params,
+                ..
+            },
+            Address::Tcp { host, port },
+        ) => ConnectionAddr::TcpTls {
+            host: host.clone(),
+            port: *port,
             insecure: *insecure || options.insecure,
             tls_params: tls_params.clone(),
         },
-        _ => ConnectionAddr::Tcp(node.host.clone(), node.port),
+        (_, Address::Tcp { host, port }) => ConnectionAddr::Tcp(host.clone(), *port),
     };
     if let ConnectionAddr::TcpTls { .. } = addr {
         // The first choice holds; a program that has made one keeps it.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
-    let info = like.clone().set_addr(addr);
+    let info = like.clone().set_addr(addr).set_redis_settings(settings);
     match options.certificates() {
         Some(certificates) if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) => {
             redis::Client::build_with_tls(info, certificates)
         }
         _ => redis::Client::open(info),
+    }
+}
+
+/// What a new connection begins with: its name, for `CLIENT LIST`, and where
+/// Sentinels decide who is master, the question whether the node is.
+pub(crate) fn greeting(at: &Location) -> redis::Pipeline {
+    let plain = |c: char| if c.is_ascii_graphic() { c } else { '_' };
+    let name: String = at.name().chars().map(plain).collect();
+    let mut greeting = redis::Pipeline::new();
+    greeting
+        .cmd("CLIENT")
+        .arg("SETNAME")
+        .arg(format!("tamis:{name}"));
+    if at.service().is_some() {
+        greeting.cmd("ROLE");
+    }
+    greeting
+}
+
+/// Whether a node that answers so is one to talk to. A name is no condition,
+/// nor is the role if the user may not ask for it.
+pub(crate) fn welcomed(answers: Vec<Value>) -> Result<(), Failure> {
+    match answers.into_iter().nth(1) {
+        Some(Value::Array(role)) if !is_text(role.first(), "master") => Err(Failure::NotNow(
+            Reason::of("a replica, not the master any more"),
+        )),
+        Some(Value::ServerError(error)) if error.code() != "NOPERM" => {
+            Err(Failure::of_answer(error.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_text(value: Option<&Value>, text: &str) -> bool {
+    match value {
+        Some(Value::BulkString(bytes)) => bytes == text.as_bytes(),
+        Some(Value::SimpleString(simple)) => simple == text,
+        _ => false,
+    }
+}
+
+/// The question for a Sentinel.
+pub(crate) fn who_is_master(at: &Location) -> Cmd {
+    let mut command = redis::cmd("SENTINEL");
+    command.arg("GET-MASTER-ADDR-BY-NAME").arg(at.service());
+    command
+}
+
+/// Its answer.
+pub(crate) fn master(at: &Location, sentinel: &Address, answer: Value) -> Result<Address, Failure> {
+    let address = redis::from_redis_value::<Option<(String, u16)>>(answer);
+    match address {
+        Ok(Some((host, port))) => Ok(Address::Tcp { host, port }),
+        _ => {
+            let service = at.service().unwrap_or_default();
+            let unknown = Reason::of(format!("this Sentinel knows no master called {service}"));
+            Err(Failure::Refused(unknown).at(sentinel))
+        }
     }
 }
 
@@ -347,6 +562,12 @@ pub(crate) trait Link: Send {
     fn moved(&mut self, slot: u16, to: Address);
 
     fn is_cluster(&self) -> bool;
+
+    /// The nodes that have slots, each with one of them.
+    #[allow(dead_code)]
+    fn masters(&self) -> Vec<(Address, u16)>;
+
+    fn counters(&self) -> &Arc<Counters>;
 
     fn pause(&self, time: Duration) -> impl Future<Output = ()> + Send;
 }
@@ -389,7 +610,7 @@ mod tests {
         // Those named are asked as well, lest all we know be gone.
         assert_eq!(topology.informants().len(), 4);
         topology.moved(100, Address::parse("[::1]:5").unwrap());
-        assert_eq!(topology.owner(100).unwrap().host, "::1");
+        assert_eq!(topology.owner(100).unwrap().to_string(), "::1:5");
 
         let request = |slot, ask: Option<&str>| Request {
             ask: ask.and_then(Address::parse),

@@ -8,14 +8,18 @@ use std::str::FromStr;
 /// Where a filter lives.
 ///
 /// ```text
-/// redis://[user:password@]host[:port]/[DB/]NAME          one server
-/// redis-cluster://[user:password@]host:port,host:port/NAME   a cluster, some of its nodes
-/// rediss://…   rediss-cluster://…                        the same over TLS
+/// redis://[user:password@]host[:port]/[DB/]NAME               one server
+/// redis-cluster://[user:password@]host:port,host:port/NAME    a cluster, some of its nodes
+/// redis+sentinel://[user:password@]host:port,…/SERVICE/[DB/]NAME   the master that Sentinels know
+/// redis+unix:///path/of/socket?name=NAME[&db=DB][&user=…&pass=…]   a server of this machine
+/// rediss://…   rediss-cluster://…   rediss+sentinel://…       the same over TLS
 /// ```
 ///
 /// A first part of the path that is a number is the database if another part
 /// follows. The name may hold anything but braces, which Redis Cluster gives a
-/// meaning. `#insecure` behind a TLS location accepts any certificate.
+/// meaning. `?protocol=resp3` at the end speaks the newer protocol. `#insecure`
+/// behind a TLS location accepts any certificate. Sentinels get the user and
+/// the password only if they ask for them.
 ///
 /// ```
 /// use tamis_redis::Location;
@@ -29,52 +33,62 @@ use std::str::FromStr;
 pub struct Location {
     scheme: Scheme,
     nodes: Vec<ConnectionInfo>,
+    /// What Sentinels call the master.
+    service: Option<String>,
     name: String,
 }
 
+/// Servers, without the name of a filter: where to look for all
+/// filters that there are.
+///
+/// ```
+/// use tamis_redis::Servers;
+/// let servers: Servers = "redis://example.org/2".parse()?;
+/// assert_eq!(servers.to_string(), "redis://example.org:6379/2");
+/// # Ok::<(), tamis_redis::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Servers(Location);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scheme {
+    prefix: &'static str,
     tls: bool,
-    cluster: bool,
+    reach: Reach,
 }
 
-const SCHEMES: [(&str, Scheme); 4] = [
-    (
-        "redis://",
-        Scheme {
-            tls: false,
-            cluster: false,
-        },
-    ),
-    (
-        "rediss://",
-        Scheme {
-            tls: true,
-            cluster: false,
-        },
-    ),
-    (
-        "redis-cluster://",
-        Scheme {
-            tls: false,
-            cluster: true,
-        },
-    ),
-    (
-        "rediss-cluster://",
-        Scheme {
-            tls: true,
-            cluster: true,
-        },
-    ),
+/// How the servers are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Server,
+    Cluster,
+    Sentinel,
+    Socket,
+}
+
+const fn scheme(prefix: &'static str, tls: bool, reach: Reach) -> Scheme {
+    Scheme { prefix, tls, reach }
+}
+
+const SCHEMES: [Scheme; 7] = [
+    scheme("redis://", false, Reach::Server),
+    scheme("rediss://", true, Reach::Server),
+    scheme("redis-cluster://", false, Reach::Cluster),
+    scheme("rediss-cluster://", true, Reach::Cluster),
+    scheme("redis+sentinel://", false, Reach::Sentinel),
+    scheme("rediss+sentinel://", true, Reach::Sentinel),
+    scheme("redis+unix://", false, Reach::Socket),
 ];
 
+const FORMS: &str = "redis://HOST/NAME, redis-cluster://HOST:PORT,…/NAME, \
+                     redis+sentinel://HOST:PORT,…/SERVICE/NAME or redis+unix:///PATH?name=NAME";
 const INSECURE: &str = "#insecure";
+const PROTOCOL: &str = "?protocol=";
 
 fn split_scheme(text: &str) -> Option<(Scheme, &str)> {
     SCHEMES
         .iter()
-        .find_map(|(prefix, scheme)| Some((*scheme, text.strip_prefix(prefix)?)))
+        .find_map(|scheme| Some((*scheme, text.strip_prefix(scheme.prefix)?)))
 }
 
 impl Location {
@@ -99,8 +113,17 @@ impl Location {
         &self.nodes
     }
 
+    pub(crate) const fn reach(&self) -> Reach {
+        self.scheme.reach
+    }
+
     pub(crate) const fn is_cluster(&self) -> bool {
-        self.scheme.cluster
+        matches!(self.scheme.reach, Reach::Cluster)
+    }
+
+    /// What Sentinels call the master, if they are to be asked.
+    pub(crate) fn service(&self) -> Option<&str> {
+        self.service.as_deref()
     }
 
     fn refuse(expected: impl Into<String>, got: impl Into<String>) -> Error {
@@ -109,58 +132,129 @@ impl Location {
             got: got.into(),
         }
     }
+
+    /// Of a filter, or with `named` false of servers alone.
+    fn parse(text: &str, named: bool) -> Result<Self, Error> {
+        let hidden = hide_password(text);
+        let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
+        let (scheme, rest) = split_scheme(text).ok_or_else(|| refuse(FORMS))?;
+        let address = |text: String| {
+            text.into_connection_info().map_err(|e| {
+                Self::refuse("the address of a Redis server", format!("{hidden}: {e}"))
+            })
+        };
+        if scheme.reach == Reach::Socket {
+            // The path is the socket's, so the name is among what follows it.
+            let url = redis::parse_redis_url(text);
+            let url = url.ok_or_else(|| refuse("redis+unix:///PATH?name=NAME"))?;
+            let name = url.query_pairs().find(|(key, _)| key == "name");
+            let name = name.map(|(_, name)| name.into_owned()).unwrap_or_default();
+            if named != is_name(&name) {
+                return Err(refuse(match named {
+                    true => "a name without braces: redis+unix:///PATH?name=NAME",
+                    false => "servers without the name of a filter",
+                }));
+            }
+            return Ok(Self {
+                scheme,
+                nodes: vec![address(text.to_owned())?],
+                service: None,
+                name,
+            });
+        }
+        let (rest, insecure) = match rest.strip_suffix(INSECURE) {
+            Some(rest) if scheme.tls => (rest, INSECURE),
+            _ => (rest, ""),
+        };
+        let (rest, protocol) = match rest.rfind(PROTOCOL) {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        // A password may hold a slash only if it is encoded, as in every URL.
+        let (servers, path) = match rest.split_once('/') {
+            Some(split) => split,
+            None if !named => (rest, ""),
+            None => return Err(refuse("a name behind the server: redis://HOST/NAME")),
+        };
+        let (user, hosts) = match servers.rsplit_once('@') {
+            Some((user, hosts)) => (format!("{user}@"), hosts),
+            None => (String::new(), servers),
+        };
+        let (service, path) = match scheme.reach {
+            Reach::Sentinel => match path.split_once('/') {
+                Some((service, path)) => (Some(service), path),
+                None => (Some(path), ""),
+            },
+            _ => (None, path),
+        };
+        if service == Some("") {
+            return Err(refuse("what Sentinels call the master: …/SERVICE/NAME"));
+        }
+        let (db, name) = match path.split_once('/') {
+            _ if scheme.reach == Reach::Cluster => ("", path),
+            Some((db, name)) if is_number(db) => (db, name),
+            None if !named && is_number(path) => (path, ""),
+            _ => ("", path),
+        };
+        if named && !is_name(name) {
+            return Err(refuse("a name without braces behind the server"));
+        }
+        if !named && !name.is_empty() {
+            return Err(refuse("servers without the name of a filter"));
+        }
+        if hosts.contains(',') && scheme.reach == Reach::Server {
+            return Err(refuse("one server, or redis-cluster:// for several"));
+        }
+        let tls = if scheme.tls { "rediss" } else { "redis" };
+        let nodes = hosts
+            .split(',')
+            .map(|host| address(format!("{tls}://{user}{host}/{db}{protocol}{insecure}")))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            scheme,
+            nodes,
+            service: service.map(str::to_owned),
+            name: name.to_owned(),
+        })
+    }
 }
 
 impl FromStr for Location {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let hidden = hide_password(text);
-        let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
-        let Some((scheme, rest)) = split_scheme(text) else {
-            return Err(refuse(
-                "redis://HOST/NAME or redis-cluster://HOST:PORT,…/NAME",
-            ));
-        };
-        let (rest, fragment) = match rest.strip_suffix(INSECURE) {
-            Some(rest) if scheme.tls => (rest, INSECURE),
-            _ => (rest, ""),
-        };
-        // A password may hold a slash only if it is encoded, as in every URL.
-        let (servers, path) = rest
-            .split_once('/')
-            .ok_or_else(|| refuse("a name behind the server: redis://HOST/NAME"))?;
-        let (user, hosts) = match servers.rsplit_once('@') {
-            Some((user, hosts)) => (format!("{user}@"), hosts),
-            None => (String::new(), servers),
-        };
-        let (db, name) = match path.split_once('/') {
-            Some((db, name)) if !scheme.cluster && is_number(db) => (db, name),
-            _ => ("", path),
-        };
-        if name.is_empty() || name.contains(['{', '}']) {
-            return Err(refuse("a name without braces behind the server"));
-        }
-        if hosts.contains(',') && !scheme.cluster {
-            return Err(refuse("one server, or redis-cluster:// for several"));
-        }
-        let tls = if scheme.tls { "rediss" } else { "redis" };
-        let nodes = hosts
-            .split(',')
-            .map(|host| {
-                format!("{tls}://{user}{host}/{db}{fragment}")
-                    .into_connection_info()
-                    .map_err(|e| {
-                        Self::refuse("the address of a Redis server", format!("{hidden}: {e}"))
-                    })
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Self {
-            scheme,
-            nodes,
-            name: name.to_owned(),
+        Self::parse(text, true)
+    }
+}
+
+impl FromStr for Servers {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Location::parse(text, false).map(Self)
+    }
+}
+
+impl Servers {
+    /// How to reach them; the name is empty.
+    #[allow(dead_code)]
+    pub(crate) const fn location(&self) -> &Location {
+        &self.0
+    }
+}
+
+/// The servers that a filter lives on.
+impl From<&Location> for Servers {
+    fn from(at: &Location) -> Self {
+        Self(Location {
+            name: String::new(),
+            ..at.clone()
         })
     }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains(['{', '}'])
 }
 
 fn is_number(text: &str) -> bool {
@@ -169,20 +263,44 @@ fn is_number(text: &str) -> bool {
 
 /// An unparsed text without what may be a password.
 fn hide_password(text: &str) -> String {
-    match (text.find("://"), text.rfind('@')) {
+    let shown = match (text.find("://"), text.rfind('@')) {
         (Some(scheme), Some(at)) if scheme + 3 < at => {
             format!("{}***{}", &text[..scheme + 3], &text[at..])
         }
         _ => text.to_owned(),
+    };
+    match shown.split_once("pass=") {
+        Some((before, rest)) => {
+            let behind = rest.find('&').map_or("", |at| &rest[at..]);
+            format!("{before}pass=***{behind}")
+        }
+        None => shown,
     }
 }
 
 /// Without the password.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = SCHEMES.iter().find(|(_, scheme)| *scheme == self.scheme);
-        f.write_str(scheme.map_or("", |(prefix, _)| prefix))?;
+        f.write_str(self.scheme.prefix)?;
         let settings = self.nodes[0].redis_settings();
+        let db = settings.db();
+        if self.scheme.reach == Reach::Socket {
+            write!(f, "{}", self.nodes[0].addr())?;
+            let mut mark = '?';
+            let mut field = |key: &str, value: &str| {
+                let mark = std::mem::replace(&mut mark, '&');
+                write!(f, "{mark}{key}={value}")
+            };
+            if !self.name.is_empty() {
+                field("name", &self.name)?;
+            }
+            if db != 0 {
+                field("db", &db.to_string())?;
+            }
+            return settings
+                .username()
+                .map_or(Ok(()), |user| field("user", user));
+        }
         match (settings.username(), settings.password()) {
             (user, Some(_)) => write!(f, "{}:***@", user.unwrap_or(""))?,
             (Some(user), None) => write!(f, "{user}@")?,
@@ -192,10 +310,23 @@ impl fmt::Display for Location {
             let comma = if i > 0 { "," } else { "" };
             write!(f, "{comma}{}", node.addr())?;
         }
-        match settings.db() {
-            0 => write!(f, "/{}", self.name),
-            db => write!(f, "/{db}/{}", self.name),
+        if let Some(service) = &self.service {
+            write!(f, "/{service}")?;
         }
+        if db != 0 {
+            write!(f, "/{db}")?;
+        }
+        match &self.name[..] {
+            "" => Ok(()),
+            name => write!(f, "/{name}"),
+        }
+    }
+}
+
+/// Without the password.
+impl fmt::Display for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -225,6 +356,15 @@ mod tests {
                 "rediss-cluster://u:p@a:1,b:2/3/x",
                 "rediss-cluster://u:***@a:1,b:2/3/x",
             ),
+            ("redis://h/a?b?protocol=resp3", "redis://h:6379/a?b"),
+            (
+                "redis+sentinel://:p@a:1,b:2/main/3/x",
+                "redis+sentinel://:***@a:1,b:2/main/3/x",
+            ),
+            (
+                "redis+unix:///run/redis.sock?name=seen%2Furls&db=2&user=u&pass=p",
+                "redis+unix:///run/redis.sock?name=seen/urls&db=2&user=u",
+            ),
         ] {
             assert_eq!(shown(text), expected);
         }
@@ -236,6 +376,39 @@ mod tests {
             ("3/x", 2, true)
         );
         assert_eq!(at.nodes()[1].redis_settings().username(), Some("u"));
+        let at: Location = "redis+sentinel://a:1/main/x".parse().unwrap();
+        assert_eq!((at.service(), at.name()), (Some("main"), "x"));
+        let at: Location = "redis://h/x?protocol=resp3".parse().unwrap();
+        let protocol = at.nodes()[0].redis_settings().protocol();
+        assert_eq!(protocol, redis::ProtocolVersion::RESP3);
+    }
+
+    #[test]
+    fn servers_have_no_name() {
+        for (text, expected) in [
+            ("redis://host", "redis://host:6379"),
+            ("redis://host/", "redis://host:6379"),
+            ("redis://:pw@host/3", "redis://:***@host:6379/3"),
+            ("redis://host/3/", "redis://host:6379/3"),
+            ("redis-cluster://a:1,b:2", "redis-cluster://a:1,b:2"),
+            ("redis+sentinel://a:1/main/3", "redis+sentinel://a:1/main/3"),
+            ("redis+unix:///s.sock?db=3", "redis+unix:///s.sock?db=3"),
+        ] {
+            let servers: Servers = text.parse().unwrap();
+            assert_eq!(servers.to_string(), expected);
+            assert!(servers.location().name().is_empty());
+        }
+        for text in [
+            "redis://host/seen",
+            "redis://host/3/seen",
+            "redis-cluster://a:1/3",
+            "redis+sentinel://a:1",
+            "redis+unix:///s.sock?name=seen",
+        ] {
+            assert!(text.parse::<Servers>().is_err(), "{text}");
+        }
+        let at: Location = "redis://:pw@host/3/seen".parse().unwrap();
+        assert_eq!(Servers::from(&at).to_string(), "redis://:***@host:6379/3");
     }
 
     #[test]
@@ -249,6 +422,11 @@ mod tests {
             "redis://u:secret@host/{x}",
             "redis://u:secret@host:port/x",
             "redis-cluster://u:secret@/x",
+            "redis://u:secret@host/x?protocol=resp4",
+            "redis+sentinel://u:secret@a:1/main",
+            "redis+sentinel://u:secret@a:1//x",
+            "redis+unix:///run/redis.sock?pass=secret&db=1",
+            "redis+unix:///run/redis.sock?db=x&pass=secret&name=y",
         ] {
             let error = text.parse::<Location>().unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");

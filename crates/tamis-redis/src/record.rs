@@ -14,7 +14,8 @@
 //! Numbers are little-endian.
 
 use crate::Error;
-use tamis::{HEADER_LEN, Header, SecretKey};
+use tamis::SecretKey;
+use tamis::raw::{HEADER_LEN, Header};
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"TAMISRED";

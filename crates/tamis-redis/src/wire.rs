@@ -1,10 +1,12 @@
 //! Sending with patience: what was not answered is sent again where that is
 //! safe, for a bounded time, and what stays open is told.
 
-use crate::link::{Failure, Link, Outcome, Request, Wait};
+use crate::link::{Failure, Link, Outcome, Reason, Request, Wait};
+use crate::stats::{self, Counters};
 use crate::{Error, Options};
-use redis::{RedisError, Value};
+use redis::Value;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The first pause before trying again; each is twice the last, up to a second.
@@ -57,14 +59,13 @@ impl<L: Link> Wire<L> {
         loop {
             match link.learn().await {
                 Ok(()) => break,
-                Err(Failure::Refused(source)) => {
-                    let action = "asking for the nodes of the cluster";
-                    return Err(Error::Server { action, source });
+                Err(failure @ Failure::Refused(_)) => {
+                    return Err(of_failure("looking for the servers", failure));
                 }
                 Err(failure) if start.elapsed() + pause > options.retry_for => {
                     return Err(of_failure("connecting", failure));
                 }
-                Err(_) => link.pause(pause).await,
+                Err(_) => link.pause(jittered(pause)).await,
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -73,6 +74,10 @@ impl<L: Link> Wire<L> {
             retry_for: options.retry_for,
             wait: options.replicas,
         })
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<Counters> {
+        self.link.counters()
     }
 
     /// Sends again what is open, until nothing is or time is up.
@@ -100,10 +105,9 @@ impl<L: Link> Wire<L> {
                     }
                     Err(Failure::Lost(_)) if again == Again::Never => continue,
                     Err(Failure::Moved(_)) if !self.link.is_cluster() => {
-                        let error = std::io::Error::other(
+                        state.outcome = Err(Failure::Refused(Reason::of(
                             "the server is part of a cluster; use redis-cluster:// instead of redis://",
-                        );
-                        state.outcome = Err(Failure::Refused(error.into()));
+                        )));
                         refused = true;
                         continue;
                     }
@@ -125,10 +129,20 @@ impl<L: Link> Wire<L> {
             redirects += 1;
             if unrest || redirects > 3 {
                 let left = self.retry_for.saturating_sub(start.elapsed());
-                self.link.pause(pause.min(left)).await;
+                stats::pausing(pause, open.len());
+                self.link.pause(jittered(pause).min(left)).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
                 // If nobody can tell, the next try shows.
                 let _ = self.link.learn().await;
+            }
+            for failure in open
+                .iter()
+                .filter_map(|i| settled[*i].outcome.as_ref().err())
+            {
+                match failure {
+                    Failure::Moved(_) | Failure::Ask(_) => self.counters().redirected(failure),
+                    _ => self.counters().retried(failure),
+                }
             }
             let sending: Vec<&Request> = open.iter().map(|i| &requests[*i]).collect();
             let ticket = self.link.send(&sending, wait).await;
@@ -231,11 +245,25 @@ impl<L: Link> Wire<L> {
 
 /// A failure that ends an operation.
 pub(crate) fn of_failure(action: &'static str, failure: Failure) -> Error {
-    let source = match failure {
-        Failure::NotNow(error) | Failure::Lost(error) | Failure::Refused(error) => error,
-        other => RedisError::from(std::io::Error::other(other.to_string())),
+    let Reason { node, error } = match failure {
+        Failure::NotNow(reason) | Failure::Lost(reason) | Failure::Refused(reason) => reason,
+        other => Reason::of(other.to_string()),
     };
-    Error::Server { action, source }
+    Error::Server {
+        action,
+        node: node.map(|node| node.to_string()),
+        source: error,
+    }
+}
+
+/// From half to the whole of a pause: workers that lost a server together do
+/// not come back together.
+fn jittered(pause: Duration) -> Duration {
+    let mut random = [0; 4];
+    // Without chance it is just the pause.
+    let _ = getrandom::fill(&mut random);
+    let share = f64::from(u32::from_le_bytes(random)) / f64::from(u32::MAX);
+    pause.mul_f64(1.0 - share / 2.0)
 }
 
 #[cfg(test)]
@@ -251,6 +279,7 @@ mod tests {
         sent: Vec<Vec<(u16, bool)>>,
         moved: Vec<u16>,
         learnt: u32,
+        counters: Arc<Counters>,
     }
 
     impl Link for Scripted {
@@ -279,6 +308,14 @@ mod tests {
             true
         }
 
+        fn masters(&self) -> Vec<(Address, u16)> {
+            Vec::new()
+        }
+
+        fn counters(&self) -> &Arc<Counters> {
+            &self.counters
+        }
+
         async fn pause(&self, _: Duration) {}
     }
 
@@ -290,8 +327,8 @@ mod tests {
         }
     }
 
-    fn io() -> RedisError {
-        std::io::Error::other("broken").into()
+    fn io() -> Reason {
+        Reason::of("broken")
     }
 
     /// Sends two requests in one window; their outcomes and the link.

@@ -7,7 +7,8 @@ mod common;
 
 use std::net::TcpListener;
 use std::time::Duration;
-use tamis::{AnyFilter, Growing, Hash, Hasher, KeyCount, Kind, Plan, SecretKey, Shape};
+use tamis::raw::Shape;
+use tamis::{AnyFilter, Growing, Hash, Hasher, KeyCount, Kind, Plan, SecretKey};
 use tamis_redis::{Error, Location, Options, RedisFilter, aio};
 
 struct Server(common::Server);

@@ -22,7 +22,7 @@
 //! - [`Fuse`] and [`Ribbon`] are for finished lists, and smaller; [`Cascade`]
 //!   is a block list with an allow list, wrong on no key of either.
 //! - [`Guard`] puts a filter before a slow store.
-//! - [`FileIndex`] tells which of many files can hold a key.
+//! - [`FileIndex`](index::FileIndex) tells which of many files can hold a key.
 //! - [`AnyFilter`] opens whatever a file holds.
 //! - [`Plan`] tells size and rate before anything is built.
 //!
@@ -37,11 +37,11 @@ mod filter;
 mod guard;
 mod hash;
 mod hasher;
-mod index;
+pub mod index;
 mod kind;
 mod list;
 pub mod plan;
-mod raw;
+pub mod raw;
 mod store;
 
 pub use error::Error;
@@ -56,23 +56,9 @@ pub use filter::{Filter, KeyCount};
 pub use guard::{FalseAlarms, Guard, GuardCounts};
 pub use hash::Hash;
 pub use hasher::{Hasher, SecretKey};
-pub use index::{
-    Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexBytes, IndexInfo, IndexOptions,
-    Spec, Stamp,
-};
 pub use kind::Kind;
 pub use list::{Both, Contradiction, ListBuilder};
-pub use plan::{Plan, cascade_bound};
-pub use raw::blocked::BlockedShape;
-pub use raw::bloom::BloomShape;
-pub use raw::cascade::CascadeShape;
-pub use raw::counting::CountingShape;
-pub use raw::cuckoo::CuckooShape;
-pub use raw::fuse::FuseShape;
-pub use raw::layers::{GrowingLayer, GrowingShape};
-pub use raw::ribbon::RibbonShape;
-pub use raw::shape::Shape;
-pub use raw::word::Word;
+pub use plan::Plan;
 pub use store::body::{Body, Bytes, Map};
 pub use store::file::FileLock;
-pub use store::header::{HEADER_LEN, Header};
+pub use store::replace::{Existing, Readers, Replacement};

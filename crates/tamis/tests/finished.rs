@@ -157,7 +157,7 @@ fn a_cascade_is_wrong_on_no_key_of_either_list() {
             let (yes, most) = (count(&filter, &others) as f64, others.len() as f64 * rate);
             assert!(yes <= most + 5.0 * most.sqrt(), "{yes} for {most}");
             // Near what any structure needs.
-            let bound = tamis::cascade_bound(block, allow, filter.rate_now());
+            let bound = tamis::plan::cascade_bound(block, allow, filter.rate_now());
             let bits = filter.bytes() as f64 * 8.0;
             if block >= 100_000 {
                 assert!(bits < bound * 1.06 + 2e4, "{bits} for {bound}");

@@ -10,10 +10,8 @@ use common::{BODY_CHECKSUM, BOOT};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use tamis::{
-    AnyFilter, BlockedShape, BloomShape, CountingShape, CuckooShape, Error, Hasher, KeyCount, Kind,
-    ListBuilder, Open, Plan, SecretKey, Shape,
-};
+use tamis::raw::{BlockedShape, BloomShape, CountingShape, CuckooShape, Shape};
+use tamis::{AnyFilter, Error, Hasher, KeyCount, Kind, ListBuilder, Open, Plan, SecretKey};
 
 const SECRET: SecretKey = SecretKey::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
 /// Keys `probe-0` and so on, that were not added to any file.

@@ -8,10 +8,8 @@ mod index {
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use tamis::{
-    EntryFilters, EntryKeys, Error, FileIndex, Hash, Hasher, IndexBuilder, IndexOptions, SecretKey,
-    Stamp,
-};
+use tamis::index::{EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
+use tamis::{Error, Hash, Hasher, SecretKey};
 
 fn options(rate: f64) -> IndexOptions {
     IndexOptions::new(rate).unwrap()
@@ -110,11 +108,11 @@ fn never_a_false_no_at_any_size() {
                 .map(|key| Hash::from_u64((entry as u64) << 40 | key))
                 .collect();
             for (found, hash) in spec.candidates_hashes(&hashes).iter().zip(&hashes) {
-                let holds = |found: &tamis::Entry<'_>| found.number() == entry;
+                let holds = |found: &tamis::index::Entry<'_>| found.number() == entry;
                 assert!(found.iter().any(holds), "rate {rate}, {keys} keys");
                 if *keys % 16 == 3 {
                     let alone = spec.candidates_hash(*hash);
-                    let numbers = |found: &[tamis::Entry<'_>]| -> Vec<usize> {
+                    let numbers = |found: &[tamis::index::Entry<'_>]| -> Vec<usize> {
                         found.iter().map(|entry| entry.number()).collect()
                     };
                     assert_eq!(numbers(&alone), numbers(found));

@@ -115,7 +115,7 @@ fn add<F: Send>(
             true => Print::Chosen,
             false => Print::Nothing,
         },
-        output: &mut output::stdout()?,
+        output: &mut output::Sink::stdout(&args.input.paths())?,
         checkpoint: None,
     }
     .run(|filter, hashes, new| insert(filter, hashes, new))

@@ -81,12 +81,7 @@ enum Winner {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    if args.filter.exists() && !args.force {
-        bail!(
-            "{} exists already\nhint: --force replaces it",
-            args.filter.display()
-        );
-    }
+    output::check_place(&args.filter, args.force)?;
     let hasher = args.hash.hasher()?;
     let (kind, arity) = match &args {
         Args { allow, .. } if !allow.is_empty() => (Kind::Cascade, None),

@@ -88,7 +88,7 @@ fn check<F: Send>(
             true => Print::Nothing,
             false => Print::Chosen,
         },
-        output: &mut output::stdout()?,
+        output: &mut output::Sink::stdout(&args.input.paths())?,
         checkpoint: None,
     }
     .run(|filter, hashes, chosen| {

@@ -1,5 +1,5 @@
 use crate::location::{KeyFile, Place, RedisArgs};
-use crate::{Exit, human};
+use crate::{Exit, human, output};
 use anyhow::Result;
 
 /// Copy a filter between files and Redis, bit for bit
@@ -30,6 +30,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    if let Place::File(path) = &args.to {
+        output::check_place(path, args.force)?;
+    }
     let filter = args.from.load(&args.key, &args.redis)?;
     args.to.save(&filter, args.force, &args.key, &args.redis)?;
     eprintln!("{}: {}", args.to, human::size(filter.bytes()));

@@ -40,7 +40,10 @@ pub(crate) struct Args {
     input: InputArgs,
 
     /// Write here instead of to standard output; .gz, .zst, .bz2, .xz compress
-    #[arg(short, long, value_name = "OUT")]
+    ///
+    /// OUT appears when all went well. What a failed run has written stays
+    /// beside it, as OUT.partial.
+    #[arg(short, long, value_name = "OUT", conflicts_with = "count")]
     output: Option<PathBuf>,
 
     /// Replace OUT if it exists
@@ -109,7 +112,7 @@ struct Memory {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let mut sink = Sink::open(args.output.as_deref(), args.force)?;
+    let mut sink = Sink::open(args.output.as_deref(), args.force, &args.not_outputs())?;
     let (report, memory) = match &args.filter {
         Some(Place::File(path)) => with_file(path, &args, &mut sink)?,
         Some(Place::Redis(at)) => with_redis(at, &args, &mut sink)?,
@@ -118,7 +121,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 true => with_exact_set(&args, &mut sink)?,
                 false => with_filters(&args, &mut sink)?,
             };
-            sink.finish().context("writing the output")?;
+            sink.finish(done.0.went_well())
+                .context("writing the output")?;
             done
         }
     };
@@ -145,6 +149,15 @@ fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exit> {
 }
 
 impl Args {
+    /// What must not be written to: the inputs, and the filter.
+    fn not_outputs(&self) -> Vec<PathBuf> {
+        let mut paths = self.input.paths();
+        if let Some(Place::File(filter)) = &self.filter {
+            paths.push(filter.clone());
+        }
+        paths
+    }
+
     fn print(&self) -> Print {
         match (self.count, self.duplicates) {
             (true, _) => Print::Nothing,
@@ -363,7 +376,8 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
     })?;
     let [filter] = shards;
     if report.is_printed() {
-        sink.finish().context("writing the output")?;
+        sink.finish(report.went_well())
+            .context("writing the output")?;
         filter.save_under(&mut lock).map_err(named())?;
     }
     if filter.keys().get() > filter.capacity() {
@@ -402,7 +416,8 @@ fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Me
     }
     .run(|filter, hashes, new| claim(filter, hashes, new));
     // What was claimed is printed, even when the server failed.
-    sink.finish().context("writing the output")?;
+    sink.finish(report.as_ref().is_ok_and(Report::went_well))
+        .context("writing the output")?;
     let report = report.with_context(|| at.to_string())?;
     let rate = filter.rate_now().map_err(in_redis(at))?;
     let memory = Memory {

@@ -1,6 +1,6 @@
-use crate::Exit;
 use crate::location::{KeyFile, named};
-use anyhow::{Context, Result, bail};
+use crate::{Exit, output};
+use anyhow::{Context, Result};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -25,12 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    if args.filter.exists() && !args.force {
-        bail!(
-            "{} exists already\nhint: --force replaces it",
-            args.filter.display()
-        );
-    }
+    output::check_place(&args.filter, args.force)?;
     let mut text = String::new();
     if args.text == Path::new("-") {
         io::stdin()

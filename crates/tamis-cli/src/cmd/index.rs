@@ -13,9 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tamis::{
-    Entry, EntryFilters, EntryKeys, FileIndex, FileLock, IndexBuilder, IndexOptions, Stamp,
-};
+use tamis::FileLock;
+use tamis::index::{Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
 
 const DEFAULT_RATE: f64 = 0.01;
 

@@ -4,7 +4,8 @@ use anyhow::Result;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::time::Duration;
-use tamis::{AnyFilter, Body, Hasher, KeyCount, Shape};
+use tamis::raw::Shape;
+use tamis::{AnyFilter, Body, Hasher, KeyCount};
 use tamis_redis::RedisFilter;
 
 /// Tell what a filter is and how full, or what an index has

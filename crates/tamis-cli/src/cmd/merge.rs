@@ -1,7 +1,7 @@
 use crate::cmd::info::About;
 use crate::location::{KeyFile, Place, RedisArgs, named};
-use crate::{Exit, human};
-use anyhow::{Context, Result, bail};
+use crate::{Exit, human, output};
+use anyhow::{Context, Result};
 use tamis::{AnyFilter, Body, Error};
 
 /// Combine filters of equal shape and hash into one
@@ -49,11 +49,8 @@ struct How {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    if let Place::File(path) = &args.output
-        && path.exists()
-        && !args.force
-    {
-        bail!("{} exists already\nhint: --force replaces it", args.output);
+    if let Place::File(path) = &args.output {
+        output::check_place(path, args.force)?;
     }
     let (first, others) = args.filters.split_first().context("no filters")?;
     let mut merged = first.load(&args.key, &args.redis)?;

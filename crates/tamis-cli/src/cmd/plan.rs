@@ -2,7 +2,8 @@ use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use serde_json::json;
 use std::fmt::Write as _;
-use tamis::{Kind, Plan, Shape, plan::classic};
+use tamis::raw::Shape;
+use tamis::{Kind, Plan, plan::classic};
 
 /// Tell what a filter would cost, before it is made
 ///

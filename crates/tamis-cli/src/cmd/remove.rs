@@ -77,6 +77,8 @@ fn remove<F: Send>(
     args: &Args,
     take: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Report> {
+    // Keys are removed whether or not somebody reads which were not there.
+    let stdout = output::Sink::stdout(&args.input.paths())?;
     Pass {
         input: &args.input,
         hasher,
@@ -86,7 +88,7 @@ fn remove<F: Send>(
             true => Print::Others,
             false => Print::Nothing,
         },
-        output: &mut output::stdout()?,
+        output: &mut output::UntilClosed(Some(stdout)),
         checkpoint: None,
     }
     .run(|filter, hashes, removed| Ok(take(filter, hashes, removed)?))

@@ -14,7 +14,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use tamis::{Entry, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
+use tamis::index::{Entry, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
 
 /// An index file that is open for questions.
 pub(crate) struct Index {
@@ -97,6 +97,10 @@ pub(crate) fn bytes_path(bytes: &[u8]) -> PathBuf {
 
 /// Whether a file says that it is an index.
 pub(crate) fn is_index(path: &Path) -> bool {
+    // A pipe would wait for somebody to write.
+    if !path.is_file() {
+        return false;
+    }
     let mut start = Vec::new();
     let read = fs::File::open(path)
         .and_then(|file| io::Read::read_to_end(&mut io::Read::take(file, 16), &mut start));

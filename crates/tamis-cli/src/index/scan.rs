@@ -10,7 +10,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use tamis::{EntryKeys, Hash, Hasher};
+use tamis::index::EntryKeys;
+use tamis::{Hash, Hasher};
 
 /// What there is to say of a file and a spec, though all went well.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::body::{Body, Cells, Changes};
 use crate::link::Link;
 use crate::wire::{Again, Settled, Wire};
+use std::sync::Arc;
 use tamis::{Hash, Kind};
 
 /// Keys that are sent together: few enough for the sockets to hold, so that
@@ -152,6 +153,7 @@ pub(super) async fn add<L: Link>(
         Cells::Counters(_) => Again::Never,
     };
     let mut undecided = Vec::new();
+    let counters = Arc::clone(wire.counters());
     let mut trouble = change(
         wire,
         hashes.len(),
@@ -165,6 +167,7 @@ pub(super) async fn add<L: Link>(
                     // A try whose answer was lost may have added it: better
                     // told twice than never.
                     new[key as usize] |= was_new || ambiguous;
+                    counters.ambiguous((ambiguous && !was_new).into());
                 }
             })
         },

@@ -7,10 +7,8 @@ use crate::link::{Link, Request};
 use crate::{Error, Location, Options};
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
-use tamis::{
-    AnyFilter, BlockedShape, CountingShape, Draft, GrowingLayer, Header, KeyCount, Kind, Plan,
-    Shape, Word,
-};
+use tamis::raw::{BlockedShape, CountingShape, GrowingLayer, Header, Shape, Word};
+use tamis::{AnyFilter, Draft, KeyCount, Kind, Plan};
 
 /// What is read of a large filter to estimate its rate.
 const SAMPLE: u64 = 4 << 20;

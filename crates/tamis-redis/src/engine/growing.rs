@@ -17,7 +17,8 @@ use crate::chunks::{CLOSED, Chunk};
 use crate::link::{Link, Request};
 use redis::{Cmd, Value, cmd};
 use std::time::{Duration, Instant};
-use tamis::{GrowingLayer, Hash, Header, Shape};
+use tamis::Hash;
+use tamis::raw::{GrowingLayer, Header, Shape};
 
 /// Keys for which the older layers are asked together.
 const WINDOW: usize = 1 << 13;
@@ -111,7 +112,8 @@ impl<L: Link> Engine<L> {
         let mut growth = Growth::default();
         while let Some(value) = field(format!("layer.{}", growth.layers.len())) {
             let i = growth.layers.len();
-            let like = tamis::BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
+            let like =
+                tamis::raw::BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
             let (layer, generation) = decode(&key, value, &like)?;
             if i == self.bodies.len() {
                 let cells = Cells::Bits(layer.shape());
@@ -365,7 +367,7 @@ fn encode(layer: &GrowingLayer, generation: u64) -> Vec<u8> {
 fn decode(
     key: &str,
     value: &[u8],
-    like: &tamis::BlockedShape,
+    like: &tamis::raw::BlockedShape,
 ) -> Result<(GrowingLayer, u64), Error> {
     let parts = value.split_first_chunk::<64>();
     let parts = parts.and_then(|(line, rest)| Some((line, <[u8; 8]>::try_from(rest).ok()?)));

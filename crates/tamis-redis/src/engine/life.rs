@@ -163,11 +163,11 @@ impl<L: Link> Engine<L> {
 
     /// Where the first layer is, or would be.
     fn first_layer_body(&self) -> Body {
-        let tamis::Shape::Growing(shape) = self.record.header.shape() else {
+        let tamis::raw::Shape::Growing(shape) = self.record.header.shape() else {
             unreachable!("only growing filters have layers");
         };
         let (hashes, per_key) = (shape.hashes_per_line(), shape.lines_per_key());
-        let first = tamis::BlockedShape::new(shape.lines() - 1, hashes, per_key);
+        let first = tamis::raw::BlockedShape::new(shape.lines() - 1, hashes, per_key);
         let first = first.expect("a growing shape has lines");
         Body::new(Cells::Bits(first), &self.name, self.record.generation)
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// removes the server's folder unless told to keep it.
 const KEEPER: &str = r#"
 trap "" INT
-"$2" "$1/redis.conf" >>"$1/log" 2>&1 &
+"$2" "$1/redis.conf" $3 >>"$1/log" 2>&1 &
 server=$!
 echo $server
 read -r last
@@ -36,6 +36,8 @@ fn program(settings: &[String]) -> String {
 /// A redis-server of the test's own.
 pub(crate) struct Server {
     program: String,
+    /// `--sentinel`, or nothing.
+    mode: &'static str,
     port: u16,
     folder: PathBuf,
     /// What redis-cli needs to get in.
@@ -65,13 +67,26 @@ impl Server {
         server
     }
 
+    /// A Sentinel that alone decides who is the master called `service`.
+    pub(crate) fn sentinel(service: &str, master: &Self) -> Self {
+        let found = (0..10).find_map(|_| {
+            let (port, _) = free_ports();
+            let lines = vec![
+                "bind 127.0.0.1".into(),
+                format!("port {port}"),
+                format!("sentinel monitor {service} 127.0.0.1 {} 1", master.port),
+                format!("sentinel down-after-milliseconds {service} 1500"),
+                format!("sentinel failover-timeout {service} 5000"),
+            ];
+            Self::try_run("--sentinel", port, lines)
+        });
+        found.expect("no Sentinel started on any of 10 free ports")
+    }
+
     fn try_start(port_kind: &str, settings: &[&str]) -> Option<Self> {
         let (port, bus) = free_ports();
-        let folder = std::env::temp_dir().join(format!("tamis-redis-{port}"));
-        fs::create_dir(&folder).ok()?;
         let mut lines = vec![
             "bind 127.0.0.1".to_string(),
-            format!("dir {}", folder.display()),
             "save \"\"".into(),
             "enable-debug-command yes".into(),
             // A replica need not wait for more replicas to come.
@@ -85,9 +100,17 @@ impl Server {
             lines.push(format!("cluster-port {bus}"));
         }
         lines.extend(settings.iter().map(|line| line.to_string()));
+        Self::try_run("", port, lines)
+    }
+
+    fn try_run(mode: &'static str, port: u16, mut lines: Vec<String>) -> Option<Self> {
+        let folder = std::env::temp_dir().join(format!("tamis-redis-{port}"));
+        fs::create_dir(&folder).ok()?;
+        lines.push(format!("dir {}", folder.display()));
         fs::write(folder.join("redis.conf"), lines.join("\n") + "\n").unwrap();
         let mut server = Self {
             program: program(&lines),
+            mode,
             port,
             folder,
             credentials: Vec::new(),
@@ -103,6 +126,7 @@ impl Server {
         let mut keeper = Command::new("sh")
             .args(["-c", KEEPER, "sh"])
             .args([self.folder.as_os_str(), self.program.as_ref()])
+            .arg(self.mode)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -123,7 +147,7 @@ impl Server {
                 "{} did not start (Debian has it in redis-tools and redis-server): {log}",
                 self.program
             );
-            up = log.contains("Ready to accept connections");
+            up = log.contains("Ready to accept connections") || log.contains("+monitor master");
             up || log.contains("aborting") || log.contains("exiting")
         });
         up

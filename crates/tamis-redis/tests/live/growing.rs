@@ -1,7 +1,8 @@
 //! Growing filters: nobody knows how many keys all workers will add.
 
 use crate::*;
-use tamis::{Growing, Shape};
+use tamis::Growing;
+use tamis::raw::Shape;
 
 fn growing(first: u64, rate: f64) -> Plan {
     Plan::one_line(Kind::Growing, first, rate).unwrap()

@@ -7,6 +7,7 @@ mod common;
 mod example;
 
 mod asynchronous;
+mod connections;
 mod counting;
 mod crawl;
 mod failover;
@@ -16,6 +17,7 @@ mod homes;
 mod lifetime;
 mod loss;
 mod resharding;
+mod sentinel;
 mod silence;
 mod spread;
 mod witness;
@@ -110,5 +112,5 @@ fn count(answers: &[bool]) -> usize {
 
 /// The body alone: counts and checksums in the header may differ.
 fn body(filter: &AnyFilter) -> Vec<u8> {
-    filter.to_bytes().split_off(tamis::HEADER_LEN)
+    filter.to_bytes().split_off(tamis::raw::HEADER_LEN)
 }

@@ -8,7 +8,8 @@
 //! that is given the keys in this order must answer the same for every key, and
 //! end with the same bytes.
 
-use tamis::{BlockedShape, Hash};
+use tamis::Hash;
+use tamis::raw::BlockedShape;
 
 /// The keys in an order in which each has a bit that no earlier one has.
 /// `None` if there is none: then some were called new wrongly.

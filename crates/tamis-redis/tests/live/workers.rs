@@ -5,7 +5,8 @@ use crate::witness;
 use crate::*;
 use std::env;
 use std::process::Command;
-use tamis::{Hash, Shape};
+use tamis::Hash;
+use tamis::raw::Shape;
 
 const WORKERS: u64 = 16;
 

@@ -11,11 +11,12 @@ use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::kind::Kind;
 use crate::plan::Plan;
+use crate::raw::header::{Header, KEYS_UNKNOWN, UNSEALED};
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes, Map};
-use crate::store::file::{Existing, FileLock};
-use crate::store::header::{Header, KEYS_UNKNOWN};
+use crate::store::file::FileLock;
+use crate::store::replace::Existing;
 use crate::store::{self};
 use std::path::Path;
 
@@ -277,7 +278,7 @@ impl AnyFilter<Map> {
         store::verify(&header, map.words())?;
         // What the body says of itself must be sound, too.
         Self::assemble((header, map))?;
-        Ok(header.state.body_checksum != store::UNSEALED)
+        Ok(header.state.body_checksum != UNSEALED)
     }
 }
 

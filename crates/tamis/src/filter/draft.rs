@@ -5,15 +5,16 @@ use crate::error::Error;
 use crate::filter::any::AnyFilter;
 use crate::hasher::Hasher;
 use crate::plan::Plan;
+use crate::raw::header::{Header, KEYS_UNKNOWN, State, UNSEALED};
 use crate::raw::layers::{GrowingLayer, GrowingShape};
 use crate::store;
 use crate::store::body::{Body, Bytes};
-use crate::store::header::{Header, KEYS_UNKNOWN, State};
 
 /// A filter whose body is being brought from elsewhere.
 ///
 /// ```
-/// use tamis::{Blocked, Draft, HEADER_LEN, Header};
+/// use tamis::raw::{HEADER_LEN, Header};
+/// use tamis::{Blocked, Draft};
 /// let seen = Blocked::new(1_000, 0.01)?;
 /// seen.insert("key");
 /// let bytes = seen.to_bytes();
@@ -46,7 +47,7 @@ impl Draft {
     /// The filter. Its count of keys is the header's if the body is the one
     /// that the header was made for, and else unknown.
     pub fn finish(mut self) -> Result<AnyFilter, Error> {
-        if self.header.state.body_checksum == store::UNSEALED
+        if self.header.state.body_checksum == UNSEALED
             || store::verify(&self.header, self.body.words()).is_err()
         {
             self.header.state.keys = KEYS_UNKNOWN;

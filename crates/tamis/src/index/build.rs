@@ -6,10 +6,10 @@ use super::{FileIndex, IndexBytes};
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::raw::header::HEADER_LEN;
 use crate::raw::ribbon::compact::{self, Compact, Width};
 use crate::raw::sorted::sorted_distinct;
-use crate::store::file::{Existing, Replacement};
-use crate::store::header::HEADER_LEN;
+use crate::store::replace::{Existing, Replacement};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -19,7 +19,8 @@ use xxhash_rust::xxh3::Xxh3;
 /// entry are indexed.
 ///
 /// ```
-/// use tamis::{Hasher, IndexOptions};
+/// use tamis::index::IndexOptions;
+/// use tamis::Hasher;
 /// let options = IndexOptions::new(0.01)?
 ///     .hasher(Hasher::seeded(7))
 ///     .specs(["row", "row and column"])?;
@@ -130,7 +131,7 @@ impl IndexOptions {
 /// the distinct ones.
 ///
 /// ```
-/// use tamis::{EntryKeys, IndexOptions};
+/// use tamis::index::{EntryKeys, IndexOptions};
 /// let options = IndexOptions::new(0.01)?;
 /// let mut keys = EntryKeys::new(&options);
 /// for word in "the cat and the dog".split(' ') {
@@ -248,7 +249,7 @@ impl EntryFilters {
 /// the same order give the same bytes.
 ///
 /// ```
-/// use tamis::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
+/// use tamis::index::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("shelf.index");
 /// let options = IndexOptions::new(0.01)?;

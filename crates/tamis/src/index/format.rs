@@ -11,8 +11,8 @@
 use super::stamp::Stamp;
 use crate::error::Error;
 use crate::hasher::{Hasher, SecretKey};
+use crate::raw::header::{HEADER_LEN, after, decode_hasher, encode_hasher, field};
 use crate::raw::ribbon::compact::{CompactShape, Table, Width};
-use crate::store::header::{HEADER_LEN, after, decode_hasher, encode_hasher, field};
 use std::collections::HashSet;
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};

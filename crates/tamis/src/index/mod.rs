@@ -1,7 +1,9 @@
-//! Which of these files can hold the key? One filter an entry, all in one file.
+//! Which of these files can hold the key? One filter an entry, all in one file:
+//! [`FileIndex`] asks it, [`IndexBuilder`] makes it.
 //!
-//! An index is written once and replaced as a whole; see `index/format.rs` for
-//! its bytes and `index/build.rs` for how it is made.
+//! An index is written once and replaced as a whole.
+
+// `format.rs` alone knows its bytes.
 
 mod build;
 mod format;
@@ -14,8 +16,8 @@ pub use stamp::Stamp;
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::hasher::{Hasher, SecretKey};
-use crate::store::file::{Existing, write_atomically};
-use crate::store::header::HEADER_LEN;
+use crate::raw::header::HEADER_LEN;
+use crate::store::replace::{Existing, Readers, open_regular, write_atomically};
 use format::{FilterRecord, Layout, MAGIC_BYTES};
 use memmap2::{Mmap, MmapOptions};
 use std::collections::HashMap;
@@ -33,7 +35,7 @@ use std::path::Path;
 /// the candidates; another one with the promised rate at most.
 ///
 /// ```
-/// use tamis::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
+/// use tamis::index::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
 ///
 /// let options = IndexOptions::new(0.01)?;
 /// let mut builder = IndexBuilder::in_memory(&options);
@@ -125,7 +127,7 @@ impl FileIndex {
     }
 
     fn open_with(path: &Path, key: Option<&SecretKey>) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io("opening", path))?;
+        let file = open_regular(path, false)?;
         let meta = file.metadata().map_err(Error::io("reading", path))?;
         if !meta.is_file() || meta.len() < HEADER_LEN as u64 {
             // A pipe can't be mapped, nor on every system nothing.
@@ -156,7 +158,7 @@ impl FileIndex {
     /// filter is not.
     ///
     /// ```
-    /// use tamis::{FileIndex, IndexBuilder, IndexOptions};
+    /// use tamis::index::{FileIndex, IndexBuilder, IndexOptions};
     /// let empty = IndexBuilder::in_memory(&IndexOptions::new(0.01)?).finish()?;
     /// assert!(FileIndex::is_index(&empty.to_bytes()));
     /// assert!(!FileIndex::is_index(b"TAMIS"));
@@ -246,7 +248,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
     /// those that there are.
     ///
     /// ```
-    /// use tamis::{IndexBuilder, IndexOptions};
+    /// use tamis::index::{IndexBuilder, IndexOptions};
     /// let options = IndexOptions::new(0.01)?.specs(["word", "line"])?;
     /// let index = IndexBuilder::in_memory(&options).finish()?;
     /// assert!(index.spec("line")?.candidates("a whole line").is_empty());
@@ -305,7 +307,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
 
     /// Writes the index to a file, which it replaces, or appears, as a whole.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        write_atomically(path.as_ref(), Existing::Replace, |file| {
+        write_atomically(path.as_ref(), Existing::Replace, Readers::AsUsual, |file| {
             file.write_all(self.bytes())
         })
         .map(drop)

@@ -190,7 +190,7 @@ fn candidates_many_anywhere(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EntryKeys, IndexBuilder, IndexOptions};
+    use crate::index::{EntryKeys, IndexBuilder, IndexOptions};
 
     /// What is compiled for some instructions answers as what runs anywhere.
     #[test]

@@ -96,7 +96,7 @@ impl GrowingShape {
 /// growing filters that live elsewhere than in memory.
 ///
 /// ```
-/// use tamis::GrowingLayer;
+/// use tamis::raw::GrowingLayer;
 /// let mut layers = vec![GrowingLayer::first_of_one_line(1_000, 0.01)?];
 /// layers.push(GrowingLayer::next(&layers, 0.01)?);
 /// assert!(layers.iter().map(|layer| layer.rate()).sum::<f64>() < 0.01);
@@ -162,7 +162,7 @@ impl GrowingLayer {
     /// The line that describes it in a body, having taken so many keys.
     ///
     /// ```
-    /// use tamis::GrowingLayer;
+    /// use tamis::raw::GrowingLayer;
     /// let layer = GrowingLayer::first_of_one_line(1_000, 0.01)?;
     /// let line = layer.encode(7);
     /// assert_eq!(GrowingLayer::decode(&line, &layer.shape())?, (layer, 7));

@@ -1,4 +1,4 @@
-//! Files: atomic replacement, advisory locks, and the shared writable mapping.
+//! Files: advisory locks, and the shared writable mapping.
 //!
 //! Two kinds of writer exist. One that loads, works and saves holds the lock
 //! *exclusively* and replaces the file by a rename. Those that map the file
@@ -8,16 +8,17 @@
 use crate::error::Error;
 use crate::hasher::SecretKey;
 use crate::kind::Kind;
-use crate::raw::layers;
-use crate::raw::shape::Shape;
-use crate::store::header::{
+use crate::raw::header::{
     BODY_CHECKSUM_WORD, BOOT_WORDS, BootId, HEADER_LEN, Header, KEYS_UNKNOWN, KEYS_WORD,
 };
+use crate::raw::layers;
+use crate::raw::shape::Shape;
+use crate::store::replace::{Existing, Readers, is_at, open_regular, write_atomically};
 use memmap2::{MmapOptions, MmapRaw};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// How long a mapping waits for a lock that another process holds briefly.
@@ -66,7 +67,7 @@ impl FileLock {
 
     fn with(path: &Path, lock: impl Fn(&File) -> Result<(), Error>) -> Result<Self, Error> {
         loop {
-            let file = File::open(path).map_err(Error::io("opening", path))?;
+            let file = open_regular(path, false)?;
             lock(&file)?;
             // The writer we waited for has renamed a new file over this one.
             if is_still(&file, path)? {
@@ -87,153 +88,24 @@ impl FileLock {
     /// old one's name, so that no other writer slips in between.
     pub(crate) fn replace(
         &mut self,
+        readers: Readers,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<(), Error> {
-        self.file = write_atomically(&self.path, Existing::Replace, |file| {
-            file.lock()?;
-            write(file)
-        })?;
+        self.file = write_atomically(&self.path, Existing::Replace, readers, write)?;
         Ok(())
     }
+
+    /// The file's first bytes, if it has as many as a header.
+    pub(crate) fn header(&mut self) -> Option<[u8; HEADER_LEN]> {
+        let mut header = [0; HEADER_LEN];
+        self.file.seek(SeekFrom::Start(0)).ok()?;
+        self.file.read_exact(&mut header).ok()?;
+        Some(header)
+    }
 }
 
-#[cfg(unix)]
 fn is_still(file: &File, path: &Path) -> Result<bool, Error> {
-    use std::os::unix::fs::MetadataExt;
-    let ours = file.metadata().map_err(Error::io("reading", path))?;
-    match fs::metadata(path) {
-        Ok(there) => Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino())),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(Error::io("reading", path)(e)),
-    }
-}
-
-#[cfg(not(unix))]
-fn is_still(_: &File, _: &Path) -> Result<bool, Error> {
-    // Elsewhere an open file can't be replaced by a rename.
-    Ok(true)
-}
-
-/// What happens when the destination exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Existing {
-    Keep,
-    Replace,
-}
-
-/// Writes a file that appears whole or not at all: a temporary file beside it,
-/// synced, then renamed over it (or linked, where it must not replace).
-pub(crate) fn write_atomically(
-    path: &Path,
-    existing: Existing,
-    write: impl FnOnce(&mut File) -> io::Result<()>,
-) -> Result<File, Error> {
-    let mut replacement = Replacement::begin(path, existing)?;
-    write(replacement.file()).map_err(Error::io("writing", path))?;
-    replacement.place()
-}
-
-/// A file on its way to a name. Dropped before it is [placed](Self::place), it
-/// leaves no trace.
-#[derive(Debug)]
-pub(crate) struct Replacement {
-    file: Option<File>,
-    path: PathBuf,
-    target: PathBuf,
-    temporary: PathBuf,
-    existing: Existing,
-}
-
-impl Replacement {
-    pub(crate) fn begin(path: &Path, existing: Existing) -> Result<Self, Error> {
-        // A symbolic link stays a link; the file it names is replaced.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if existing == Existing::Keep && target.exists() {
-            // Said again by the link below, but before the work is done.
-            return Err(Error::io("creating", path)(
-                io::ErrorKind::AlreadyExists.into(),
-            ));
-        }
-        let (file, temporary) = create_beside(&target).map_err(Error::io("creating", path))?;
-        Ok(Self {
-            file: Some(file),
-            path: path.to_owned(),
-            target,
-            temporary,
-            existing,
-        })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// What is written before it gets its name.
-    pub(crate) fn file(&mut self) -> &mut File {
-        self.file.as_mut().expect("until it is placed")
-    }
-
-    /// Gives the file its name, once all of it is on disk.
-    pub(crate) fn place(mut self) -> Result<File, Error> {
-        let file = self.file.take().expect("until it is placed");
-        let written = match fs::metadata(&self.target) {
-            Ok(old) => file.set_permissions(old.permissions()),
-            Err(_) => Ok(()),
-        }
-        .and_then(|()| file.sync_all());
-        let placed = written.and_then(|()| match self.existing {
-            Existing::Replace => fs::rename(&self.temporary, &self.target),
-            Existing::Keep => fs::hard_link(&self.temporary, &self.target),
-        });
-        placed.map_err(Error::io("writing", &self.path))?;
-        sync_dir(folder(&self.target)).map_err(Error::io("syncing the folder of", &self.path))?;
-        Ok(file)
-    }
-}
-
-impl Drop for Replacement {
-    fn drop(&mut self) {
-        // After a rename it is not there; else its content lives on under the
-        // other name, or is of no use.
-        let _ = fs::remove_file(&self.temporary);
-    }
-}
-
-fn folder(file: &Path) -> &Path {
-    match file.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    }
-}
-
-fn create_beside(target: &Path) -> io::Result<(File, PathBuf)> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let dir = folder(target);
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    loop {
-        let unique = NEXT.fetch_add(1, Relaxed);
-        let path = dir.join(format!(".{name}.{}-{unique}.tmp", std::process::id()));
-        match OpenOptions::new()
-            .write(true)
-            .read(true)
-            .create_new(true)
-            .open(&path)
-        {
-            Ok(file) => return Ok((file, path)),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(e),
-        }
-    }
-}
-
-#[cfg(unix)]
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_dir(_: &Path) -> io::Result<()> {
-    Ok(())
+    is_at(file, path).map_err(Error::io("reading", path))
 }
 
 /// Gives the file its full length on disk now: a mapping of a sparse file
@@ -261,10 +133,6 @@ pub(crate) fn read_header(
     key: Option<&SecretKey>,
 ) -> Result<Header, Error> {
     let read_error = || Error::io("reading", path);
-    let meta = file.metadata().map_err(read_error())?;
-    if meta.is_dir() {
-        return Err(read_error()(io::ErrorKind::IsADirectory.into()));
-    }
     let mut bytes = Vec::with_capacity(HEADER_LEN);
     (&mut file)
         .take(HEADER_LEN as u64)
@@ -519,11 +387,7 @@ impl Drop for SharedMap {
 
 /// The file under a lock, and whether no other process has it mapped.
 fn open_shared(path: &Path) -> Result<(File, bool), Error> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path)
-        .map_err(Error::io("opening for writing", path))?;
+    let file = open_regular(path, true)?;
     let alone = match file.try_lock() {
         Err(TryLockError::WouldBlock) => file.try_lock_shared().map(|()| false),
         alone => alone.map(|()| true),
@@ -556,29 +420,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_write_leaves_the_old_file_and_no_litter() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("f");
-        fs::write(&path, "old").unwrap();
-        let result = write_atomically(&path, Existing::Replace, |_| {
-            Err(io::ErrorKind::StorageFull.into())
-        });
-        assert!(result.is_err());
-        assert_eq!(fs::read(&path).unwrap(), b"old");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn keep_refuses_what_exists() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("f");
-        write_atomically(&path, Existing::Keep, |_| Ok(())).unwrap();
-        let again = write_atomically(&path, Existing::Keep, |_| Ok(()));
-        assert!(again.unwrap_err().to_string().contains("exists"));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-
-    #[test]
     fn a_lock_excludes_and_follows_a_rename() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f");
@@ -588,7 +429,7 @@ mod tests {
             FileLock::try_acquire(&path),
             Err(Error::Busy { .. })
         ));
-        write_atomically(&path, Existing::Replace, |_| Ok(())).unwrap();
+        write_atomically(&path, Existing::Replace, Readers::AsUsual, |_| Ok(())).unwrap();
         // The new file under the old name is free while the old one is held.
         drop(FileLock::try_acquire(&path).unwrap());
         drop(lock);

@@ -2,14 +2,15 @@
 
 pub(crate) mod body;
 pub(crate) mod file;
-pub(crate) mod header;
+pub(crate) mod replace;
 
 use crate::error::Error;
 use crate::hasher::SecretKey;
+use crate::raw::header::{HEADER_LEN, Header, UNSEALED};
 use crate::raw::word::{Word, for_each_piece};
 use crate::store::body::{Bytes, Map};
-use crate::store::file::{Existing, FileLock, SharedMap, write_atomically};
-use crate::store::header::{HEADER_LEN, Header};
+use crate::store::file::{FileLock, SharedMap};
+use crate::store::replace::{Existing, Readers, open_regular, write_atomically};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use memmap2::MmapOptions;
@@ -17,9 +18,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
-
-/// A body without a checksum: it was last written in place.
-pub(crate) const UNSEALED: u64 = 0;
 
 /// The checksum of a body; seeded with the count, so that it guards both.
 fn checksum<W: Word>(words: &[W], keys: u64) -> u64 {
@@ -88,22 +86,50 @@ pub(crate) fn save<W: Word>(path: &Path, header: &Header, parts: &[&[W]]) -> Res
     match FileLock::try_acquire(path) {
         Ok(mut lock) => save_under(&mut lock, header, parts),
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            write_atomically(path, Existing::Replace, |file| write(file, header, parts)).map(drop)
+            create(path, Existing::Replace, header, parts)
         }
         Err(e) => Err(e),
     }
 }
 
 pub(crate) fn save_new<W: Word>(path: &Path, header: &Header, parts: &[&[W]]) -> Result<(), Error> {
-    write_atomically(path, Existing::Keep, |file| write(file, header, parts)).map(drop)
+    create(path, Existing::Keep, header, parts)
 }
 
+fn create<W: Word>(
+    path: &Path,
+    existing: Existing,
+    header: &Header,
+    parts: &[&[W]],
+) -> Result<(), Error> {
+    let write = |file: &mut File| write(file, header, parts);
+    write_atomically(path, existing, readers(header, None), write).map(drop)
+}
+
+/// A file that holds this very filter already is left alone.
 pub(crate) fn save_under<W: Word>(
     lock: &mut FileLock,
     header: &Header,
     parts: &[&[W]],
 ) -> Result<(), Error> {
-    lock.replace(|file| write(file, header, parts))
+    let old = lock.header();
+    if old == Some(sealed(header, parts).encode()) {
+        return Ok(());
+    }
+    lock.replace(readers(header, old.as_ref()), |file| {
+        write(file, header, parts)
+    })
+}
+
+/// A filter that carries its secret is for its owner alone; unless it takes the
+/// place of another such file, whose owner has decided.
+fn readers(header: &Header, old: Option<&[u8; HEADER_LEN]>) -> Readers {
+    let decided =
+        || old.is_some_and(|old| Header::decode(old, None).is_ok_and(|old| old.holds_secret()));
+    match header.holds_secret() && !decided() {
+        true => Readers::Owner,
+        false => Readers::AsUsual,
+    }
 }
 
 pub(crate) fn checksum_of_zeros(len: u64, keys: u64) -> u64 {
@@ -125,8 +151,12 @@ pub(crate) fn save_empty(path: &Path, header: &Header, existing: Existing) -> Re
         file.write_all(&header.encode())
     };
     match existing {
-        Existing::Replace if path.exists() => FileLock::try_acquire(path)?.replace(create),
-        _ => write_atomically(path, existing, create).map(drop),
+        Existing::Replace if path.exists() => {
+            let mut lock = FileLock::try_acquire(path)?;
+            let readers = readers(header, lock.header().as_ref());
+            lock.replace(readers, create)
+        }
+        _ => write_atomically(path, existing, readers(header, None), create).map(drop),
     }
 }
 
@@ -165,7 +195,7 @@ impl Terms<'_> {
 
 /// Reads a whole file to the heap.
 pub(crate) fn load(path: &Path, terms: Terms<'_>) -> Result<(Header, Bytes), Error> {
-    let mut file = File::open(path).map_err(Error::io("opening", path))?;
+    let mut file = open_regular(path, false)?;
     let header = file::read_header(&file, path, terms.key)?;
     terms.check_clean(&header, path)?;
     let mut body = Bytes::zeroed(header.body_len())?;
@@ -182,7 +212,7 @@ pub(crate) fn load(path: &Path, terms: Terms<'_>) -> Result<(Header, Bytes), Err
 
 /// Maps a file for reading.
 pub(crate) fn map(path: &Path, terms: Terms<'_>) -> Result<(Header, Map), Error> {
-    let file = File::open(path).map_err(Error::io("opening", path))?;
+    let file = open_regular(path, false)?;
     let header = file::read_header(&file, path, terms.key)?;
     terms.check_clean(&header, path)?;
     // SAFETY: the words are only loaded atomically, so other processes may

@@ -3,7 +3,8 @@
 use super::oracle::Oracle;
 use super::subject::*;
 use proptest::prelude::*;
-use tamis::{AnyFilter, BlockedShape, BloomShape, Hash, Hasher, Plan, Shape};
+use tamis::raw::{BlockedShape, BloomShape, Shape};
+use tamis::{AnyFilter, Hash, Hasher, Plan};
 
 /// The body within the bytes of a filter.
 fn body(filter: &AnyFilter) -> Vec<u8> {

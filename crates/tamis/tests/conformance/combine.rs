@@ -2,7 +2,8 @@
 
 use super::subject::*;
 use proptest::prelude::*;
-use tamis::{AnyFilter, BlockedShape, BloomShape, Error, Hasher, Plan, SecretKey, Shape};
+use tamis::raw::{BlockedShape, BloomShape, Shape};
+use tamis::{AnyFilter, Error, Hasher, Plan, SecretKey};
 
 /// Both combinations fail, name the difference and change nothing.
 fn refused(ours: &mut AnyFilter, theirs: &AnyFilter, difference: [&str; 3]) {

@@ -1,7 +1,8 @@
 //! What every filter of bits must do, written from docs/format.md in the
 //! plainest way: a `Vec<bool>`, one position at a time, no word, no batch.
 
-use tamis::{Hash, Shape};
+use tamis::Hash;
+use tamis::raw::Shape;
 
 pub(crate) struct Oracle {
     shape: Shape,

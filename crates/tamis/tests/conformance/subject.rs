@@ -2,9 +2,8 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use tamis::{
-    AnyFilter, BlockedShape, Body, Hash, Hasher, Kind, ListBuilder, Open, Plan, SecretKey, plan,
-};
+use tamis::raw::BlockedShape;
+use tamis::{AnyFilter, Body, Hash, Hasher, Kind, ListBuilder, Open, Plan, SecretKey, plan};
 
 pub(crate) type Key = Vec<u8>;
 

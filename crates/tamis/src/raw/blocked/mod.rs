@@ -84,7 +84,8 @@ impl BlockedShape {
     /// elsewhere than in memory needs to be asked and added to.
     ///
     /// ```
-    /// use tamis::{BlockedShape, Hasher};
+    /// use tamis::raw::BlockedShape;
+    /// use tamis::Hasher;
     /// let shape = BlockedShape::new(1_000, 6, 1)?;
     /// shape.for_each_line(Hasher::default().hash(b"key"), |line, bits| {
     ///     assert!(line < 1_000);
@@ -100,7 +101,7 @@ impl BlockedShape {
     /// The number of keys, estimated from how many bits are set in all.
     ///
     /// ```
-    /// let shape = tamis::BlockedShape::new(1_000, 6, 1)?;
+    /// let shape = tamis::raw::BlockedShape::new(1_000, 6, 1)?;
     /// assert_eq!(shape.keys_from_ones(0), 0.0);
     /// assert!((shape.keys_from_ones(60) - 10.0).abs() < 0.01);
     /// # Ok::<(), tamis::Error>(())

@@ -105,7 +105,8 @@ impl CountingShape {
     /// little-endian words.
     ///
     /// ```
-    /// use tamis::{CountingShape, Hasher};
+    /// use tamis::raw::CountingShape;
+    /// use tamis::Hasher;
     /// let shape = CountingShape::new(1_000, 4, 2)?;
     /// let mut lines = 0;
     /// shape.for_each_line(Hasher::default().hash(b"key"), |line, marks| {

@@ -48,6 +48,9 @@ pub(crate) const BODY_CHECKSUM_WORD: usize = BODY_CHECKSUM.start / 8;
 pub(crate) const BOOT_WORDS: [usize; 2] =
     [OPEN_UNDER_BOOT.start / 8, OPEN_UNDER_BOOT.start / 8 + 1];
 
+/// A body without a checksum: it was last written in place.
+pub(crate) const UNSEALED: u64 = 0;
+
 /// `keys` when the number of keys is not known.
 pub(crate) const KEYS_UNKNOWN: u64 = u64::MAX;
 
@@ -64,7 +67,8 @@ const HASH_SIPHASH: u8 = 2;
 /// together again.
 ///
 /// ```
-/// use tamis::{Hasher, Header, Kind, Plan};
+/// use tamis::raw::Header;
+/// use tamis::{Hasher, Kind, Plan};
 /// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
 /// let header = Header::of_plan(&plan, Hasher::default());
 /// assert_eq!(Header::decode(&header.encode(), None)?, header);
@@ -99,7 +103,7 @@ impl Default for State {
     fn default() -> Self {
         Self {
             keys: 0,
-            body_checksum: super::UNSEALED,
+            body_checksum: UNSEALED,
             open_under: None,
         }
     }
@@ -129,6 +133,11 @@ impl Header {
     /// The body's length in bytes.
     pub const fn body_len(&self) -> u64 {
         self.shape.body_len()
+    }
+
+    /// Whether whoever reads the header has the secret of a keyed filter.
+    pub(crate) const fn holds_secret(&self) -> bool {
+        matches!(self.hasher, Hasher::Keyed { in_file: true, .. })
     }
 
     /// The 128 bytes.

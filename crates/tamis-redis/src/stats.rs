@@ -1,0 +1,95 @@
+//! What a client has been through: counters for monitoring, and with the
+//! feature `tracing` events.
+
+use crate::link::{Address, Failure};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// What a filter's client has been through since it was opened, clones of it
+/// included: see [`RedisFilter::stats`](crate::RedisFilter::stats). All but
+/// `connections` stay 0 while nothing fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Connections opened, the first to each node included.
+    pub connections: u64,
+    /// Connections opened to nodes that had one before.
+    pub reconnects: u64,
+    /// Requests sent again, because the answer was lost or the server was not
+    /// ready for them.
+    pub retries: u64,
+    /// Requests sent on to another node, because their slot has moved.
+    pub redirects: u64,
+    /// Keys that were called new because nobody can tell: they were sent again
+    /// after an answer was lost.
+    pub ambiguous_keys: u64,
+}
+
+/// The counters behind [`Stats`], which all clones share.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    connections: AtomicU64,
+    reconnects: AtomicU64,
+    retries: AtomicU64,
+    redirects: AtomicU64,
+    ambiguous_keys: AtomicU64,
+    known: Mutex<HashSet<Address>>,
+}
+
+impl Counters {
+    pub(crate) fn connected(&self, node: &Address) {
+        self.connections.fetch_add(1, Relaxed);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = !known.insert(node.clone());
+        self.reconnects.fetch_add(again.into(), Relaxed);
+        #[cfg(feature = "tracing")]
+        tracing::debug!(%node, again, "connected");
+    }
+
+    /// A request goes to another node.
+    pub(crate) fn redirected(&self, failure: &Failure) {
+        self.redirects.fetch_add(1, Relaxed);
+        event(failure, "redirected");
+    }
+
+    /// A request is sent again.
+    pub(crate) fn retried(&self, failure: &Failure) {
+        self.retries.fetch_add(1, Relaxed);
+        event(failure, "sent again");
+    }
+
+    pub(crate) fn ambiguous(&self, keys: u64) {
+        self.ambiguous_keys.fetch_add(keys, Relaxed);
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        Stats {
+            connections: self.connections.load(Relaxed),
+            reconnects: self.reconnects.load(Relaxed),
+            retries: self.retries.load(Relaxed),
+            redirects: self.redirects.load(Relaxed),
+            ambiguous_keys: self.ambiguous_keys.load(Relaxed),
+        }
+    }
+}
+
+fn event(failure: &Failure, what: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::debug!(reason = %failure, "{what}");
+    #[cfg(not(feature = "tracing"))]
+    let _ = (failure, what);
+}
+
+/// Nothing was settled, and it is tried again after a pause.
+pub(crate) fn pausing(pause: Duration, open: usize) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        ?pause,
+        open,
+        "requests are open; trying again after a pause"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = (pause, open);
+}

@@ -1,0 +1,139 @@
+//! The master that Sentinels know.
+
+use crate::common::{Server, until};
+use crate::*;
+use std::time::Instant;
+use tamis_redis::{Error, aio};
+
+/// A master and a replica, and a Sentinel that watches them.
+struct Watched {
+    master: Server,
+    replica: Server,
+    sentinel: Server,
+}
+
+impl Watched {
+    fn start() -> Self {
+        let master = Server::start(&[]);
+        let of = format!("replicaof 127.0.0.1 {}", master.port());
+        let replica = Server::start(&[&of]);
+        let in_step = |server: &Server| {
+            server.info("replication", "master_link_status").as_deref() == Some("up")
+        };
+        until("the replica to be in step", Duration::from_secs(60), || {
+            in_step(&replica)
+        });
+        let sentinel = Server::sentinel("main", &master);
+        let watched = Self {
+            master,
+            replica,
+            sentinel,
+        };
+        until("Sentinel to know both", Duration::from_secs(60), || {
+            let replicas = watched.sentinel.try_cli(&["SENTINEL", "REPLICAS", "main"]);
+            replicas.is_ok_and(|text| text.contains(&watched.replica.port().to_string()))
+        });
+        watched
+    }
+
+    fn at(&self, name: &str) -> Location {
+        // The first of them is away.
+        let nobody = "127.0.0.1:1";
+        let sentinel = self.sentinel.address();
+        location(&format!("redis+sentinel://{nobody},{sentinel}/main/{name}"))
+    }
+}
+
+/// The master is killed under load: the worker goes on at the new one, and
+/// what a replica had confirmed is there.
+#[test]
+fn a_failover() {
+    let mut watched = Watched::start();
+    let at = watched.at("seen");
+    let patient = options().retry_for(Duration::from_secs(120));
+    let plan = plan(100_000, 0.01);
+    let wait = patient.clone().wait_replicas(1, Duration::from_secs(5));
+    let mut filter = RedisFilter::create(&at, &plan, Hasher::default(), &wait).unwrap();
+    insert(&mut filter, &keys(0..20_000));
+    drop(filter);
+
+    // The new master has no replica, so from here on without.
+    let mut filter = RedisFilter::open(&at, &patient).unwrap();
+    assert!(all(&contains(&mut filter, &keys(0..1_000))));
+    watched.master.kill();
+    insert(&mut filter, &keys(20_000..40_000));
+    assert!(filter.stats().reconnects + filter.stats().connections > 1);
+    assert!(all(&contains(&mut filter, &keys(0..40_000))));
+    assert_eq!(
+        watched.replica.info("replication", "role").as_deref(),
+        Some("master")
+    );
+    filter.verify().unwrap();
+
+    // The old master comes back as a replica, and nobody talks to it.
+    watched.master.restart();
+    let replica_again = || watched.master.info("replication", "role").as_deref() == Some("slave");
+    until(
+        "Sentinel to demote it",
+        Duration::from_secs(60),
+        replica_again,
+    );
+    let mut opened = RedisFilter::open(&at, &patient).unwrap();
+    assert!(all(&contains(&mut opened, &keys(0..40_000))));
+}
+
+/// A master that steps down keeps its connections open to those who only read,
+/// and would answer them from what it had.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failover_on_demand() {
+    let watched = Watched::start();
+    let at = watched.at("seen");
+    let patient = options().retry_for(Duration::from_secs(120));
+    let plan = plan(10_000, 0.01);
+    let created = aio::RedisFilter::create(&at, &plan, Hasher::default(), &patient);
+    let mut filter = created.await.unwrap();
+    filter.insert("before").await.unwrap();
+    watched.sentinel.cli(&["SENTINEL", "FAILOVER", "main"]);
+    let start = Instant::now();
+    while watched.master.info("replication", "role").as_deref() != Some("slave") {
+        assert!(start.elapsed() < Duration::from_secs(90), "no failover");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    filter.insert("after").await.unwrap();
+    assert!(filter.contains("before").await.unwrap());
+    assert!(filter.contains("after").await.unwrap());
+    // The new master has it, and not only the one that was.
+    assert!(
+        RedisFilter::open(&crate::at(&watched.replica, "seen"), &options())
+            .unwrap()
+            .contains("after")
+            .unwrap()
+    );
+}
+
+#[test]
+fn what_sentinels_do_not_know() {
+    let watched = Watched::start();
+    let text = format!("redis+sentinel://{}/other/seen", watched.sentinel.address());
+    let error = RedisFilter::open(&location(&text), &impatient())
+        .err()
+        .unwrap();
+    let text = error.to_string();
+    assert!(text.contains(&watched.sentinel.address()), "{text}");
+    assert!(text.contains("knows no master called other"), "{text}");
+}
+
+/// A Sentinel that asks for a password gets the one that is for the servers.
+#[test]
+fn a_sentinel_with_a_password() {
+    let watched = Watched::start();
+    let set = ["ACL", "SETUSER", "default", "resetpass", ">sesame"];
+    watched.sentinel.cli(&set);
+    let refused = RedisFilter::exists(&watched.at("seen"), &impatient());
+    let error = refused.unwrap_err();
+    assert!(matches!(error, Error::Server { .. }), "{error:?}");
+    // A server without passwords takes any of the default user.
+    let sentinel = watched.sentinel.address();
+    let text = format!("redis+sentinel://default:sesame@{sentinel}/main/seen");
+    assert!(!RedisFilter::exists(&location(&text), &options()).unwrap());
+}

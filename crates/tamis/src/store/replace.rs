@@ -1,0 +1,556 @@
+//! Files that appear whole or not at all: written under another name, synced,
+//! then renamed.
+//!
+//! A temporary file is locked for as long as its process lives. So the next
+//! process that writes into the folder can tell what a dead one left behind,
+//! and removes that and nothing else.
+
+use crate::error::Error;
+use std::collections::HashSet;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use tempfile::NamedTempFile;
+
+/// The names of temporary files. They don't hold the name of the file to be, which may
+/// be as long as names can.
+const PREFIX: &str = ".tamis-";
+const SUFFIX: &str = ".tmp";
+
+/// What happens when the destination exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and is an error.
+    Keep,
+    /// It is replaced, if it is a regular file.
+    Replace,
+}
+
+/// Who may read a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Those who may read the file that it replaces; if there is none, as the user's umask says.
+    AsUsual,
+    /// Its owner alone: it holds a secret.
+    Owner,
+}
+
+/// Writes a file that appears whole or not at all.
+pub(crate) fn write_atomically(
+    path: &Path,
+    existing: Existing,
+    readers: Readers,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<File, Error> {
+    let mut replacement = Replacement::begin(path, existing)?.readers(readers);
+    write(replacement.file()).map_err(Error::io("writing", path))?;
+    replacement.place()
+}
+
+/// A file on its way to a name. Dropped before it is [placed](Self::place), it
+/// leaves no trace.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("list.txt");
+/// use std::io::Write;
+/// use tamis::{Existing, Replacement};
+/// let mut list = Replacement::begin(&path, Existing::Replace)?;
+/// list.file().write_all(b"all of it").unwrap();
+/// assert!(!path.exists());
+/// list.place()?;
+/// assert_eq!(std::fs::read(&path).unwrap(), b"all of it");
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Replacement {
+    file: NamedTempFile,
+    path: PathBuf,
+    target: PathBuf,
+    existing: Existing,
+    readers: Readers,
+}
+
+impl Replacement {
+    /// Prepares the file for this name. A symbolic link stays a link; the file
+    /// it names is replaced. What exists and is no regular file is an error.
+    pub fn begin(path: impl AsRef<Path>, existing: Existing) -> Result<Self, Error> {
+        let path = path.as_ref();
+        Self::check(path, existing)?;
+        let creating = || Error::io("creating", path);
+        let target = resolve(path).map_err(creating())?;
+        sweep(folder(&target));
+        let file = create_in(folder(&target)).map_err(creating())?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            target,
+            existing,
+            readers: Readers::AsUsual,
+        })
+    }
+
+    /// Whether [`begin`](Self::begin) would take this name, to say so before
+    /// any work is done.
+    pub fn check(path: impl AsRef<Path>, existing: Existing) -> Result<(), Error> {
+        let path = path.as_ref();
+        let refuse = |kind: io::ErrorKind| Err(Error::io("creating", path)(kind.into()));
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return refuse(io::ErrorKind::IsADirectory);
+        }
+        match fs::metadata(path) {
+            Ok(metadata) => {
+                check_regular(&metadata).map_err(Error::io("replacing", path))?;
+                match existing {
+                    Existing::Keep => refuse(io::ErrorKind::AlreadyExists),
+                    Existing::Replace => Ok(()),
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(Error::io("creating", path)(e)),
+        }
+    }
+
+    /// Who may read the file; as usual, if nothing is said.
+    pub fn readers(mut self, readers: Readers) -> Self {
+        self.readers = readers;
+        self
+    }
+
+    /// The name it will have.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is written before it gets its name.
+    pub fn file(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
+    /// Gives the file its name, once all of it is on disk. It is given back, and locked.
+    pub fn place(self) -> Result<File, Error> {
+        let writing = || Error::io("writing", &self.path);
+        match fs::metadata(&self.target) {
+            Ok(old) => {
+                check_regular(&old).map_err(Error::io("replacing", &self.path))?;
+                keep_owner_and_mode(self.file.as_file(), &old)
+            }
+            Err(_) => Ok(()),
+        }
+        .and_then(|()| restrict(self.file.as_file(), self.readers))
+        .and_then(|()| self.file.as_file().sync_all())
+        .map_err(writing())?;
+        let placed = match self.existing {
+            Existing::Replace => self.file.persist(&self.target),
+            Existing::Keep => self.file.persist_noclobber(&self.target),
+        };
+        let file = placed.map_err(|e| Error::io("writing", &self.path)(e.error))?;
+        sync_dir(folder(&self.target)).map_err(Error::io("syncing the folder of", &self.path))?;
+        Ok(file)
+    }
+
+    /// Gives what was written so far another name, beside the one it was meant for, which stays as
+    /// it is: `NAME.partial`, or `NAME.partial-2` where that exists. For a run that failed, whose
+    /// result is worth more than nothing.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("list.txt");
+    /// use std::io::Write;
+    /// use tamis::{Existing, Replacement};
+    /// let mut list = Replacement::begin(&path, Existing::Replace)?;
+    /// list.file().write_all(b"some of it").unwrap();
+    /// let kept = list.keep_partial()?;
+    /// assert!(kept.ends_with("list.txt.partial") && !path.exists());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn keep_partial(self) -> Result<PathBuf, Error> {
+        let keeping = || Error::io("keeping what was written of", &self.path);
+        restrict(self.file.as_file(), self.readers)
+            .and_then(|()| self.file.as_file().sync_all())
+            .map_err(keeping())?;
+        let mut file = self.file;
+        let mut number = 1;
+        loop {
+            let name = partial_name(&self.target, number);
+            match file.persist_noclobber(&name) {
+                Ok(_) => return Ok(name),
+                Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => file = e.file,
+                Err(e) => return Err(keeping()(e.error)),
+            }
+            number += 1;
+        }
+    }
+}
+
+fn partial_name(target: &Path, number: u32) -> PathBuf {
+    // In bytes, as most file systems have it.
+    const LONGEST_NAME: usize = 255;
+    let end = match number {
+        1 => ".partial".to_owned(),
+        number => format!(".partial-{number}"),
+    };
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    if name.len() + end.len() > LONGEST_NAME {
+        name = format!("tamis-{}", std::process::id()).into();
+    }
+    name.push(end);
+    folder(target).join(name)
+}
+
+/// Opens a file to read it, and maybe to write it, if it is a regular one. A
+/// device may do anything when it is opened, and a pipe waits for somebody.
+pub(crate) fn open_regular(path: &Path, write: bool) -> Result<File, Error> {
+    let action = match write {
+        true => "opening for writing",
+        false => "opening",
+    };
+    let opening = || Error::io(action, path);
+    fs::metadata(path)
+        .and_then(|metadata| check_regular(&metadata))
+        .map_err(opening())?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(write);
+    // Whatever has got the name meanwhile.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.open(path).map_err(opening())?;
+    file.metadata()
+        .and_then(|metadata| check_regular(&metadata))
+        .map_err(opening())?;
+    Ok(file)
+}
+
+fn check_regular(metadata: &Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "expected a regular file, got a device, a pipe or a socket",
+    ))
+}
+
+/// Where the file is, or will be: through symbolic links, also one that leads
+/// to nothing yet.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    // As many as Linux follows.
+    const MOST_LINKS: usize = 40;
+    let mut target = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&target) {
+            Ok(next) => target = folder(&target).join(next),
+            Err(_) => {
+                let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+                return Ok(fs::canonicalize(folder(&target))?.join(name));
+            }
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// The folder that a file is in.
+fn folder(file: &Path) -> &Path {
+    match file.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() => dir,
+        _ => Path::new("."),
+    }
+}
+
+/// A temporary file that is locked.
+fn create_in(dir: &Path) -> io::Result<NamedTempFile> {
+    loop {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PREFIX).suffix(SUFFIX);
+        // The umask decides.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let file = builder.tempfile_in(dir)?;
+        // Where files can't be locked, nobody can take it for a dead one's, either.
+        let _ = file.as_file().lock();
+        // Until it was locked another process could.
+        if is_at(file.as_file(), file.path())? {
+            return Ok(file);
+        }
+    }
+}
+
+/// Removes the temporary files of processes that are dead, once a folder: it
+/// may have millions of files. That it can't is no reason not to write.
+fn sweep(dir: &Path) {
+    static SWEPT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
+    let first = SWEPT
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(dir.to_owned());
+    if !first {
+        return;
+    }
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        if name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes()) {
+            let _ = remove_if_dead(&entry.path());
+        }
+    }
+}
+
+fn remove_if_dead(path: &Path) -> Result<(), Error> {
+    let file = open_regular(path, false)?;
+    // Its process holds the lock, and who waits for it looks for the name afterwards.
+    if file.try_lock().is_ok() && is_at(&file, path).is_ok_and(|same| same) {
+        fs::remove_file(path).map_err(Error::io("removing", path))?;
+    }
+    Ok(())
+}
+
+/// Whether the name is that of this very file, still.
+#[cfg(unix)]
+pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(there) => Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_at(_: &File, _: &Path) -> io::Result<bool> {
+    // Elsewhere an open file can't be replaced by a rename.
+    Ok(true)
+}
+
+#[cfg(unix)]
+fn keep_owner_and_mode(new: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let made = new.metadata()?;
+    let mut mode = old.mode() & 0o7777;
+    if made.gid() != old.gid() && fchown(new, None, Some(old.gid())).is_err() {
+        // Another group does not inherit what the old one was allowed.
+        mode &= 0o707;
+    }
+    // Only root can give a file away. Who may replace somebody else's file, as
+    // in a folder that a group shares, becomes its owner.
+    if made.uid() != old.uid() && fchown(new, Some(old.uid()), None).is_err() {
+        mode &= 0o777;
+    }
+    new.set_permissions(fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn keep_owner_and_mode(new: &File, old: &Metadata) -> io::Result<()> {
+    new.set_permissions(old.permissions())
+}
+
+fn restrict(file: &File, readers: Readers) -> io::Result<()> {
+    match readers {
+        Readers::AsUsual => Ok(()),
+        #[cfg(unix)]
+        Readers::Owner => file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)),
+        #[cfg(not(unix))]
+        Readers::Owner => Ok(()),
+    }
+}
+
+#[cfg(unix)]
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_dir(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn write(path: &Path, existing: Existing, content: &str) -> Result<(), Error> {
+        write_atomically(path, existing, Readers::AsUsual, |file| {
+            file.write_all(content.as_bytes())
+        })
+        .map(drop)
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let names = fs::read_dir(dir).unwrap();
+        let mut names: Vec<_> = names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_no_litter() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        let result = write_atomically(&path, Existing::Replace, Readers::AsUsual, |_| {
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert!(result.is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(dir.path()), ["f"]);
+    }
+
+    #[test]
+    fn keep_refuses_what_exists() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        write(&path, Existing::Keep, "1").unwrap();
+        let again = write(&path, Existing::Keep, "2").unwrap_err();
+        assert!(again.to_string().contains("exists"), "{again}");
+        assert_eq!(fs::read(&path).unwrap(), b"1");
+        assert_eq!(names(dir.path()), ["f"]);
+        // Also what came while it was being written.
+        let other = dir.path().join("g");
+        let mut late = Replacement::begin(&other, Existing::Keep).unwrap();
+        late.file().write_all(b"late").unwrap();
+        fs::write(&other, "early").unwrap();
+        assert!(late.place().is_err());
+        assert_eq!(fs::read(&other).unwrap(), b"early");
+        assert_eq!(names(dir.path()), ["f", "g"]);
+    }
+
+    #[test]
+    fn dead_temporary_files_go_and_living_ones_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let alive = create_in(dir.path()).unwrap();
+        let dead = dir.path().join(".tamis-123456.tmp");
+        let like = [".tamis-123456", "x.tamis-1.tmp", "tamis-1.tmp"];
+        fs::write(&dead, "half").unwrap();
+        like.iter()
+            .for_each(|name| fs::write(dir.path().join(name), "").unwrap());
+        write(&dir.path().join("f"), Existing::Keep, "").unwrap();
+        assert!(!dead.exists());
+        assert!(alive.path().exists());
+        assert!(like.iter().all(|name| dir.path().join(name).exists()));
+        // A folder is swept once, so ask directly.
+        remove_if_dead(alive.path()).unwrap();
+        assert!(alive.path().exists());
+        let (file, path) = alive.keep().unwrap();
+        drop(file);
+        remove_if_dead(&path).unwrap();
+        assert!(!path.exists());
+    }
+
+    /// Processes that create and sweep at once: whoever has a file keeps it.
+    #[test]
+    fn a_sweep_never_takes_a_file_from_its_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    for entry in fs::read_dir(dir.path()).unwrap().flatten() {
+                        let _ = remove_if_dead(&entry.path());
+                    }
+                }
+            });
+            for _ in 0..2000 {
+                let file = create_in(dir.path()).unwrap();
+                assert!(is_at(file.as_file(), file.path()).unwrap());
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn a_partial_result_takes_a_name_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let partial = |name: &str| {
+            let mut file = Replacement::begin(dir.path().join(name), Existing::Replace).unwrap();
+            file.file().write_all(b"half").unwrap();
+            let kept = file.keep_partial().unwrap();
+            assert_eq!(fs::read(&kept).unwrap(), b"half");
+            kept.file_name().unwrap().to_str().unwrap().to_owned()
+        };
+        fs::write(dir.path().join("f"), "old").unwrap();
+        assert_eq!(partial("f"), "f.partial");
+        assert_eq!(partial("f"), "f.partial-2");
+        assert_eq!(fs::read(dir.path().join("f")).unwrap(), b"old");
+        let long = "n".repeat(250);
+        assert!(partial(&long).starts_with("tamis-"));
+        write(&dir.path().join(&long), Existing::Keep, "").unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_regular_files_are_opened_or_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+        assert!(made.unwrap().success());
+        let socket = dir.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("fifo", &link).unwrap();
+        for path in [&fifo, &socket, &link, Path::new("/dev/null"), dir.path()] {
+            assert!(open_regular(path, false).is_err());
+            assert!(open_regular(path, true).is_err());
+            for existing in [Existing::Keep, Existing::Replace] {
+                let refused = Replacement::begin(path, existing).unwrap_err().to_string();
+                assert!(refused.contains(path.to_str().unwrap()), "{refused}");
+            }
+        }
+        let slash = dir.path().join("new/");
+        assert!(Replacement::begin(slash, Existing::Keep).is_err());
+        assert!(Replacement::begin("", Existing::Keep).is_err());
+        assert_eq!(names(dir.path()), ["fifo", "link", "socket"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_links_and_files_keep_their_mode() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let mode = |name: &str| fs::metadata(at(name)).unwrap().permissions().mode() & 0o7777;
+        fs::create_dir(at("sub")).unwrap();
+        symlink("sub/one", at("first")).unwrap();
+        symlink("first", at("second")).unwrap();
+        // To nothing yet, then to a file.
+        write(&at("second"), Existing::Keep, "1").unwrap();
+        fs::set_permissions(at("sub/one"), fs::Permissions::from_mode(0o604)).unwrap();
+        write(&at("second"), Existing::Replace, "2").unwrap();
+        assert_eq!(fs::read(at("sub/one")).unwrap(), b"2");
+        assert_eq!(mode("sub/one"), 0o604);
+        assert!(at("second").is_symlink() && at("first").is_symlink());
+        let secret = |path: &Path| {
+            write_atomically(path, Existing::Replace, Readers::Owner, |_| Ok(())).unwrap()
+        };
+        secret(&at("secret"));
+        secret(&at("sub/one"));
+        assert_eq!((mode("secret"), mode("sub/one")), (0o600, 0o600));
+        symlink("loop", at("loop")).unwrap();
+        assert!(Replacement::begin(at("loop"), Existing::Replace).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_replaced_file_keeps_its_owner() {
+        use std::os::unix::fs::{MetadataExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        fs::write(&path, "old").unwrap();
+        let ours = fs::metadata(&path).unwrap().uid();
+        // Whoever is not root can only keep what is theirs.
+        let owner = match chown(&path, Some(1234), Some(1234)) {
+            Ok(()) => 1234,
+            Err(_) => ours,
+        };
+        write(&path, Existing::Replace, "new").unwrap();
+        let now = fs::metadata(&path).unwrap();
+        assert_eq!(now.uid(), owner);
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+}
