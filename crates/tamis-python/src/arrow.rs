@@ -117,20 +117,22 @@ pub(crate) unsafe fn column<'a>(
                 if !values_schema.dictionary.is_null() || !values.dictionary.is_null() {
                     return Err(NoKeys::damaged("with a dictionary of dictionaries"));
                 }
-                let values = plain_column(values_schema, values)?.hash_all(hasher)?;
-                let column = plain_column(schema, array)?;
-                match column.values {
-                    Values::Fixed(
-                        indices @ Fixed {
-                            encoding: Encoding::Integer { .. },
-                            ..
-                        },
-                    ) => Ok(Column {
-                        values: Values::Dictionary(indices, values),
-                        ..column
-                    }),
-                    _ => Err(NoKeys::damaged("with a dictionary but no indices")),
-                }
+                let values = plain_column(values_schema, values)?;
+                let Column {
+                    len,
+                    valid,
+                    values: indices,
+                } = plain_column(schema, array)?;
+                let integer = |encoding| matches!(encoding, Encoding::Integer { .. });
+                let values = match (indices, &values.values) {
+                    // Of these there may be any number.
+                    (_, Values::Nulls) => Values::Nulls,
+                    (Values::Fixed(indices), _) if integer(indices.encoding) => {
+                        Values::Dictionary(indices, values.hash_all(hasher)?)
+                    }
+                    _ => return Err(NoKeys::damaged("with a dictionary but no indices")),
+                };
+                Ok(Column { len, values, valid })
             }
             _ => Err(NoKeys::damaged("with one half of a dictionary")),
         }
@@ -157,10 +159,7 @@ unsafe fn plain_column<'a>(
         return Ok(Column {
             len,
             values: Values::Nulls,
-            valid: Some(Bits {
-                bytes: Cow::Owned(vec![0; len.div_ceil(8)]),
-                offset: 0,
-            }),
+            valid: None,
         });
     }
     // SAFETY: the buffers are those that the format prescribes, of the lengths
@@ -211,7 +210,8 @@ unsafe fn plain_column<'a>(
                 Values::Views(views, data.collect::<Result<_, _>>()?)
             }
             _ => match format.strip_prefix("w:").map(str::parse) {
-                Some(Ok(width)) => fixed(width, Encoding::Bytes)?,
+                // Without bytes there may be any number of rows.
+                Some(Ok(width @ 1..)) => fixed(width, Encoding::Bytes)?,
                 _ => return Err(unknown(format)),
             },
         };

@@ -253,6 +253,7 @@ impl Batch {
         work: &impl Work,
         answers: &mut Answers,
     ) -> Result<(), Failure> {
+        answers.reserve(column.len)?;
         py.detach(|| {
             let mut lookout = Lookout::new();
             let mut found = vec![false; column.len.min(SPAN)];

@@ -136,6 +136,9 @@ impl Column<'_> {
             }
             return Ok(());
         }
+        if matches!(self.values, Values::Nulls) {
+            return Ok(());
+        }
         if self.valid.is_none() {
             return self.hash_rows(hasher, range, hashes);
         }

@@ -4,12 +4,16 @@
 
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
 /// Threads that hold the lock of a filter.
 static WORKING: AtomicUsize = AtomicUsize::new(0);
 /// Threads that are about to fork.
 static FORKING: AtomicUsize = AtomicUsize::new(0);
+
+/// Forks between the first process and this one.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 const MOMENT: Duration = Duration::from_micros(100);
 
@@ -58,6 +62,31 @@ fn after_in_parent() {
 fn after_in_child() {
     WORKING.store(0, SeqCst);
     FORKING.store(0, SeqCst);
+    FORKS.fetch_add(1, SeqCst);
+}
+
+/// The process that something was made in, or has since been found fit for.
+pub(crate) struct Process(AtomicUsize);
+
+impl Process {
+    pub(crate) fn this() -> Self {
+        Self(AtomicUsize::new(FORKS.load(SeqCst)))
+    }
+
+    /// Whether a lock that no fork waits for can be taken here: in a child it
+    /// may be held for ever, by a thread that is not here. With the GIL, so
+    /// that nobody else of the child comes in between.
+    pub(crate) fn can_lock<T>(&self, _py: Python<'_>, lock: &Mutex<T>) -> bool {
+        let now = FORKS.load(SeqCst);
+        if self.0.load(SeqCst) == now {
+            return true;
+        }
+        let free = !matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
+        if free {
+            self.0.store(now, SeqCst);
+        }
+        free
+    }
 }
 
 /// Has Python call these around every fork of its own. Windows has none.

@@ -1,6 +1,7 @@
 //! Answers for a batch, in the shape that the caller's library knows.
 
 use crate::arrow::{ArrowArray, ArrowSchema, Owned};
+use crate::error::Failure;
 use crate::key;
 use crate::numpy;
 use pyo3::exceptions::PyIndexError;
@@ -33,6 +34,19 @@ impl Answers {
             Self::Bools(bools) => bools.extend_from_slice(answers),
             Self::Bits(bits) => bits.extend(answers),
         }
+    }
+
+    /// Makes room for as many more, or says that there is none.
+    pub(crate) fn reserve(&mut self, more: usize) -> Result<(), Failure> {
+        let reserved = match self {
+            Self::Dropped => Ok(()),
+            Self::Bools(bools) => bools.try_reserve(more),
+            Self::Bits(bits) => bits.bytes.try_reserve(more.div_ceil(8)),
+        };
+        reserved.map_err(|_| {
+            let text = format!("there is no memory for the answers to {more} keys");
+            Failure::Own("OutOfMemoryError", text)
+        })
     }
 
     /// As an object like the keys: a list, a numpy array, a column of pyarrow
