@@ -1,0 +1,120 @@
+//! Which format a file is of.
+
+use crate::Keys;
+use crate::foreign::read;
+use crate::format::{
+    bip37, bits_and_blooms, cassandra, dcso, guava, npm, pybloomfilter, redisson, spark, valkey,
+};
+use std::fmt;
+
+/// The formats that are known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// Bitcoin's BIP 37.
+    Bip37,
+    /// Go's bits-and-blooms, binary or JSON.
+    BitsAndBlooms,
+    /// Cassandra's `Filter.db`, from version 4 on.
+    Cassandra,
+    /// DCSO's bloom, and poppy's version 1.
+    Dcso,
+    /// Guava's `BloomFilter.writeTo`.
+    Guava,
+    /// npm's bloom-filters, as JSON.
+    Npm,
+    /// pybloomfiltermmap3.
+    Pybloomfilter,
+    /// Redisson's bit set in Redis.
+    Redisson,
+    /// Spark's `BloomFilter.writeTo`.
+    Spark,
+    /// A filter out of valkey-bloom.
+    Valkey,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: &[Self] = &[
+        Self::Bip37,
+        Self::BitsAndBlooms,
+        Self::Cassandra,
+        Self::Dcso,
+        Self::Guava,
+        Self::Npm,
+        Self::Pybloomfilter,
+        Self::Redisson,
+        Self::Spark,
+        Self::Valkey,
+    ];
+
+    /// The name on the command line.
+    ///
+    /// ```
+    /// assert_eq!(tamis_formats::Format::Guava.name(), "guava");
+    /// ```
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bip37 => "bip37",
+            Self::BitsAndBlooms => "bits-and-blooms",
+            Self::Cassandra => "cassandra",
+            Self::Dcso => "dcso",
+            Self::Guava => "guava",
+            Self::Npm => "bloom-filters",
+            Self::Pybloomfilter => "pybloomfilter",
+            Self::Redisson => "redisson",
+            Self::Spark => "spark",
+            Self::Valkey => "valkey-bloom",
+        }
+    }
+
+    /// How this format's users make bytes of keys. If there are several ways,
+    /// the file does not say which was taken.
+    ///
+    /// ```
+    /// use tamis_formats::{Format, Keys};
+    /// assert_eq!(Format::Spark.keys(), [Keys::Utf8, Keys::Int64]);
+    /// ```
+    pub const fn keys(self) -> &'static [Keys] {
+        match self {
+            Self::Bip37 => bip37::KEYS,
+            Self::BitsAndBlooms => bits_and_blooms::KEYS,
+            Self::Cassandra => cassandra::KEYS,
+            Self::Dcso => dcso::KEYS,
+            Self::Guava => guava::KEYS,
+            Self::Npm => npm::KEYS,
+            Self::Pybloomfilter => pybloomfilter::KEYS,
+            Self::Redisson => redisson::KEYS,
+            Self::Spark => spark::KEYS,
+            Self::Valkey => valkey::KEYS,
+        }
+    }
+}
+
+/// The formats that these bytes can be of. A magic number settles it; without
+/// one, all whose numbers agree with the length to the byte.
+pub(crate) fn detect(file: &[u8]) -> Vec<Format> {
+    if file.starts_with(pybloomfilter::MAGIC) {
+        return vec![Format::Pybloomfilter];
+    }
+    let fits = |format: &Format| *format != Format::Redisson && read(*format, file).is_ok();
+    Format::ALL.iter().copied().filter(fits).collect()
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|format| format.name() == text);
+        found.copied().ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|format| format.name()).collect();
+            format!("expected one of {}, got {text:?}", names.join(", "))
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! Other systems' filter files, opened and asked in place.
+//!
+//! ```
+//! use tamis_formats::{Create, Format};
+//! let mut guava = tamis_formats::create(Create::guava(), 1_000, 0.01)?;
+//! guava.insert(b"key")?;
+//! let file = guava.to_bytes(); // what a Java program reads
+//!
+//! let opened = tamis_formats::open(&file, Some(Format::Guava))?;
+//! assert!(opened.contains(b"key"));
+//! # Ok::<(), tamis_formats::Error>(())
+//! ```
+//!
+//! Few formats say what they are, and fewer say how their keys became bytes:
+//! [`open`] tells formats apart by magic numbers and exact lengths, and asks
+//! where that is not enough; [`Keys`] makes bytes of what people write.
+
+mod bits;
+mod detect;
+mod error;
+mod fields;
+mod foreign;
+mod format;
+mod hash;
+mod keys;
+mod plain;
+mod probe;
+
+pub use detect::Format;
+pub use error::Error;
+pub use foreign::{Create, Facts, Foreign, create, open, redisson};
+pub use format::guava::Strategy;
+pub use keys::Keys;
