@@ -1,9 +1,10 @@
 //! Which format a file is of.
 
 use crate::Keys;
-use crate::foreign::read;
+use crate::foreign::fits;
 use crate::format::{
-    bip37, bits_and_blooms, cassandra, dcso, guava, npm, pybloomfilter, redisson, spark, valkey,
+    bip37, bits_and_blooms, cassandra, dcso, guava, npm, pybloomfilter, redis, redisson, spark,
+    valkey,
 };
 use std::fmt;
 
@@ -25,6 +26,10 @@ pub enum Format {
     Npm,
     /// pybloomfiltermmap3.
     Pybloomfilter,
+    /// RedisBloom's Bloom filter: DUMP, chunks, or in an RDB file.
+    RedisBloom,
+    /// RedisBloom's cuckoo filter: DUMP, chunks, or in an RDB file.
+    RedisCuckoo,
     /// Redisson's bit set in Redis.
     Redisson,
     /// Spark's `BloomFilter.writeTo`.
@@ -43,6 +48,8 @@ impl Format {
         Self::Guava,
         Self::Npm,
         Self::Pybloomfilter,
+        Self::RedisBloom,
+        Self::RedisCuckoo,
         Self::Redisson,
         Self::Spark,
         Self::Valkey,
@@ -62,6 +69,8 @@ impl Format {
             Self::Guava => "guava",
             Self::Npm => "bloom-filters",
             Self::Pybloomfilter => "pybloomfilter",
+            Self::RedisBloom => "redisbloom",
+            Self::RedisCuckoo => "redisbloom-cuckoo",
             Self::Redisson => "redisson",
             Self::Spark => "spark",
             Self::Valkey => "valkey-bloom",
@@ -84,6 +93,7 @@ impl Format {
             Self::Guava => guava::KEYS,
             Self::Npm => npm::KEYS,
             Self::Pybloomfilter => pybloomfilter::KEYS,
+            Self::RedisBloom | Self::RedisCuckoo => redis::KEYS,
             Self::Redisson => redisson::KEYS,
             Self::Spark => spark::KEYS,
             Self::Valkey => valkey::KEYS,
@@ -97,7 +107,13 @@ pub(crate) fn detect(file: &[u8]) -> Vec<Format> {
     if file.starts_with(pybloomfilter::MAGIC) {
         return vec![Format::Pybloomfilter];
     }
-    let fits = |format: &Format| *format != Format::Redisson && read(*format, file).is_ok();
+    if redis::is_like(file) {
+        return match redis::read(Format::RedisBloom, file, None) {
+            Ok((value, _)) => vec![value.format()],
+            Err(_) => vec![Format::RedisBloom],
+        };
+    }
+    let fits = |format: &Format| fits(*format, file);
     Format::ALL.iter().copied().filter(fits).collect()
 }
 

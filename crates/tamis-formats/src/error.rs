@@ -32,6 +32,11 @@ pub enum Error {
         /// What its writers use.
         choices: &'static [Keys],
     },
+    /// There is not exactly one filter of that name, or at all.
+    Several {
+        /// The filters that there are.
+        names: Vec<String>,
+    },
     /// A key can't be one of this filter's.
     Key {
         /// How the filter's keys are made.
@@ -121,6 +126,16 @@ impl fmt::Display for Error {
                 "a {format} file does not say how keys become bytes; name one of: {}",
                 names(choices)
             ),
+            Self::Several { names } if names.is_empty() => {
+                write!(f, "there is no such filter in the file")
+            }
+            Self::Several { names: all } => {
+                write!(
+                    f,
+                    "there are several filters in the file; name one of: {}",
+                    names(all)
+                )
+            }
             Self::Key { keys, got } => write!(
                 f,
                 "{got:?} can't be a key here: expected {}",

@@ -1,6 +1,9 @@
 //! A filter of another system, whatever its format.
 
 use crate::detect::{Format, detect};
+use crate::format::redis::chain::Chain;
+use crate::format::redis::cuckoo::Cuckoo;
+use crate::format::redis::{self, Value, Wrapping};
 use crate::format::{
     bip37, bits_and_blooms, cassandra, dcso, guava, npm, pybloomfilter, redisson, spark, valkey,
 };
@@ -13,11 +16,22 @@ use std::io::Read as _;
 #[derive(Clone, Debug)]
 pub struct Foreign<'a> {
     format: Format,
-    /// The file without its envelope.
-    file: Cow<'a, [u8]>,
-    envelope: Envelope,
-    body: Plain,
-    facts: Facts,
+    body: Body<'a>,
+    gzipped: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Body<'a> {
+    Plain {
+        file: Cow<'a, [u8]>,
+        envelope: Envelope,
+        plain: Plain,
+        facts: Facts,
+    },
+    Redis {
+        value: Value<'a>,
+        wrapping: Wrapping<'a>,
+    },
 }
 
 /// What a file says of itself beside its bits.
@@ -36,42 +50,38 @@ pub struct Facts {
     pub data: usize,
 }
 
-/// What lies around the file's bytes.
+/// What lies around a plain filter's bytes.
 #[derive(Clone, Debug, PartialEq)]
 enum Envelope {
     None,
-    Gzip,
     /// bits-and-blooms's JSON, of which the file is the binary form.
     GoJson,
     /// npm's JSON, of which the file is the bits alone.
     NpmJson(npm::Json),
 }
 
-/// What there is in bytes of one format.
-pub(crate) struct Opened<'a> {
-    file: Cow<'a, [u8]>,
-    envelope: Envelope,
-    body: Plain,
-    facts: Facts,
+/// Whether bytes are a file of this format.
+pub(crate) fn fits(format: Format, bytes: &[u8]) -> bool {
+    read(format, bytes, None).is_ok()
 }
 
 /// Reads bytes as a file of this format.
-pub(crate) fn read(format: Format, bytes: &[u8]) -> Result<Opened<'_>, Error> {
-    let plain = |(body, facts)| Opened {
+fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body<'a>, Error> {
+    let plain = |(plain, facts)| Body::Plain {
         file: bytes.into(),
         envelope: Envelope::None,
-        body,
+        plain,
         facts,
     };
     match format {
         Format::Bip37 => bip37::read(bytes).map(plain),
         Format::BitsAndBlooms if bytes.first() == Some(&b'{') => {
             let file = bits_and_blooms::from_json(bytes)?;
-            let (body, facts) = bits_and_blooms::read(&file)?;
-            Ok(Opened {
+            let (plain, facts) = bits_and_blooms::read(&file)?;
+            Ok(Body::Plain {
                 file: file.into(),
                 envelope: Envelope::GoJson,
-                body,
+                plain,
                 facts,
             })
         }
@@ -80,15 +90,22 @@ pub(crate) fn read(format: Format, bytes: &[u8]) -> Result<Opened<'_>, Error> {
         Format::Dcso => dcso::read(bytes).map(plain),
         Format::Guava => guava::read(bytes).map(plain),
         Format::Npm => {
-            let (json, file, body) = npm::read(bytes)?;
-            Ok(Opened {
+            let (json, file, plain) = npm::read(bytes)?;
+            Ok(Body::Plain {
                 file: file.into(),
                 envelope: Envelope::NpmJson(json),
-                body,
+                plain,
                 facts: Facts::default(),
             })
         }
         Format::Pybloomfilter => pybloomfilter::read(bytes).map(plain),
+        Format::RedisBloom | Format::RedisCuckoo => {
+            let (value, wrapping) = redis::read(format, bytes, name)?;
+            match value.format() == format {
+                true => Ok(Body::Redis { value, wrapping }),
+                false => Err(Error::corrupt(format, "value", format, value.format())),
+            }
+        }
         Format::Redisson => Err(Error::corrupt(
             format,
             "string",
@@ -100,27 +117,46 @@ pub(crate) fn read(format: Format, bytes: &[u8]) -> Result<Opened<'_>, Error> {
     }
 }
 
-/// Opens a file, told apart from the other formats unless `format` says what it
-/// is. A gzipped one is unpacked, any other is asked in place.
+/// What is known of bytes before they are opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hint<'h> {
+    /// Their format.
+    pub format: Option<Format>,
+    /// The name of the filter, if there may be several (in an RDB file).
+    pub name: Option<&'h [u8]>,
+}
+
+impl From<Format> for Hint<'_> {
+    fn from(format: Format) -> Self {
+        Self {
+            format: Some(format),
+            name: None,
+        }
+    }
+}
+
+/// Opens a file, told apart from the other formats unless the hint says what
+/// it is. A gzipped one is unpacked, any other is asked in place.
 ///
 /// ```
-/// use tamis_formats::{Create, Error, Format};
+/// use tamis_formats::{Create, Error, Format, Hint};
 /// let file = tamis_formats::create(Create::Dcso, 1_000, 0.01)?.to_bytes();
-/// assert_eq!(tamis_formats::open(&file, None)?.format(), Format::Dcso);
-/// assert!(matches!(tamis_formats::open(b"no filter", None), Err(Error::Unknown)));
+/// assert_eq!(tamis_formats::open(&file, Hint::default())?.format(), Format::Dcso);
+/// assert!(matches!(tamis_formats::open(b"no filter", Hint::default()), Err(Error::Unknown)));
 /// # Ok::<(), Error>(())
 /// ```
-pub fn open(bytes: &[u8], format: Option<Format>) -> Result<Foreign<'_>, Error> {
+pub fn open<'a>(bytes: &'a [u8], hint: impl Into<Hint<'a>>) -> Result<Foreign<'a>, Error> {
+    let hint = hint.into();
     if bytes.starts_with(&[0x1F, 0x8B]) {
         let mut file = Vec::new();
         let unpacked = flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut file);
         if unpacked.is_ok() {
-            let mut opened = open(&file, format)?.into_owned();
-            opened.envelope = Envelope::Gzip;
+            let mut opened = open(&file, hint)?.into_owned();
+            opened.gzipped = true;
             return Ok(opened);
         }
     }
-    let format = match format {
+    let format = match hint.format {
         Some(format) => format,
         None => match detect(bytes)[..] {
             [] => return Err(Error::Unknown),
@@ -132,18 +168,10 @@ pub fn open(bytes: &[u8], format: Option<Format>) -> Result<Foreign<'_>, Error> 
             }
         },
     };
-    let Opened {
-        file,
-        envelope,
-        body,
-        facts,
-    } = read(format, bytes)?;
     Ok(Foreign {
         format,
-        file,
-        envelope,
-        body,
-        facts,
+        body: read(format, bytes, hint.name)?,
+        gzipped: false,
     })
 }
 
@@ -156,13 +184,16 @@ pub fn open(bytes: &[u8], format: Option<Format>) -> Result<Foreign<'_>, Error> 
 /// # Ok::<(), tamis_formats::Error>(())
 /// ```
 pub fn redisson(mut string: Vec<u8>, size: u64, hashes: u32) -> Result<Foreign<'static>, Error> {
-    let body = redisson::read(&mut string, size, hashes)?;
+    let plain = redisson::read(&mut string, size, hashes)?;
     Ok(Foreign {
         format: Format::Redisson,
-        file: string.into(),
-        envelope: Envelope::None,
-        body,
-        facts: Facts::default(),
+        body: Body::Plain {
+            file: string.into(),
+            envelope: Envelope::None,
+            plain,
+            facts: Facts::default(),
+        },
+        gzipped: false,
     })
 }
 
@@ -200,6 +231,26 @@ pub enum Create {
     Pybloomfilter {
         /// One a bit; none chooses 1, 2, 3 and so on, as many as the rate asks for.
         seeds: Vec<u32>,
+    },
+    /// RedisBloom's Bloom filter, for RESTORE or LOADCHUNK.
+    RedisBloom {
+        /// How many times larger each layer is than the one before; none makes a
+        /// filter that takes no more keys than it was made for.
+        growth: Option<u32>,
+        /// As chunks instead of a DUMP.
+        chunks: bool,
+    },
+    /// RedisBloom's cuckoo filter, whose rate is what its buckets make it.
+    RedisCuckoo {
+        /// Slots of a bucket.
+        bucket_size: u16,
+        /// How often a fingerprint is moved before the filter grows.
+        most_kicks: u16,
+        /// How many times larger each table is than the one before; 0 takes no
+        /// more keys than fit.
+        expansion: u16,
+        /// As chunks instead of a DUMP.
+        chunks: bool,
     },
     /// Redisson.
     Redisson,
@@ -270,34 +321,90 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
             let file = pybloomfilter::create(keys, rate, &seeds)?;
             (Format::Pybloomfilter, file)
         }
+        Create::RedisBloom { growth, chunks } => {
+            let value = Value::Bloom(Chain::new(keys, rate, growth)?);
+            return Ok(Foreign::redis(value, chunks));
+        }
+        Create::RedisCuckoo {
+            bucket_size,
+            most_kicks,
+            expansion,
+            chunks,
+        } => {
+            let cuckoo = Cuckoo::new(keys, bucket_size, most_kicks, expansion)?;
+            return Ok(Foreign::redis(Value::Cuckoo(cuckoo), chunks));
+        }
         Create::Redisson => {
             let (size, hashes) = redisson::shape(keys, rate)?;
             return redisson(Vec::new(), size, hashes);
         }
         Create::Spark { seed } => (Format::Spark, spark::create(keys, rate, seed)?),
     };
-    Ok(open(&file, Some(format))?.into_owned())
+    Ok(open(&file, format)?.into_owned())
 }
 
-impl<'a> Foreign<'a> {
+impl Foreign<'static> {
+    const fn redis(value: Value<'static>, chunks: bool) -> Self {
+        Self {
+            format: value.format(),
+            body: Body::Redis {
+                value,
+                wrapping: Wrapping::new(chunks),
+            },
+            gzipped: false,
+        }
+    }
+}
+
+impl Foreign<'_> {
     /// Its format.
     pub const fn format(&self) -> Format {
         self.format
     }
 
     /// What the file says of itself.
-    pub const fn facts(&self) -> &Facts {
-        &self.facts
+    pub fn facts(&self) -> Facts {
+        match &self.body {
+            Body::Plain { facts, .. } => *facts,
+            Body::Redis { value, .. } => match value {
+                Value::Bloom(chain) => Facts {
+                    capacity: Some(chain.capacity()),
+                    rate: Some(chain.rate()),
+                    keys: Some(chain.keys()),
+                    ..Facts::default()
+                },
+                Value::Cuckoo(cuckoo) => Facts {
+                    capacity: Some(cuckoo.capacity()),
+                    keys: Some(cuckoo.keys()),
+                    ..Facts::default()
+                },
+            },
+        }
     }
 
     /// The same, with bytes of its own.
     pub fn into_owned(self) -> Foreign<'static> {
+        let body = match self.body {
+            Body::Plain {
+                file,
+                envelope,
+                plain,
+                facts,
+            } => Body::Plain {
+                file: Cow::Owned(file.into_owned()),
+                envelope,
+                plain,
+                facts,
+            },
+            Body::Redis { value, wrapping } => Body::Redis {
+                value: value.into_owned(),
+                wrapping: wrapping.into_owned(),
+            },
+        };
         Foreign {
-            file: Cow::Owned(self.file.into_owned()),
             format: self.format,
-            envelope: self.envelope,
-            body: self.body,
-            facts: self.facts,
+            body,
+            gzipped: self.gzipped,
         }
     }
 
@@ -311,7 +418,13 @@ impl<'a> Foreign<'a> {
     /// ```
     #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {
-        self.body.contains(&self.file, key)
+        match &self.body {
+            Body::Plain { file, plain, .. } => plain.contains(file, key),
+            Body::Redis { value, .. } => match value {
+                Value::Bloom(chain) => chain.contains(key),
+                Value::Cuckoo(cuckoo) => cuckoo.contains(key),
+            },
+        }
     }
 
     /// [`contains`](Self::contains) of many: `out[i]` becomes the answer for
@@ -323,64 +436,149 @@ impl<'a> Foreign<'a> {
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
         assert_eq!(keys.len(), out.len(), "one answer for each key");
         out.fill(false);
-        self.body.contains_many(&self.file, keys, out);
+        match &self.body {
+            Body::Plain { file, plain, .. } => plain.contains_many(file, keys, out),
+            Body::Redis { value, .. } => match value {
+                Value::Bloom(chain) => chain.contains_many(keys, out),
+                Value::Cuckoo(cuckoo) => {
+                    for (key, out) in keys.iter().zip(out) {
+                        *out = cuckoo.contains(key.as_ref());
+                    }
+                }
+            },
+        }
     }
 
     /// Adds a key, as the filter's own system would; says whether it was new.
+    /// A cuckoo filter takes a key as often as it is added.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, Error> {
         if let Some(instead) = self.format.read_only() {
             let format = self.format;
             return Err(Error::ReadOnly { format, instead });
         }
-        let file = self.file.to_mut();
-        let new = self.body.insert(file, key);
-        if let (true, Some(at), Some(keys)) = (new, self.facts.count_at, &mut self.facts.keys) {
-            *keys = keys.saturating_add(1);
-            file[at..at + 8].copy_from_slice(&keys.to_le_bytes());
+        match &mut self.body {
+            Body::Plain {
+                file, plain, facts, ..
+            } => {
+                let file = file.to_mut();
+                let new = plain.insert(file, key);
+                if let (true, Some(at), Some(keys)) = (new, facts.count_at, &mut facts.keys) {
+                    *keys = keys.saturating_add(1);
+                    file[at..at + 8].copy_from_slice(&keys.to_le_bytes());
+                }
+                Ok(new)
+            }
+            Body::Redis { value, .. } => match value {
+                Value::Bloom(chain) => chain.insert(key),
+                Value::Cuckoo(cuckoo) => {
+                    let new = !cuckoo.contains(key);
+                    cuckoo.insert(key)?;
+                    Ok(new)
+                }
+            },
         }
-        Ok(new)
+    }
+
+    /// Removes a key once from a cuckoo filter; says whether it was there.
+    /// Remove only what was added: another key may go instead.
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        match &mut self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => Ok(cuckoo.remove(key)),
+            _ => Err(Error::ReadOnly {
+                format: self.format,
+                instead: "only keys of cuckoo filters can be removed",
+            }),
+        }
     }
 
     /// The file, to be read by its own system.
     pub fn to_bytes(&self) -> Vec<u8> {
-        match &self.envelope {
-            Envelope::None => self.file.to_vec(),
-            Envelope::GoJson => bits_and_blooms::to_json(&self.file),
-            Envelope::NpmJson(json) => npm::write(json, &self.file),
-            Envelope::Gzip => {
-                let mut packed = Vec::new();
-                let level = flate2::Compression::default();
-                // Reading from memory and writing to it can't fail.
-                let _ = flate2::read::GzEncoder::new(&*self.file, level).read_to_end(&mut packed);
-                packed
-            }
+        let file = match &self.body {
+            Body::Plain { file, envelope, .. } => match envelope {
+                Envelope::None => file.to_vec(),
+                Envelope::GoJson => bits_and_blooms::to_json(file),
+                Envelope::NpmJson(json) => npm::write(json, file),
+            },
+            Body::Redis { value, wrapping } => redis::write(value, wrapping),
+        };
+        if !self.gzipped {
+            return file;
+        }
+        let mut packed = Vec::new();
+        let level = flate2::Compression::default();
+        // Reading from memory and writing to it can't fail.
+        let _ = flate2::read::GzEncoder::new(&*file, level).read_to_end(&mut packed);
+        packed
+    }
+
+    /// The filters of one run of bits that it is made of, with their bytes.
+    fn plains(&self) -> Vec<(&Plain, &[u8])> {
+        match &self.body {
+            Body::Plain { file, plain, .. } => vec![(plain, file)],
+            Body::Redis { value, .. } => match value {
+                Value::Bloom(chain) => chain.layers().collect(),
+                Value::Cuckoo(_) => Vec::new(),
+            },
         }
     }
 
-    /// How many bits a key has.
-    pub fn hashes(&self) -> u64 {
-        self.body.probe.hashes()
-    }
-
-    /// How many bits the filter has.
-    pub const fn bits(&self) -> u64 {
-        self.body.bits.len
-    }
-
-    /// The share of its bits that are set.
+    /// The share of its bits, or of its slots, that are set.
     pub fn fill(&self) -> f64 {
-        self.body.fill(&self.file)
+        if let Body::Redis {
+            value: Value::Cuckoo(cuckoo),
+            ..
+        } = &self.body
+        {
+            return cuckoo.fill();
+        }
+        let plains = self.plains();
+        let ones: u64 = plains
+            .iter()
+            .map(|(plain, file)| plain.bits.ones(file))
+            .sum();
+        let bits: u64 = plains.iter().map(|(plain, _)| plain.bits.len).sum();
+        ones as f64 / bits as f64
     }
 
     /// How often a key that is not in it is taken for one, by how full it is.
     pub fn rate_now(&self) -> f64 {
-        self.body.rate(&self.file)
+        if let Body::Redis {
+            value: Value::Cuckoo(cuckoo),
+            ..
+        } = &self.body
+        {
+            return cuckoo.rate_now();
+        }
+        let no = self
+            .plains()
+            .into_iter()
+            .map(|(plain, file)| 1.0 - plain.rate(file));
+        1.0 - no.product::<f64>()
     }
 
-    /// The number of keys, estimated from how full it is; none if every bit is
-    /// set.
+    /// The number of keys, counted or estimated from how full it is; none if
+    /// every bit is set.
     pub fn keys_now(&self) -> Option<f64> {
-        self.body.keys(&self.file)
+        match &self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => Some(cuckoo.keys() as f64),
+            _ => self
+                .plains()
+                .into_iter()
+                .map(|(plain, file)| plain.keys(file))
+                .sum(),
+        }
+    }
+
+    /// How many bits a key has, in the newest of its layers; none in a cuckoo
+    /// filter.
+    pub fn hashes(&self) -> Option<u64> {
+        self.plains().last().map(|(plain, _)| plain.probe.hashes())
     }
 }
 

@@ -6,7 +6,7 @@
 //! guava.insert(b"key")?;
 //! let file = guava.to_bytes(); // what a Java program reads
 //!
-//! let opened = tamis_formats::open(&file, Some(Format::Guava))?;
+//! let opened = tamis_formats::open(&file, Format::Guava)?;
 //! assert!(opened.contains(b"key"));
 //! # Ok::<(), tamis_formats::Error>(())
 //! ```
@@ -28,6 +28,6 @@ mod probe;
 
 pub use detect::Format;
 pub use error::Error;
-pub use foreign::{Create, Facts, Foreign, create, open, redisson};
+pub use foreign::{Create, Facts, Foreign, Hint, create, open, redisson};
 pub use format::guava::Strategy;
 pub use keys::Keys;

@@ -8,6 +8,7 @@ pub(crate) mod dcso;
 pub(crate) mod guava;
 pub(crate) mod npm;
 pub(crate) mod pybloomfilter;
+pub(crate) mod redis;
 pub(crate) mod redisson;
 pub(crate) mod spark;
 pub(crate) mod valkey;
