@@ -3,8 +3,8 @@
 use crate::Keys;
 use crate::foreign::fits;
 use crate::format::{
-    bip37, bits_and_blooms, cassandra, dcso, guava, npm, pybloomfilter, redis, redisson, spark,
-    valkey,
+    bip37, bits_and_blooms, cassandra, dcso, guava, npm, poppy, pybloomfilter, redis, redisson,
+    spark, valkey,
 };
 use std::fmt;
 
@@ -24,6 +24,8 @@ pub enum Format {
     Guava,
     /// npm's bloom-filters, as JSON.
     Npm,
+    /// poppy's version 2.
+    Poppy,
     /// pybloomfiltermmap3.
     Pybloomfilter,
     /// RedisBloom's Bloom filter: DUMP, chunks, or in an RDB file.
@@ -47,6 +49,7 @@ impl Format {
         Self::Dcso,
         Self::Guava,
         Self::Npm,
+        Self::Poppy,
         Self::Pybloomfilter,
         Self::RedisBloom,
         Self::RedisCuckoo,
@@ -68,6 +71,7 @@ impl Format {
             Self::Dcso => "dcso",
             Self::Guava => "guava",
             Self::Npm => "bloom-filters",
+            Self::Poppy => "poppy",
             Self::Pybloomfilter => "pybloomfilter",
             Self::RedisBloom => "redisbloom",
             Self::RedisCuckoo => "redisbloom-cuckoo",
@@ -92,6 +96,7 @@ impl Format {
             Self::Dcso => dcso::KEYS,
             Self::Guava => guava::KEYS,
             Self::Npm => npm::KEYS,
+            Self::Poppy => poppy::KEYS,
             Self::Pybloomfilter => pybloomfilter::KEYS,
             Self::RedisBloom | Self::RedisCuckoo => redis::KEYS,
             Self::Redisson => redisson::KEYS,

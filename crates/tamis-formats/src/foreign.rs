@@ -1,11 +1,13 @@
 //! A filter of another system, whatever its format.
 
 use crate::detect::{Format, detect};
+use crate::format::poppy::{Optimise, Poppy};
 use crate::format::redis::chain::Chain;
 use crate::format::redis::cuckoo::Cuckoo;
 use crate::format::redis::{self, Value, Wrapping};
 use crate::format::{
-    bip37, bits_and_blooms, cassandra, dcso, guava, npm, pybloomfilter, redisson, spark, valkey,
+    bip37, bits_and_blooms, cassandra, dcso, guava, npm, poppy, pybloomfilter, redisson, spark,
+    valkey,
 };
 use crate::plain::Plain;
 use crate::{Error, Strategy};
@@ -26,6 +28,11 @@ enum Body<'a> {
         file: Cow<'a, [u8]>,
         envelope: Envelope,
         plain: Plain,
+        facts: Facts,
+    },
+    Poppy {
+        file: Cow<'a, [u8]>,
+        poppy: Poppy,
         facts: Facts,
     },
     Redis {
@@ -97,6 +104,11 @@ fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body
                 plain,
                 facts: Facts::default(),
             })
+        }
+        Format::Poppy => {
+            let (poppy, facts) = poppy::read(bytes)?;
+            let file = bytes.into();
+            Ok(Body::Poppy { file, poppy, facts })
         }
         Format::Pybloomfilter => pybloomfilter::read(bytes).map(plain),
         Format::RedisBloom | Format::RedisCuckoo => {
@@ -227,6 +239,8 @@ pub enum Create {
         /// Of its hashes.
         seed: u64,
     },
+    /// poppy, version 2.
+    Poppy(Optimise),
     /// pybloomfiltermmap3.
     Pybloomfilter {
         /// One a bit; none chooses 1, 2, 3 and so on, as many as the rate asks for.
@@ -313,6 +327,7 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
             guava::create(keys, rate, strategy, before_33_4)?,
         ),
         Create::Npm { seed } => (Format::Npm, npm::create(keys, rate, seed)?),
+        Create::Poppy(optimise) => (Format::Poppy, poppy::create(keys, rate, optimise)?),
         Create::Pybloomfilter { seeds } => {
             let seeds = match seeds.is_empty() {
                 true => (1..=pybloomfilter::hashes_for(rate) as u32).collect(),
@@ -365,7 +380,7 @@ impl Foreign<'_> {
     /// What the file says of itself.
     pub fn facts(&self) -> Facts {
         match &self.body {
-            Body::Plain { facts, .. } => *facts,
+            Body::Plain { facts, .. } | Body::Poppy { facts, .. } => *facts,
             Body::Redis { value, .. } => match value {
                 Value::Bloom(chain) => Facts {
                     capacity: Some(chain.capacity()),
@@ -396,6 +411,11 @@ impl Foreign<'_> {
                 plain,
                 facts,
             },
+            Body::Poppy { file, poppy, facts } => Body::Poppy {
+                file: Cow::Owned(file.into_owned()),
+                poppy,
+                facts,
+            },
             Body::Redis { value, wrapping } => Body::Redis {
                 value: value.into_owned(),
                 wrapping: wrapping.into_owned(),
@@ -420,6 +440,7 @@ impl Foreign<'_> {
     pub fn contains(&self, key: &[u8]) -> bool {
         match &self.body {
             Body::Plain { file, plain, .. } => plain.contains(file, key),
+            Body::Poppy { file, poppy, .. } => poppy.contains(file, key),
             Body::Redis { value, .. } => match value {
                 Value::Bloom(chain) => chain.contains(key),
                 Value::Cuckoo(cuckoo) => cuckoo.contains(key),
@@ -438,14 +459,15 @@ impl Foreign<'_> {
         out.fill(false);
         match &self.body {
             Body::Plain { file, plain, .. } => plain.contains_many(file, keys, out),
-            Body::Redis { value, .. } => match value {
-                Value::Bloom(chain) => chain.contains_many(keys, out),
-                Value::Cuckoo(cuckoo) => {
-                    for (key, out) in keys.iter().zip(out) {
-                        *out = cuckoo.contains(key.as_ref());
-                    }
+            Body::Redis {
+                value: Value::Bloom(chain),
+                ..
+            } => chain.contains_many(keys, out),
+            _ => {
+                for (key, out) in keys.iter().zip(out) {
+                    *out = self.contains(key.as_ref());
                 }
-            },
+            }
         }
     }
 
@@ -460,12 +482,13 @@ impl Foreign<'_> {
             Body::Plain {
                 file, plain, facts, ..
             } => {
-                let file = file.to_mut();
-                let new = plain.insert(file, key);
-                if let (true, Some(at), Some(keys)) = (new, facts.count_at, &mut facts.keys) {
-                    *keys = keys.saturating_add(1);
-                    file[at..at + 8].copy_from_slice(&keys.to_le_bytes());
-                }
+                let new = plain.insert(file.to_mut(), key);
+                facts.count(file.to_mut(), new);
+                Ok(new)
+            }
+            Body::Poppy { file, poppy, facts } => {
+                let new = poppy.insert(file.to_mut(), key, facts)?;
+                facts.count(file.to_mut(), new);
                 Ok(new)
             }
             Body::Redis { value, .. } => match value {
@@ -502,6 +525,7 @@ impl Foreign<'_> {
                 Envelope::GoJson => bits_and_blooms::to_json(file),
                 Envelope::NpmJson(json) => npm::write(json, file),
             },
+            Body::Poppy { file, .. } => file.to_vec(),
             Body::Redis { value, wrapping } => redis::write(value, wrapping),
         };
         if !self.gzipped {
@@ -518,45 +542,50 @@ impl Foreign<'_> {
     fn plains(&self) -> Vec<(&Plain, &[u8])> {
         match &self.body {
             Body::Plain { file, plain, .. } => vec![(plain, file)],
-            Body::Redis { value, .. } => match value {
-                Value::Bloom(chain) => chain.layers().collect(),
-                Value::Cuckoo(_) => Vec::new(),
-            },
+            Body::Redis {
+                value: Value::Bloom(chain),
+                ..
+            } => chain.layers().collect(),
+            _ => Vec::new(),
         }
     }
 
     /// The share of its bits, or of its slots, that are set.
     pub fn fill(&self) -> f64 {
-        if let Body::Redis {
-            value: Value::Cuckoo(cuckoo),
-            ..
-        } = &self.body
-        {
-            return cuckoo.fill();
+        match &self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => cuckoo.fill(),
+            Body::Poppy { file, poppy, .. } => poppy.fill(file),
+            _ => {
+                let plains = self.plains();
+                let ones: u64 = plains
+                    .iter()
+                    .map(|(plain, file)| plain.bits.ones(file))
+                    .sum();
+                let bits: u64 = plains.iter().map(|(plain, _)| plain.bits.len).sum();
+                ones as f64 / bits as f64
+            }
         }
-        let plains = self.plains();
-        let ones: u64 = plains
-            .iter()
-            .map(|(plain, file)| plain.bits.ones(file))
-            .sum();
-        let bits: u64 = plains.iter().map(|(plain, _)| plain.bits.len).sum();
-        ones as f64 / bits as f64
     }
 
     /// How often a key that is not in it is taken for one, by how full it is.
     pub fn rate_now(&self) -> f64 {
-        if let Body::Redis {
-            value: Value::Cuckoo(cuckoo),
-            ..
-        } = &self.body
-        {
-            return cuckoo.rate_now();
+        match &self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => cuckoo.rate_now(),
+            Body::Poppy { file, poppy, .. } => poppy.rate(file),
+            _ => {
+                let no = self
+                    .plains()
+                    .into_iter()
+                    .map(|(plain, file)| 1.0 - plain.rate(file));
+                1.0 - no.product::<f64>()
+            }
         }
-        let no = self
-            .plains()
-            .into_iter()
-            .map(|(plain, file)| 1.0 - plain.rate(file));
-        1.0 - no.product::<f64>()
     }
 
     /// The number of keys, counted or estimated from how full it is; none if
@@ -567,6 +596,7 @@ impl Foreign<'_> {
                 value: Value::Cuckoo(cuckoo),
                 ..
             } => Some(cuckoo.keys() as f64),
+            Body::Poppy { file, poppy, .. } => poppy.keys(file),
             _ => self
                 .plains()
                 .into_iter()
@@ -578,7 +608,20 @@ impl Foreign<'_> {
     /// How many bits a key has, in the newest of its layers; none in a cuckoo
     /// filter.
     pub fn hashes(&self) -> Option<u64> {
-        self.plains().last().map(|(plain, _)| plain.probe.hashes())
+        match &self.body {
+            Body::Poppy { poppy, .. } => Some(poppy.hashes()),
+            _ => self.plains().last().map(|(plain, _)| plain.probe.hashes()),
+        }
+    }
+}
+
+impl Facts {
+    /// Notes a key in the file, if that has a count and the key was new.
+    fn count(&mut self, file: &mut [u8], new: bool) {
+        if let (true, Some(at), Some(keys)) = (new, self.count_at, &mut self.keys) {
+            *keys = keys.saturating_add(1);
+            file[at..at + 8].copy_from_slice(&keys.to_le_bytes());
+        }
     }
 }
 

@@ -30,4 +30,5 @@ pub use detect::Format;
 pub use error::Error;
 pub use foreign::{Create, Facts, Foreign, Hint, create, open, redisson};
 pub use format::guava::Strategy;
+pub use format::poppy::Optimise;
 pub use keys::Keys;

@@ -2,7 +2,7 @@
 //! its rate, and is written again byte for byte from the same keys.
 
 use std::path::PathBuf;
-use tamis_formats::{Create, Error, Foreign, Format, Hint, Keys, Strategy};
+use tamis_formats::{Create, Error, Foreign, Format, Hint, Keys, Optimise, Strategy};
 
 fn sample(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -471,4 +471,61 @@ fn redisbloom_cuckoo() {
             assert!(filter.to_bytes() == expected, "{name} becomes another");
         }
     }
+}
+
+#[test]
+fn poppy() {
+    let small = sample("poppy/poppy_v2_n1000_p01_key0-499.bloom");
+    let filter = tamis_formats::open(&small, Hint::default()).unwrap();
+    assert_eq!(filter.format(), Format::Poppy);
+    assert_eq!(filter.facts().keys, Some(500));
+    has(&filter, &words(0..500), Keys::Utf8);
+    again(
+        Create::Poppy(Optimise::None),
+        &words(0..500),
+        Keys::Utf8,
+        &small,
+    );
+
+    let keys: Vec<String> = (0..5_000)
+        .map(|i| {
+            if i % 2 == 1 {
+                format!("some-long-key-{i}")
+            } else {
+                format!("k{i}")
+            }
+        })
+        .collect();
+    let levels = [
+        Optimise::None,
+        Optimise::Space,
+        Optimise::Speed,
+        Optimise::Best,
+    ];
+    for (i, optimise) in levels.into_iter().enumerate() {
+        let file = sample(&format!("poppy/poppy_v2_opt{i}_n20000_p001.bloom"));
+        has(
+            &tamis_formats::open(&file, Hint::default()).unwrap(),
+            &keys,
+            Keys::Utf8,
+        );
+        again_for(
+            Create::Poppy(optimise),
+            20_000,
+            0.001,
+            &keys,
+            Keys::Utf8,
+            &file,
+        );
+    }
+
+    let mut full = tamis_formats::create(Create::Poppy(Optimise::None), 10, 0.01).unwrap();
+    for key in words(0..10) {
+        full.insert(key.as_bytes()).unwrap();
+    }
+    assert!(matches!(
+        full.insert(b"one more"),
+        Err(Error::Full { capacity: 10, .. })
+    ));
+    assert!(!full.insert(b"key3").unwrap());
 }
