@@ -57,10 +57,12 @@ fn has(filter: &Foreign<'_>, keys: &[String], encoding: Keys) {
         wrong <= 1.1 * expected + 4.0 * expected.sqrt(),
         "{format}: {wrong} wrong, {expected} expected"
     );
-    let estimated = filter.keys_now().unwrap();
+    let estimated = filter.keys_now().unwrap() / keys.len() as f64;
+    // poppy does not hash keys of up to eight bytes, so that some of their bits coincide.
+    let tolerance = if format == Format::Poppy { 0.15 } else { 0.1 };
     assert!(
-        (estimated / keys.len() as f64 - 1.0).abs() < 0.1,
-        "{format}: {estimated} keys"
+        (estimated - 1.0).abs() < tolerance,
+        "{format}: {estimated} of the keys"
     );
 }
 
