@@ -4,7 +4,7 @@ use crate::Keys;
 use crate::foreign::fits;
 use crate::format::{
     bip37, bits_and_blooms, cassandra, dcso, guava, npm, poppy, pybloomfilter, redis, redisson,
-    spark, valkey,
+    spark, sst, valkey,
 };
 use std::fmt;
 
@@ -22,6 +22,8 @@ pub enum Format {
     Dcso,
     /// Guava's `BloomFilter.writeTo`.
     Guava,
+    /// A table of LevelDB.
+    LevelDb,
     /// npm's bloom-filters, as JSON.
     Npm,
     /// poppy's version 2.
@@ -34,6 +36,8 @@ pub enum Format {
     RedisCuckoo,
     /// Redisson's bit set in Redis.
     Redisson,
+    /// A table of RocksDB.
+    RocksDb,
     /// Spark's `BloomFilter.writeTo`.
     Spark,
     /// A filter out of valkey-bloom.
@@ -48,12 +52,14 @@ impl Format {
         Self::Cassandra,
         Self::Dcso,
         Self::Guava,
+        Self::LevelDb,
         Self::Npm,
         Self::Poppy,
         Self::Pybloomfilter,
         Self::RedisBloom,
         Self::RedisCuckoo,
         Self::Redisson,
+        Self::RocksDb,
         Self::Spark,
         Self::Valkey,
     ];
@@ -70,12 +76,14 @@ impl Format {
             Self::Cassandra => "cassandra",
             Self::Dcso => "dcso",
             Self::Guava => "guava",
+            Self::LevelDb => "leveldb",
             Self::Npm => "bloom-filters",
             Self::Poppy => "poppy",
             Self::Pybloomfilter => "pybloomfilter",
             Self::RedisBloom => "redisbloom",
             Self::RedisCuckoo => "redisbloom-cuckoo",
             Self::Redisson => "redisson",
+            Self::RocksDb => "rocksdb",
             Self::Spark => "spark",
             Self::Valkey => "valkey-bloom",
         }
@@ -95,6 +103,7 @@ impl Format {
             Self::Cassandra => cassandra::KEYS,
             Self::Dcso => dcso::KEYS,
             Self::Guava => guava::KEYS,
+            Self::LevelDb | Self::RocksDb => sst::KEYS,
             Self::Npm => npm::KEYS,
             Self::Poppy => poppy::KEYS,
             Self::Pybloomfilter => pybloomfilter::KEYS,
@@ -111,6 +120,11 @@ impl Format {
 pub(crate) fn detect(file: &[u8]) -> Vec<Format> {
     if file.starts_with(pybloomfilter::MAGIC) {
         return vec![Format::Pybloomfilter];
+    }
+    match sst::magic(file) {
+        Some(sst::LEVELDB_MAGIC) => return vec![Format::LevelDb],
+        Some(sst::ROCKSDB_MAGIC) => return vec![Format::RocksDb],
+        _ => {}
     }
     if redis::is_like(file) {
         return match redis::read(Format::RedisBloom, file, None) {

@@ -5,9 +5,10 @@ use crate::format::poppy::{Optimise, Poppy};
 use crate::format::redis::chain::Chain;
 use crate::format::redis::cuckoo::Cuckoo;
 use crate::format::redis::{self, Value, Wrapping};
+use crate::format::sst::Table;
 use crate::format::{
     bip37, bits_and_blooms, cassandra, dcso, guava, npm, poppy, pybloomfilter, redisson, spark,
-    valkey,
+    sst, valkey,
 };
 use crate::plain::Plain;
 use crate::{Error, Strategy};
@@ -38,6 +39,10 @@ enum Body<'a> {
     Redis {
         value: Value<'a>,
         wrapping: Wrapping<'a>,
+    },
+    Table {
+        file: Cow<'a, [u8]>,
+        table: Table,
     },
 }
 
@@ -80,6 +85,10 @@ fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body
         plain,
         facts,
     };
+    let table = |table| Body::Table {
+        file: bytes.into(),
+        table,
+    };
     match format {
         Format::Bip37 => bip37::read(bytes).map(plain),
         Format::BitsAndBlooms if bytes.first() == Some(&b'{') => {
@@ -96,6 +105,8 @@ fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body
         Format::Cassandra => cassandra::read(bytes).map(plain),
         Format::Dcso => dcso::read(bytes).map(plain),
         Format::Guava => guava::read(bytes).map(plain),
+        Format::LevelDb => sst::read_leveldb(bytes).map(table),
+        Format::RocksDb => sst::read_rocksdb(bytes).map(table),
         Format::Npm => {
             let (json, file, plain) = npm::read(bytes)?;
             Ok(Body::Plain {
@@ -381,6 +392,7 @@ impl Foreign<'_> {
     pub fn facts(&self) -> Facts {
         match &self.body {
             Body::Plain { facts, .. } | Body::Poppy { facts, .. } => *facts,
+            Body::Table { .. } => Facts::default(),
             Body::Redis { value, .. } => match value {
                 Value::Bloom(chain) => Facts {
                     capacity: Some(chain.capacity()),
@@ -420,6 +432,10 @@ impl Foreign<'_> {
                 value: value.into_owned(),
                 wrapping: wrapping.into_owned(),
             },
+            Body::Table { file, table } => Body::Table {
+                file: Cow::Owned(file.into_owned()),
+                table,
+            },
         };
         Foreign {
             format: self.format,
@@ -441,6 +457,7 @@ impl Foreign<'_> {
         match &self.body {
             Body::Plain { file, plain, .. } => plain.contains(file, key),
             Body::Poppy { file, poppy, .. } => poppy.contains(file, key),
+            Body::Table { file, table } => table.contains(file, key),
             Body::Redis { value, .. } => match value {
                 Value::Bloom(chain) => chain.contains(key),
                 Value::Cuckoo(cuckoo) => cuckoo.contains(key),
@@ -499,6 +516,7 @@ impl Foreign<'_> {
                     Ok(new)
                 }
             },
+            Body::Table { .. } => unreachable!("read-only formats have been refused"),
         }
     }
 
@@ -525,7 +543,7 @@ impl Foreign<'_> {
                 Envelope::GoJson => bits_and_blooms::to_json(file),
                 Envelope::NpmJson(json) => npm::write(json, file),
             },
-            Body::Poppy { file, .. } => file.to_vec(),
+            Body::Poppy { file, .. } | Body::Table { file, .. } => file.to_vec(),
             Body::Redis { value, wrapping } => redis::write(value, wrapping),
         };
         if !self.gzipped {
@@ -546,6 +564,7 @@ impl Foreign<'_> {
                 value: Value::Bloom(chain),
                 ..
             } => chain.layers().collect(),
+            Body::Table { file, table } => table.plains().map(|plain| (plain, &**file)).collect(),
             _ => Vec::new(),
         }
     }
@@ -558,6 +577,7 @@ impl Foreign<'_> {
                 ..
             } => cuckoo.fill(),
             Body::Poppy { file, poppy, .. } => poppy.fill(file),
+            Body::Table { file, table } => table.fill(file),
             _ => {
                 let plains = self.plains();
                 let ones: u64 = plains
@@ -578,6 +598,7 @@ impl Foreign<'_> {
                 ..
             } => cuckoo.rate_now(),
             Body::Poppy { file, poppy, .. } => poppy.rate(file),
+            Body::Table { file, table } => table.rate(file),
             _ => {
                 let no = self
                     .plains()
@@ -597,6 +618,7 @@ impl Foreign<'_> {
                 ..
             } => Some(cuckoo.keys() as f64),
             Body::Poppy { file, poppy, .. } => poppy.keys(file),
+            Body::Table { file, table } => table.keys(file),
             _ => self
                 .plains()
                 .into_iter()
@@ -630,6 +652,7 @@ impl Format {
     const fn read_only(self) -> Option<&'static str> {
         match self {
             Self::Cassandra => Some("Cassandra writes it anew with every SSTable"),
+            Self::LevelDb | Self::RocksDb => Some("the store writes it anew with every table"),
             Self::Valkey => Some("add keys through the server"),
             _ => None,
         }

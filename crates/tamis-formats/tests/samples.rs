@@ -531,3 +531,30 @@ fn poppy() {
     ));
     assert!(!full.insert(b"key3").unwrap());
 }
+
+#[test]
+fn tables_of_leveldb_and_rocksdb() {
+    let keys: Vec<String> = (0..500).map(|i| format!("key{i:04}")).collect();
+    for (name, format) in [
+        ("leveldb/leveldb_bloom10_key0000-0499.ldb", Format::LevelDb),
+        (
+            "rocksdb/rocksdb_fastlocalbloom10_key0000-0499.sst",
+            Format::RocksDb,
+        ),
+    ] {
+        let file = sample(name);
+        let mut filter = tamis_formats::open(&file, Hint::default()).unwrap();
+        assert_eq!(filter.format(), format);
+        has(&filter, &keys, Keys::Utf8);
+        assert!(matches!(filter.insert(b"key"), Err(Error::ReadOnly { .. })));
+        // Whatever a cut or changed file is, it is no panic.
+        for at in (0..file.len()).rev().step_by(7) {
+            let _ = tamis_formats::open(&file[..at], Hint::default());
+            let mut changed = file.clone();
+            changed[at] ^= 0xFF;
+            if let Ok(filter) = tamis_formats::open(&changed, format) {
+                filter.contains(b"key0000");
+            }
+        }
+    }
+}

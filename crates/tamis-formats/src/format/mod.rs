@@ -12,6 +12,7 @@ pub(crate) mod pybloomfilter;
 pub(crate) mod redis;
 pub(crate) mod redisson;
 pub(crate) mod spark;
+pub(crate) mod sst;
 pub(crate) mod valkey;
 
 use crate::Error;

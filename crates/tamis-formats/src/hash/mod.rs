@@ -4,3 +4,4 @@
 
 pub(crate) mod murmur;
 pub(crate) mod small;
+pub(crate) mod xxph3;
