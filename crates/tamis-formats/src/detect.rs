@@ -3,8 +3,8 @@
 use crate::Keys;
 use crate::foreign::fits;
 use crate::format::{
-    bip37, bits_and_blooms, cassandra, dcso, guava, npm, poppy, pybloomfilter, redis, redisson,
-    spark, sst, valkey,
+    bip37, bits_and_blooms, cassandra, dcso, guava, npm, orc, poppy, pybloomfilter, redis,
+    redisson, spark, sst, valkey,
 };
 use std::fmt;
 
@@ -26,6 +26,8 @@ pub enum Format {
     LevelDb,
     /// npm's bloom-filters, as JSON.
     Npm,
+    /// A column of an ORC file.
+    Orc,
     /// poppy's version 2.
     Poppy,
     /// pybloomfiltermmap3.
@@ -54,6 +56,7 @@ impl Format {
         Self::Guava,
         Self::LevelDb,
         Self::Npm,
+        Self::Orc,
         Self::Poppy,
         Self::Pybloomfilter,
         Self::RedisBloom,
@@ -78,6 +81,7 @@ impl Format {
             Self::Guava => "guava",
             Self::LevelDb => "leveldb",
             Self::Npm => "bloom-filters",
+            Self::Orc => "orc",
             Self::Poppy => "poppy",
             Self::Pybloomfilter => "pybloomfilter",
             Self::RedisBloom => "redisbloom",
@@ -105,6 +109,7 @@ impl Format {
             Self::Guava => guava::KEYS,
             Self::LevelDb | Self::RocksDb => sst::KEYS,
             Self::Npm => npm::KEYS,
+            Self::Orc => &[Keys::Utf8, Keys::Int64, Keys::Float64],
             Self::Poppy => poppy::KEYS,
             Self::Pybloomfilter => pybloomfilter::KEYS,
             Self::RedisBloom | Self::RedisCuckoo => redis::KEYS,
@@ -120,6 +125,9 @@ impl Format {
 pub(crate) fn detect(file: &[u8]) -> Vec<Format> {
     if file.starts_with(pybloomfilter::MAGIC) {
         return vec![Format::Pybloomfilter];
+    }
+    if file.starts_with(orc::MAGIC) {
+        return vec![Format::Orc];
     }
     match sst::magic(file) {
         Some(sst::LEVELDB_MAGIC) => return vec![Format::LevelDb],

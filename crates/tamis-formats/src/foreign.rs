@@ -7,11 +7,11 @@ use crate::format::redis::cuckoo::Cuckoo;
 use crate::format::redis::{self, Value, Wrapping};
 use crate::format::sst::Table;
 use crate::format::{
-    bip37, bits_and_blooms, cassandra, dcso, guava, npm, poppy, pybloomfilter, redisson, spark,
-    sst, valkey,
+    bip37, bits_and_blooms, cassandra, dcso, guava, npm, orc, poppy, pybloomfilter, redisson,
+    spark, sst, valkey,
 };
 use crate::plain::Plain;
-use crate::{Error, Strategy};
+use crate::{Error, Keys, Strategy};
 use std::borrow::Cow;
 use std::io::Read as _;
 
@@ -43,6 +43,10 @@ enum Body<'a> {
     Table {
         file: Cow<'a, [u8]>,
         table: Table,
+    },
+    Orc {
+        file: Cow<'a, [u8]>,
+        column: orc::Column,
     },
 }
 
@@ -116,6 +120,11 @@ fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body
                 facts: Facts::default(),
             })
         }
+        Format::Orc => {
+            let column = orc::read(bytes, name)?;
+            let file = bytes.into();
+            Ok(Body::Orc { file, column })
+        }
         Format::Poppy => {
             let (poppy, facts) = poppy::read(bytes)?;
             let file = bytes.into();
@@ -145,7 +154,8 @@ fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body
 pub struct Hint<'h> {
     /// Their format.
     pub format: Option<Format>,
-    /// The name of the filter, if there may be several (in an RDB file).
+    /// The name of the filter, where there may be several: the key in an RDB
+    /// file, the column in an ORC file.
     pub name: Option<&'h [u8]>,
 }
 
@@ -392,7 +402,7 @@ impl Foreign<'_> {
     pub fn facts(&self) -> Facts {
         match &self.body {
             Body::Plain { facts, .. } | Body::Poppy { facts, .. } => *facts,
-            Body::Table { .. } => Facts::default(),
+            Body::Table { .. } | Body::Orc { .. } => Facts::default(),
             Body::Redis { value, .. } => match value {
                 Value::Bloom(chain) => Facts {
                     capacity: Some(chain.capacity()),
@@ -406,6 +416,15 @@ impl Foreign<'_> {
                     ..Facts::default()
                 },
             },
+        }
+    }
+
+    /// How its system's users make bytes of keys. If there are several ways, the
+    /// file does not say which was taken.
+    pub const fn keys(&self) -> &'static [Keys] {
+        match &self.body {
+            Body::Orc { column, .. } => column.keys(),
+            _ => self.format.keys(),
         }
     }
 
@@ -436,6 +455,10 @@ impl Foreign<'_> {
                 file: Cow::Owned(file.into_owned()),
                 table,
             },
+            Body::Orc { file, column } => Body::Orc {
+                file: Cow::Owned(file.into_owned()),
+                column,
+            },
         };
         Foreign {
             format: self.format,
@@ -458,6 +481,9 @@ impl Foreign<'_> {
             Body::Plain { file, plain, .. } => plain.contains(file, key),
             Body::Poppy { file, poppy, .. } => poppy.contains(file, key),
             Body::Table { file, table } => table.contains(file, key),
+            Body::Orc { column, .. } => column
+                .plains()
+                .any(|(plain, bytes)| plain.contains(bytes, key)),
             Body::Redis { value, .. } => match value {
                 Value::Bloom(chain) => chain.contains(key),
                 Value::Cuckoo(cuckoo) => cuckoo.contains(key),
@@ -480,6 +506,11 @@ impl Foreign<'_> {
                 value: Value::Bloom(chain),
                 ..
             } => chain.contains_many(keys, out),
+            Body::Orc { column, .. } => {
+                for (plain, bytes) in column.plains() {
+                    plain.contains_many(bytes, keys, out);
+                }
+            }
             _ => {
                 for (key, out) in keys.iter().zip(out) {
                     *out = self.contains(key.as_ref());
@@ -516,7 +547,9 @@ impl Foreign<'_> {
                     Ok(new)
                 }
             },
-            Body::Table { .. } => unreachable!("read-only formats have been refused"),
+            Body::Table { .. } | Body::Orc { .. } => {
+                unreachable!("read-only formats have been refused")
+            }
         }
     }
 
@@ -543,7 +576,9 @@ impl Foreign<'_> {
                 Envelope::GoJson => bits_and_blooms::to_json(file),
                 Envelope::NpmJson(json) => npm::write(json, file),
             },
-            Body::Poppy { file, .. } | Body::Table { file, .. } => file.to_vec(),
+            Body::Poppy { file, .. } | Body::Table { file, .. } | Body::Orc { file, .. } => {
+                file.to_vec()
+            }
             Body::Redis { value, wrapping } => redis::write(value, wrapping),
         };
         if !self.gzipped {
@@ -565,6 +600,7 @@ impl Foreign<'_> {
                 ..
             } => chain.layers().collect(),
             Body::Table { file, table } => table.plains().map(|plain| (plain, &**file)).collect(),
+            Body::Orc { column, .. } => column.plains().collect(),
             _ => Vec::new(),
         }
     }
@@ -653,6 +689,7 @@ impl Format {
         match self {
             Self::Cassandra => Some("Cassandra writes it anew with every SSTable"),
             Self::LevelDb | Self::RocksDb => Some("the store writes it anew with every table"),
+            Self::Orc => Some("an ORC file is written as a whole"),
             Self::Valkey => Some("add keys through the server"),
             _ => None,
         }

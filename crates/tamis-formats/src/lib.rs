@@ -25,6 +25,7 @@ mod hash;
 mod keys;
 mod plain;
 mod probe;
+mod protobuf;
 
 pub use detect::Format;
 pub use error::Error;

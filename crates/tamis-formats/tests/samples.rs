@@ -558,3 +558,55 @@ fn tables_of_leveldb_and_rocksdb() {
         }
     }
 }
+
+#[test]
+fn orc() {
+    let of = |i: u64| -> [(&str, String); 5] {
+        [
+            ("i64", (7 * i).to_string()),
+            ("i32", (3 * i).to_string()),
+            ("s", format!("key{i}")),
+            ("f64", format!("{i}.5")),
+            ("f32", format!("{i}.25")),
+        ]
+    };
+    for (name, columns) in [
+        ("spark43_orc2.3", &["i64", "i32", "s", "f64", "f32"][..]),
+        ("pyarrow26", &["s", "i64"]),
+    ] {
+        let file = sample(&format!("orc/{name}.orc"));
+        let error = tamis_formats::open(&file, Hint::default()).unwrap_err();
+        assert!(
+            matches!(&error, Error::Several { names } if names.len() == columns.len()),
+            "{error}"
+        );
+        for column in columns {
+            let hint = Hint {
+                format: None,
+                name: Some(column.as_bytes()),
+            };
+            let filter = tamis_formats::open(&file, hint).unwrap();
+            let [encoding] = *filter.keys() else {
+                panic!("{:?}", filter.keys())
+            };
+            let keys: Vec<String> = (0..500)
+                .map(|i| {
+                    of(i)
+                        .into_iter()
+                        .find(|(name, _)| name == column)
+                        .unwrap()
+                        .1
+                })
+                .collect();
+            for key in &keys {
+                assert!(
+                    filter.contains(&encoding.encode(key.as_bytes()).unwrap()),
+                    "{name} {column}: {key}"
+                );
+            }
+            if encoding == Keys::Utf8 || encoding == Keys::Int64 {
+                has(&filter, &keys, encoding);
+            }
+        }
+    }
+}

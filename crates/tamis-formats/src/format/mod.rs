@@ -7,6 +7,7 @@ pub(crate) mod cassandra;
 pub(crate) mod dcso;
 pub(crate) mod guava;
 pub(crate) mod npm;
+pub(crate) mod orc;
 pub(crate) mod poppy;
 pub(crate) mod pybloomfilter;
 pub(crate) mod redis;

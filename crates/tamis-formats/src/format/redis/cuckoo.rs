@@ -95,17 +95,6 @@ impl Table<'_> {
         })
     }
 
-    fn count(&self, place: Place, size: u16) -> usize {
-        let in_bucket = |hash| {
-            let bucket = self.bucket(hash, size);
-            self.data[bucket]
-                .iter()
-                .filter(|slot| **slot == place.fingerprint)
-                .count()
-        };
-        in_bucket(place.hashes[0]) + in_bucket(place.hashes[1])
-    }
-
     /// Makes room by moving fingerprints to their other buckets, or leaves all
     /// as it was.
     fn kick(&mut self, place: Place, size: u16, most: u16) -> bool {
@@ -288,15 +277,6 @@ impl<'a> Cuckoo<'a> {
         self.tables
             .iter()
             .any(|table| table.find(place, size, place.fingerprint).is_some())
-    }
-
-    /// How often the key may be in it.
-    pub(crate) fn count(&self, key: &[u8]) -> usize {
-        let place = Place::of(key);
-        self.tables
-            .iter()
-            .map(|table| table.count(place, self.numbers.bucket_size))
-            .sum()
     }
 
     /// Adds a key once more, as CF.ADD does.
