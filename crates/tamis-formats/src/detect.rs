@@ -3,7 +3,7 @@
 use crate::Keys;
 use crate::foreign::fits;
 use crate::format::{
-    bip37, bits_and_blooms, cassandra, dcso, guava, npm, orc, poppy, pybloomfilter, redis,
+    bip37, bits_and_blooms, cassandra, dcso, guava, npm, orc, parquet, poppy, pybloomfilter, redis,
     redisson, spark, sst, valkey,
 };
 use std::fmt;
@@ -28,6 +28,8 @@ pub enum Format {
     Npm,
     /// A column of an ORC file.
     Orc,
+    /// Parquet's split-block filters: a column's in a file, or one by itself.
+    Parquet,
     /// poppy's version 2.
     Poppy,
     /// pybloomfiltermmap3.
@@ -57,6 +59,7 @@ impl Format {
         Self::LevelDb,
         Self::Npm,
         Self::Orc,
+        Self::Parquet,
         Self::Poppy,
         Self::Pybloomfilter,
         Self::RedisBloom,
@@ -82,6 +85,7 @@ impl Format {
             Self::LevelDb => "leveldb",
             Self::Npm => "bloom-filters",
             Self::Orc => "orc",
+            Self::Parquet => "parquet",
             Self::Poppy => "poppy",
             Self::Pybloomfilter => "pybloomfilter",
             Self::RedisBloom => "redisbloom",
@@ -110,6 +114,13 @@ impl Format {
             Self::LevelDb | Self::RocksDb => sst::KEYS,
             Self::Npm => npm::KEYS,
             Self::Orc => &[Keys::Utf8, Keys::Int64, Keys::Float64],
+            Self::Parquet => &[
+                Keys::Utf8,
+                Keys::Int32,
+                Keys::Int64,
+                Keys::Float32,
+                Keys::Float64,
+            ],
             Self::Poppy => poppy::KEYS,
             Self::Pybloomfilter => pybloomfilter::KEYS,
             Self::RedisBloom | Self::RedisCuckoo => redis::KEYS,
@@ -125,6 +136,9 @@ impl Format {
 pub(crate) fn detect(file: &[u8]) -> Vec<Format> {
     if file.starts_with(pybloomfilter::MAGIC) {
         return vec![Format::Pybloomfilter];
+    }
+    if file.starts_with(parquet::MAGIC) {
+        return vec![Format::Parquet];
     }
     if file.starts_with(orc::MAGIC) {
         return vec![Format::Orc];

@@ -7,8 +7,8 @@ use crate::format::redis::cuckoo::Cuckoo;
 use crate::format::redis::{self, Value, Wrapping};
 use crate::format::sst::Table;
 use crate::format::{
-    bip37, bits_and_blooms, cassandra, dcso, guava, npm, orc, poppy, pybloomfilter, redisson,
-    spark, sst, valkey,
+    bip37, bits_and_blooms, cassandra, dcso, guava, npm, orc, parquet, poppy, pybloomfilter,
+    redisson, spark, sst, valkey,
 };
 use crate::plain::Plain;
 use crate::{Error, Keys, Strategy};
@@ -47,6 +47,10 @@ enum Body<'a> {
     Orc {
         file: Cow<'a, [u8]>,
         column: orc::Column,
+    },
+    Parquet {
+        file: Cow<'a, [u8]>,
+        column: parquet::Column,
     },
 }
 
@@ -125,6 +129,11 @@ fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body
             let file = bytes.into();
             Ok(Body::Orc { file, column })
         }
+        Format::Parquet => {
+            let column = parquet::read(bytes, name)?;
+            let file = bytes.into();
+            Ok(Body::Parquet { file, column })
+        }
         Format::Poppy => {
             let (poppy, facts) = poppy::read(bytes)?;
             let file = bytes.into();
@@ -155,7 +164,7 @@ pub struct Hint<'h> {
     /// Their format.
     pub format: Option<Format>,
     /// The name of the filter, where there may be several: the key in an RDB
-    /// file, the column in an ORC file.
+    /// file, the column in a Parquet or ORC file.
     pub name: Option<&'h [u8]>,
 }
 
@@ -260,6 +269,8 @@ pub enum Create {
         /// Of its hashes.
         seed: u64,
     },
+    /// A split-block filter of Parquet, by itself.
+    Parquet,
     /// poppy, version 2.
     Poppy(Optimise),
     /// pybloomfiltermmap3.
@@ -348,6 +359,7 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
             guava::create(keys, rate, strategy, before_33_4)?,
         ),
         Create::Npm { seed } => (Format::Npm, npm::create(keys, rate, seed)?),
+        Create::Parquet => (Format::Parquet, parquet::create(keys, rate)),
         Create::Poppy(optimise) => (Format::Poppy, poppy::create(keys, rate, optimise)?),
         Create::Pybloomfilter { seeds } => {
             let seeds = match seeds.is_empty() {
@@ -402,7 +414,7 @@ impl Foreign<'_> {
     pub fn facts(&self) -> Facts {
         match &self.body {
             Body::Plain { facts, .. } | Body::Poppy { facts, .. } => *facts,
-            Body::Table { .. } | Body::Orc { .. } => Facts::default(),
+            Body::Table { .. } | Body::Orc { .. } | Body::Parquet { .. } => Facts::default(),
             Body::Redis { value, .. } => match value {
                 Value::Bloom(chain) => Facts {
                     capacity: Some(chain.capacity()),
@@ -424,6 +436,7 @@ impl Foreign<'_> {
     pub const fn keys(&self) -> &'static [Keys] {
         match &self.body {
             Body::Orc { column, .. } => column.keys(),
+            Body::Parquet { column, .. } => column.keys(),
             _ => self.format.keys(),
         }
     }
@@ -459,6 +472,10 @@ impl Foreign<'_> {
                 file: Cow::Owned(file.into_owned()),
                 column,
             },
+            Body::Parquet { file, column } => Body::Parquet {
+                file: Cow::Owned(file.into_owned()),
+                column,
+            },
         };
         Foreign {
             format: self.format,
@@ -481,6 +498,7 @@ impl Foreign<'_> {
             Body::Plain { file, plain, .. } => plain.contains(file, key),
             Body::Poppy { file, poppy, .. } => poppy.contains(file, key),
             Body::Table { file, table } => table.contains(file, key),
+            Body::Parquet { file, column } => column.contains(file, key),
             Body::Orc { column, .. } => column
                 .plains()
                 .any(|(plain, bytes)| plain.contains(bytes, key)),
@@ -547,6 +565,13 @@ impl Foreign<'_> {
                     Ok(new)
                 }
             },
+            Body::Parquet { file, column } => match column.only(file) {
+                Some(blocks) => Ok(blocks.insert(file.to_mut(), key)),
+                None => Err(Error::ReadOnly {
+                    format: self.format,
+                    instead: "a file's filters describe its rows; a filter by itself takes keys",
+                }),
+            },
             Body::Table { .. } | Body::Orc { .. } => {
                 unreachable!("read-only formats have been refused")
             }
@@ -576,9 +601,10 @@ impl Foreign<'_> {
                 Envelope::GoJson => bits_and_blooms::to_json(file),
                 Envelope::NpmJson(json) => npm::write(json, file),
             },
-            Body::Poppy { file, .. } | Body::Table { file, .. } | Body::Orc { file, .. } => {
-                file.to_vec()
-            }
+            Body::Poppy { file, .. }
+            | Body::Table { file, .. }
+            | Body::Orc { file, .. }
+            | Body::Parquet { file, .. } => file.to_vec(),
             Body::Redis { value, wrapping } => redis::write(value, wrapping),
         };
         if !self.gzipped {
@@ -614,6 +640,7 @@ impl Foreign<'_> {
             } => cuckoo.fill(),
             Body::Poppy { file, poppy, .. } => poppy.fill(file),
             Body::Table { file, table } => table.fill(file),
+            Body::Parquet { file, column } => column.fill(file),
             _ => {
                 let plains = self.plains();
                 let ones: u64 = plains
@@ -635,6 +662,7 @@ impl Foreign<'_> {
             } => cuckoo.rate_now(),
             Body::Poppy { file, poppy, .. } => poppy.rate(file),
             Body::Table { file, table } => table.rate(file),
+            Body::Parquet { file, column } => column.rate(file),
             _ => {
                 let no = self
                     .plains()
@@ -655,6 +683,7 @@ impl Foreign<'_> {
             } => Some(cuckoo.keys() as f64),
             Body::Poppy { file, poppy, .. } => poppy.keys(file),
             Body::Table { file, table } => table.keys(file),
+            Body::Parquet { file, column } => column.key_count(file),
             _ => self
                 .plains()
                 .into_iter()
@@ -668,6 +697,7 @@ impl Foreign<'_> {
     pub fn hashes(&self) -> Option<u64> {
         match &self.body {
             Body::Poppy { poppy, .. } => Some(poppy.hashes()),
+            Body::Parquet { .. } => Some(8),
             _ => self.plains().last().map(|(plain, _)| plain.probe.hashes()),
         }
     }

@@ -26,10 +26,15 @@ mod keys;
 mod plain;
 mod probe;
 mod protobuf;
+mod thrift;
 
 pub use detect::Format;
 pub use error::Error;
 pub use foreign::{Create, Facts, Foreign, Hint, create, open, redisson};
 pub use format::guava::Strategy;
+pub use format::parquet::{
+    Addition as ParquetAddition, Chunk as ParquetChunk, NewFilter as ParquetFilter,
+    chunks as parquet_chunks, with_filters as parquet_with_filters,
+};
 pub use format::poppy::Optimise;
 pub use keys::Keys;

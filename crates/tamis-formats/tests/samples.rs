@@ -610,3 +610,107 @@ fn orc() {
         }
     }
 }
+
+#[test]
+fn parquet() {
+    let value = |column: &str, i: u64| match column {
+        "i64" => (7 * i).to_string(),
+        "i32" => (3 * i).to_string(),
+        "f64" => format!("{i}.5"),
+        "f32" => format!("{i}.25"),
+        "b" => format!("{i:04}"),
+        _ => format!("key{i}"),
+    };
+    for name in ["duckdb", "pyarrow", "parquet-mr-1.17"] {
+        let file = sample(&format!("parquet/{name}.parquet"));
+        let chunks = tamis_formats::parquet_chunks(&file).unwrap();
+        let filtered = chunks.iter().filter(|chunk| chunk.filter.is_some());
+        let columns: std::collections::BTreeSet<&str> =
+            filtered.clone().map(|chunk| &*chunk.column).collect();
+        assert!(columns.len() >= 5, "{name}: {columns:?}");
+        for column in columns {
+            let hint = Hint {
+                format: None,
+                name: Some(column.as_bytes()),
+            };
+            let filter = tamis_formats::open(&file, hint).unwrap();
+            let [encoding] = *filter.keys() else {
+                panic!("{:?}", filter.keys())
+            };
+            let keys: Vec<Vec<u8>> = (0..500)
+                .map(|i| {
+                    encoding
+                        .encode(value(column, i).as_bytes())
+                        .unwrap()
+                        .into_owned()
+                })
+                .collect();
+            assert!(
+                keys.iter().all(|key| filter.contains(key)),
+                "{name} {column}"
+            );
+            let absent = (0..100_000u64)
+                .filter(|i| filter.contains(&(i << 20 | 0xFF00_0000_0000_0001).to_le_bytes()))
+                .count();
+            let expected = filter.rate_now() * 1e5;
+            assert!(
+                absent as f64 <= 1.1 * expected + 4.0 * expected.sqrt() + 1.0,
+                "{name} {column}: {absent}, {expected}"
+            );
+        }
+        // Each filter again, from its values: the same bytes.
+        for chunk in filtered {
+            let filter = &file[chunk.filter.clone().unwrap()];
+            let mut blank = filter.to_vec();
+            let header = blank.len() - blank.len() / 32 * 32;
+            blank[header..].fill(0);
+            let mut again = tamis_formats::open(&blank, Format::Parquet).unwrap();
+            for i in 0..500 {
+                let key = chunk
+                    .keys
+                    .unwrap()
+                    .encode(value(&chunk.column, i).as_bytes())
+                    .unwrap()
+                    .into_owned();
+                again.insert(&key).unwrap();
+            }
+            assert!(again.to_bytes() == filter, "{name} {}", chunk.column);
+            // And as we would make it.
+            let made = tamis_formats::create(Create::Parquet, 500, 0.01)
+                .unwrap()
+                .to_bytes();
+            assert_eq!(made[..1], filter[..1]);
+            assert_eq!(made[3..16], filter[3..16], "the header is everybody's");
+        }
+    }
+}
+
+#[test]
+fn filters_are_added_to_a_parquet_file() {
+    let file = sample("parquet/pyarrow.parquet");
+    let mut filter = tamis_formats::create(Create::Parquet, 500, 0.001).unwrap();
+    filter.insert(b"only this").unwrap();
+    let filter = filter.to_bytes();
+    let new = tamis_formats::ParquetFilter {
+        row_group: 0,
+        column: "s",
+        filter: &filter,
+    };
+    let added = tamis_formats::parquet_with_filters(&file, &[new]).unwrap();
+    let written = [&file[..added.data_end], &added.bytes].concat();
+    let hint = Hint {
+        format: None,
+        name: Some(b"s"),
+    };
+    let opened = tamis_formats::open(&written, hint).unwrap();
+    assert!(opened.contains(b"only this") && !opened.contains(b"key7"));
+    // Nothing else has changed: without new filters, the file is the same.
+    let same = tamis_formats::parquet_with_filters(&file, &[]).unwrap();
+    assert!([&file[..same.data_end], &same.bytes].concat() == file);
+    let nowhere = tamis_formats::ParquetFilter {
+        row_group: 0,
+        column: "t",
+        filter: &filter,
+    };
+    assert!(tamis_formats::parquet_with_filters(&file, &[nowhere]).is_err());
+}

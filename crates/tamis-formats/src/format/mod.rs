@@ -8,6 +8,7 @@ pub(crate) mod dcso;
 pub(crate) mod guava;
 pub(crate) mod npm;
 pub(crate) mod orc;
+pub(crate) mod parquet;
 pub(crate) mod poppy;
 pub(crate) mod pybloomfilter;
 pub(crate) mod redis;
