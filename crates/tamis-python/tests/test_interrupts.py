@@ -41,8 +41,7 @@ def damaged_arrow(keys):
     keys[bad] = "bad"
     column = pa.array(keys)
     offsets = np.frombuffer(column.buffers()[1], dtype="i4").copy()
-    offsets[bad] += 100  # the row before is too long, and that one ends before it begins
-    offsets[bad + 1] = offsets[bad] - 50
+    offsets[bad] = offsets[-1] + 100  # the row before is too long, and this one ends before it begins
     offsets = pa.py_buffer(offsets)
     return pa.Array.from_buffers(pa.string(), N, [None, offsets, column.buffers()[2]])
 
