@@ -616,10 +616,12 @@ fn encode(layer: &GrowingLayer, generation: u64) -> Vec<u8> {
 
 /// A shape of the filter's layers, whatever their sizes.
 pub(super) fn like(shape: &GrowingShape) -> Result<BlockedShape, Error> {
+    // One line in each bank.
+    let per_key = shape.lines_per_key();
     Ok(BlockedShape::new(
-        1,
+        per_key.into(),
         shape.hashes_per_line(),
-        shape.lines_per_key(),
+        per_key,
     )?)
 }
 
