@@ -154,7 +154,8 @@ fn damage_makes_candidates_and_never_a_false_no() {
             for hash in (0..2600).step_by(501).map(Hash::from_u64) {
                 let found = spec.candidates_hash(hash);
                 for entry in asked.candidates_hash(hash) {
-                    let same = |found: &tamis::index::Entry<'_, _>| found.number() == entry.number();
+                    let same =
+                        |found: &tamis::index::Entry<'_, _>| found.number() == entry.number();
                     assert!(found.iter().any(same), "{range:?}: a false no");
                 }
             }
