@@ -107,7 +107,7 @@ impl IndexOptions {
         let theirs = Self::of(index);
         if !self.hasher.agrees_with(&theirs.hasher) {
             let seed = |hasher: &Hasher| match hasher {
-                Hasher::Fast { seed } => format!("{} with seed {seed}", hasher.name()),
+                Hasher::Fast { seed, .. } => format!("{} with seed {seed}", hasher.name()),
                 Hasher::Keyed { .. } => format!("{} with a secret", hasher.name()),
             };
             return Err(unlike("hash", seed(&self.hasher), seed(&theirs.hasher)));
