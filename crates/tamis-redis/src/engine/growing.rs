@@ -623,7 +623,11 @@ pub(super) fn like(shape: &GrowingShape) -> Result<BlockedShape, Error> {
     )?)
 }
 
-pub(super) fn decode(key: &str, value: &[u8], like: &BlockedShape) -> Result<(GrowingLayer, u64), Error> {
+pub(super) fn decode(
+    key: &str,
+    value: &[u8],
+    like: &BlockedShape,
+) -> Result<(GrowingLayer, u64), Error> {
     let parts = value.split_first_chunk::<64>();
     let parts = parts.and_then(|(line, rest)| Some((line, <[u8; 8]>::try_from(rest).ok()?)));
     let Some((line, generation)) = parts else {
