@@ -268,8 +268,9 @@ impl Args {
     }
 
     /// The number of distinct keys to make room for at first: what the user
-    /// says, or a guess that takes no more than [`GUESS_BYTES`].
-    fn first_keys(&self, bytes: impl Fn(u64) -> Result<u64>) -> Result<u64> {
+    /// says, or a guess that takes no more than [`GUESS_BYTES`]. `bytes` tells
+    /// what keys take, and nothing of so many that they can't be had.
+    fn first_keys(&self, bytes: impl Fn(u64) -> Option<u64>) -> Result<u64> {
         let paths = self.input.paths();
         if let Some(keys) = self.keys {
             let most = estimate::most_records(&paths).unwrap_or(u64::MAX);
@@ -277,13 +278,12 @@ impl Args {
         }
         let layout = self.input.rule()?.layout();
         let mut keys = estimate::records(&paths, layout).unwrap_or(UNMEASURED);
-        while bytes(keys)? > GUESS_BYTES {
+        while keys > UNMEASURED && bytes(keys).is_none_or(|bytes| bytes > GUESS_BYTES) {
             keys /= 2;
         }
         Ok(keys.max(1))
     }
 
-    /// A filter that grows with what it is given.
     /// How the filter hashes if this run makes it.
     fn new_hasher(&self) -> Result<Hasher> {
         let hasher = match self.keyed {
@@ -293,16 +293,17 @@ impl Args {
         self.input.hasher(hasher)
     }
 
+    /// A filter that grows with what it is given.
     fn first_filter(&self, hasher: Hasher) -> Result<Growing> {
-        let make = |keys: u64| Growing::with_hasher(keys.max(1), self.rate, hasher);
+        let make = |keys| Growing::with_hasher(keys, self.rate, hasher);
         // Memory that is not touched costs nothing, so trying is fast.
-        let keys = self.first_keys(|keys| Ok(make(keys)?.bytes()))?;
+        let keys = self.first_keys(|keys| Some(make(keys).ok()?.bytes()))?;
         Ok(make(keys)?)
     }
 }
 
 fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
-    let keys = args.first_keys(|keys| Ok(keys.saturating_mul(DIGEST_BYTES)))?;
+    let keys = args.first_keys(|keys| keys.checked_mul(DIGEST_BYTES))?;
     let shard = |_| ExactSet::with_capacity(keys as usize / EXACT_SHARDS);
     let mut shards: Vec<ExactSet> = (0..EXACT_SHARDS).map(shard).collect();
     let report = Pass {
@@ -412,6 +413,12 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
 
 fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     let place = Place::Redis(at.clone());
+    if args.claim == Claim::Before && sink.appears_at_end() {
+        bail!(
+            "--claim before prints what it has claimed at once, but OUT appears at the end\n\
+             hint: write to standard output, or --claim after"
+        );
+    }
     let filter = open_or_create(at, args)?;
     let hasher = *filter.hasher();
     let over = Over {
@@ -464,8 +471,8 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
     let options = args.redis.options(&args.key)?;
     match RedisFilter::open(at, &options) {
         Err(tamis_redis::Error::NotFound { .. }) if !args.dry_run => {
-            let plan = |keys: u64| Plan::one_line(Kind::Growing, keys.max(1), args.rate);
-            let keys = args.first_keys(|keys| Ok(plan(keys)?.bytes()))?;
+            let plan = |keys| Plan::one_line(Kind::Growing, keys, args.rate);
+            let keys = args.first_keys(|keys| Some(plan(keys).ok()?.bytes()))?;
             match RedisFilter::create(at, &plan(keys)?, args.new_hasher()?, &options) {
                 // Another worker has just made it, which is as well.
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),

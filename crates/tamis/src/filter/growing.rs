@@ -200,6 +200,11 @@ impl Growing {
     pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         new.fill(false);
+        if self.layers.len() == 1 && hashes.len() as u64 <= self.room() {
+            // No other layer to ask, and room for all, so all at once.
+            self.fill(hashes, new);
+            return Ok(());
+        }
         for (hashes, new) in hashes.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
             self.insert_block(hashes, new)?;
         }
