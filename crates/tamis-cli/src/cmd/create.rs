@@ -1,4 +1,4 @@
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of_secret};
 use crate::stream::RuleArgs;
 use crate::{Exit, human};
 use anyhow::{Result, bail};
@@ -155,6 +155,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             plan
         }
         Place::Redis(at) => {
+            warn_of_secret(&hasher, at);
             let plan = args.shape.plan_in_redis()?;
             let options = args.redis.options(&KeyFile::default())?;
             if args.force {
