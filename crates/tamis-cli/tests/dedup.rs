@@ -377,7 +377,7 @@ fn sigkill_never_loses_a_record() {
 
 /// Records that show when they are torn or glued.
 fn marked(range: std::ops::Range<u32>) -> Vec<String> {
-    range.map(|i| format!("<record {i:06}>")).collect()
+    range.map(|i| format!("<record {i:07}>")).collect()
 }
 
 /// Fifty runs on changing inputs are killed, and all append to one file: what
@@ -385,8 +385,9 @@ fn marked(range: std::ops::Range<u32>) -> Vec<String> {
 #[cfg(unix)]
 #[test]
 fn sigkill_neither_loses_nor_glues_what_is_appended() {
+    const STEP: usize = 20_000;
     let dir = Sandbox::new();
-    let all = marked(0..40_000);
+    let all = marked(0..1_500_000);
     let append = || {
         let path = dir.path("out");
         let file = std::fs::File::options()
@@ -395,43 +396,51 @@ fn sigkill_neither_loses_nor_glues_what_is_appended() {
             .open(path);
         file.unwrap()
     };
-    let mut kills = 0;
-    let mut run = 0usize;
+    let written = || std::fs::metadata(dir.path("out")).map_or(0, |m| m.len());
+    let (mut kills, mut runs) = (0, 0);
     while kills < 50 {
         // Each run gets another part, which overlaps with those before.
-        let from = run * 7919 % 30_000;
-        dir.write("in", all[from..from + 10_000].join("\n"));
+        let from = runs * STEP;
+        dir.write("in", all[from..from + 3 * STEP].join("\n"));
+        let before = written();
         let mut child = dir
-            .command("dedup in -j 2 --filter seen.tamis --save-every 0.001")
+            .command("dedup in -j 2 -p 1e-12 --filter seen.tamis --save-every 0.001")
             .stdout(append())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Some time between its beginning and its end, whatever machine this is.
-        let moment = Duration::from_micros(1000 + (run as u64 * 4729) % 30_000);
-        std::thread::sleep(moment);
+        // Anywhere between its first record and its last new one.
+        let moment = before + (runs as u64 * 104_729) % (17 * STEP as u64);
+        while child.try_wait().unwrap().is_none() && written() < moment {
+            std::thread::yield_now();
+        }
         child.kill().unwrap();
-        kills += u32::from(child.wait().unwrap().code().is_none());
-        run += 1;
-        assert!(run < 5000, "only {kills} runs were killed in time");
-        // A disk that is slow tears lines; one that is not is helped.
-        if run.is_multiple_of(3) {
+        kills += usize::from(child.wait().unwrap().code().is_none());
+        runs += 1;
+        assert!(runs < 70, "only {kills} of {runs} runs were killed in time");
+        // Not every system tears a line when it kills.
+        if runs.is_multiple_of(3) {
             append().write_all(b"<record 0").unwrap();
         }
     }
-    dir.write("in", all.join("\n"));
-    let status = dir
-        .command("dedup in --filter seen.tamis")
+    let given = &all[..(runs + 2) * STEP];
+    dir.write("in", given.join("\n"));
+    let last = dir
+        .command("dedup in --filter seen.tamis --json-report report")
         .stdout(append())
+        .stderr(Stdio::null())
         .status();
-    assert!(status.unwrap().code().unwrap() <= 1);
+    assert!(last.unwrap().code().unwrap() <= 1);
+    let report: serde_json::Value = serde_json::from_slice(&dir.read("report")).unwrap();
+    let claimed = report["duplicates"].as_u64().unwrap();
+    assert!(claimed as usize > STEP, "killed runs claimed but {claimed}");
     let out = String::from_utf8(dir.read("out")).unwrap();
     let found: HashSet<&str> = out.lines().collect();
-    let lost = all.iter().filter(|record| !found.contains(record.as_str()));
+    let lost = given.iter().filter(|r| !found.contains(r.as_str()));
     assert_eq!(lost.count(), 0);
     for line in found {
-        let torn = "<record 000000>".len() > line.len() && !line.contains('>');
-        let whole = line.len() == "<record 000000>".len() && line.ends_with('>');
+        let torn = "<record 0000000>".len() > line.len() && !line.contains('>');
+        let whole = line.len() == "<record 0000000>".len() && line.ends_with('>');
         assert!(torn || whole, "glued: {line}");
     }
 }

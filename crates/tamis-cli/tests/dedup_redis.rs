@@ -12,7 +12,6 @@ use servers::Server;
 use std::collections::HashMap;
 use std::fs::File;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 fn records() -> Vec<String> {
     (0..60_000).map(|i| format!("<record {i:06}>")).collect()
@@ -42,12 +41,33 @@ fn killed_workers(claim: &str) -> (HashMap<String, u32>, u32) {
     let seen = format!("redis://{}/seen", server.address());
     dir.ok(&format!("create {seen} --kind growing -n 1000 -p 1e-9"));
     let line = format!("dedup in --claim {claim} --filter {seen}");
+    let written = |i: usize| {
+        let metadata = std::fs::metadata(dir.path(&format!("out.{i}")));
+        metadata.map_or(0, |m| m.len())
+    };
     let mut kills = 0;
     for round in 0..6u64 {
-        let mut workers: Vec<Child> = (0..3).map(|i| worker(&dir, &line, i)).collect();
-        std::thread::sleep(Duration::from_millis(5 + round * 23 % 60));
-        for worker in &mut workers {
-            worker.kill().unwrap();
+        // Each dies once it has printed so much, or has nothing to print.
+        let mut workers: Vec<(Child, u64)> = (0..3)
+            .map(|i| {
+                let more = (round * 3 + i as u64) * 104_729 % 300_000;
+                let moment = written(i) + more;
+                (worker(&dir, &line, i), moment)
+            })
+            .collect();
+        let mut alive = 3;
+        while alive > 0 {
+            alive = 0;
+            for (i, (worker, moment)) in workers.iter_mut().enumerate() {
+                match worker.try_wait().unwrap() {
+                    Some(_) => {}
+                    None if written(i) >= *moment => worker.kill().unwrap(),
+                    None => alive += 1,
+                }
+            }
+            std::thread::yield_now();
+        }
+        for (worker, _) in &mut workers {
             kills += u32::from(worker.wait().unwrap().code().is_none());
         }
     }

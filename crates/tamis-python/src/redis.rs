@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::error::Failure;
 use crate::filter::Filter;
+use crate::fork::Process;
 use crate::key;
 use crate::options::{self, Count, Need};
 use pyo3::prelude::*;
@@ -22,20 +23,21 @@ pub(crate) struct RedisFilter {
     location: Location,
     /// One connection, so one call at a time; `None` when closed.
     filter: Mutex<Option<tamis_redis::RedisFilter>>,
+    process: Process,
 }
 
 /// Opens a filter in Redis, on one server (``redis://HOST:PORT/DB/NAME``,
 /// ``rediss://`` for TLS) or a cluster (``redis-cluster://HOST:PORT,…/NAME``).
 ///
 /// With ``n`` the filter is made if it is not there, so that every worker can
-/// begin with the same call; ``p``, ``kind``, ``delete``, ``grow`` and the hash
-/// are as for `Filter`, and count only then. A server may be silent for
+/// begin with the same call; ``p``, ``kind``, ``delete``, ``grow``, the hash,
+/// ``ignore_case`` and ``url`` are as for `Filter`, and count only then. A server may be silent for
 /// ``timeout`` seconds; while servers are down or change roles, calls go on
 /// trying for ``retry_for`` seconds. ``wait_replicas`` takes an addition as done
 /// only when so many replicas have it. ``tls_ca`` is a file (PEM) of the
 /// authority to trust.
 #[pyfunction]
-#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None))]
+#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -52,6 +54,8 @@ pub(crate) fn connect(
     keyed: bool,
     key: Option<&Bound<'_, PyAny>>,
     key_file: Option<PathBuf>,
+    ignore_case: bool,
+    url: bool,
     timeout: f64,
     retry_for: f64,
     wait_replicas: u32,
@@ -73,7 +77,8 @@ pub(crate) fn connect(
             "n: expected how many keys to make the filter for, got only how to make it",
         ));
     }
-    let hasher = options::hasher(seed, keyed, key, key_file)?;
+    let rule = options::rule(ignore_case, url);
+    let hasher = options::hasher(seed, keyed, key, key_file)?.with_rule(rule);
     if let Hasher::Keyed {
         key,
         in_file: false,
@@ -104,10 +109,18 @@ pub(crate) fn connect(
             created => created,
         }
     })?;
+    options::one_value(filter.hasher())?;
+    let has = filter.hasher().rule();
+    if (ignore_case && !has.ignores_case()) || (url && !has.normalises_urls()) {
+        return Err(Failure::parameter(format!(
+            "ignore_case, url: expected what the filter was made with ({has}), got {rule}"
+        )));
+    }
     Ok(RedisFilter {
         hasher: *filter.hasher(),
         location,
         filter: Mutex::new(Some(filter)),
+        process: Process::this(),
     })
 }
 
@@ -129,10 +142,23 @@ impl RedisFilter {
         py: Python<'_>,
         talk: impl FnOnce(&mut tamis_redis::RedisFilter) -> Result<R, Error> + Send,
     ) -> Result<R, Failure> {
+        self.check_process(py)?;
         py.detach(|| match self.lock().as_mut() {
             Some(filter) => Ok(talk(filter)?),
             None => Err(Failure::closed()),
         })
+    }
+
+    fn check_process(&self, py: Python<'_>) -> Result<(), Failure> {
+        match self.process.can_lock(py, &self.filter) {
+            true => Ok(()),
+            false => Err(Failure::Own(
+                "ServerError",
+                "another thread was talking to the server when this process was forked, so the \
+                 connection is lost here; connect again in this process"
+                    .into(),
+            )),
+        }
     }
 
     fn run<'py>(
@@ -264,7 +290,7 @@ impl RedisFilter {
 
     /// Adds all keys of a filter of the same shape and hash.
     fn __ior__(&self, other: &Bound<'_, Filter>) -> Result<(), Failure> {
-        let other = other.get().to_memory(other.py())?;
+        let other = Filter::to_memory(other)?;
         Python::attach(|py| self.with(py, |filter| filter.union_with(&other)))
     }
 
@@ -314,8 +340,9 @@ impl RedisFilter {
 
     /// Whether it was closed.
     #[getter]
-    fn closed(&self) -> bool {
-        self.lock().is_none()
+    fn closed(&self, py: Python<'_>) -> Result<bool, Failure> {
+        self.check_process(py)?;
+        Ok(py.detach(|| self.lock().is_none()))
     }
 
     /// What the filter is and how full, as a dict.
@@ -352,6 +379,7 @@ impl RedisFilter {
 
     /// Deletes the filter on the server, for everyone.
     fn delete(&self, py: Python<'_>) -> Result<(), Failure> {
+        self.check_process(py)?;
         py.detach(|| match self.lock().take() {
             Some(filter) => Ok(filter.delete()?),
             None => Err(Failure::closed()),
@@ -360,7 +388,9 @@ impl RedisFilter {
 
     /// Lets go of the connection; the filter stays on the server.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(self.lock().take()));
+        if self.process.can_lock(py, &self.filter) {
+            py.detach(|| drop(self.lock().take()));
+        }
     }
 
     fn __repr__(&self) -> String {
