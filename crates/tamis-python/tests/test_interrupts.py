@@ -41,8 +41,8 @@ def damaged_arrow(keys):
     keys[bad] = "bad"
     column = pa.array(keys)
     offsets = np.frombuffer(column.buffers()[1], dtype="i4").copy()
-    offsets[bad] += 100  # the row before is too long, and that one ends before it begins
-    offsets[bad + 1] = offsets[bad] - 50
+    # The row before is too long, and this one ends before it begins; pyarrow looks at the first and the last.
+    offsets[bad] = 100 if bad == 0 else offsets[-1] + 100
     offsets = pa.py_buffer(offsets)
     return pa.Array.from_buffers(pa.string(), N, [None, offsets, column.buffers()[2]])
 

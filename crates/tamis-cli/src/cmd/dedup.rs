@@ -8,7 +8,7 @@ use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
 use crate::engine::pipeline::Checkpoint;
 use crate::estimate;
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of};
 use crate::output::Sink;
 use crate::stream::{InputArgs, Pass, Report};
 use crate::{Exit, human, output};
@@ -469,12 +469,16 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
             match RedisFilter::create(at, &plan(keys)?, args.new_hasher()?, &options) {
                 // Another worker has just made it, which is as well.
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
-                created => created,
+                created => created.inspect(|_| {
+                    // Said even if quiet: from now on nothing is known as seen.
+                    eprintln!("{at}: there was none, so a growing filter was made");
+                }),
             }
         }
         opened => opened,
     }
     .map_err(in_redis(at))
+    .inspect(warn_of)
 }
 
 fn summarise(report: &Report, memory: &Memory) {

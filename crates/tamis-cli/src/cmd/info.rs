@@ -1,3 +1,4 @@
+use crate::cmd::list::{nodes_json, shares_json};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::{Exit, human, output};
 use anyhow::Result;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 use tamis::raw::{HEADER_LEN, Header, Shape};
 use tamis::{AnyFilter, Body, Hasher, KeyCount};
-use tamis_redis::RedisFilter;
+use tamis_redis::{Node, RedisFilter, Share};
 
 /// Tell what a filter is and how full, or what an index has
 ///
@@ -42,8 +43,16 @@ pub(crate) struct About {
     pub(crate) rate_now: f64,
     /// Whether a file has a checksum of all its bytes.
     sealed: Option<bool>,
-    /// Of a filter in Redis that ends.
+    /// Of a filter in Redis.
+    in_redis: Option<InRedis>,
+}
+
+/// What can be told of a filter in Redis beside.
+struct InRedis {
     time_to_live: Option<Duration>,
+    generation: u64,
+    shares: Vec<Share>,
+    nodes: Vec<Node>,
 }
 
 impl About {
@@ -57,7 +66,7 @@ impl About {
             keys: filter.keys(),
             rate_now: filter.rate_now(),
             sealed: None,
-            time_to_live: None,
+            in_redis: None,
         }
     }
 
@@ -71,7 +80,12 @@ impl About {
             keys: filter.keys()?,
             rate_now: filter.rate_now()?,
             sealed: None,
-            time_to_live: filter.time_to_live()?,
+            in_redis: Some(InRedis {
+                time_to_live: filter.time_to_live()?,
+                generation: filter.generation(),
+                shares: filter.shares()?,
+                nodes: filter.nodes()?,
+            }),
         })
     }
 
@@ -128,7 +142,7 @@ fn to_json(about: &About) -> serde_json::Value {
         KeyCount::Counted(n) => (true, n),
         KeyCount::Estimated(n) => (false, n),
     };
-    json!({
+    let mut all = json!({
         "kind": about.shape.kind().name(),
         "capacity": about.capacity,
         "rate": about.rate,
@@ -145,9 +159,17 @@ fn to_json(about: &About) -> serde_json::Value {
             "url": about.hasher.rule().normalises_urls(),
             "values": about.hasher.rule().values(),
         },
-        "seconds_to_live": about.time_to_live.map(|time| time.as_secs_f64()),
+        "seconds_to_live": about.in_redis.as_ref().and_then(|redis| {
+            Some(redis.time_to_live?.as_secs_f64())
+        }),
         "shape": shape_json(about.shape),
-    })
+    });
+    if let Some(redis) = &about.in_redis {
+        all["generation"] = format!("{:016x}", redis.generation).into();
+        all["nodes"] = shares_json(&redis.shares);
+        all["servers"] = nodes_json(&redis.nodes);
+    }
+    all
 }
 
 fn describe(about: &About) -> String {
@@ -226,10 +248,45 @@ fn describe(about: &About) -> String {
         let why = "not sealed: it was last written in place (`tamis verify --seal` seals it)";
         let _ = writeln!(out, "{:<14} {why}", "checksum");
     }
-    if let Some(time) = about.time_to_live {
-        let _ = writeln!(out, "{:<14} {}", "ends in", human::duration(time));
+    if let Some(redis) = &about.in_redis {
+        describe_servers(redis, &mut out);
     }
     out
+}
+
+fn describe_servers(redis: &InRedis, out: &mut String) {
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "{name:<14} {value}");
+    };
+    if let Some(time) = redis.time_to_live {
+        line("ends in", human::duration(time));
+    }
+    line("generation", format!("{:016x}", redis.generation));
+    let of = |node: &Node| redis.shares.iter().find(|share| share.node == node.address);
+    for node in &redis.nodes {
+        let Some(Share { keys, bytes, .. }) = of(node) else {
+            continue;
+        };
+        let mut about = format!(
+            "{} chunks, {} of its memory",
+            human::count(*keys),
+            human::size(*bytes)
+        );
+        if !node.version.is_empty() {
+            let most = match node.most {
+                0 => "no limit".into(),
+                most => human::size(most),
+            };
+            let _ = write!(
+                about,
+                "; {}, {} in use of {most}, {}",
+                node.version,
+                human::size(node.used),
+                node.policy
+            );
+        }
+        line(&node.address, about);
+    }
 }
 
 fn shape_json(shape: Shape) -> serde_json::Value {

@@ -20,7 +20,7 @@ pub(crate) mod words;
 pub(crate) use columns::Column;
 pub(crate) use columns::Columns;
 pub(crate) use json::Pointer;
-pub(crate) use spec::{KeySpec, Keys, Query, Source};
+pub(crate) use spec::{KeySpec, Keys, Missing, Query, Source};
 
 use crate::engine::records::Layout;
 
@@ -132,6 +132,11 @@ impl<'r> KeyMaker<'r> {
 
     pub(crate) fn rule(&self) -> &'r KeyRule {
         self.rule
+    }
+
+    /// Whether the last record ended inside quotes.
+    pub(crate) fn ends_in_quotes(&self) -> bool {
+        self.fields.unclosed
     }
 
     /// The key of a record with this content, and whether it is a true one. `columns` are the positions of the key
