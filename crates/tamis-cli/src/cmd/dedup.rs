@@ -484,8 +484,8 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
         }
         opened => opened,
     }
-    .map_err(in_redis(at))
     .inspect(warn_of)
+    .map_err(in_redis(at))
 }
 
 fn summarise(report: &Report, memory: &Memory) {
