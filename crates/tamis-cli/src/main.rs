@@ -8,6 +8,7 @@ mod human;
 mod index;
 mod location;
 mod output;
+mod stdout;
 mod stream;
 
 use clap::{Parser, Subcommand};

@@ -22,6 +22,8 @@ use tamis_redis::RedisFilter;
 /// Bytes that travel together: enough to make a system call cheap, few enough
 /// to stay in the second-level cache.
 pub(crate) const CHUNK: usize = 256 << 10;
+/// The same where each step is to be small: a thousand URLs or so.
+const SMALL_CHUNK: usize = 64 << 10;
 
 /// Where keys come from and what of a record is its key.
 #[derive(clap::Args, Clone, Debug)]
@@ -50,6 +52,9 @@ pub(crate) struct InputArgs {
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<usize>,
+
+    #[arg(skip)]
+    small_steps: bool,
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -126,6 +131,16 @@ impl InputArgs {
     pub(crate) fn with_files(&self, files: Vec<PathBuf>) -> Self {
         Self {
             files,
+            ..self.clone()
+        }
+    }
+
+    /// The same, a little at a time and by one thread: a step's records are
+    /// printed before the next step's are decided.
+    pub(crate) fn in_small_steps(&self) -> Self {
+        Self {
+            small_steps: true,
+            threads: Some(1),
             ..self.clone()
         }
     }
@@ -216,7 +231,14 @@ impl<S: Send> Pass<'_, S> {
             .into_iter()
             .map(move |path| Input::open(&path, &opened));
         let outcome = pipeline::run(Job {
-            reader: Reader::new(Box::new(inputs), &rule, CHUNK),
+            reader: Reader::new(
+                Box::new(inputs),
+                &rule,
+                match self.input.small_steps {
+                    true => SMALL_CHUNK,
+                    false => CHUNK,
+                },
+            ),
             rule: &rule,
             hash: |key: &[u8]| self.hasher.hash(key),
             shards: self.shards,
@@ -264,17 +286,33 @@ pub(crate) fn claim(
     result.map_err(|error| Halt::FailedAfter(error.into()))
 }
 
-/// The first SIGINT or SIGTERM asks the run to end with what was read; a
-/// second one ends it at once. Gives where the signal's number will stand.
+/// The first SIGINT, SIGTERM or SIGHUP asks the run to end with what was read;
+/// a second one ends it at once. Gives where the signal's number will stand.
 pub(crate) fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = vec![SIGINT, SIGTERM];
+    #[cfg(unix)]
+    if !hangup_is_ignored() {
+        signals.push(signal_hook::consts::SIGHUP);
+    }
     use signal_hook::flag;
     let got = Arc::new(AtomicUsize::new(0));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in signals {
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))
             .and_then(|_| flag::register(signal, Arc::clone(stop)))
             .and_then(|_| flag::register_usize(signal, Arc::clone(&got), signal as usize))
             .context("watching for signals")?;
     }
     Ok(got)
+}
+
+/// Whether we run under `nohup`.
+#[cfg(unix)]
+fn hangup_is_ignored() -> bool {
+    // SAFETY: all-zero is a valid action, and asking for the present one changes nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
+    }
 }

@@ -126,7 +126,7 @@ fn workers_divide_the_records_among_them() {
     dir.write("urls", keys(0..20_000));
     let workers: Vec<_> = (0..4)
         .map(|_| {
-            dir.command(&format!("dedup --filter {seen} urls"))
+            dir.command(&format!("dedup --claim before --filter {seen} urls"))
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()

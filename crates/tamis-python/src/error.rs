@@ -1,5 +1,6 @@
 //! Errors of the library as the exceptions of `tamis.errors`.
 
+use crate::column::NoKeys;
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 
@@ -36,6 +37,12 @@ impl Failure {
             "ReadOnlyError",
             "the filter was opened for reading only; open it with mode \"r+\" to change it".into(),
         )
+    }
+}
+
+impl From<NoKeys> for Failure {
+    fn from(NoKeys(class, text): NoKeys) -> Self {
+        Self::Own(class, text)
     }
 }
 

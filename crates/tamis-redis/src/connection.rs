@@ -43,9 +43,7 @@ impl Connection {
             parser: Parser::new(),
         };
         for command in introduction(info) {
-            if let Value::ServerError(error) = this.ask(&command)? {
-                return Err(error.into());
-            }
+            this.ask(&command)?;
         }
         Ok(this)
     }
@@ -70,10 +68,13 @@ impl Connection {
         }
     }
 
-    /// Sends a command and receives its answer.
+    /// Sends a command and receives its answer, if that is not an error.
     pub(crate) fn ask(&mut self, command: &Cmd) -> Result<Value, RedisError> {
         self.send(&command.get_packed_command())?;
-        self.receive()
+        match self.receive()? {
+            Value::ServerError(error) => Err(error.into()),
+            value => Ok(value),
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use growing::Growth;
 use life::GRACE;
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
-use tamis::raw::{GrowingLayer, Header};
+use tamis::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
 
 /// Chunks that are created, sent or read together.
@@ -439,6 +439,30 @@ fn random() -> Result<u64, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|e| tamis::Error::Random(e.to_string()))?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// The names of the first parts that a record, or a layer, leads to.
+pub(crate) fn name_parts(record: &Record, layer: &[u8]) -> Vec<Chunk> {
+    const SOME: std::ops::Range<u64> = 0..3;
+    let some = |lines| crate::chunks::chunks("name", record.generation, lines, SOME);
+    match record.header.shape() {
+        Shape::Growing(shape) => {
+            let like = growing::like(&shape);
+            let layer = like.and_then(|like| growing::decode("name", layer, &like));
+            let first = shape.lines().saturating_sub(1);
+            some(first)
+                .chain(
+                    layer
+                        .into_iter()
+                        .flat_map(|(layer, _)| some(layer.shape().lines())),
+                )
+                .collect()
+        }
+        _ => match cells_of(&record.header) {
+            Ok(cells) => some(cells.lines()).collect(),
+            Err(_) => Vec::new(),
+        },
+    }
 }
 
 /// Whether a filter can be in Redis.

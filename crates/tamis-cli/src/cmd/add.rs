@@ -107,6 +107,10 @@ fn add<F: Send>(
     args: &Args,
     insert: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
 ) -> Result<Report> {
+    let mut stdout = output::Sink::stdout(&args.input.paths())?;
+    if args.new {
+        stdout.end_last_line(args.input.rule()?.layout().delimiter())?;
+    }
     Pass {
         input: &args.input,
         hasher,
@@ -115,7 +119,7 @@ fn add<F: Send>(
             true => Print::Chosen,
             false => Print::Nothing,
         },
-        output: &mut output::Sink::stdout(&args.input.paths())?,
+        output: &mut stdout,
         checkpoint: None,
     }
     .run(|filter, hashes, new| insert(filter, hashes, new))

@@ -31,7 +31,7 @@ use crate::link::{Link, Request};
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
 use tamis::Hash;
-use tamis::raw::{BlockedShape, GrowingLayer, Header, Shape};
+use tamis::raw::{BlockedShape, GrowingLayer, GrowingShape, Header, Shape};
 
 /// Keys for which the older layers are asked together.
 const WINDOW: usize = 1 << 13;
@@ -44,6 +44,8 @@ const ROOM_SHARE: u64 = 256;
 /// However many keys there are, no more than this share at once: others add
 /// the same keys perhaps, and find no room while ours is not used.
 const MOST_SHARE: u64 = 16;
+/// How many times as large as all before it a layer is, by far.
+const MOST_GROWTH: u64 = 1 << 10;
 /// A client that builds a layer and is not heard of for so long may be dead:
 /// another begins. If it lives, one of the two has worked in vain.
 const BUILDING_FOR: Duration = Duration::from_secs(2);
@@ -170,7 +172,7 @@ impl<L: Link> Engine<L> {
         let Shape::Growing(shape) = self.record.header.shape() else {
             return Ok(Announced::default());
         };
-        let like = BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
+        let like = like(&shape)?;
         let key = self.state_key();
         let command = cmd("HGETALL").arg(&key).take();
         let answer = self
@@ -438,6 +440,15 @@ impl<L: Link> Engine<L> {
                 });
             }
             let next = GrowingLayer::next(&growth.layers, self.header.rate())?;
+            // A layer is a few times as large as those before it, unless
+            // someone has written into the hash how many keys they are for.
+            let there: u64 = self.bodies.iter().map(|body| body.cells().lines()).sum();
+            if next.shape().lines() / MOST_GROWTH > there {
+                return Err(Error::Corrupt {
+                    key: self.state_key(),
+                    reason: "its layers claim to hold more keys than they can".into(),
+                });
+            }
             let generation = random()?;
             match self.begin_layer(known, &next, generation).await? {
                 Value::Int(1) => self.build(known, &next, generation).await?,
@@ -603,7 +614,18 @@ fn encode(layer: &GrowingLayer, generation: u64) -> Vec<u8> {
     value
 }
 
-fn decode(key: &str, value: &[u8], like: &BlockedShape) -> Result<(GrowingLayer, u64), Error> {
+/// A shape that all layers of a filter are like.
+pub(super) fn like(shape: &GrowingShape) -> Result<BlockedShape, Error> {
+    let (hashes, per_key) = (shape.hashes_per_line(), shape.lines_per_key());
+    Ok(BlockedShape::new(1, hashes, per_key)?)
+}
+
+/// Reads the description of a layer; never panics, whatever the bytes.
+pub(super) fn decode(
+    key: &str,
+    value: &[u8],
+    like: &BlockedShape,
+) -> Result<(GrowingLayer, u64), Error> {
     let parts = value.split_first_chunk::<64>();
     let parts = parts.and_then(|(line, rest)| Some((line, <[u8; 8]>::try_from(rest).ok()?)));
     let Some((line, generation)) = parts else {

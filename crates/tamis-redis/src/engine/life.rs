@@ -283,7 +283,7 @@ impl<L: Link> Engine<L> {
     pub(super) async fn all_generations(&mut self) -> Result<Vec<(u64, u64)>, Error> {
         let shape = self.record.header.shape();
         let first = match shape {
-            Shape::Growing(shape) => shape.lines() - 1,
+            Shape::Growing(shape) => shape.lines().saturating_sub(1),
             _ => super::cells_of(&self.record.header)?.lines(),
         };
         let mut all = vec![(first, self.record.generation)];
