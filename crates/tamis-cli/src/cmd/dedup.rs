@@ -17,7 +17,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::{AnyFilter, Error, FileLock, Growing, Hasher, Kind, Plan, SecretKey};
-use tamis_redis::{Location, RedisFilter};
+use tamis_redis::{Location, RedisFilter, Stats};
 
 /// Drop what was already seen
 ///
@@ -118,6 +118,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     json_report: Option<PathBuf>,
 
+    /// Make the filter keyed: hash under a random secret, against keys that an attacker chooses
+    ///
+    /// The secret is stored in the filter; --key-file keeps it apart.
+    #[arg(long, requires = "filter", conflicts_with = "key_file")]
+    keyed: bool,
+
     #[command(flatten)]
     key: KeyFile,
 
@@ -151,6 +157,19 @@ struct Memory {
     bytes: u64,
     /// Expected number of records wrongly dropped.
     wrong: f64,
+    /// What the connections to Redis have been through.
+    redis: Option<Stats>,
+}
+
+impl Memory {
+    /// Of this process or a file.
+    const fn local(bytes: u64, wrong: f64) -> Self {
+        Self {
+            bytes,
+            wrong,
+            redis: None,
+        }
+    }
 }
 
 /// What to do when a filter holds more than it was made for.
@@ -278,6 +297,15 @@ impl Args {
     }
 
     /// A filter that grows with what it is given.
+    /// How the filter hashes if this run makes it.
+    fn new_hasher(&self) -> Result<Hasher> {
+        let hasher = match self.keyed {
+            true => Hasher::keyed(SecretKey::random()?),
+            false => self.key.hasher()?,
+        };
+        self.input.hasher(hasher)
+    }
+
     fn first_filter(&self, hasher: Hasher) -> Result<Growing> {
         let make = |keys: u64| Growing::with_hasher(keys.max(1), self.rate, hasher);
         // Memory that is not touched costs nothing, so trying is fast.
@@ -292,7 +320,7 @@ fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     let mut shards: Vec<ExactSet> = (0..EXACT_SHARDS).map(shard).collect();
     let report = Pass {
         input: &args.input,
-        hasher: &Hasher::keyed(SecretKey::random()?),
+        hasher: &args.input.hasher(Hasher::keyed(SecretKey::random()?))?,
         shards: &mut shards,
         print: args.print(),
         output: sink,
@@ -303,11 +331,11 @@ fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         Ok(())
     })?;
     let bytes = shards.iter().map(|set| set.memory() as u64).sum();
-    Ok((report, Memory { bytes, wrong: 0.0 }))
+    Ok((report, Memory::local(bytes, 0.0)))
 }
 
 fn with_memory(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
-    let hasher = Hasher::default();
+    let hasher = args.input.hasher(Hasher::default())?;
     let mut seen = args.first_filter(hasher)?;
     let report = Pass {
         input: &args.input,
@@ -322,10 +350,7 @@ fn with_memory(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
             .insert_hashes(hashes, new)
             .map_err(anyhow::Error::from)?)
     })?;
-    let memory = Memory {
-        bytes: seen.bytes(),
-        wrong: seen.expected_wrong(),
-    };
+    let memory = Memory::local(seen.bytes(), seen.expected_wrong());
     Ok((report, memory))
 }
 
@@ -334,7 +359,7 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
     let place = Place::File(path.to_owned());
     let is_new = !path.exists();
     if is_new && !args.dry_run {
-        match args.first_filter(Hasher::default())?.save_new(path) {
+        match args.first_filter(args.new_hasher()?)?.save_new(path) {
             // Another run has just made it, which is as well.
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {
             }
@@ -346,9 +371,10 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
         false => Some(FileLock::acquire(path).map_err(named())?),
     };
     let mut filter = match is_new && args.dry_run {
-        true => AnyFilter::Growing(args.first_filter(Hasher::default())?),
+        true => AnyFilter::Growing(args.first_filter(args.new_hasher()?)?),
         false => args.key.open()?.load(path).map_err(named())?,
     };
+    args.input.settle_rule(&mut filter)?;
     // A finished one says so before any input is read.
     filter.insert_hashes(&[], &mut []).map_err(named())?;
     let hasher = *filter.hasher();
@@ -450,7 +476,7 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
         Err(tamis_redis::Error::NotFound { .. }) if !args.dry_run => {
             let plan = |keys: u64| Plan::one_line(Kind::Growing, keys.max(1), args.rate);
             let keys = args.first_keys(|keys| Ok(plan(keys)?.bytes()))?;
-            match RedisFilter::create(at, &plan(keys)?, Hasher::default(), &options) {
+            match RedisFilter::create(at, &plan(keys)?, args.new_hasher()?, &options) {
                 // Another worker has just made it, which is as well.
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
                 created => created.inspect(|_| {
@@ -461,8 +487,8 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
         }
         opened => opened,
     }
-    .inspect(warn_of)
     .map_err(in_redis(at))
+    .inspect(warn_of)
 }
 
 fn summarise(report: &Report, memory: &Memory) {
@@ -482,7 +508,7 @@ fn summarise(report: &Report, memory: &Memory) {
 }
 
 fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
-    json!({
+    let mut all = json!({
         "records": report.records,
         "unique": report.chosen,
         "duplicates": report.records - report.chosen,
@@ -492,5 +518,15 @@ fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
         "filter_bytes": memory.bytes,
         "expected_wrongly_dropped": memory.wrong,
         "interrupted": report.signal.is_some(),
-    })
+    });
+    if let Some(stats) = &memory.redis {
+        all["redis"] = json!({
+            "connections": stats.connections,
+            "reconnects": stats.reconnects,
+            "retries": stats.retries,
+            "redirects": stats.redirects,
+            "ambiguous_keys": stats.ambiguous_keys,
+        });
+    }
+    all
 }

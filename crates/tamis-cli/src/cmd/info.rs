@@ -4,8 +4,11 @@ use crate::{Exit, human, output};
 use anyhow::Result;
 use serde_json::json;
 use std::fmt::Write as _;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
-use tamis::raw::Shape;
+use tamis::raw::{HEADER_LEN, Header, Shape};
 use tamis::{AnyFilter, Body, Hasher, KeyCount};
 use tamis_redis::{Node, RedisFilter, Share};
 
@@ -38,6 +41,8 @@ pub(crate) struct About {
     pub(crate) rate: f64,
     keys: KeyCount,
     pub(crate) rate_now: f64,
+    /// Whether a file has a checksum of all its bytes.
+    sealed: Option<bool>,
     /// Of a filter in Redis.
     in_redis: Option<InRedis>,
 }
@@ -60,6 +65,7 @@ impl About {
             rate: filter.rate(),
             keys: filter.keys(),
             rate_now: filter.rate_now(),
+            sealed: None,
             in_redis: None,
         }
     }
@@ -73,6 +79,7 @@ impl About {
             rate: filter.rate(),
             keys: filter.keys()?,
             rate_now: filter.rate_now()?,
+            sealed: None,
             in_redis: Some(InRedis {
                 time_to_live: filter.time_to_live()?,
                 generation: filter.generation(),
@@ -103,7 +110,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Place::File(path) if crate::index::is_index(path) => {
             return crate::index::tell::info(path, args.json);
         }
-        Place::File(path) => About::of(&args.key.open()?.map(path).map_err(named(path))?),
+        Place::File(path) => {
+            let filter = args.key.open()?.map(path).map_err(named(path))?;
+            About {
+                sealed: is_sealed(path),
+                ..About::of(&filter)
+            }
+        }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
             About::in_redis(&mut filter).map_err(in_redis(at))?
@@ -115,6 +128,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     about.warn_if_over();
     Ok(Exit::Done)
+}
+
+/// Whether a filter's file has a checksum of its body.
+fn is_sealed(path: &Path) -> Option<bool> {
+    let mut start = [0; HEADER_LEN];
+    fs::File::open(path).ok()?.read_exact(&mut start).ok()?;
+    Some(Header::decode_without_key(&start).ok()?.is_sealed())
 }
 
 fn to_json(about: &About) -> serde_json::Value {
@@ -132,7 +152,13 @@ fn to_json(about: &About) -> serde_json::Value {
         "over_capacity": keys > about.capacity,
         "bytes": about.bytes,
         "hash": about.hasher.name(),
-        "seed": match about.hasher { Hasher::Fast { seed } => Some(seed), _ => None },
+        "seed": match about.hasher { Hasher::Fast { seed, .. } => Some(seed), _ => None },
+        "sealed": about.sealed,
+        "key_rule": {
+            "ignore_case": about.hasher.rule().ignores_case(),
+            "url": about.hasher.rule().normalises_urls(),
+            "values": about.hasher.rule().values(),
+        },
         "seconds_to_live": about.in_redis.as_ref().and_then(|redis| {
             Some(redis.time_to_live?.as_secs_f64())
         }),
@@ -196,7 +222,7 @@ fn describe(about: &About) -> String {
         KeyCount::Estimated(n) => format!("about {} (estimated)", human::count(n)),
     };
     let hash = match about.hasher {
-        Hasher::Fast { seed } => format!("{}, seed {seed}", about.hasher.name()),
+        Hasher::Fast { seed, .. } => format!("{}, seed {seed}", about.hasher.name()),
         Hasher::Keyed { in_file: true, .. } => {
             format!("{}, secret in the file", about.hasher.name())
         }
@@ -209,6 +235,7 @@ fn describe(about: &About) -> String {
         ("size", human::size(about.bytes)),
         ("shape", shape),
         ("hash", hash),
+        ("keys are", about.hasher.rule().to_string()),
         ("capacity", format!("{} keys", human::count(about.capacity))),
         ("keys", format!("{held}, {full:.1} % of capacity")),
         ("rate promised", human::rate(about.rate)),
@@ -216,6 +243,10 @@ fn describe(about: &About) -> String {
     ] {
         // Writing to a String can't fail.
         let _ = writeln!(out, "{name:<14} {value}");
+    }
+    if about.sealed == Some(false) {
+        let why = "not sealed: it was last written in place (`tamis verify --seal` seals it)";
+        let _ = writeln!(out, "{:<14} {why}", "checksum");
     }
     if let Some(redis) = &about.in_redis {
         describe_servers(redis, &mut out);
