@@ -98,8 +98,16 @@ impl GuardCounts {
 }
 
 impl<B: Body> Guard<B> {
-    /// A guard with this filter of all keys of the store. It remembers 65,536
-    /// false alarms.
+    /// A guard with this filter of all keys of the store, which is of any kind.
+    /// It remembers 65,536 false alarms.
+    ///
+    /// ```
+    /// use tamis::{Growing, Guard};
+    /// let guard = Guard::new(Growing::new(1_000, 0.01)?);
+    /// guard.insert("ada")?; // once the store has it
+    /// assert_eq!(guard.get("ada", || Ok::<_, ()>(Some(36))), Ok(Some(36)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn new(filter: impl Into<AnyFilter<B>>) -> Self {
         Self::remembering(filter, REMEMBERED)
     }

@@ -162,8 +162,18 @@ impl Hasher {
         }
     }
 
-    /// Whether both give every key the same hash.
-    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+    /// Whether both give every key the same hash, wherever the secret of a
+    /// keyed one is kept. Filters whose hashers agree can be combined.
+    ///
+    /// ```
+    /// use tamis::{Hasher, SecretKey};
+    /// let key = SecretKey::random()?;
+    /// assert!(Hasher::keyed(key).agrees_with(&Hasher::keyed_apart(key)));
+    /// assert!(!Hasher::seeded(1).agrees_with(&Hasher::seeded(2)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Fast { seed: a }, Self::Fast { seed: b }) => a == b,
             (Self::Keyed { key: a, .. }, Self::Keyed { key: b, .. }) => a == b,

@@ -15,7 +15,6 @@ use crate::raw::header::{Header, KEYS_UNKNOWN, UNSEALED};
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes, Map};
-use crate::store::file::FileLock;
 use crate::store::replace::Existing;
 use crate::store::{self};
 use std::path::Path;
@@ -81,7 +80,12 @@ macro_rules! both {
             (AnyFilter::Blocked($a), AnyFilter::Blocked($b)) => $run,
             (AnyFilter::Counting($a), AnyFilter::Counting($b)) => $run,
             (AnyFilter::Cuckoo($a), AnyFilter::Cuckoo($b)) => $run,
-            (AnyFilter::Growing($a), AnyFilter::Growing($b)) => $run,
+            (AnyFilter::Growing(_), AnyFilter::Growing(_)) => Err(Error::Unable {
+                kind: Kind::Growing,
+                what: "combined",
+                instead: "together their layers would exceed the promised rate; add the keys of \
+                          one to the other, or use blocked filters made for the sum of the keys",
+            }),
             (ours, theirs) if ours.kind() == theirs.kind() => {
                 Err(Error::finished(ours.kind(), "combined"))
             }
@@ -250,26 +254,29 @@ impl AnyFilter {
 
     /// Waits until a shared file is on disk; see [`Filter::sync`].
     pub fn sync(&self) -> Result<(), Error> {
-        each!(self, f => f.sync())
+        match self {
+            Self::Bloom(f) => f.sync(),
+            Self::Blocked(f) => f.sync(),
+            Self::Counting(f) => f.sync(),
+            Self::Growing(f) => f.sync(),
+            // These are never shared.
+            Self::Cuckoo(_) | Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => Ok(()),
+        }
     }
 
     /// Lets go of a shared file; see [`Filter::close`].
     pub fn close(self) -> Result<(), Error> {
-        each!(self, f => f.close())
-    }
-
-    /// Reads a whole file into memory, checking every byte.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Open::new().load(path)
+        match self {
+            Self::Bloom(f) => f.close(),
+            Self::Blocked(f) => f.close(),
+            Self::Counting(f) => f.close(),
+            Self::Growing(f) => f.close(),
+            Self::Cuckoo(_) | Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => Ok(()),
+        }
     }
 }
 
 impl AnyFilter<Map> {
-    /// Maps a file for reading; see [`Filter::open`].
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Open::new().map(path)
-    }
-
     /// Reads the whole body of a mapped file and compares it with the
     /// checksum in its header. `false` if there is none, because the file was
     /// last written in place.
@@ -296,7 +303,10 @@ impl<B: Body> AnyFilter<B> {
         })
     }
 
-    pub(crate) fn unsealed_header(&self) -> Header {
+    /// What a file of this filter would say of it, but for the body's checksum.
+    /// Costs nothing; see [`sealed_header`](Self::sealed_header).
+    #[must_use]
+    pub fn header(&self) -> Header {
         each!(self, f => f.header())
     }
 
@@ -316,7 +326,7 @@ impl<B: Body> AnyFilter<B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn duplicate(&self) -> Result<AnyFilter, Error> {
-        let header = self.unsealed_header();
+        let header = self.header();
         let mut body = Bytes::zeroed(header.body_len())?;
         let theirs = self.all_words().into_iter().flatten();
         for (word, theirs) in body.exclusive().unwrap_or_default().iter_mut().zip(theirs) {
@@ -470,31 +480,6 @@ impl<B: Body> AnyFilter<B> {
     /// The body's size in bytes.
     pub fn bytes(&self) -> u64 {
         each!(self, f => f.bytes())
-    }
-
-    /// Writes the filter to a file; see [`Filter::save`].
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        each!(self, f => f.save(path))
-    }
-
-    /// Writes the filter to a file that must not exist.
-    pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        each!(self, f => f.save_new(path))
-    }
-
-    /// Writes the filter over a locked file; see [`Filter::save_under`].
-    pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
-        each!(self, f => f.save_under(lock))
-    }
-
-    /// The same bytes as a file's.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        each!(self, f => f.to_bytes())
-    }
-
-    /// The same bytes as a file's, in base64.
-    pub fn to_base64(&self) -> String {
-        each!(self, f => f.to_base64())
     }
 }
 

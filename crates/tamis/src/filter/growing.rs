@@ -25,8 +25,7 @@ use crate::raw::isa::{self, Mask, Path as Isa};
 use crate::raw::layers::{GrowingShape, KEYS, Layer, parse, put};
 use crate::raw::layout::{BLOCK, BitLayout, Layout};
 use crate::raw::shape::Shape;
-use crate::store::body::{Body, Bytes, Map};
-use crate::store::file::FileLock;
+use crate::store::body::{Body, Bytes};
 use crate::store::{self, Terms};
 use std::fmt;
 use std::path::Path;
@@ -113,11 +112,6 @@ impl Growing {
         Self::with_hasher(self.layers[0].capacity, self.rate, self.hasher)
     }
 
-    /// Reads a whole file into memory, checking every byte.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::load(path.as_ref(), Terms::default())?)
-    }
-
     /// Maps a file for adding keys, alone: [`Error::Busy`] while another
     /// process does. The file grows with its keys; a full disk is an error.
     ///
@@ -134,16 +128,6 @@ impl Growing {
     /// ```
     pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::assemble(store::share(path.as_ref(), Terms::default())?)
-    }
-
-    /// A copy of the filter that [`to_bytes`](Self::to_bytes) wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        Self::assemble(store::decode(bytes, Terms::default())?)
-    }
-
-    /// The filter that [`to_base64`](Self::to_base64) wrote.
-    pub fn from_base64(text: &str) -> Result<Self, Error> {
-        Self::from_bytes(&store::from_base64(text)?)
     }
 
     /// Adds a key; whether it was new. "New" is always right; "not new" is
@@ -335,25 +319,6 @@ impl Growing {
         self.count(0);
     }
 
-    /// Always fails: see the type's documentation.
-    pub fn union_with<C: Body>(&mut self, _: &Growing<C>) -> Result<(), Error> {
-        self.unable("united")
-    }
-
-    /// Always fails: see the type's documentation.
-    pub fn intersect_with<C: Body>(&mut self, _: &Growing<C>) -> Result<(), Error> {
-        self.unable("intersected")
-    }
-
-    fn unable(&self, what: &'static str) -> Result<(), Error> {
-        Err(Error::Unable {
-            kind: Kind::Growing,
-            what,
-            instead: "together their layers would exceed the promised rate; add the keys of one \
-                      to the other, or use blocked filters made for the sum of the keys",
-        })
-    }
-
     /// Of a filter that [`share`](Self::share)s a file: waits until all that
     /// was added so far is on disk. Nothing to do for one on the heap.
     pub fn sync(&self) -> Result<(), Error> {
@@ -366,21 +331,6 @@ impl Growing {
         self.sync()?;
         drop(self.tails);
         self.body.into_shared().map_or(Ok(()), |map| map.close())
-    }
-}
-
-impl Growing<Map> {
-    /// Maps a file for reading: reads only the pages that are asked. The
-    /// body's checksum is not checked; see [`AnyFilter::verify`](crate::AnyFilter::verify).
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::map(path.as_ref(), Terms::default())?)
-    }
-}
-
-impl<'a> Growing<&'a [u8]> {
-    /// Asks bytes of the caller's in place, of any alignment.
-    pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
-        Self::assemble(store::view(bytes, Terms::default())?)
     }
 }
 
@@ -407,7 +357,10 @@ impl<B: Body> Growing<B> {
         })
     }
 
-    pub(crate) fn header(&self) -> Header {
+    /// What a file of this filter would say of it, but for the body's checksum.
+    /// Costs nothing; see [`sealed_header`](Self::sealed_header).
+    #[must_use]
+    pub fn header(&self) -> Header {
         Header {
             shape: self.shape.into(),
             hasher: self.hasher,
@@ -601,33 +554,6 @@ impl<B: Body> Growing<B> {
 
     pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
         self.parts().map(|part| part.words()).collect()
-    }
-
-    /// Writes the filter to `path`, which is replaced as a whole or not at
-    /// all; see [`Filter::save`](crate::Filter::save).
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        store::save(path.as_ref(), &self.header(), &self.all_words())
-    }
-
-    /// Writes the filter to `path`, which must not exist.
-    pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        store::save_new(path.as_ref(), &self.header(), &self.all_words())
-    }
-
-    /// Writes the filter over the file that the caller has locked, which stays
-    /// locked.
-    pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
-        store::save_under(lock, &self.header(), &self.all_words())
-    }
-
-    /// The same bytes as a file's.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        store::encode(&self.header(), &self.all_words())
-    }
-
-    /// The same bytes as a file's, in base64.
-    pub fn to_base64(&self) -> String {
-        store::to_base64(&self.to_bytes())
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod any;
 pub(crate) mod counting;
 pub(crate) mod cuckoo;
 pub(crate) mod draft;
+mod files;
 pub(crate) mod growing;
 pub(crate) mod kinds;
 pub(crate) mod open;
@@ -15,10 +16,9 @@ use crate::hasher::Hasher;
 use crate::kind::Kind;
 use crate::plan::{Plan, Rated};
 use crate::raw::header::{Header, KEYS_UNKNOWN, State};
-use crate::raw::layout::{BLOCK, BitLayout, Difference, Layout, hash_block};
+use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, hash_block};
 use crate::raw::word::Word;
-use crate::store::body::{Body, Bytes, Map};
-use crate::store::file::FileLock;
+use crate::store::body::{Body, Bytes};
 use crate::store::{self, Terms};
 use std::fmt;
 use std::path::Path;
@@ -78,7 +78,7 @@ pub struct Filter<L, B = Bytes> {
     body: B,
 }
 
-impl<L: Layout> Filter<L> {
+impl<L: Creatable> Filter<L> {
     /// An empty filter for `keys` keys at no more than `rate`, hashed with
     /// XXH3 under seed 0.
     ///
@@ -115,7 +115,6 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
-        check_creatable(plan.kind())?;
         let header = Header::of_plan(plan, hasher);
         Self::assemble((header, Bytes::zeroed(header.body_len())?))
     }
@@ -132,83 +131,31 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn template(&self) -> Result<Self, Error> {
-        check_creatable(L::KIND)?;
         let mut header = self.header();
         header.state = State::default();
         Self::assemble((header, Bytes::zeroed(header.body_len())?))
     }
 
-    /// Reads a whole file into memory, checking every byte.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::load(path.as_ref(), Terms::default())?)
-    }
-
-    /// Maps a file for adding keys, together with other processes that do the
-    /// same. Every added key is seen by all of them at once, and survives the
-    /// death of this process, though not of the machine: call
-    /// [`sync`](Filter::sync) for that.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let path = dir.path().join("seen.tamis");
-    /// use tamis::Blocked;
-    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
-    /// let one = Blocked::share(&path)?;
-    /// let other = Blocked::share(&path)?;
-    /// one.insert("key");
-    /// assert!(other.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::share(path.as_ref(), Terms::default())?)
-    }
-
-    /// A copy of the filter that [`to_bytes`](Self::to_bytes) wrote.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("key");
-    /// assert!(Blocked::from_bytes(&seen.to_bytes())?.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        Self::assemble(store::decode(bytes, Terms::default())?)
-    }
-
-    /// The filter that [`to_base64`](Self::to_base64) wrote.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("key");
-    /// assert!(Blocked::from_base64(&seen.to_base64())?.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn from_base64(text: &str) -> Result<Self, Error> {
-        Self::from_bytes(&store::from_base64(text)?)
-    }
-
     /// Removes all keys.
+    ///
+    /// ```
+    /// use tamis::{Blocked, KeyCount};
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("key");
+    /// seen.clear();
+    /// assert!(!seen.contains("key"));
+    /// assert_eq!(seen.keys(), KeyCount::Counted(0));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         for word in self.body.words() {
             word.store(0, Relaxed);
         }
         self.set_count(0);
     }
+}
 
-    /// Of a filter that [`share`](Filter::share)s a file: waits until all that
-    /// was added so far is on disk. Nothing to do for one on the heap.
-    pub fn sync(&self) -> Result<(), Error> {
-        self.body.as_shared().map_or(Ok(()), |map| map.sync())
-    }
-
-    /// Of a filter that [`share`](Filter::share)s a file: writes back and lets
-    /// go, and says if that failed. Dropping it does the same, silently.
-    pub fn close(self) -> Result<(), Error> {
-        self.body.into_shared().map_or(Ok(()), |map| map.close())
-    }
-
+impl<L: Layout> Filter<L> {
     /// The words without atomics, of a kind that is never shared.
     pub(crate) fn exclusive(&mut self) -> (&L, &mut [u64]) {
         let words = self.body.exclusive();
@@ -248,44 +195,6 @@ impl<L: Layout> Filter<L> {
     }
 }
 
-impl<L: Layout> Filter<L, Map> {
-    /// Maps a file for reading: costs the same for any size, and reads only
-    /// the pages that are asked. The body's checksum is not checked; see
-    /// [`AnyFilter::verify`](any::AnyFilter::verify).
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let path = dir.path().join("seen.tamis");
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("key");
-    /// seen.save(&path)?;
-    /// assert!(Blocked::open(&path)?.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::map(path.as_ref(), Terms::default())?)
-    }
-}
-
-impl<'a, L: Layout> Filter<L, &'a [u8]> {
-    /// Asks bytes of the caller's in place, of any alignment: a file embedded
-    /// in the program, a page of a larger file.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("key");
-    /// let bytes = seen.to_bytes();
-    /// let view = Blocked::view(&bytes)?;
-    /// assert!(view.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
-        Self::assemble(store::view(bytes, Terms::default())?)
-    }
-}
-
 impl<L: Layout, B: Body> Filter<L, B> {
     pub(crate) fn assemble((header, body): (Header, B)) -> Result<Self, Error> {
         let shape = L::try_from(header.shape)?;
@@ -306,7 +215,10 @@ impl<L: Layout, B: Body> Filter<L, B> {
         })
     }
 
-    pub(crate) fn header(&self) -> Header {
+    /// What a file of this filter would say of it, but for the body's checksum.
+    /// Costs nothing; see [`sealed_header`](Self::sealed_header).
+    #[must_use]
+    pub fn header(&self) -> Header {
         Header {
             shape: self.shape.into(),
             hasher: self.hasher,
@@ -466,34 +378,6 @@ impl<L: Layout, B: Body> Filter<L, B> {
             Some(Difference { what, ours, theirs }) => Err(Error::Unlike { what, ours, theirs }),
         }
     }
-
-    /// Writes the filter to `path`, which is replaced as a whole or not at
-    /// all. Fails with [`Error::Busy`] while another writer has that file; see
-    /// [`FileLock`] for adding to a filter that others may be adding to.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        store::save(path.as_ref(), &self.header(), &[self.body.words()])
-    }
-
-    /// Writes the filter to `path`, which must not exist.
-    pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        store::save_new(path.as_ref(), &self.header(), &[self.body.words()])
-    }
-
-    /// Writes the filter over the file that the caller has locked, which stays
-    /// locked.
-    pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
-        store::save_under(lock, &self.header(), &[self.body.words()])
-    }
-
-    /// The same bytes as a file's.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        store::encode(&self.header(), &[self.body.words()])
-    }
-
-    /// The same bytes as a file's, in base64.
-    pub fn to_base64(&self) -> String {
-        store::to_base64(&self.to_bytes())
-    }
 }
 
 impl<L: Rated, B: Body> Filter<L, B> {
@@ -528,6 +412,26 @@ impl<L: Rated, B: Body> Filter<L, B> {
 }
 
 impl<L: BitLayout> Filter<L> {
+    /// Maps a file for adding keys, together with other processes that do the
+    /// same. Every added key is seen by all of them at once, and survives the
+    /// death of this process, though not of the machine: call
+    /// [`sync`](Filter::sync) for that.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::Blocked;
+    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
+    /// let one = Blocked::share(&path)?;
+    /// let other = Blocked::share(&path)?;
+    /// one.insert("key");
+    /// assert!(other.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::assemble(store::share(path.as_ref(), Terms::default())?)
+    }
+
     /// Adds a key; whether it was new. "New" is always right; "not new" is
     /// wrong for about one in `1/rate` new keys, which look as if present.
     ///
@@ -678,6 +582,18 @@ impl<L: BitLayout> Filter<L> {
         }
         self.set_count(KEYS_UNKNOWN);
         Ok(())
+    }
+
+    /// Of a filter that [`share`](Filter::share)s a file: waits until all that
+    /// was added so far is on disk. Nothing to do for one on the heap.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.body.as_shared().map_or(Ok(()), |map| map.sync())
+    }
+
+    /// Of a filter that [`share`](Filter::share)s a file: writes back and lets
+    /// go, and says if that failed. Dropping it does the same, silently.
+    pub fn close(self) -> Result<(), Error> {
+        self.body.into_shared().map_or(Ok(()), |map| map.close())
     }
 }
 

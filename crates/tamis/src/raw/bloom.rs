@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::hash::{Hash, reduce};
 use crate::kind::Kind;
 use crate::raw::isa::prefetch;
-use crate::raw::layout::{BitLayout, Difference, Layout, Sealed};
+use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -81,6 +81,8 @@ const fn place(position: u64) -> (usize, u64) {
 }
 
 impl Sealed for BloomShape {}
+
+impl Creatable for BloomShape {}
 
 impl Layout for BloomShape {
     const KIND: Kind = Kind::Bloom;

@@ -20,7 +20,7 @@ mod tests;
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::kind::Kind;
-use crate::raw::layout::{Difference, Layout, Sealed};
+use crate::raw::layout::{Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 
 /// Slots, window and slot width of a [`Cuckoo`](crate::Cuckoo) filter.
@@ -127,6 +127,8 @@ impl CuckooShape {
 }
 
 impl Sealed for CuckooShape {}
+
+impl Creatable for CuckooShape {}
 
 impl Layout for CuckooShape {
     const KIND: Kind = Kind::Cuckoo;
