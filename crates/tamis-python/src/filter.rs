@@ -334,7 +334,7 @@ impl Filter {
         let hasher = options::hasher(seed, keyed, key, key_file)?;
         let open = match hasher {
             Hasher::Keyed { key, .. } => Open::new().key(key),
-            Hasher::Fast { .. } => Open::new(),
+            _ => Open::new(),
         };
         let filter = cls.py().detach(|| {
             match overwrite {
@@ -672,7 +672,7 @@ impl Filter {
             "seed",
             match self.hasher {
                 Hasher::Fast { seed } => Some(seed),
-                Hasher::Keyed { .. } => None,
+                _ => None,
             },
         )?;
         info.set_item("path", self.path())?;

@@ -17,6 +17,12 @@ pub struct SecretKey([u8; 16]);
 
 impl SecretKey {
     /// A key from the operating system's random source.
+    ///
+    /// ```
+    /// use tamis::SecretKey;
+    /// assert!(SecretKey::random()? != SecretKey::random()?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn random() -> Result<Self, Error> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|e| Error::Random(e.to_string()))?;
@@ -101,6 +107,7 @@ impl fmt::Debug for SecretKey {
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Hasher {
     /// XXH3-128. Fast, and open to anyone who wants to construct collisions,
     /// whatever the seed.
@@ -136,6 +143,14 @@ impl Hasher {
 
     /// SipHash-2-4-128 under `key`, which is *not* stored in the file: whoever
     /// opens the file must bring it.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Error, Hasher, SecretKey};
+    /// let hasher = Hasher::keyed_apart(SecretKey::random()?);
+    /// let bytes = Blocked::with_hasher(1_000, 0.01, hasher)?.to_bytes();
+    /// assert!(matches!(Blocked::from_bytes(&bytes), Err(Error::KeyNeeded))); // see `Open::key`
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub const fn keyed_apart(key: SecretKey) -> Self {
         Self::Keyed {
             key,
@@ -144,6 +159,12 @@ impl Hasher {
     }
 
     /// Hashes the bytes of a key.
+    ///
+    /// ```
+    /// use tamis::Hasher;
+    /// let hash = Hasher::default().hash(b"");
+    /// assert_eq!(hash.as_u128(), 0x99aa06d3014798d86001c324468d497f); // XXH3's own test value
+    /// ```
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Hash {
         match self {

@@ -100,6 +100,14 @@ macro_rules! both {
 
 impl AnyFilter {
     /// An empty filter as planned.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// assert!(seen.insert("key")?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
         check_creatable(plan.kind())?;
         if plan.kind() == Kind::Growing {
@@ -112,6 +120,17 @@ impl AnyFilter {
     /// Creates the file of an empty filter, which must not exist, without
     /// holding the filter in memory: for one larger than that. The space on
     /// disk is taken at once, so that a full disk shows now.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{AnyFilter, Hasher, Kind, Open, Plan};
+    /// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
+    /// AnyFilter::create(&path, &plan, Hasher::default())?;
+    /// let mut seen = Open::new().share(&path)?; // mapped, not read
+    /// assert!(seen.insert("key")?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn create(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
         check_creatable(plan.kind())?;
         if plan.kind() == Kind::Growing {
@@ -139,6 +158,15 @@ impl AnyFilter {
 
     /// Adds a key; whether it was new. Fails for kinds that can't take it; the
     /// filter is then as before.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// assert!(seen.insert("key")?);
+    /// assert!(!seen.insert("key")?); // not new any more
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.insert_hash(self.hasher().hash(key.as_ref()))
@@ -161,6 +189,19 @@ impl AnyFilter {
 
     /// Adds many keys; `new[i]` answers for `keys[i]`. When a kind refuses a
     /// key, those before it are in.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// let mut new = [false; 3];
+    /// seen.insert_many(&["a", "b", "a"], &mut new)?;
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn insert_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -180,6 +221,9 @@ impl AnyFilter {
     }
 
     /// [`insert_many`](Self::insert_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
     pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         match self {
             Self::Bloom(f) => f.insert_hashes(hashes, new),
@@ -218,6 +262,9 @@ impl AnyFilter {
 
     /// [`remove`](Self::remove) for many keys that are already hashed;
     /// `removed[i]` answers for `hashes[i]`.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `hashes`.
     pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) -> Result<(), Error> {
         match self {
             Self::Counting(f) => f.remove_hashes(hashes, removed),
@@ -243,6 +290,16 @@ impl AnyFilter {
     }
 
     /// Adds all keys of `other`; see [`Filter::union_with`].
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut a = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// let mut b = a.duplicate()?;
+    /// b.insert("key")?;
+    /// a.union_with(&b)?;
+    /// assert!(a.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn union_with<C: Body>(&mut self, other: &AnyFilter<C>) -> Result<(), Error> {
         both!(self, other, (a, b) => a.union_with(b))
     }
@@ -280,6 +337,15 @@ impl AnyFilter<Map> {
     /// Reads the whole body of a mapped file and compares it with the
     /// checksum in its header. `false` if there is none, because the file was
     /// last written in place.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{AnyFilter, Blocked, Open};
+    /// Blocked::new(1_000, 0.01)?.save(&path)?;
+    /// assert!(AnyFilter::verify(&path, &Open::new())?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn verify(path: impl AsRef<Path>, open: &Open) -> Result<bool, Error> {
         let (header, map) = store::map(path.as_ref(), open.terms())?;
         store::verify(&header, map.words())?;
@@ -375,6 +441,14 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// Whether the key may have been added; see [`Filter::contains`].
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// seen.insert("apple")?;
+    /// assert!(seen.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         each!(self, f => f.contains(key))
@@ -387,11 +461,17 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// Asks many keys; see [`Filter::contains_many`].
+    ///
+    /// # Panics
+    /// If `out` is not as long as `keys`.
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
         each!(self, f => f.contains_many(keys, out))
     }
 
     /// Asks many hashed keys; see [`Filter::contains_hashes`].
+    ///
+    /// # Panics
+    /// If `out` is not as long as `hashes`.
     pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
         each!(self, f => f.contains_hashes(hashes, out))
     }
@@ -400,6 +480,15 @@ impl<B: Body> AnyFilter<B> {
     /// [`Counting::count`](crate::Counting::count) and
     /// [`Cuckoo::count`](crate::Cuckoo::count). Fails for kinds that don't
     /// count.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Counting};
+    /// let mut seen = AnyFilter::from(Counting::new(1_000, 0.01)?);
+    /// seen.insert("apple")?;
+    /// seen.insert("apple")?;
+    /// assert_eq!(seen.count("apple")?, 2);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
         let mut count = [0];
         self.count_hashes(&[self.hasher().hash(key.as_ref())], &mut count)?;

@@ -58,6 +58,15 @@ impl Draft {
 
 impl Header {
     /// Of an empty filter, as planned.
+    ///
+    /// ```
+    /// use tamis::raw::Header;
+    /// use tamis::{Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
+    /// let header = Header::of_plan(&plan, Hasher::default());
+    /// assert_eq!((header.shape(), header.capacity()), (plan.shape(), 1_000));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn of_plan(plan: &Plan, hasher: Hasher) -> Self {
         Self {
             shape: plan.shape(),
@@ -109,6 +118,14 @@ impl Header {
 impl<B: Body> AnyFilter<B> {
     /// The body's words, in order: one run of them, or several in a growing
     /// filter.
+    ///
+    /// ```
+    /// use tamis::raw::Word;
+    /// use tamis::{AnyFilter, Blocked};
+    /// let empty = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// assert!(empty.body().iter().copied().flatten().all(|word| word.get() == 0));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[must_use]
     pub fn body(&self) -> Vec<&[B::Word]> {
         self.all_words()

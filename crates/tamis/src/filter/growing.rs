@@ -78,11 +78,26 @@ impl Growing {
     /// layer holds `first_guess` keys or somewhat more: a thousand, or less
     /// than twice the guess, so that it grows at the numbers of keys that
     /// [`Plan::for_rate`] says, and takes no more memory than that.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// for i in 0..5_000u64 { seen.insert(i.to_le_bytes())?; } // more than guessed
+    /// assert!(seen.shape().layers() > 1 && seen.rate_now() <= 0.001);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn new(first_guess: u64, rate: f64) -> Result<Self, Error> {
         Self::with_hasher(first_guess, rate, Hasher::default())
     }
 
     /// An empty filter whose keys are hashed by `hasher`.
+    ///
+    /// ```
+    /// use tamis::{Growing, Hasher, SecretKey};
+    /// let hasher = Hasher::keyed(SecretKey::random()?);
+    /// assert!(Growing::with_hasher(1_000, 0.001, hasher)?.insert("key")?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn with_hasher(first_guess: u64, rate: f64, hasher: Hasher) -> Result<Self, Error> {
         plan::check_keys(first_guess)?;
         plan::check_rate(rate)?;
@@ -133,6 +148,14 @@ impl Growing {
     /// Adds a key; whether it was new. "New" is always right; "not new" is
     /// wrong for about one in `1/rate` new keys, which look as if present.
     /// Fails when a new layer can't be had; the key is then not in.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// assert!(seen.insert("key")?);
+    /// assert!(!seen.insert("key")?); // not new any more
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.insert_hash(self.hasher.hash(key.as_ref()))
     }
@@ -154,6 +177,15 @@ impl Growing {
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// let mut new = [false; 3];
+    /// seen.insert_many(&["a", "b", "a"], &mut new)?;
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn insert_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -304,6 +336,15 @@ impl Growing {
 
     /// Removes all keys. The layers stay, so that the memory does, too; keys
     /// go into the newest, which is the largest.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("key")?;
+    /// seen.clear();
+    /// assert!(!seen.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         for layer in &mut self.layers {
             layer.keys = 0;
@@ -407,6 +448,14 @@ impl<B: Body> Growing<B> {
 
     /// Whether the key may have been added. "No" is always right; "yes" is
     /// wrong for about one in `1/rate` keys that were not added.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("apple")?;
+    /// assert!(seen.contains("apple")); // always
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.hasher.hash(key.as_ref()))
     }
@@ -420,6 +469,16 @@ impl<B: Body> Growing<B> {
     ///
     /// # Panics
     /// If `out` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("b")?;
+    /// let mut found = [false; 3];
+    /// seen.contains_many(&["a", "b", "c"], &mut found);
+    /// assert_eq!(found, [false, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
         assert_eq!(keys.len(), out.len(), "one answer for each key");
         let mut hashes = [Hash::default(); BLOCK];

@@ -248,12 +248,31 @@ impl<L: Layout, B: Body> Filter<L, B> {
 
     /// Whether the key may have been added. "No" is always right; "yes" is
     /// wrong for about one in `1/rate` keys that were not added.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("apple");
+    /// assert!(seen.contains("apple")); // always
+    /// assert!(!seen.contains("pear")); // wrong once in a hundred
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.hasher.hash(key.as_ref()))
     }
 
     /// [`contains`](Self::contains) for a key that is already hashed.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Bloom};
+    /// let (fruit, trees) = (Blocked::new(1_000, 0.01)?, Bloom::new(1_000, 0.01)?);
+    /// fruit.insert("apple");
+    /// // Hashed once for both: their hashers agree.
+    /// let hash = fruit.hasher().hash(b"apple");
+    /// assert!(fruit.contains_hash(hash) && !trees.contains_hash(hash));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         self.shape.contains(self.body.words(), hash)
@@ -306,6 +325,13 @@ impl<L: Layout, B: Body> Filter<L, B> {
     }
 
     /// How keys are hashed.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Hasher};
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// assert_eq!(*seen.hasher(), Hasher::default());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub const fn hasher(&self) -> &Hasher {
         &self.hasher
     }
@@ -348,12 +374,26 @@ impl<L: Layout, B: Body> Filter<L, B> {
     }
 
     /// The body's size in bytes.
+    ///
+    /// ```
+    /// let seen = tamis::Blocked::new(1_000_000, 0.01)?;
+    /// assert!(seen.bytes() < 1_300_000);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn bytes(&self) -> u64 {
         self.shape.body_len()
     }
 
     /// Whether both have the same geometry and hash alike, so that they can be
     /// combined.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Hasher};
+    /// let a = Blocked::new(1_000, 0.01)?;
+    /// assert!(a.same_shape(&a.template()?));
+    /// assert!(!a.same_shape(&Blocked::with_hasher(1_000, 0.01, Hasher::seeded(7))?));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn same_shape<C: Body>(&self, other: &Filter<L, C>) -> bool {
         self.check_like(other).is_ok()
     }
@@ -437,12 +477,29 @@ impl<L: BitLayout> Filter<L> {
     ///
     /// Threads may add at once: no key is lost, and of several that add the
     /// same new key at least one is told "new".
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// assert!(seen.insert("apple"));
+    /// assert!(!seen.insert("apple")); // not new any more
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
         self.insert_hash(self.hasher.hash(key.as_ref()))
     }
 
     /// [`insert`](Self::insert) for a key that is already hashed.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// let hash = seen.hasher().hash(b"apple");
+    /// assert!(!seen.contains_hash(hash) && seen.insert_hash(hash)); // hashed once
+    /// assert!(seen.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn insert_hash(&self, hash: Hash) -> bool {
         let new = self.shape.insert(self.body.words(), hash);
@@ -501,6 +558,16 @@ impl<L: BitLayout> Filter<L> {
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// let ids = [7u64, 8, 7]; // 64-bit ids of your own
+    /// let mut new = [false; 3];
+    /// seen.insert_hashes(&ids, &mut new);
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn insert_hashes<H: Copy + Into<Hash>>(&mut self, hashes: &[H], new: &mut [bool]) {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         match self.body.exclusive() {
@@ -533,6 +600,19 @@ impl<L: BitLayout> Filter<L> {
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// std::thread::scope(|s| {
+    ///     for keys in [["a", "b"], ["c", "d"]] {
+    ///         let seen = &seen;
+    ///         s.spawn(move || seen.insert_many_shared(&keys, &mut [false; 2]));
+    ///     }
+    /// });
+    /// assert!(seen.contains("a") && seen.contains("d"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn insert_many_shared<K: AsRef<[u8]>>(&self, keys: &[K], new: &mut [bool]) {
         assert_eq!(keys.len(), new.len(), "one answer for each key");
         let words = self.body.words();
@@ -575,6 +655,16 @@ impl<L: BitLayout> Filter<L> {
     /// still found; the rate is at most the smaller of the two, and higher than
     /// that of a filter built from the common keys. The count is indeterminate.
     /// Fails when the two are unlike, and then changes nothing.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let (mut a, b) = (Blocked::new(1_000, 0.01)?, Blocked::new(1_000, 0.01)?);
+    /// for key in ["apple", "pear"] { a.insert(key); }
+    /// for key in ["pear", "plum"] { b.insert(key); }
+    /// a.intersect_with(&b)?;
+    /// assert!(a.contains("pear") && !a.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn intersect_with<C: Body>(&mut self, other: &Filter<L, C>) -> Result<(), Error> {
         self.check_like(other)?;
         for (ours, theirs) in self.body.words().iter().zip(other.words()) {
@@ -586,12 +676,35 @@ impl<L: BitLayout> Filter<L> {
 
     /// Of a filter that [`share`](Filter::share)s a file: waits until all that
     /// was added so far is on disk. Nothing to do for one on the heap.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::Blocked;
+    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
+    /// let seen = Blocked::share(&path)?;
+    /// seen.insert("key");
+    /// seen.sync()?; // survives a power loss from here on
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn sync(&self) -> Result<(), Error> {
         self.body.as_shared().map_or(Ok(()), |map| map.sync())
     }
 
     /// Of a filter that [`share`](Filter::share)s a file: writes back and lets
     /// go, and says if that failed. Dropping it does the same, silently.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::Blocked;
+    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
+    /// let seen = Blocked::share(&path)?;
+    /// seen.insert("key");
+    /// seen.close()?;
+    /// assert!(Blocked::load(&path)?.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn close(self) -> Result<(), Error> {
         self.body.into_shared().map_or(Ok(()), |map| map.close())
     }
