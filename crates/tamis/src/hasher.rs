@@ -42,11 +42,11 @@ impl SecretKey {
         let digits = text.trim();
         match u128::from_str_radix(digits, 16) {
             Ok(key) if digits.len() == 32 => Ok(Self(key.to_be_bytes())),
-            _ => Err(Error::Parameter {
-                what: "key file",
-                expected: "32 hexadecimal digits",
-                got: format!("{} other bytes in {}", digits.len(), path.display()),
-            }),
+            _ => Err(Error::parameter(
+                "key file",
+                "32 hexadecimal digits",
+                format_args!("{} other bytes in {}", digits.len(), path.display()),
+            )),
         }
     }
 

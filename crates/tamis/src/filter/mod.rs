@@ -52,7 +52,7 @@ impl KeyCount {
 /// [`Counting`](crate::Counting), [`Cuckoo`](crate::Cuckoo).
 ///
 /// `B` owns the body: [`Bytes`] (heap, or a file mapped for writing),
-/// [`Map`] (a file mapped for reading) or `&[u8]`.
+/// [`Map`](crate::Map) (a file mapped for reading) or `&[u8]`.
 ///
 /// Keys are bytes; anything that is `AsRef<[u8]>` will do. Integers go in as
 /// their eight little-endian bytes: `filter.insert(42u64.to_le_bytes())`.

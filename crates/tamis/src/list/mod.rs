@@ -136,11 +136,7 @@ impl ListBuilder {
     /// smaller one.
     pub fn arity(mut self, arity: u32) -> Result<Self, Error> {
         if !matches!(arity, 3 | 4) {
-            return Err(Error::Parameter {
-                what: "arity",
-                expected: "3 or 4",
-                got: arity.to_string(),
-            });
+            return Err(Error::parameter("arity", "3 or 4", arity));
         }
         self.arity = Some(arity);
         Ok(self)

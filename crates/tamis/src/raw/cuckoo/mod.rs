@@ -49,13 +49,7 @@ pub struct CuckooShape {
 impl CuckooShape {
     /// A shape of exactly these numbers.
     pub fn new(slots: u64, window: u32, width: u32) -> Result<Self, Error> {
-        let refuse = |what, expected, got: u64| {
-            Err(Error::Parameter {
-                what,
-                expected,
-                got: got.to_string(),
-            })
-        };
+        let refuse = |what, expected, got: u64| Err(Error::parameter(what, expected, got));
         let (window, width) = (u64::from(window), u64::from(width));
         if !(2..=4).contains(&window) {
             return refuse("window", "2 to 4 slots", window);
