@@ -1,4 +1,4 @@
-"""`tamis` beside its Python peers: 1 M str URLs at p = 0.01.
+"""`tamis` beside its Python peers: 1 M str URLs, or ints, at p = 0.01.
 
     python bench/python/bench.py [--keys N] [--rounds N] [--threads N] [--json]
 
@@ -63,6 +63,7 @@ def main():
     shared = text.split("\n")
     keys = (lambda: shared) if args.warm else (lambda: text.split("\n"))
     column = pyarrow.array(shared)
+    numbers = [i * 1_000_003 for i in range(n)]
 
     makers = {
         "tamis": lambda: tamis.Filter(n, P),
@@ -90,6 +91,8 @@ def main():
             if who != "tamis":
                 for what in ("contains many, list", "add many, Arrow", "contains many, Arrow"):
                     record(what, who, seconds)  # their one bulk call
+        for who, make in makers.items():
+            record("update, list of int", who, measured(cpu, make().update, numbers))
         seen = makers["tamis"]()
         seen.update(column)
         record("contains many, list", "tamis", measured(cpu, seen.contains_many, keys()))
@@ -109,8 +112,9 @@ def main():
     rows = []
     print(f"{n:,} keys, {args.rounds} rounds; nanoseconds a key, and how many times Tamis's time")
     for what, by in times.items():
-        row, cells = results.row(what, [by[who] for who in makers if who in by], n), []
-        for who, ns, ratio, (low, high) in zip(by, *row["time"].values()):
+        peers, cells = [who for who in makers if who in by], []
+        row = results.row(what, [by[who] for who in peers], n)
+        for who, ns, ratio, (low, high) in zip(peers, *row["time"].values()):
             cells.append(f"{who} {ns:6.1f} ns {ratio:5.2f} x ({low:.2f}-{high:.2f})")
         print(f"{what:<44}", "   ".join(cells))
         rows.append(row)

@@ -1,5 +1,6 @@
 //! Standard output is for data alone; everything else goes to stderr.
 
+use crate::stdout;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,6 +9,9 @@ use tamis::{Existing, Replacement};
 
 /// Writes a command's answer.
 pub(crate) fn print(text: &str) -> Result<()> {
+    if stdout::was_closed() {
+        return Err(closed().into());
+    }
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
@@ -22,6 +26,10 @@ pub(crate) fn stdout() -> Result<File> {
     #[cfg(windows)]
     let owned = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
     Ok(File::from(owned.context("opening the output")?))
+}
+
+fn closed() -> io::Error {
+    io::Error::other("standard output is closed")
 }
 
 /// Whether the reader of our output went away.
@@ -41,6 +49,8 @@ pub(crate) struct Sink {
     /// The file, unless it is a stream.
     file: Option<Replacement>,
     empty: bool,
+    /// There is no standard output to write to.
+    is_closed: bool,
 }
 
 /// Compresses on the way, as the file's extension says.
@@ -81,6 +91,7 @@ impl Sink {
             encoder: Some(Encoder::new(path, to)?),
             file,
             empty: true,
+            is_closed: false,
         })
     }
 
@@ -94,7 +105,21 @@ impl Sink {
             encoder: Some(Encoder::Plain(stdout)),
             file: None,
             empty: true,
+            is_closed: stdout::was_closed(),
         })
+    }
+
+    /// Where output is appended to a file whose last line was never finished,
+    /// ends that line: it would swallow our first record.
+    pub(crate) fn end_last_line(&mut self, delimiter: u8) -> io::Result<()> {
+        match &mut self.encoder {
+            Some(Encoder::Plain(stream))
+                if self.file.is_none() && stdout::goes_on_with_a_line(stream, delimiter)? =>
+            {
+                stream.write_all(&[delimiter])
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether nothing is to be seen of the output before [`finish`](Self::finish).
@@ -138,6 +163,9 @@ impl Drop for Sink {
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.empty &= bytes.is_empty();
+        if self.is_closed && !bytes.is_empty() {
+            return Err(closed());
+        }
         match &mut self.encoder {
             Some(Encoder::Plain(w)) => w.write(bytes),
             Some(Encoder::Gzip(w)) => w.write(bytes),

@@ -16,12 +16,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tamis::{Hash, Hasher};
+use tamis::{AnyFilter, Hash, Hasher};
 use tamis_redis::RedisFilter;
 
 /// Bytes that travel together: enough to make a system call cheap, few enough
 /// to stay in the second-level cache.
 pub(crate) const CHUNK: usize = 256 << 10;
+/// The same where each step is to be small: a thousand URLs or so.
+const SMALL_CHUNK: usize = 64 << 10;
 
 /// Where keys come from and what of a record is its key.
 #[derive(clap::Args, Clone, Debug)]
@@ -39,6 +41,20 @@ pub(crate) struct InputArgs {
     #[arg(long)]
     no_header: bool,
 
+    #[command(flatten)]
+    rule: RuleArgs,
+
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long, value_name = "N")]
+    threads: Option<usize>,
+
+    #[arg(skip)]
+    small_steps: bool,
+}
+
+/// Which differences between keys don't count. A filter remembers it.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct RuleArgs {
     /// The key is a URL: compare it normalised by the WHATWG rules, without its fragment
     #[arg(long)]
     url: bool,
@@ -46,10 +62,22 @@ pub(crate) struct InputArgs {
     /// Ignore case when comparing keys
     #[arg(short = 'i', long)]
     ignore_case: bool,
+}
 
-    /// Threads [default: all cores]
-    #[arg(short = 'j', long, value_name = "N")]
-    threads: Option<usize>,
+impl RuleArgs {
+    /// Of keys that are made of so many values.
+    pub(crate) fn of_values(self, values: usize) -> Result<tamis::KeyRule> {
+        let mut rule = tamis::KeyRule::EXACT
+            .of_values(values)
+            .with_context(|| format!("a key of {values} values: expected 1 to 255"))?;
+        if self.url {
+            rule = rule.url();
+        }
+        if self.ignore_case {
+            rule = rule.ignore_case();
+        }
+        Ok(rule)
+    }
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -107,11 +135,26 @@ impl InputArgs {
                 Part::Whole(Layout::Delimited(delimiter.unwrap_or(b'\n')))
             }
         };
-        Ok(KeyRule {
-            part,
-            url: self.url,
-            ignore_case: self.ignore_case,
-        })
+        let values = match &part {
+            Part::Whole(_) => 1,
+            Part::Columns { columns, .. } => columns.columns.len(),
+            Part::Json(pointers) | Part::JsonText(pointers) => pointers.len(),
+        };
+        let made = self.rule.of_values(values)?;
+        Ok(KeyRule { part, made })
+    }
+
+    /// The hash of a new filter whose keys are made as these arguments say.
+    pub(crate) fn hasher(&self, hasher: Hasher) -> Result<Hasher> {
+        Ok(hasher.with_rule(self.rule()?.made))
+    }
+
+    /// The first keys of a filter decide how all of its keys are made, if nobody has said.
+    pub(crate) fn settle_rule(&self, filter: &mut AnyFilter) -> Result<()> {
+        if filter.counted() == Some(0) && *filter.hasher().rule() == tamis::KeyRule::EXACT {
+            filter.set_rule(self.rule()?.made)?;
+        }
+        Ok(())
     }
 
     /// The files, standard input if none is named.
@@ -126,6 +169,16 @@ impl InputArgs {
     pub(crate) fn with_files(&self, files: Vec<PathBuf>) -> Self {
         Self {
             files,
+            ..self.clone()
+        }
+    }
+
+    /// The same, a little at a time and by one thread: a step's records are
+    /// printed before the next step's are decided.
+    pub(crate) fn in_small_steps(&self) -> Self {
+        Self {
+            small_steps: true,
+            threads: Some(1),
             ..self.clone()
         }
     }
@@ -205,7 +258,8 @@ impl<S: Send> Pass<'_, S> {
         self,
         decide: impl Fn(&mut S, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
     ) -> Result<Report> {
-        let rule = self.input.rule()?;
+        let rule = self.input.rule()?.for_filter(self.hasher.rule());
+        let rule = rule.map_err(anyhow::Error::msg)?;
         let paths = self.input.paths();
         let progress = Arc::new(Progress::default());
         let signal = stop_on_signals(&progress.stop)?;
@@ -216,9 +270,16 @@ impl<S: Send> Pass<'_, S> {
             .into_iter()
             .map(move |path| Input::open(&path, &opened));
         let outcome = pipeline::run(Job {
-            reader: Reader::new(Box::new(inputs), &rule, CHUNK),
+            reader: Reader::new(
+                Box::new(inputs),
+                &rule,
+                match self.input.small_steps {
+                    true => SMALL_CHUNK,
+                    false => CHUNK,
+                },
+            ),
             rule: &rule,
-            hash: |key: &[u8]| self.hasher.hash(key),
+            hash: |key: &[u8]| self.hasher.hash_exact(key),
             shards: self.shards,
             decide,
             print: self.print,
@@ -264,17 +325,33 @@ pub(crate) fn claim(
     result.map_err(|error| Halt::FailedAfter(error.into()))
 }
 
-/// The first SIGINT or SIGTERM asks the run to end with what was read; a
-/// second one ends it at once. Gives where the signal's number will stand.
+/// The first SIGINT, SIGTERM or SIGHUP asks the run to end with what was read;
+/// a second one ends it at once. Gives where the signal's number will stand.
 pub(crate) fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = vec![SIGINT, SIGTERM];
+    #[cfg(unix)]
+    if !hangup_is_ignored() {
+        signals.push(signal_hook::consts::SIGHUP);
+    }
     use signal_hook::flag;
     let got = Arc::new(AtomicUsize::new(0));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in signals {
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))
             .and_then(|_| flag::register(signal, Arc::clone(stop)))
             .and_then(|_| flag::register_usize(signal, Arc::clone(&got), signal as usize))
             .context("watching for signals")?;
     }
     Ok(got)
+}
+
+/// Whether we run under `nohup`.
+#[cfg(unix)]
+fn hangup_is_ignored() -> bool {
+    // SAFETY: all-zero is a valid action, and asking for the present one changes nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
+    }
 }

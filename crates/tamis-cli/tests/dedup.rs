@@ -281,10 +281,23 @@ fn a_closed_pipe_is_a_quiet_end() {
 #[cfg(unix)]
 #[test]
 fn a_signal_saves_what_was_done() {
-    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
+    use std::os::unix::process::CommandExt;
+    for (signal, code) in [
+        (libc::SIGINT, 130),
+        (libc::SIGTERM, 143),
+        (libc::SIGHUP, 129),
+    ] {
         let dir = Sandbox::new();
-        let mut child = dir
-            .command("dedup --filter seen.tamis")
+        let mut command = dir.command("dedup --filter seen.tamis");
+        // Tests may run under nohup, which leaves SIGHUP ignored.
+        // SAFETY: between fork and exec, `signal` may be called.
+        unsafe {
+            command.pre_exec(move || {
+                libc::signal(signal, libc::SIG_DFL);
+                Ok(())
+            });
+        }
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -360,6 +373,178 @@ fn sigkill_never_loses_a_record() {
             .count();
         assert_eq!(lost, 0, "round {round}, {kills} runs");
     }
+}
+
+/// Records that show when they are torn or glued.
+fn marked(range: std::ops::Range<u32>) -> Vec<String> {
+    range.map(|i| format!("<record {i:07}>")).collect()
+}
+
+/// Fifty runs on changing inputs are killed, and all append to one file: what
+/// the filter claims is there, and whole.
+#[cfg(unix)]
+#[test]
+fn sigkill_neither_loses_nor_glues_what_is_appended() {
+    const STEP: usize = 20_000;
+    let dir = Sandbox::new();
+    let all = marked(0..1_500_000);
+    let append = || {
+        let path = dir.path("out");
+        let file = std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(path);
+        file.unwrap()
+    };
+    let written = || std::fs::metadata(dir.path("out")).map_or(0, |m| m.len());
+    let (mut kills, mut runs) = (0, 0);
+    while kills < 50 {
+        // Each run gets another part, which overlaps with those before.
+        let from = runs * STEP;
+        dir.write("in", all[from..from + 3 * STEP].join("\n"));
+        let before = written();
+        let mut child = dir
+            .command("dedup in -j 2 -p 1e-12 --filter seen.tamis --save-every 0.001")
+            .stdout(append())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Anywhere between its first record and its last new one.
+        let moment = before + (runs as u64 * 104_729) % (17 * STEP as u64);
+        while child.try_wait().unwrap().is_none() && written() < moment {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        kills += usize::from(child.wait().unwrap().code().is_none());
+        runs += 1;
+        assert!(runs < 70, "only {kills} of {runs} runs were killed in time");
+        // Not every system tears a line when it kills.
+        if runs.is_multiple_of(3) {
+            append().write_all(b"<record 0").unwrap();
+        }
+    }
+    let given = &all[..(runs + 2) * STEP];
+    dir.write("in", given.join("\n"));
+    let last = dir
+        .command("dedup in --filter seen.tamis --json-report report")
+        .stdout(append())
+        .stderr(Stdio::null())
+        .status();
+    assert!(last.unwrap().code().unwrap() <= 1);
+    let report: serde_json::Value = serde_json::from_slice(&dir.read("report")).unwrap();
+    let claimed = report["duplicates"].as_u64().unwrap();
+    assert!(claimed as usize > STEP, "killed runs claimed but {claimed}");
+    let out = String::from_utf8(dir.read("out")).unwrap();
+    let found: HashSet<&str> = out.lines().collect();
+    let lost = given.iter().filter(|r| !found.contains(r.as_str()));
+    assert_eq!(lost.count(), 0);
+    for line in found {
+        let torn = "<record 0000000>".len() > line.len() && !line.contains('>');
+        let whole = line.len() == "<record 0000000>".len() && line.ends_with('>');
+        assert!(torn || whole, "glued: {line}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_appended_begins_a_line_of_its_own() {
+    let dir = Sandbox::new();
+    dir.write("in", "a\nb\n");
+    let append = |line: &str| {
+        let out = std::fs::File::options().append(true).open(dir.path("out"));
+        let status = dir.command(line).stdout(out.unwrap()).status();
+        assert!(status.unwrap().success());
+    };
+    for line in ["dedup in", "add --new seen.tamis in"] {
+        dir.ok("create seen.tamis -n 100 --force");
+        dir.write("out", "torn");
+        append(line);
+        assert_eq!(dir.read("out"), b"torn\na\nb\n", "{line}");
+    }
+    append("dedup in");
+    assert_eq!(dir.read("out"), b"torn\na\nb\na\nb\n");
+    dir.write("out", "torn\n");
+    append("dedup -0 in");
+    assert_eq!(dir.read("out"), b"torn\n\0a\nb\n\0");
+    // No line of anybody's is ended where nothing is printed.
+    dir.write("out", "torn");
+    append("dedup -c in");
+    assert_eq!(dir.read("out"), b"torn2\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_can_not_be_written_is_not_claimed() {
+    let dir = Sandbox::new();
+    dir.write("in", "a\nb\n");
+    let tamis = env!("CARGO_BIN_EXE_tamis");
+    let run = |line: &str| {
+        let mut shell = std::process::Command::new("sh");
+        let shell = shell.args(["-c", &line.replace("tamis", tamis)]);
+        let output = shell.current_dir(dir.path("")).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, err) = run("tamis dedup --filter seen in >&-");
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("standard output is closed"), "{err}");
+    let (code, err) = run("tamis dedup --filter seen in >/dev/full");
+    assert_eq!(code, Some(2), "{err}");
+    // /dev/null is where the user wants it.
+    let (code, _) = run("tamis dedup --filter other in >/dev/null");
+    assert_eq!(code, Some(0));
+    assert_eq!(dir.ok("dedup --filter seen in").text(), "a\nb\n");
+    assert_eq!(dir.run("dedup --filter other in").text(), "");
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let dir = Sandbox::new();
+    dir.write("in", "a\nb\na\n");
+    assert_eq!(dir.ok("dedup --filter seen --dry-run in").text(), "a\nb\n");
+    assert_eq!(dir.list(), ["in"]);
+    dir.feed("dedup --filter seen", "a\n");
+    let before = dir.read("seen");
+    for _ in 0..2 {
+        assert_eq!(dir.ok("dedup --filter seen --dry-run in").text(), "b\n");
+        assert_eq!(dir.ok("dedup -c --filter seen --dry-run in").text(), "1\n");
+        assert_eq!(
+            dir.ok("dedup -d --filter seen --dry-run in").text(),
+            "a\na\n"
+        );
+    }
+    assert_eq!(dir.read("seen"), before);
+    // Without it, -c and -d record what they see.
+    assert_eq!(dir.ok("dedup -c --filter seen in").text(), "1\n");
+    assert_eq!(dir.run("dedup -c --filter seen in").text(), "0\n");
+    assert_eq!(dir.run("dedup --dry-run in").code, 2);
+}
+
+#[test]
+fn filters_that_count_get_a_key_once() {
+    let dir = Sandbox::new();
+    let equal = "a\n".repeat(20);
+    for kind in ["cuckoo", "counting"] {
+        dir.ok(&format!("create --force seen -n 1000 --kind {kind}"));
+        for _ in 0..20 {
+            let ran = dir.feed("dedup --filter seen", format!("{equal}b\n"));
+            assert!(ran.code <= 1, "{kind}: {}", ran.err);
+        }
+        assert_eq!(dir.feed("count seen", "a\nb\n").text(), "1\ta\n1\tb\n");
+        dir.feed("remove seen", "a\n");
+        assert_eq!(dir.feed("dedup --filter seen", &equal).text(), "a\n");
+    }
+}
+
+#[test]
+fn claiming_before_is_for_redis() {
+    let dir = Sandbox::new();
+    let ran = dir.run("dedup --filter seen --claim before");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("in Redis"), "{}", ran.err);
+    assert_eq!(dir.run("dedup --claim before").code, 2);
 }
 
 #[test]

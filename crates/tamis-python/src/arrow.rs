@@ -1,14 +1,14 @@
 //! Columns of other libraries, through the Arrow C data interface: read in
 //! place, whoever made them.
+//!
+//! The interface does not say how long buffers are, so a producer is trusted in
+//! that: a buffer is as long as the lengths and offsets of its array make it.
+//! Everything else is checked.
 
-use crate::column::{Bits, Column, Encoding, Fixed, Values};
-use crate::error::Failure;
-use pyo3::ffi;
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use crate::column::{Bits, Column, Encoding, Fixed, NoKeys, Values, native_i32, native_i64};
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
-use std::ptr;
 use tamis::Hasher;
 
 /// The structures of the specification, field by field.
@@ -41,11 +41,11 @@ pub(crate) struct ArrowArray {
 
 #[repr(C)]
 pub(crate) struct ArrowArrayStream {
-    get_schema: Option<unsafe extern "C" fn(*mut Self, *mut ArrowSchema) -> c_int>,
-    get_next: Option<unsafe extern "C" fn(*mut Self, *mut ArrowArray) -> c_int>,
-    get_last_error: Option<unsafe extern "C" fn(*mut Self) -> *const c_char>,
-    release: Option<unsafe extern "C" fn(*mut Self)>,
-    private_data: *mut c_void,
+    pub(crate) get_schema: Option<unsafe extern "C" fn(*mut Self, *mut ArrowSchema) -> c_int>,
+    pub(crate) get_next: Option<unsafe extern "C" fn(*mut Self, *mut ArrowArray) -> c_int>,
+    pub(crate) get_last_error: Option<unsafe extern "C" fn(*mut Self) -> *const c_char>,
+    pub(crate) release: Option<unsafe extern "C" fn(*mut Self)>,
+    pub(crate) private_data: *mut c_void,
 }
 
 /// One of the structures, which is ours to release.
@@ -56,6 +56,7 @@ pub(crate) struct Owned<T: Release>(pub(crate) T);
 pub(crate) trait Release {
     /// As the specification marks one that somebody else owns now.
     fn released() -> Self;
+    fn is_released(&self) -> bool;
     fn release(&mut self);
 }
 
@@ -65,6 +66,10 @@ macro_rules! release {
             fn released() -> Self {
                 // SAFETY: null pointers, zeros and absent functions.
                 unsafe { std::mem::zeroed() }
+            }
+
+            fn is_released(&self) -> bool {
+                self.release.is_none()
             }
 
             fn release(&mut self) {
@@ -91,215 +96,240 @@ unsafe impl<T: Release> Send for Owned<T> {}
 // SAFETY: likewise; shared ones are only read.
 unsafe impl<T: Release> Sync for Owned<T> {}
 
-impl<T: Release> Owned<T> {
-    /// Moves the structure out of the capsule that carries it.
-    fn from_capsule(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<Self> {
-        // SAFETY: a capsule of this name carries this structure; moving it
-        // out is what the interface asks of a consumer.
-        unsafe {
-            let place = ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr());
-            if place.is_null() {
-                return Err(PyErr::fetch(capsule.py()));
-            }
-            Ok(Self(ptr::replace(place.cast(), T::released())))
-        }
-    }
-}
-
-/// Arrays of keys, one after the other.
-pub(crate) enum Arrays {
-    One(Owned<ArrowSchema>, Option<Owned<ArrowArray>>),
-    Stream(Owned<ArrowSchema>, Owned<ArrowArrayStream>),
-}
-
-impl Arrays {
-    /// The arrays of an object that has the interface.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Option<Self>, Failure> {
-        if object.hasattr("__arrow_c_array__")? {
-            let pair = object.call_method0("__arrow_c_array__")?;
-            let pair = pair.cast::<PyTuple>().map_err(PyErr::from)?;
-            let schema = Owned::from_capsule(&pair.get_item(0)?, c"arrow_schema")?;
-            let array = Owned::from_capsule(&pair.get_item(1)?, c"arrow_array")?;
-            return Ok(Some(Self::One(schema, Some(array))));
-        }
-        if object.hasattr("__arrow_c_stream__")? {
-            let capsule = object.call_method0("__arrow_c_stream__")?;
-            let mut stream: Owned<ArrowArrayStream> =
-                Owned::from_capsule(&capsule, c"arrow_array_stream")?;
-            let mut schema = Owned(ArrowSchema::released());
-            let get = stream.0.get_schema;
-            // SAFETY: a live stream and a structure to be filled.
-            let code = get.map_or(0, |get| unsafe { get(&mut stream.0, &mut schema.0) });
-            stream.check(code)?;
-            return Ok(Some(Self::Stream(schema, stream)));
-        }
-        Ok(None)
-    }
-
-    /// The next array; `None` after the last. May wait for the producer, so
-    /// it is called without the GIL.
-    pub(crate) fn next(&mut self) -> Result<Option<Owned<ArrowArray>>, Failure> {
-        match self {
-            Self::One(_, array) => Ok(array.take()),
-            Self::Stream(_, stream) => {
-                let mut array = Owned(ArrowArray::released());
-                let get = stream.0.get_next;
-                // SAFETY: a live stream and a structure to be filled.
-                let code = get.map_or(0, |get| unsafe { get(&mut stream.0, &mut array.0) });
-                stream.check(code)?;
-                Ok(array.0.release.is_some().then_some(array))
-            }
-        }
-    }
-
-    /// The array as a column of keys.
-    pub(crate) fn column<'a>(
-        &self,
-        array: &'a Owned<ArrowArray>,
-        hasher: &Hasher,
-    ) -> Result<Column<'a>, Failure> {
-        let (Self::One(schema, _) | Self::Stream(schema, _)) = self;
-        // SAFETY: the schema describes this array, which lives for 'a.
-        unsafe { column(&schema.0, &array.0, hasher) }
-    }
-}
-
-impl Owned<ArrowArrayStream> {
-    fn check(&mut self, code: c_int) -> Result<(), Failure> {
-        if code == 0 {
-            return Ok(());
-        }
-        // SAFETY: a live stream; the text is valid until its next call.
-        let text = unsafe {
-            match self.0.get_last_error.map(|get| get(&mut self.0)) {
-                Some(text) if !text.is_null() => {
-                    CStr::from_ptr(text).to_string_lossy().into_owned()
-                }
-                _ => format!("error {code}"),
-            }
-        };
-        let text = format!("reading the Arrow stream of keys: {text}");
-        Err(Failure::Own("IoError", text))
-    }
-}
-
+/// The array as a column of keys.
+///
 /// # Safety
-/// The schema describes the array; both follow the specification, and the
-/// array lives for `'a`.
-unsafe fn column<'a>(
+/// Both were made by a producer that follows the specification as to how long
+/// buffers and texts are and how long they live, and the array lives for `'a`.
+pub(crate) unsafe fn column<'a>(
     schema: &ArrowSchema,
-    array: &ArrowArray,
+    array: &'a ArrowArray,
     hasher: &Hasher,
-) -> Result<Column<'a>, Failure> {
-    // SAFETY: the format is a text that lives as long as the schema.
-    let format = unsafe { CStr::from_ptr(schema.format) }
-        .to_str()
-        .unwrap_or("?");
-    let len = array.length as usize;
-    let offset = array.offset as usize;
-    let fixed = |width: usize, encoding| {
-        // SAFETY: of such an array, the second buffer holds the values.
-        let first = unsafe { buffer(array, 1) }.wrapping_add(offset * width);
-        Fixed {
-            first,
-            stride: width as isize,
-            width,
-            encoding,
-            owner: PhantomData,
-        }
-    };
-    let integer = |width, signed| {
-        // Arrow's numbers are the machine's.
-        let swapped = cfg!(target_endian = "big");
-        fixed(width, Encoding::Integer { signed, swapped })
-    };
-    let integers = || {
-        Some(match format {
-            "c" => integer(1, true),
-            "C" => integer(1, false),
-            "s" => integer(2, true),
-            "S" => integer(2, false),
-            "i" => integer(4, true),
-            "I" => integer(4, false),
-            "l" => integer(8, true),
-            "L" => integer(8, false),
-            _ => return None,
-        })
-    };
-    // SAFETY: the buffers are those that the format prescribes, of the lengths
-    // that it prescribes; a dictionary follows the same rules.
-    let values = unsafe {
-        if !array.dictionary.is_null() && !schema.dictionary.is_null() {
-            let values = column(&*schema.dictionary, &*array.dictionary, hasher)?;
-            let indices = integers().ok_or_else(|| unknown(format))?;
-            Values::Dictionary(indices, values.hash_all(hasher)?)
-        } else {
-            match format {
-                "u" | "z" => {
-                    let offsets = slice::<i32>(buffer(array, 1), offset, len + 1);
-                    let end = offsets.last().copied().unwrap_or(0) as usize;
-                    Values::Offsets32(offsets, slice(buffer(array, 2), 0, end))
+) -> Result<Column<'a>, NoKeys> {
+    if schema.is_released() || array.is_released() {
+        return Err(NoKeys::damaged("that was released already"));
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (schema.dictionary.as_ref(), array.dictionary.as_ref()) {
+            (None, None) => plain_column(schema, array),
+            (Some(values_schema), Some(values)) => {
+                if !values_schema.dictionary.is_null() || !values.dictionary.is_null() {
+                    return Err(NoKeys::damaged("with a dictionary of dictionaries"));
                 }
-                "U" | "Z" => {
-                    let offsets = slice::<i64>(buffer(array, 1), offset, len + 1);
-                    let end = offsets.last().copied().unwrap_or(0) as usize;
-                    Values::Offsets64(offsets, slice(buffer(array, 2), 0, end))
-                }
-                "vu" | "vz" => {
-                    let views = slice(buffer(array, 1), offset, len);
-                    // Behind the views come the data, and the lengths of these.
-                    let count = (array.n_buffers - 3).max(0) as usize;
-                    let lengths = slice::<i64>(buffer(array, count + 2), 0, count);
-                    let data = lengths.iter().enumerate();
-                    let data = data.map(|(i, len)| slice(buffer(array, i + 2), 0, *len as usize));
-                    Values::Views(views, data.collect())
-                }
-                _ => match (integers(), format.strip_prefix("w:")) {
-                    (Some(integers), _) => Values::Fixed(integers),
-                    (_, Some(width)) => {
-                        let width = width.parse().map_err(|_| unknown(format))?;
-                        Values::Fixed(fixed(width, Encoding::Bytes))
+                let values = plain_column(values_schema, values)?;
+                let Column {
+                    len,
+                    valid,
+                    values: indices,
+                } = plain_column(schema, array)?;
+                let integer = |encoding| matches!(encoding, Encoding::Integer { .. });
+                let values = match (indices, &values.values) {
+                    // Of these there may be any number.
+                    (_, Values::Nulls) => Values::Nulls,
+                    (Values::Fixed(indices), _) if integer(indices.encoding) => {
+                        Values::Dictionary(indices, values.hash_all(hasher)?)
                     }
-                    _ => return Err(unknown(format)),
-                },
+                    _ => return Err(NoKeys::damaged("with a dictionary but no indices")),
+                };
+                Ok(Column { len, values, valid })
             }
+            _ => Err(NoKeys::damaged("with one half of a dictionary")),
         }
-    };
-    // SAFETY: the first buffer, if there is one, has a bit for every row.
-    let valid = unsafe { buffer(array, 0) };
-    let valid = (array.null_count != 0 && !valid.is_null()).then(|| Bits {
-        // SAFETY: as above.
-        bytes: unsafe { slice(valid, 0, (offset + len).div_ceil(8)) },
-        offset,
-    });
-    Ok(Column { len, values, valid })
-}
-
-/// A buffer of an array; null if the array does without it.
-///
-/// # Safety
-/// The array follows the specification.
-unsafe fn buffer(array: &ArrowArray, index: usize) -> *const u8 {
-    match index < array.n_buffers as usize {
-        // SAFETY: there are so many pointers.
-        true => unsafe { *array.buffers.add(index) }.cast(),
-        false => ptr::null(),
     }
 }
 
-/// Values of a buffer, which may be absent where there are none.
+/// An array without its dictionary.
 ///
 /// # Safety
-/// The buffer has so many values behind the offset and lives for `'a`.
-unsafe fn slice<'a, T>(buffer: *const u8, offset: usize, len: usize) -> &'a [T] {
-    if len == 0 || buffer.is_null() {
-        return &[];
+/// That of [`column`].
+unsafe fn plain_column<'a>(
+    schema: &ArrowSchema,
+    array: &'a ArrowArray,
+) -> Result<Column<'a>, NoKeys> {
+    if schema.format.is_null() {
+        return Err(NoKeys::damaged("without a format"));
     }
-    // SAFETY: the caller's promise; buffers are aligned for their values.
-    unsafe { std::slice::from_raw_parts(buffer.cast::<T>().add(offset), len) }
+    // SAFETY: the format is a text that lives as long as the schema.
+    let format = unsafe { CStr::from_ptr(schema.format) };
+    let format = format.to_str().unwrap_or("?");
+    let buffers = Buffers::of(array)?;
+    let len = buffers.len;
+    if format == "n" {
+        return Ok(Column {
+            len,
+            values: Values::Nulls,
+            valid: None,
+        });
+    }
+    // SAFETY: the buffers are those that the format prescribes, of the lengths
+    // that it prescribes.
+    unsafe {
+        let fixed = |width: usize, encoding| {
+            let first = buffers.rows(1, width)?.as_ptr();
+            Ok::<_, NoKeys>(Values::Fixed(Fixed {
+                first,
+                stride: width as isize,
+                width,
+                encoding,
+                owner: PhantomData,
+            }))
+        };
+        let integers = |width, signed| {
+            // Arrow's numbers are the machine's.
+            let swapped = cfg!(target_endian = "big");
+            fixed(width, Encoding::Integer { signed, swapped })
+        };
+        let values = match format {
+            "c" => integers(1, true)?,
+            "C" => integers(1, false)?,
+            "s" => integers(2, true)?,
+            "S" => integers(2, false)?,
+            "i" => integers(4, true)?,
+            "I" => integers(4, false)?,
+            "l" => integers(8, true)?,
+            "L" => integers(8, false)?,
+            "u" | "z" => {
+                let offsets = buffers.offsets::<4>()?;
+                let end = offsets.last().map_or(0, |end| native_i32(*end).into());
+                Values::Offsets32(offsets, buffers.data(2, end)?)
+            }
+            "U" | "Z" => {
+                let offsets = buffers.offsets::<8>()?;
+                let end = offsets.last().map_or(0, |end| native_i64(*end));
+                Values::Offsets64(offsets, buffers.data(2, end)?)
+            }
+            "vu" | "vz" => {
+                let views = buffers.rows(1, 16)?.as_chunks().0;
+                // Behind the views come the data, and the lengths of these.
+                let last = buffers.count.saturating_sub(1);
+                let data = 2..last.max(2);
+                let lengths = buffers.data(last, 8 * data.len() as i64)?.as_chunks().0;
+                let data = data.zip(lengths);
+                let data = data.map(|(index, len)| buffers.data(index, native_i64(*len)));
+                Values::Views(views, data.collect::<Result<_, _>>()?)
+            }
+            _ => match format.strip_prefix("w:").map(str::parse) {
+                // Without bytes there may be any number of rows.
+                Some(Ok(width @ 1..)) => fixed(width, Encoding::Bytes)?,
+                _ => return Err(unknown(format)),
+            },
+        };
+        let valid = match array.null_count {
+            0 => None,
+            _ => buffers.validity()?,
+        };
+        Ok(Column { len, values, valid })
+    }
 }
 
-fn unknown(format: &str) -> Failure {
+/// The buffers of an array, and which part of them is its rows.
+struct Buffers<'a> {
+    array: &'a ArrowArray,
+    count: usize,
+    offset: usize,
+    len: usize,
+}
+
+impl<'a> Buffers<'a> {
+    fn of(array: &'a ArrowArray) -> Result<Self, NoKeys> {
+        let whole = |number: i64| usize::try_from(number).ok();
+        let numbers = (
+            whole(array.n_buffers),
+            whole(array.offset),
+            whole(array.length),
+        );
+        match numbers {
+            (Some(count), Some(offset), Some(len))
+                // Ends that are multiplied by widths below.
+                if offset.checked_add(len).is_some_and(|end| end < 1 << 56)
+                    && (count == 0 || !array.buffers.is_null()) =>
+            {
+                Ok(Self {
+                    array,
+                    count,
+                    offset,
+                    len,
+                })
+            }
+            _ => Err(NoKeys::damaged(format_args!(
+                "of {} rows from {} on in {} buffers",
+                array.length, array.offset, array.n_buffers
+            ))),
+        }
+    }
+
+    /// The first bytes of a buffer, which may be absent where there are none.
+    ///
+    /// # Safety
+    /// The buffer, if there is one, has this many.
+    unsafe fn data(&self, index: usize, len: i64) -> Result<&'a [u8], NoKeys> {
+        let len = usize::try_from(len)
+            .ok()
+            .filter(|len| isize::try_from(*len).is_ok());
+        match (len, self.pointer(index)) {
+            (Some(0), _) => Ok(&[]),
+            // SAFETY: the caller's promise; the array keeps it alive for 'a.
+            (Some(len), Some(first)) => Ok(unsafe { std::slice::from_raw_parts(first, len) }),
+            _ => Err(NoKeys::damaged(format_args!(
+                "whose buffer {index} is missing, or has a length that none has"
+            ))),
+        }
+    }
+
+    /// The rows of a buffer that has `width` bytes for each.
+    ///
+    /// # Safety
+    /// That of [`data`](Self::data).
+    unsafe fn rows(&self, index: usize, width: usize) -> Result<&'a [u8], NoKeys> {
+        let end = (self.offset + self.len).checked_mul(width);
+        let end = end.and_then(|end| i64::try_from(end).ok()).unwrap_or(-1);
+        if self.len == 0 {
+            return Ok(&[]);
+        }
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { self.data(index, end)? };
+        Ok(&bytes[self.offset * width..])
+    }
+
+    /// Where rows begin, and behind them where the last one ends.
+    ///
+    /// # Safety
+    /// That of [`data`](Self::data).
+    unsafe fn offsets<const N: usize>(&self) -> Result<&'a [[u8; N]], NoKeys> {
+        if self.len == 0 {
+            return Ok(&[]);
+        }
+        let end = (self.offset + self.len + 1) * N;
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { self.data(1, end as i64)? };
+        Ok(bytes[self.offset * N..].as_chunks().0)
+    }
+
+    /// Which rows are valid; `None` if all are.
+    ///
+    /// # Safety
+    /// That of [`data`](Self::data).
+    unsafe fn validity(&self) -> Result<Option<Bits<'a>>, NoKeys> {
+        if self.pointer(0).is_none() {
+            return Ok(None);
+        }
+        let end = (self.offset + self.len).div_ceil(8) as i64;
+        Ok(Some(Bits {
+            // SAFETY: the caller's promise.
+            bytes: Cow::Borrowed(unsafe { self.data(0, end)? }),
+            offset: self.offset,
+        }))
+    }
+
+    fn pointer(&self, index: usize) -> Option<*const u8> {
+        // SAFETY: there are this many pointers.
+        let pointer = (index < self.count).then(|| unsafe { *self.array.buffers.add(index) });
+        pointer.filter(|p| !p.is_null()).map(|p| p.cast())
+    }
+}
+
+fn unknown(format: &str) -> NoKeys {
     let (what, hint) = match format.as_bytes() {
         [b'+', b's', ..] => (
             "a table".into(),
@@ -318,7 +348,7 @@ fn unknown(format: &str) -> Failure {
             "cast it to string, binary or an integer type first",
         ),
     };
-    Failure::no_key(format!(
+    NoKeys::of_type(format!(
         "keys: expected a column of strings, bytes or integers, got {what}; {hint}"
     ))
 }

@@ -1,14 +1,16 @@
 //! Many keys at once: from whatever holds them to their hashes, to answers.
 
-use crate::arrow::Arrays;
+use crate::capsule::Arrays;
 use crate::column::{Column, prefetch};
 use crate::error::Failure;
+use crate::interrupt::Lookout;
 use crate::key;
 use crate::mask::{Answers, Bits};
 use crate::numpy;
+use crate::source::Source;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyInt, PyList, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,7 +21,7 @@ const ROWS: usize = 4096;
 /// Python objects that are hashed under the GIL in one go: about as long as the
 /// interpreter lets other threads wait anyway.
 const OBJECTS: usize = 1 << 15;
-/// Rows between two looks for Ctrl-C.
+/// Rows whose answers are kept apart before they join the others.
 const SPAN: usize = 1 << 20;
 
 /// What is done with the hashes of keys, without the GIL and maybe by several
@@ -41,6 +43,8 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// Does `work` with all keys; the answers come in an object like `keys`.
+    /// Whatever fails, it is as in a loop: the work is done for the keys before,
+    /// and for none after.
     pub(crate) fn run<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
@@ -55,27 +59,61 @@ impl Batch {
             return Ok(bools.like(keys)?);
         }
         refuse_one_key(keys)?;
-        if let Some(arrays) = Arrays::of(keys)? {
-            let pandas = key::library(keys)? == "pandas";
-            let mut answers = match self.answers {
-                true if !pandas => Answers::Bits(Bits::default()),
-                _ => bools,
-            };
-            self.run_arrays(keys.py(), arrays, work, &mut answers)?;
-            return Ok(answers.like(keys)?);
-        }
-        if let Some(array) = numpy::as_array(keys)? {
-            match numpy::column(&array)? {
-                Some(column) => self.run_column(keys.py(), &column, work, &mut bools)?,
-                None => {
-                    let objects = array.call_method0("tolist")?;
-                    self.run_sequence(&objects, work, &mut bools)?;
-                }
+        match Source::of(keys)? {
+            Source::Arrow(arrays) => {
+                let pandas = key::library(keys)? == "pandas";
+                let mut answers = match self.answers {
+                    true if !pandas => Answers::Bits(Bits::default()),
+                    _ => bools,
+                };
+                self.run_arrays(keys.py(), arrays, work, &mut answers)?;
+                return Ok(answers.like(keys)?);
             }
-            return Ok(bools.like(&array)?);
+            Source::Array { array, masked } => {
+                match numpy::column(&array, masked.as_deref())? {
+                    Some(column) => self.run_column(keys.py(), &column, work, &mut bools)?,
+                    None => {
+                        let list = array.call_method0("tolist")?;
+                        self.run_objects(&list, masked, work, &mut bools)?;
+                    }
+                }
+                return Ok(bools.like(&array)?);
+            }
+            Source::Objects { list, nulls } => {
+                self.run_objects(&list, nulls, work, &mut bools)?;
+            }
+            Source::Iterable => self.run_iterator(keys, work, &mut bools)?,
         }
-        self.run_iterator(keys, work, &mut bools)?;
         Ok(bools.like(keys)?)
+    }
+
+    /// A column of Python objects, and which of them stand for nothing.
+    fn run_objects(
+        &self,
+        objects: &Bound<'_, PyAny>,
+        nulls: Option<Vec<bool>>,
+        work: &impl Work,
+        answers: &mut Answers,
+    ) -> Result<(), Failure> {
+        let Some(nulls) = nulls else {
+            return self.run_sequence(objects, work, answers);
+        };
+        let present = objects.try_iter()?.zip(&nulls);
+        let present = present
+            .filter(|(_, null)| !**null)
+            .map(|(object, _)| object);
+        let present = PyList::new(objects.py(), present.collect::<PyResult<Vec<_>>>()?)?;
+        let mut some = Answers::Bools(Vec::new());
+        self.run_sequence(&present, work, &mut some)?;
+        let Answers::Bools(some) = some else {
+            return Ok(());
+        };
+        let mut some = some.into_iter();
+        let all = nulls
+            .iter()
+            .map(|null| !null && some.next().unwrap_or(false));
+        answers.extend(&all.collect::<Vec<_>>());
+        Ok(())
     }
 
     /// Objects of a list or a tuple. They are hashed where they are, under the
@@ -95,8 +133,9 @@ impl Batch {
         for start in (0..len).step_by(OBJECTS) {
             hashes.clear();
             let range = start..len.min(start + OBJECTS);
-            self.hash_items(keys, get, range, &mut hashes)?;
+            let hashed = self.hash_items(keys, get, range, &mut hashes);
             self.flush(keys.py(), &hashes, work, answers)?;
+            hashed?;
         }
         Ok(())
     }
@@ -127,16 +166,14 @@ impl Batch {
                 next += 1;
                 // SAFETY: the list holds it as long as no Python code runs.
                 let object = unsafe { Bound::ref_from_ptr(py, item) };
-                if let Some(bytes) = key::plain(object) {
-                    hashes.push(self.hasher.hash(bytes));
+                if let Some(hash) = key::plain(&self.hasher, object) {
+                    hashes.push(hash);
                     continue;
                 }
                 hashes.push(key::hash(&self.hasher, &object.clone())?);
                 // Its `__index__` may have changed the list: the others are
                 // looked up anew.
-                if !object.is_exact_instance_of::<PyInt>() {
-                    break;
-                }
+                break;
             }
         }
         Ok(())
@@ -149,14 +186,29 @@ impl Batch {
         answers: &mut Answers,
     ) -> Result<(), Failure> {
         let mut hashes = Vec::new();
-        for key in keys.try_iter()? {
-            hashes.push(key::hash(&self.hasher, &key?)?);
-            if hashes.len() == OBJECTS {
-                self.flush(keys.py(), &hashes, work, answers)?;
-                hashes.clear();
+        let mut keys_left = keys.try_iter()?;
+        loop {
+            let mut ended = Ok(true);
+            for key in keys_left.by_ref() {
+                let hash = key.map_err(Failure::from);
+                match hash.and_then(|key| key::hash(&self.hasher, &key)) {
+                    Ok(hash) => hashes.push(hash),
+                    Err(failure) => {
+                        ended = Err(failure);
+                        break;
+                    }
+                }
+                if hashes.len() == OBJECTS {
+                    ended = Ok(false);
+                    break;
+                }
             }
+            self.flush(keys.py(), &hashes, work, answers)?;
+            if ended? {
+                return Ok(());
+            }
+            hashes.clear();
         }
-        self.flush(keys.py(), &hashes, work, answers)
     }
 
     fn flush(
@@ -168,7 +220,9 @@ impl Batch {
     ) -> Result<(), Failure> {
         py.detach(|| {
             let mut found = [false; ROWS];
+            let mut lookout = Lookout::new();
             for hashes in hashes.chunks(ROWS) {
+                lookout.look()?;
                 let found = &mut found[..hashes.len()];
                 work(hashes, found)?;
                 answers.extend(found);
@@ -186,7 +240,7 @@ impl Batch {
         answers: &mut Answers,
     ) -> Result<(), Failure> {
         while let Some(array) = py.detach(|| arrays.next())? {
-            let column = arrays.column(&array, &self.hasher)?;
+            let column = py.detach(|| arrays.column(&array, &self.hasher))?;
             self.run_column(py, &column, work, answers)?;
         }
         Ok(())
@@ -199,18 +253,19 @@ impl Batch {
         work: &impl Work,
         answers: &mut Answers,
     ) -> Result<(), Failure> {
-        let mut found = vec![false; column.len.min(SPAN)];
-        for start in (0..column.len).step_by(SPAN) {
-            let rows = start..column.len.min(start + SPAN);
-            py.detach(|| {
+        answers.reserve(column.len)?;
+        py.detach(|| {
+            let mut lookout = Lookout::new();
+            let mut found = vec![false; column.len.min(SPAN)];
+            for start in (0..column.len).step_by(SPAN) {
+                let rows = start..column.len.min(start + SPAN);
                 let found = &mut found[..rows.len()];
-                self.run_rows(column, rows, work, found)?;
+                self.run_rows(column, rows, work, found, &mut lookout)?;
                 answers.extend(found);
-                Ok::<_, Failure>(())
-            })?;
-            py.check_signals()?;
-        }
-        Ok(())
+            }
+            Ok::<_, Failure>(())
+        })?;
+        Ok(py.check_signals()?)
     }
 
     /// Shares the rows out to the threads: they hash side by side, and work in
@@ -221,43 +276,84 @@ impl Batch {
         rows: Range<usize>,
         work: &impl Work,
         found: &mut [bool],
+        lookout: &mut Lookout,
     ) -> Result<(), Failure> {
         let threads = match self.threads {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
             threads => threads,
         };
-        let parts = found.chunks_mut(ROWS).zip(rows.step_by(ROWS));
+        let mut parts = found.chunks_mut(ROWS).zip(rows.step_by(ROWS));
         if threads == 1 || parts.len() == 1 {
-            let (mut scratch, mut parts) = (Scratch::default(), parts);
+            let mut scratch = Scratch::default();
             return parts.try_for_each(|(found, start)| {
-                scratch.hash(column, &self.hasher, start, found.len())?;
-                scratch.work(work, found)
+                lookout.look()?;
+                let hashed = scratch.hash(column, &self.hasher, start, found.len());
+                scratch.work(work, found).and(hashed)
             });
         }
+        let threads = threads.min(parts.len());
         let parts = Mutex::new(parts.enumerate());
-        let turns = Turns::default();
-        let run = || {
+        let (turns, end) = (Turns::default(), End::default());
+        let run = |mut lookout: Option<&mut Lookout>| {
             let mut scratch = Scratch::default();
             loop {
                 let part = lock(&parts).next();
                 let Some((turn, (found, start))) = part else {
-                    return Ok(());
+                    return;
                 };
+                let looked = lookout.as_mut().map_or(Ok(()), |lookout| lookout.look());
                 let hashed = scratch.hash(column, &self.hasher, start, found.len());
+                let work = || {
+                    if end.is_before(turn) {
+                        return;
+                    }
+                    let done = looked
+                        .map_err(Failure::from)
+                        .and_then(|()| scratch.work(work, found).and(hashed));
+                    if let Err(failure) = done {
+                        end.set(turn, failure);
+                    }
+                };
                 match self.ordered {
-                    true => turns.wait(turn, || scratch.work(work, found), hashed)?,
-                    false => hashed.and_then(|()| scratch.work(work, found))?,
+                    true => turns.wait(turn, work),
+                    false => work(),
                 }
             }
         };
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-            threads.into_iter().try_for_each(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
-        })
+            // As many as the system gives; this one works, too.
+            for _ in 1..threads {
+                let other = std::thread::Builder::new().spawn_scoped(scope, || run(None));
+                if other.is_err() {
+                    break;
+                }
+            }
+            run(Some(lookout));
+        });
+        end.result()
+    }
+}
+
+/// Where several threads end, if not with the last part: at the first of those
+/// that fail, as one thread would.
+#[derive(Default)]
+struct End(Mutex<Option<(usize, Failure)>>);
+
+impl End {
+    fn is_before(&self, turn: usize) -> bool {
+        matches!(&*lock(&self.0), Some((end, _)) if *end < turn)
+    }
+
+    fn set(&self, turn: usize, failure: Failure) {
+        let mut end = lock(&self.0);
+        if !matches!(&*end, Some((end, _)) if *end < turn) {
+            *end = Some((turn, failure));
+        }
+    }
+
+    fn result(self) -> Result<(), Failure> {
+        let end = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        end.map_or(Ok(()), |(_, failure)| Err(failure))
     }
 }
 
@@ -271,6 +367,7 @@ struct Scratch {
 }
 
 impl Scratch {
+    /// After an error, the hashes are those of the keys before it.
     fn hash(
         &mut self,
         column: &Column<'_>,
@@ -278,7 +375,8 @@ impl Scratch {
         start: usize,
         len: usize,
     ) -> Result<(), Failure> {
-        column.hash(hasher, start..start + len, &mut self.hashes, &mut self.rows)
+        let rows = start..start + len;
+        Ok(column.hash(hasher, rows, &mut self.hashes, &mut self.rows)?)
     }
 
     fn work(&mut self, work: &impl Work, found: &mut [bool]) -> Result<(), Failure> {
@@ -304,14 +402,9 @@ struct Turns {
 }
 
 impl Turns {
-    /// Works when it is the turn, if all is well so far. The turn is passed on
-    /// also after an error or a panic, so that nobody waits for ever.
-    fn wait(
-        &self,
-        turn: usize,
-        work: impl FnOnce() -> Result<(), Failure>,
-        before: Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    /// Works when it is the turn. It is passed on also after a panic, so that
+    /// nobody waits for ever.
+    fn wait(&self, turn: usize, work: impl FnOnce()) {
         struct Pass<'a>(&'a Turns);
         impl Drop for Pass<'_> {
             fn drop(&mut self) {
@@ -324,7 +417,7 @@ impl Turns {
             .wait_while(lock(&self.next), |next| *next != turn);
         drop(waiting.unwrap_or_else(PoisonError::into_inner));
         let _pass = Pass(self);
-        before.and_then(|()| work())
+        work();
     }
 }
 

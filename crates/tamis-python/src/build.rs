@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::error::Failure;
 use crate::filter::Filter;
+use crate::interrupt;
 use crate::options::{self, Count, parse_kind};
 use pyo3::prelude::*;
 use std::num::NonZero;
@@ -92,7 +93,8 @@ pub(crate) fn build(
         collect(allow, &hasher, &list, ListBuilder::allow_hashes)?;
     }
     let list = list.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Filter::in_memory(keys.py().detach(|| list.build())?))
+    let filter = interrupt::apart(keys.py(), || list.build())??;
+    Ok(Filter::in_memory(filter))
 }
 
 /// Hands the hashes of all keys to the list.

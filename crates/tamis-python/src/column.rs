@@ -1,8 +1,30 @@
 //! Keys that lie in memory as a column, readable without the GIL.
 
-use crate::error::Failure;
+use std::borrow::Cow;
 use std::ops::Range;
 use tamis::{Hash, Hasher};
+
+/// Why what should be keys is none: the class of `tamis.errors`, and what to say.
+#[derive(Debug)]
+pub(crate) struct NoKeys(pub(crate) &'static str, pub(crate) String);
+
+impl NoKeys {
+    /// Objects or columns of a kind that keys are not.
+    pub(crate) fn of_type(text: String) -> Self {
+        Self("KeyTypeError", text)
+    }
+
+    /// A column that contradicts itself.
+    #[cold]
+    pub(crate) fn damaged(text: impl std::fmt::Display) -> Self {
+        Self(
+            "CorruptError",
+            format!(
+                "keys: expected a valid Arrow column, got one {text}; its producer is at fault"
+            ),
+        )
+    }
+}
 
 /// A column of keys. What it points to is kept alive by whoever made it, for
 /// as long as `'a`.
@@ -14,9 +36,12 @@ pub(crate) struct Column<'a> {
 }
 
 pub(crate) enum Values<'a> {
-    /// Row `i` is the bytes from offset `i` to offset `i + 1`.
-    Offsets32(&'a [i32], &'a [u8]),
-    Offsets64(&'a [i64], &'a [u8]),
+    /// No row has a key.
+    Nulls,
+    /// Row `i` is the bytes from offset `i` to offset `i + 1`; the offsets are
+    /// the machine's numbers, at any address.
+    Offsets32(&'a [[u8; 4]], &'a [u8]),
+    Offsets64(&'a [[u8; 8]], &'a [u8]),
     /// Arrow's views: a length, then the bytes themselves or where they are.
     Views(&'a [[u8; 16]], Vec<&'a [u8]>),
     Fixed(Fixed<'a>),
@@ -53,13 +78,24 @@ pub(crate) enum Encoding {
 }
 
 /// Bits in Arrow's order.
-#[derive(Clone, Copy)]
 pub(crate) struct Bits<'a> {
-    pub(crate) bytes: &'a [u8],
+    pub(crate) bytes: Cow<'a, [u8]>,
     pub(crate) offset: usize,
 }
 
 impl Bits<'_> {
+    /// Those of rows that are not masked.
+    pub(crate) fn unmasked(masked: &[bool]) -> Self {
+        let bytes = masked.chunks(8).map(|eight| {
+            let bits = eight.iter().enumerate();
+            bits.fold(0, |byte, (i, masked)| byte | u8::from(!masked) << i)
+        });
+        Self {
+            bytes: bytes.collect(),
+            offset: 0,
+        }
+    }
+
     fn get(&self, row: usize) -> bool {
         let at = self.offset + row;
         self.bytes[at / 8] >> (at % 8) & 1 != 0
@@ -68,39 +104,50 @@ impl Bits<'_> {
 
 impl Column<'_> {
     /// Hashes the keys of some rows. If not all of them are keys, `rows` tells
-    /// which were, counted from the first.
+    /// which were, counted from the first. After an error `hashes` has those
+    /// before it.
     pub(crate) fn hash(
         &self,
         hasher: &Hasher,
         range: Range<usize>,
         hashes: &mut Vec<Hash>,
         rows: &mut Vec<usize>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), NoKeys> {
         hashes.clear();
         rows.clear();
         let start = range.start;
+        let valid = |row: &usize| self.valid.as_ref().is_none_or(|valid| valid.get(*row));
         if let Values::Dictionary(indices, values) = &self.values {
-            for row in range {
-                if self.valid.is_none_or(|valid| valid.get(row))
-                    && let Some(hash) = values[indices.integer(row) as usize]
-                {
-                    hashes.push(hash);
-                    rows.push(row - start);
+            for row in range.filter(valid) {
+                let index = indices.integer(row);
+                match usize::try_from(index).ok().and_then(|i| values.get(i)) {
+                    Some(Some(hash)) => {
+                        hashes.push(*hash);
+                        rows.push(row - start);
+                    }
+                    Some(None) => {}
+                    None => {
+                        return Err(NoKeys::damaged(format_args!(
+                            "whose row {row} has the dictionary's value {index}, of {}",
+                            values.len()
+                        )));
+                    }
                 }
             }
             return Ok(());
         }
-        match self.valid {
-            None => self.hash_rows(hasher, range, hashes),
-            Some(valid) => {
-                rows.extend(range.filter(|row| valid.get(*row)).map(|row| row - start));
-                self.hash_rows(hasher, rows.iter().map(|row| row + start), hashes)
-            }
+        if matches!(self.values, Values::Nulls) {
+            return Ok(());
         }
+        if self.valid.is_none() {
+            return self.hash_rows(hasher, range, hashes);
+        }
+        rows.extend(range.filter(valid).map(|row| row - start));
+        self.hash_rows(hasher, rows.iter().map(|row| row + start), hashes)
     }
 
     /// The hash of every row that is a key, for the values of a dictionary.
-    pub(crate) fn hash_all(&self, hasher: &Hasher) -> Result<Vec<Option<Hash>>, Failure> {
+    pub(crate) fn hash_all(&self, hasher: &Hasher) -> Result<Vec<Option<Hash>>, NoKeys> {
         let (mut hashes, mut rows) = (Vec::new(), Vec::new());
         self.hash(hasher, 0..self.len, &mut hashes, &mut rows)?;
         if hashes.len() == self.len {
@@ -119,25 +166,66 @@ impl Column<'_> {
         hasher: &Hasher,
         rows: impl Iterator<Item = usize>,
         hashes: &mut Vec<Hash>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), NoKeys> {
         match &self.values {
-            Values::Offsets32(offsets, data) => hashes.extend(rows.map(|row| {
-                let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
-                prefetch(data.as_ptr().wrapping_add(start + AHEAD));
-                hasher.hash(&data[start..end])
-            })),
-            Values::Offsets64(offsets, data) => hashes.extend(rows.map(|row| {
-                let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
-                prefetch(data.as_ptr().wrapping_add(start + AHEAD));
-                hasher.hash(&data[start..end])
-            })),
-            Values::Views(views, buffers) => {
-                hashes.extend(rows.map(|row| hasher.hash(viewed(&views[row], buffers))));
+            Values::Nulls | Values::Dictionary(..) => Ok(()),
+            Values::Offsets32(offsets, data) => {
+                let offset = |row: usize| i64::from(native_i32(offsets[row]));
+                hash_slices(hasher, rows, hashes, data, offset)
             }
-            Values::Fixed(fixed) => return fixed.hash_rows(hasher, rows, hashes),
-            Values::Dictionary(..) => {}
+            Values::Offsets64(offsets, data) => {
+                hash_slices(hasher, rows, hashes, data, |row| native_i64(offsets[row]))
+            }
+            Values::Views(views, buffers) => {
+                for row in rows {
+                    let bytes = viewed(&views[row], buffers).ok_or_else(|| outside(row))?;
+                    hashes.push(hasher.hash(bytes));
+                }
+                Ok(())
+            }
+            Values::Fixed(fixed) => fixed.hash_rows(hasher, rows, hashes),
         }
-        Ok(())
+    }
+}
+
+#[inline]
+fn hash_slices(
+    hasher: &Hasher,
+    rows: impl Iterator<Item = usize>,
+    hashes: &mut Vec<Hash>,
+    data: &[u8],
+    offset: impl Fn(usize) -> i64,
+) -> Result<(), NoKeys> {
+    for row in rows {
+        // A negative one is beyond every end.
+        let (start, end) = (offset(row) as usize, offset(row + 1) as usize);
+        prefetch(data.as_ptr().wrapping_add(start.wrapping_add(AHEAD)));
+        let bytes = data.get(start..end).ok_or_else(|| outside(row))?;
+        hashes.push(hasher.hash(bytes));
+    }
+    Ok(())
+}
+
+#[cold]
+fn outside(row: usize) -> NoKeys {
+    NoKeys::damaged(format_args!("whose row {row} lies outside its buffers"))
+}
+
+// Arrow's numbers are the machine's, and need not be aligned.
+
+#[inline]
+pub(crate) fn native_i32(bytes: [u8; 4]) -> i32 {
+    match cfg!(target_endian = "big") {
+        true => i32::from_be_bytes(bytes),
+        false => i32::from_le_bytes(bytes),
+    }
+}
+
+#[inline]
+pub(crate) fn native_i64(bytes: [u8; 8]) -> i64 {
+    match cfg!(target_endian = "big") {
+        true => i64::from_be_bytes(bytes),
+        false => i64::from_le_bytes(bytes),
     }
 }
 
@@ -161,20 +249,17 @@ pub(crate) fn prefetch(place: *const u8) {
     let _ = place;
 }
 
-/// The bytes of a view: up to 12 are in the view itself.
+/// The bytes of a view: up to 12 are in the view itself. `None` if they are
+/// said to be where nothing is.
 #[inline]
-fn viewed<'a>(view: &'a [u8; 16], buffers: &[&'a [u8]]) -> &'a [u8] {
+fn viewed<'a>(view: &'a [u8; 16], buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
     let field = |at: usize| {
         let bytes = [view[at], view[at + 1], view[at + 2], view[at + 3]];
-        // Arrow's numbers are the machine's.
-        (match cfg!(target_endian = "big") {
-            true => i32::from_be_bytes(bytes),
-            false => i32::from_le_bytes(bytes),
-        }) as usize
+        usize::try_from(native_i32(bytes)).ok()
     };
-    match field(0) {
-        len @ ..=12 => &view[4..4 + len],
-        len => &buffers[field(8)][field(12)..][..len],
+    match field(0)? {
+        len @ ..=12 => Some(&view[4..4 + len]),
+        len => buffers.get(field(8)?)?.get(field(12)?..)?.get(..len),
     }
 }
 
@@ -193,7 +278,7 @@ impl Fixed<'_> {
         hasher: &Hasher,
         rows: impl Iterator<Item = usize>,
         hashes: &mut Vec<Hash>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), NoKeys> {
         match self.encoding {
             Encoding::Bytes => hashes.extend(rows.map(|row| hasher.hash(self.bytes(row)))),
             Encoding::Padded => hashes.extend(rows.map(|row| {
@@ -247,7 +332,7 @@ fn extended<const N: usize>(mut bytes: [u8; N], signed: bool, swapped: bool) -> 
 }
 
 /// Writes the UTF-8 of code points to `text`.
-fn utf8_of(points: &[u8], swapped: bool, text: &mut String) -> Result<(), Failure> {
+fn utf8_of(points: &[u8], swapped: bool, text: &mut String) -> Result<(), NoKeys> {
     text.clear();
     let points = points.as_chunks::<4>().0;
     let len = points
@@ -260,7 +345,7 @@ fn utf8_of(points: &[u8], swapped: bool, text: &mut String) -> Result<(), Failur
             false => u32::from_le_bytes(*point),
         };
         text.push(char::from_u32(point).ok_or_else(|| {
-            Failure::Own(
+            NoKeys(
                 "KeyEncodingError",
                 format!("key: expected text that has UTF-8, got the surrogate U+{point:04X} in it"),
             )

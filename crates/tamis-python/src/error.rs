@@ -1,5 +1,6 @@
 //! Errors of the library as the exceptions of `tamis.errors`.
 
+use crate::column::NoKeys;
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 
@@ -39,6 +40,12 @@ impl Failure {
     }
 }
 
+impl From<NoKeys> for Failure {
+    fn from(NoKeys(class, text): NoKeys) -> Self {
+        Self::Own(class, text)
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Library(error)
@@ -48,15 +55,15 @@ impl From<Error> for Failure {
 impl From<tamis_redis::Error> for Failure {
     fn from(error: tamis_redis::Error) -> Self {
         use tamis_redis::Error::{
-            Corrupt, Exists, Filter, Gone, Location, MissingChunk, NotFound, Server, Unconfirmed,
-            Unfinished,
+            Corrupt, Exists, Filter, Gone, Location, MissingChunk, NotFound, Remains, Server,
+            Unconfirmed, Unfinished,
         };
         let class = match error {
             Filter(error) => return Self::Library(error),
             Location { .. } => "ParameterError",
             NotFound { .. } | Gone { .. } | Unfinished { .. } => "NotFoundError",
             Exists { .. } => "ExistsError",
-            MissingChunk { .. } | Corrupt { .. } => "CorruptError",
+            MissingChunk { .. } | Corrupt { .. } | Remains { .. } => "CorruptError",
             Unconfirmed { .. } => "UnconfirmedError",
             Server { .. } => "ServerError",
             _ => "TamisError",

@@ -2,17 +2,19 @@
 
 use crate::batch::Batch;
 use crate::error::Failure;
+use crate::interrupt;
 use crate::key;
-use crate::lock::Shared;
+use crate::lock::{Holds, Mark, Shared};
 use crate::method::{self, Add};
 use crate::options::{self, Count, Need};
 use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use std::path::PathBuf;
 use tamis::{AnyFilter, Hash, Hasher, KeyCount, Kind, Map, Open, Plan};
 
 /// Where a filter lives.
-enum State {
+pub(crate) enum State {
     /// In memory, or in a file mapped for writing.
     Writable(AnyFilter),
     /// In a file mapped for reading.
@@ -116,8 +118,8 @@ impl Filter {
     }
 
     /// A copy on the heap, wherever this one lives.
-    pub(crate) fn to_memory(&self, py: Python<'_>) -> Result<AnyFilter, Failure> {
-        self.read(py, State::duplicate)
+    pub(crate) fn to_memory(slf: &Bound<'_, Self>) -> Result<AnyFilter, Failure> {
+        Self::read(slf, State::duplicate)
     }
 
     pub(crate) fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
@@ -136,53 +138,76 @@ impl Filter {
     }
 
     /// Reads what takes time, such as the whole filter.
-    fn read<R: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&State) -> Result<R, Failure> + Send,
+    fn read<R: Send + 'static>(
+        slf: &Bound<'_, Self>,
+        work: impl FnOnce(&State) -> Result<R, Failure> + Send + 'static,
     ) -> Result<R, Failure> {
-        self.state.detached(py, |mark| mark.read(work))
+        let bytes = slf.get().bytes_to_read(slf.py());
+        let mark = Mark::on(slf.clone().unbind(), slf.py());
+        interrupt::if_large(slf.py(), bytes, move || mark.read(work))?
     }
 
-    fn write<R: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut State) -> Result<R, Failure> + Send,
+    fn write<R: Send + 'static>(
+        slf: &Bound<'_, Self>,
+        work: impl FnOnce(&mut State) -> Result<R, Failure> + Send + 'static,
     ) -> Result<R, Failure> {
-        self.state.detached(py, |mark| mark.write(work))
+        let bytes = slf.get().bytes_to_read(slf.py());
+        let mark = Mark::on(slf.clone().unbind(), slf.py());
+        interrupt::if_large(slf.py(), bytes, move || mark.write(work))?
     }
 
     /// Writes here what is read there; `None` if both are one.
-    fn write_beside<R: Send>(
-        &self,
+    fn write_beside<R: Send + 'static>(
+        slf: &Bound<'_, Self>,
         other: &Bound<'_, Self>,
-        work: impl FnOnce(&mut State, &State) -> Result<R, Failure> + Send,
-    ) -> Option<Result<R, Failure>> {
-        let (ours, theirs) = (
-            self.state.mark(other.py()),
-            other.get().state.mark(other.py()),
-        );
-        other.py().detach(|| ours.write_beside(&theirs, work))
+        work: impl FnOnce(&mut State, &State) -> Result<R, Failure> + Send + 'static,
+    ) -> Result<Option<R>, Failure> {
+        let py = slf.py();
+        let bytes = slf.get().bytes_to_read(py);
+        let ours = Mark::on(slf.clone().unbind(), py);
+        let theirs = Mark::on(other.clone().unbind(), py);
+        let work = move || ours.write_beside(&theirs, work).transpose();
+        interrupt::if_large(py, bytes, work)?
     }
 
-    fn combined(&self, other: &Bound<'_, Self>, how: Combination) -> Result<Self, Failure> {
-        let made = self.write_beside(other, |ours, theirs| {
+    /// How much work the whole filter is; a file's pages may have to come from
+    /// the disk first.
+    fn bytes_to_read(&self, py: Python<'_>) -> u64 {
+        match self.path {
+            Some(_) => u64::MAX,
+            None => self.nbytes(py).unwrap_or(0),
+        }
+    }
+
+    fn combined(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, Self>,
+        how: Combination,
+    ) -> Result<Self, Failure> {
+        let made = Self::write_beside(slf, other, move |ours, theirs| {
             let mut filter = ours.duplicate()?;
             State::combine(&mut filter, theirs, how)?;
             Ok(filter)
         });
-        match made {
-            Some(filter) => filter.map(Self::in_memory),
-            None => self.copy(other.py()),
+        match made? {
+            Some(filter) => Ok(Self::in_memory(filter)),
+            None => Self::copy(slf),
         }
     }
 
-    fn combine(&self, other: &Bound<'_, Self>, how: Combination) -> Result<(), Failure> {
-        let done = self.write_beside(other, |ours, theirs| {
+    fn combine(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, Self>,
+        how: Combination,
+    ) -> Result<(), Failure> {
+        let done = Self::write_beside(slf, other, move |ours, theirs| {
             State::combine(ours.writable()?, theirs, how)
         });
-        // With itself: as it is, if it may be changed at all.
-        done.unwrap_or_else(|| self.write(other.py(), |state| state.writable().map(drop)))
+        match done? {
+            Some(()) => Ok(()),
+            // With itself: as it is, if it may be changed at all.
+            None => Self::write(slf, |state| state.writable().map(drop)),
+        }
     }
 
     fn batch(&self, threads: usize, answers: bool, ordered: bool) -> Batch {
@@ -203,7 +228,7 @@ impl Filter {
         let py = keys.py();
         // Said before the keys are looked at.
         self.state.with(py, |state| state.writable().map(drop))?;
-        let mark = self.state.mark(py);
+        let mark = Mark::on(&self.state, py);
         self.batch(threads, answers, true)
             .run(keys, &|hashes: &[Hash], new: &mut [bool]| {
                 mark.write(|state| Ok(state.writable()?.insert_hashes(hashes, new)?))
@@ -212,6 +237,14 @@ impl Filter {
 
     fn is_apart(&self) -> bool {
         matches!(self.hasher, Hasher::Keyed { in_file: false, .. })
+    }
+}
+
+impl Holds for Py<Filter> {
+    type Value = State;
+
+    fn shared(&self) -> &Shared<State> {
+        &self.get().state
     }
 }
 
@@ -279,9 +312,10 @@ impl Filter {
         };
         let plan = need.plan(kind, make_plan(n.0, p, size))?;
         let hasher = options::hasher(seed, keyed, key, key_file)?;
-        Ok(Self::in_memory(
-            py.detach(|| AnyFilter::from_plan(&plan, hasher))?,
-        ))
+        let filter = interrupt::if_large(py, plan.bytes(), move || {
+            AnyFilter::from_plan(&plan, hasher)
+        })??;
+        Ok(Self::in_memory(filter))
     }
 
     /// Creates the file of an empty filter and opens it for adding, memory-mapped;
@@ -336,13 +370,14 @@ impl Filter {
             Hasher::Keyed { key, .. } => Open::new().key(key),
             _ => Open::new(),
         };
-        let filter = cls.py().detach(|| {
+        let place = path.clone();
+        let filter = interrupt::apart(cls.py(), move || {
             match overwrite {
-                true => AnyFilter::create_over(&path, &plan, hasher),
-                false => AnyFilter::create(&path, &plan, hasher),
+                true => AnyFilter::create_over(&place, &plan, hasher),
+                false => AnyFilter::create(&place, &plan, hasher),
             }?;
-            open.share(&path)
-        })?;
+            open.share(&place)
+        })??;
         Ok(Self {
             path: Some(path),
             ..Self::in_memory(filter)
@@ -366,9 +401,10 @@ impl Filter {
     ) -> Result<Self, Failure> {
         let open = options::open(key, key_file)?;
         let py = cls.py();
+        let place = path.clone();
         let state = match mode {
-            "r" => State::ReadOnly(py.detach(|| open.map(&path))?),
-            "r+" => State::Writable(py.detach(|| open.share(&path))?),
+            "r" => State::ReadOnly(interrupt::apart(py, move || open.map(place))??),
+            "r+" => State::Writable(interrupt::apart(py, move || open.share(place))??),
             _ => {
                 return Err(Failure::parameter(format!(
                     "mode: expected \"r\" or \"r+\", got {mode:?}; Filter.create makes a new file"
@@ -393,7 +429,8 @@ impl Filter {
         key_file: Option<PathBuf>,
     ) -> Result<Self, Failure> {
         let open = options::open(key, key_file)?;
-        Ok(Self::in_memory(cls.py().detach(|| open.load(&path))?))
+        let filter = interrupt::apart(cls.py(), move || open.load(&path))??;
+        Ok(Self::in_memory(filter))
     }
 
     /// The filter in the bytes that ``bytes(filter)`` made, or in those of a
@@ -407,9 +444,10 @@ impl Filter {
         key_file: Option<PathBuf>,
     ) -> Result<Self, Failure> {
         let open = options::open(key, key_file)?;
-        let data = key::bytes_of(data)?;
-        let bytes = data.as_bytes();
-        Ok(Self::in_memory(cls.py().detach(|| open.decode(bytes))?))
+        let data = PyBackedBytes::from(key::bytes_of(data)?);
+        let len = data.len() as u64;
+        let filter = interrupt::if_large(cls.py(), len, move || open.decode(&data))??;
+        Ok(Self::in_memory(filter))
     }
 
     /// The filter in the text that `to_base64` made; white space in it is
@@ -418,14 +456,14 @@ impl Filter {
     #[pyo3(signature = (text, *, key=None, key_file=None))]
     fn from_base64(
         cls: &Bound<'_, PyType>,
-        text: &str,
+        text: PyBackedStr,
         key: Option<&Bound<'_, PyAny>>,
         key_file: Option<PathBuf>,
     ) -> Result<Self, Failure> {
         let open = options::open(key, key_file)?;
-        Ok(Self::in_memory(
-            cls.py().detach(|| open.decode_base64(text))?,
-        ))
+        let len = text.len() as u64;
+        let filter = interrupt::if_large(cls.py(), len, move || open.decode_base64(&text))??;
+        Ok(Self::in_memory(filter))
     }
 
     #[classattr]
@@ -453,10 +491,11 @@ impl Filter {
         })
     }
 
-    fn __bool__(&self, py: Python<'_>) -> Result<bool, Failure> {
-        self.read(py, |state| {
-            ask!(state, filter => filter.counted().unwrap_or_else(|| filter.estimated_keys()) > 0)
-        })
+    fn __bool__(slf: &Bound<'_, Self>) -> Result<bool, Failure> {
+        Self::read(
+            slf,
+            |state| ask!(state, filter => filter.counted().unwrap_or_else(|| filter.estimated_keys()) > 0),
+        )
     }
 
     /// Adds many keys, and answers nothing; see `add_many`.
@@ -512,7 +551,7 @@ impl Filter {
     ) -> Result<Bound<'py, PyAny>, Failure> {
         let py = keys.py();
         self.state.with(py, |state| ask!(state, _filter => ()))?;
-        let mark = self.state.mark(py);
+        let mark = Mark::on(&self.state, py);
         self.batch(threads, true, false)
             .run(keys, &|hashes: &[Hash], found: &mut [bool]| {
                 mark.read(|state| ask!(state, filter => filter.contains_hashes(hashes, found)))
@@ -549,53 +588,55 @@ impl Filter {
     }
 
     /// Removes all keys.
-    fn clear(&self, py: Python<'_>) -> Result<(), Failure> {
-        self.write(py, |state| Ok(state.writable()?.clear()?))
+    fn clear(slf: &Bound<'_, Self>) -> Result<(), Failure> {
+        Self::write(slf, |state| Ok(state.writable()?.clear()?))
     }
 
     /// A copy in memory, wherever this one lives.
-    fn copy(&self, py: Python<'_>) -> Result<Self, Failure> {
-        self.to_memory(py).map(Self::in_memory)
+    fn copy(slf: &Bound<'_, Self>) -> Result<Self, Failure> {
+        Self::to_memory(slf).map(Self::in_memory)
     }
 
-    fn __copy__(&self, py: Python<'_>) -> Result<Self, Failure> {
-        self.copy(py)
+    fn __copy__(slf: &Bound<'_, Self>) -> Result<Self, Failure> {
+        Self::copy(slf)
     }
 
     #[pyo3(signature = (memo, /))]
-    fn __deepcopy__(&self, memo: &Bound<'_, PyAny>) -> Result<Self, Failure> {
-        self.copy(memo.py())
+    fn __deepcopy__(slf: &Bound<'_, Self>, memo: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+        let _ = memo;
+        Self::copy(slf)
     }
 
-    fn __or__(&self, other: &Bound<'_, Self>) -> Result<Self, Failure> {
-        self.combined(other, Combination::Union)
+    fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<Self, Failure> {
+        Self::combined(slf, other, Combination::Union)
     }
 
-    fn __and__(&self, other: &Bound<'_, Self>) -> Result<Self, Failure> {
-        self.combined(other, Combination::Intersection)
+    fn __and__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<Self, Failure> {
+        Self::combined(slf, other, Combination::Intersection)
     }
 
-    fn __ior__(&self, other: &Bound<'_, Self>) -> Result<(), Failure> {
-        self.combine(other, Combination::Union)
+    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<(), Failure> {
+        Self::combine(slf, other, Combination::Union)
     }
 
-    fn __iand__(&self, other: &Bound<'_, Self>) -> Result<(), Failure> {
-        self.combine(other, Combination::Intersection)
+    fn __iand__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<(), Failure> {
+        Self::combine(slf, other, Combination::Intersection)
     }
 
-    fn __eq__(&self, other: &Bound<'_, Self>) -> Result<bool, Failure> {
-        let same = self.write_beside(other, |ours, theirs| ours.same(theirs));
-        same.unwrap_or(Ok(true))
+    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+        let same = Self::write_beside(slf, other, |ours, theirs| ours.same(theirs));
+        Ok(same?.unwrap_or(true))
     }
 
     /// How full it is: the share of its capacity that is taken, above 1 when
     /// it holds more keys than it was made for. Estimated where the number of
     /// keys is indeterminate.
     #[getter]
-    fn fill(&self, py: Python<'_>) -> Result<f64, Failure> {
-        self.read(py, |state| {
-            ask!(state, filter => filter.keys().get() as f64 / filter.capacity().max(1) as f64)
-        })
+    fn fill(slf: &Bound<'_, Self>) -> Result<f64, Failure> {
+        Self::read(
+            slf,
+            |state| ask!(state, filter => filter.keys().get() as f64 / filter.capacity().max(1) as f64),
+        )
     }
 
     /// How many keys it is made for; of a growing filter, before it grows next.
@@ -615,8 +656,8 @@ impl Filter {
     /// The rate to expect now, from what the filter really holds; reads all of
     /// it.
     #[getter]
-    fn p_now(&self, py: Python<'_>) -> Result<f64, Failure> {
-        self.read(py, |state| ask!(state, filter => filter.rate_now()))
+    fn p_now(slf: &Bound<'_, Self>) -> Result<f64, Failure> {
+        Self::read(slf, |state| ask!(state, filter => filter.rate_now()))
     }
 
     /// The kind: "blocked", "bloom", "cuckoo", "counting", "growing", "fuse",
@@ -654,10 +695,12 @@ impl Filter {
     /// >>> info = seen.info()
     /// >>> info["kind"], info["keys"], info["capacity"], info["fill"]
     /// ('blocked', 2, 1000, 0.002)
-    fn info<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
-        let (kind, capacity, rate, keys, rate_now, bytes) = self.read(py, |state| {
-            ask!(state, f => (f.kind(), f.capacity(), f.rate(), f.keys(), f.rate_now(), f.bytes()))
-        })?;
+    fn info<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyDict>, Failure> {
+        let (py, this) = (slf.py(), slf.get());
+        let (kind, capacity, rate, keys, rate_now, bytes) = Self::read(
+            slf,
+            |state| ask!(state, f => (f.kind(), f.capacity(), f.rate(), f.keys(), f.rate_now(), f.bytes())),
+        )?;
         let info = PyDict::new(py);
         info.set_item("kind", kind.name())?;
         info.set_item("capacity", capacity)?;
@@ -667,15 +710,15 @@ impl Filter {
         info.set_item("fill", keys.get() as f64 / capacity.max(1) as f64)?;
         info.set_item("p_now", rate_now)?;
         info.set_item("bytes", bytes)?;
-        info.set_item("hash", self.hasher.name())?;
+        info.set_item("hash", this.hasher.name())?;
         info.set_item(
             "seed",
-            match self.hasher {
-                Hasher::Fast { seed } => Some(seed),
+            match this.hasher {
+                Hasher::Fast { seed, .. } => Some(seed),
                 _ => None,
             },
         )?;
-        info.set_item("path", self.path())?;
+        info.set_item("path", this.path())?;
         Ok(info)
     }
 
@@ -697,13 +740,16 @@ impl Filter {
 
     /// Writes the filter to a file, which is replaced as a whole or not at all.
     #[pyo3(signature = (path, /))]
-    fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
-        self.read(py, |state| Ok(ask!(state, filter => filter.save(&path))??))
+    fn save(slf: &Bound<'_, Self>, path: PathBuf) -> Result<(), Failure> {
+        let mark = Mark::on(slf.clone().unbind(), slf.py());
+        interrupt::apart(slf.py(), move || {
+            mark.read(|state| Ok(ask!(state, filter => filter.save(&path))??))
+        })?
     }
 
-    fn __bytes__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
-        let bytes = self.read(py, |state| ask!(state, filter => filter.to_bytes()))?;
-        Ok(PyBytes::new(py, &bytes))
+    fn __bytes__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>, Failure> {
+        let bytes = Self::read(slf, |state| ask!(state, filter => filter.to_bytes()))?;
+        Ok(PyBytes::new(slf.py(), &bytes))
     }
 
     /// The same bytes as a file's, in base64.
@@ -714,8 +760,8 @@ impl Filter {
     /// True
     /// >>> tamis.Filter.from_base64(seen.to_base64()) == seen
     /// True
-    fn to_base64(&self, py: Python<'_>) -> Result<String, Failure> {
-        self.read(py, |state| ask!(state, filter => filter.to_base64()))
+    fn to_base64(slf: &Bound<'_, Self>) -> Result<String, Failure> {
+        Self::read(slf, |state| ask!(state, filter => filter.to_base64()))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyTuple>, Failure> {
@@ -729,13 +775,13 @@ impl Filter {
             ));
         }
         let make = slf.get_type().getattr("from_bytes")?;
-        let args = (this.__bytes__(py)?,);
+        let args = (Self::__bytes__(slf)?,);
         Ok((make, args).into_pyobject(py)?)
     }
 
     /// Of a file opened for adding: waits until all that was added is on disk.
-    fn sync(&self, py: Python<'_>) -> Result<(), Failure> {
-        self.read(py, |state| match state {
+    fn sync(slf: &Bound<'_, Self>) -> Result<(), Failure> {
+        Self::read(slf, |state| match state {
             State::Writable(filter) => Ok(filter.sync()?),
             State::ReadOnly(_) => Ok(()),
             State::Closed => Err(Failure::closed()),
@@ -744,8 +790,8 @@ impl Filter {
 
     /// Lets go of the file, or of the memory. Nothing can be asked any more; to
     /// close it again does nothing.
-    fn close(&self, py: Python<'_>) -> Result<(), Failure> {
-        self.write(py, |state| {
+    fn close(slf: &Bound<'_, Self>) -> Result<(), Failure> {
+        Self::write(slf, |state| {
             match std::mem::replace(state, State::Closed) {
                 State::Writable(filter) => filter.close()?,
                 State::ReadOnly(_) | State::Closed => {}
@@ -761,7 +807,7 @@ impl Filter {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> Result<(), Failure> {
-        self.close(_exception.py())
+    fn __exit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) -> Result<(), Failure> {
+        Self::close(slf)
     }
 }

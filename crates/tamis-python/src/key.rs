@@ -9,10 +9,13 @@ use tamis::{Hash, Hasher};
 /// The hash of the key that an object is.
 #[inline(always)] // the answer would go through memory
 pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
-    match utf8(object) {
-        Some(bytes) => Ok(hasher.hash(bytes)),
-        None => hash_other(hasher, object),
+    if let Some(bytes) = utf8(object) {
+        return Ok(hasher.hash(bytes));
     }
+    if let Some(bytes) = exact_integer(object) {
+        return Ok(hasher.hash(&bytes));
+    }
+    hash_other(hasher, object)
 }
 
 /// [`hash`] for what is no `str`, or is one without UTF-8. May run Python code.
@@ -68,6 +71,21 @@ pub(crate) fn bytes_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
         Bound::from_owned_ptr_or_err(object.py(), ffi::PyBytes_FromObject(object.as_ptr()))
     }?;
     Ok(bytes.cast_into()?)
+}
+
+/// The key of an `int` itself, not of a class made from it, if it is below
+/// 2**63. Runs no Python code.
+#[inline]
+pub(crate) fn exact_integer(object: &Bound<'_, PyAny>) -> Option<[u8; 8]> {
+    // SAFETY: the object is an int, for which the call can't fail.
+    unsafe {
+        if ffi::Py_TYPE(object.as_ptr()) != &raw mut ffi::PyLong_Type {
+            return None;
+        }
+        let mut overflow = 0;
+        let value = ffi::PyLong_AsLongLongAndOverflow(object.as_ptr(), &mut overflow);
+        (overflow == 0).then_some(value.to_le_bytes())
+    }
 }
 
 /// The 8 little-endian bytes of an integer, in two's complement: every integer
@@ -134,14 +152,18 @@ pub(crate) fn utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     }
 }
 
-/// The bytes of a `str` or of `bytes` itself, found without running Python code.
+/// The hash of a `str`, `bytes` or `int` itself, found without running Python
+/// code.
 #[inline]
-pub(crate) fn plain<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
+pub(crate) fn plain(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> {
     if let Some(bytes) = utf8(object) {
-        return Some(bytes);
+        return Some(hasher.hash(bytes));
+    }
+    if let Some(bytes) = exact_integer(object) {
+        return Some(hasher.hash(&bytes));
     }
     let bytes = object.cast_exact::<PyBytes>();
-    bytes.ok().map(|bytes| bytes.as_bytes())
+    bytes.ok().map(|bytes| hasher.hash(bytes.as_bytes()))
 }
 
 /// The python3.dll of Windows has the limited API and no more, so texts are

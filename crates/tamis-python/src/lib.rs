@@ -3,10 +3,13 @@
 mod arrow;
 mod batch;
 mod build;
+mod capsule;
 mod column;
 mod error;
 mod filter;
+mod fork;
 mod guard;
+mod interrupt;
 mod key;
 mod lock;
 mod mask;
@@ -18,6 +21,7 @@ mod plan;
 #[cfg(unix)]
 mod pybloom;
 mod redis;
+mod source;
 
 use pyo3::prelude::*;
 
@@ -44,6 +48,7 @@ mod _tamis {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::lock::require_gil(module.py())
+        crate::lock::require_gil(module.py())?;
+        crate::fork::register(module)
     }
 }

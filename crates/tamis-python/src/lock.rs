@@ -1,5 +1,6 @@
 //! The lock of a filter: the GIL for single calls, a real one for batches.
 
+use crate::fork::Section;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use std::cell::UnsafeCell;
@@ -10,7 +11,7 @@ use std::sync::{PoisonError, RwLock};
 ///
 /// A single call takes some ten nanoseconds and holds the GIL anyway, so that
 /// is its lock: atomic instructions would double its time. Work that lets the
-/// GIL go says so before it does, by [`mark`](Self::mark), and then takes the
+/// GIL go says so before it does, by a [`Mark`], and then takes the
 /// real lock; single calls that meet a mark let the GIL go and take it, too.
 pub(crate) struct Shared<T> {
     value: UnsafeCell<T>,
@@ -48,61 +49,89 @@ impl<T: Send + Sync> Shared<T> {
     pub(crate) fn detached<R: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Mark<'_, T>) -> R + Send,
+        work: impl FnOnce(&Mark<&Self>) -> R + Send,
     ) -> R {
-        let mark = self.mark(py);
+        let mark = Mark::on(self, py);
         py.detach(|| work(&mark))
     }
+}
 
-    /// Says that the value will be reached without the GIL, as long as the
-    /// mark lives. Its locks are waited for without the GIL only, or two
-    /// threads could wait for each other.
-    pub(crate) fn mark(&self, _py: Python<'_>) -> Mark<'_, T> {
-        self.marks.fetch_add(1, Ordering::Relaxed);
-        Mark(self)
+/// What has a [`Shared`] value, or keeps it alive.
+pub(crate) trait Holds {
+    type Value;
+
+    fn shared(&self) -> &Shared<Self::Value>;
+}
+
+impl<T> Holds for &Shared<T> {
+    type Value = T;
+
+    fn shared(&self) -> &Shared<T> {
+        self
     }
 }
 
 /// The right to take the lock of a [`Shared`] value.
-pub(crate) struct Mark<'a, T>(&'a Shared<T>);
+pub(crate) struct Mark<H: Holds>(H);
 
-impl<T> Mark<'_, T> {
+impl<H: Holds> Mark<H> {
+    /// Says that the value will be reached without the GIL, as long as the
+    /// mark lives. Its locks are waited for without the GIL only, or two
+    /// threads could wait for each other.
+    pub(crate) fn on(holder: H, _py: Python<'_>) -> Self {
+        holder.shared().marks.fetch_add(1, Ordering::Relaxed);
+        Self(holder)
+    }
+
     /// Beside other readers.
-    pub(crate) fn read<R>(&self, work: impl FnOnce(&T) -> R) -> R {
-        let _lock = self.0.lock.read().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the lock excludes writers, the mark those under the GIL.
-        work(unsafe { &*self.0.value.get() })
+    pub(crate) fn read<R>(&self, work: impl FnOnce(&H::Value) -> R) -> R {
+        let _section = Section::enter();
+        self.read_within(work)
     }
 
     /// Alone.
-    pub(crate) fn write<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
-        let _lock = self.0.lock.write().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the lock excludes everybody, the mark those under the GIL.
-        work(unsafe { &mut *self.0.value.get() })
+    pub(crate) fn write<R>(&self, work: impl FnOnce(&mut H::Value) -> R) -> R {
+        let _section = Section::enter();
+        self.write_within(work)
     }
 
     /// The own value alone and another's for reading; `None` if they are one.
     pub(crate) fn write_beside<R>(
         &self,
         other: &Self,
-        work: impl FnOnce(&mut T, &T) -> R,
+        work: impl FnOnce(&mut H::Value, &H::Value) -> R,
     ) -> Option<R> {
+        let _section = Section::enter();
         // In the order of their addresses, so that no two wait for each other.
-        match std::ptr::from_ref(self.0).cmp(&std::ptr::from_ref(other.0)) {
+        match std::ptr::from_ref(self.0.shared()).cmp(&std::ptr::from_ref(other.0.shared())) {
             std::cmp::Ordering::Equal => None,
             std::cmp::Ordering::Less => {
-                Some(self.write(|ours| other.read(|theirs| work(ours, theirs))))
+                Some(self.write_within(|ours| other.read_within(|theirs| work(ours, theirs))))
             }
             std::cmp::Ordering::Greater => {
-                Some(other.read(|theirs| self.write(|ours| work(ours, theirs))))
+                Some(other.read_within(|theirs| self.write_within(|ours| work(ours, theirs))))
             }
         }
     }
+
+    fn read_within<R>(&self, work: impl FnOnce(&H::Value) -> R) -> R {
+        let shared = self.0.shared();
+        let _lock = shared.lock.read().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the lock excludes writers, the mark those under the GIL.
+        work(unsafe { &*shared.value.get() })
+    }
+
+    fn write_within<R>(&self, work: impl FnOnce(&mut H::Value) -> R) -> R {
+        let shared = self.0.shared();
+        let _lock = shared.lock.write().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the lock excludes everybody, the mark those under the GIL.
+        work(unsafe { &mut *shared.value.get() })
+    }
 }
 
-impl<T> Drop for Mark<'_, T> {
+impl<H: Holds> Drop for Mark<H> {
     fn drop(&mut self) {
-        self.0.marks.fetch_sub(1, Ordering::Release);
+        self.0.shared().marks.fetch_sub(1, Ordering::Release);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers for a batch, in the shape that the caller's library knows.
 
 use crate::arrow::{ArrowArray, ArrowSchema, Owned};
+use crate::error::Failure;
 use crate::key;
 use crate::numpy;
 use pyo3::exceptions::PyIndexError;
@@ -35,6 +36,19 @@ impl Answers {
         }
     }
 
+    /// Makes room for as many more, or says that there is none.
+    pub(crate) fn reserve(&mut self, more: usize) -> Result<(), Failure> {
+        let reserved = match self {
+            Self::Dropped => Ok(()),
+            Self::Bools(bools) => bools.try_reserve(more),
+            Self::Bits(bits) => bits.bytes.try_reserve(more.div_ceil(8)),
+        };
+        reserved.map_err(|_| {
+            let text = format!("there is no memory for the answers to {more} keys");
+            Failure::Own("OutOfMemoryError", text)
+        })
+    }
+
     /// As an object like the keys: a list, a numpy array, a column of pyarrow
     /// or polars; else a [`Mask`].
     pub(crate) fn like<'py>(self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -44,6 +58,11 @@ impl Answers {
             Self::Dropped => Ok(py.None().into_bound(py)),
             Self::Bools(bools) => match library.as_str() {
                 "numpy" | "pandas" => numpy::mask(py, &bools),
+                "polars" => {
+                    let polars = py.import("polars")?;
+                    let bool = polars.getattr("Boolean")?;
+                    polars.call_method1("Series", ("", list(py, &bools)?, bool))
+                }
                 _ => list(py, &bools),
             },
             Self::Bits(bits) => {

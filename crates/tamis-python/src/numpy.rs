@@ -1,6 +1,6 @@
 //! Arrays of numpy, read in place.
 
-use crate::column::{Column, Encoding, Fixed, Values};
+use crate::column::{Bits, Column, Encoding, Fixed, Values};
 use crate::error::Failure;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray};
@@ -9,11 +9,9 @@ use std::marker::PhantomData;
 /// The object as a numpy array, if it is one or can be seen as one. Only asks
 /// if the program uses numpy at all.
 pub(crate) fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let modules = object.py().import("sys")?.getattr("modules")?;
-    let numpy = modules.call_method1("get", ("numpy",))?;
-    if numpy.is_none() {
+    let Some(numpy) = imported(object.py(), "numpy")? else {
         return Ok(None);
-    }
+    };
     if object.is_instance(&numpy.getattr("ndarray")?)? {
         return Ok(Some(object.clone()));
     }
@@ -23,16 +21,40 @@ pub(crate) fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound
     }
 }
 
+/// A module that the program has imported.
+fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let modules = py.import("sys")?.getattr("modules")?;
+    let module = modules.call_method1("get", (name,))?;
+    Ok((!module.is_none()).then_some(module))
+}
+
+/// Which rows of a masked array (`numpy.ma`) have no value, if some have none.
+pub(crate) fn masked(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
+    let Some(masks) = imported(array.py(), "numpy.ma")? else {
+        return Ok(None);
+    };
+    if !array.is_instance(&masks.getattr("MaskedArray")?)? {
+        return Ok(None);
+    }
+    let mask = masks.call_method1("getmaskarray", (array,))?;
+    some_true(&mask)
+}
+
+/// The array of bool, if something in it is true.
+pub(crate) fn some_true(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
+    match array.call_method0("any")?.is_truthy()? {
+        true => array.call_method0("tolist")?.extract().map(Some),
+        false => Ok(None),
+    }
+}
+
 /// The array as a column; `None` if it holds Python objects, or keys in a way
 /// that only numpy knows.
-pub(crate) fn column<'a>(array: &'a Bound<'_, PyAny>) -> Result<Option<Column<'a>>, Failure> {
-    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
-    let &[len] = shape.as_slice() else {
-        return Err(Failure::no_key(format!(
-            "keys: expected an array of one dimension, got {}; flatten it first: keys.ravel()",
-            shape.len()
-        )));
-    };
+pub(crate) fn column<'a>(
+    array: &'a Bound<'_, PyAny>,
+    masked: Option<&[bool]>,
+) -> Result<Option<Column<'a>>, Failure> {
+    let len = require_one_dimension(array)?;
     let dtype = array.getattr("dtype")?;
     let kind: char = dtype.getattr("kind")?.extract()?;
     // Objects, and numpy's strings of variable length.
@@ -72,8 +94,20 @@ pub(crate) fn column<'a>(array: &'a Bound<'_, PyAny>) -> Result<Option<Column<'a
     Ok(Some(Column {
         len,
         values: Values::Fixed(fixed),
-        valid: None,
+        valid: masked.map(Bits::unmasked),
     }))
+}
+
+/// How many keys an array has, which must be in a row.
+pub(crate) fn require_one_dimension(array: &Bound<'_, PyAny>) -> Result<usize, Failure> {
+    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    match shape.as_slice() {
+        &[len] => Ok(len),
+        _ => Err(Failure::no_key(format!(
+            "keys: expected an array of one dimension, got {}; flatten it first: keys.ravel()",
+            shape.len()
+        ))),
+    }
 }
 
 /// Answers as an array of bool.

@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::error::Failure;
 use crate::filter::Filter;
+use crate::fork::Process;
 use crate::key;
 use crate::options::{self, Count, Need};
 use pyo3::prelude::*;
@@ -22,6 +23,7 @@ pub(crate) struct RedisFilter {
     location: Location,
     /// One connection, so one call at a time; `None` when closed.
     filter: Mutex<Option<tamis_redis::RedisFilter>>,
+    process: Process,
 }
 
 /// Opens a filter in Redis, on one server (``redis://HOST:PORT/DB/NAME``,
@@ -77,6 +79,7 @@ pub(crate) fn connect(
     if let Hasher::Keyed {
         key,
         in_file: false,
+        ..
     } = hasher
     {
         options = options.key(key);
@@ -107,6 +110,7 @@ pub(crate) fn connect(
         hasher: *filter.hasher(),
         location,
         filter: Mutex::new(Some(filter)),
+        process: Process::this(),
     })
 }
 
@@ -128,10 +132,23 @@ impl RedisFilter {
         py: Python<'_>,
         talk: impl FnOnce(&mut tamis_redis::RedisFilter) -> Result<R, Error> + Send,
     ) -> Result<R, Failure> {
+        self.check_process(py)?;
         py.detach(|| match self.lock().as_mut() {
             Some(filter) => Ok(talk(filter)?),
             None => Err(Failure::closed()),
         })
+    }
+
+    fn check_process(&self, py: Python<'_>) -> Result<(), Failure> {
+        match self.process.can_lock(py, &self.filter) {
+            true => Ok(()),
+            false => Err(Failure::Own(
+                "ServerError",
+                "another thread was talking to the server when this process was forked, so the \
+                 connection is lost here; connect again in this process"
+                    .into(),
+            )),
+        }
     }
 
     fn run<'py>(
@@ -263,7 +280,7 @@ impl RedisFilter {
 
     /// Adds all keys of a filter of the same shape and hash.
     fn __ior__(&self, other: &Bound<'_, Filter>) -> Result<(), Failure> {
-        let other = other.get().to_memory(other.py())?;
+        let other = Filter::to_memory(other)?;
         Python::attach(|py| self.with(py, |filter| filter.union_with(&other)))
     }
 
@@ -313,8 +330,9 @@ impl RedisFilter {
 
     /// Whether it was closed.
     #[getter]
-    fn closed(&self) -> bool {
-        self.lock().is_none()
+    fn closed(&self, py: Python<'_>) -> Result<bool, Failure> {
+        self.check_process(py)?;
+        Ok(py.detach(|| self.lock().is_none()))
     }
 
     /// What the filter is and how full, as a dict.
@@ -351,6 +369,7 @@ impl RedisFilter {
 
     /// Deletes the filter on the server, for everyone.
     fn delete(&self, py: Python<'_>) -> Result<(), Failure> {
+        self.check_process(py)?;
         py.detach(|| match self.lock().take() {
             Some(filter) => Ok(filter.delete()?),
             None => Err(Failure::closed()),
@@ -359,7 +378,9 @@ impl RedisFilter {
 
     /// Lets go of the connection; the filter stays on the server.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(self.lock().take()));
+        if self.process.can_lock(py, &self.filter) {
+            py.detach(|| drop(self.lock().take()));
+        }
     }
 
     fn __repr__(&self) -> String {

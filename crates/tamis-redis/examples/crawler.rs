@@ -71,8 +71,8 @@ pub(crate) fn crawl(
 
 /// The first crawler creates the filter.
 fn open_or_create(at: &Location, options: &Options) -> Result<RedisFilter, Error> {
-    // 100 million URLs at one false "seen" in a hundred: 134 MB.
-    let plan = Plan::one_line(Kind::Blocked, 100_000_000, 0.01)?;
+    // A URL that wrongly seems seen is never fetched: one in a million.
+    let plan = Plan::one_line(Kind::Blocked, 10_000_000, 1e-6)?;
     match RedisFilter::create(at, &plan, Hasher::default(), options) {
         Err(Error::Exists { .. }) => RedisFilter::open(at, options),
         created => created,

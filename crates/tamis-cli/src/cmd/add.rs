@@ -82,6 +82,9 @@ fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
         }
     };
     let mut filter = filter.map_err(named())?;
+    if lock.is_some() {
+        args.input.settle_rule(&mut filter)?;
+    }
     let hasher = *filter.hasher();
     let report = add(&mut filter, &hasher, args, |filter, hashes, new| {
         Ok(filter.insert_hashes(hashes, new).map_err(named())?)
@@ -107,6 +110,10 @@ fn add<F: Send>(
     args: &Args,
     insert: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
 ) -> Result<Report> {
+    let mut stdout = output::Sink::stdout(&args.input.paths())?;
+    if args.new {
+        stdout.end_last_line(args.input.rule()?.layout().delimiter())?;
+    }
     Pass {
         input: &args.input,
         hasher,
@@ -115,7 +122,7 @@ fn add<F: Send>(
             true => Print::Chosen,
             false => Print::Nothing,
         },
-        output: &mut output::Sink::stdout(&args.input.paths())?,
+        output: &mut stdout,
         checkpoint: None,
     }
     .run(|filter, hashes, new| insert(filter, hashes, new))

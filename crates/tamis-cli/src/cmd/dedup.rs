@@ -1,17 +1,22 @@
-use crate::cmd::info::About;
+mod kept;
+mod shared;
+mod wrong;
+
+use self::kept::Kept;
+use self::shared::Shared;
 use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
 use crate::engine::pipeline::Checkpoint;
 use crate::estimate;
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of};
 use crate::output::Sink;
-use crate::stream::{InputArgs, Pass, Report, claim};
+use crate::stream::{InputArgs, Pass, Report};
 use crate::{Exit, human, output};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tamis::{AnyFilter, Blocked, Error, FileLock, Growing, Hash, Hasher, Kind, Plan};
+use tamis::{AnyFilter, Error, FileLock, Growing, Hasher, Kind, Plan, SecretKey};
 use tamis_redis::{Location, RedisFilter};
 
 /// Drop what was already seen
@@ -23,7 +28,8 @@ use tamis_redis::{Location, RedisFilter};
 /// says how many to expect. --exact drops none, for 20 to 30 bytes a record.
 ///
 /// With --filter, output is written before the filter that claims it is saved:
-/// after a crash a record may be printed again, but none is lost.
+/// after a crash a record may be printed again, but none is lost. -c and -d
+/// record what they see, too; --dry-run records nothing.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 something was printed (or counted), 1 nothing, 2 an error.
@@ -53,11 +59,27 @@ pub(crate) struct Args {
     /// Remember across runs in this filter; made if absent
     ///
     /// A file is saved every few seconds (with -o, at the end), at the end,
-    /// and on SIGINT or SIGTERM. In Redis (redis://HOST:PORT/DB/NAME) many
-    /// workers share one filter, and each record is new for exactly one of
-    /// them: a record is claimed there just before it is printed.
+    /// and on SIGINT, SIGTERM or SIGHUP. In Redis (redis://HOST:PORT/DB/NAME)
+    /// many workers share one filter; see --claim.
     #[arg(long, value_name = "FILTER", conflicts_with = "exact")]
     filter: Option<Place>,
+
+    /// When a record is added to a filter in Redis: before or after it is printed
+    #[arg(
+        long,
+        value_name = "WHEN",
+        requires = "filter",
+        default_value = "after"
+    )]
+    claim: Claim,
+
+    /// Add nothing to the filter
+    #[arg(long, requires = "filter")]
+    dry_run: bool,
+
+    /// A filter that exceeds its rate is an error, not a warning
+    #[arg(long, requires = "filter")]
+    strict: bool,
 
     /// Seconds between two saves of the filter
     #[arg(long, value_name = "SECONDS", default_value = "5", requires = "filter")]
@@ -68,10 +90,15 @@ pub(crate) struct Args {
     rate: f64,
 
     /// Drop nothing wrongly: keep a 128-bit digest of every key
+    ///
+    /// The digest is SipHash-128 under a secret that is made for the run, so
+    /// nobody can make two keys that have the same one.
     #[arg(long)]
     exact: bool,
 
-    /// How many distinct records to expect [default: measured, or growing]
+    /// How many distinct records to expect [default: a guess of up to 64 MiB]
+    ///
+    /// Memory for so many is taken at once. More are no problem.
     #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
     keys: Option<u64>,
 
@@ -91,6 +118,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     json_report: Option<PathBuf>,
 
+    /// Make the filter keyed: hash under a random secret, against keys that an attacker chooses
+    ///
+    /// The secret is stored in the filter; --key-file keeps it apart.
+    #[arg(long, requires = "filter", conflicts_with = "key_file")]
+    keyed: bool,
+
     #[command(flatten)]
     key: KeyFile,
 
@@ -98,11 +131,26 @@ pub(crate) struct Args {
     redis: RedisArgs,
 }
 
-/// A key belongs to one of these by its hash. Their number is fixed, so that
+/// When a key is added to a filter that workers share.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// A record is printed at most once, by one worker; what a worker that is
+    /// killed had added and not printed, up to 64 KiB, is lost
+    Before,
+    /// No record is lost; after a crash, or when several workers come to it at
+    /// the same moment, it is printed again
+    After,
+}
+
+/// A digest belongs to one of these by its hash. Their number is fixed, so that
 /// no answer depends on the number of threads.
-const SHARDS: usize = 16;
-/// Where nothing can be measured, the filter starts for so many keys.
+const EXACT_SHARDS: usize = 16;
+/// Where nothing can be measured, a filter starts for so many keys.
 const UNMEASURED: u64 = 1 << 20;
+/// What a guess may cost, for it may be wrong.
+const GUESS_BYTES: u64 = 64 << 20;
+/// What a digest takes in a set that is as full as it gets.
+const DIGEST_BYTES: u64 = 20;
 
 /// What was decided with, for the summary.
 struct Memory {
@@ -111,15 +159,60 @@ struct Memory {
     wrong: f64,
 }
 
+/// What to do when a filter holds more than it was made for.
+struct Over<'a> {
+    filter: &'a Place,
+    /// What the filter promises.
+    rate: f64,
+    strict: bool,
+}
+
+impl Over<'_> {
+    fn say(&self, keys: u64, capacity: u64, rate_now: f64) -> Result<()> {
+        let holds = match keys > capacity {
+            true => format!(
+                "holds about {} keys but was made for {}",
+                human::count(keys),
+                human::count(capacity)
+            ),
+            false => format!(
+                "is full, with the {} keys it was made for",
+                human::count(keys)
+            ),
+        };
+        let text = format!(
+            "{} {holds}: new records are now wrongly dropped at a rate of {} and rising instead of {}\n\
+             hint: a filter that dedup makes itself, or `tamis create --kind growing`, has no such limit",
+            self.filter,
+            human::rate(rate_now),
+            human::rate(self.rate),
+        );
+        match self.strict {
+            true => bail!(text),
+            false => output::warn(text),
+        }
+        Ok(())
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    if args.claim == Claim::Before && matches!(args.filter, Some(Place::File(_))) {
+        bail!(
+            "--claim before needs a filter in Redis: a file is saved after its records are printed"
+        );
+    }
     let mut sink = Sink::open(args.output.as_deref(), args.force, &args.not_outputs())?;
+    if args.print() != Print::Nothing {
+        sink.end_last_line(args.input.rule()?.layout().delimiter())
+            .context("writing the output")?;
+    }
     let (report, memory) = match &args.filter {
         Some(Place::File(path)) => with_file(path, &args, &mut sink)?,
         Some(Place::Redis(at)) => with_redis(at, &args, &mut sink)?,
         None => {
             let done = match args.exact {
-                true => with_exact_set(&args, &mut sink)?,
-                false => with_filters(&args, &mut sink)?,
+                true => with_digests(&args, &mut sink)?,
+                false => with_memory(&args, &mut sink)?,
             };
             sink.finish(done.0.went_well())
                 .context("writing the output")?;
@@ -174,22 +267,47 @@ impl Args {
         }
     }
 
-    /// The number of distinct keys to be ready for, if that can be told.
-    fn expected_keys(&self) -> Result<Option<u64>> {
-        Ok(match self.keys {
-            Some(keys) => Some(keys.max(1)),
-            None => estimate::records(&self.input.paths(), &self.input.rule()?),
-        })
+    /// The number of distinct keys to make room for at first: what the user
+    /// says, or a guess that takes no more than [`GUESS_BYTES`].
+    fn first_keys(&self, bytes: impl Fn(u64) -> Result<u64>) -> Result<u64> {
+        let paths = self.input.paths();
+        if let Some(keys) = self.keys {
+            let most = estimate::most_records(&paths).unwrap_or(u64::MAX);
+            return Ok(keys.clamp(1, most.max(1)));
+        }
+        let layout = self.input.rule()?.layout();
+        let mut keys = estimate::records(&paths, layout).unwrap_or(UNMEASURED);
+        while bytes(keys)? > GUESS_BYTES {
+            keys /= 2;
+        }
+        Ok(keys.max(1))
+    }
+
+    /// A filter that grows with what it is given.
+    /// How the filter hashes if this run makes it.
+    fn new_hasher(&self) -> Result<Hasher> {
+        let hasher = match self.keyed {
+            true => Hasher::keyed(SecretKey::random()?),
+            false => self.key.hasher()?,
+        };
+        self.input.hasher(hasher)
+    }
+
+    fn first_filter(&self, hasher: Hasher) -> Result<Growing> {
+        let make = |keys: u64| Growing::with_hasher(keys.max(1), self.rate, hasher);
+        // Memory that is not touched costs nothing, so trying is fast.
+        let keys = self.first_keys(|keys| Ok(make(keys)?.bytes()))?;
+        Ok(make(keys)?)
     }
 }
 
-fn with_exact_set(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
-    let expected = args.expected_keys()?.unwrap_or(0) as usize;
-    let shard = |_| ExactSet::with_capacity(expected / SHARDS);
-    let mut shards: Vec<ExactSet> = (0..SHARDS).map(shard).collect();
+fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
+    let keys = args.first_keys(|keys| Ok(keys.saturating_mul(DIGEST_BYTES)))?;
+    let shard = |_| ExactSet::with_capacity(keys as usize / EXACT_SHARDS);
+    let mut shards: Vec<ExactSet> = (0..EXACT_SHARDS).map(shard).collect();
     let report = Pass {
         input: &args.input,
-        hasher: &Hasher::default(),
+        hasher: &args.input.hasher(Hasher::keyed(SecretKey::random()?))?,
         shards: &mut shards,
         print: args.print(),
         output: sink,
@@ -203,155 +321,62 @@ fn with_exact_set(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     Ok((report, Memory { bytes, wrong: 0.0 }))
 }
 
-/// Keys seen, in one shard: a filter of the right size for what was expected,
-/// and one that grows for what comes beyond.
-struct Seen {
-    sized: Option<Blocked>,
-    growing: Option<Growing>,
-    /// What either may be wrong.
-    rate: f64,
-}
-
-impl Seen {
-    /// `expected` keys, if that is known; both filters may be needed then, and
-    /// each has half of the rate.
-    fn new(expected: Option<u64>, rate: f64) -> Result<Self, Error> {
-        Ok(match expected {
-            Some(keys) => Self {
-                sized: Some(Blocked::new(keys, rate / 2.0)?),
-                growing: None,
-                rate: rate / 2.0,
-            },
-            None => Self {
-                sized: None,
-                growing: Some(Growing::new(UNMEASURED, rate)?),
-                rate,
-            },
-        })
-    }
-
-    /// Another of the same size: planning takes longer than making.
-    fn template(&self) -> Result<Self, Error> {
-        Ok(Self {
-            sized: self.sized.as_ref().map(Blocked::template).transpose()?,
-            growing: self.growing.as_ref().map(Growing::template).transpose()?,
-            rate: self.rate,
-        })
-    }
-
-    fn insert(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
-        let Some(sized) = &mut self.sized else {
-            return growing(&mut self.growing, self.rate)?.insert_hashes(hashes, new);
-        };
-        if sized.keys().get() < sized.capacity() {
-            sized.insert_hashes(hashes, new);
-            return Ok(());
-        }
-        // Full: what it does not have goes on to the one that grows.
-        sized.contains_hashes(hashes, new);
-        let mut beyond = Vec::new();
-        for (hash, new) in hashes.iter().zip(new.iter_mut()) {
-            *new = !*new;
-            if *new {
-                beyond.push(*hash);
-            }
-        }
-        let mut new_beyond = vec![false; beyond.len()];
-        growing(&mut self.growing, self.rate)?.insert_hashes(&beyond, &mut new_beyond)?;
-        let asked = new.iter_mut().filter(|new| **new);
-        asked
-            .zip(new_beyond)
-            .for_each(|(new, answer)| *new = answer);
-        Ok(())
-    }
-
-    fn keys(&self) -> u64 {
-        let sized = self.sized.as_ref().map_or(0, |sized| sized.keys().get());
-        sized
-            + self
-                .growing
-                .as_ref()
-                .map_or(0, |growing| growing.keys().get())
-    }
-
-    fn bytes(&self) -> u64 {
-        let sized = self.sized.as_ref().map_or(0, Blocked::bytes);
-        sized + self.growing.as_ref().map_or(0, Growing::bytes)
-    }
-
-    fn expected_wrong(&self) -> f64 {
-        let sized = self.sized.as_ref().map_or(0.0, Blocked::expected_wrong);
-        let beyond = self.growing.as_ref().map_or(0.0, |growing| {
-            // The full filter was asked first.
-            let also_sized = self.sized.as_ref().map_or(0.0, Blocked::rate_now);
-            growing.expected_wrong() + growing.keys().get() as f64 * also_sized
-        });
-        sized + beyond
-    }
-}
-
-fn growing(filter: &mut Option<Growing>, rate: f64) -> Result<&mut Growing, Error> {
-    Ok(match filter {
-        Some(filter) => filter,
-        None => filter.insert(Growing::new(UNMEASURED / SHARDS as u64, rate)?),
-    })
-}
-
-fn with_filters(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
-    // Shards get their share and three standard deviations more.
-    let share = |keys: u64| {
-        let share = keys.div_ceil(SHARDS as u64);
-        share + 3 * (share as f64).sqrt() as u64
-    };
-    let expected = args.expected_keys()?.map(share);
-    // Where nothing is known, one filter: several that grow would do so at other
-    // moments than the one that `tamis plan --grow` tells the memory of.
-    let shard_count = if expected.is_some() { SHARDS } else { 1 };
-    let seen = Seen::new(expected, args.rate)?;
-    let shard = |_| seen.template();
-    let mut shards = (0..shard_count)
-        .map(shard)
-        .collect::<Result<Vec<_>, Error>>()?;
+fn with_memory(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
+    let hasher = args.input.hasher(Hasher::default())?;
+    let mut seen = args.first_filter(hasher)?;
     let report = Pass {
         input: &args.input,
-        hasher: &Hasher::default(),
-        shards: &mut shards,
+        hasher: &hasher,
+        shards: &mut [&mut seen],
         print: args.print(),
         output: sink,
         checkpoint: None,
     }
-    .run(|seen: &mut Seen, hashes, new| {
-        Ok(seen.insert(hashes, new).map_err(anyhow::Error::from)?)
+    .run(|seen, hashes, new| {
+        Ok(seen
+            .insert_hashes(hashes, new)
+            .map_err(anyhow::Error::from)?)
     })?;
-    let bytes = shards.iter().map(Seen::bytes).sum();
-    // The shards are alike, so the fullest speaks for all.
-    let fullest = shards.iter().max_by_key(|seen| seen.keys());
-    let wrong = fullest.map_or(0.0, Seen::expected_wrong);
-    let wrong = wrong * shard_count as f64;
-    Ok((report, Memory { bytes, wrong }))
+    let memory = Memory {
+        bytes: seen.bytes(),
+        wrong: seen.expected_wrong(),
+    };
+    Ok((report, memory))
 }
 
 fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     let named = || named(path);
-    if !path.exists() {
-        let filter = Growing::new(args.expected_keys()?.unwrap_or(UNMEASURED), args.rate)?;
-        match filter.save_new(path) {
+    let place = Place::File(path.to_owned());
+    let is_new = !path.exists();
+    if is_new && !args.dry_run {
+        match args.first_filter(args.new_hasher()?)?.save_new(path) {
             // Another run has just made it, which is as well.
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {
             }
             saved => saved.map_err(named())?,
         }
     }
-    let mut lock = FileLock::acquire(path).map_err(named())?;
-    let filter: AnyFilter = args.key.open()?.load(path).map_err(named())?;
+    let mut lock = match args.dry_run {
+        true => None,
+        false => Some(FileLock::acquire(path).map_err(named())?),
+    };
+    let mut filter = match is_new && args.dry_run {
+        true => AnyFilter::Growing(args.first_filter(args.new_hasher()?)?),
+        false => args.key.open()?.load(path).map_err(named())?,
+    };
+    args.input.settle_rule(&mut filter)?;
+    // A finished one says so before any input is read.
+    filter.insert_hashes(&[], &mut []).map_err(named())?;
     let hasher = *filter.hasher();
-    let before = filter.expected_wrong();
-    let mut shards = [filter];
-    // A save needs the output to be where it stays; a file that appears only
-    // at the end is not there yet.
-    let mut periodic_save = |shards: &mut [&mut AnyFilter]| {
-        for filter in shards {
-            if let Err(error) = filter.save_under(&mut lock) {
+    let over = Over {
+        filter: &place,
+        rate: filter.rate(),
+        strict: args.strict,
+    };
+    let mut kept = [Kept::new(filter, &over)?];
+    let mut periodic_save = |kept: &mut [&mut Kept]| {
+        for (kept, lock) in kept.iter().zip(&mut lock) {
+            if let Err(error) = kept.filter().save_under(lock) {
                 output::warn(format_args!(
                     "saving the filter failed, will try again: {error}"
                 ));
@@ -359,73 +384,101 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
         }
         Ok(())
     };
-    let checkpoint = (!sink.appears_at_end()).then(|| Checkpoint {
+    // A save needs the output to be where it stays; a file that appears only
+    // at the end is not there yet.
+    let checkpoint = (!sink.appears_at_end() && !args.dry_run).then(|| Checkpoint {
         every: Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX),
         save: Box::new(&mut periodic_save) as _,
     });
     let report = Pass {
         input: &args.input,
         hasher: &hasher,
-        shards: &mut shards,
+        shards: &mut kept,
         print: args.print(),
         output: sink,
         checkpoint,
     }
-    .run(|filter: &mut AnyFilter, hashes, new| {
-        Ok(filter.insert_hashes(hashes, new).map_err(named())?)
-    })?;
-    let [filter] = shards;
+    .run(|kept: &mut Kept, hashes, new| kept.decide(hashes, new, &over, |error| named()(error)))?;
+    let [kept] = kept;
     if report.is_printed() {
         sink.finish(report.went_well())
             .context("writing the output")?;
-        filter.save_under(&mut lock).map_err(named())?;
+        if let Some(lock) = &mut lock {
+            kept.filter().save_under(lock).map_err(named())?;
+        }
     }
-    if filter.keys().get() > filter.capacity() {
-        About::of(&filter).warn_if_over();
-    }
-    let memory = Memory {
-        bytes: filter.bytes(),
-        wrong: (filter.expected_wrong() - before).max(0.0),
-    };
-    Ok((report, memory))
+    Ok((report, kept.memory()))
 }
 
 fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
+    let place = Place::Redis(at.clone());
+    let filter = open_or_create(at, args)?;
+    let hasher = *filter.hasher();
+    let over = Over {
+        filter: &place,
+        rate: filter.rate(),
+        strict: args.strict,
+    };
+    let mut shared = Shared::new(filter, args.claim, &over)?;
+    let claims_before = args.claim == Claim::Before && !args.dry_run;
+    let claims_after = args.claim == Claim::After && !args.dry_run;
+    let mut add_printed = |shared: &mut [&mut &mut Shared]| {
+        shared
+            .iter_mut()
+            .try_for_each(|shared| shared.add_printed())?;
+        Ok(())
+    };
+    let appears_at_end = sink.appears_at_end();
+    let result = Pass {
+        input: &args.input.in_small_steps(),
+        hasher: &hasher,
+        shards: &mut [&mut shared],
+        print: args.print(),
+        output: &mut *sink,
+        checkpoint: (claims_after && !appears_at_end).then(|| Checkpoint {
+            every: Duration::ZERO,
+            save: Box::new(&mut add_printed) as _,
+        }),
+    }
+    .run(|shared, hashes, new| match claims_before {
+        true => shared.claim(hashes, new, &over),
+        false => shared.ask(hashes, new, &over),
+    });
+    // What was claimed is printed, even when the server failed.
+    sink.finish(result.as_ref().is_ok_and(Report::went_well))
+        .context("writing the output")?;
+    let report = result.with_context(|| at.to_string())?;
+    if claims_after && report.is_printed() {
+        shared.add_printed().map_err(in_redis(at))?;
+    }
+    if shared.raced() > 0 && !args.quiet {
+        eprintln!(
+            "{} of the unique records were printed by another worker, too",
+            human::count(shared.raced())
+        );
+    }
+    Ok((report, shared.memory().map_err(in_redis(at))?))
+}
+
+fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
     let options = args.redis.options(&args.key)?;
-    let mut filter = match RedisFilter::open(at, &options) {
-        Err(tamis_redis::Error::NotFound { .. }) => {
-            let keys = args.expected_keys()?.unwrap_or(UNMEASURED);
-            let plan = Plan::one_line(Kind::Growing, keys, args.rate)?;
-            match RedisFilter::create(at, &plan, Hasher::default(), &options) {
+    match RedisFilter::open(at, &options) {
+        Err(tamis_redis::Error::NotFound { .. }) if !args.dry_run => {
+            let plan = |keys: u64| Plan::one_line(Kind::Growing, keys.max(1), args.rate);
+            let keys = args.first_keys(|keys| Ok(plan(keys)?.bytes()))?;
+            match RedisFilter::create(at, &plan(keys)?, args.new_hasher()?, &options) {
                 // Another worker has just made it, which is as well.
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
-                created => created,
+                created => created.inspect(|_| {
+                    // Said even if quiet: from now on nothing is known as seen.
+                    eprintln!("{at}: there was none, so a growing filter was made");
+                }),
             }
         }
         opened => opened,
     }
-    .map_err(in_redis(at))?;
-    let hasher = *filter.hasher();
-    let report = Pass {
-        input: &args.input,
-        hasher: &hasher,
-        shards: &mut [&mut filter],
-        print: args.print(),
-        output: sink,
-        checkpoint: None,
-    }
-    .run(|filter, hashes, new| claim(filter, hashes, new));
-    // What was claimed is printed, even when the server failed.
-    sink.finish(report.as_ref().is_ok_and(Report::went_well))
-        .context("writing the output")?;
-    let report = report.with_context(|| at.to_string())?;
-    let rate = filter.rate_now().map_err(in_redis(at))?;
-    let memory = Memory {
-        bytes: filter.bytes(),
-        // Each new record met a filter that was no fuller than it is now.
-        wrong: rate * report.chosen as f64,
-    };
-    Ok((report, memory))
+    .map_err(in_redis(at))
+    .inspect(warn_of)
 }
 
 fn summarise(report: &Report, memory: &Memory) {

@@ -28,7 +28,7 @@ pub(crate) struct Job<'a, S, H, D> {
     pub(crate) hash: H,
     /// Shard `hash.shard(shards.len())` decides a key.
     pub(crate) shards: &'a mut [S],
-    /// Answers for the keys of a shard, in the order of the input.
+    /// Answers for the keys of a shard, in the order of the input. The answers are at first what prints nothing.
     pub(crate) decide: D,
     pub(crate) print: Print,
     /// Gets large writes; needs no buffer of its own.
@@ -191,8 +191,9 @@ where
 
     /// Decides, unless that has come to its end.
     fn decide(&self, shard: &mut S, hashes: &[Hash], chosen: &mut [bool]) {
+        chosen.fill(self.print.silent());
         if self.halted.load(Ordering::Relaxed) {
-            return chosen.fill(self.print.silent());
+            return;
         }
         match (self.decide)(shard, hashes, chosen) {
             Ok(()) => {}

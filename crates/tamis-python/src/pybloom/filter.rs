@@ -10,7 +10,7 @@ use super::file::{self, OpenError, record};
 use super::hash::Probes;
 use super::layout::Shape;
 
-pub(super) struct Filter {
+pub(crate) struct Filter {
     pub(super) capacity: u64,
     pub(super) error_rate: f64,
     probes: Probes,

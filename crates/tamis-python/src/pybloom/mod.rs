@@ -30,7 +30,8 @@ use file::{Existing, OpenError};
 use filter::Filter;
 use layout::Shape;
 
-use crate::lock::Shared;
+use crate::interrupt::{self, Lookout};
+use crate::lock::{Holds, Mark, Shared};
 use crate::method::{self, Add};
 
 import_exception!(pybloomfilter, IndeterminateCountError);
@@ -189,7 +190,11 @@ impl BloomFilter {
         let (py, this) = (slf.py(), slf.get());
         // A class made from this one may add in its own way.
         let own = slf.get_type().is(py.get_type::<Self>());
-        for item in iterable.try_iter()? {
+        let mut lookout = Lookout::new();
+        for (count, item) in iterable.try_iter()?.enumerate() {
+            if count % 1024 == 0 {
+                lookout.look()?;
+            }
             if own {
                 this.add_key(&item?)?;
             } else {
@@ -244,13 +249,14 @@ impl BloomFilter {
     }
 
     /// Waits until the file is on disk.
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.filter.detached(py, |mark| {
+    fn sync(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let mark = Mark::on(slf.clone().unbind(), slf.py());
+        interrupt::apart(slf.py(), move || {
             mark.write(|filter| {
                 let filter = writable(filter.as_mut().ok_or_else(closed)?)?;
                 filter.sync().map_err(|e| io_error(filter, &e))
             })
-        })
+        })?
     }
 
     /// Closes the file, or discards a filter in memory. Whatever is done with
@@ -259,7 +265,7 @@ impl BloomFilter {
         let Some(mut filter) = self.filter.with(py, Option::take) else {
             return Ok(());
         };
-        py.detach(|| filter.sync().map_err(|e| io_error(&filter, &e)))
+        interrupt::apart(py, move || filter.sync().map_err(|e| io_error(&filter, &e)))?
     }
 
     /// The file descriptor.
@@ -314,7 +320,7 @@ impl BloomFilter {
     /// Adds all keys of a filter made by ``copy_template``, or with the same
     /// capacity, error_rate and hash_seeds. Any other is a ValueError.
     fn union<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        slf.get().combine(other, Filter::unite)?;
+        Self::combine(slf, other, Filter::unite)?;
         Ok(slf.clone())
     }
 
@@ -323,16 +329,16 @@ impl BloomFilter {
         slf: &Bound<'py, Self>,
         other: &Bound<'py, Self>,
     ) -> PyResult<Bound<'py, Self>> {
-        slf.get().combine(other, Filter::intersect)?;
+        Self::combine(slf, other, Filter::intersect)?;
         Ok(slf.clone())
     }
 
-    fn __ior__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.combine(other, Filter::unite)
+    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+        Self::combine(slf, other, Filter::unite)
     }
 
-    fn __iand__(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.combine(other, Filter::intersect)
+    fn __iand__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+        Self::combine(slf, other, Filter::intersect)
     }
 
     /// The file as text, compressed.
@@ -488,13 +494,15 @@ impl BloomFilter {
     }
 
     fn combine(
-        &self,
+        slf: &Bound<'_, Self>,
         other: &Bound<'_, Self>,
-        with: impl FnOnce(&mut Filter, &Filter) + Send,
+        with: impl FnOnce(&mut Filter, &Filter) + Send + 'static,
     ) -> PyResult<()> {
-        let py = other.py();
-        let (ours, theirs) = (self.filter.mark(py), other.get().filter.mark(py));
-        let combined = py.detach(|| {
+        let (py, this) = (slf.py(), slf.get());
+        let bytes = this.get(py, |filter| filter.bits.len() as u64)?;
+        let ours = Mark::on(slf.clone().unbind(), py);
+        let theirs = Mark::on(other.clone().unbind(), py);
+        let combined = interrupt::if_large(py, bytes, move || {
             ours.write_beside(&theirs, |this, other| {
                 let this = writable(this.as_mut().ok_or_else(closed)?)?;
                 let other = other.as_ref().ok_or_else(closed)?;
@@ -506,9 +514,17 @@ impl BloomFilter {
                 with(this, other);
                 Ok(())
             })
-        });
+        })?;
         // With itself: there is nothing to do, if it may be done.
-        combined.unwrap_or_else(|| self.with(py, |filter| writable(filter).map(drop)))
+        combined.unwrap_or_else(|| this.with(py, |filter| writable(filter).map(drop)))
+    }
+}
+
+impl Holds for Py<BloomFilter> {
+    type Value = Option<Filter>;
+
+    fn shared(&self) -> &Shared<Option<Filter>> {
+        &self.get().filter
     }
 }
 

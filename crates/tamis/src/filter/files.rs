@@ -17,7 +17,8 @@ use std::path::Path;
 macro_rules! files {
     ($filter:ident $(<$kind:ident: $layout:ident>)?) => {
         impl$(<$kind: $layout>)? $filter<$($kind)?> {
-            /// Reads a whole file into memory, checking every byte.
+            /// Reads a whole file into memory, and checks every byte of one
+            /// that is sealed; see [`Open::load`](crate::Open::load).
             ///
             /// ```
             /// # let dir = tempfile::tempdir().unwrap();

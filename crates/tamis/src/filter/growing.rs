@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::filter::{KeyCount, hash_all};
 use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::plan::growing::{Schedule, first_capacity};
 use crate::plan::{self, Plan, Rated as _};
@@ -143,6 +144,14 @@ impl Growing {
     /// ```
     pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::assemble(store::share(path.as_ref(), Terms::default())?)
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.body.as_shared().is_some()
+    }
+
+    pub(crate) fn set_rule(&mut self, rule: KeyRule) {
+        self.hasher = self.hasher.with_rule(rule);
     }
 
     /// Adds a key; whether it was new. "New" is always right; "not new" is

@@ -82,7 +82,13 @@ pub(crate) fn for_each_with<T: Send, S>(
         }
     };
     std::thread::scope(|scope| {
-        (1..threads).for_each(|_| drop(scope.spawn(worker)));
+        // As many as the system gives; this one works, too.
+        for _ in 1..threads {
+            let other = std::thread::Builder::new().spawn_scoped(scope, worker);
+            if other.is_err() {
+                break;
+            }
+        }
         worker();
     });
 }

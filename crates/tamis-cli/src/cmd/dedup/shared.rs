@@ -1,0 +1,156 @@
+//! A filter in Redis, shared with other workers, as the judge of records.
+
+use super::wrong::{Adding, Wrong};
+use super::{Claim, Memory, Over};
+use crate::engine::pipeline::Halt;
+use crate::stream::claim;
+use anyhow::Result;
+use std::collections::HashSet;
+use tamis::{Hash, Kind};
+use tamis_redis::{Error, RedisFilter};
+
+pub(super) struct Shared {
+    filter: RedisFilter,
+    wrong: Wrong,
+    is_over: bool,
+    /// Keys that were asked for, were new, and are not added yet.
+    open: Open,
+    /// Of those added since, how many another worker had added meanwhile.
+    raced: u64,
+}
+
+#[derive(Default)]
+struct Open {
+    keys: HashSet<Hash>,
+    in_order: Vec<Hash>,
+}
+
+/// More than the noise of an estimate.
+const OVER: f64 = 1.1;
+
+impl Shared {
+    /// Says so if the filter is over its rate already.
+    pub(super) fn new(mut filter: RedisFilter, claim: Claim, over: &Over) -> Result<Self> {
+        let rate = filter.rate_now()?;
+        let adding = match claim {
+            Claim::Before => Adding::AtOnce,
+            Claim::After => Adding::Afterwards,
+        };
+        let mut shared = Self {
+            filter,
+            wrong: Wrong::from(rate, adding),
+            is_over: false,
+            open: Open::default(),
+            raced: 0,
+        };
+        shared.warn_if_over(rate, over)?;
+        Ok(shared)
+    }
+
+    fn warn_if_over(&mut self, rate: f64, over: &Over) -> Result<()> {
+        if !self.is_over && rate > self.filter.rate() * OVER {
+            self.is_over = true;
+            let keys = self.filter.keys()?.get();
+            over.say(keys, self.filter.capacity(), rate)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the keys and tells those that were new, to this worker and no other.
+    pub(super) fn claim(
+        &mut self,
+        hashes: &[Hash],
+        new: &mut [bool],
+        over: &Over,
+    ) -> Result<(), Halt> {
+        if self.filter.kind() == Kind::Counting {
+            return self.claim_once(hashes, new, over);
+        }
+        self.look(over)?;
+        let claimed = claim(&mut self.filter, hashes, new);
+        self.wrong.decided(new);
+        claimed
+    }
+
+    /// The same for a filter that counts: keys that it has, or that came
+    /// before, are not added again.
+    fn claim_once(&mut self, hashes: &[Hash], new: &mut [bool], over: &Over) -> Result<(), Halt> {
+        self.look(over)?;
+        self.filter
+            .contains_hashes(hashes, new)
+            .map_err(|error| Halt::Failed(error.into()))?;
+        let mut first = HashSet::new();
+        let places: Vec<usize> = (0..hashes.len())
+            .filter(|at| !new[*at] && first.insert(hashes[*at]))
+            .collect();
+        let absent: Vec<Hash> = places.iter().map(|at| hashes[*at]).collect();
+        let mut was_new = vec![false; absent.len()];
+        let claimed = claim(&mut self.filter, &absent, &mut was_new);
+        new.fill(false);
+        for (at, was_new) in places.into_iter().zip(was_new) {
+            new[at] = was_new;
+        }
+        self.wrong.decided(new);
+        claimed
+    }
+
+    /// Tells the keys that are not in the filter and have not been asked for.
+    /// They are to be added when their records are printed.
+    pub(super) fn ask(
+        &mut self,
+        hashes: &[Hash],
+        new: &mut [bool],
+        over: &Over,
+    ) -> Result<(), Halt> {
+        self.look(over)?;
+        let mut found = vec![false; hashes.len()];
+        self.filter
+            .contains_hashes(hashes, &mut found)
+            .map_err(|error| Halt::Failed(error.into()))?;
+        for ((hash, found), new) in hashes.iter().zip(found).zip(&mut *new) {
+            *new = !found && self.open.keys.insert(*hash);
+            if *new {
+                self.open.in_order.push(*hash);
+            }
+        }
+        self.wrong.decided(new);
+        Ok(())
+    }
+
+    /// Adds the keys whose records have been printed.
+    pub(super) fn add_printed(&mut self) -> Result<(), Error> {
+        if self.open.in_order.is_empty() {
+            return Ok(());
+        }
+        let mut new = vec![false; self.open.in_order.len()];
+        self.filter.insert_hashes(&self.open.in_order, &mut new)?;
+        self.raced += new.iter().filter(|new| !**new).count() as u64;
+        self.open = Open::default();
+        Ok(())
+    }
+
+    /// Looks at the filter from time to time; nothing of the batch is decided
+    /// yet.
+    fn look(&mut self, over: &Over) -> Result<(), Halt> {
+        if self.wrong.look_is_due() {
+            let rate = self.filter.rate_now().map_err(anyhow::Error::from)?;
+            self.wrong.look(rate);
+            self.warn_if_over(rate, over)?;
+        }
+        Ok(())
+    }
+
+    /// How many printed records another worker printed as well.
+    pub(super) const fn raced(&self) -> u64 {
+        self.raced
+    }
+
+    /// What this run took and did.
+    pub(super) fn memory(mut self) -> Result<Memory, Error> {
+        self.wrong.look(self.filter.rate_now()?);
+        Ok(Memory {
+            bytes: self.filter.bytes(),
+            wrong: self.wrong.expected(),
+        })
+    }
+}

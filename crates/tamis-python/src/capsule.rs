@@ -1,0 +1,106 @@
+//! The capsules in which Python objects hand over Arrow columns.
+
+use crate::arrow::{self, ArrowArray, ArrowArrayStream, ArrowSchema, Owned, Release};
+use crate::column::{Column, NoKeys};
+use crate::error::Failure;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::ffi::{CStr, c_int};
+use std::ptr;
+use tamis::Hasher;
+
+/// Moves the structure out of the capsule that carries it.
+fn owned<T: Release>(capsule: &Bound<'_, PyAny>, name: &CStr) -> Result<Owned<T>, Failure> {
+    // SAFETY: a capsule of this name carries this structure; moving it out is
+    // what the interface asks of a consumer.
+    let owned = unsafe {
+        let place = ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr());
+        if place.is_null() {
+            return Err(PyErr::fetch(capsule.py()).into());
+        }
+        Owned(ptr::replace(place.cast(), T::released()))
+    };
+    match owned.0.is_released() {
+        true => Err(NoKeys::damaged("whose capsule was used already").into()),
+        false => Ok(owned),
+    }
+}
+
+/// Arrays of keys, one after the other.
+pub(crate) enum Arrays {
+    One(Owned<ArrowSchema>, Option<Owned<ArrowArray>>),
+    Stream(Owned<ArrowSchema>, Owned<ArrowArrayStream>),
+}
+
+impl Arrays {
+    /// The arrays of an object that has the interface.
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Option<Self>, Failure> {
+        if object.hasattr("__arrow_c_array__")? {
+            let pair = object.call_method0("__arrow_c_array__")?;
+            let pair = pair.cast::<PyTuple>().map_err(PyErr::from)?;
+            let schema = owned(&pair.get_item(0)?, c"arrow_schema")?;
+            let array = owned(&pair.get_item(1)?, c"arrow_array")?;
+            return Ok(Some(Self::One(schema, Some(array))));
+        }
+        if object.hasattr("__arrow_c_stream__")? {
+            let capsule = object.call_method0("__arrow_c_stream__")?;
+            let stream = owned(&capsule, c"arrow_array_stream")?;
+            // The producer may wait for other threads of Python.
+            return object.py().detach(|| Self::of_stream(stream).map(Some));
+        }
+        Ok(None)
+    }
+
+    fn of_stream(mut stream: Owned<ArrowArrayStream>) -> Result<Self, Failure> {
+        let mut schema = Owned(ArrowSchema::released());
+        let get = stream.0.get_schema;
+        let get = get.ok_or_else(|| NoKeys::damaged("in a stream without get_schema"))?;
+        // SAFETY: a live stream and a structure to be filled.
+        let code = unsafe { get(&mut stream.0, &mut schema.0) };
+        check(&mut stream, code)?;
+        Ok(Self::Stream(schema, stream))
+    }
+
+    /// The next array; `None` after the last. May wait for the producer, so
+    /// it is called without the GIL.
+    pub(crate) fn next(&mut self) -> Result<Option<Owned<ArrowArray>>, Failure> {
+        let stream = match self {
+            Self::One(_, array) => return Ok(array.take()),
+            Self::Stream(_, stream) => stream,
+        };
+        let mut array = Owned(ArrowArray::released());
+        let get = stream.0.get_next;
+        let get = get.ok_or_else(|| NoKeys::damaged("in a stream without get_next"))?;
+        // SAFETY: a live stream and a structure to be filled.
+        let code = unsafe { get(&mut stream.0, &mut array.0) };
+        check(stream, code)?;
+        Ok((!array.0.is_released()).then_some(array))
+    }
+
+    /// The array as a column of keys.
+    pub(crate) fn column<'a>(
+        &self,
+        array: &'a Owned<ArrowArray>,
+        hasher: &Hasher,
+    ) -> Result<Column<'a>, NoKeys> {
+        let (Self::One(schema, _) | Self::Stream(schema, _)) = self;
+        // SAFETY: a producer gave both, and the array lives for 'a.
+        unsafe { arrow::column(&schema.0, &array.0, hasher) }
+    }
+}
+
+fn check(stream: &mut Owned<ArrowArrayStream>, code: c_int) -> Result<(), Failure> {
+    if code == 0 {
+        return Ok(());
+    }
+    // SAFETY: a live stream; the text is valid until its next call.
+    let text = unsafe {
+        match stream.0.get_last_error.map(|get| get(&mut stream.0)) {
+            Some(text) if !text.is_null() => CStr::from_ptr(text).to_string_lossy().into_owned(),
+            _ => format!("error {code}"),
+        }
+    };
+    let text = format!("reading the Arrow stream of keys: {text}");
+    Err(Failure::Own("IoError", text))
+}

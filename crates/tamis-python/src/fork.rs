@@ -1,0 +1,107 @@
+//! `fork()`: the child has a copy of every filter, but only the thread that
+//! forked. What another thread had locked would stay locked there for ever, and
+//! what it was changing half changed. So a fork waits until nobody is at it.
+
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, TryLockError};
+use std::time::Duration;
+
+/// Threads that hold the lock of a filter.
+static WORKING: AtomicUsize = AtomicUsize::new(0);
+/// Threads that are about to fork.
+static FORKING: AtomicUsize = AtomicUsize::new(0);
+
+/// Forks between the first process and this one.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
+const MOMENT: Duration = Duration::from_micros(100);
+
+/// Work on a filter that no fork comes in between of. It never waits for the
+/// GIL, nor for another thread's section except by the lock of a filter.
+pub(crate) struct Section(());
+
+impl Section {
+    pub(crate) fn enter() -> Self {
+        loop {
+            WORKING.fetch_add(1, SeqCst);
+            if FORKING.load(SeqCst) == 0 {
+                return Self(());
+            }
+            WORKING.fetch_sub(1, SeqCst);
+            while FORKING.load(SeqCst) != 0 {
+                std::thread::sleep(MOMENT);
+            }
+        }
+    }
+}
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        WORKING.fetch_sub(1, SeqCst);
+    }
+}
+
+#[pyfunction]
+fn before(py: Python<'_>) {
+    FORKING.fetch_add(1, SeqCst);
+    py.detach(|| {
+        while WORKING.load(SeqCst) != 0 {
+            std::thread::sleep(MOMENT);
+        }
+    });
+}
+
+#[pyfunction]
+fn after_in_parent() {
+    FORKING.fetch_sub(1, SeqCst);
+}
+
+/// Other threads that were about to work, or to fork, are not here.
+#[pyfunction]
+fn after_in_child() {
+    WORKING.store(0, SeqCst);
+    FORKING.store(0, SeqCst);
+    FORKS.fetch_add(1, SeqCst);
+}
+
+/// The process that something was made in, or has since been found fit for.
+pub(crate) struct Process(AtomicUsize);
+
+impl Process {
+    pub(crate) fn this() -> Self {
+        Self(AtomicUsize::new(FORKS.load(SeqCst)))
+    }
+
+    /// Whether a lock that no fork waits for can be taken here: in a child it
+    /// may be held for ever, by a thread that is not here. With the GIL, so
+    /// that nobody else of the child comes in between.
+    pub(crate) fn can_lock<T>(&self, _py: Python<'_>, lock: &Mutex<T>) -> bool {
+        let now = FORKS.load(SeqCst);
+        if self.0.load(SeqCst) == now {
+            return true;
+        }
+        let free = !matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
+        if free {
+            self.0.store(now, SeqCst);
+        }
+        free
+    }
+}
+
+/// Has Python call these around every fork of its own. Windows has none.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let os = py.import("os")?;
+    let Some(register) = os.getattr_opt("register_at_fork")? else {
+        return Ok(());
+    };
+    let hooks = pyo3::types::PyDict::new(py);
+    hooks.set_item("before", wrap_pyfunction!(before, module)?)?;
+    hooks.set_item(
+        "after_in_parent",
+        wrap_pyfunction!(after_in_parent, module)?,
+    )?;
+    hooks.set_item("after_in_child", wrap_pyfunction!(after_in_child, module)?)?;
+    register.call((), Some(&hooks)).map(drop)
+}

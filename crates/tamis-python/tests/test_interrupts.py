@@ -1,0 +1,355 @@
+"""What comes in between: errors, signals, forks, and systems without threads to give."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tamis
+
+
+def run(script, *args):
+    """Runs the script in a process of its own, which has two minutes."""
+    text = "import faulthandler; faulthandler.dump_traceback_later(100, exit=True)\n" + textwrap.dedent(script)
+    done = subprocess.run(
+        [sys.executable, "-c", text, *map(str, args)], capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# An error ends a batch as it would end a loop.
+
+N = 50_000
+
+
+def with_one_bad(make, bad):
+    keys = [f"key {i}" for i in range(N)]
+    keys[bad] = "\ud800"
+    return make(keys)
+
+
+def damaged_arrow(keys):
+    bad = keys.index("\ud800")
+    keys[bad] = "bad"
+    column = pa.array(keys)
+    offsets = np.frombuffer(column.buffers()[1], dtype="i4").copy()
+    # The row before is too long, and this one ends before it begins; pyarrow looks at the first and the last.
+    offsets[bad] = 100 if bad == 0 else offsets[-1] + 100
+    offsets = pa.py_buffer(offsets)
+    return pa.Array.from_buffers(pa.string(), N, [None, offsets, column.buffers()[2]])
+
+
+@pytest.mark.parametrize("kind", ["blocked", "cuckoo"])
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize(
+    "make", [list, tuple, iter, lambda keys: np.array(keys), lambda keys: np.array(keys, dtype=object), damaged_arrow]
+)
+@pytest.mark.parametrize("bad", [0, 4096, 20_001, N - 1])
+def test_keys_before_an_error_are_added_and_none_after(kind, threads, make, bad):
+    f = tamis.Filter(2 * N, 1e-9, kind=kind)
+    with pytest.raises((tamis.KeyEncodingError, tamis.CorruptError)):
+        f.add_many(with_one_bad(make, bad), threads=threads)
+    found = f.contains_many([f"key {i}" for i in range(N)])
+    # The row before a damaged one is damaged, too.
+    before = bad - (make is damaged_arrow and bad > 0)
+    assert all(found[:before]) and not any(found[bad:])
+    assert len(f) in (before, bad)
+
+
+def test_several_threads_end_where_one_does_when_the_filter_is_full():
+    one, many = (tamis.Filter(100_000, 0.01, kind="cuckoo") for _ in range(2))
+    for f, threads in ((one, 1), (many, 4)):
+        with pytest.raises(tamis.FullError):
+            f.add_many(np.arange(400_000), threads=threads)
+    assert one == many and 90_000 < len(one) < 120_000
+
+
+def test_a_generator_that_raises_has_added_what_it_gave():
+    f = tamis.Filter(1000, 1e-9)
+
+    def keys():
+        yield "a"
+        yield "b"
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        f.update(keys())
+    assert len(f) == 2 and "a" in f and "b" in f
+
+
+# Ctrl-C
+
+
+class Interrupted(Exception):
+    pass
+
+
+def works_in_the_background():
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/comm") as name:
+                if name.read() == "tamis\n":
+                    return True
+        except OSError:
+            pass  # it has just ended
+    return False
+
+
+def heard_within(call, under_way):
+    """Whether a signal ends the call while it is under way, which is asked inside the handler."""
+
+    def handler(*_):
+        if under_way():
+            raise Interrupted
+        signal.setitimer(signal.ITIMER_REAL, 0.005)  # not yet, or no more
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(Interrupted):
+            call()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def long_enough(make):
+    """The first of `make(1)`, `make(2)`, `make(4)`, … that takes three tenths of a second."""
+    size = 1
+    while True:
+        call = make(size)
+        start = time.perf_counter()
+        call()
+        if time.perf_counter() - start > 0.3:
+            return call
+        size *= 2
+
+
+def batches():
+    yield "list of str", lambda n: [f"key {i}" for i in range(200_000 * n)]
+    yield "list of int", lambda n: list(range(500_000 * n))
+    yield "numpy", lambda n: np.arange(1_000_000 * n)
+    yield "arrow", lambda n: pa.array(np.arange(1_000_000 * n))
+    yield "iterator", lambda n: (i for i in range(500_000 * n))
+
+
+@pytest.mark.parametrize("name,keys", list(batches()), ids=lambda value: value if type(value) is str else "")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_batch_hears_a_signal(name, keys, threads):
+    n = 1
+    while True:
+        f = tamis.Filter(1000, 0.01, kind="growing")
+        batch = keys(n)
+        start = time.perf_counter()
+        f.update(batch, threads=threads)
+        if time.perf_counter() - start > 0.3:
+            break
+        n *= 2
+    total = len(f)
+    f, batch = tamis.Filter(1000, 0.01, kind="growing"), keys(n)
+    heard_within(lambda: f.update(batch, threads=threads), lambda: len(f) < total)
+    assert len(f) < total
+
+
+def whole_filters():
+    def filled(n):
+        f = tamis.Filter(1000, size=64_000_000 * n)
+        f.add("key")
+        return f
+
+    def save(n):
+        f = filled(n)
+        return lambda: f.save("large.tamis")
+
+    def load(n):
+        filled(n).save("large.tamis")
+        return lambda: tamis.Filter.load("large.tamis")
+
+    def copy(n):
+        f = filled(n)
+        return f.copy
+
+    def union(n):
+        f, g = filled(n), filled(n)
+        return lambda: f.__ior__(g)
+
+    def build(n):
+        keys = np.arange(1_000_000 * n)
+        return lambda: tamis.build(keys, threads=2)
+
+    yield from (save, load, copy, union, build)
+
+
+@pytest.mark.parametrize("make", list(whole_filters()), ids=lambda make: make.__name__)
+def test_work_on_a_whole_filter_hears_a_signal(make):
+    call = long_enough(make)
+    heard_within(call, works_in_the_background)
+    while works_in_the_background():
+        time.sleep(0.01)
+
+
+def test_a_filter_is_whole_after_an_interrupted_call():
+    f = tamis.Filter(1000, size=256_000_000)
+    f.update(["a", "b"])
+    with pytest.raises(Interrupted):
+        heard_later = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(Interrupted()))
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            while True:
+                f.save("whole.tamis")
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, heard_later)
+    # What goes on in the background is waited for by what would change the filter.
+    f.add("c")
+    f.save("whole.tamis")
+    g = tamis.Filter.load("whole.tamis")
+    assert g == f and all(x in g for x in "abc")
+
+
+# fork
+
+
+@pytest.mark.parametrize("kind,threads", [("blocked", 1), ("cuckoo", 2), ("growing", 2)])
+def test_a_child_of_a_process_at_work_works(kind, threads):
+    run(
+        """
+        import os, signal, sys, threading, warnings
+        import numpy as np
+        import tamis
+
+        warnings.simplefilter("ignore")  # Python 3.12 says that forks and threads don't go together
+        kind, threads = sys.argv[1], int(sys.argv[2])
+        f = tamis.Filter(1_000_000, 0.001, kind=kind)
+        done, stop = [0], threading.Event()
+
+        def work():
+            while not stop.is_set():
+                at = done[0] % 900_000  # a cuckoo filter takes few copies
+                if kind == "cuckoo" and done[0] >= 900_000:
+                    f.contains_many(np.arange(20_000), threads=threads)
+                else:
+                    f.add_many(np.arange(at, at + 20_000), threads=threads)
+                done[0] += 20_000
+
+        def ask():
+            while not stop.is_set():
+                f.contains_many(np.arange(20_000), threads=threads)
+
+        workers = [threading.Thread(target=work, daemon=True), threading.Thread(target=ask, daemon=True)]
+        for worker in workers:
+            worker.start()
+        for _ in range(15):
+            sure = min(done[0], 900_000)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)  # a child that hangs dies of it
+                good = f.contains_many(np.arange(sure), threads=threads).all()
+                f.add("new here")
+                good &= "new here" in f and all(f.contains_many(["new here", 0]) if sure else [True])
+                g = f.copy()
+                good &= "new here" in g and f.p_now < 1 and len(f) >= sure * 0.99
+                os._exit(0 if good else 1)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        for worker in workers:
+            worker.join()
+        assert f.contains_many(np.arange(min(done[0], 900_000))).all()
+        """,
+        kind,
+        threads,
+    )
+
+
+def test_a_child_of_a_process_that_saves_works():
+    run(
+        """
+        import os, signal, threading, warnings
+        import tamis, pybloomfilter
+
+        warnings.simplefilter("ignore")
+        f = tamis.Filter(1000, size=32_000_000)
+        old = pybloomfilter.BloomFilter(1_000_000, 0.01, "old.bloom")
+        f.add("key"), old.add("key")
+        stop = threading.Event()
+
+        def work():
+            while not stop.is_set():
+                f.save("saved.tamis")
+                old.sync()
+
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        for i in range(10):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                f.add("mine")
+                ok = "key" in f and "mine" in f and "key" in old and not old.add(f"other {i}")
+                os._exit(0 if ok else 1)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        worker.join()
+        """
+    )
+
+
+def test_a_generator_may_fork():
+    run(
+        """
+        import os
+        import tamis
+
+        f = tamis.Filter(1000, 1e-9)
+
+        def keys():
+            yield "before"
+            global child
+            child = os.fork()
+            yield "after"
+
+        f.update(keys())
+        assert len(f) == 2 and "before" in f and "after" in f
+        if child == 0:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        """
+    )
+
+
+# No threads
+
+
+def test_without_threads_to_have_the_work_is_done_all_the_same():
+    run(
+        """
+        import os, resource, threading
+        import numpy as np
+        import tamis
+
+        f, keys = tamis.Filter(1_000_000, 0.001), np.arange(500_000)
+        large = tamis.Filter(1000, size=8_000_000)
+        if os.getuid() == 0:  # whom no limit binds
+            os.setgid(65534), os.setuid(65534)
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        try:
+            threading.Thread(target=print).start()
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError("there are threads to be had")
+        f.update(keys, threads=4)
+        assert f.contains_many(keys, threads=4).all()
+        assert large.copy() == large
+        small = tamis.build(keys, threads=4)
+        assert small.contains_many(keys, threads=4).all()
+        """
+    )
