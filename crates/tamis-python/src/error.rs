@@ -55,15 +55,15 @@ impl From<Error> for Failure {
 impl From<tamis_redis::Error> for Failure {
     fn from(error: tamis_redis::Error) -> Self {
         use tamis_redis::Error::{
-            Corrupt, Exists, Filter, Gone, Location, MissingChunk, NotFound, Server, Unconfirmed,
-            Unfinished,
+            Corrupt, Exists, Filter, Gone, Location, MissingChunk, NotFound, Remains, Server,
+            Unconfirmed, Unfinished,
         };
         let class = match error {
             Filter(error) => return Self::Library(error),
             Location { .. } => "ParameterError",
             NotFound { .. } | Gone { .. } | Unfinished { .. } => "NotFoundError",
             Exists { .. } => "ExistsError",
-            MissingChunk { .. } | Corrupt { .. } => "CorruptError",
+            MissingChunk { .. } | Corrupt { .. } | Remains { .. } => "CorruptError",
             Unconfirmed { .. } => "UnconfirmedError",
             Server { .. } => "ServerError",
             _ => "TamisError",

@@ -394,7 +394,7 @@ impl Filter {
         let hasher = options::hasher(seed, keyed, key, key_file)?;
         let open = match hasher {
             Hasher::Keyed { key, .. } => Open::new().key(key),
-            Hasher::Fast { .. } => Open::new(),
+            _ => Open::new(),
         };
         let place = path.clone();
         let filter = interrupt::apart(cls.py(), move || {
@@ -746,8 +746,8 @@ impl Filter {
         info.set_item(
             "seed",
             match this.hasher {
-                Hasher::Fast { seed } => Some(seed),
-                Hasher::Keyed { .. } => None,
+                Hasher::Fast { seed, .. } => Some(seed),
+                _ => None,
             },
         )?;
         info.set_item("path", this.path())?;

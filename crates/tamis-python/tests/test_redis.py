@@ -1,6 +1,8 @@
 """`tamis.connect` against a real redis-server."""
 
+import os
 import pathlib
+import signal
 import socket
 import subprocess
 import threading
@@ -128,3 +130,52 @@ def test_mistakes_are_said(server):
     with pytest.raises(ConnectionError):
         tamis.connect("redis://127.0.0.1:1/seen", timeout=0.2, retry_for=0)
     assert not pathlib.Path("nowhere").exists()
+
+
+def test_a_forked_process_has_connections_of_its_own(server):
+    """Answers to one process must not be read by another."""
+    with tamis.connect(f"redis://{server}/forked", 100_000, 1e-6) as seen:
+        old = [f"old{i}" for i in range(2_000)]
+        seen.update(old)
+        children = []
+        for child in range(4):
+            pid = os.fork()
+            if pid == 0:
+                # No test of this process's goes on in its child.
+                wrong = 1
+                try:
+                    mine = [f"{child}.{i}" for i in range(2_000)]
+                    for i in range(0, 2_000, 50):
+                        wrong = 2
+                        assert all(seen.contains_many(old[i : i + 50]))
+                        wrong = 3
+                        assert all(seen.add_many(mine[i : i + 50]))
+                    wrong = 0
+                finally:
+                    os._exit(wrong)
+            children.append(pid)
+        for i in range(0, 2_000, 50):
+            assert all(seen.contains_many(old[i : i + 50]))
+        for pid in children:
+            _, status = os.waitpid(pid, 0)
+            assert os.waitstatus_to_exitcode(status) == 0
+        assert all(seen.contains_many([f"{child}.{i}" for child in range(4) for i in range(2_000)]))
+
+
+def test_signals_lose_no_answers(server):
+    """A handler that runs while an answer is awaited: the answer still counts."""
+    handled = []
+    before = signal.signal(signal.SIGALRM, lambda *_: handled.append(None))
+    # Handlers of Python interrupt what the system is at.
+    signal.siginterrupt(signal.SIGALRM, True)
+    try:
+        with tamis.connect(f"redis://{server}/signals", 100_000, 1e-6) as seen:
+            signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0003)
+            for start in range(0, 40_000, 2_000):
+                keys = [f"key{i}" for i in range(start, start + 2_000)]
+                assert all(seen.add_many(keys))
+                assert not any(seen.add_many(keys)), "old keys are not new"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert handled

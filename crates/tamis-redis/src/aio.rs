@@ -1,13 +1,13 @@
 //! The filter that does not block, for services on Tokio.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, check_kind};
 use crate::link::{
-    Address, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client, greeting,
-    master, sentinel, welcomed, who_is_master,
+    Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client,
+    greeting, master, not_replicated, sentinel, wait_for, welcomed, who_is_master,
 };
 use crate::location::Reach;
 use crate::stats::Counters;
-use crate::{Error, Location, Options, Stats};
+use crate::{Error, Location, Options, Stats, Warning};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Pipeline, RedisError, Value, cmd};
 use std::collections::HashMap;
@@ -48,10 +48,10 @@ struct Ticket {
     sent: Vec<Sent>,
 }
 
-/// To one node: for each request its place and how many answers to expect.
+/// To one node: what answers to expect.
 struct Sent {
     node: Address,
-    requests: Vec<(usize, usize, bool)>,
+    requests: Vec<Expected>,
     wait: Option<u32>,
     answers: Abort<Result<Vec<Value>, Failure>>,
 }
@@ -199,8 +199,9 @@ impl Multiplexed {
                 }
                 pipeline.add_command(command);
             }
-            expected.push((place, packed.commands, ask.is_some()));
+            expected.push(Expected::of(place, requests[place]));
         }
+        let wait = wait_for(&expected, wait);
         if let Some((replicas, time)) = wait {
             pipeline
                 .cmd("WAIT")
@@ -241,18 +242,18 @@ impl Sent {
         let mut answers = match answers {
             Ok(answers) => answers.into_iter(),
             Err(failure) => {
-                for (place, ..) in &self.requests {
+                for Expected { place, .. } in &self.requests {
                     outcomes[*place] = Some(Err(failure.clone()));
                 }
                 return;
             }
         };
         let few = || Failure::Lost(Reason::of("it sent fewer answers than it was asked for"));
-        for &(place, count, asking) in &self.requests {
-            let mut values = Vec::with_capacity(count);
+        for expected in &self.requests {
+            let mut values = Vec::with_capacity(expected.answers);
             let mut failure = None;
-            for _ in 0..count {
-                if asking {
+            for _ in 0..expected.answers {
+                if expected.asking {
                     answers.next();
                 }
                 match answers.next().ok_or_else(few).and_then(answer) {
@@ -261,7 +262,7 @@ impl Sent {
                 }
             }
             let failure = failure.map(|failure| failure.at(&self.node));
-            outcomes[place] = Some(failure.map_or(Ok(values), Err));
+            outcomes[expected.place] = Some(failure.map_or(Ok(values), Err));
         }
         let Some(wanted) = self.wait else {
             return;
@@ -272,11 +273,7 @@ impl Sent {
             Some(Err(failure)) => failure,
             _ => few(),
         };
-        for (place, ..) in &self.requests {
-            if matches!(outcomes[*place], Some(Ok(_))) {
-                outcomes[*place] = Some(Err(failure.clone()));
-            }
-        }
+        not_replicated(&self.requests, outcomes, &failure);
     }
 }
 
@@ -326,6 +323,10 @@ impl Link for Multiplexed {
 
     fn masters(&self) -> Vec<(Address, u16)> {
         self.shared().topology.masters()
+    }
+
+    fn owner(&self, slot: u16) -> Option<Address> {
+        self.shared().topology.owner(slot).cloned()
     }
 
     fn counters(&self) -> &Arc<Counters> {
@@ -384,6 +385,31 @@ impl RedisFilter {
         Ok(Self { engine })
     }
 
+    /// [`create`](Self::create), in place of the filter that is there, if there
+    /// is one: it goes first. The new one lives as long as that would have.
+    pub async fn create_over(
+        at: &Location,
+        plan: &Plan,
+        hasher: Hasher,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let left = Engine::make_way(Multiplexed::new(at, options), at, options).await?;
+        let created = Self::create(at, plan, hasher, options).await?;
+        created.living_for(left).await
+    }
+
+    async fn living_for(mut self, left: Option<Duration>) -> Result<Self, Error> {
+        if let Some(left) = left {
+            self.expire_in(left).await?;
+        }
+        Ok(self)
+    }
+
+    /// The kind of the filter of this name, if there is one.
+    pub async fn kind_at(at: &Location, options: &Options) -> Result<Option<Kind>, Error> {
+        Engine::kind_at(Multiplexed::new(at, options), at, options).await
+    }
+
     /// Opens a filter. Waits for one that is being created.
     pub async fn open(at: &Location, options: &Options) -> Result<Self, Error> {
         let engine = Engine::open(Multiplexed::new(at, options), at, options).await?;
@@ -405,6 +431,20 @@ impl RedisFilter {
         let link = Multiplexed::new(at, options);
         let engine = Engine::upload(link, at, filter, options).await?;
         Ok(Self { engine })
+    }
+
+    /// [`upload`](Self::upload), in place of the filter that is there, if there
+    /// is one: it goes first. The new one lives as long as that would have.
+    pub async fn upload_over<B: Body + Sync>(
+        at: &Location,
+        filter: &AnyFilter<B>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        // Nothing goes for one that can't come.
+        check_kind(&filter.header())?;
+        let left = Engine::make_way(Multiplexed::new(at, options), at, options).await?;
+        let copied = Self::upload(at, filter, options).await?;
+        copied.living_for(left).await
     }
 
     /// Copies the filter to memory.
@@ -568,6 +608,12 @@ impl RedisFilter {
     /// Deletes the filter of this name, also one that was never finished.
     pub async fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         Engine::delete_at(Multiplexed::new(at, options), at, options).await
+    }
+
+    /// What its user should know; nothing is wrong yet. As of when it was
+    /// created or opened.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.engine.warnings
     }
 
     /// What this client and its clones have been through.

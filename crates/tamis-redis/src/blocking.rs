@@ -1,13 +1,14 @@
 //! The link that blocks: one connection a node.
 
+use crate::connection::Connection;
 use crate::link::{
-    Address, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client, greeting,
-    master, sentinel, welcomed, who_is_master,
+    Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client,
+    greeting, master, not_replicated, sentinel, wait_for, welcomed, who_is_master,
 };
 use crate::location::Reach;
 use crate::stats::Counters;
 use crate::{Location, Options};
-use redis::{Connection, ConnectionLike as _, RedisError, Value, cmd};
+use redis::{RedisError, Value, cmd};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +18,9 @@ pub(crate) struct Blocking {
     options: Options,
     topology: Topology,
     connections: HashMap<Address, Numbered>,
+    /// The process that they belong to. After a fork another has them, too, and
+    /// answers would go to whoever reads first.
+    process: u32,
     opened: u64,
     counters: Arc<Counters>,
 }
@@ -37,12 +41,12 @@ pub(crate) struct Ticket {
     sent: Vec<Sent>,
 }
 
-/// To one node: for each request its place and how many answers to expect.
+/// To one node: what answers to expect.
 struct Sent {
     node: Address,
     number: u64,
     batch: u64,
-    requests: Vec<(usize, usize, bool)>,
+    requests: Vec<Expected>,
     wait: Option<u32>,
     /// The first of the commands, and when it was sent: for errors.
     command: String,
@@ -56,6 +60,7 @@ impl Blocking {
             options: options.clone(),
             topology: Topology::new(at),
             connections: HashMap::new(),
+            process: std::process::id(),
             opened: 0,
             counters: Arc::default(),
         }
@@ -82,23 +87,22 @@ impl Blocking {
         let client = client(&self.at, node, &self.options).map_err(failed)?;
         let mut connection = self.reach(&client).map_err(failed)?;
         let greeting = greeting(&self.at);
-        let packed = greeting.get_packed_pipeline();
-        let answers = connection.req_packed_commands(&packed, 0, greeting.len());
-        welcomed(answers.map_err(failed)?).map_err(|failure| failure.at(node))?;
+        let sent = connection.send(&greeting.get_packed_pipeline());
+        sent.map_err(failed)?;
+        let answers = (0..greeting.len()).map(|_| connection.receive());
+        let answers = answers.collect::<Result<_, _>>().map_err(failed)?;
+        welcomed(answers).map_err(|failure| failure.at(node))?;
         self.counters.connected(node);
         Ok(connection)
     }
 
     fn reach(&self, client: &redis::Client) -> Result<Connection, RedisError> {
-        let connection = client.get_connection_with_timeout(self.options.connect_timeout)?;
         let wait = self
             .options
             .replicas
             .map_or(Duration::ZERO, |(_, time)| time);
-        let timeout = Some(self.options.response_timeout + wait);
-        connection.set_read_timeout(timeout)?;
-        connection.set_write_timeout(timeout)?;
-        Ok(connection)
+        let timeout = self.options.response_timeout + wait;
+        Connection::open(client, self.options.connect_timeout, timeout)
     }
 
     /// Asks a Sentinel for the master; with a password only if it wants one.
@@ -106,7 +110,9 @@ impl Blocking {
         let start = Instant::now();
         let ask = |authenticated| {
             let client = sentinel(&self.at, node, authenticated, &self.options)?;
-            self.reach(&client)?.req_command(&who_is_master(&self.at))
+            self.reach(&client)?
+                .ask(&who_is_master(&self.at))?
+                .extract_error()
         };
         let answer = match ask(false) {
             Err(error) if error.code() == Some("NOAUTH") => ask(true),
@@ -124,7 +130,7 @@ impl Blocking {
         }
         let start = Instant::now();
         // A connection of its own: answers may be on their way over others.
-        let asked = self.connect(node)?.req_command(cmd("CLUSTER").arg("SLOTS"));
+        let asked = self.connect(node)?.ask(cmd("CLUSTER").arg("SLOTS"));
         let value = asked.map_err(|e| Failure::of_connecting(node, start.elapsed(), e))?;
         match self.topology.learn(&answer(value)?, node) {
             Some(()) => Ok(()),
@@ -153,8 +159,9 @@ impl Blocking {
                     }
                 }
             }
-            expected.push((place, packed.commands, ask.is_some()));
+            expected.push(Expected::of(place, requests[place]));
         }
+        let wait = wait_for(&expected, wait);
         if let Some((replicas, time)) = wait {
             cmd("WAIT")
                 .arg(replicas)
@@ -167,7 +174,7 @@ impl Blocking {
         let at = Instant::now();
         let (number, batch) = (to.number, to.sent);
         to.sent += 1;
-        if let Err(error) = to.connection.send_packed_command(&bytes) {
+        if let Err(error) = to.connection.send(&bytes) {
             self.connections.remove(node);
             return Err(Failure::lost(node, &command, at.elapsed(), error));
         }
@@ -192,15 +199,15 @@ impl Blocking {
                 self.connections.remove(&sent.node);
             }
         }
-        for &(place, answers, asking) in &sent.requests {
+        for expected in &sent.requests {
             let outcome = match &broken {
-                None => self.receive_one(sent, answers, asking),
+                None => self.receive_one(sent, expected.answers, expected.asking),
                 Some(reason) => Err(Failure::Lost(Reason::clone(reason))),
             };
             if let Err(Failure::Lost(error)) = &outcome {
                 broken = Some(error.clone());
             }
-            outcomes[place] = Some(outcome.map_err(|failure| failure.at(&sent.node)));
+            outcomes[expected.place] = Some(outcome.map_err(|failure| failure.at(&sent.node)));
         }
         let Some(wanted) = sent.wait else {
             return;
@@ -215,11 +222,7 @@ impl Blocking {
             Ok(_) => Failure::FewReplicas(0),
             Err(failure) => failure,
         };
-        for (place, ..) in &sent.requests {
-            if matches!(outcomes[*place], Some(Ok(_))) {
-                outcomes[*place] = Some(Err(failure.clone()));
-            }
-        }
+        not_replicated(&sent.requests, outcomes, &failure);
     }
 
     /// Reads all answers of a request, also behind one that is an error.
@@ -246,16 +249,13 @@ impl Blocking {
         let Some(from) = self.connections.get_mut(&sent.node) else {
             return Err(Failure::Lost(Reason::of("the connection was given up")));
         };
-        loop {
-            match from.connection.recv_response() {
-                Ok(Value::Push { .. }) => {}
-                Ok(value) => return answer(value),
-                Err(error) => {
-                    // A late answer must not be taken for that of a later request.
-                    self.connections.remove(&sent.node);
-                    let waited = sent.at.elapsed();
-                    return Err(Failure::lost(&sent.node, &sent.command, waited, error));
-                }
+        match from.connection.receive() {
+            Ok(value) => answer(value),
+            Err(error) => {
+                // A late answer must not be taken for that of a later request.
+                self.connections.remove(&sent.node);
+                let waited = sent.at.elapsed();
+                Err(Failure::lost(&sent.node, &sent.command, waited, error))
             }
         }
     }
@@ -265,6 +265,11 @@ impl Link for Blocking {
     type Ticket = Ticket;
 
     async fn send(&mut self, requests: &[&Request], wait: Wait) -> Ticket {
+        if self.process != std::process::id() {
+            // Closes this process's ends only.
+            self.connections.clear();
+            self.process = std::process::id();
+        }
         let (by_node, mut outcomes) = self.topology.by_node(requests);
         let mut sent = Vec::with_capacity(by_node.len());
         for (node, places) in by_node {
@@ -311,6 +316,10 @@ impl Link for Blocking {
 
     fn masters(&self) -> Vec<(Address, u16)> {
         self.topology.masters()
+    }
+
+    fn owner(&self, slot: u16) -> Option<Address> {
+        self.topology.owner(slot).cloned()
     }
 
     fn counters(&self) -> &Arc<Counters> {

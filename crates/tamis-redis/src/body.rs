@@ -3,8 +3,8 @@
 //! Redis numbers bits from the most significant of a byte, Tamis from the
 //! least; the bytes are the same, so offsets are translated here.
 
-use crate::chunks::{CHUNK_LINES, CLOSED, Chunk, MARK};
-use crate::link::Request;
+use crate::chunks::{CHUNK_LINES, CLOSED, Chunk, Foot, MARK, chunks};
+use crate::link::{Again, Request};
 use crate::packed::Packed;
 use redis::Value;
 use std::ops::Range;
@@ -51,6 +51,7 @@ return removed";
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     cells: Cells,
+    pub(crate) generation: u64,
     pub(crate) chunks: Vec<Chunk>,
 }
 
@@ -127,7 +128,8 @@ struct Place {
     marks: Line,
 }
 
-/// A batch of changes: each request is one command for some keys.
+/// A batch of changes: each request is one command for some keys. Behind them
+/// may be others, which the caller has added.
 pub(crate) struct Changes {
     pub(crate) requests: Vec<Request>,
     /// For each request, its chunk and which of `keys` it is about.
@@ -136,7 +138,8 @@ pub(crate) struct Changes {
     keys: Vec<u32>,
 }
 
-/// A batch of reads: each request is about one chunk.
+/// A batch of reads: each request is about one chunk. Behind them may be
+/// others, which the caller has added.
 #[derive(Default)]
 pub(crate) struct Reads {
     pub(crate) requests: Vec<Request>,
@@ -160,10 +163,18 @@ struct Run {
 }
 
 impl Body {
+    /// Of a body that we create. Of one that others say is there, no chunk is
+    /// made up before it was looked for.
     pub(crate) fn new(cells: Cells, name: &str, generation: u64) -> Self {
+        let chunks = chunks(name, generation, cells.lines(), 0..u64::MAX);
+        Self::of_chunks(cells, generation, chunks.collect())
+    }
+
+    pub(crate) const fn of_chunks(cells: Cells, generation: u64, chunks: Vec<Chunk>) -> Self {
         Self {
             cells,
-            chunks: crate::chunks::chunks(name, generation, cells.lines()),
+            generation,
+            chunks,
         }
     }
 
@@ -193,21 +204,33 @@ impl Body {
         order.iter().map(|(_, i)| places[*i as usize]).collect()
     }
 
-    /// The commands that add keys, each atomic and telling what was new.
-    pub(crate) fn adds<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Changes {
+    /// The commands that add keys, each atomic and telling what was new. If
+    /// replicas must have them, also those that were there: a command that sets
+    /// bits which are set is no write, for which replicas could be waited for,
+    /// so it counts the pulse up.
+    pub(crate) fn adds<'a>(
+        &self,
+        keys: impl Iterator<Item = (u32, &'a Hash)>,
+        replicated: bool,
+    ) -> Changes {
         let per_key = self.cells.hashes_per_line();
         let overflow = matches!(self.cells, Cells::Counters(_));
         let change: &[u8] = match self.cells {
             Cells::Bits(_) => b"$3\r\nSET\r\n$2\r\nu1\r\n",
             Cells::Counters(_) => b"$6\r\nINCRBY\r\n$2\r\nu4\r\n",
         };
-        self.changes(keys, |places, chunk| {
+        let again = match self.cells {
+            Cells::Bits(_) => Again::Harmless,
+            Cells::Counters(_) => Again::Never,
+        };
+        self.changes(keys, again, |places, chunk| {
             let cells = places.len() * per_key;
             let mut command = Packed::default();
             command
                 .bytes
-                .reserve(128 + chunk.key.len() + cells * (change.len() + 24));
-            command.begin(2 + 2 * usize::from(overflow) + 4 * cells + 3);
+                .reserve(192 + chunk.key.len() + cells * (change.len() + 24));
+            let pulse = 6 * usize::from(replicated);
+            command.begin(2 + 2 * usize::from(overflow) + 4 * cells + pulse + 3);
             command.text("BITFIELD");
             command.text(&chunk.key);
             if overflow {
@@ -219,10 +242,22 @@ impl Body {
                 command.number(offset);
                 command.raw(b"$1\r\n1\r\n");
             });
+            if replicated {
+                command.text("OVERFLOW");
+                command.text("WRAP");
+                command.text("INCRBY");
+                command.text("u8");
+                command.number(chunk.pulse_at() * 8);
+                command.number(1);
+            }
             command.text("GET");
             command.text("u8");
-            command.number(chunk.len * 8);
-            command
+            command.number(chunk.mark_at() * 8);
+            let request = Request::packed(chunk.slot, command);
+            match replicated {
+                true => request.replicated(),
+                false => request,
+            }
         })
     }
 
@@ -230,24 +265,25 @@ impl Body {
     /// removed as a whole or not at all.
     pub(crate) fn removals<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Changes {
         let per_key = self.cells.hashes_per_line();
-        self.changes(keys, |places, chunk| {
+        self.changes(keys, Again::Never, |places, chunk| {
             let mut command = Packed::default();
             command.begin(6 + places.len() * per_key);
             command.text("EVAL");
             command.text(REMOVE);
             command.number(1);
             command.text(&chunk.key);
-            command.number(chunk.len + 1);
+            command.number(chunk.stored());
             command.number(per_key as u64);
             self.for_each_offset(places, |offset| command.number(offset));
-            command
+            Request::packed(chunk.slot, command).replicated()
         })
     }
 
     fn changes<'a>(
         &self,
         keys: impl Iterator<Item = (u32, &'a Hash)>,
-        command: impl Fn(&[Place], &Chunk) -> Packed,
+        again: Again,
+        request: impl Fn(&[Place], &Chunk) -> Request,
     ) -> Changes {
         let places = self.sorted_places(keys);
         let mut changes = Changes {
@@ -261,8 +297,8 @@ impl Body {
             for some in same_chunk.chunks(KEYS_PER_COMMAND) {
                 let start = changes.keys.len();
                 changes.keys.extend(some.iter().map(|place| place.key));
-                let request = Request::packed(chunk.slot, command(some, chunk));
-                changes.requests.push(request);
+                let request = request(some, chunk);
+                changes.requests.push(Request { again, ..request });
                 changes.spans.push((index, start..changes.keys.len()));
             }
         }
@@ -291,14 +327,23 @@ impl Body {
 }
 
 impl Changes {
+    /// How many requests are about keys.
+    pub(crate) const fn own(&self) -> usize {
+        self.spans.len()
+    }
+
     /// The chunk that a request is about.
     pub(crate) fn chunk_of(&self, request: usize) -> usize {
         self.spans[request].0
     }
 
-    /// The caller's keys that a request is about.
+    /// The caller's keys that a request is about: all, of one behind those that
+    /// are about some.
     pub(crate) fn keys_of(&self, request: usize) -> &[u32] {
-        &self.keys[self.spans[request].1.clone()]
+        match self.spans.get(request) {
+            Some((_, keys)) => &self.keys[keys.clone()],
+            None => &self.keys,
+        }
     }
 
     /// Calls `each` with a key and whether it was removed, for one request's
@@ -339,7 +384,9 @@ impl Changes {
         let per_key = cells.hashes_per_line();
         let closed = *mark == Value::Int(CLOSED.into());
         let marked = closed || *mark == Value::Int(MARK.into());
-        if !marked || values.len() != keys.len() * per_key {
+        // Behind them is the pulse, perhaps.
+        let values = values.get(..keys.len() * per_key)?;
+        if !marked {
             return None;
         }
         // A bit that was 0; a counter that is 1 now.
@@ -356,12 +403,14 @@ impl Changes {
 
 impl Reads {
     /// Adds the commands that read the lines of keys from a body, which the
-    /// caller knows by its number.
+    /// caller knows by its number. If replicas must have what is found, they
+    /// count the pulses up, so that there is something to wait for.
     pub(crate) fn add<'a>(
         &mut self,
         number: usize,
         body: &Body,
         keys: impl Iterator<Item = (u32, &'a Hash)>,
+        replicated: bool,
     ) {
         let mut places = body.sorted_places(keys);
         let mut at = self.places.len();
@@ -395,13 +444,26 @@ impl Reads {
                 commands.number(run.first * 64);
                 commands.number(run.last * 64 + 63);
             }
-            // Behind the lines: if the chunk is whole now, it was before. Only
-            // its creator ever wrote the mark, so one that another client's
-            // write created is shorter.
-            commands.begin(2);
-            commands.text("STRLEN");
+            // Behind the lines: if the chunk is whole now, it was before.
+            commands.begin(4);
+            commands.text("GETRANGE");
             commands.text(&chunk.key);
-            self.requests.push(Request::packed(chunk.slot, commands));
+            commands.number(chunk.len);
+            commands.number(chunk.stored());
+            if replicated {
+                commands.begin(6);
+                commands.text("BITFIELD");
+                commands.text(&chunk.key);
+                commands.text("INCRBY");
+                commands.text("u8");
+                commands.number(chunk.pulse_at() * 8);
+                commands.number(1);
+            }
+            let request = Request::packed(chunk.slot, commands);
+            self.requests.push(match replicated {
+                true => request.replicated(),
+                false => request,
+            });
             self.chunks.push(ChunkReads {
                 body: number,
                 chunk: index,
@@ -409,6 +471,11 @@ impl Reads {
             });
         }
         self.places.append(&mut places);
+    }
+
+    /// How many requests are about keys.
+    pub(crate) const fn own(&self) -> usize {
+        self.chunks.len()
     }
 
     /// The body and the chunk that a request is about; none for one that the
@@ -419,21 +486,17 @@ impl Reads {
     }
 
     /// Calls `each` with a key, one of its lines and its cells there, for one
-    /// request's answer; `None` if the chunk was not there or not whole.
+    /// request's answer, and returns the foot of the chunk; `None` if it was
+    /// not there or not whole.
     pub(crate) fn lines(
         &self,
-        chunk: &Chunk,
         request: usize,
         answer: &[Value],
         mut each: impl FnMut(u32, &Line, &Line),
-    ) -> Option<()> {
+    ) -> Option<Foot> {
         let runs = &self.chunks[request].runs;
-        let (Value::Int(len), lines) = answer.split_last()? else {
-            return None;
-        };
-        if *len as u64 != chunk.len + 1 || lines.len() != runs.len() {
-            return None;
-        }
+        let (lines, rest) = answer.split_at_checked(runs.len())?;
+        let foot = foot(rest.first()?)?;
         for (run, value) in runs.iter().zip(lines) {
             let Value::BulkString(bytes) = value else {
                 return None;
@@ -451,6 +514,22 @@ impl Reads {
                 each(place.key, &line, &place.marks);
             }
         }
-        Some(())
+        Some(foot)
+    }
+}
+
+/// The command that reads the foot of a chunk.
+pub(crate) fn read_foot(chunk: &Chunk) -> Request {
+    let mut command = redis::cmd("GETRANGE");
+    // One byte more than there should be, to see that there are no more.
+    command.arg(&chunk.key).arg(chunk.len).arg(chunk.stored());
+    Request::new(chunk.slot, &[command])
+}
+
+/// And its answer; `None` if the chunk is not there or not whole.
+pub(crate) fn foot(answer: &Value) -> Option<Foot> {
+    match answer {
+        Value::BulkString(bytes) => Foot::decode(bytes),
+        _ => None,
     }
 }

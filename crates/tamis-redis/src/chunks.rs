@@ -1,8 +1,16 @@
 //! How a body is cut into strings, and what these are called.
 //!
-//! A chunk is nearly 4 MiB of the body, whole lines, and behind them one byte
-//! that marks it: a command that writes bits would silently create a chunk
-//! that is missing, and the mark tells such a one from the real one.
+//! A chunk is nearly 4 MiB of the body, whole lines, and behind them its foot:
+//!
+//! | bytes | |
+//! | ---: | --- |
+//! | 8 | of a layer that has a successor, the generation of that; else 0 |
+//! | 1 | the pulse: a number to count up where something must be written |
+//! | 1 | the mark |
+//!
+//! A command that writes bits would silently create a chunk that is missing.
+//! Only the creator of a chunk writes the mark, which is its last byte, so what
+//! has no mark, or not this length, is not the chunk.
 //!
 //! Its key is `NAME:{generation.i.j}`. Redis Cluster places a key by what is
 //! in the braces; `j` is the first number that brings chunk `i` to its share
@@ -14,10 +22,14 @@ use std::ops::Range;
 /// bytes that is a block of 4 MiB to its allocator, whose next size is 5 MiB.
 pub(crate) const CHUNK_LINES: u64 = (1 << 16) - 1;
 const LINE: u64 = 64;
-/// The byte behind the lines.
+/// Bytes of the foot, and where its parts are.
+pub(crate) const FOOT: u64 = 10;
+const PULSE_AT: u64 = 8;
+const MARK_AT: u64 = 9;
+/// The last byte.
 pub(crate) const MARK: u8 = 0xA5;
-/// The byte behind the lines of a layer that has a successor: what is added
-/// there from now on is decided by that.
+/// The last byte in a layer that has a successor: what is added there from now
+/// on is decided by that.
 pub(crate) const CLOSED: u8 = 0x5A;
 /// Slots of a Redis cluster.
 pub(crate) const SLOTS: u16 = 16384;
@@ -29,22 +41,81 @@ const SHARES: u16 = 64;
 pub(crate) struct Chunk {
     pub(crate) key: String,
     pub(crate) slot: u16,
-    /// Bytes without the mark.
+    /// Bytes without the foot.
     pub(crate) len: u64,
 }
 
-/// The chunks of a body of so many lines.
-pub(crate) fn chunks(name: &str, generation: u64, lines: u64) -> Vec<Chunk> {
-    (0..lines.div_ceil(CHUNK_LINES))
-        .map(|i| {
-            let (tag, slot) = tag(generation, i);
-            Chunk {
-                key: format!("{name}:{{{tag}}}"),
-                slot,
-                len: (lines - i * CHUNK_LINES).min(CHUNK_LINES) * LINE,
+impl Chunk {
+    /// The length of the string.
+    pub(crate) const fn stored(&self) -> u64 {
+        self.len + FOOT
+    }
+
+    /// Where the pulse is.
+    pub(crate) const fn pulse_at(&self) -> u64 {
+        self.len + PULSE_AT
+    }
+
+    /// Where the mark is.
+    pub(crate) const fn mark_at(&self) -> u64 {
+        self.len + MARK_AT
+    }
+}
+
+/// What the foot of a chunk that is whole says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foot {
+    Open,
+    /// The layer has a successor, whose chunks have this generation.
+    ClosedFor(u64),
+}
+
+impl Foot {
+    pub(crate) fn encode(self) -> [u8; FOOT as usize] {
+        let mut foot = [0; FOOT as usize];
+        match self {
+            Self::Open => foot[MARK_AT as usize] = MARK,
+            Self::ClosedFor(next) => {
+                foot[..8].copy_from_slice(&next.to_le_bytes());
+                foot[MARK_AT as usize] = CLOSED;
             }
-        })
-        .collect()
+        }
+        foot
+    }
+
+    /// Of the bytes from the end of the lines on; `None` if that is no foot.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let foot: &[u8; FOOT as usize] = bytes.try_into().ok()?;
+        let next = u64::from_le_bytes(*foot.first_chunk()?);
+        match foot[MARK_AT as usize] {
+            MARK => Some(Self::Open),
+            CLOSED => Some(Self::ClosedFor(next)),
+            _ => None,
+        }
+    }
+}
+
+/// How many chunks a body of so many lines has.
+pub(crate) const fn count(lines: u64) -> u64 {
+    lines.div_ceil(CHUNK_LINES)
+}
+
+/// Some chunks of a body of so many lines: no more are made than asked for,
+/// however many lines a record claims.
+pub(crate) fn chunks(
+    name: &str,
+    generation: u64,
+    lines: u64,
+    which: Range<u64>,
+) -> impl Iterator<Item = Chunk> {
+    (which.start..which.end.min(count(lines))).map(move |i| {
+        let (tag, slot) = tag(generation, i);
+        Chunk {
+            key: format!("{name}:{{{tag}}}"),
+            slot,
+            len: (lines - i * CHUNK_LINES).min(CHUNK_LINES) * LINE,
+        }
+    })
 }
 
 /// Which bytes of the body a chunk has.
@@ -124,14 +195,26 @@ mod tests {
     #[test]
     fn the_body_is_cut_without_gap_or_overlap() {
         for lines in [1, CHUNK_LINES - 1, CHUNK_LINES, 5 * CHUNK_LINES + 7] {
-            let chunks = chunks("seen", 9, lines);
             let mut next = 0;
-            for (i, chunk) in chunks.iter().enumerate() {
-                let range = bytes_of(i, chunk);
+            for (i, chunk) in chunks("seen", 9, lines, 0..u64::MAX).enumerate() {
+                let range = bytes_of(i, &chunk);
                 assert_eq!((range.start, slot(&chunk.key)), (next, chunk.slot));
                 next = range.end;
             }
             assert_eq!(next as u64, lines * LINE);
+        }
+    }
+
+    #[test]
+    fn a_foot_is_what_its_creator_wrote() {
+        for foot in [Foot::Open, Foot::ClosedFor(7), Foot::ClosedFor(u64::MAX)] {
+            let mut bytes = foot.encode();
+            bytes[PULSE_AT as usize] = 99;
+            assert_eq!(Foot::decode(&bytes), Some(foot));
+            assert_eq!(Foot::decode(&bytes[1..]), None);
+            assert_eq!(Foot::decode(&[&bytes[..], &[MARK]].concat()), None);
+            bytes[MARK_AT as usize] = 0;
+            assert_eq!(Foot::decode(&bytes), None);
         }
     }
 
@@ -143,7 +226,7 @@ mod tests {
             for (count, slack) in [(8u64, 2), (31, 2), (64, 2), (512, 5), (1000, 8)] {
                 for generation in [0, 77, u64::MAX] {
                     let mut having = vec![0u64; nodes as usize];
-                    for chunk in chunks("seen", generation, count * CHUNK_LINES) {
+                    for chunk in chunks("seen", generation, count * CHUNK_LINES, 0..count) {
                         let node = u64::from(chunk.slot) * nodes / u64::from(SLOTS);
                         having[node as usize] += 1;
                     }

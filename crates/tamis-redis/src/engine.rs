@@ -6,23 +6,45 @@ mod asking;
 mod copying;
 mod growing;
 mod life;
+mod parts;
+pub(crate) mod survey;
+mod watch;
 
 use crate::body::{Body, Cells, Changes, Reads};
-use crate::chunks::{Chunk, MARK, slot};
+use crate::chunks::{Chunk, Foot, slot};
 use crate::link::{Link, Request};
-use crate::record::Record;
+use crate::record::{Record, State, twin};
+use crate::warning::Warning;
 use crate::wire::{Wire, Work};
 use crate::{Error, Location, Options, Stats};
 use growing::Growth;
+use life::GRACE;
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
-use tamis::raw::{GrowingLayer, Header};
+use tamis::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
 
 /// Chunks that are created, sent or read together.
 const CHUNK_WINDOW: usize = 4;
 /// How often to look whether another client has finished something.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
+
+/// Takes a name with a record and its twin, unless something is there: another
+/// of this name (0), or the twin of a filter whose record has gone before its
+/// time (2).
+const CREATE: &str = "
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return 0 end
+  if redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end
+  return 0
+end
+if redis.call('EXISTS', KEYS[2]) == 1 then
+  local left = redis.call('PTTL', KEYS[2])
+  if left < 0 or left > tonumber(ARGV[2]) then return 2 end
+end
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('SET', KEYS[2], ARGV[1])
+return 1";
 
 #[derive(Clone)]
 pub(crate) struct Engine<L> {
@@ -40,6 +62,11 @@ pub(crate) struct Engine<L> {
     counted: Option<(Instant, KeyCount)>,
     /// Whether most keys that were added last were not new.
     mostly_seen: bool,
+    /// What to tell the user.
+    pub(crate) warnings: Vec<Warning>,
+    /// The process that it was made in: another's is a copy, which must not
+    /// use the same room.
+    process: u32,
 }
 
 impl Work for Changes {
@@ -60,8 +87,8 @@ impl Work for Reads {
     }
 }
 
-/// A part of the filter that is missing: of which body, which chunk.
-type Missing = (usize, usize);
+/// A part of the filter: of which body, which chunk.
+type Part = (usize, usize);
 
 impl<L: Link> Engine<L> {
     pub(crate) async fn exists(link: L, at: &Location, options: &Options) -> Result<bool, Error> {
@@ -107,7 +134,8 @@ impl<L: Link> Engine<L> {
         match growing {
             Some(first) => self.begin_growth(first).await,
             None => {
-                self.bodies = vec![self.fixed_body()?];
+                let cells = cells_of(&self.header)?;
+                self.bodies = vec![Body::new(cells, &self.name, self.record.generation)];
                 create_chunks(&mut self.wire, &self.bodies[0].chunks).await
             }
         }
@@ -122,27 +150,25 @@ impl<L: Link> Engine<L> {
     ) -> Result<Self, Error> {
         let record = Record {
             generation: random()?,
-            ready: false,
+            state: State::Creating,
             header,
         };
-        if header.shape().kind() != Kind::Growing {
-            cells_of(&header)?;
-        }
+        check_kind(&header)?;
         let mut wire = Wire::new(link, options).await?;
         let name = at.name().to_owned();
         let home = slot(&name);
-        let bytes = record.encode();
-        let command = cmd("SET").arg(&name).arg(&bytes).arg("NX").take();
-        if wire.ask_one("creating the filter", home, command).await? == Value::Nil {
-            // Perhaps by a try of ours whose answer was lost.
-            let command = cmd("GET").arg(&name).take();
-            match wire.ask_one("creating the filter", home, command).await {
-                Ok(there) if there == Value::BulkString(bytes.to_vec()) => {}
-                Err(error) if !is_wrong_type(&error) => return Err(error),
-                _ => return Err(Error::Exists { name }),
-            }
+        let mut command = cmd("EVAL");
+        command.arg(CREATE).arg(2).arg(&name).arg(twin(&name));
+        command
+            .arg(&record.encode()[..])
+            .arg(GRACE.as_millis() as u64);
+        let request = Request::new(home, &[command]).replicated();
+        let created = wire.ask("creating the filter", vec![request]).await?;
+        match created.first().map(Vec::as_slice) {
+            Some([Value::Int(1)]) => Ok(Self::around(wire, options, name, record)),
+            Some([Value::Int(2)]) => Err(Error::Remains { name }),
+            _ => Err(Error::Exists { name }),
         }
-        Ok(Self::around(wire, options, name, record))
     }
 
     /// Without its bodies.
@@ -158,12 +184,9 @@ impl<L: Link> Engine<L> {
             growth: None,
             counted: None,
             mostly_seen: false,
+            warnings: Vec::new(),
+            process: std::process::id(),
         }
-    }
-
-    fn fixed_body(&self) -> Result<Body, Error> {
-        let cells = cells_of(&self.header)?;
-        Ok(Body::new(cells, &self.name, self.record.generation))
     }
 
     /// Says that all parts are there; or takes them away again, if they are
@@ -174,8 +197,10 @@ impl<L: Link> Engine<L> {
             return Err(error);
         }
         let done = r"redis.call('SETRANGE', KEYS[1], 24, '\1') return 1";
-        self.if_ours("creating the filter", done, &[], &[]).await?;
-        self.record.ready = true;
+        self.change_ours("creating the filter", done, &[], &[])
+            .await?;
+        self.record.state = State::Ready;
+        self.look_for_dangers().await?;
         Ok(self)
     }
 
@@ -187,19 +212,60 @@ impl<L: Link> Engine<L> {
         keys: &[&str],
         args: &[&[u8]],
     ) -> Result<Value, Error> {
+        let request = self.if_ours_request("EVAL", script, keys, args);
+        self.answer_if_ours(action, request).await
+    }
+
+    /// One that changes something, which replicas must have if we wait for any.
+    async fn change_ours(
+        &mut self,
+        action: &'static str,
+        script: &str,
+        keys: &[&str],
+        args: &[&[u8]],
+    ) -> Result<Value, Error> {
+        let request = self.if_ours_request("EVAL", script, keys, args);
+        let request = request.replicated();
+        self.answer_if_ours(action, request).await
+    }
+
+    /// One that only reads, for users who may not do more.
+    async fn ask_ours(
+        &mut self,
+        action: &'static str,
+        script: &str,
+        keys: &[&str],
+    ) -> Result<Value, Error> {
+        let request = self.if_ours_request("EVAL_RO", script, keys, &[]);
+        self.answer_if_ours(action, request).await
+    }
+
+    fn if_ours_request(&self, eval: &str, script: &str, keys: &[&str], args: &[&[u8]]) -> Request {
+        // One that is being deleted is nobody's any more.
         let script = format!(
-            "if redis.call('GETRANGE', KEYS[1], 0, 23) ~= ARGV[1] then return 'gone' end {script}"
+            "local record = redis.call('GETRANGE', KEYS[1], 0, 24) \
+             if string.sub(record, 1, 24) ~= ARGV[1] or string.byte(record, 25) == 2 \
+             then return 'gone' end {script}"
         );
-        let mut command = cmd("EVAL");
+        let mut command = cmd(eval);
         command
             .arg(script)
             .arg(keys.len() + 1)
             .arg(&self.name)
             .arg(keys);
         command.arg(&self.record.identity()[..]).arg(args);
-        match self.wire.ask_one(action, self.home, command).await? {
-            Value::BulkString(text) if text == b"gone" => Err(self.gone()),
-            value => Ok(value),
+        Request::new(self.home, &[command])
+    }
+
+    async fn answer_if_ours(
+        &mut self,
+        action: &'static str,
+        request: Request,
+    ) -> Result<Value, Error> {
+        let mut answers = self.wire.ask(action, vec![request]).await?;
+        match answers.pop().and_then(|mut answer| answer.pop()) {
+            Some(Value::BulkString(text)) if text == b"gone" => Err(self.gone()),
+            value => Ok(value.unwrap_or(Value::Nil)),
         }
     }
 
@@ -207,18 +273,17 @@ impl<L: Link> Engine<L> {
         let start = Instant::now();
         let decode = |name: &str, bytes: &[u8]| Record::decode(name, bytes, options.key.as_ref());
         let mut this = Self::find(link, at, options, decode).await?;
-        while !this.record.ready {
-            if start.elapsed() >= options.retry_for {
+        while this.record.state != State::Ready {
+            let deleted = this.record.state == State::Deleting;
+            if deleted || start.elapsed() >= options.retry_for {
                 return Err(Error::Unfinished { name: this.name });
             }
             this.wire.link.pause(LOOK_AGAIN).await;
             this.record = read_record(&mut this.wire, at, decode).await?;
             this.header = this.record.header;
         }
-        match this.header.shape().kind() {
-            Kind::Growing => this.load_layers().await?,
-            _ => this.bodies = vec![this.fixed_body()?],
-        }
+        this.find_bodies().await?;
+        this.look_for_dangers().await?;
         Ok(this)
     }
 
@@ -261,29 +326,43 @@ impl<L: Link> Engine<L> {
     }
 
     /// Why a part is missing: the filter is gone, or has lost it.
-    async fn why_missing(&mut self, (body, chunk): Missing) -> Error {
-        let key = self.bodies[body].chunks[chunk].key.clone();
-        match self
-            .if_ours("looking for the filter", "return 1", &[], &[])
-            .await
-        {
+    async fn why_missing(&mut self, part: String) -> Error {
+        let look = self.ask_ours("looking for the filter", "return 1", &[]);
+        match look.await {
             Ok(_) => Error::MissingChunk {
                 name: self.name.clone(),
-                chunk: key,
+                chunk: part,
             },
-            Err(Error::Gone { name }) => {
-                // What our writes have created anew belongs to no filter.
-                for body in &self.bodies {
-                    let _ = unlink_chunks(&mut self.wire, &body.chunks).await;
-                }
-                Error::Gone { name }
-            }
+            Err(Error::Gone { .. }) => self.clean_up_gone().await,
             Err(other) => other,
         }
     }
 
+    async fn chunk_missing(&mut self, (body, chunk): Part) -> Error {
+        let key = self.bodies[body].chunks[chunk].key.clone();
+        self.why_missing(key).await
+    }
+
+    /// Of a filter that is gone: what our writes have created anew belongs to
+    /// no filter. What is whole stays: someone may have renamed the record, and
+    /// name it back.
+    async fn clean_up_gone(&mut self) -> Error {
+        let unlink = |(_, chunk): (Part, &Chunk)| {
+            let mut command = cmd("EVAL");
+            command.arg(
+                "if redis.call('STRLEN', KEYS[1]) < tonumber(ARGV[1]) then \
+                 return redis.call('UNLINK', KEYS[1]) end return 0",
+            );
+            command.arg(1).arg(&chunk.key).arg(chunk.stored());
+            Request::new(chunk.slot, &[command])
+        };
+        let requests = self.all_chunks().map(unlink).collect();
+        let _ = self.wire.ask("cleaning up", requests).await;
+        self.gone()
+    }
+
     /// All chunks, with the numbers of their bodies and their own.
-    fn all_chunks(&self) -> impl Iterator<Item = (Missing, &Chunk)> {
+    fn all_chunks(&self) -> impl Iterator<Item = (Part, &Chunk)> {
         self.bodies.iter().enumerate().flat_map(|(body, b)| {
             (0..)
                 .zip(&b.chunks)
@@ -298,18 +377,34 @@ async fn read_record<L: Link>(
     decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
 ) -> Result<Record, Error> {
     let name = at.name();
-    let command = cmd("GET").arg(name).take();
-    match wire
-        .ask_one("opening the filter", slot(name), command)
-        .await
-    {
-        Ok(Value::BulkString(bytes)) => decode(name, &bytes),
-        Ok(_) => Err(Error::NotFound { name: name.into() }),
-        Err(error) if is_wrong_type(&error) => Err(Error::Corrupt {
-            key: name.into(),
-            reason: "it is a Redis list, set, hash or the like, not a string".into(),
-        }),
-        Err(error) => Err(error),
+    let twin = twin(name);
+    let home = slot(name);
+    let commands = [
+        cmd("GET").arg(name).take(),
+        cmd("EXISTS").arg(&twin).take(),
+        cmd("PTTL").arg(&twin).take(),
+    ];
+    let requests = commands.map(|command| Request::new(home, &[command]));
+    let answers = match wire.ask("opening the filter", requests.into()).await {
+        Err(error) if is_wrong_type(&error) => {
+            return Err(Error::Corrupt {
+                key: name.into(),
+                reason: "it is a Redis list, set, hash or the like, not a string".into(),
+            });
+        }
+        answers => answers?,
+    };
+    let mut answers = answers.into_iter().flatten();
+    if let Some(Value::BulkString(bytes)) = answers.next() {
+        return decode(name, &bytes);
+    }
+    let name = name.to_owned();
+    let ended = |left: i64| (0..=GRACE.as_millis() as i64).contains(&left);
+    match (answers.next(), answers.next()) {
+        (Some(Value::Int(1)), Some(Value::Int(left))) if !ended(left) => {
+            Err(Error::Remains { name })
+        }
+        _ => Err(Error::NotFound { name }),
     }
 }
 
@@ -323,8 +418,9 @@ async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<
     for some in chunks.chunks(CHUNK_WINDOW) {
         let create = |chunk: &Chunk| {
             let mut command = cmd("SETRANGE");
-            command.arg(&chunk.key).arg(chunk.len).arg(&[MARK][..]);
-            Request::new(chunk.slot, &[command])
+            let foot = Foot::Open.encode();
+            command.arg(&chunk.key).arg(chunk.len).arg(&foot[..]);
+            Request::new(chunk.slot, &[command]).replicated()
         };
         let requests = some.iter().map(create).collect();
         wire.ask("creating the filter", requests).await?;
@@ -343,6 +439,38 @@ fn random() -> Result<u64, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|e| tamis::Error::Random(e.to_string()))?;
     Ok(u64::from_le_bytes(bytes))
+}
+
+/// The names of the first parts that a record, or a layer, leads to.
+pub(crate) fn name_parts(record: &Record, layer: &[u8]) -> Vec<Chunk> {
+    const SOME: std::ops::Range<u64> = 0..3;
+    let some = |lines| crate::chunks::chunks("name", record.generation, lines, SOME);
+    match record.header.shape() {
+        Shape::Growing(shape) => {
+            let like = growing::like(&shape);
+            let layer = like.and_then(|like| growing::decode("name", layer, &like));
+            let first = shape.lines().saturating_sub(1);
+            some(first)
+                .chain(
+                    layer
+                        .into_iter()
+                        .flat_map(|(layer, _)| some(layer.shape().lines())),
+                )
+                .collect()
+        }
+        _ => match cells_of(&record.header) {
+            Ok(cells) => some(cells.lines()).collect(),
+            Err(_) => Vec::new(),
+        },
+    }
+}
+
+/// Whether a filter can be in Redis.
+pub(crate) fn check_kind(header: &Header) -> Result<(), Error> {
+    match header.shape().kind() {
+        Kind::Growing => Ok(()),
+        _ => cells_of(header).map(drop),
+    }
 }
 
 /// What a filter in Redis can be.

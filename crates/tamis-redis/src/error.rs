@@ -29,6 +29,13 @@ pub enum Error {
         /// The filter.
         name: String,
     },
+    /// There is no filter of this name, but parts of one are there whose record
+    /// has gone: someone deleted or renamed that alone, or the server evicted
+    /// it.
+    Remains {
+        /// The filter.
+        name: String,
+    },
     /// The filter was deleted, has expired, or was replaced by another one
     /// since it was opened.
     Gone {
@@ -106,13 +113,18 @@ impl fmt::Display for Error {
             ),
             Self::Unfinished { name } => write!(
                 f,
-                "{name}: the filter is still being created; \
+                "{name}: the filter is still being created, or being deleted; \
                  if nobody is at it any more, delete it and begin again"
+            ),
+            Self::Remains { name } => write!(
+                f,
+                "{name}: the record of the filter has gone (deleted, renamed or evicted by itself), \
+                 but its parts are still there; bring the record back, or delete what is left"
             ),
             Self::Gone { name } => write!(
                 f,
-                "{name}: the filter was deleted, has expired or was replaced since it was opened; \
-                 open it again"
+                "{name}: the filter was deleted, renamed, replaced or evicted, or has expired, \
+                 since it was opened; open it again"
             ),
             Self::MissingChunk { name, chunk } => write!(
                 f,

@@ -1,9 +1,9 @@
 //! The filter that blocks.
 
 use crate::blocking::Blocking;
-use crate::engine::Engine;
+use crate::engine::{Engine, check_kind};
 use crate::link::now;
-use crate::{Error, Location, Options, Stats};
+use crate::{Error, Location, Node, Options, Share, Stats, Warning};
 use std::fmt;
 use std::time::Duration;
 use tamis::raw::{Header, Shape};
@@ -46,6 +46,30 @@ impl RedisFilter {
         now(Engine::create(link, at, plan, hasher, options)).map(|engine| Self { engine })
     }
 
+    /// [`create`](Self::create), in place of the filter that is there, if there
+    /// is one: it goes first. The new one lives as long as that would have.
+    pub fn create_over(
+        at: &Location,
+        plan: &Plan,
+        hasher: Hasher,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let left = now(Engine::make_way(Blocking::new(at, options), at, options))?;
+        Self::create(at, plan, hasher, options)?.living_for(left)
+    }
+
+    fn living_for(mut self, left: Option<Duration>) -> Result<Self, Error> {
+        if let Some(left) = left {
+            self.expire_in(left)?;
+        }
+        Ok(self)
+    }
+
+    /// The kind of the filter of this name, if there is one.
+    pub fn kind_at(at: &Location, options: &Options) -> Result<Option<Kind>, Error> {
+        now(Engine::kind_at(Blocking::new(at, options), at, options))
+    }
+
     /// Opens a filter. Waits for one that is being created.
     pub fn open(at: &Location, options: &Options) -> Result<Self, Error> {
         let link = Blocking::new(at, options);
@@ -68,6 +92,19 @@ impl RedisFilter {
     ) -> Result<Self, Error> {
         let link = Blocking::new(at, options);
         now(Engine::upload(link, at, filter, options)).map(|engine| Self { engine })
+    }
+
+    /// [`upload`](Self::upload), in place of the filter that is there, if there
+    /// is one: it goes first. The new one lives as long as that would have.
+    pub fn upload_over<B: Body>(
+        at: &Location,
+        filter: &AnyFilter<B>,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        // Nothing goes for one that can't come.
+        check_kind(&filter.header())?;
+        let left = now(Engine::make_way(Blocking::new(at, options), at, options))?;
+        Self::upload(at, filter, options)?.living_for(left)
     }
 
     /// Copies the filter to memory: the same bits, so the same file. If it has
@@ -241,6 +278,29 @@ impl RedisFilter {
     /// there is none.
     pub fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         now(Engine::delete_at(Blocking::new(at, options), at, options))
+    }
+
+    /// What its user should know; nothing is wrong yet. As of when it was
+    /// created or opened.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.engine.warnings
+    }
+
+    /// Which servers have how much of the filter, in keys of Redis and bytes of
+    /// memory.
+    pub fn shares(&mut self) -> Result<Vec<Share>, Error> {
+        now(self.engine.shares())
+    }
+
+    /// The servers that the filter lives on, all masters of a cluster.
+    pub fn nodes(&mut self) -> Result<Vec<Node>, Error> {
+        now(self.engine.nodes())
+    }
+
+    /// The random number that tells the filter from others of its name, and is
+    /// in the names of its parts.
+    pub fn generation(&self) -> u64 {
+        self.engine.generation()
     }
 
     /// What this client has been through: connections, retries, and keys whose

@@ -59,6 +59,7 @@ pub mod aio;
 mod blocking;
 mod body;
 mod chunks;
+mod connection;
 mod engine;
 mod error;
 mod filter;
@@ -68,6 +69,8 @@ mod options;
 mod packed;
 mod record;
 mod stats;
+mod survey;
+mod warning;
 mod wire;
 
 pub use error::Error;
@@ -75,3 +78,22 @@ pub use filter::RedisFilter;
 pub use location::{Location, Servers};
 pub use options::Options;
 pub use stats::Stats;
+pub use survey::{Condition, Found, Node, Orphan, Share, Survey};
+pub use warning::Warning;
+
+/// Reads bytes as a record and, behind it, the description of a layer, and
+/// names what there would have to be: never panics, whatever the bytes, and
+/// makes nothing of their numbers. For the fuzzer.
+#[doc(hidden)]
+pub fn check_record(bytes: &[u8]) {
+    const RECORD: usize = 168;
+    let (record, layer) = bytes.split_at_checked(RECORD).unwrap_or((bytes, &[]));
+    let decoded = [
+        record::Record::decode("name", record, None),
+        record::Record::decode_without_key("name", record),
+    ];
+    for record in decoded.into_iter().flatten() {
+        assert_eq!(record.encode()[..24], bytes[..24]);
+        engine::name_parts(&record, layer);
+    }
+}

@@ -22,8 +22,21 @@ use crate::{Location, Options};
 pub(crate) struct Request {
     pub(crate) slot: u16,
     pub(crate) packed: Packed,
+    /// Whether to send it again when its answer was lost.
+    pub(crate) again: Again,
+    /// Whether replicas must have what it writes, if we wait for any.
+    pub(crate) replicated: bool,
     /// Where to ask for once, while the slot moves there.
     pub(crate) ask: Option<Address>,
+}
+
+/// Whether a request may be sent again when its answer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// Twice is as good as once.
+    Harmless,
+    /// Twice is not once.
+    Never,
 }
 
 impl Request {
@@ -35,8 +48,18 @@ impl Request {
         Self {
             slot,
             packed,
+            again: Again::Harmless,
+            replicated: false,
             ask: None,
         }
+    }
+
+    /// The same, taken as done only when replicas have it. Its last command
+    /// must change something: `WAIT` waits for the last write of a connection,
+    /// and one that changes nothing is none.
+    pub(crate) const fn replicated(mut self) -> Self {
+        self.replicated = true;
+        self
     }
 
     /// The name of the first command.
@@ -50,6 +73,46 @@ impl Request {
 
 /// The answers to a request, one for each command, or why there are none.
 pub(crate) type Outcome = Result<Vec<Value>, Failure>;
+
+/// What a request that was sent will be answered with.
+pub(crate) struct Expected {
+    /// Which of the requests.
+    pub(crate) place: usize,
+    pub(crate) answers: usize,
+    /// With an answer to `ASKING` before each.
+    pub(crate) asking: bool,
+    pub(crate) replicated: bool,
+}
+
+impl Expected {
+    pub(crate) const fn of(place: usize, request: &Request) -> Self {
+        Self {
+            place,
+            answers: request.packed.commands,
+            asking: request.ask.is_some(),
+            replicated: request.replicated,
+        }
+    }
+}
+
+/// What to wait for at a node that gets these requests.
+pub(crate) fn wait_for(expected: &[Expected], wait: Wait) -> Wait {
+    wait.filter(|_| expected.iter().any(|request| request.replicated))
+}
+
+/// Too few replicas, or none that said so: what needs them is not done.
+pub(crate) fn not_replicated(
+    expected: &[Expected],
+    outcomes: &mut [Option<Outcome>],
+    failure: &Failure,
+) {
+    for request in expected.iter().filter(|request| request.replicated) {
+        let outcome = &mut outcomes[request.place];
+        if matches!(outcome, Some(Ok(_))) {
+            *outcome = Some(Err(failure.clone()));
+        }
+    }
+}
 
 /// Why a request was not answered.
 #[derive(Clone, Debug)]
@@ -290,7 +353,7 @@ impl Topology {
         self.cluster
     }
 
-    fn owner(&self, slot: u16) -> Option<&Address> {
+    pub(crate) fn owner(&self, slot: u16) -> Option<&Address> {
         self.nodes.get(usize::from(self.owners[usize::from(slot)]))
     }
 
@@ -333,7 +396,6 @@ impl Topology {
     }
 
     /// The nodes that have slots, each with the first of them.
-    #[allow(dead_code)]
     pub(crate) fn masters(&self) -> Vec<(Address, u16)> {
         let mut found: Vec<(Address, u16)> = Vec::new();
         for slot in 0..SLOTS {
@@ -545,7 +607,8 @@ pub(crate) trait Link: Send {
     /// What has been sent and not yet been received.
     type Ticket: Send;
 
-    /// Sends requests, each to the node that has its slot.
+    /// Sends requests, each to the node that has its slot, and waits there for
+    /// the replicas of those that need them.
     fn send(
         &mut self,
         requests: &[&Request],
@@ -564,8 +627,10 @@ pub(crate) trait Link: Send {
     fn is_cluster(&self) -> bool;
 
     /// The nodes that have slots, each with one of them.
-    #[allow(dead_code)]
     fn masters(&self) -> Vec<(Address, u16)>;
+
+    /// Who has a slot, as far as we know.
+    fn owner(&self, slot: u16) -> Option<Address>;
 
     fn counters(&self) -> &Arc<Counters>;
 

@@ -3,37 +3,65 @@
 //! | offset | bytes | |
 //! | ---: | ---: | --- |
 //! | 0 | 8 | `TAMISRED` |
-//! | 8 | 2 | version, 1 |
+//! | 8 | 2 | version, 2 |
 //! | 10 | 6 | zero |
 //! | 16 | 8 | generation: a random number that the names of the chunks carry |
-//! | 24 | 1 | 1 when all chunks are there, 0 before |
-//! | 25 | 7 | zero |
+//! | 24 | 1 | 0 while the chunks are created, 1 when all are there, 2 when they go |
+//! | 25 | 1 | the pulse: a number to count up where something must be written |
+//! | 26 | 6 | zero |
 //! | 32 | 128 | the header, as in a file |
-//! | 160 | 8 | XXH3-64 of all before it but byte 24 |
+//! | 160 | 8 | XXH3-64 of all before it, bytes 24 and 25 taken as zero |
 //!
-//! Numbers are little-endian.
+//! Numbers are little-endian. A twin of it lies beside, as it was when the
+//! filter was created: should the record go alone, by `DEL`, `RENAME` or
+//! eviction, the twin tells that there is more, and where.
 
 use crate::Error;
 use tamis::SecretKey;
 use tamis::raw::{HEADER_LEN, Header};
 use xxhash_rust::xxh3::xxh3_64;
 
-const MAGIC: &[u8; 8] = b"TAMISRED";
-const VERSION: u16 = 1;
+pub(crate) const MAGIC: &[u8; 8] = b"TAMISRED";
+const VERSION: u16 = 2;
 /// What tells one filter from another of the same name.
 pub(crate) const IDENTITY: usize = 24;
 /// Where the byte is that says whether all chunks are there.
-pub(crate) const READY_AT: usize = 24;
+pub(crate) const STATE_AT: usize = 24;
+/// Where the pulse is.
+pub(crate) const PULSE_AT: usize = 25;
 const HEADER_AT: usize = 32;
 const SUM_AT: usize = HEADER_AT + HEADER_LEN;
-const LEN: usize = SUM_AT + 8;
+pub(crate) const LEN: usize = SUM_AT + 8;
 
 /// The record of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) generation: u64,
-    pub(crate) ready: bool,
+    pub(crate) state: State,
     pub(crate) header: Header,
+}
+
+/// Whether all chunks are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Creating,
+    Ready,
+    Deleting,
+}
+
+impl State {
+    pub(crate) const fn byte(self) -> u8 {
+        match self {
+            Self::Creating => 0,
+            Self::Ready => 1,
+            Self::Deleting => 2,
+        }
+    }
+}
+
+/// The key of a record's twin.
+pub(crate) fn twin(name: &str) -> String {
+    format!("{{{name}}}:tamis")
 }
 
 impl Record {
@@ -45,7 +73,7 @@ impl Record {
         out[HEADER_AT..SUM_AT].copy_from_slice(&self.header.encode());
         let sum = xxh3_64(&out[..SUM_AT]);
         out[SUM_AT..].copy_from_slice(&sum.to_le_bytes());
-        out[READY_AT] = u8::from(self.ready);
+        out[STATE_AT] = self.state.byte();
         out
     }
 
@@ -94,17 +122,18 @@ impl Record {
                 bytes.len()
             )));
         };
-        let ready = fixed[READY_AT];
-        fixed[READY_AT] = 0;
+        let states = [State::Creating, State::Ready, State::Deleting];
+        let state = states.into_iter().find(|s| s.byte() == fixed[STATE_AT]);
+        (fixed[STATE_AT], fixed[PULSE_AT]) = (0, 0);
         let sum = xxh3_64(&fixed[..SUM_AT]);
-        if fixed[SUM_AT..] != sum.to_le_bytes() || ready > 1 {
+        let Some(state) = state.filter(|_| fixed[SUM_AT..] == sum.to_le_bytes()) else {
             return Err(refuse("its checksum does not match".into()));
-        }
+        };
         let mut generation = [0; 8];
         generation.copy_from_slice(&fixed[16..24]);
         Ok(Self {
             generation: u64::from_le_bytes(generation),
-            ready: ready == 1,
+            state,
             header: header(&fixed[HEADER_AT..SUM_AT])?,
         })
     }
@@ -119,15 +148,15 @@ mod tests {
         let plan = Plan::one_line(Kind::Blocked, 1_000, 0.01).unwrap();
         Record {
             generation: 0x0123_4567_89AB_CDEF,
-            ready: true,
+            state: State::Ready,
             header: Header::of_plan(&plan, Hasher::seeded(5)),
         }
     }
 
     #[test]
     fn round_trips() {
-        for ready in [false, true] {
-            let record = Record { ready, ..record() };
+        for state in [State::Creating, State::Ready, State::Deleting] {
+            let record = Record { state, ..record() };
             let bytes = record.encode();
             assert_eq!(Record::decode("x", &bytes, None).unwrap(), record);
             assert_eq!(record.identity(), bytes[..IDENTITY]);
@@ -138,8 +167,10 @@ mod tests {
     fn every_flipped_bit_and_every_other_length_is_noticed() {
         let sound = record().encode();
         for bit in 0..LEN * 8 {
-            if bit == READY_AT * 8 {
-                continue; // a filter that is being created is sound
+            // A filter that is being created or deleted is sound, and the pulse
+            // is any number.
+            if (STATE_AT * 8..STATE_AT * 8 + 2).contains(&bit) || bit / 8 == PULSE_AT {
+                continue;
             }
             let mut bytes = sound;
             bytes[bit / 8] ^= 1 << (bit % 8);

@@ -1,7 +1,7 @@
 //! Sending with patience: what was not answered is sent again where that is
 //! safe, for a bounded time, and what stays open is told.
 
-use crate::link::{Failure, Link, Outcome, Reason, Request, Wait};
+use crate::link::{Again, Failure, Link, Outcome, Reason, Request, Wait};
 use crate::stats::{self, Counters};
 use crate::{Error, Options};
 use redis::Value;
@@ -38,15 +38,6 @@ impl Settled {
     }
 }
 
-/// Whether a request may be sent again when its answer was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
-    /// Twice is as good as once.
-    Harmless,
-    /// Twice is not once.
-    Never,
-}
-
 /// Some work for the servers: the requests, which may be redirected.
 pub(crate) trait Work: Send {
     fn requests(&mut self) -> &mut Vec<Request>;
@@ -81,13 +72,7 @@ impl<L: Link> Wire<L> {
     }
 
     /// Sends again what is open, until nothing is or time is up.
-    async fn settle(
-        &mut self,
-        requests: &mut [Request],
-        outcomes: Vec<Outcome>,
-        again: Again,
-        wait: Wait,
-    ) -> Vec<Settled> {
+    async fn settle(&mut self, requests: &mut [Request], outcomes: Vec<Outcome>) -> Vec<Settled> {
         let mut settled: Vec<_> = outcomes.into_iter().map(Settled::at_once).collect();
         let start = Instant::now();
         let mut pause = FIRST_PAUSE;
@@ -103,7 +88,7 @@ impl<L: Link> Wire<L> {
                         refused = true;
                         continue;
                     }
-                    Err(Failure::Lost(_)) if again == Again::Never => continue,
+                    Err(Failure::Lost(_)) if requests[i].again == Again::Never => continue,
                     Err(Failure::Moved(_)) if !self.link.is_cluster() => {
                         state.outcome = Err(Failure::Refused(Reason::of(
                             "the server is part of a cluster; use redis-cluster:// instead of redis://",
@@ -145,7 +130,7 @@ impl<L: Link> Wire<L> {
                 }
             }
             let sending: Vec<&Request> = open.iter().map(|i| &requests[*i]).collect();
-            let ticket = self.link.send(&sending, wait).await;
+            let ticket = self.link.send(&sending, self.wait).await;
             let outcomes = self.link.receive(ticket).await;
             for (i, outcome) in open.into_iter().zip(outcomes) {
                 settled[i].outcome = outcome;
@@ -153,18 +138,16 @@ impl<L: Link> Wire<L> {
         }
     }
 
-    /// Sends requests that are harmless to send twice, and needs every answer.
+    /// Sends requests, and needs every answer.
     pub(crate) async fn ask(
         &mut self,
         action: &'static str,
         mut requests: Vec<Request>,
     ) -> Result<Vec<Vec<Value>>, Error> {
         let sending: Vec<&Request> = requests.iter().collect();
-        let ticket = self.link.send(&sending, None).await;
+        let ticket = self.link.send(&sending, self.wait).await;
         let outcomes = self.link.receive(ticket).await;
-        let settled = self
-            .settle(&mut requests, outcomes, Again::Harmless, None)
-            .await;
+        let settled = self.settle(&mut requests, outcomes).await;
         settled
             .into_iter()
             .map(|settled| {
@@ -198,8 +181,6 @@ impl<L: Link> Wire<L> {
         &mut self,
         total: usize,
         window: usize,
-        again: Again,
-        wait: Wait,
         mut make: impl FnMut(Range<usize>) -> W + Send,
         mut done: impl FnMut(W, Vec<Settled>) -> bool + Send,
     ) -> usize {
@@ -212,7 +193,7 @@ impl<L: Link> Wire<L> {
                 sent = range.end;
                 let mut work = make(range);
                 let requests: Vec<&Request> = work.requests().iter().collect();
-                let ticket = self.link.send(&requests, wait).await;
+                let ticket = self.link.send(&requests, self.wait).await;
                 Some((work, ticket))
             } else {
                 None
@@ -232,10 +213,10 @@ impl<L: Link> Wire<L> {
                 Some((work, ticket)) => Some((work, self.link.receive(ticket).await)),
                 None => None,
             };
-            let settled = self.settle(work.requests(), outcomes, again, wait).await;
+            let settled = self.settle(work.requests(), outcomes).await;
             going &= done(work, settled);
             if let Some((mut work, outcomes)) = next {
-                let settled = self.settle(work.requests(), outcomes, again, wait).await;
+                let settled = self.settle(work.requests(), outcomes).await;
                 going &= done(work, settled);
             }
         }
@@ -312,6 +293,10 @@ mod tests {
             Vec::new()
         }
 
+        fn owner(&self, _: u16) -> Option<Address> {
+            None
+        }
+
         fn counters(&self) -> &Arc<Counters> {
             &self.counters
         }
@@ -343,9 +328,13 @@ mod tests {
         let sent = now(wire.run(
             1,
             10,
-            again,
-            None,
-            |_| Some(vec![Request::new(1, &[]), Request::new(2, &[])]),
+            |_| {
+                let request = |slot| Request {
+                    again,
+                    ..Request::new(slot, &[])
+                };
+                Some(vec![request(1), request(2)])
+            },
             |_, settled| {
                 all = settled;
                 true

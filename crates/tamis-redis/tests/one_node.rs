@@ -493,7 +493,7 @@ fn one_that_was_replaced_is_not_taken_for_the_old_one() {
     ));
     assert!(matches!(old.delete(), Err(Error::Gone { .. })));
     new.verify().unwrap();
-    assert_eq!(server.run::<usize>("DBSIZE"), 2);
+    assert_eq!(server.run::<usize>("DBSIZE"), 3);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::hash::Hash;
+use crate::key_rule::KeyRule;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::fmt;
 use std::fs;
@@ -17,6 +18,12 @@ pub struct SecretKey([u8; 16]);
 
 impl SecretKey {
     /// A key from the operating system's random source.
+    ///
+    /// ```
+    /// use tamis::SecretKey;
+    /// assert!(SecretKey::random()? != SecretKey::random()?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn random() -> Result<Self, Error> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|e| Error::Random(e.to_string()))?;
@@ -36,11 +43,11 @@ impl SecretKey {
         let digits = text.trim();
         match u128::from_str_radix(digits, 16) {
             Ok(key) if digits.len() == 32 => Ok(Self(key.to_be_bytes())),
-            _ => Err(Error::Parameter {
-                what: "key file",
-                expected: "32 hexadecimal digits",
-                got: format!("{} other bytes in {}", digits.len(), path.display()),
-            }),
+            _ => Err(Error::parameter(
+                "key file",
+                "32 hexadecimal digits",
+                format_args!("{} other bytes in {}", digits.len(), path.display()),
+            )),
         }
     }
 
@@ -101,12 +108,15 @@ impl fmt::Debug for SecretKey {
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Hasher {
     /// XXH3-128. Fast, and open to anyone who wants to construct collisions,
     /// whatever the seed.
     Fast {
         /// Tells filters apart; it is no protection.
         seed: u64,
+        /// How keys are made before they are hashed.
+        rule: KeyRule,
     },
     /// SipHash-2-4-128 under a secret: for keys that an adversary chooses.
     Keyed {
@@ -114,6 +124,8 @@ pub enum Hasher {
         key: SecretKey,
         /// Whether the file carries the secret, or the user keeps it apart.
         in_file: bool,
+        /// How keys are made before they are hashed.
+        rule: KeyRule,
     },
 }
 
@@ -126,30 +138,91 @@ impl Default for Hasher {
 impl Hasher {
     /// XXH3-128 under `seed`.
     pub const fn seeded(seed: u64) -> Self {
-        Self::Fast { seed }
+        Self::Fast {
+            seed,
+            rule: KeyRule::EXACT,
+        }
     }
 
     /// SipHash-2-4-128 under `key`, which is stored in the file's header.
     pub const fn keyed(key: SecretKey) -> Self {
-        Self::Keyed { key, in_file: true }
+        Self::Keyed {
+            key,
+            in_file: true,
+            rule: KeyRule::EXACT,
+        }
     }
 
     /// SipHash-2-4-128 under `key`, which is *not* stored in the file: whoever
     /// opens the file must bring it.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Error, Hasher, SecretKey};
+    /// let hasher = Hasher::keyed_apart(SecretKey::random()?);
+    /// let bytes = Blocked::with_hasher(1_000, 0.01, hasher)?.to_bytes();
+    /// assert!(matches!(Blocked::from_bytes(&bytes), Err(Error::KeyNeeded))); // see `Open::key`
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub const fn keyed_apart(key: SecretKey) -> Self {
         Self::Keyed {
             key,
             in_file: false,
+            rule: KeyRule::EXACT,
         }
     }
 
-    /// Hashes the bytes of a key.
+    /// The same hash of keys that are made by this rule.
+    ///
+    /// ```
+    /// use tamis::{Hasher, KeyRule};
+    /// let hasher = Hasher::default().with_rule(KeyRule::EXACT.ignore_case());
+    /// assert_eq!(hasher.hash(b"Key"), hasher.hash(b"key"));
+    /// ```
+    pub const fn with_rule(self, rule: KeyRule) -> Self {
+        match self {
+            Self::Fast { seed, .. } => Self::Fast { seed, rule },
+            Self::Keyed { key, in_file, .. } => Self::Keyed { key, in_file, rule },
+        }
+    }
+
+    /// How keys are made before they are hashed.
+    pub const fn rule(&self) -> &KeyRule {
+        match self {
+            Self::Fast { rule, .. } | Self::Keyed { rule, .. } => rule,
+        }
+    }
+
+    /// Hashes the bytes of a key, to which the [rule](Self::rule) is applied.
+    ///
+    /// ```
+    /// use tamis::Hasher;
+    /// let hash = Hasher::default().hash(b"");
+    /// assert_eq!(hash.as_u128(), 0x99aa06d3014798d86001c324468d497f); // XXH3's own test value
+    /// ```
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Hash {
         match self {
-            // The usual seed is inlined, as a constant; the rest is a call.
-            Self::Fast { seed: 0 } => Hash::of_digest(xxh3_128_with_seed(key, 0)),
-            Self::Fast { seed } => xxh3_seeded(*seed, key),
+            // The usual one is inlined, with a constant seed; the rest is a call.
+            Self::Fast {
+                seed: 0,
+                rule: KeyRule::EXACT,
+            } => Hash::of_digest(xxh3_128_with_seed(key, 0)),
+            other => other.hash_by_rule(key),
+        }
+    }
+
+    #[inline(never)]
+    fn hash_by_rule(&self, key: &[u8]) -> Hash {
+        self.hash_exact(&self.rule().apply(key))
+    }
+
+    /// Hashes a key as it is: a number, or one that the [rule](Self::rule) has
+    /// been applied to.
+    #[inline]
+    pub fn hash_exact(&self, key: &[u8]) -> Hash {
+        match self {
+            Self::Fast { seed: 0, .. } => Hash::of_digest(xxh3_128_with_seed(key, 0)),
+            Self::Fast { seed, .. } => xxh3_seeded(*seed, key),
             Self::Keyed { key: secret, .. } => sip128(secret, key),
         }
     }
@@ -162,13 +235,24 @@ impl Hasher {
         }
     }
 
-    /// Whether both give every key the same hash.
-    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Fast { seed: a }, Self::Fast { seed: b }) => a == b,
+    /// Whether both give every key the same hash, wherever the secret of a
+    /// keyed one is kept. Filters whose hashers agree can be combined.
+    ///
+    /// ```
+    /// use tamis::{Hasher, SecretKey};
+    /// let key = SecretKey::random()?;
+    /// assert!(Hasher::keyed(key).agrees_with(&Hasher::keyed_apart(key)));
+    /// assert!(!Hasher::seeded(1).agrees_with(&Hasher::seeded(2)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let same_hash = match (self, other) {
+            (Self::Fast { seed: a, .. }, Self::Fast { seed: b, .. }) => a == b,
             (Self::Keyed { key: a, .. }, Self::Keyed { key: b, .. }) => a == b,
             _ => false,
-        }
+        };
+        same_hash && self.rule() == other.rule()
     }
 }
 

@@ -1,4 +1,5 @@
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of};
+use crate::stream::RuleArgs;
 use crate::{Exit, human};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -26,7 +27,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     shape: ShapeArgs,
 
-    /// Replace it if it exists
+    #[command(flatten)]
+    rule: RuleArgs,
+
+    /// A key is so many values, as `tamis add --csv a,b` makes it of 2
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    values: usize,
+
+    /// Replace it if it exists; one in Redis lives on as long as that would have
     #[arg(long)]
     force: bool,
 
@@ -53,9 +61,9 @@ pub(crate) struct ShapeArgs {
     #[arg(long, value_name = "S", value_parser = human::parse_size, conflicts_with = "rate")]
     size: Option<u64>,
 
-    /// The kind of filter
-    #[arg(long, value_name = "KIND", default_value = "blocked", value_parser = parse_kind)]
-    kind: Kind,
+    /// The kind of filter [default: blocked, or that of a filter in Redis that it replaces]
+    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
+    kind: Option<Kind>,
 
     #[command(flatten)]
     hash: HashArgs,
@@ -86,9 +94,13 @@ pub(crate) struct HashArgs {
 impl ShapeArgs {
     pub(crate) fn plan(&self) -> Result<Plan> {
         Ok(match self.size {
-            Some(bytes) => Plan::for_size(self.kind, self.keys, bytes)?,
-            None => Plan::for_rate(self.kind, self.keys, self.rate.unwrap_or(0.01))?,
+            Some(bytes) => Plan::for_size(self.kind(), self.keys, bytes)?,
+            None => Plan::for_rate(self.kind(), self.keys, self.rate.unwrap_or(0.01))?,
         })
+    }
+
+    fn kind(&self) -> Kind {
+        self.kind.unwrap_or(Kind::Blocked)
     }
 
     /// Of one line per key, so that adding is one command to the server.
@@ -97,7 +109,7 @@ impl ShapeArgs {
             bail!("--size is for files; say the rate (-p) of a filter in Redis");
         }
         Ok(Plan::one_line(
-            self.kind,
+            self.kind(),
             self.keys,
             self.rate.unwrap_or(0.01),
         )?)
@@ -134,7 +146,8 @@ pub(crate) fn parse_kind(name: &str) -> Result<Kind, String> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let hasher = args.shape.hasher()?;
+    let rule = args.rule.of_values(args.values)?;
+    let hasher = args.shape.hasher()?.with_rule(rule);
     let plan = match &args.filter {
         Place::File(path) => {
             let plan = args.shape.plan()?;
@@ -146,13 +159,18 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             plan
         }
         Place::Redis(at) => {
-            let plan = args.shape.plan_in_redis()?;
             let options = args.redis.options(&KeyFile::default())?;
-            if args.force {
-                RedisFilter::delete_at(at, &options).map_err(in_redis(at))?;
+            let mut shape = args.shape.clone();
+            if args.force && shape.kind.is_none() {
+                shape.kind = RedisFilter::kind_at(at, &options).map_err(in_redis(at))?;
             }
-            let mut filter =
-                RedisFilter::create(at, &plan, hasher, &options).map_err(in_redis(at))?;
+            let plan = shape.plan_in_redis()?;
+            let created = match args.force {
+                true => RedisFilter::create_over(at, &plan, hasher, &options),
+                false => RedisFilter::create(at, &plan, hasher, &options),
+            };
+            let mut filter = created.map_err(in_redis(at))?;
+            warn_of(&filter);
             if let Some(time) = args.ttl {
                 filter.expire_in(time).map_err(in_redis(at))?;
             }

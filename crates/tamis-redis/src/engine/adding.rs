@@ -1,10 +1,11 @@
 //! Keys that come, and keys that go.
 
-use super::{Engine, Missing};
+use super::Engine;
+use super::watch::{Seen, Watch};
 use crate::Error;
 use crate::body::{Body, Cells, Changes};
 use crate::link::Link;
-use crate::wire::{Again, Settled, Wire};
+use crate::wire::{Settled, Wire};
 use std::sync::Arc;
 use tamis::{Hash, Kind};
 
@@ -25,11 +26,12 @@ pub(super) struct Trouble {
     pub(super) missing: Option<usize>,
     /// New keys whose chunk was closed: not decided here.
     pub(super) undecided: Vec<usize>,
+    seen: Seen,
 }
 
 impl Trouble {
     const fn is_none(&self) -> bool {
-        self.reason.is_none() && self.missing.is_none()
+        self.reason.is_none() && self.missing.is_none() && !self.seen.gone
     }
 }
 
@@ -64,11 +66,14 @@ impl<L: Link> Engine<L> {
         let bits = matches!(self.bodies[0].cells(), Cells::Bits(_));
         let trouble = if many && bits && self.mostly_seen && self.wire.wait.is_none() {
             let mut known = vec![false; hashes.len()];
-            self.ask_bodies(0, 1, hashes, &mut known).await?;
+            self.ask_bodies(0, 1, hashes, &mut known, false).await?;
             let unknown: Vec<usize> = (0..hashes.len()).filter(|i| !known[*i]).collect();
-            add_some(&mut self.wire, &self.bodies[0], hashes, &unknown, new).await
+            let watch = self.watch(false);
+            let (wire, body) = (&mut self.wire, &self.bodies[0]);
+            add_some(wire, &watch, body, hashes, &unknown, new).await
         } else {
-            add(&mut self.wire, &self.bodies[0], hashes, new).await
+            let watch = self.watch(self.wire.wait.is_some());
+            add(&mut self.wire, &watch, &self.bodies[0], hashes, new).await
         };
         if many {
             let seen = new.iter().filter(|new| !**new).count();
@@ -86,6 +91,7 @@ impl<L: Link> Engine<L> {
         assert_eq!(hashes.len(), removed.len(), "one answer for each key");
         self.check_counting("removed from")?;
         self.counted = None;
+        let watch = self.watch(self.wire.wait.is_some());
         let Self { wire, bodies, .. } = self;
         let body = &bodies[0];
         if body.cells().lines_per_key() > 1 {
@@ -99,8 +105,8 @@ impl<L: Link> Engine<L> {
         removed.fill(false);
         let trouble = change(
             wire,
+            &watch,
             hashes.len(),
-            Again::Never,
             |range| body.removals((range.start as u32..).zip(&hashes[range])),
             |work, i, _, answer| {
                 work.was_removed(i, answer, |key, was| removed[key as usize] = was)
@@ -122,11 +128,12 @@ impl<L: Link> Engine<L> {
             reason,
             missing,
             undecided: _,
+            seen,
         } = trouble;
         if let Some(chunk) = missing {
-            let missing: Missing = (body, chunk);
-            return Err(self.why_missing(missing).await);
+            return Err(self.chunk_missing((body, chunk)).await);
         }
+        self.check_seen(seen).await?;
         let Some(reason) = reason else {
             return Ok(());
         };
@@ -143,22 +150,20 @@ impl<L: Link> Engine<L> {
 /// Adds keys to a body; sets `new[i]` if `hashes[i]` was new.
 pub(super) async fn add<L: Link>(
     wire: &mut Wire<L>,
+    watch: &Watch,
     body: &Body,
     hashes: &[Hash],
     new: &mut [bool],
 ) -> Trouble {
     let cells = body.cells();
-    let again = match cells {
-        Cells::Bits(_) => Again::Harmless,
-        Cells::Counters(_) => Again::Never,
-    };
+    let replicated = wire.wait.is_some();
     let mut undecided = Vec::new();
     let counters = Arc::clone(wire.counters());
     let mut trouble = change(
         wire,
+        watch,
         hashes.len(),
-        again,
-        |range| body.adds((range.start as u32..).zip(&hashes[range])),
+        |range| body.adds((range.start as u32..).zip(&hashes[range]), replicated),
         |work, i, ambiguous, answer| {
             work.was_new(cells, i, answer, |key, was_new, closed| {
                 if closed && was_new && !ambiguous {
@@ -180,6 +185,7 @@ pub(super) async fn add<L: Link>(
 /// [`add`] for those of the keys that are at these places.
 pub(super) async fn add_some<L: Link>(
     wire: &mut Wire<L>,
+    watch: &Watch,
     body: &Body,
     hashes: &[Hash],
     places: &[usize],
@@ -187,7 +193,7 @@ pub(super) async fn add_some<L: Link>(
 ) -> Trouble {
     let adding: Vec<Hash> = places.iter().map(|i| hashes[*i]).collect();
     let mut was_new = vec![false; adding.len()];
-    let mut trouble = add(wire, body, &adding, &mut was_new).await;
+    let mut trouble = add(wire, watch, body, &adding, &mut was_new).await;
     for (i, was_new) in places.iter().zip(was_new) {
         new[*i] = was_new;
     }
@@ -219,17 +225,24 @@ pub(super) fn unconfirmed_of_all(error: Error, start: usize, len: usize, of: usi
 
 async fn change<L: Link>(
     wire: &mut Wire<L>,
+    watch: &Watch,
     total: usize,
-    again: Again,
-    make: impl FnMut(std::ops::Range<usize>) -> Changes + Send,
+    mut make: impl FnMut(std::ops::Range<usize>) -> Changes + Send,
     mut read: impl FnMut(&Changes, usize, bool, &[redis::Value]) -> Option<()> + Send,
 ) -> Trouble {
-    let wait = wire.wait;
     let mut trouble = Trouble::default();
+    let make = |range| {
+        let mut changes = make(range);
+        changes.requests.extend(watch.requests.iter().cloned());
+        changes
+    };
     let sent = wire
-        .run(total, WINDOW, again, wait, make, |work, settled| {
+        .run(total, WINDOW, make, |work, settled| {
             for (i, Settled { outcome, ambiguous }) in settled.into_iter().enumerate() {
                 match outcome {
+                    Ok(answer) if i >= work.own() => {
+                        watch.read(i - work.own(), &answer, &mut trouble.seen);
+                    }
                     Ok(answer) => {
                         if read(&work, i, ambiguous, &answer).is_none() {
                             trouble.missing = Some(work.chunk_of(i));

@@ -1,11 +1,12 @@
 //! Whether keys are there, and how often.
 
-use super::{Engine, Missing};
+use super::watch::Seen;
+use super::{Engine, Part};
 use crate::Error;
 use crate::body::{Cells, Reads};
-use crate::link::{Link, Request};
-use crate::wire::{Again, Settled, of_failure};
-use redis::Value;
+use crate::chunks::Foot;
+use crate::link::Link;
+use crate::wire::{Settled, of_failure};
 use tamis::{Hash, Kind};
 
 /// Keys that are asked together: many, so that neighbouring lines are read by
@@ -22,7 +23,10 @@ impl<L: Link> Engine<L> {
         assert_eq!(hashes.len(), out.len(), "one answer for each key");
         out.fill(false);
         let mut from = 0;
-        while self.ask_bodies(from, usize::MAX, hashes, out).await? {
+        while self
+            .ask_bodies(from, usize::MAX, hashes, out, false)
+            .await?
+        {
             // Other clients have added layers. Those known have been asked.
             from = self.bodies.len();
             self.load_layers().await?;
@@ -31,44 +35,34 @@ impl<L: Link> Engine<L> {
     }
 
     /// Asks the bodies from `from` to before `to`; sets `out[i]` if one of
-    /// them has `hashes[i]`. Returns whether there are layers that we don't
-    /// know yet.
+    /// them has `hashes[i]`, and replicas, too, if they must. Returns whether
+    /// there are layers that we don't know yet.
     pub(super) async fn ask_bodies(
         &mut self,
         from: usize,
         to: usize,
         hashes: &[Hash],
         out: &mut [bool],
+        replicated: bool,
     ) -> Result<bool, Error> {
-        let newer_layer = self.newer_layer();
-        let Self {
-            wire, bodies, home, ..
-        } = self;
+        let watch = self.watch(replicated);
+        let Self { wire, bodies, .. } = self;
         let asked = &bodies[from..to.min(bodies.len())];
         let mut failed = None;
-        let mut missing: Option<Missing> = None;
-        let mut newer = false;
+        let mut missing: Option<Part> = None;
+        let mut seen = Seen::default();
         wire.run(
             hashes.len(),
             WINDOW,
-            Again::Harmless,
-            None,
             |range| {
                 let mut reads = Reads::default();
                 for (number, body) in (from..).zip(asked) {
-                    reads.add(
-                        number,
-                        body,
-                        (range.start as u32..).zip(&hashes[range.clone()]),
-                    );
+                    let keys = (range.start as u32..).zip(&hashes[range.clone()]);
+                    reads.add(number, body, keys, replicated);
                 }
                 // Whatever was added before we asked is in the layers that
                 // there are while we ask.
-                if let Some(command) = &newer_layer {
-                    reads
-                        .requests
-                        .push(Request::new(*home, std::slice::from_ref(command)));
-                }
+                reads.requests.extend(watch.requests.iter().cloned());
                 (range, reads)
             },
             |(range, work), settled| {
@@ -83,16 +77,21 @@ impl<L: Link> Engine<L> {
                         }
                     };
                     let Some((body, chunk)) = work.about(i) else {
-                        newer |= answer[..] == [Value::Int(1)];
+                        watch.read(i - work.own(), &answer, &mut seen);
                         continue;
                     };
-                    let (cells, about) = (bodies[body].cells(), &bodies[body].chunks[chunk]);
+                    let cells = bodies[body].cells();
                     let row = &mut has[(body - from) * range.len()..][..range.len()];
                     let each = |key: u32, line: &_, marks: &_| {
                         row[key as usize - range.start] &= cells.has(line, marks);
                     };
-                    if work.lines(about, i, &answer, each).is_none() {
-                        missing = Some((body, chunk));
+                    match work.lines(i, &answer, each) {
+                        None => missing = Some((body, chunk)),
+                        Some(Foot::Open) => {}
+                        // Whatever the hash says, it has a successor.
+                        Some(Foot::ClosedFor(_)) => {
+                            seen.newer_layer |= body + 1 == bodies.len();
+                        }
                     }
                 }
                 for row in has.chunks(range.len()) {
@@ -104,10 +103,23 @@ impl<L: Link> Engine<L> {
             },
         )
         .await;
-        match (missing, failed) {
-            (Some(missing), _) => Err(self.why_missing(missing).await),
-            (None, Some(error)) => Err(error),
-            (None, None) => Ok(newer),
+        self.check_asked(missing, failed, seen).await?;
+        Ok(seen.newer_layer)
+    }
+
+    /// The error, if asking showed any.
+    async fn check_asked(
+        &mut self,
+        missing: Option<Part>,
+        failed: Option<Error>,
+        seen: Seen,
+    ) -> Result<(), Error> {
+        if let Some(missing) = missing {
+            return Err(self.chunk_missing(missing).await);
+        }
+        match failed {
+            Some(error) => Err(error),
+            None => self.check_seen(seen).await,
         }
     }
 
@@ -120,18 +132,20 @@ impl<L: Link> Engine<L> {
         assert_eq!(hashes.len(), counts.len(), "one answer for each key");
         self.check_counting("asked how often a key was added")?;
         counts.fill(15);
+        let watch = self.watch(false);
         let Self { wire, bodies, .. } = self;
         let body = &bodies[0];
         let mut failed = None;
         let mut missing = None;
+        let mut seen = Seen::default();
         wire.run(
             hashes.len(),
             WINDOW,
-            Again::Harmless,
-            None,
             |range| {
                 let mut reads = Reads::default();
-                reads.add(0, body, (range.start as u32..).zip(&hashes[range]));
+                let keys = (range.start as u32..).zip(&hashes[range]);
+                reads.add(0, body, keys, false);
+                reads.requests.extend(watch.requests.iter().cloned());
                 reads
             },
             |work, settled| {
@@ -140,28 +154,23 @@ impl<L: Link> Engine<L> {
                         let count = &mut counts[key as usize];
                         *count = (*count).min(Cells::least(line, marks));
                     };
-                    let about = work.about(i).unwrap_or_default();
-                    match outcome {
-                        Ok(answer) => {
-                            if work
-                                .lines(&body.chunks[about.1], i, &answer, each)
-                                .is_none()
-                            {
+                    match (outcome, work.about(i)) {
+                        (Ok(answer), Some(about)) => {
+                            if work.lines(i, &answer, each).is_none() {
                                 missing = Some(about);
                             }
                         }
-                        Err(failure) => failed = Some(of_failure("asking the filter", failure)),
+                        (Ok(answer), None) => watch.read(i - work.own(), &answer, &mut seen),
+                        (Err(failure), _) => {
+                            failed = Some(of_failure("asking the filter", failure));
+                        }
                     }
                 }
                 failed.is_none() && missing.is_none()
             },
         )
         .await;
-        match (missing, failed) {
-            (Some(missing), _) => Err(self.why_missing(missing).await),
-            (None, Some(error)) => Err(error),
-            (None, None) => Ok(()),
-        }
+        self.check_asked(missing, failed, seen).await
     }
 
     pub(super) fn check_counting(&self, what: &'static str) -> Result<(), Error> {

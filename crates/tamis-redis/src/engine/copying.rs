@@ -1,8 +1,8 @@
 //! Whole filters: up to Redis and down from it, united, cleared, counted.
 
-use super::{CHUNK_WINDOW, Engine, random};
-use crate::body::{Body, Cells};
-use crate::chunks::{CLOSED, Chunk, MARK, bytes_of};
+use super::{CHUNK_WINDOW, Engine, cells_of, random};
+use crate::body::{Body, Cells, foot};
+use crate::chunks::{Chunk, FOOT, Foot, bytes_of};
 use crate::link::{Link, Request};
 use crate::{Error, Location, Options};
 use redis::{Value, cmd};
@@ -15,6 +15,11 @@ const SAMPLE: u64 = 4 << 20;
 const SAMPLE_CHUNKS: usize = 64;
 /// How long a count holds while only others add keys.
 const COUNT_HOLDS: Duration = Duration::from_secs(1);
+/// Clears the lines of a chunk that is whole, and leaves its foot.
+const CLEAR: &str = "
+if #redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1] + 10) ~= 10 then return 0 end
+redis.call('SETRANGE', KEYS[1], 0, string.rep('\\0', ARGV[1]))
+return 1";
 /// How long a part of another filter may lie on the server to be united.
 const UNITING_FOR: Duration = Duration::from_secs(600);
 
@@ -26,7 +31,7 @@ impl<L: Link> Engine<L> {
         filter: &AnyFilter<B>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let header = filter.header();
+        let header = filter.sealed_header();
         let mut this = Self::begin(link, at, header, options).await?;
         let sent = this.send_bodies(&filter.body()).await;
         this.finish_creation(sent).await
@@ -34,30 +39,33 @@ impl<L: Link> Engine<L> {
 
     async fn send_bodies<W: Word>(&mut self, parts: &[&[W]]) -> Result<(), Error> {
         let Shape::Growing(shape) = self.header.shape() else {
-            let body = self.fixed_body()?;
+            let cells = cells_of(&self.header)?;
+            let body = Body::new(cells, &self.name, self.record.generation);
             self.bodies = vec![body.clone()];
-            return self.send_body(&body, parts[0], MARK, false).await;
+            return self.send_body(&body, parts[0], Foot::Open).await;
         };
         let like = BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
         let mut layers = Vec::new();
+        let mut generation = self.record.generation;
         for (nth, part) in parts.iter().enumerate() {
             let mut rest = *part;
             while let Some((about, behind)) = rest.split_first_chunk::<8>() {
                 let mut line = [0; 64];
                 copy_words(about, &mut line);
                 let (layer, keys) = GrowingLayer::decode(&line, &like)?;
-                let generation = match layers.is_empty() {
-                    true => self.record.generation,
-                    false => random()?,
-                };
                 let body = Body::new(Cells::Bits(layer.shape()), &self.name, generation);
                 let (words, behind) = behind.split_at(layer.shape().lines() as usize * 8);
                 // Known from now on, so that a failure takes all away.
                 self.bodies.push(body.clone());
                 let last = behind.is_empty() && nth + 1 == parts.len();
-                let mark = if last { MARK } else { CLOSED };
-                self.send_body(&body, words, mark, false).await?;
+                let successor = random()?;
+                let foot = match last {
+                    true => Foot::Open,
+                    false => Foot::ClosedFor(successor),
+                };
+                self.send_body(&body, words, foot).await?;
                 layers.push((layer, generation, keys));
+                generation = successor;
                 rest = behind;
             }
         }
@@ -65,41 +73,24 @@ impl<L: Link> Engine<L> {
         self.load_layers().await
     }
 
-    /// Writes the chunks of a body: new ones, or over those that are there.
+    /// Writes the chunks of a new body.
     async fn send_body<W: Word>(
         &mut self,
         body: &Body,
         words: &[W],
-        mark: u8,
-        over: bool,
+        foot: Foot,
     ) -> Result<(), Error> {
-        for some in (0..body.chunks.len())
-            .collect::<Vec<_>>()
-            .chunks(CHUNK_WINDOW)
-        {
-            let requests = some.iter().map(|&i| {
-                let chunk = &body.chunks[i];
-                let mut bytes = vec![0; chunk.len as usize + 1];
-                if !words.is_empty() {
-                    let range = bytes_of(i, chunk);
-                    copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
-                }
-                bytes[chunk.len as usize] = mark;
-                let mut command = cmd("SET");
-                command.arg(&chunk.key).arg(bytes);
-                if over {
-                    command.arg("XX").arg("KEEPTTL");
-                }
-                Request::new(chunk.slot, &[command])
-            });
-            let requests = requests.collect();
-            let answers = self.wire.ask("writing the filter", requests).await?;
-            if let Some(nth) = answers.iter().position(|answer| answer[..] == [Value::Nil]) {
-                return Err(Error::MissingChunk {
-                    name: self.name.clone(),
-                    chunk: body.chunks[some[nth]].key.clone(),
-                });
-            }
+        for (window, some) in body.chunks.chunks(CHUNK_WINDOW).enumerate() {
+            let send = |(i, chunk): (usize, &Chunk)| {
+                let range = bytes_of(i, chunk);
+                let mut bytes = vec![0; chunk.stored() as usize];
+                copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
+                bytes[chunk.len as usize..].copy_from_slice(&foot.encode());
+                let command = cmd("SET").arg(&chunk.key).arg(bytes).take();
+                Request::new(chunk.slot, &[command]).replicated()
+            };
+            let requests = (window * CHUNK_WINDOW..).zip(some).map(send).collect();
+            self.wire.ask("writing the filter", requests).await?;
         }
         Ok(())
     }
@@ -134,13 +125,13 @@ impl<L: Link> Engine<L> {
                 let range = bytes_of(i, &chunks[i]);
                 match &answer[..] {
                     [Value::BulkString(bytes)]
-                        if bytes.len() == range.len() + 1
-                            && matches!(bytes.last(), Some(&(MARK | CLOSED))) =>
+                        if bytes.len() == range.len() + FOOT as usize
+                            && Foot::decode(&bytes[range.len()..]).is_some() =>
                     {
                         let len = range.len();
                         to[range].copy_from_slice(&bytes[..len]);
                     }
-                    _ => return Err(self.why_missing((number, i)).await),
+                    _ => return Err(self.chunk_missing((number, i)).await),
                 }
             }
         }
@@ -187,7 +178,7 @@ impl<L: Link> Engine<L> {
             let unite = |(i, chunk): (usize, &Chunk)| {
                 let theirs = format!("{}:{ticket:016x}", chunk.key);
                 let range = bytes_of(i, chunk);
-                // Without a mark: if the chunk is missing, so is the mark.
+                // Without a foot: if the chunk is missing, so is the foot.
                 let mut bytes = vec![0; chunk.len as usize];
                 copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
                 let ttl = UNITING_FOR.as_millis() as u64;
@@ -199,18 +190,18 @@ impl<L: Link> Engine<L> {
                     .arg(&theirs)
                     .take();
                 let drop = cmd("UNLINK").arg(&theirs).take();
-                let mark = cmd("GETRANGE")
+                let foot = cmd("GETRANGE")
                     .arg(&chunk.key)
                     .arg(chunk.len)
-                    .arg(chunk.len)
+                    .arg(chunk.stored())
                     .take();
-                Request::new(chunk.slot, &[set, or, drop, mark])
+                Request::new(chunk.slot, &[set, or, drop, foot]).replicated()
             };
             let requests = (window * CHUNK_WINDOW..).zip(some).map(unite).collect();
             let answers = self.wire.ask("uniting the filters", requests).await?;
             for (i, answer) in (window * CHUNK_WINDOW..).zip(answers) {
-                if answer.last() != Some(&Value::BulkString(vec![MARK])) {
-                    return Err(self.why_missing((0, i)).await);
+                if answer.last().and_then(foot) != Some(Foot::Open) {
+                    return Err(self.chunk_missing((0, i)).await);
                 }
             }
             if expires {
@@ -238,8 +229,7 @@ impl<L: Link> Engine<L> {
             return unlike("the shape", format!("{ours:?}"), format!("{theirs:?}"));
         }
         let (ours, theirs) = (self.header.hasher(), other.hasher());
-        // Whether two hashers are the same shows in what they make of a key.
-        match ours.hash(b"tamis") == theirs.hash(b"tamis") {
+        match ours.agrees_with(theirs) {
             true => Ok(()),
             false => unlike(
                 "the hash",
@@ -251,14 +241,28 @@ impl<L: Link> Engine<L> {
 
     /// Removes all keys.
     pub(crate) async fn clear(&mut self) -> Result<(), Error> {
-        self.if_ours("clearing the filter", "return 1", &[], &[])
+        self.ask_ours("clearing the filter", "return 1", &[])
             .await?;
         self.load_layers().await?;
         self.counted = None;
-        for (i, body) in self.bodies.clone().iter().enumerate() {
-            let last = i + 1 == self.bodies.len();
-            let mark = if last { MARK } else { CLOSED };
-            self.send_body::<u64>(body, &[], mark, true).await?;
+        for number in 0..self.bodies.len() {
+            let chunks = self.bodies[number].chunks.clone();
+            for (window, some) in chunks.chunks(CHUNK_WINDOW).enumerate() {
+                let clear = |chunk: &Chunk| {
+                    let mut command = cmd("EVAL");
+                    command.arg(CLEAR).arg(1).arg(&chunk.key).arg(chunk.len);
+                    Request::new(chunk.slot, &[command]).replicated()
+                };
+                let requests = some.iter().map(clear).collect();
+                let answers = self.wire.ask("clearing the filter", requests).await?;
+                let missing = answers
+                    .iter()
+                    .position(|answer| answer[..] != [Value::Int(1)]);
+                if let Some(i) = missing {
+                    let part = (number, window * CHUNK_WINDOW + i);
+                    return Err(self.chunk_missing(part).await);
+                }
+            }
         }
         if let Some(growth) = &mut self.growth {
             growth.forget_room();
@@ -312,10 +316,10 @@ impl<L: Link> Engine<L> {
         let answers = self.wire.ask("counting the keys", requests).await?;
         let mut sum = 0;
         for (i, answer) in answers.iter().enumerate() {
-            let whole = self.bodies[number].chunks[i].len as i64 + 1;
+            let whole = self.bodies[number].chunks[i].stored() as i64;
             match answer[..] {
                 [Value::Int(ones), Value::Int(len)] if len == whole => sum += ones as u64,
-                _ => return Err(self.why_missing((number, i)).await),
+                _ => return Err(self.chunk_missing((number, i)).await),
             }
         }
         Ok(sum)
@@ -354,12 +358,12 @@ impl<L: Link> Engine<L> {
             let chunk = &self.bodies[number].chunks[i];
             match &answer[..] {
                 [Value::BulkString(bytes), Value::Int(len)]
-                    if *len as u64 == chunk.len + 1
+                    if *len as u64 == chunk.stored()
                         && bytes.len() as u64 == chunk.len.min(each) =>
                 {
                     sampled.extend_from_slice(bytes);
                 }
-                _ => return Err(self.why_missing((number, i)).await),
+                _ => return Err(self.chunk_missing((number, i)).await),
             }
         }
         let lines = sampled.len() as u64 / 64;

@@ -3,22 +3,35 @@
 //! A hash beside the record, `{NAME}:generation`, holds for each layer its
 //! description and the generation of its chunks (`layer.i`), and for how many
 //! new keys room has been given out (`taken.i`). A client takes room before it
-//! adds keys, so that all clients together keep the promised rate. Whoever
-//! finds no room creates the chunks of the next layer, under a generation of
-//! their own, closes the newest one, and then announces the new one, which
-//! only one can do: all that is in a layer was added after its chunks were
-//! there, and whatever an older layer decides was decided before.
+//! adds keys, so that all clients together keep the promised rate.
+//!
+//! Whoever finds no room builds the next layer, in steps that anyone can go on
+//! with wherever a client died or an answer was lost:
+//!
+//! 1. It says so in the hash (`building.i.generation`), so that the chunks are
+//!    never lost out of sight, and creates them, under a generation of their
+//!    own. Others wait while they hear of it.
+//! 2. It closes the newest layer, chunk by chunk: their feet name the
+//!    successor. Which that is the first chunk decides, and nobody else can any
+//!    more. From then on, what is added to a closed chunk is new to nobody but
+//!    its client, whom the mark tells to have the next layer decide: so of many
+//!    workers exactly one is told "new" even while the filter grows.
+//! 3. It announces the layer (`layer.i`), and keys go there.
+//!
+//! So a layer that is closed has a successor in the hash, as a layer or as one
+//! that is being built. If it is in neither, the server has lost it: that is an
+//! error, and never "there is no newer layer".
 
 use super::adding::{add_some, unconfirmed_of_all};
-use super::{Engine, LOOK_AGAIN, create_chunks, random, unlink_chunks};
+use super::{CHUNK_WINDOW, Engine, LOOK_AGAIN, create_chunks, random, unlink_chunks};
 use crate::Error;
 use crate::body::{Body, Cells};
-use crate::chunks::{CLOSED, Chunk};
+use crate::chunks::{Chunk, Foot};
 use crate::link::{Link, Request};
-use redis::{Cmd, Value, cmd};
+use redis::{Value, cmd};
 use std::time::{Duration, Instant};
 use tamis::Hash;
-use tamis::raw::{GrowingLayer, Header, Shape};
+use tamis::raw::{BlockedShape, GrowingLayer, GrowingShape, Header, Shape};
 
 /// Keys for which the older layers are asked together.
 const WINDOW: usize = 1 << 13;
@@ -31,8 +44,48 @@ const ROOM_SHARE: u64 = 256;
 /// However many keys there are, no more than this share at once: others add
 /// the same keys perhaps, and find no room while ours is not used.
 const MOST_SHARE: u64 = 16;
-/// While a client creates a layer, others wait so long before they do it.
-const GROWING_FOR: Duration = Duration::from_secs(30);
+/// How many times as large as all before it a layer is, by far.
+const MOST_GROWTH: u64 = 1 << 10;
+/// A client that builds a layer and is not heard of for so long may be dead:
+/// another begins. If it lives, one of the two has worked in vain.
+const BUILDING_FOR: Duration = Duration::from_secs(2);
+
+/// Whose turn it is to build layer `ARGV[2]`: nobody's any more (0), ours (1)
+/// or another's (2). If ours, what we build is in the hash.
+const BEGIN: &str = "
+if redis.call('HEXISTS', KEYS[2], ARGV[2]) == 1 then return 0 end
+local builder = redis.call('GET', KEYS[3])
+if builder and builder ~= ARGV[5] then return 2 end
+redis.call('SET', KEYS[3], ARGV[5], 'PX', ARGV[6])
+redis.call('HSET', KEYS[2], ARGV[3], ARGV[4])
+return 1";
+
+/// We give up building.
+const ABANDON: &str = "
+if redis.call('GET', KEYS[3]) == ARGV[3] then redis.call('DEL', KEYS[3]) end
+return redis.call('HDEL', KEYS[2], ARGV[2])";
+
+/// What was being built is a layer: as often as anyone likes.
+const ANNOUNCE: &str = "
+local there = redis.call('HGET', KEYS[2], ARGV[2])
+if there and there ~= ARGV[3] then return 0 end
+redis.call('HSET', KEYS[2], ARGV[2], ARGV[3])
+redis.call('HDEL', KEYS[2], ARGV[4])
+redis.call('DEL', KEYS[3])
+return 1";
+
+/// Closes a chunk, if it is whole, and tells which layer it is closed for.
+const CLOSE: &str = "
+local foot = redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1] + 10)
+if #foot ~= 10 then return '' end
+local mark = string.byte(foot, 10)
+if mark == 0x5A then
+  redis.call('BITFIELD', KEYS[1], 'INCRBY', 'u8', (ARGV[1] + 8) * 8, 1)
+  return string.sub(foot, 1, 8)
+end
+if mark ~= 0xA5 then return '' end
+redis.call('SETRANGE', KEYS[1], ARGV[1], ARGV[2])
+return string.sub(ARGV[2], 1, 8)";
 
 /// What a growing filter is made of, as far as we know.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +93,12 @@ pub(super) struct Growth {
     pub(super) layers: Vec<GrowingLayer>,
     /// Of each layer, the keys that room has been given out for.
     pub(super) taken: Vec<u64>,
+    /// The newest of the layers is not announced yet. To be asked, if one likes,
+    /// but not to be added to.
+    pub(super) pending: bool,
+    /// What clients have built in vain and not taken away: of which layer, its
+    /// lines and its generation.
+    abandoned: Vec<(usize, u64, u64)>,
     /// What is left of our room in the newest layer.
     room: u64,
 }
@@ -49,6 +108,26 @@ impl Growth {
     pub(super) const fn forget_room(&mut self) {
         self.room = 0;
     }
+
+    /// How many layers are announced.
+    pub(super) fn announced(&self) -> usize {
+        self.layers.len() - usize::from(self.pending)
+    }
+}
+
+/// What the hash of a growing filter says.
+#[derive(Default)]
+pub(super) struct Announced {
+    pub(super) layers: Vec<Layer>,
+    /// Those that are being built, or were, with their places.
+    pub(super) building: Vec<(usize, Layer)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Layer {
+    pub(super) about: GrowingLayer,
+    pub(super) generation: u64,
+    taken: u64,
 }
 
 impl<L: Link> Engine<L> {
@@ -56,11 +135,8 @@ impl<L: Link> Engine<L> {
         format!("{{{}}}:{:016x}", self.name, self.record.generation)
     }
 
-    /// Whether there is a layer that we don't know: the command that asks.
-    pub(super) fn newer_layer(&self) -> Option<Cmd> {
-        let growth = self.growth.as_ref()?;
-        let field = format!("layer.{}", growth.layers.len());
-        Some(cmd("HEXISTS").arg(self.state_key()).arg(field).take())
+    pub(super) fn builder_key(&self) -> String {
+        format!("{}:growing", self.state_key())
     }
 
     /// Creates the chunks of the first layer and announces it.
@@ -86,17 +162,17 @@ impl<L: Link> Engine<L> {
                 .arg(encode(layer, *generation));
             command.arg(format!("taken.{i}")).arg(keys);
         }
-        self.wire
-            .ask_one("creating the filter", self.home, command)
-            .await?;
+        let request = Request::new(self.home, &[command]).replicated();
+        self.wire.ask("creating the filter", vec![request]).await?;
         Ok(())
     }
 
-    /// Learns of all layers.
-    pub(super) async fn load_layers(&mut self) -> Result<(), Error> {
+    /// What the hash says.
+    pub(super) async fn announced(&mut self) -> Result<Announced, Error> {
         let Shape::Growing(shape) = self.record.header.shape() else {
-            return Ok(());
+            return Ok(Announced::default());
         };
+        let like = like(&shape)?;
         let key = self.state_key();
         let command = cmd("HGETALL").arg(&key).take();
         let answer = self
@@ -109,41 +185,114 @@ impl<L: Link> Engine<L> {
                 reason: e.to_string(),
             })?;
         let field = |name: String| Some(&fields.iter().find(|(field, _)| *field == name)?.1);
-        let mut growth = Growth::default();
-        while let Some(value) = field(format!("layer.{}", growth.layers.len())) {
-            let i = growth.layers.len();
-            let like =
-                tamis::raw::BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
-            let (layer, generation) = decode(&key, value, &like)?;
-            if i == self.bodies.len() {
-                let cells = Cells::Bits(layer.shape());
-                self.bodies.push(Body::new(cells, &self.name, generation));
+        let layer = |i: usize, value: &[u8]| {
+            let (about, generation) = decode(&key, value, &like)?;
+            let taken = field(format!("taken.{i}"));
+            let taken = taken.and_then(|text| str::from_utf8(text).ok()?.parse::<u64>().ok());
+            Ok::<_, Error>(Layer {
+                taken: taken.unwrap_or(0).min(about.capacity()),
+                about,
+                generation,
+            })
+        };
+        let mut announced = Announced::default();
+        while let Some(value) = field(format!("layer.{}", announced.layers.len())) {
+            let i = announced.layers.len();
+            announced.layers.push(layer(i, value)?);
+        }
+        for (name, value) in &fields {
+            let place = name
+                .strip_prefix("building.")
+                .and_then(|rest| rest.split_once('.')?.0.parse().ok());
+            if let Some(i) = place {
+                announced.building.push((i, layer(i, value)?));
             }
-            let taken = field(format!("taken.{i}"))
-                .and_then(|text| str::from_utf8(text).ok()?.parse::<u64>().ok());
-            growth.taken.push(taken.unwrap_or(0).min(layer.capacity()));
-            growth.layers.push(layer);
         }
-        let known = self.growth.as_ref().map_or(1, |known| known.layers.len());
-        if growth.layers.len() < known {
-            return match self
-                .if_ours("opening the filter", "return 1", &[], &[])
-                .await
-            {
-                Ok(_) => Err(Error::MissingChunk {
-                    name: self.name.clone(),
-                    chunk: key,
-                }),
-                Err(error) => Err(error),
+        Ok(announced)
+    }
+
+    /// Learns of all layers.
+    pub(super) async fn load_layers(&mut self) -> Result<(), Error> {
+        if self.record.header.shape().kind() != tamis::Kind::Growing {
+            return Ok(());
+        }
+        let mut looked_at = 0;
+        loop {
+            let Announced {
+                mut layers,
+                building,
+            } = self.announced().await?;
+            let known = self.growth.as_ref().map_or(1, Growth::announced);
+            if layers.len() < known {
+                return Err(self.why_missing(self.state_key()).await);
+            }
+            for (place, layer) in layers.iter().enumerate() {
+                self.find_layer(place, layer).await?;
+            }
+            let announced = layers.len();
+            let newest = self.bodies[announced - 1].chunks.clone();
+            let feet = self.feet(&newest).await?;
+            if let Some(missing) = feet.iter().position(Option::is_none) {
+                return Err(self.chunk_missing((announced - 1, missing)).await);
+            }
+            let successor = feet.iter().find_map(|foot| match foot {
+                Some(Foot::ClosedFor(successor)) => Some(*successor),
+                _ => None,
+            });
+            let built = building
+                .iter()
+                .find(|(i, layer)| *i == announced && Some(layer.generation) == successor);
+            match (successor, built) {
+                (None, _) => {}
+                (Some(_), Some((_, layer))) => layers.push(layer.clone()),
+                // It was announced since we read the hash, or before: then the
+                // hash is not what it was.
+                (Some(_), None) if looked_at < announced => {
+                    looked_at = announced;
+                    continue;
+                }
+                (Some(_), None) => {
+                    let part = format!("{} layer.{announced}", self.state_key());
+                    return Err(self.why_missing(part).await);
+                }
+            }
+            self.bodies.truncate(layers.len());
+            if let Some(pending) = layers.get(announced) {
+                self.find_layer(announced, pending).await?;
+            }
+            let growth = Growth {
+                taken: layers.iter().map(|layer| layer.taken).collect(),
+                layers: layers.into_iter().map(|layer| layer.about).collect(),
+                pending: successor.is_some(),
+                abandoned: (building.iter().filter(|(i, _)| *i < announced))
+                    .map(|(i, layer)| (*i, layer.about.shape().lines(), layer.generation))
+                    .collect(),
+                room: match &self.growth {
+                    Some(growth) if growth.layers.len() == announced => growth.room,
+                    _ => 0,
+                },
             };
+            self.header = Header::of_layers(&self.record.header, &growth.layers)?;
+            self.growth = Some(growth);
+            return Ok(());
         }
-        if let Some(known) = &self.growth
-            && known.layers.len() == growth.layers.len()
-        {
-            growth.room = known.room;
+    }
+
+    /// Finds the body of layer `place`, unless we have it.
+    async fn find_layer(&mut self, place: usize, layer: &Layer) -> Result<(), Error> {
+        match self.bodies.get(place) {
+            Some(body) if body.generation == layer.generation => {}
+            // The server has forgotten the one that we know.
+            Some(_) => {
+                let part = format!("{} layer.{place}", self.state_key());
+                return Err(self.why_missing(part).await);
+            }
+            None => {
+                let cells = Cells::Bits(layer.about.shape());
+                let body = self.find_body(cells, layer.generation).await?;
+                self.bodies.push(body);
+            }
         }
-        self.header = Header::of_layers(&self.record.header, &growth.layers)?;
-        self.growth = Some(growth);
         Ok(())
     }
 
@@ -153,6 +302,13 @@ impl<L: Link> Engine<L> {
         hashes: &[Hash],
         new: &mut [bool],
     ) -> Result<(), Error> {
+        if self.process != std::process::id() {
+            // What this was copied from, in another process, has the room.
+            self.process = std::process::id();
+            if let Some(growth) = &mut self.growth {
+                growth.forget_room();
+            }
+        }
         for (window, keys) in hashes.chunks(WINDOW).enumerate() {
             let start = window * WINDOW;
             if let Err(error) = self.insert_window(keys, &mut new[start..]).await {
@@ -167,9 +323,13 @@ impl<L: Link> Engine<L> {
         // from which on each is to be looked for: of one that we were the first
         // to bring to a layer which was closed, the layers behind that decide
         // whether it is new, and asking it would find what we have left there.
+        let replicated = self.wire.wait.is_some();
         let mut pending: Vec<usize> = (0..hashes.len()).collect();
         let mut from = vec![0; hashes.len()];
         while !pending.is_empty() {
+            if self.growth.as_ref().is_some_and(|growth| growth.pending) {
+                self.grow().await?;
+            }
             let newest = self.bodies.len() - 1;
             let mut known = vec![false; hashes.len()];
             pending.sort_by_key(|i| from[*i]);
@@ -178,7 +338,9 @@ impl<L: Link> Engine<L> {
                 let asked: Vec<Hash> = alike.iter().map(|i| hashes[*i]).collect();
                 let mut there = vec![false; asked.len()];
                 let first = from[alike[0]];
-                newer |= self.ask_bodies(first, newest, &asked, &mut there).await?;
+                newer |= self
+                    .ask_bodies(first, newest, &asked, &mut there, replicated)
+                    .await?;
                 for (i, there) in alike.iter().zip(there) {
                     known[*i] = there;
                 }
@@ -197,8 +359,9 @@ impl<L: Link> Engine<L> {
                 continue;
             }
             let now: Vec<usize> = pending.drain(..pending.len().min(room)).collect();
+            let watch = self.watch(replicated);
             let body = &self.bodies[newest];
-            let mut trouble = add_some(&mut self.wire, body, hashes, &now, new).await;
+            let mut trouble = add_some(&mut self.wire, &watch, body, hashes, &now, new).await;
             let unconfirmed = trouble.unconfirmed.len();
             let taken = now.iter().filter(|i| new[**i]).count() + unconfirmed;
             if let Some(growth) = &mut self.growth {
@@ -239,7 +402,10 @@ impl<L: Link> Engine<L> {
         let take = "return redis.call('HINCRBY', KEYS[2], ARGV[2], ARGV[3])";
         let args = [format!("taken.{newest}"), more.to_string()];
         let args = args.each_ref().map(|arg| arg.as_bytes());
-        let Value::Int(taken) = self.if_ours("adding keys", take, &[&key], &args).await? else {
+        let Value::Int(taken) = self
+            .change_ours("adding keys", take, &[&key], &args)
+            .await?
+        else {
             return Ok(room);
         };
         let before = (taken as u64).saturating_sub(more);
@@ -254,107 +420,191 @@ impl<L: Link> Engine<L> {
     /// Adds a layer, or waits for the one that another client is adding.
     async fn grow(&mut self) -> Result<(), Error> {
         let start = Instant::now();
-        let known = self.bodies.len();
-        let lock = format!("{}:growing", self.state_key());
-        let ours = format!("{:016x}", random()?);
+        let known = self.growth.as_ref().map_or(0, Growth::announced);
         loop {
-            let mut command = cmd("SET");
-            command.arg(&lock).arg(&ours).arg("NX");
-            command.arg("PX").arg(GROWING_FOR.as_millis() as u64);
-            let locked = self.wire.ask_one("growing", self.home, command).await? != Value::Nil;
-            // Another may have grown it before we had the lock.
             self.load_layers().await?;
-            if self.bodies.len() > known || locked {
-                let grown = match self.bodies.len() > known {
-                    true => Ok(()),
-                    false => self.add_layer().await,
-                };
-                if locked {
-                    let unlock = "if redis.call('GET', KEYS[2]) == ARGV[2] then \
-                                  return redis.call('DEL', KEYS[2]) end return 0";
-                    let _ = self
-                        .if_ours("growing", unlock, &[&lock], &[ours.as_bytes()])
-                        .await;
-                }
-                return grown;
+            let Some(growth) = &self.growth else {
+                return Ok(());
+            };
+            if growth.announced() > known {
+                self.sweep().await;
+                return Ok(());
             }
-            if start.elapsed() > GROWING_FOR + self.options.retry_for {
+            if growth.pending {
+                self.announce_pending().await?;
+                continue;
+            }
+            if start.elapsed() > BUILDING_FOR + self.options.retry_for {
                 return Err(Error::Unfinished {
                     name: self.name.clone(),
                 });
             }
-            self.wire.link.pause(LOOK_AGAIN).await;
-        }
-    }
-
-    /// Closes the newest layer, before another is announced. Until a client
-    /// knows of that, what it adds here is new to nobody but itself, and the
-    /// mark tells it to have the next layer decide: so that of many workers
-    /// exactly one is told "new" even while the filter grows.
-    async fn close_newest(&mut self) -> Result<(), Error> {
-        let newest = self.bodies.len() - 1;
-        let close = |chunk: &Chunk| {
-            let mut command = cmd("EVAL");
-            // A chunk that is missing must not come back.
-            command.arg(
-                "if redis.call('STRLEN', KEYS[1]) ~= ARGV[1] + 1 then return 0 end \
-                 redis.call('SETRANGE', KEYS[1], ARGV[1], ARGV[2]) return 1",
-            );
-            command
-                .arg(1)
-                .arg(&chunk.key)
-                .arg(chunk.len)
-                .arg(&[CLOSED][..]);
-            Request::new(chunk.slot, &[command])
-        };
-        let requests = self.bodies[newest].chunks.iter().map(close).collect();
-        let answers = self.wire.ask("growing", requests).await?;
-        match answers
-            .iter()
-            .position(|answer| answer[..] != [Value::Int(1)])
-        {
-            Some(chunk) => Err(self.why_missing((newest, chunk)).await),
-            None => Ok(()),
-        }
-    }
-
-    async fn add_layer(&mut self) -> Result<(), Error> {
-        let Some(growth) = &self.growth else {
-            return Ok(());
-        };
-        let next = GrowingLayer::next(&growth.layers, self.header.rate())?;
-        let field = format!("layer.{}", growth.layers.len());
-        let generation = random()?;
-        let body = Body::new(Cells::Bits(next.shape()), &self.name, generation);
-        let key = self.state_key();
-        let mut announced = create_chunks(&mut self.wire, &body.chunks).await;
-        if announced.is_ok() {
-            announced = self.expire_like_record(&body.chunks).await;
-        }
-        if announced.is_ok() {
-            announced = self.close_newest().await;
-        }
-        let mut won = false;
-        if announced.is_ok() {
-            let announce = "if redis.call('HSETNX', KEYS[2], ARGV[2], ARGV[3]) == 1 or \
-                            redis.call('HGET', KEYS[2], ARGV[2]) == ARGV[3] then return 1 end return 0";
-            let value = encode(&next, generation);
-            let args = [field.as_bytes(), &value];
-            match self.if_ours("growing", announce, &[&key], &args).await {
-                Ok(answer) => won = answer == Value::Int(1),
-                Err(error) => announced = Err(error),
+            let next = GrowingLayer::next(&growth.layers, self.header.rate())?;
+            // A layer is a few times as large as those before it, unless
+            // someone has written into the hash how many keys they are for.
+            let there: u64 = self.bodies.iter().map(|body| body.cells().lines()).sum();
+            if next.shape().lines() / MOST_GROWTH > there {
+                return Err(Error::Corrupt {
+                    key: self.state_key(),
+                    reason: "its layers claim to hold more keys than they can".into(),
+                });
+            }
+            let generation = random()?;
+            match self.begin_layer(known, &next, generation).await? {
+                Value::Int(1) => self.build(known, &next, generation).await?,
+                Value::Int(2) => self.wire.link.pause(LOOK_AGAIN).await,
+                _ => {}
             }
         }
-        if !won {
-            // Nobody knows of them.
-            let _ = unlink_chunks(&mut self.wire, &body.chunks).await;
-        } else {
-            // The filter's time to live may have changed in between.
-            self.expire_like_record(&body.chunks).await?;
-        }
-        announced?;
-        self.load_layers().await
     }
+
+    async fn begin_layer(
+        &mut self,
+        place: usize,
+        next: &GrowingLayer,
+        generation: u64,
+    ) -> Result<Value, Error> {
+        let (state, builder) = (self.state_key(), self.builder_key());
+        let args = [
+            format!("layer.{place}").into_bytes(),
+            building(place, generation).into_bytes(),
+            encode(next, generation),
+            generation.to_le_bytes().to_vec(),
+            BUILDING_FOR.as_millis().to_string().into_bytes(),
+        ];
+        let args = args.each_ref().map(Vec::as_slice);
+        self.change_ours("growing", BEGIN, &[&state, &builder], &args)
+            .await
+    }
+
+    /// Creates the chunks of a layer and closes the newest one for it, or finds
+    /// that it is closed for another.
+    async fn build(
+        &mut self,
+        place: usize,
+        next: &GrowingLayer,
+        generation: u64,
+    ) -> Result<(), Error> {
+        let body = Body::new(Cells::Bits(next.shape()), &self.name, generation);
+        let created = self.create_layer(&body.chunks).await;
+        if created.is_ok() {
+            // From here on anyone may bring it to its end, and whatever the
+            // outcome, nothing is taken back.
+            let decides = self.bodies[place - 1].chunks[..1].to_vec();
+            if self.close(&decides, place - 1, generation).await?[0] == generation {
+                return Ok(());
+            }
+        }
+        // Nobody will ever know of them. If this fails they are still in the
+        // hash, and go with the filter or when it grows again.
+        if unlink_chunks(&mut self.wire, &body.chunks).await.is_ok() {
+            let _ = self.abandon(place, generation).await;
+        }
+        created
+    }
+
+    async fn create_layer(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
+        for some in chunks.chunks(CHUNK_WINDOW) {
+            create_chunks(&mut self.wire, some).await?;
+            // We are alive.
+            let mut command = cmd("PEXPIRE");
+            command.arg(self.builder_key());
+            command.arg(BUILDING_FOR.as_millis() as u64);
+            self.wire.ask_one("growing", self.home, command).await?;
+        }
+        self.expire_like_record(chunks).await
+    }
+
+    async fn abandon(&mut self, place: usize, generation: u64) -> Result<(), Error> {
+        let (state, builder) = (self.state_key(), self.builder_key());
+        let field = building(place, generation);
+        let args = [field.as_bytes(), &generation.to_le_bytes()];
+        self.if_ours("growing", ABANDON, &[&state, &builder], &args)
+            .await
+            .map(drop)
+    }
+
+    /// Closes chunks of a layer, and tells for which successor each is closed.
+    async fn close(
+        &mut self,
+        chunks: &[Chunk],
+        layer: usize,
+        successor: u64,
+    ) -> Result<Vec<u64>, Error> {
+        let foot = Foot::ClosedFor(successor).encode();
+        let close = |chunk: &Chunk| {
+            let mut command = cmd("EVAL");
+            command.arg(CLOSE).arg(1).arg(&chunk.key);
+            command.arg(chunk.len).arg(&foot[..]);
+            Request::new(chunk.slot, &[command]).replicated()
+        };
+        let requests = chunks.iter().map(close).collect();
+        let answers = self.wire.ask("growing", requests).await?;
+        let mut successors = Vec::with_capacity(chunks.len());
+        for (i, answer) in answers.iter().enumerate() {
+            let successor = match &answer[..] {
+                [Value::BulkString(bytes)] => <[u8; 8]>::try_from(&bytes[..]).ok(),
+                _ => None,
+            };
+            match successor {
+                Some(successor) => successors.push(u64::from_le_bytes(successor)),
+                None => return Err(self.chunk_missing((layer, i)).await),
+            }
+        }
+        Ok(successors)
+    }
+
+    /// Brings the layer that was built last to its end, whoever built it.
+    async fn announce_pending(&mut self) -> Result<(), Error> {
+        let place = self.bodies.len() - 1;
+        let Body {
+            generation: successor,
+            chunks,
+            ..
+        } = self.bodies[place].clone();
+        let before = self.bodies[place - 1].chunks.clone();
+        let closed = self.close(&before, place - 1, successor).await?;
+        let (state, builder) = (self.state_key(), self.builder_key());
+        let field = format!("layer.{place}");
+        if closed.iter().any(|other| *other != successor) {
+            return Err(self.why_missing(format!("{state} {field}")).await);
+        }
+        let value = match &self.growth {
+            Some(growth) => encode(&growth.layers[place], successor),
+            None => return Ok(()),
+        };
+        let building = building(place, successor);
+        let args = [field.as_bytes(), &value, building.as_bytes()];
+        let announced = self
+            .change_ours("growing", ANNOUNCE, &[&state, &builder], &args)
+            .await?;
+        if announced != Value::Int(1) {
+            return Err(self.why_missing(format!("{state} {field}")).await);
+        }
+        // The filter's time to live may have changed in between.
+        self.expire_like_record(&chunks).await
+    }
+
+    /// Takes away what others have built in vain: layers that were announced
+    /// are not built again.
+    async fn sweep(&mut self) {
+        let abandoned = match &mut self.growth {
+            Some(growth) => std::mem::take(&mut growth.abandoned),
+            None => return,
+        };
+        for (place, lines, generation) in abandoned {
+            if let Ok(chunks) = self.remains(lines, generation).await
+                && unlink_chunks(&mut self.wire, &chunks).await.is_ok()
+            {
+                let _ = self.abandon(place, generation).await;
+            }
+        }
+    }
+}
+
+/// The field of a layer that is being built.
+fn building(place: usize, generation: u64) -> String {
+    format!("building.{place}.{generation:016x}")
 }
 
 /// The description of a layer, and the generation of its chunks.
@@ -364,10 +614,19 @@ fn encode(layer: &GrowingLayer, generation: u64) -> Vec<u8> {
     value
 }
 
-fn decode(
+/// A shape of the filter's layers, whatever their sizes.
+pub(super) fn like(shape: &GrowingShape) -> Result<BlockedShape, Error> {
+    Ok(BlockedShape::new(
+        1,
+        shape.hashes_per_line(),
+        shape.lines_per_key(),
+    )?)
+}
+
+pub(super) fn decode(
     key: &str,
     value: &[u8],
-    like: &tamis::raw::BlockedShape,
+    like: &BlockedShape,
 ) -> Result<(GrowingLayer, u64), Error> {
     let parts = value.split_first_chunk::<64>();
     let parts = parts.and_then(|(line, rest)| Some((line, <[u8; 8]>::try_from(rest).ok()?)));

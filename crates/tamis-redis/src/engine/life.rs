@@ -1,37 +1,86 @@
 //! How long a filter lives, and whether all of it does.
 
-use super::{Engine, unlink_chunks};
-use crate::body::{Body, Cells};
-use crate::chunks::{CLOSED, Chunk, MARK};
+use super::growing::Announced;
+use super::parts::TOGETHER;
+use super::{Engine, is_wrong_type, read_record, unlink_chunks};
+use crate::chunks::{Chunk, Foot};
 use crate::link::{Link, Request};
-use crate::record::Record;
+use crate::record::{Record, twin};
+use crate::warning::Warning;
+use crate::wire::Wire;
 use crate::{Error, Location, Options};
-use redis::{Value, cmd};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use redis::{Cmd, Value, cmd};
+use std::time::Duration;
 use tamis::Kind;
+use tamis::raw::Shape;
 
-/// The chunks outlive the record by so much: the clocks of nodes differ, and
+/// All else outlives the record by so much: the clocks of nodes differ, and
 /// the filter must end as a whole, not part by part.
-const GRACE: Duration = Duration::from_secs(10);
+pub(super) const GRACE: Duration = Duration::from_secs(10);
+
+/// From now on the filter is nobody's, if it is ours (1) and not another (0);
+/// its record may be gone already.
+const BEGIN_DELETION: &str = r"
+local record = redis.call('EXISTS', KEYS[1]) == 1 and KEYS[1] or KEYS[2]
+if redis.call('TYPE', record).ok ~= 'string' then return 0 end
+if redis.call('GETRANGE', record, 0, 23) ~= ARGV[1] then return 0 end
+redis.call('SETRANGE', record, 24, '\2')
+return 1";
+
+/// The rest of it, if nobody has taken the name meanwhile.
+const END_DELETION: &str = "
+for _, record in ipairs(KEYS) do
+  if redis.call('GETRANGE', record, 0, 23) == ARGV[1] then redis.call('DEL', record) end
+end
+return 1";
 
 impl<L: Link> Engine<L> {
     /// Lets the whole filter expire after `time`.
     pub(crate) async fn expire_in(&mut self, time: Duration) -> Result<(), Error> {
         self.load_layers().await?;
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let at = now.saturating_add(time).as_millis().min(i64::MAX as u128) as u64;
-        // The record first: without it the rest is nobody's.
-        let expire = "return redis.call('PEXPIREAT', KEYS[1], ARGV[2])";
-        let text = at.to_string();
-        self.if_ours("expiring the filter", expire, &[], &[text.as_bytes()])
+        // By the server's clock, not by ours. The record first: without it the
+        // rest is nobody's.
+        let expire = "redis.call('PEXPIRE', KEYS[1], ARGV[2]) return redis.call('PTTL', KEYS[1])";
+        let most = i64::MAX as u128 / 4;
+        let time = time.as_millis().min(most).to_string();
+        let left = self
+            .if_ours("expiring the filter", expire, &[], &[time.as_bytes()])
             .await?;
-        let later = at.saturating_add(GRACE.as_millis() as u64);
-        self.on_all_parts("expiring the filter", |key| {
-            cmd("PEXPIREAT").arg(key).arg(later).take()
-        })
-        .await
+        // Less than nothing: it has ended.
+        let left = match left {
+            Value::Int(left @ 0..) => Duration::from_millis(left as u64),
+            _ => Duration::ZERO,
+        };
+        self.on_all_parts("expiring the filter", |key| live_for(key, Some(left)))
+            .await?;
+        self.look_for_dangers().await
+    }
+
+    /// Looks for servers that may throw parts of the filter away. Those that
+    /// don't tell us are not suspected.
+    pub(super) async fn look_for_dangers(&mut self) -> Result<(), Error> {
+        let nodes = self.wire.link.masters();
+        let info = |(_, slot): &(_, u16)| Request::new(*slot, &[cmd("INFO").arg("memory").take()]);
+        let requests = nodes.iter().map(info).collect();
+        let Ok(answers) = self.wire.ask("asking about memory", requests).await else {
+            return Ok(());
+        };
+        let expires = self.expires().await?;
+        self.warnings = (nodes.iter().zip(answers))
+            .filter_map(|((node, _), mut answer)| {
+                let info: String = redis::from_redis_value(answer.pop()?).ok()?;
+                Warning::of_memory(&node.to_string(), &info, expires)
+            })
+            .collect();
+        Ok(())
+    }
+
+    async fn expires(&mut self) -> Result<bool, Error> {
+        match self.time_to_live().await {
+            // Just now.
+            Err(Error::Gone { .. }) => Ok(true),
+            left => Ok(left?.is_some()),
+        }
     }
 
     /// Lets the filter live for ever.
@@ -48,16 +97,17 @@ impl<L: Link> Engine<L> {
             .map(drop)
     }
 
-    /// Runs a command on the hash of a growing filter and on every chunk.
+    /// Runs a command on every part but the record.
     async fn on_all_parts(
         &mut self,
         action: &'static str,
-        command: impl Fn(&str) -> redis::Cmd,
+        command: impl Fn(&str) -> Cmd,
     ) -> Result<(), Error> {
         let mut requests: Vec<Request> = self
             .all_chunks()
             .map(|(_, chunk)| Request::new(chunk.slot, &[command(&chunk.key)]))
             .collect();
+        requests.push(Request::new(self.home, &[command(&twin(&self.name))]));
         if self.growth.is_some() {
             requests.push(Request::new(self.home, &[command(&self.state_key())]));
         }
@@ -67,16 +117,7 @@ impl<L: Link> Engine<L> {
     /// Gives chunks the time to live that the record has.
     pub(super) async fn expire_like_record(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
         let left = self.time_to_live().await?;
-        let expire = |chunk: &Chunk| {
-            let command = match left {
-                None => cmd("PERSIST").arg(&chunk.key).take(),
-                Some(left) => {
-                    let left = (left + GRACE).as_millis() as u64;
-                    cmd("PEXPIRE").arg(&chunk.key).arg(left).take()
-                }
-            };
-            Request::new(chunk.slot, &[command])
-        };
+        let expire = |chunk: &Chunk| Request::new(chunk.slot, &[live_for(&chunk.key, left)]);
         let requests = chunks.iter().map(expire).collect();
         self.wire
             .ask("expiring the filter", requests)
@@ -88,7 +129,7 @@ impl<L: Link> Engine<L> {
     pub(crate) async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         let ask = "return redis.call('PTTL', KEYS[1])";
         match self
-            .if_ours("asking the filter's time to live", ask, &[], &[])
+            .ask_ours("asking the filter's time to live", ask, &[])
             .await?
         {
             Value::Int(left @ 0..) => Ok(Some(Duration::from_millis(left as u64))),
@@ -97,37 +138,35 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Checks the record, and that every part is there, of the right length
-    /// and marked.
+    /// Checks the record and its twin, and that every part is there, of the
+    /// right length and marked, and every layer closed for the next.
     pub(crate) async fn verify(&mut self) -> Result<(), Error> {
-        self.if_ours("verifying the filter", "return 1", &[], &[])
+        let same = "return redis.call('GETRANGE', KEYS[2], 0, 23) == ARGV[1] and 1 or 0";
+        let twin = twin(&self.name);
+        let there = self
+            .ask_ours("verifying the filter", same, &[&twin])
             .await?;
-        self.load_layers().await?;
-        let look = |(_, chunk): (_, &Chunk)| {
-            let mark = cmd("GETRANGE")
-                .arg(&chunk.key)
-                .arg(chunk.len)
-                .arg(chunk.len)
-                .take();
-            let len = cmd("STRLEN").arg(&chunk.key).take();
-            Request::new(chunk.slot, &[mark, len])
-        };
-        let requests = self.all_chunks().map(look).collect();
-        let answers = self.wire.ask("verifying the filter", requests).await?;
-        let unsound = self.all_chunks().zip(answers).find(|((_, chunk), answer)| {
-            let whole = chunk.len as i64 + 1;
-            !matches!(&answer[..], [Value::BulkString(mark), Value::Int(len)]
-                if matches!(mark[..], [MARK | CLOSED]) && *len == whole)
-        });
-        match unsound.map(|((missing, _), _)| missing) {
-            Some(missing) => Err(self.why_missing(missing).await),
-            None => Ok(()),
+        if there != Value::Int(1) {
+            return Err(self.why_missing(twin).await);
         }
-    }
-
-    /// Deletes the filter of this name, finished or not.
-    pub(crate) async fn delete_at(link: L, at: &Location, options: &Options) -> Result<(), Error> {
-        Self::at_hand(link, at, options).await?.delete().await
+        self.load_layers().await?;
+        for (number, body) in self.bodies.clone().iter().enumerate() {
+            let expected = match self.bodies.get(number + 1) {
+                None => Foot::Open,
+                Some(successor) => Foot::ClosedFor(successor.generation),
+            };
+            // A layer that is about to have a successor is closed in part.
+            let pending = self.growth.as_ref().is_some_and(|growth| growth.pending);
+            let in_part = pending && number + 2 == self.bodies.len();
+            let feet = self.feet(&body.chunks).await?;
+            let sound = |foot: &Option<Foot>| {
+                *foot == Some(expected) || in_part && *foot == Some(Foot::Open)
+            };
+            if let Some(i) = feet.iter().position(|foot| !sound(foot)) {
+                return Err(self.chunk_missing((number, i)).await);
+            }
+        }
+        Ok(())
     }
 
     /// [`expire_in`](Self::expire_in) without opening the filter.
@@ -146,57 +185,130 @@ impl<L: Link> Engine<L> {
         Self::at_hand(link, at, options).await?.persist().await
     }
 
-    /// The filter of this name, finished or not, whose secret we may not have:
-    /// not to be asked or added to.
+    /// The filter of this name, whose secret we may not have: not to be asked
+    /// or added to.
     async fn at_hand(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
         let mut this = Self::find(link, at, options, Record::decode_without_key).await?;
-        match this.header.shape().kind() {
-            // One that was never finished may have no layers yet.
-            Kind::Growing => match this.load_layers().await {
-                Err(Error::MissingChunk { .. }) => this.bodies = vec![this.first_layer_body()],
-                loaded => loaded?,
-            },
-            _ => this.bodies = vec![this.fixed_body()?],
-        }
+        this.find_bodies().await?;
         Ok(this)
     }
 
-    /// Where the first layer is, or would be.
-    fn first_layer_body(&self) -> Body {
-        let tamis::raw::Shape::Growing(shape) = self.record.header.shape() else {
-            unreachable!("only growing filters have layers");
-        };
-        let (hashes, per_key) = (shape.hashes_per_line(), shape.lines_per_key());
-        let first = tamis::raw::BlockedShape::new(shape.lines() - 1, hashes, per_key);
-        let first = first.expect("a growing shape has lines");
-        Body::new(Cells::Bits(first), &self.name, self.record.generation)
+    /// The kind of the filter of this name, if there is one.
+    pub(crate) async fn kind_at(
+        link: L,
+        at: &Location,
+        options: &Options,
+    ) -> Result<Option<Kind>, Error> {
+        match Self::left_at(link, at, options).await {
+            Err(Error::NotFound { .. }) => Ok(None),
+            found => Ok(Some(found?.record.header.shape().kind())),
+        }
     }
 
-    /// Deletes the filter.
+    /// Deletes the filter of this name, if there is one, for another; how long
+    /// it would have lived, if not for ever.
+    pub(crate) async fn make_way(
+        link: L,
+        at: &Location,
+        options: &Options,
+    ) -> Result<Option<Duration>, Error> {
+        let mut this = match Self::left_at(link, at, options).await {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            found => found?,
+        };
+        let left = match this.time_to_live().await {
+            Err(Error::Gone { .. }) => None,
+            left => left?,
+        };
+        this.delete().await?;
+        Ok(left)
+    }
+
+    /// Deletes the filter of this name, or what is left of it.
+    pub(crate) async fn delete_at(link: L, at: &Location, options: &Options) -> Result<(), Error> {
+        Self::left_at(link, at, options).await?.delete().await
+    }
+
+    /// The filter of this name, or what is left of it, without its bodies.
+    async fn left_at(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
+        let mut wire = Wire::new(link, options).await?;
+        let decode = Record::decode_without_key;
+        let record = match read_record(&mut wire, at, decode).await {
+            // Its record has gone, but not its twin.
+            Err(Error::Remains { name }) => {
+                let command = cmd("GET").arg(twin(&name)).take();
+                let home = crate::chunks::slot(&name);
+                match wire.ask_one("deleting the filter", home, command).await? {
+                    Value::BulkString(bytes) => decode(&twin(&name), &bytes)?,
+                    _ => return Err(Error::NotFound { name }),
+                }
+            }
+            record => record?,
+        };
+        Ok(Self::around(wire, options, at.name().to_owned(), record))
+    }
+
+    /// Deletes the filter. The record goes last: while it is there, what was
+    /// interrupted can be repeated.
     pub(crate) async fn delete(mut self) -> Result<(), Error> {
-        if self.growth.is_some() {
-            match self.load_layers().await {
-                // What is left of it is deleted below.
-                Ok(()) | Err(Error::MissingChunk { .. } | Error::Gone { .. }) => {}
-                Err(error) => return Err(error),
+        const ACTION: &str = "deleting the filter";
+        if self.run_on_records(ACTION, BEGIN_DELETION).await? != Value::Int(1) {
+            return Err(self.gone());
+        }
+        for (lines, generation) in self.all_generations().await? {
+            let chunks = self.remains(lines, generation).await?;
+            for last in chunks.rchunks(TOGETHER) {
+                unlink_chunks(&mut self.wire, last).await?;
             }
         }
-        // The record first: without it the rest is nobody's. If it is gone,
-        // perhaps by a try of ours whose answer was lost, the rest goes, too.
-        let delete = "return redis.call('DEL', KEYS[1])";
-        let deleted = self.if_ours("deleting the filter", delete, &[], &[]).await;
-        if !matches!(deleted, Ok(_) | Err(Error::Gone { .. })) {
-            return deleted.map(drop);
-        }
         if self.record.header.shape().kind() == Kind::Growing {
-            let command = cmd("UNLINK").arg(self.state_key()).take();
-            self.wire
-                .ask_one("deleting the filter", self.home, command)
-                .await?;
+            let mut command = cmd("UNLINK");
+            command.arg(self.state_key()).arg(self.builder_key());
+            self.wire.ask_one(ACTION, self.home, command).await?;
         }
-        for body in &self.bodies {
-            unlink_chunks(&mut self.wire, &body.chunks).await?;
+        self.run_on_records(ACTION, END_DELETION).await.map(drop)
+    }
+
+    /// Runs a script on the record and its twin.
+    async fn run_on_records(&mut self, action: &'static str, script: &str) -> Result<Value, Error> {
+        let mut command = cmd("EVAL");
+        command.arg(script).arg(2).arg(&self.name);
+        command.arg(twin(&self.name));
+        command.arg(&self.record.identity()[..]);
+        self.wire.ask_one(action, self.home, command).await
+    }
+
+    /// The lines and generations of all bodies, also of layers that are being
+    /// built.
+    pub(super) async fn all_generations(&mut self) -> Result<Vec<(u64, u64)>, Error> {
+        let shape = self.record.header.shape();
+        let first = match shape {
+            Shape::Growing(shape) => shape.lines().saturating_sub(1),
+            _ => super::cells_of(&self.record.header)?.lines(),
+        };
+        let mut all = vec![(first, self.record.generation)];
+        if shape.kind() == Kind::Growing {
+            // What is not what we wrote leads nowhere.
+            let announced = match self.announced().await {
+                Err(Error::Corrupt { .. } | Error::Filter(_)) => Announced::default(),
+                Err(error) if is_wrong_type(&error) => Announced::default(),
+                announced => announced?,
+            };
+            let building = announced.building.into_iter().map(|(_, layer)| layer);
+            let layers = announced.layers.into_iter().chain(building);
+            all.extend(layers.map(|layer| (layer.about.shape().lines(), layer.generation)));
         }
-        deleted.map(drop)
+        Ok(all)
+    }
+}
+
+/// Lets a part live as long as the record, and a bit longer.
+fn live_for(key: &str, left: Option<Duration>) -> Cmd {
+    match left {
+        None => cmd("PERSIST").arg(key).take(),
+        Some(left) => {
+            let left = (left + GRACE).as_millis() as u64;
+            cmd("PEXPIRE").arg(key).arg(left).take()
+        }
     }
 }

@@ -3,8 +3,10 @@
 
 mod certificate;
 mod cluster;
+mod proxy;
 mod server;
 
 pub(crate) use certificate::Certificate;
 pub(crate) use cluster::Cluster;
+pub(crate) use proxy::{Proxy, When};
 pub(crate) use server::{Server, until};

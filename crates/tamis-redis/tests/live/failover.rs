@@ -41,23 +41,25 @@ fn keys_of(worker: u64, numbers: std::ops::Range<u64>) -> Vec<String> {
     keys(numbers.map(|i| i * WORKERS + worker))
 }
 
+/// Nine chunks, three on each master.
+pub(crate) fn large() -> Plan {
+    plan(29_000_000, 0.01)
+}
+
 /// Runs workers while `unrest` happens, and asks for every confirmed key
-/// afterwards. The filter ends with the same bytes as a local one.
+/// afterwards. The filter ends with the same bytes as a local one, unless it
+/// grows: its layers are filled as its workers come.
 pub(crate) fn survives(
     cluster: &mut Cluster,
     name: &str,
+    plan: &Plan,
     options: &Options,
     unrest: impl FnOnce(&mut Cluster),
 ) {
     let place = location(&cluster.location(name));
-    // Nine chunks, three on each master.
-    let plan = plan(29_000_000, 0.01);
-    let (created, mut local) = pair(&place, &plan);
-    drop(created);
-    for node in cluster.masters() {
-        let port = node.port;
-        cluster.server(port).cli(&["WAIT", "1", "10000"]);
-    }
+    let hasher = Hasher::seeded(7);
+    RedisFilter::create(&place, plan, hasher, options).unwrap();
+    let mut local = AnyFilter::from_plan(plan, hasher).unwrap();
     let confirmed: Vec<AtomicU64> = (0..WORKERS).map(|_| AtomicU64::new(0)).collect();
     let stop = AtomicBool::new(false);
     let total = || {
@@ -110,7 +112,7 @@ pub(crate) fn survives(
             .unwrap();
     }
     assert!(
-        body(&filter.download().unwrap()) == body(&local),
+        plan.kind() == Kind::Growing || body(&filter.download().unwrap()) == body(&local),
         "the bytes differ"
     );
     filter.delete().unwrap();
@@ -122,41 +124,60 @@ fn a_master(cluster: &Cluster, name: &str) -> u16 {
     chunks.first().expect("the filter has chunks").1.port
 }
 
+/// Once each in an ordinary run; more often if asked to.
 #[test]
 fn a_master_is_killed() {
+    let rounds = std::env::var("TAMIS_FAILOVERS").map_or(1, |rounds| rounds.parse().unwrap());
     let mut cluster = Cluster::start(&[]);
     let options = options()
         .response_timeout(Duration::from_secs(2))
         .wait_replicas(1, Duration::from_secs(2));
-    survives(&mut cluster, "killed", &options, |cluster| {
-        let port = a_master(cluster, "killed");
-        cluster.lose(port);
-        // Its place as a replica must be taken, or nothing is confirmed there.
-        cluster.server_mut(port).restart();
-        cluster.wait();
-    });
+    let growing = Plan::one_line(Kind::Growing, 1_000, 0.01).unwrap();
+    for round in 0..rounds {
+        for (kind, plan) in [("fixed", large()), ("growing", growing)] {
+            let name = format!("killed-{kind}-{round}");
+            survives(&mut cluster, &name, &plan, &options, |cluster| {
+                // The node of the name, and one of the others.
+                let home = cluster.owner(cluster.slot_of(&name)).port;
+                let port = match round % 2 {
+                    0 => home,
+                    _ => a_master(cluster, &name),
+                };
+                cluster.lose(port);
+                // Its place as a replica must be taken, or nothing is confirmed there.
+                cluster.server_mut(port).restart();
+                cluster.wait();
+            });
+        }
+    }
 }
 
 /// The operator changes the roles, which loses nothing even without `WAIT`.
 #[test]
 fn roles_are_changed_by_hand() {
     let mut cluster = Cluster::start(&[]);
-    survives(&mut cluster, "changed-roles", &options(), |cluster| {
-        for node in cluster
-            .nodes()
-            .iter()
-            .filter(|node| node.replica_of.is_some())
-        {
-            cluster.server(node.port).cli(&["CLUSTER", "FAILOVER"]);
-            until("the replica to be master", Duration::from_secs(60), || {
-                cluster
-                    .masters()
-                    .iter()
-                    .any(|master| master.port == node.port)
-            });
-            cluster.wait();
-        }
-    });
+    survives(
+        &mut cluster,
+        "changed-roles",
+        &large(),
+        &options(),
+        |cluster| {
+            for node in cluster
+                .nodes()
+                .iter()
+                .filter(|node| node.replica_of.is_some())
+            {
+                cluster.server(node.port).cli(&["CLUSTER", "FAILOVER"]);
+                until("the replica to be master", Duration::from_secs(60), || {
+                    cluster
+                        .masters()
+                        .iter()
+                        .any(|master| master.port == node.port)
+                });
+                cluster.wait();
+            }
+        },
+    );
 }
 
 /// Replicas that do not keep up: the keys are on the master, but that is not
@@ -192,7 +213,11 @@ fn a_silent_master() {
     let (created, _) = pair(&place, &plan(29_000_000, 0.01));
     drop(created);
     let mut filter = RedisFilter::open(&place, &impatient()).unwrap();
-    let port = a_master(&cluster, "silent");
+    // Without the record nothing is confirmed.
+    let home = cluster.owner(cluster.slot_of("silent")).port;
+    let chunks = cluster.keys("silent:");
+    let mut ports = chunks.iter().map(|(_, node)| node.port);
+    let port = ports.find(|port| *port != home).unwrap();
     cluster.server(port).freeze();
     let batch = keys(0..3_000);
     let mut new = vec![false; batch.len()];

@@ -86,6 +86,8 @@ fn there_and_back_in_a_cluster() {
 /// The strings in Redis are the file's bytes, each with one byte behind it.
 #[test]
 fn strings_are_the_files_bytes() {
+    // Behind the lines of each.
+    const FOOT: usize = 10;
     let at = at(server(), "strings");
     let (mut remote, mut local) = pair(&at, &plan(2_000_000, 0.001));
     let keys = keys(0..20_000);
@@ -99,7 +101,7 @@ fn strings_are_the_files_bytes() {
     chunks.sort_by_key(|key| key.split('.').nth(1).unwrap().parse::<usize>().unwrap());
     let strings: Vec<Vec<u8>> = chunks.iter().map(|key| server().get(key)).collect();
     let bytes: Vec<u8> = (strings.iter())
-        .flat_map(|string| &string[..string.len() - 1])
+        .flat_map(|string| &string[..string.len() - FOOT])
         .copied()
         .collect();
     assert!(chunks.len() == 1 || bytes.len() > 4 << 20);

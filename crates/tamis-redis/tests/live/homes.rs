@@ -102,7 +102,7 @@ fn with_a_password() {
 #[test]
 fn as_a_user_with_few_rights() {
     let server = Server::start(&[]);
-    let rights = "on >sesame ~seen ~seen:* +@read +@write +@connection +@scripting +wait";
+    let rights = "on >sesame ~seen ~seen:* ~{seen}:* +@read +@write +@connection +@scripting +wait";
     let user = [
         &["ACL", "SETUSER", "ada"],
         &rights.split(' ').collect::<Vec<_>>()[..],

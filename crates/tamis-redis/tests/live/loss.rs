@@ -58,14 +58,14 @@ fn a_deleted_chunk() {
             error.contains(&chunks[0]) && error.contains("evicted"),
             "{error}"
         );
-        // Opened anew it is no better.
-        let mut opened = RedisFilter::open(&at(server(), name), &options()).unwrap();
-        refuses(&mut opened, &keys);
         if plan.kind() == Kind::Counting {
-            assert!(is_loss(&opened.remove(&keys[0]).unwrap_err()));
-            assert!(is_loss(&opened.count(&keys[0]).unwrap_err()));
+            assert!(is_loss(&filter.remove(&keys[0]).unwrap_err()));
+            assert!(is_loss(&filter.count(&keys[0]).unwrap_err()));
         }
-        opened.delete().unwrap();
+        // Nor can it be opened any more.
+        let opened = RedisFilter::open(&at(server(), name), &options());
+        assert!(is_loss(&opened.unwrap_err()));
+        filter.delete().unwrap();
         assert_eq!(server().cli(&["KEYS", &format!("{name}*")]), "");
     }
 }
@@ -188,7 +188,8 @@ fn a_changed_header() {
     let place = at(server(), "header");
     let (filter, _) = pair(&place, &plan(1_000, 0.01));
     let length: usize = server().cli(&["STRLEN", "header"]).parse().unwrap();
-    for offset in 0..length {
+    // But for a byte that is any number.
+    for offset in (0..length).filter(|offset| *offset != 25) {
         let offset = offset.to_string();
         let before = server().cli(&["BITFIELD", "header", "GET", "u8", &format!("#{offset}")]);
         let changed = ((before.parse::<u8>().unwrap()) ^ 0x10).to_string();

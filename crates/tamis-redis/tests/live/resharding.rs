@@ -1,16 +1,15 @@
 //! Slots move to other masters under load (MOVED, ASK).
 
 use crate::common::Cluster;
-use crate::failover::survives;
+use crate::failover::{large, survives};
 use crate::*;
 
-/// Every chunk moves, and the load meets each step of it.
-#[test]
-fn slots_move_under_load() {
+/// Every part moves, and the load meets each step of it.
+fn slots_move(name: &str, plan: &Plan) {
     let mut cluster = Cluster::start(&[]);
-    survives(&mut cluster, "moving", &options(), |cluster| {
+    survives(&mut cluster, name, plan, &options(), |cluster| {
         let masters = cluster.masters();
-        for (key, from) in cluster.keys("moving") {
+        for (key, from) in cluster.keys(name) {
             let slot = cluster.slot_of(&key);
             let to = masters.iter().find(|node| node.id != from.id).unwrap();
             let moment = || std::thread::sleep(Duration::from_millis(30));
@@ -22,6 +21,17 @@ fn slots_move_under_load() {
             assert_eq!(cluster.owner(slot).port, to.port);
         }
     });
+}
+
+#[test]
+fn slots_move_under_load() {
+    slots_move("moving", &large());
+}
+
+#[test]
+fn slots_move_while_the_filter_grows() {
+    let plan = Plan::one_line(Kind::Growing, 1_000, 0.01).unwrap();
+    slots_move("moving-growing", &plan);
 }
 
 /// A slot that stays half moved: its key is at the new master, which answers

@@ -1,0 +1,74 @@
+//! Which parts of a filter are there: nothing is made of the numbers in a
+//! record before they were compared with what lies on the servers.
+
+use super::{Engine, cells_of};
+use crate::Error;
+use crate::body::{Body, Cells, foot, read_foot};
+use crate::chunks::{Chunk, Foot, chunks, count};
+use crate::link::{Link, Request};
+use redis::{Value, cmd};
+use tamis::Kind;
+
+/// Chunks that are looked for together.
+pub(super) const TOGETHER: usize = 1 << 8;
+const WINDOW: u64 = TOGETHER as u64;
+
+impl<L: Link> Engine<L> {
+    /// Finds the body of the filter, or those of its layers.
+    pub(super) async fn find_bodies(&mut self) -> Result<(), Error> {
+        if self.header.shape().kind() == Kind::Growing {
+            return self.load_layers().await;
+        }
+        let cells = cells_of(&self.header)?;
+        self.bodies = vec![self.find_body(cells, self.record.generation).await?];
+        Ok(())
+    }
+
+    /// A body all of whose chunks are there and whole.
+    pub(super) async fn find_body(&mut self, cells: Cells, generation: u64) -> Result<Body, Error> {
+        let lines = cells.lines();
+        let mut found = Vec::new();
+        while (found.len() as u64) < count(lines) {
+            let start = found.len() as u64;
+            let some = chunks(&self.name, generation, lines, start..start + WINDOW);
+            let some: Vec<Chunk> = some.collect();
+            if let Some(missing) = self.feet(&some).await?.iter().position(Option::is_none) {
+                return Err(self.why_missing(some[missing].key.clone()).await);
+            }
+            found.extend(some);
+        }
+        Ok(Body::of_chunks(cells, generation, found))
+    }
+
+    /// The feet of chunks, of those that are there and whole.
+    pub(super) async fn feet(&mut self, chunks: &[Chunk]) -> Result<Vec<Option<Foot>>, Error> {
+        let requests = chunks.iter().map(read_foot).collect();
+        let answers = self.wire.ask("looking for the filter", requests).await?;
+        let feet = answers.iter().map(|answer| foot(answer.first()?));
+        Ok(feet.collect())
+    }
+
+    /// What is left of a body, whole or not, from its beginning on until there
+    /// is nothing any more: chunks are created in this order and deleted in the
+    /// reverse.
+    pub(super) async fn remains(
+        &mut self,
+        lines: u64,
+        generation: u64,
+    ) -> Result<Vec<Chunk>, Error> {
+        let mut all = Vec::new();
+        for start in (0..count(lines)).step_by(TOGETHER) {
+            let some = chunks(&self.name, generation, lines, start..start + WINDOW);
+            let some: Vec<Chunk> = some.collect();
+            let exists =
+                |chunk: &Chunk| Request::new(chunk.slot, &[cmd("EXISTS").arg(&chunk.key).take()]);
+            let requests = some.iter().map(exists).collect();
+            let answers = self.wire.ask("looking for the filter", requests).await?;
+            if answers.iter().all(|answer| answer[..] == [Value::Int(0)]) {
+                break;
+            }
+            all.extend(some);
+        }
+        Ok(all)
+    }
+}

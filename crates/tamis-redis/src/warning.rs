@@ -1,0 +1,81 @@
+//! What is not wrong yet, and may become so.
+
+use std::fmt;
+
+/// Something that the user of a filter should know. Nothing is wrong yet.
+///
+/// ```no_run
+/// use tamis_redis::{Options, RedisFilter};
+/// let filter = RedisFilter::open(&"redis://localhost/seen".parse()?, &Options::new())?;
+/// for warning in filter.warnings() {
+///     eprintln!("warning: {warning}");
+/// }
+/// # Ok::<(), tamis_redis::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// When this server's memory is full, it may throw away parts of the
+    /// filter.
+    MayEvict {
+        /// The server.
+        node: String,
+        /// Its `maxmemory-policy`.
+        policy: String,
+    },
+}
+
+impl Warning {
+    /// From a server's `INFO memory`, for a filter that expires or not. A
+    /// server without a limit evicts nothing, whatever its policy.
+    pub(crate) fn of_memory(node: &str, info: &str, expires: bool) -> Option<Self> {
+        let field = |name: &str| {
+            let mut lines = info.lines();
+            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        };
+        let policy = field("maxmemory_policy")?;
+        let evicts = match policy.split_once('-') {
+            Some(("allkeys", _)) => true,
+            Some(("volatile", _)) => expires,
+            _ => false,
+        };
+        (evicts && field("maxmemory") != Some("0")).then(|| Self::MayEvict {
+            node: node.to_owned(),
+            policy: policy.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MayEvict { node, policy } => write!(
+                f,
+                "{node} may throw away parts of the filter when its memory is full, and the filter \
+                 is then lost: maxmemory-policy is {policy}; set it to noeviction"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_evict_is_warned_of() {
+        let warns = |policy: &str, limit: &str, expires: bool| {
+            let info = format!(
+                "# Memory\r\nused_memory:1\r\nmaxmemory:{limit}\r\n\
+                 maxmemory_human:1M\r\nmaxmemory_policy:{policy}\r\n"
+            );
+            Warning::of_memory("h:1", &info, expires).is_some()
+        };
+        assert!(warns("allkeys-lru", "1000", false));
+        assert!(!warns("allkeys-lru", "0", false));
+        assert!(warns("volatile-ttl", "1000", true));
+        assert!(!warns("volatile-ttl", "1000", false));
+        assert!(!warns("noeviction", "1000", true));
+        assert_eq!(Warning::of_memory("h:1", "", true), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! A wire between a client and a server that can be cut or held at a chosen
+//! moment.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Passes bytes on, until told otherwise.
+pub(crate) struct Proxy {
+    port: u16,
+    rules: Arc<Mutex<Rules>>,
+}
+
+#[derive(Default)]
+struct Rules {
+    /// What the server says stays here.
+    held: bool,
+    /// The line goes dead at the request that has this text in it: before it
+    /// is passed on, or behind it, so that it is executed and not answered.
+    cut: Option<(When, String)>,
+    /// Nobody gets through any more.
+    dead: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    Before,
+    Behind,
+}
+
+impl Proxy {
+    /// To the server on this port of the loopback.
+    pub(crate) fn start(to: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let rules = Arc::new(Mutex::new(Rules::default()));
+        let shared = Arc::clone(&rules);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                // The last of them went with the test.
+                if Arc::strong_count(&shared) == 1 {
+                    return;
+                }
+                if shared.lock().unwrap().dead {
+                    continue;
+                }
+                let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else {
+                    continue;
+                };
+                let both = |a: &TcpStream| a.try_clone().unwrap();
+                let (rules, from, to) = (Arc::clone(&shared), both(&client), both(&server));
+                std::thread::spawn(move || requests(&rules, from, to));
+                let rules = Arc::clone(&shared);
+                std::thread::spawn(move || answers(&rules, server, client));
+            }
+        });
+        Self { port, rules }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// What the server says from now on gets nowhere.
+    pub(crate) fn hold(&self) {
+        self.rules.lock().unwrap().held = true;
+    }
+
+    /// Cuts the line for ever at the first request with this text.
+    pub(crate) fn cut(&self, when: When, text: &str) {
+        self.rules.lock().unwrap().cut = Some((when, text.to_owned()));
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.rules.lock().unwrap().dead
+    }
+}
+
+fn requests(rules: &Mutex<Rules>, mut from: TcpStream, mut to: TcpStream) {
+    let mut buffer = vec![0; 1 << 16];
+    // The text may come in two pieces.
+    let mut recent: Vec<u8> = Vec::new();
+    while let Ok(len @ 1..) = from.read(&mut buffer) {
+        recent.drain(..recent.len().saturating_sub(1 << 10));
+        recent.extend_from_slice(&buffer[..len]);
+        {
+            let mut rules = rules.lock().unwrap();
+            if let Some((when, text)) = &rules.cut
+                && !rules.dead
+                && recent
+                    .windows(text.len())
+                    .any(|some| some == text.as_bytes())
+            {
+                let when = *when;
+                rules.dead = true;
+                if when == When::Before {
+                    break;
+                }
+            }
+        }
+        if to.write_all(&buffer[..len]).is_err() {
+            break;
+        }
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+fn answers(rules: &Mutex<Rules>, mut from: TcpStream, mut to: TcpStream) {
+    let mut buffer = vec![0; 1 << 16];
+    while let Ok(len @ 1..) = from.read(&mut buffer) {
+        while rules.lock().unwrap().held {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // An answer has come, so the request was executed.
+        if rules.lock().unwrap().dead || to.write_all(&buffer[..len]).is_err() {
+            break;
+        }
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
