@@ -14,7 +14,7 @@ use crate::hash::Hash;
 use crate::kind::Kind;
 use crate::raw::blocked::{BlockedShape, LINE_WORDS};
 use crate::raw::isa::prefetch;
-use crate::raw::layout::{BitLayout, Difference, Layout, Sealed};
+use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -188,6 +188,8 @@ fn update(word: &AtomicU64, change: impl Fn(u64) -> u64) -> u64 {
 }
 
 impl Sealed for CountingShape {}
+
+impl Creatable for CountingShape {}
 
 impl Layout for CountingShape {
     const KIND: Kind = Kind::Counting;

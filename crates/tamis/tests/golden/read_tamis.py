@@ -42,6 +42,12 @@ class Filter:
         check("magic", magic, b"TAMIS\r\n\x1a")
         check("version", version, 1)
         check("header checksum", xxhash.xxh3_64_intdigest(data[:88]), header_sum)
+        self.ignore_case, url, self.values = flags >> 1 & 1, flags >> 2 & 1, flags >> 8 or 1
+        if flags & 0xF8 or flags >> 16 or flags >> 8 == 1:
+            raise Corrupt(f"flags: expected known ones, got {flags:#x}")
+        if url:
+            raise NotImplementedError("URLs are normalised by the WHATWG's parser, which this reader has not")
+        flags &= 1
         if hash_ == 1:
             check("flags", flags, 0)
             check("bytes after the seed", field[8:], bytes(8))
@@ -168,7 +174,22 @@ class Filter:
     def word(self, i):
         return int.from_bytes(self.body[8 * i : 8 * i + 8], "little")
 
+    def made(self, value):
+        """A value as it is in a key."""
+        if not self.ignore_case:
+            return value
+        try:
+            return "".join(c.lower() for c in value.decode()).encode()
+        except UnicodeDecodeError:
+            return value.lower()
+
     def __contains__(self, key):
+        """Asks one value; of a filter with several values a key, a tuple of them."""
+        if self.values > 1:
+            check("values", len(key), self.values)
+            key = b"".join(len(v).to_bytes(8, "little") + v for v in map(self.made, key))
+        else:
+            key = self.made(key)
         h = self.hash(key)
         hi, lo = h >> 64, h & MASK
         if self.kind == "counting":

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::hash::{Hash, reduce};
 use crate::kind::Kind;
 use crate::raw::isa::{Isa, Level, prefetch};
-use crate::raw::layout::{BLOCK, BitLayout, Difference, Layout, Sealed};
+use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -392,6 +392,8 @@ fn insert_hashes<H: Copy + Into<Hash>>(
 }
 
 impl Sealed for BlockedShape {}
+
+impl Creatable for BlockedShape {}
 
 impl Layout for BlockedShape {
     const KIND: Kind = Kind::Blocked;
