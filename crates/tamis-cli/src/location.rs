@@ -6,9 +6,11 @@ use clap::builder::{OsStringValueParser, TypedValueParser, ValueParser, ValuePar
 use std::ffi::OsString;
 use std::fmt;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tamis::{AnyFilter, Open, SecretKey};
+use tamis::index::FileIndex;
+use tamis::{AnyFilter, Hasher, Open, SecretKey};
 use tamis_redis::{Location, Options, RedisFilter};
 
 /// Where a filter lives: in a file, or in Redis for many workers.
@@ -103,14 +105,27 @@ pub(crate) struct KeyFile {
     /// The secret key of a filter that was created with --key-file
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+
+    /// Don't compare a filter file with its checksum: a damaged one may answer wrongly
+    #[arg(long)]
+    no_verify: bool,
 }
 
 impl KeyFile {
     /// How to open a filter with this key.
     pub(crate) fn open(&self) -> Result<Open> {
+        let open = Open::new().verify(!self.no_verify);
         Ok(match self.key()? {
-            Some(key) => Open::new().key(key),
-            None => Open::new(),
+            Some(key) => open.key(key),
+            None => open,
+        })
+    }
+
+    /// How a new filter hashes: under the secret in the file, which is made if need be.
+    pub(crate) fn hasher(&self) -> Result<Hasher> {
+        Ok(match &self.key_file {
+            Some(path) => Hasher::keyed_apart(SecretKey::load_or_create(path)?),
+            None => Hasher::default(),
         })
     }
 
@@ -150,6 +165,17 @@ pub(crate) fn warn_of(filter: &RedisFilter) {
     }
 }
 
+/// Whether a file says that it is an index of files, and no filter.
+pub(crate) fn is_index(path: &Path) -> bool {
+    // A pipe would wait for somebody to write.
+    if !path.is_file() {
+        return false;
+    }
+    let mut start = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
+    read.is_ok() && FileIndex::is_index(&start)
+}
+
 /// Says which filter an error is about, and the way out.
 pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyhow::Error {
     let hint = |error: &tamis_redis::Error| match error {
@@ -183,7 +209,7 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
                 return anyhow!("{path} exists already\nhint: --force replaces it");
             }
             tamis::Error::KeyNeeded => "\nhint: pass --key-file",
-            tamis::Error::Corrupt { .. } if crate::index::is_index(&file) => {
+            tamis::Error::Corrupt { .. } if is_index(&file) => {
                 "\nhint: `tamis which` and `tamis grep` ask an index of files"
             }
             _ => "",

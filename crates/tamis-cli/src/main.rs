@@ -61,6 +61,8 @@ enum Command {
     Merge(cmd::merge::Args),
     Copy(cmd::copy::Args),
     Delete(cmd::delete::Args),
+    List(cmd::list::Args),
+    Gc(cmd::gc::Args),
     Export(cmd::export::Args),
     Import(cmd::import::Args),
 }
@@ -96,6 +98,8 @@ fn main() -> ExitCode {
         Command::Merge(args) => cmd::merge::run(args),
         Command::Copy(args) => cmd::copy::run(args),
         Command::Delete(args) => cmd::delete::run(args),
+        Command::List(args) => cmd::list::run(args),
+        Command::Gc(args) => cmd::gc::run(args),
         Command::Export(args) => cmd::export::run(args),
         Command::Import(args) => cmd::import::run(args),
     };

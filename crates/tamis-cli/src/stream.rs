@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tamis::{Hash, Hasher};
+use tamis::{AnyFilter, Hash, Hasher};
 use tamis_redis::RedisFilter;
 
 /// Bytes that travel together: enough to make a system call cheap, few enough
@@ -41,13 +41,8 @@ pub(crate) struct InputArgs {
     #[arg(long)]
     no_header: bool,
 
-    /// The key is a URL: compare it normalised by the WHATWG rules, without its fragment
-    #[arg(long)]
-    url: bool,
-
-    /// Ignore case when comparing keys
-    #[arg(short = 'i', long)]
-    ignore_case: bool,
+    #[command(flatten)]
+    rule: RuleArgs,
 
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N")]
@@ -55,6 +50,34 @@ pub(crate) struct InputArgs {
 
     #[arg(skip)]
     small_steps: bool,
+}
+
+/// Which differences between keys don't count. A filter remembers it.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct RuleArgs {
+    /// The key is a URL: compare it normalised by the WHATWG rules, without its fragment
+    #[arg(long)]
+    url: bool,
+
+    /// Ignore case when comparing keys
+    #[arg(short = 'i', long)]
+    ignore_case: bool,
+}
+
+impl RuleArgs {
+    /// Of keys that are made of so many values.
+    pub(crate) fn of_values(self, values: usize) -> Result<tamis::KeyRule> {
+        let mut rule = tamis::KeyRule::EXACT
+            .of_values(values)
+            .with_context(|| format!("a key of {values} values: expected 1 to 255"))?;
+        if self.url {
+            rule = rule.url();
+        }
+        if self.ignore_case {
+            rule = rule.ignore_case();
+        }
+        Ok(rule)
+    }
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -112,11 +135,26 @@ impl InputArgs {
                 Part::Whole(Layout::Delimited(delimiter.unwrap_or(b'\n')))
             }
         };
-        Ok(KeyRule {
-            part,
-            url: self.url,
-            ignore_case: self.ignore_case,
-        })
+        let values = match &part {
+            Part::Whole(_) => 1,
+            Part::Columns { columns, .. } => columns.columns.len(),
+            Part::Json(pointers) | Part::JsonText(pointers) => pointers.len(),
+        };
+        let made = self.rule.of_values(values)?;
+        Ok(KeyRule { part, made })
+    }
+
+    /// The hash of a new filter whose keys are made as these arguments say.
+    pub(crate) fn hasher(&self, hasher: Hasher) -> Result<Hasher> {
+        Ok(hasher.with_rule(self.rule()?.made))
+    }
+
+    /// The first keys of a filter decide how all of its keys are made, if nobody has said.
+    pub(crate) fn settle_rule(&self, filter: &mut AnyFilter) -> Result<()> {
+        if filter.counted() == Some(0) && *filter.hasher().rule() == tamis::KeyRule::EXACT {
+            filter.set_rule(self.rule()?.made)?;
+        }
+        Ok(())
     }
 
     /// The files, standard input if none is named.
@@ -220,7 +258,8 @@ impl<S: Send> Pass<'_, S> {
         self,
         decide: impl Fn(&mut S, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
     ) -> Result<Report> {
-        let rule = self.input.rule()?;
+        let rule = self.input.rule()?.for_filter(self.hasher.rule());
+        let rule = rule.map_err(anyhow::Error::msg)?;
         let paths = self.input.paths();
         let progress = Arc::new(Progress::default());
         let signal = stop_on_signals(&progress.stop)?;
@@ -240,7 +279,7 @@ impl<S: Send> Pass<'_, S> {
                 },
             ),
             rule: &rule,
-            hash: |key: &[u8]| self.hasher.hash(key),
+            hash: |key: &[u8]| self.hasher.hash_exact(key),
             shards: self.shards,
             decide,
             print: self.print,

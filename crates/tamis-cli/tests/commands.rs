@@ -200,14 +200,48 @@ fn add_in_place_gives_the_same_filter() {
     dir.ok("add --shared b.tamis keys");
     assert_eq!(dir.ok("info a.tamis").text(), dir.ok("info b.tamis").text());
     assert_eq!(dir.read("a.tamis")[128..], dir.read("b.tamis")[128..]);
-    // Written in place, it has no checksum until it is sealed.
-    assert!(dir.ok("verify b.tamis").text().contains("--seal"));
-    assert!(
-        dir.ok("verify --seal b.tamis")
-            .text()
-            .contains("checksums: sound")
-    );
+    // It is small, so it is sealed as a save would.
     assert_eq!(dir.read("a.tamis"), dir.read("b.tamis"));
+    // A large one has no checksum until it is sealed.
+    dir.ok("create c.tamis -n 20M");
+    dir.ok("add --shared c.tamis keys");
+    assert!(dir.ok("info c.tamis").text().contains("not sealed"));
+    assert!(dir.ok("verify c.tamis").text().contains("--seal"));
+    let sealed = dir.ok("verify --seal c.tamis");
+    assert!(sealed.text().contains("checksums: sound"));
+    assert!(!dir.ok("info c.tamis").text().contains("not sealed"));
+}
+
+#[test]
+fn damage_is_noticed_by_every_command() {
+    let dir = Sandbox::new();
+    dir.write("keys", keys(0..3000));
+    dir.ok("create f.tamis -n 3000 --kind counting");
+    dir.ok("add f.tamis keys");
+    let mut bytes = dir.read("f.tamis");
+    bytes[1024..1088].fill(0);
+    dir.write("f.tamis", &bytes);
+    for line in [
+        "check f.tamis keys",
+        "count f.tamis keys",
+        "info f.tamis",
+        "verify f.tamis",
+        "add f.tamis keys",
+        "add --shared f.tamis keys",
+        "remove f.tamis keys",
+        "dedup --filter f.tamis keys",
+        "export f.tamis",
+        "copy f.tamis g.tamis",
+        "merge --union -o g.tamis f.tamis f.tamis",
+        "verify --seal f.tamis",
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        assert!(ran.err.contains("checksum"), "{line}: {}", ran.err);
+    }
+    assert_eq!(dir.read("f.tamis"), bytes);
+    assert_eq!(dir.run("check -q --no-verify f.tamis keys").code, 0);
+    dir.ok("info --no-verify f.tamis");
 }
 
 #[test]

@@ -299,3 +299,110 @@ fn addresses_are_checked() {
         assert!(ran.err.contains(why), "{address}: {}", ran.err);
     }
 }
+
+/// What lies on a server: in a table for people, as JSON for programs.
+#[test]
+fn filters_are_listed() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let servers = format!("redis://{}", server.address());
+    let none = dir.run(&format!("list {servers}"));
+    assert_eq!((none.code, none.text()), (1, ""));
+    dir.ok(&format!("create {servers}/seen -n 1000"));
+    dir.feed(&format!("add {servers}/seen"), &keys(0..500));
+    dir.ok(&format!(
+        "create {servers}/users -n 1k --kind counting --ttl 1h"
+    ));
+    dir.ok(&format!("create {servers}/3/elsewhere -n 1k"));
+
+    let listed = dir.ok(&format!("list {servers}"));
+    let rows: Vec<Vec<&str>> = (listed.text().lines())
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows.len(), 3, "{}", listed.text());
+    assert_eq!(rows[1][..2], ["seen", "blocked"]);
+    assert_eq!(rows[2][..2], ["users", "counting"]);
+    assert_eq!(rows[1].last(), Some(&"whole"));
+    let elsewhere = dir.ok(&format!("list {servers}/3"));
+    assert!(elsewhere.text().contains("elsewhere"));
+
+    let json = dir.ok(&format!("list --json {servers}"));
+    let json: serde_json::Value = serde_json::from_str(json.text()).unwrap();
+    let seen = &json["filters"][0];
+    assert_eq!(seen["name"], "seen");
+    assert_eq!(seen["state"], "whole");
+    let held = seen["keys"].as_u64().unwrap();
+    assert!((480..520).contains(&held), "{seen}");
+    assert_eq!(seen["nodes"][0]["node"], server.address());
+    assert!(json["filters"][1]["seconds_to_live"].as_f64().unwrap() > 3000.0);
+    assert!(json["nodes"][0]["version"].as_str().unwrap().contains('.'));
+
+    let info = dir.ok(&format!("info {servers}/seen"));
+    let node = info.text().lines().last().unwrap();
+    assert!(node.contains(&server.address()), "{}", info.text());
+    assert!(
+        node.contains("1 chunks") && node.contains("noeviction"),
+        "{node}"
+    );
+    let info = dir.ok(&format!("info --json {servers}/seen"));
+    let info: serde_json::Value = serde_json::from_str(info.text()).unwrap();
+    assert_eq!(info["generation"], seen["generation"]);
+    assert_eq!(info["nodes"][0]["chunks"], 1);
+
+    let named = dir.run(&format!("list {servers}/seen"));
+    assert_eq!(named.code, 2);
+    assert!(named.err.contains("without the name"), "{}", named.err);
+}
+
+/// What is left of a filter is deleted only if it is old and someone says so.
+#[test]
+fn what_is_left_of_filters_is_deleted() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let servers = format!("redis://{}", server.address());
+    dir.ok(&format!("create {servers}/seen -n 1000"));
+    dir.ok(&format!("create {servers}/other -n 1000"));
+    let chunk = server.cli(&["KEYS", "seen:*"]);
+    server.cli(&["DEL", "seen", "{seen}:tamis"]);
+    let listed = dir.ok(&format!("list {servers}"));
+    assert!(listed.err.contains("tamis gc"), "{}", listed.err);
+    let young = dir.run(&format!("gc --yes {servers}"));
+    assert_eq!(young.code, 1, "{}", young.err);
+    assert_eq!(server.cli(&["EXISTS", &chunk]), "1");
+
+    server.age(&chunk, 7200);
+    let asked = dir.feed(&format!("gc {servers}"), "y\n");
+    assert_eq!(asked.code, 2, "a pipe is nobody to ask");
+    assert!(asked.err.contains("--yes"), "{}", asked.err);
+    assert!(asked.text().contains(&chunk), "{}", asked.text());
+    assert_eq!(server.cli(&["EXISTS", &chunk]), "1");
+    let done = dir.ok(&format!("gc --yes {servers}"));
+    assert!(done.err.contains("1 keys deleted"), "{}", done.err);
+    assert_eq!(server.cli(&["EXISTS", &chunk]), "0");
+    dir.ok(&format!("verify --probes 100 {servers}/other"));
+}
+
+/// The recipe for users who only read is enough for these commands.
+#[test]
+fn a_user_who_only_reads() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    dir.ok(&format!("create {} -n 1000", at(&server, "seen")));
+    dir.feed(&format!("add {}", at(&server, "seen")), "ada\n");
+    let rights = "on >sesame %R~seen %R~seen:* %R~{seen}:* +@read +@connection +eval_ro +info";
+    let user = ["ACL", "SETUSER", "eve"]
+        .into_iter()
+        .chain(rights.split(' '));
+    server.cli(&user.collect::<Vec<_>>());
+    let seen = format!("redis://eve:sesame@{}/seen", server.address());
+    assert_eq!(
+        dir.feed(&format!("check {seen}"), "ada\nbob\n").text(),
+        "ada\n"
+    );
+    dir.ok(&format!("info {seen}"));
+    dir.ok(&format!("verify --probes 100 {seen}"));
+    dir.ok(&format!("copy {seen} seen.tamis"));
+    let refused = dir.feed(&format!("add {seen}"), "bob\n");
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("permission"), "{}", refused.err);
+}

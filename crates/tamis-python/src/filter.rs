@@ -714,7 +714,7 @@ impl Filter {
         info.set_item(
             "seed",
             match this.hasher {
-                Hasher::Fast { seed } => Some(seed),
+                Hasher::Fast { seed, .. } => Some(seed),
                 Hasher::Keyed { .. } => None,
             },
         )?;

@@ -79,6 +79,7 @@ pub(crate) fn connect(
     if let Hasher::Keyed {
         key,
         in_file: false,
+        ..
     } = hasher
     {
         options = options.key(key);

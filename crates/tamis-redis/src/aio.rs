@@ -325,6 +325,10 @@ impl Link for Multiplexed {
         self.shared().topology.masters()
     }
 
+    fn owner(&self, slot: u16) -> Option<Address> {
+        self.shared().topology.owner(slot).cloned()
+    }
+
     fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }

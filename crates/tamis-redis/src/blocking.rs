@@ -110,7 +110,9 @@ impl Blocking {
         let start = Instant::now();
         let ask = |authenticated| {
             let client = sentinel(&self.at, node, authenticated, &self.options)?;
-            self.reach(&client)?.ask(&who_is_master(&self.at))
+            self.reach(&client)?
+                .ask(&who_is_master(&self.at))?
+                .extract_error()
         };
         let answer = match ask(false) {
             Err(error) if error.code() == Some("NOAUTH") => ask(true),
@@ -314,6 +316,10 @@ impl Link for Blocking {
 
     fn masters(&self) -> Vec<(Address, u16)> {
         self.topology.masters()
+    }
+
+    fn owner(&self, slot: u16) -> Option<Address> {
+        self.topology.owner(slot).cloned()
     }
 
     fn counters(&self) -> &Arc<Counters> {

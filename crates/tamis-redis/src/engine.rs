@@ -7,6 +7,7 @@ mod copying;
 mod growing;
 mod life;
 mod parts;
+pub(crate) mod survey;
 mod watch;
 
 use crate::body::{Body, Cells, Changes, Reads};
@@ -211,7 +212,7 @@ impl<L: Link> Engine<L> {
         keys: &[&str],
         args: &[&[u8]],
     ) -> Result<Value, Error> {
-        let request = self.if_ours_request(script, keys, args);
+        let request = self.if_ours_request("EVAL", script, keys, args);
         self.answer_if_ours(action, request).await
     }
 
@@ -223,18 +224,30 @@ impl<L: Link> Engine<L> {
         keys: &[&str],
         args: &[&[u8]],
     ) -> Result<Value, Error> {
-        let request = self.if_ours_request(script, keys, args).replicated();
+        let request = self.if_ours_request("EVAL", script, keys, args);
+        let request = request.replicated();
         self.answer_if_ours(action, request).await
     }
 
-    fn if_ours_request(&self, script: &str, keys: &[&str], args: &[&[u8]]) -> Request {
+    /// One that only reads, for users who may not do more.
+    async fn ask_ours(
+        &mut self,
+        action: &'static str,
+        script: &str,
+        keys: &[&str],
+    ) -> Result<Value, Error> {
+        let request = self.if_ours_request("EVAL_RO", script, keys, &[]);
+        self.answer_if_ours(action, request).await
+    }
+
+    fn if_ours_request(&self, eval: &str, script: &str, keys: &[&str], args: &[&[u8]]) -> Request {
         // One that is being deleted is nobody's any more.
         let script = format!(
             "local record = redis.call('GETRANGE', KEYS[1], 0, 24) \
              if string.sub(record, 1, 24) ~= ARGV[1] or string.byte(record, 25) == 2 \
              then return 'gone' end {script}"
         );
-        let mut command = cmd("EVAL");
+        let mut command = cmd(eval);
         command
             .arg(script)
             .arg(keys.len() + 1)
@@ -314,7 +327,7 @@ impl<L: Link> Engine<L> {
 
     /// Why a part is missing: the filter is gone, or has lost it.
     async fn why_missing(&mut self, part: String) -> Error {
-        let look = self.if_ours("looking for the filter", "return 1", &[], &[]);
+        let look = self.ask_ours("looking for the filter", "return 1", &[]);
         match look.await {
             Ok(_) => Error::MissingChunk {
                 name: self.name.clone(),

@@ -3,7 +3,7 @@
 use crate::blocking::Blocking;
 use crate::engine::{Engine, check_kind};
 use crate::link::now;
-use crate::{Error, Location, Options, Stats, Warning};
+use crate::{Error, Location, Node, Options, Share, Stats, Warning};
 use std::fmt;
 use std::time::Duration;
 use tamis::raw::{Header, Shape};
@@ -284,6 +284,23 @@ impl RedisFilter {
     /// created or opened.
     pub fn warnings(&self) -> &[Warning] {
         &self.engine.warnings
+    }
+
+    /// Which servers have how much of the filter, in keys of Redis and bytes of
+    /// memory.
+    pub fn shares(&mut self) -> Result<Vec<Share>, Error> {
+        now(self.engine.shares())
+    }
+
+    /// The servers that the filter lives on, all masters of a cluster.
+    pub fn nodes(&mut self) -> Result<Vec<Node>, Error> {
+        now(self.engine.nodes())
+    }
+
+    /// The random number that tells the filter from others of its name, and is
+    /// in the names of its parts.
+    pub fn generation(&self) -> u64 {
+        self.engine.generation()
     }
 
     /// What this client has been through: connections, retries, and keys whose

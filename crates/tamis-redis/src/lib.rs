@@ -69,6 +69,7 @@ mod options;
 mod packed;
 mod record;
 mod stats;
+mod survey;
 mod warning;
 mod wire;
 
@@ -77,6 +78,7 @@ pub use filter::RedisFilter;
 pub use location::{Location, Servers};
 pub use options::Options;
 pub use stats::Stats;
+pub use survey::{Condition, Found, Node, Orphan, Share, Survey};
 pub use warning::Warning;
 
 /// Reads bytes as a record and, behind it, the description of a layer, and

@@ -353,7 +353,7 @@ impl Topology {
         self.cluster
     }
 
-    fn owner(&self, slot: u16) -> Option<&Address> {
+    pub(crate) fn owner(&self, slot: u16) -> Option<&Address> {
         self.nodes.get(usize::from(self.owners[usize::from(slot)]))
     }
 
@@ -396,7 +396,6 @@ impl Topology {
     }
 
     /// The nodes that have slots, each with the first of them.
-    #[allow(dead_code)]
     pub(crate) fn masters(&self) -> Vec<(Address, u16)> {
         let mut found: Vec<(Address, u16)> = Vec::new();
         for slot in 0..SLOTS {
@@ -629,6 +628,9 @@ pub(crate) trait Link: Send {
 
     /// The nodes that have slots, each with one of them.
     fn masters(&self) -> Vec<(Address, u16)>;
+
+    /// Who has a slot, as far as we know.
+    fn owner(&self, slot: u16) -> Option<Address>;
 
     fn counters(&self) -> &Arc<Counters>;
 

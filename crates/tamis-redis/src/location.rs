@@ -38,8 +38,8 @@ pub struct Location {
     name: String,
 }
 
-/// Servers, without the name of a filter: where to look for all
-/// filters that there are.
+/// Servers, without the name of a filter: where [`Survey`](crate::Survey)
+/// looks for all filters that there are.
 ///
 /// ```
 /// use tamis_redis::Servers;
@@ -237,7 +237,6 @@ impl FromStr for Servers {
 
 impl Servers {
     /// How to reach them; the name is empty.
-    #[allow(dead_code)]
     pub(crate) const fn location(&self) -> &Location {
         &self.0
     }

@@ -21,7 +21,7 @@ use tamis::SecretKey;
 use tamis::raw::{HEADER_LEN, Header};
 use xxhash_rust::xxh3::xxh3_64;
 
-const MAGIC: &[u8; 8] = b"TAMISRED";
+pub(crate) const MAGIC: &[u8; 8] = b"TAMISRED";
 const VERSION: u16 = 2;
 /// What tells one filter from another of the same name.
 pub(crate) const IDENTITY: usize = 24;
@@ -31,7 +31,7 @@ pub(crate) const STATE_AT: usize = 24;
 pub(crate) const PULSE_AT: usize = 25;
 const HEADER_AT: usize = 32;
 const SUM_AT: usize = HEADER_AT + HEADER_LEN;
-const LEN: usize = SUM_AT + 8;
+pub(crate) const LEN: usize = SUM_AT + 8;
 
 /// The record of a filter.
 #[derive(Clone, Debug, PartialEq)]

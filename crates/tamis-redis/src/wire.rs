@@ -293,6 +293,10 @@ mod tests {
             Vec::new()
         }
 
+        fn owner(&self, _: u16) -> Option<Address> {
+            None
+        }
+
         fn counters(&self) -> &Arc<Counters> {
             &self.counters
         }

@@ -119,6 +119,13 @@ pub enum Error {
     KeyNeeded,
     /// The secret is not the one the filter was made with.
     WrongKey,
+    /// The filter needs what this build of the crate was made without.
+    Feature {
+        /// The cargo feature.
+        feature: &'static str,
+        /// What the filter does.
+        what: &'static str,
+    },
     /// The system's random source failed.
     Random(String),
 }
@@ -252,6 +259,11 @@ impl fmt::Display for Error {
                 f,
                 "this is not the secret key the filter was created with; \
                  with it every answer would be wrong"
+            ),
+            Self::Feature { feature, what } => write!(
+                f,
+                "the filter {what}, which this build can't; enable the feature {feature:?} of the \
+                 crate tamis"
             ),
             Self::Random(reason) => write!(f, "the system's random source failed: {reason}"),
         }

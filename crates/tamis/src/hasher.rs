@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::hash::Hash;
+use crate::key_rule::KeyRule;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::fmt;
 use std::fs;
@@ -107,6 +108,8 @@ pub enum Hasher {
     Fast {
         /// Tells filters apart; it is no protection.
         seed: u64,
+        /// How keys are made before they are hashed.
+        rule: KeyRule,
     },
     /// SipHash-2-4-128 under a secret: for keys that an adversary chooses.
     Keyed {
@@ -114,6 +117,8 @@ pub enum Hasher {
         key: SecretKey,
         /// Whether the file carries the secret, or the user keeps it apart.
         in_file: bool,
+        /// How keys are made before they are hashed.
+        rule: KeyRule,
     },
 }
 
@@ -126,12 +131,19 @@ impl Default for Hasher {
 impl Hasher {
     /// XXH3-128 under `seed`.
     pub const fn seeded(seed: u64) -> Self {
-        Self::Fast { seed }
+        Self::Fast {
+            seed,
+            rule: KeyRule::EXACT,
+        }
     }
 
     /// SipHash-2-4-128 under `key`, which is stored in the file's header.
     pub const fn keyed(key: SecretKey) -> Self {
-        Self::Keyed { key, in_file: true }
+        Self::Keyed {
+            key,
+            in_file: true,
+            rule: KeyRule::EXACT,
+        }
     }
 
     /// SipHash-2-4-128 under `key`, which is *not* stored in the file: whoever
@@ -140,16 +152,56 @@ impl Hasher {
         Self::Keyed {
             key,
             in_file: false,
+            rule: KeyRule::EXACT,
         }
     }
 
-    /// Hashes the bytes of a key.
+    /// The same hash of keys that are made by this rule.
+    ///
+    /// ```
+    /// use tamis::{Hasher, KeyRule};
+    /// let hasher = Hasher::default().with_rule(KeyRule::EXACT.ignore_case());
+    /// assert_eq!(hasher.hash(b"Key"), hasher.hash(b"key"));
+    /// ```
+    pub const fn with_rule(self, rule: KeyRule) -> Self {
+        match self {
+            Self::Fast { seed, .. } => Self::Fast { seed, rule },
+            Self::Keyed { key, in_file, .. } => Self::Keyed { key, in_file, rule },
+        }
+    }
+
+    /// How keys are made before they are hashed.
+    pub const fn rule(&self) -> &KeyRule {
+        match self {
+            Self::Fast { rule, .. } | Self::Keyed { rule, .. } => rule,
+        }
+    }
+
+    /// Hashes the bytes of a key, to which the [rule](Self::rule) is applied.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Hash {
         match self {
-            // The usual seed is inlined, as a constant; the rest is a call.
-            Self::Fast { seed: 0 } => Hash::of_digest(xxh3_128_with_seed(key, 0)),
-            Self::Fast { seed } => xxh3_seeded(*seed, key),
+            // The usual one is inlined, with a constant seed; the rest is a call.
+            Self::Fast {
+                seed: 0,
+                rule: KeyRule::EXACT,
+            } => Hash::of_digest(xxh3_128_with_seed(key, 0)),
+            other => other.hash_by_rule(key),
+        }
+    }
+
+    #[inline(never)]
+    fn hash_by_rule(&self, key: &[u8]) -> Hash {
+        self.hash_exact(&self.rule().apply(key))
+    }
+
+    /// Hashes a key as it is: a number, or one that the [rule](Self::rule) has
+    /// been applied to.
+    #[inline]
+    pub fn hash_exact(&self, key: &[u8]) -> Hash {
+        match self {
+            Self::Fast { seed: 0, .. } => Hash::of_digest(xxh3_128_with_seed(key, 0)),
+            Self::Fast { seed, .. } => xxh3_seeded(*seed, key),
             Self::Keyed { key: secret, .. } => sip128(secret, key),
         }
     }
@@ -164,11 +216,12 @@ impl Hasher {
 
     /// Whether both give every key the same hash.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Fast { seed: a }, Self::Fast { seed: b }) => a == b,
+        let same_hash = match (self, other) {
+            (Self::Fast { seed: a, .. }, Self::Fast { seed: b, .. }) => a == b,
             (Self::Keyed { key: a, .. }, Self::Keyed { key: b, .. }) => a == b,
             _ => false,
-        }
+        };
+        same_hash && self.rule() == other.rule()
     }
 }
 

@@ -303,13 +303,73 @@ fn a_dropped_share_is_a_closed_one() {
     seen.sync().unwrap();
     drop(seen);
     assert!(!marked(&path));
-    // Written in place, so without a checksum, and said to be so.
+    // It is small, so it is sealed again.
+    assert!(AnyFilter::verify(&path, &Open::new()).unwrap());
+    let seen = Blocked::load(&path).unwrap();
+    assert_eq!(seen.keys(), KeyCount::Counted(1));
+    let bytes = fs::read(&path).unwrap();
+    seen.save(&path).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), bytes, "as a save would have it");
+}
+
+#[test]
+fn a_large_file_that_was_written_in_place_is_not_sealed() {
+    let (_dir, path) = new_file(20_000_000, 0.01);
+    Blocked::share(&path).unwrap().insert("key");
+    assert!(!marked(&path));
     assert_eq!(fs::read(&path).unwrap()[BODY_CHECKSUM], [0; 8]);
     assert!(!AnyFilter::verify(&path, &Open::new()).unwrap());
     let seen = Blocked::load(&path).unwrap();
-    assert_eq!(seen.keys(), KeyCount::Counted(1));
     seen.save(&path).unwrap();
     assert!(AnyFilter::verify(&path, &Open::new()).unwrap());
+}
+
+#[test]
+fn every_kind_is_sealed_as_a_save_would() {
+    for kind in [Kind::Bloom, Kind::Blocked, Kind::Counting, Kind::Growing] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let plan = Plan::for_rate(kind, 1_000, 0.01).unwrap();
+        AnyFilter::create(&path, &plan, Hasher::default()).unwrap();
+        for round in 0..3u64 {
+            let mut seen = Open::new().share(&path).unwrap();
+            for i in 0..5_000 * round {
+                seen.insert(i.to_le_bytes()).unwrap();
+            }
+            seen.close().unwrap();
+            let file = fs::read(&path).unwrap();
+            assert!(AnyFilter::verify(&path, &Open::new()).unwrap(), "{kind}");
+            assert_eq!(AnyFilter::load(&path).unwrap().to_bytes(), file, "{kind}");
+        }
+    }
+}
+
+/// What is damaged is noticed before the checksum that shows it is given up.
+#[test]
+fn a_damaged_file_is_not_shared() {
+    for (keys, opt_out) in [(10_000, false), (20_000_000, true)] {
+        let (_dir, path) = new_file(keys, 0.01);
+        let mut bytes = fs::read(&path).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 0x10;
+        fs::write(&path, &bytes).unwrap();
+        let refused = |open: Open| {
+            let error = open.share(&path).expect_err("damaged").to_string();
+            assert!(error.contains("checksum"), "{error}");
+            assert!(fs::read(&path).unwrap() == bytes, "it is as it was");
+        };
+        refused(Open::new());
+        refused(Open::new().verify(true));
+        assert!(Open::new().verify(true).map(&path).is_err());
+        assert!(Open::new().map(&path).is_ok());
+        assert!(Open::new().load(&path).is_err());
+        assert!(Open::new().verify(false).load(&path).is_ok());
+        match opt_out {
+            // Where it would take a while, it can be left out.
+            true => drop(Open::new().verify(false).share(&path).unwrap()),
+            false => refused(Open::new().verify(false)),
+        }
+    }
 }
 
 fn busy<T: std::fmt::Debug>(result: Result<T, Error>) {

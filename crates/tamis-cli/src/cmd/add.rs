@@ -82,6 +82,9 @@ fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
         }
     };
     let mut filter = filter.map_err(named())?;
+    if lock.is_some() {
+        args.input.settle_rule(&mut filter)?;
+    }
     let hasher = *filter.hasher();
     let report = add(&mut filter, &hasher, args, |filter, hashes, new| {
         Ok(filter.insert_hashes(hashes, new).map_err(named())?)

@@ -82,7 +82,7 @@ enum Winner {
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     output::check_place(&args.filter, args.force)?;
-    let hasher = args.hash.hasher()?;
+    let hasher = args.input.hasher(args.hash.hasher()?)?;
     let (kind, arity) = match &args {
         Args { allow, .. } if !allow.is_empty() => (Kind::Cascade, None),
         Args { smallest: true, .. } => (Kind::Ribbon, None),

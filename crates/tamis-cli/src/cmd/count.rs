@@ -62,7 +62,8 @@ fn count(
 ) -> Result<Exit> {
     // Whether the kind counts is said before any input is read.
     ask(&[], &mut [])?;
-    let rule = args.input.rule()?;
+    let rule = args.input.rule()?.for_filter(hasher.rule());
+    let rule = rule.map_err(anyhow::Error::msg)?;
     let layout = rule.layout();
     let inputs = args.input.paths().into_iter();
     let inputs = inputs.map(|path| Input::open(&path, &Arc::default()));
@@ -77,7 +78,7 @@ fn count(
         hashes.clear();
         layout.for_each(bytes, |start, end| {
             let (key, _) = keys.key(layout.content(&bytes[start..end]), &chunk.columns);
-            hashes.push(hasher.hash(key));
+            hashes.push(hasher.hash_exact(key));
         });
         counts.resize(hashes.len(), 0);
         ask(&hashes, &mut counts)?;

@@ -1,4 +1,5 @@
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of};
+use crate::stream::RuleArgs;
 use crate::{Exit, human};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -25,6 +26,13 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     shape: ShapeArgs,
+
+    #[command(flatten)]
+    rule: RuleArgs,
+
+    /// A key is so many values, as `tamis add --csv a,b` makes it of 2
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    values: usize,
 
     /// Replace it if it exists; one in Redis lives on as long as that would have
     #[arg(long)]
@@ -138,7 +146,8 @@ pub(crate) fn parse_kind(name: &str) -> Result<Kind, String> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let hasher = args.shape.hasher()?;
+    let rule = args.rule.of_values(args.values)?;
+    let hasher = args.shape.hasher()?.with_rule(rule);
     let plan = match &args.filter {
         Place::File(path) => {
             let plan = args.shape.plan()?;

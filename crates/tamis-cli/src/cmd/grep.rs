@@ -66,7 +66,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let question = args.query.open()?;
     let queries = question.queries()?;
-    let survey = question.index.survey();
+    let survey = question.index.survey(Some(question.spec));
     let mut wanted: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (number, query) in queries.iter().enumerate() {
         for file in question.index.candidates(question.spec, &survey, query) {

@@ -2,13 +2,14 @@ use crate::bar::Bar;
 use crate::engine::key::KeySpec;
 use crate::engine::ordered::for_each_in_order;
 use crate::engine::progress::Progress;
+use crate::index::quiet::{self, FileSystems};
 use crate::index::scan::{self, Remarks};
-use crate::index::{Index, Roots, bytes_path, path_bytes, walk};
+use crate::index::{Index, Roots, bytes_path, changed, path_bytes, walk};
 use crate::location::named;
 use crate::stream;
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -91,13 +92,24 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         (Some(old), true) => old.roots.clone(),
         (None, true) => bail!("nothing to index: name files or folders"),
     };
-    let found = walk::files(&roots, &args.index);
+    let mut found = walk::files(&roots, &args.index);
+    if let Some(old) = &old {
+        let emptied = old.emptied(&roots.folder, std::mem::take(&mut found.empty));
+        found.errors.extend(emptied);
+    }
     for (path, cause) in &found.errors {
         eprintln!("tamis: {}: {cause}", path.display());
     }
-    if found.files.is_empty() && !found.errors.is_empty() {
+    if found
+        .errors
+        .iter()
+        .any(|(path, _)| roots.paths.contains(path))
+    {
         // A disk that is not there for the moment must not cost the index of it.
-        bail!("nothing could be read, so nothing was written");
+        bail!(
+            "not all of what is to be indexed is there, so nothing was written\n\
+             hint: name what there is; to have an index of an empty folder, remove the old one"
+        );
     }
     let plan = Plan::new(found.files, &roots, old.as_ref(), &options);
     let report = Report {
@@ -105,7 +117,15 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         gone: plan.gone,
         remarks: specs.iter().map(|_| Total::default()).collect(),
         unread: found.errors.len(),
+        busy: (0, None),
     };
+    if plan.damaged > 0 {
+        output::warn(format_args!(
+            "{}: {} damaged, made anew",
+            args.index.display(),
+            human::count(plan.damaged as u64)
+        ));
+    }
     let is_current = old
         .as_ref()
         .is_some_and(|old| old.roots == roots && options.check_like(&old.file).is_ok());
@@ -125,6 +145,8 @@ struct Plan<'o> {
     same: Vec<Option<Entry<'o>>>,
     /// Files of the old index that are not among these.
     gone: usize,
+    /// Files whose entry is still true, but damaged.
+    damaged: usize,
 }
 
 impl<'o> Plan<'o> {
@@ -144,16 +166,25 @@ impl<'o> Plan<'o> {
             }
         });
         let known = kept.map(|old| old.file.by_id()).unwrap_or_default();
+        let mut systems = FileSystems::default();
+        let mut damaged = 0;
         let same = |path: &PathBuf| {
             let old = kept.filter(|old| old.roots.folder == roots.folder || path.is_absolute())?;
             let entry = old.file.entry(*known.get(path_bytes(path).as_slice())?);
-            let now = Stamp::of(&fs::metadata(roots.folder.join(path)).ok()?);
-            entry.is_fresh(&now).then_some(entry)
+            let place = roots.folder.join(path);
+            let now = fs::metadata(&place).ok()?;
+            if changed(&entry, &place, &now, &mut systems).is_some() {
+                return None;
+            }
+            let sound = entry.verify().is_ok();
+            damaged += usize::from(!sound);
+            sound.then_some(entry)
         };
         Self {
             same: files.iter().map(same).collect(),
             files,
             gone,
+            damaged,
         }
     }
 }
@@ -247,13 +278,22 @@ fn read(
         wait_until_settled(&stamp()?);
         let began = SystemTime::now();
         let before = stamp()?;
+        // Asked behind the stamp and before the reading: what was written unseen until now is read, and what is written
+        // from now on is seen.
+        let file = File::open(path)?;
+        let quiet = Stamp::of(&file.metadata()?) == before
+            && quiet::is_quiet(&file, age(&before, began).unwrap_or_default());
+        drop(file);
         let mut keys = EntryKeys::new(options);
         let remarks = match scan::scan(path, specs, options.key_hasher(), &mut keys, progress) {
             Ok(remarks) => remarks,
             Err(error) if error.is_stop() => return Ok(Outcome::Stopped),
             Err(error) => return Err(error.cause),
         };
-        let stamp = before.after_reading(&stamp()?, began);
+        let stamp = match before.after_reading(&stamp()?, began) {
+            stamp if quiet => stamp,
+            stamp => stamp.racy(),
+        };
         let filters = keys.build().map_err(std::io::Error::other)?;
         Ok(Outcome::Read {
             stamp,
@@ -268,10 +308,15 @@ fn read(
 /// that. It is read a moment later instead.
 fn wait_until_settled(stamp: &Stamp) {
     const MOMENT: Duration = Duration::from_millis(25);
-    let changed = UNIX_EPOCH + Duration::from_nanos(u64::try_from(stamp.changed()).unwrap_or(0));
-    if let Ok(age) = SystemTime::now().duration_since(changed) {
+    if let Some(age) = age(stamp, SystemTime::now()) {
         std::thread::sleep(MOMENT.saturating_sub(age));
     }
+}
+
+/// How long ago a file last changed; `None` if in the future.
+fn age(stamp: &Stamp, now: SystemTime) -> Option<Duration> {
+    let changed = UNIX_EPOCH + Duration::from_nanos(u64::try_from(stamp.changed()).unwrap_or(0));
+    now.duration_since(changed).ok()
 }
 
 fn add(
@@ -302,9 +347,15 @@ fn add(
             for (total, remarks) in report.remarks.iter_mut().zip(remarks) {
                 total.without_key += remarks.without_key;
                 if let Some(why) = remarks.no_column {
-                    total.no_column += 1;
-                    total.example.get_or_insert((path.to_owned(), why));
+                    total.no_column.tell(path, why);
                 }
+                if let Some(why) = remarks.unknown {
+                    total.unknown.tell(path, why);
+                }
+            }
+            if stamp.is_racy() {
+                report.busy.0 += 1;
+                report.busy.1.get_or_insert_with(|| path.to_owned());
             }
             builder.add(id, Some(stamp), &filters)
         }
@@ -316,6 +367,8 @@ struct Report {
     new: usize,
     gone: usize,
     unread: usize,
+    /// Files that were being written, and one of them.
+    busy: (usize, Option<PathBuf>),
     /// One for each spec.
     remarks: Vec<Total>,
 }
@@ -324,8 +377,32 @@ struct Report {
 #[derive(Default)]
 struct Total {
     without_key: u64,
-    no_column: usize,
+    no_column: Told,
+    unknown: Told,
+}
+
+/// How many files there is something to say of, and of one of them what.
+#[derive(Default)]
+struct Told {
+    files: usize,
     example: Option<(PathBuf, String)>,
+}
+
+impl Told {
+    fn tell(&mut self, path: &Path, why: String) {
+        self.files += 1;
+        self.example.get_or_insert((path.to_owned(), why));
+    }
+
+    fn warn(&self, what: impl std::fmt::Display) {
+        if let Some((path, why)) = &self.example {
+            output::warn(format_args!(
+                "{} of the files read {what}, for example {}: {why}",
+                human::count(self.files as u64),
+                path.display()
+            ));
+        }
+    }
 }
 
 impl Report {
@@ -338,19 +415,22 @@ impl Report {
 
     fn tell(&self, args: &Args, specs: &[KeySpec], index: &FileIndex) {
         for (spec, total) in specs.iter().zip(&self.remarks) {
-            if let Some((path, why)) = &total.example {
-                output::warn(format_args!(
-                    "{} of the files read have no key {spec}, for example {}: {why}",
-                    human::count(total.no_column as u64),
-                    path.display()
-                ));
-            }
+            total.no_column.warn(format_args!("have no key {spec}"));
+            total.unknown.warn(format_args!("may hold any key {spec}"));
             if total.without_key > 0 {
                 output::warn(format_args!(
                     "{} records have no key {spec}",
                     human::count(total.without_key)
                 ));
             }
+        }
+        if let (files, Some(example)) = &self.busy {
+            output::warn(format_args!(
+                "{} of the files read are being written, for example {}: they may hold any key until \
+                 the next run",
+                human::count(*files as u64),
+                example.display()
+            ));
         }
         if args.quiet {
             return;

@@ -1,12 +1,16 @@
+use crate::cmd::list::{nodes_json, shares_json};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::{Exit, human, output};
 use anyhow::Result;
 use serde_json::json;
 use std::fmt::Write as _;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
-use tamis::raw::Shape;
+use tamis::raw::{HEADER_LEN, Header, Shape};
 use tamis::{AnyFilter, Body, Hasher, KeyCount};
-use tamis_redis::RedisFilter;
+use tamis_redis::{Node, RedisFilter, Share};
 
 /// Tell what a filter is and how full, or what an index has
 ///
@@ -37,8 +41,18 @@ pub(crate) struct About {
     pub(crate) rate: f64,
     keys: KeyCount,
     pub(crate) rate_now: f64,
-    /// Of a filter in Redis that ends.
+    /// Whether a file has a checksum of all its bytes.
+    sealed: Option<bool>,
+    /// Of a filter in Redis.
+    in_redis: Option<InRedis>,
+}
+
+/// What can be told of a filter in Redis beside.
+struct InRedis {
     time_to_live: Option<Duration>,
+    generation: u64,
+    shares: Vec<Share>,
+    nodes: Vec<Node>,
 }
 
 impl About {
@@ -51,7 +65,8 @@ impl About {
             rate: filter.rate(),
             keys: filter.keys(),
             rate_now: filter.rate_now(),
-            time_to_live: None,
+            sealed: None,
+            in_redis: None,
         }
     }
 
@@ -64,7 +79,13 @@ impl About {
             rate: filter.rate(),
             keys: filter.keys()?,
             rate_now: filter.rate_now()?,
-            time_to_live: filter.time_to_live()?,
+            sealed: None,
+            in_redis: Some(InRedis {
+                time_to_live: filter.time_to_live()?,
+                generation: filter.generation(),
+                shares: filter.shares()?,
+                nodes: filter.nodes()?,
+            }),
         })
     }
 
@@ -89,7 +110,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Place::File(path) if crate::index::is_index(path) => {
             return crate::index::tell::info(path, args.json);
         }
-        Place::File(path) => About::of(&args.key.open()?.map(path).map_err(named(path))?),
+        Place::File(path) => {
+            let filter = args.key.open()?.map(path).map_err(named(path))?;
+            About {
+                sealed: is_sealed(path),
+                ..About::of(&filter)
+            }
+        }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
             About::in_redis(&mut filter).map_err(in_redis(at))?
@@ -103,12 +130,19 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Whether a filter's file has a checksum of its body.
+fn is_sealed(path: &Path) -> Option<bool> {
+    let mut start = [0; HEADER_LEN];
+    fs::File::open(path).ok()?.read_exact(&mut start).ok()?;
+    Some(Header::decode_without_key(&start).ok()?.is_sealed())
+}
+
 fn to_json(about: &About) -> serde_json::Value {
     let (counted, keys) = match about.keys {
         KeyCount::Counted(n) => (true, n),
         KeyCount::Estimated(n) => (false, n),
     };
-    json!({
+    let mut all = json!({
         "kind": about.shape.kind().name(),
         "capacity": about.capacity,
         "rate": about.rate,
@@ -118,10 +152,24 @@ fn to_json(about: &About) -> serde_json::Value {
         "over_capacity": keys > about.capacity,
         "bytes": about.bytes,
         "hash": about.hasher.name(),
-        "seed": match about.hasher { Hasher::Fast { seed } => Some(seed), _ => None },
-        "seconds_to_live": about.time_to_live.map(|time| time.as_secs_f64()),
+        "seed": match about.hasher { Hasher::Fast { seed, .. } => Some(seed), _ => None },
+        "sealed": about.sealed,
+        "key_rule": {
+            "ignore_case": about.hasher.rule().ignores_case(),
+            "url": about.hasher.rule().normalises_urls(),
+            "values": about.hasher.rule().values(),
+        },
+        "seconds_to_live": about.in_redis.as_ref().and_then(|redis| {
+            Some(redis.time_to_live?.as_secs_f64())
+        }),
         "shape": shape_json(about.shape),
-    })
+    });
+    if let Some(redis) = &about.in_redis {
+        all["generation"] = format!("{:016x}", redis.generation).into();
+        all["nodes"] = shares_json(&redis.shares);
+        all["servers"] = nodes_json(&redis.nodes);
+    }
+    all
 }
 
 fn describe(about: &About) -> String {
@@ -174,7 +222,7 @@ fn describe(about: &About) -> String {
         KeyCount::Estimated(n) => format!("about {} (estimated)", human::count(n)),
     };
     let hash = match about.hasher {
-        Hasher::Fast { seed } => format!("{}, seed {seed}", about.hasher.name()),
+        Hasher::Fast { seed, .. } => format!("{}, seed {seed}", about.hasher.name()),
         Hasher::Keyed { in_file: true, .. } => {
             format!("{}, secret in the file", about.hasher.name())
         }
@@ -187,6 +235,7 @@ fn describe(about: &About) -> String {
         ("size", human::size(about.bytes)),
         ("shape", shape),
         ("hash", hash),
+        ("keys are", about.hasher.rule().to_string()),
         ("capacity", format!("{} keys", human::count(about.capacity))),
         ("keys", format!("{held}, {full:.1} % of capacity")),
         ("rate promised", human::rate(about.rate)),
@@ -195,10 +244,49 @@ fn describe(about: &About) -> String {
         // Writing to a String can't fail.
         let _ = writeln!(out, "{name:<14} {value}");
     }
-    if let Some(time) = about.time_to_live {
-        let _ = writeln!(out, "{:<14} {}", "ends in", human::duration(time));
+    if about.sealed == Some(false) {
+        let why = "not sealed: it was last written in place (`tamis verify --seal` seals it)";
+        let _ = writeln!(out, "{:<14} {why}", "checksum");
+    }
+    if let Some(redis) = &about.in_redis {
+        describe_servers(redis, &mut out);
     }
     out
+}
+
+fn describe_servers(redis: &InRedis, out: &mut String) {
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "{name:<14} {value}");
+    };
+    if let Some(time) = redis.time_to_live {
+        line("ends in", human::duration(time));
+    }
+    line("generation", format!("{:016x}", redis.generation));
+    let of = |node: &Node| redis.shares.iter().find(|share| share.node == node.address);
+    for node in &redis.nodes {
+        let Some(Share { keys, bytes, .. }) = of(node) else {
+            continue;
+        };
+        let mut about = format!(
+            "{} chunks, {} of its memory",
+            human::count(*keys),
+            human::size(*bytes)
+        );
+        if !node.version.is_empty() {
+            let most = match node.most {
+                0 => "no limit".into(),
+                most => human::size(most),
+            };
+            let _ = write!(
+                about,
+                "; {}, {} in use of {most}, {}",
+                node.version,
+                human::size(node.used),
+                node.policy
+            );
+        }
+        line(&node.address, about);
+    }
 }
 
 fn shape_json(shape: Shape) -> serde_json::Value {

@@ -10,8 +10,9 @@ use std::io::Write;
 /// Asks an index made by `tamis index`. A file that is not named certainly
 /// does not hold the key; of those that don't, one in a hundred (or what the
 /// index was made for) is named all the same. A file that has changed since it
-/// was indexed, is new or could not be read is named in any case, with a
-/// warning.
+/// was indexed, is new, could not be read, or whose filter in the index is
+/// damaged is named in any case, with a warning. That a file or folder which
+/// was indexed is missing, or has become empty, is an error.
 ///
 /// With several keys, each line is the key, a tab and the file.
 #[derive(clap::Args)]
@@ -44,7 +45,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let question = args.query.open()?;
     let queries = question.queries()?;
-    let survey = question.index.survey();
+    let survey = question.index.survey(Some(question.spec));
     let mut out = std::io::BufWriter::new(output::stdout()?);
     let end = if args.null { b'\0' } else { b'\n' };
     let with_key = !args.files && (question.keys.len() > 1 || question.from_file);
@@ -59,7 +60,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         let there = there.filter(|file| file.state != State::Gone);
         if args.json {
             let files: Vec<_> = there
-                .map(|file| json!({ "file": file.shown.to_string_lossy(), "state": file.state.name() }))
+                .map(|file| json!({ "file": file.shown.to_string_lossy(), "state": question.index.state(file).name() }))
                 .collect();
             any |= !files.is_empty();
             let answer = json!({ "key": String::from_utf8_lossy(key), "files": files });

@@ -13,6 +13,9 @@ use std::sync::atomic::Ordering;
 
 /// The longest signature that tells a format, bzip2's: `BZh9` and the first block's 6 bytes.
 const SIGNATURE: usize = 10;
+/// What a decoder may take for the data that others refer back to: that of zstd's own default, and twice that of `xz -9`.
+/// A file of a few bytes can ask for gigabytes.
+const WINDOW_LOG: u32 = 27;
 /// Compressed bytes asked of the system at once.
 const COMPRESSED_READ: usize = 128 << 10;
 /// A decoder that meets damage forgets what the failing call had decoded, so calls are small.
@@ -37,11 +40,37 @@ impl InputError {
         is_stop(&self.cause)
     }
 
+    /// Whether nothing is wrong with the input but that it is not of a sort that is read.
+    pub(crate) fn is_not_read(&self) -> bool {
+        self.cause
+            .get_ref()
+            .is_some_and(|cause| cause.is::<NotRead>())
+    }
+
     /// Whether nothing is wrong with the input but that it lacks the key columns.
     pub(crate) fn is_no_column(&self) -> bool {
         self.cause
             .get_ref()
             .is_some_and(|cause| cause.is::<NoColumn>())
+    }
+}
+
+/// Says why an input is not read (any further), though nothing is wrong with it: it is in a format that is not read, or
+/// larger than anyone meant it to be.
+#[derive(Debug)]
+pub(crate) struct NotRead(pub(crate) String);
+
+impl fmt::Display for NotRead {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotRead {}
+
+impl From<NotRead> for io::Error {
+    fn from(why: NotRead) -> Self {
+        Self::new(io::ErrorKind::InvalidData, why)
     }
 }
 
@@ -159,6 +188,10 @@ pub(crate) struct Input {
     name: String,
     compression: Compression,
     bytes: Box<dyn Read + Send>,
+    /// What was looked at in advance, and how much of it was read since.
+    peeked: Cursor<Vec<u8>>,
+    /// What ended looking in advance.
+    failed: Option<InputError>,
 }
 
 impl Input {
@@ -220,7 +253,28 @@ impl Input {
             name: name.to_owned(),
             compression,
             bytes,
+            peeked: Cursor::default(),
+            failed: None,
         })
+    }
+
+    /// The first bytes, fewer than `most` only at the end or before an error. They are still to be read.
+    pub(crate) fn peek(&mut self, most: usize) -> &[u8] {
+        let mut head = vec![0; most];
+        let mut filled = 0;
+        while filled < most {
+            match self.read(&mut head[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
+        }
+        head.truncate(filled);
+        self.peeked = Cursor::new(head);
+        self.peeked.get_ref()
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -239,6 +293,13 @@ impl Input {
 
     /// Reads some bytes; 0 at the end. Everything that can be decoded comes out before an error does.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<usize, InputError> {
+        // A copy from memory does not fail.
+        if let Ok(count @ 1..) = self.peeked.read(into) {
+            return Ok(count);
+        }
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let limit = match self.compression {
             Compression::None => into.len(),
             _ => into.len().min(DECODED_READ),
@@ -259,6 +320,12 @@ impl Input {
             || self.compression == Compression::None;
         let cause = if of_the_system {
             cause
+        } else if asks_for_too_much(&cause) {
+            let (name, most) = (self.compression.name(), 1 << (WINDOW_LOG - 20));
+            NotRead(format!(
+                "the {name} data needs more than {most} MiB to be unpacked"
+            ))
+            .into()
         } else if cause.kind() == io::ErrorKind::UnexpectedEof {
             io::Error::new(
                 cause.kind(),
@@ -357,6 +424,12 @@ fn first_bytes(source: &mut impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes[..filled].to_vec())
 }
 
+/// Whether a decoder would need more memory than it may take. Only the texts of the errors tell.
+fn asks_for_too_much(error: &io::Error) -> bool {
+    let text = error.to_string();
+    text.contains("too much memory") || text.contains("memory limit")
+}
+
 fn decoder(
     compression: Compression,
     source: impl BufRead + Send + 'static,
@@ -364,9 +437,17 @@ fn decoder(
     Ok(match compression {
         Compression::None => Box::new(source),
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(source)),
-        Compression::Zstd => Box::new(zstd::Decoder::with_buffer(source)?),
+        Compression::Zstd => {
+            let mut decoder = zstd::Decoder::with_buffer(source)?;
+            decoder.window_log_max(WINDOW_LOG)?;
+            Box::new(decoder)
+        }
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(source)),
-        Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(source)),
+        Compression::Xz => {
+            use liblzma::stream::{CONCATENATED, Stream};
+            let stream = Stream::new_stream_decoder(1 << WINDOW_LOG, CONCATENATED)?;
+            Box::new(liblzma::bufread::XzDecoder::new_stream(source, stream))
+        }
     })
 }
 

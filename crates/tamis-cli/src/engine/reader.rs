@@ -1,6 +1,6 @@
 //! Inputs, one after the other, as chunks of whole records.
 
-use crate::engine::input::{Input, InputError, NoColumn};
+use crate::engine::input::{Input, InputError, NoColumn, NotRead};
 use crate::engine::key::{Columns, KeyRule, Part};
 use crate::engine::records::{LastBorder, Layout};
 use std::io;
@@ -39,6 +39,7 @@ impl Chunk {
 pub(crate) struct Reader {
     inputs: Inputs,
     chunk_size: usize,
+    longest_record: usize,
     layout: Layout,
     columns: Option<(Columns, u8)>,
     current: Option<Current>,
@@ -64,6 +65,7 @@ impl Reader {
         Self {
             inputs,
             chunk_size: chunk_size.max(1),
+            longest_record: LONGEST_RECORD,
             layout: rule.layout(),
             columns,
             current: None,
@@ -71,6 +73,12 @@ impl Reader {
             first_header: None,
             errors: Vec::new(),
         }
+    }
+
+    /// Refuses records of more bytes, about.
+    pub(crate) fn longest_record(mut self, bytes: usize) -> Self {
+        self.longest_record = bytes;
+        self
     }
 
     /// What went wrong. An input that fails ends there, and the next one follows.
@@ -132,7 +140,7 @@ impl Reader {
         let mut border = LastBorder::new(self.layout);
         loop {
             if filled == buffer.len() {
-                if filled >= LONGEST_RECORD {
+                if filled >= self.longest_record {
                     return Err(self.too_long(current));
                 }
                 buffer.resize(filled * 2, 0);
@@ -170,10 +178,13 @@ impl Reader {
         } else {
             ""
         };
-        let message = format!("a record is longer than {LONGEST_RECORD} bytes{hint}");
+        let message = format!(
+            "a record is longer than {} bytes{hint}",
+            self.longest_record
+        );
         InputError {
             name: current.input.name().to_owned(),
-            cause: io::Error::new(io::ErrorKind::InvalidData, message),
+            cause: NotRead(message).into(),
         }
     }
 

@@ -96,7 +96,7 @@ pub(crate) fn remark<'s>(
         eprintln!("tamis: {}: {cause}", path.display());
     }
     let mut more = 0;
-    let remarks = files.filter_map(|file| Some((file, file.state.remark()?)));
+    let remarks = files.filter_map(|file| Some((file, question.index.state(file).remark()?)));
     for (number, (file, remark)) in remarks.enumerate() {
         match number < REMARKS {
             true => output::warn(format_args!("{}: {remark}", file.shown.display())),
@@ -105,7 +105,7 @@ pub(crate) fn remark<'s>(
     }
     if more > 0 {
         output::warn(format_args!(
-            "{more} files more have changed, are new, gone or unread\n\
+            "{more} files more have changed, are new, gone, unread or damaged\n\
              hint: `tamis index -o {}` brings the index up to date",
             question.index.path.display()
         ));

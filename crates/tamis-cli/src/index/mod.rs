@@ -1,15 +1,19 @@
 //! Indexes as the commands see them: files under some roots, and what has become of them since.
 
 pub(crate) mod ask;
+mod formats;
+pub(crate) mod quiet;
 pub(crate) mod scan;
 pub(crate) mod search;
 pub(crate) mod tell;
 pub(crate) mod walk;
 
 use crate::engine::key::{KeySpec, Query};
+pub(crate) use crate::location::is_index;
+
 use crate::location::named;
 use anyhow::{Context, Result, anyhow, bail};
-use std::collections::HashMap;
+use quiet::FileSystems;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -95,18 +99,6 @@ pub(crate) fn bytes_path(bytes: &[u8]) -> PathBuf {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
-/// Whether a file says that it is an index.
-pub(crate) fn is_index(path: &Path) -> bool {
-    // A pipe would wait for somebody to write.
-    if !path.is_file() {
-        return false;
-    }
-    let mut start = Vec::new();
-    let read = fs::File::open(path)
-        .and_then(|file| io::Read::read_to_end(&mut io::Read::take(file, 16), &mut start));
-    read.is_ok() && FileIndex::is_index(&start)
-}
-
 impl Index {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if !path.exists() {
@@ -122,7 +114,13 @@ impl Index {
                 path.display()
             );
         }
-        let file = FileIndex::open(path).map_err(named(path))?;
+        let file = FileIndex::open(path).map_err(|error| match error {
+            tamis::Error::CorruptIndex { .. } => anyhow!(
+                "{}: {error}\nhint: remove it and index the files again",
+                path.display()
+            ),
+            error => named(path)(error),
+        })?;
         let specs = file
             .specs()
             .map(|spec| KeySpec::from_str(spec.text()))
@@ -141,6 +139,11 @@ impl Index {
             specs,
             roots,
         })
+    }
+
+    /// Where the file of an entry is.
+    fn place(&self, entry: &Entry) -> PathBuf {
+        self.roots.folder.join(bytes_path(entry.id()))
     }
 
     pub(crate) fn files(&self) -> impl Iterator<Item = Entry<'_>> {
@@ -173,36 +176,62 @@ impl Index {
         }
     }
 
-    /// Looks at every file, and for new ones.
-    pub(crate) fn survey(&self) -> Survey {
+    /// Looks at every file, and for new ones, as a question for keys of this spec needs it, or of any.
+    pub(crate) fn survey(&self, spec: Option<usize>) -> Survey {
+        let mut systems = FileSystems::default();
         let here = std::env::current_dir().is_ok_and(|folder| folder == self.roots.folder);
-        let surveyed = |entry: Option<Entry>, path: PathBuf| {
+        let mut surveyed = |entry: Option<Entry>, path: PathBuf| {
             let place = self.roots.folder.join(&path);
+            let state = |entry| State::of(&entry, spec, &place, &mut systems);
             Surveyed {
                 entry: entry.map(|entry| entry.number()),
-                state: entry.map_or(State::New, |entry| State::of(&entry, &place)),
+                state: entry.map_or(State::New, state),
                 shown: if here { path } else { place.clone() },
                 place,
             }
         };
         let known = self.file.by_id();
         let found = walk::files(&self.roots, &self.path);
+        let mut unlisted = found.errors;
+        unlisted.extend(self.emptied(&self.roots.folder, found.empty));
         let is_new = |path: &PathBuf| !known.contains_key(path_bytes(path).as_slice());
         let new = found.files.into_iter().filter(is_new);
-        let mut files: Vec<_> = self
+        let known = self
             .files()
-            .map(|entry| surveyed(Some(entry), bytes_path(entry.id())))
-            .chain(new.map(|path| surveyed(None, path)))
+            .map(|entry| (Some(entry), bytes_path(entry.id())));
+        let mut files: Vec<_> = known
+            .chain(new.map(|path| (None, path)))
+            .map(|(entry, path)| surveyed(entry, path))
             .collect();
         files.sort_by(|a, b| a.shown.cmp(&b.shown));
-        Survey {
-            files,
-            // Of what is gone, the files tell.
-            unlisted: found
-                .errors
-                .into_iter()
-                .filter(|(_, e)| !is_gone(e))
-                .collect(),
+        Survey { files, unlisted }
+    }
+
+    /// Those of the empty roots that had files when they were indexed: more likely a disk is not mounted than that all
+    /// of it was removed, and then every answer would be wrong.
+    pub(crate) fn emptied(&self, folder: &Path, empty: Vec<PathBuf>) -> Vec<(PathBuf, io::Error)> {
+        let was = |root: &PathBuf| {
+            let place = folder.join(root);
+            let places = self.files().map(|entry| self.place(&entry));
+            places.filter(|file| file.starts_with(&place)).count()
+        };
+        let told = |root: PathBuf| match was(&root) {
+            0 => None,
+            files => {
+                let cause = format!("empty, but {files} files of it are in the index");
+                Some((root, io::Error::new(io::ErrorKind::NotFound, cause)))
+            }
+        };
+        empty.into_iter().filter_map(told).collect()
+    }
+
+    /// What is to be said of a candidate: also whether its filters are damaged, for which they have to be read.
+    pub(crate) fn state(&self, file: &Surveyed) -> State {
+        match (&file.state, file.entry) {
+            (State::Fresh, Some(entry)) if self.file.entry(entry).verify().is_err() => {
+                State::Damaged
+            }
+            (state, _) => state.clone(),
         }
     }
 
@@ -219,7 +248,7 @@ impl Index {
         }
         let may = |file: &Surveyed| match file.entry {
             Some(entry) if has[entry] == hashes.len() => true,
-            _ => matches!(file.state, State::Stale | State::Unread(_) | State::New),
+            _ => matches!(file.state, State::Stale(_) | State::Unread(_) | State::New),
         };
         let all = survey.files.iter().enumerate();
         all.filter(|(_, file)| may(file))
@@ -240,19 +269,8 @@ fn is_gone(error: &io::Error) -> bool {
 pub(crate) struct Survey {
     /// Sorted by path.
     pub(crate) files: Vec<Surveyed>,
-    /// Folders that could not be listed.
+    /// Roots that are missing or have become empty, and folders that could not be listed.
     pub(crate) unlisted: Vec<(PathBuf, io::Error)>,
-}
-
-impl Survey {
-    /// How many are in each state, but for fresh ones.
-    pub(crate) fn counts(&self) -> HashMap<&'static str, usize> {
-        let mut counts = HashMap::new();
-        for file in &self.files {
-            *counts.entry(file.state.name()).or_default() += 1;
-        }
-        counts
-    }
 }
 
 pub(crate) struct Surveyed {
@@ -268,32 +286,48 @@ pub(crate) struct Surveyed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Fresh,
-    Stale,
+    /// It may have changed, and why.
+    Stale(&'static str),
     New,
     Gone,
     /// Could not be read, and why.
     Unread(String),
+    /// Its filters in the index are damaged.
+    Damaged,
 }
 
 impl State {
-    fn of(entry: &Entry, place: &Path) -> Self {
-        match (fs::metadata(place), entry.unindexed()) {
-            (Ok(now), _) if !now.is_file() => Self::Gone,
-            (Ok(_), Some(reason)) => Self::Unread(reason.to_owned()),
-            (Ok(now), None) if entry.is_fresh(&Stamp::of(&now)) => Self::Fresh,
-            (Ok(_), None) => Self::Stale,
-            (Err(error), _) if is_gone(&error) => Self::Gone,
-            (Err(error), _) => Self::Unread(error.to_string()),
+    /// Of a file that a question for keys of this spec, or of any, is about.
+    pub(crate) fn of(
+        entry: &Entry,
+        spec: Option<usize>,
+        place: &Path,
+        systems: &mut FileSystems,
+    ) -> Self {
+        let now = match fs::metadata(place) {
+            Ok(now) if now.is_file() => now,
+            Ok(_) => return Self::Gone,
+            Err(error) if is_gone(&error) => return Self::Gone,
+            Err(error) => return Self::Unread(error.to_string()),
+        };
+        let is_known = |spec| entry.is_indexed(spec);
+        match entry.unindexed() {
+            Some(reason) if !spec.is_some_and(is_known) => Self::Unread(reason.to_owned()),
+            _ => match changed(entry, place, &now, systems) {
+                None => Self::Fresh,
+                Some(why) => Self::Stale(why),
+            },
         }
     }
 
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Fresh => "fresh",
-            Self::Stale => "stale",
+            Self::Stale(_) => "stale",
             Self::New => "new",
             Self::Gone => "gone",
             Self::Unread(_) => "unread",
+            Self::Damaged => "damaged",
         }
     }
 
@@ -301,12 +335,33 @@ impl State {
     pub(crate) fn remark(&self) -> Option<String> {
         match self {
             Self::Fresh => None,
-            Self::Stale => Some("changed since it was indexed, so it may hold any key".into()),
+            Self::Stale(why) => Some(format!("{why}, so it may hold any key")),
             Self::New => Some("not in the index yet, so it may hold any key".into()),
             Self::Gone => Some("gone since it was indexed".into()),
             Self::Unread(why) => Some(format!(
                 "could not be indexed, so it may hold any key: {why}"
             )),
+            Self::Damaged => Some("damaged in the index, so it may hold any key".into()),
         }
+    }
+}
+
+/// Why a file may not be any more what the entry has of it.
+pub(crate) fn changed(
+    entry: &Entry,
+    place: &Path,
+    now: &fs::Metadata,
+    systems: &mut FileSystems,
+) -> Option<&'static str> {
+    let stamp = Stamp::of(now);
+    let indexed = entry.stamp();
+    if indexed.is_some_and(|indexed| indexed.is_racy() && indexed.is_like(&stamp)) {
+        Some("being written when it was indexed")
+    } else if !entry.is_fresh(&stamp) {
+        Some("changed since it was indexed")
+    } else if systems.hide_writes(place, now) {
+        Some("being written")
+    } else {
+        None
     }
 }

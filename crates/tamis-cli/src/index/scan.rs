@@ -1,17 +1,24 @@
 //! The keys of a file.
 
-use crate::engine::input::{Input, InputError, NoColumn, Stopped};
-use crate::engine::key::{KeyRule, KeySpec, Keys, Part, Source};
+use super::formats::{self, PARQUET};
+use crate::engine::input::{Input, InputError, NoColumn, NotRead, Stopped};
+use crate::engine::key::{KeyRule, KeySpec, Keys, Missing, Part, Source};
 use crate::engine::progress::Progress;
 use crate::engine::reader::{Chunk, Reader};
 use crate::stream::CHUNK;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tamis::index::EntryKeys;
 use tamis::{Hash, Hasher};
+
+/// What is longer is no line, row or word that anybody looks for, and a few bytes of compressed data can become it.
+const LONGEST_RECORD: usize = 64 << 20;
+/// Compressed data that becomes more than this, and more than `MOST_TIMES` as much as it was, is not read to its end.
+const MOST_BYTES: u64 = 256 << 20;
+const MOST_TIMES: u64 = 2_000;
 
 /// What there is to say of a file and a spec, though all went well.
 #[derive(Debug, Default)]
@@ -20,6 +27,8 @@ pub(crate) struct Remarks {
     pub(crate) without_key: u64,
     /// Why the file has no such key at all.
     pub(crate) no_column: Option<String>,
+    /// Why its keys are not all known.
+    pub(crate) unknown: Option<String>,
 }
 
 /// Adds the keys of a file. For each spec, what there is to say.
@@ -41,7 +50,12 @@ pub(crate) fn scan(
         };
         match scan_one(path, spec, &mut add, &mut remarks, progress) {
             Err(error) if error.is_no_column() => remarks.no_column = Some(error.cause.to_string()),
+            Err(error) if error.is_not_read() => remarks.unknown = Some(error.cause.to_string()),
             scanned => scanned?,
+        }
+        if let Some(why) = &remarks.unknown {
+            remarks.without_key = 0;
+            keys.set_unknown(number, why);
         }
         Ok(remarks)
     };
@@ -73,19 +87,31 @@ fn scan_one(
     progress: &Arc<Progress>,
 ) -> Result<(), InputError> {
     let mut maker = Keys::new(spec);
-    match open(path, spec)? {
-        Kind::Text(file) => for_each_chunk(path, file, spec.rule(), progress, |chunk| {
-            let layout = spec.rule().layout();
-            let records = chunk.records();
-            let mut count = 0;
-            layout.for_each(records, |start, end| {
-                let content = layout.content(&records[start..end]);
-                let made = maker.each(content, &chunk.columns, &mut *add);
-                remarks.without_key += u64::from(made.is_err());
-                count += 1;
-            });
-            progress.records.fetch_add(count, Relaxed);
-        }),
+    match open(path, spec, progress)? {
+        Kind::Text(input) => {
+            let limits = Limits::of(path, &input);
+            let mut number: u64 = 0;
+            for_each_chunk(input, spec.rule(), limits, progress, |chunk| {
+                let layout = spec.rule().layout();
+                let records = chunk.records();
+                let before = number;
+                let mut malformed = None;
+                layout.for_each(records, |start, end| {
+                    number += 1;
+                    let content = layout.content(&records[start..end]);
+                    match maker.each(content, &chunk.columns, &mut *add) {
+                        Ok(()) => {}
+                        Err(Missing::Value) => remarks.without_key += 1,
+                        Err(Missing::Malformed(what)) => {
+                            malformed
+                                .get_or_insert_with(|| NotRead(format!("record {number}: {what}")));
+                        }
+                    }
+                });
+                progress.records.fetch_add(number - before, Relaxed);
+                malformed.map_or(Ok(()), Err)
+            })
+        }
         Kind::Parquet(file, columns) => for_each_row(path, file, columns, progress, |_, values| {
             maker.of_values(values).into_iter().for_each(&mut *add);
         }),
@@ -94,59 +120,101 @@ fn scan_one(
 
 /// A file, and how the keys of a spec are read from it.
 pub(crate) enum Kind<'s> {
-    Text(File),
+    Text(Input),
     /// With the names of the key columns.
     Parquet(File, &'s [String]),
 }
 
-/// Opens a file for the keys of a spec. Columns of CSV or Parquet are not to be looked for in the other.
-pub(crate) fn open<'s>(path: &Path, spec: &'s KeySpec) -> Result<Kind<'s>, InputError> {
+/// Opens a file for the keys of a spec. Columns of CSV or Parquet are not to be looked for in the other; what is neither
+/// text nor Parquet is not read.
+pub(crate) fn open<'s>(
+    path: &Path,
+    spec: &'s KeySpec,
+    progress: &Arc<Progress>,
+) -> Result<Kind<'s>, InputError> {
+    let name = path.display().to_string();
     let failed = |cause| InputError {
         name: path.display().to_string(),
         cause,
     };
-    let mut file = File::open(path).map_err(failed)?;
-    let lines = matches!(spec.rule().part, Part::Whole(_));
-    if lines && !matches!(spec.source(), Source::Parquet(_)) {
-        return Ok(Kind::Text(file));
-    }
-    let no = |what: &str| {
+    let open = || File::open(path).map_err(failed);
+    let mut input = Input::from_file(&name, open()?, progress)?;
+    let format = formats::not_text(input.peek(formats::HEAD));
+    let no_column = |what: &str| {
         let cause = NoColumn(what.to_owned());
-        failed(io::Error::new(io::ErrorKind::InvalidData, cause))
+        Err(failed(io::Error::new(io::ErrorKind::InvalidData, cause)))
     };
-    match (spec.source(), is_parquet(&mut file).map_err(failed)?) {
-        (Source::Parquet(columns), true) => Ok(Kind::Parquet(file, columns)),
-        (Source::Parquet(_), false) => Err(no("not a Parquet file")),
-        (_, true) => Err(no("a Parquet file")),
-        (_, false) => Ok(Kind::Text(file)),
+    let lines = matches!(spec.rule().part, Part::Whole(_));
+    match (spec.source(), format) {
+        (Source::Parquet(columns), Some(PARQUET)) if !input.is_compressed() => {
+            Ok(Kind::Parquet(open()?, columns))
+        }
+        (Source::Parquet(_), Some(what)) if what.contains("Parquet") => {
+            Err(failed(NotRead(what.to_owned()).into()))
+        }
+        (Source::Parquet(_), _) => no_column("not a Parquet file"),
+        (_, Some(PARQUET)) if !lines => no_column("a Parquet file"),
+        (_, Some(what)) => Err(failed(NotRead(what.to_owned()).into())),
+        (_, None) => Ok(Kind::Text(input)),
     }
 }
 
-/// Whether a file says that it is Parquet.
-fn is_parquet(file: &mut File) -> io::Result<bool> {
-    let mut start = Vec::new();
-    Read::take(&mut *file, 4).read_to_end(&mut start)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(start == b"PAR1")
+/// How much of a file is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    record: Option<usize>,
+    bytes: u64,
+}
+
+impl Limits {
+    /// All of it.
+    pub(crate) const NONE: Self = Self {
+        record: None,
+        bytes: u64::MAX,
+    };
+
+    /// As much as a file of that size holds, unless somebody made it to be unpacked for ever.
+    fn of(path: &Path, input: &Input) -> Self {
+        let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        Self {
+            record: Some(LONGEST_RECORD),
+            bytes: match input.is_compressed() {
+                true => MOST_BYTES.max(size.saturating_mul(MOST_TIMES)),
+                false => u64::MAX,
+            },
+        }
+    }
 }
 
 /// Reads a file to its end, or to the first error.
 pub(crate) fn for_each_chunk(
-    path: &Path,
-    file: File,
+    input: Input,
     rule: &KeyRule,
+    limits: Limits,
     progress: &Arc<Progress>,
-    mut each: impl FnMut(&Chunk),
+    mut each: impl FnMut(&Chunk) -> Result<(), NotRead>,
 ) -> Result<(), InputError> {
-    let name = path.display().to_string();
-    let input = Input::from_file(&name, file, progress);
-    let mut reader = Reader::new(Box::new(std::iter::once(input)), rule, CHUNK);
+    let name = input.name().to_owned();
+    let failed = |why: NotRead| InputError {
+        name: name.clone(),
+        cause: why.into(),
+    };
+    let mut reader = Reader::new(Box::new(std::iter::once(Ok(input))), rule, CHUNK);
+    if let Some(longest) = limits.record {
+        reader = reader.longest_record(longest);
+    }
     let mut chunk = Chunk::default();
+    let mut bytes = 0;
     while reader.read(&mut chunk) {
         if progress.stop.load(Relaxed) {
             return Err(stopped(name));
         }
-        each(&chunk);
+        bytes += chunk.length as u64;
+        if bytes > limits.bytes {
+            let why = format!("it becomes more than {MOST_TIMES} times as large when unpacked");
+            return Err(failed(NotRead(why)));
+        }
+        each(&chunk).map_err(failed)?;
     }
     match reader.into_errors().pop() {
         Some(error) => Err(error),

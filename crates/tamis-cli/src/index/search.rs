@@ -1,6 +1,6 @@
 //! The true matches in a file.
 
-use super::scan::{self, Kind};
+use super::scan::{self, Kind, Limits};
 use crate::engine::input::InputError;
 use crate::engine::key::{KeySpec, Keys, Query};
 use crate::engine::progress::Progress;
@@ -26,12 +26,12 @@ pub(crate) fn search(
     mut found: impl FnMut(Match),
 ) -> Result<(), InputError> {
     let mut keys = Keys::new(spec);
-    let searched = match scan::open(path, spec) {
+    let searched = match scan::open(path, spec, progress) {
         Err(error) => Err(error),
-        Ok(Kind::Text(file)) => {
+        Ok(Kind::Text(input)) => {
             let layout = spec.rule().layout();
             let mut lines = 1;
-            scan::for_each_chunk(path, file, spec.rule(), progress, |chunk| {
+            scan::for_each_chunk(input, spec.rule(), Limits::NONE, progress, |chunk| {
                 let records = chunk.records();
                 let whole = &chunk.buffer[..chunk.length];
                 if queries.iter().any(|query| query.can_be_in(records)) {
@@ -55,6 +55,7 @@ pub(crate) fn search(
                     });
                 }
                 lines += newlines(whole);
+                Ok(())
             })
         }
         Ok(Kind::Parquet(file, columns)) => {

@@ -1,6 +1,6 @@
 //! What `tamis info` and `tamis verify` say of an index.
 
-use super::Index;
+use super::{Index, State};
 use crate::location::named;
 use crate::{Exit, human, output};
 use anyhow::Result;
@@ -10,9 +10,25 @@ use std::path::Path;
 
 pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
     let index = Index::open(path)?;
-    let survey = index.survey();
-    let counts = survey.counts();
-    let count = |state| counts.get(state).copied().unwrap_or(0);
+    let survey = index.survey(None);
+    let states: Vec<_> = survey
+        .files
+        .iter()
+        .map(|file| (file, index.state(file)))
+        .collect();
+    let count = |name| {
+        states
+            .iter()
+            .filter(|(_, state)| state.name() == name)
+            .count()
+    };
+    for (path, cause) in &survey.unlisted {
+        eprintln!("tamis: {}: {cause}", path.display());
+    }
+    let exit = match survey.unlisted.is_empty() {
+        true => Exit::Done,
+        false => Exit::InputFailed,
+    };
     let info = index.file.info();
     let files = index.files().count();
     let keys: u64 = info.keys.iter().sum();
@@ -21,12 +37,9 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
         let specs: Vec<_> = specs
             .map(|(spec, keys)| json!({ "key": spec.to_string(), "keys": keys }))
             .collect();
-        let changed = survey
-            .files
-            .iter()
-            .filter(|file| file.state.name() != "fresh");
+        let changed = states.iter().filter(|(_, state)| *state != State::Fresh);
         let changed: Vec<_> = changed
-            .map(|file| json!({ "file": file.shown.to_string_lossy(), "state": file.state.name() }))
+            .map(|(file, state)| json!({ "file": file.shown.to_string_lossy(), "state": state.name() }))
             .collect();
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let answer = json!({
@@ -45,10 +58,11 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
             "new": count("new"),
             "gone": count("gone"),
             "unread": count("unread"),
+            "damaged": count("damaged"),
             "not_fresh": changed,
         });
         output::print(&format!("{answer:#}\n"))?;
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     let roots: Vec<_> = index
         .roots
@@ -84,6 +98,7 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
         ("stale", "changed since they were indexed"),
         ("new", "not in the index yet"),
         ("unread", "could not be indexed"),
+        ("damaged", "damaged in the index"),
         ("gone", "gone since they were indexed"),
     ] {
         if count(state) > 0 {
@@ -94,20 +109,19 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
         }
     }
     output::print(&out)?;
-    let changed = survey
-        .files
+    let changed = states
         .iter()
-        .filter_map(|file| Some((file, file.state.remark()?)));
+        .filter_map(|(file, state)| Some((file, state.remark()?)));
     for (file, remark) in changed.take(20) {
         output::warn(format_args!("{}: {remark}", file.shown.display()));
     }
-    if count("stale") + count("new") + count("gone") > 0 {
+    if count("stale") + count("new") + count("gone") + count("damaged") > 0 {
         eprintln!(
             "hint: `tamis index -o {}` brings the index up to date",
             path.display()
         );
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 pub(crate) fn verify(path: &Path) -> Result<Exit> {

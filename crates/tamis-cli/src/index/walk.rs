@@ -4,6 +4,8 @@ use super::Roots;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use tamis::Replacement;
+use walkdir::WalkDir;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -12,62 +14,87 @@ pub(crate) struct Found {
     pub(crate) files: Vec<PathBuf>,
     /// What could not be looked at.
     pub(crate) errors: Vec<(PathBuf, io::Error)>,
+    /// Roots that are folders without a file in them.
+    pub(crate) empty: Vec<PathBuf>,
 }
 
 /// All files but the index itself. Links to folders are not followed unless they are roots, so there is an end.
 pub(crate) fn files(roots: &Roots, index: &Path) -> Found {
+    let own = Own::new(index);
     let mut found = Found::default();
-    let mut folders = Vec::new();
-    for path in &roots.paths {
-        match fs::metadata(roots.folder.join(path)) {
-            Ok(metadata) if metadata.is_dir() => folders.push(path.clone()),
-            Ok(metadata) if metadata.is_file() => found.files.push(path.clone()),
+    for root in &roots.paths {
+        let place = roots.folder.join(root);
+        match fs::metadata(&place) {
+            Ok(metadata) if metadata.is_dir() => {
+                let before = found.files.len();
+                list(root, &place, &own, &mut found);
+                if found.files.len() == before {
+                    found.empty.push(root.clone());
+                }
+            }
+            Ok(metadata) if metadata.is_file() => found.files.push(root.clone()),
             Ok(_) => {
                 let cause = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-                found.errors.push((path.clone(), cause));
+                found.errors.push((root.clone(), cause));
             }
-            Err(cause) => found.errors.push((path.clone(), cause)),
+            Err(cause) => found.errors.push((root.clone(), cause)),
         }
-    }
-    while let Some(folder) = folders.pop() {
-        if let Err(cause) = list(roots, &folder, &mut found.files, &mut folders) {
-            found.errors.push((folder, cause));
-        }
-    }
-    let own_name = index.file_name();
-    if let Ok(own) = fs::canonicalize(index) {
-        found.files.retain(|path| {
-            path.file_name() != own_name
-                || fs::canonicalize(roots.folder.join(path)).map_or(true, |path| path != own)
-        });
     }
     found.files.sort_unstable();
     found.files.dedup();
     found
 }
 
-fn list(
-    roots: &Roots,
-    folder: &Path,
-    files: &mut Vec<PathBuf>,
-    folders: &mut Vec<PathBuf>,
-) -> io::Result<()> {
-    for entry in fs::read_dir(roots.folder.join(folder))? {
-        let entry = entry?;
-        let path = folder.join(entry.file_name());
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            folders.push(path);
-        } else if kind.is_file() {
-            files.push(path);
-        } else if kind.is_symlink() {
-            // A link to nothing holds nothing.
-            match fs::metadata(entry.path()) {
-                Ok(target) if target.is_file() => files.push(path),
-                Err(e) if !super::is_gone(&e) => files.push(path),
-                _ => {}
+fn list(root: &Path, place: &Path, own: &Own, found: &mut Found) {
+    let named = |path: &Path| match path.strip_prefix(place) {
+        Ok(inside) if !inside.as_os_str().is_empty() => root.join(inside),
+        _ => root.to_owned(),
+    };
+    for entry in WalkDir::new(place) {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                let path = error.path().map_or_else(|| root.to_owned(), named);
+                let cause = error.into_io_error();
+                // What went away while the folder was read is no more to be found than if it had gone before.
+                if let Some(cause) = cause.filter(|cause| !super::is_gone(cause) || path == root) {
+                    found.errors.push((path, cause));
+                }
+                continue;
             }
+        };
+        let kind = entry.file_type();
+        let is_file = kind.is_file()
+            || kind.is_symlink()
+                && match fs::metadata(entry.path()) {
+                    Ok(target) => target.is_file(),
+                    // A link to nothing holds nothing.
+                    Err(error) => !super::is_gone(&error),
+                };
+        if is_file && !own.is(entry.path()) {
+            found.files.push(named(entry.path()));
         }
     }
-    Ok(())
+}
+
+/// The index, and what it is written to.
+struct Own {
+    name: Option<std::ffi::OsString>,
+    place: Option<PathBuf>,
+}
+
+impl Own {
+    fn new(index: &Path) -> Self {
+        Self {
+            name: index.file_name().map(Into::into),
+            place: fs::canonicalize(index).ok(),
+        }
+    }
+
+    fn is(&self, path: &Path) -> bool {
+        let name = path.file_name();
+        // Others need not be looked up.
+        let same_name = name == self.name.as_deref() && self.place.is_some();
+        Replacement::is_temporary(path) || same_name && fs::canonicalize(path).ok() == self.place
+    }
 }

@@ -242,7 +242,7 @@ impl<L: Link> Engine<L> {
 
     /// Removes all keys.
     pub(crate) async fn clear(&mut self) -> Result<(), Error> {
-        self.if_ours("clearing the filter", "return 1", &[], &[])
+        self.ask_ours("clearing the filter", "return 1", &[])
             .await?;
         self.load_layers().await?;
         self.counted = None;

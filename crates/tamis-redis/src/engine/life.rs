@@ -129,7 +129,7 @@ impl<L: Link> Engine<L> {
     pub(crate) async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         let ask = "return redis.call('PTTL', KEYS[1])";
         match self
-            .if_ours("asking the filter's time to live", ask, &[], &[])
+            .ask_ours("asking the filter's time to live", ask, &[])
             .await?
         {
             Value::Int(left @ 0..) => Ok(Some(Duration::from_millis(left as u64))),
@@ -144,7 +144,7 @@ impl<L: Link> Engine<L> {
         let same = "return redis.call('GETRANGE', KEYS[2], 0, 23) == ARGV[1] and 1 or 0";
         let twin = twin(&self.name);
         let there = self
-            .if_ours("verifying the filter", same, &[&twin], &[])
+            .ask_ours("verifying the filter", same, &[&twin])
             .await?;
         if there != Value::Int(1) {
             return Err(self.why_missing(twin).await);
@@ -280,7 +280,7 @@ impl<L: Link> Engine<L> {
 
     /// The lines and generations of all bodies, also of layers that are being
     /// built.
-    async fn all_generations(&mut self) -> Result<Vec<(u64, u64)>, Error> {
+    pub(super) async fn all_generations(&mut self) -> Result<Vec<(u64, u64)>, Error> {
         let shape = self.record.header.shape();
         let first = match shape {
             Shape::Growing(shape) => shape.lines().saturating_sub(1),

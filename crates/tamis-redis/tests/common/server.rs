@@ -202,6 +202,15 @@ impl Server {
         }
     }
 
+    /// Makes the server believe that nobody has used a key for so long.
+    pub(crate) fn age(&self, key: &str, seconds: u32) {
+        let lua = "local dump = redis.call('DUMP', KEYS[1]) return redis.call('RESTORE', \
+                   KEYS[1], 0, dump, 'REPLACE', 'IDLETIME', ARGV[1])";
+        self.cli(&["EVAL", lua, "1", key, &seconds.to_string()]);
+        let idle = self.cli(&["OBJECT", "IDLETIME", key]);
+        assert!(idle.parse::<u32>().unwrap() >= seconds, "{idle}");
+    }
+
     /// A field of `INFO SECTION`.
     pub(crate) fn info(&self, section: &str, field: &str) -> Option<String> {
         let info = self.try_cli(&["INFO", section]).ok()?;

@@ -20,6 +20,7 @@ mod identity;
 mod layers;
 mod lifetime;
 mod loss;
+mod operators;
 mod resharding;
 mod sentinel;
 mod signals;

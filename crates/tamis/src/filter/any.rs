@@ -9,9 +9,10 @@ use super::{Filter, KeyCount, check_creatable};
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::plan::Plan;
-use crate::raw::header::{Header, KEYS_UNKNOWN, UNSEALED};
+use crate::raw::header::{Header, KEYS_UNKNOWN};
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes, Map};
@@ -131,6 +132,30 @@ impl AnyFilter {
             &Header::of_plan(plan, hasher),
             Existing::Replace,
         )
+    }
+
+    /// Says how keys are made, of a filter in memory that has none yet: it would deny those it has.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked, KeyRule};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// seen.set_rule(KeyRule::EXACT.ignore_case())?;
+    /// seen.insert("Key")?;
+    /// assert!(seen.contains("KEY"));
+    /// assert!(seen.set_rule(KeyRule::EXACT).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn set_rule(&mut self, rule: KeyRule) -> Result<(), Error> {
+        let is_shared = each!(self, f => f.is_shared());
+        if rule != *self.hasher().rule() && (is_shared || self.counted() != Some(0)) {
+            return Err(Error::Parameter {
+                what: "rule for keys",
+                expected: "that of the filter, which is shared or holds keys",
+                got: rule.to_string(),
+            });
+        }
+        each!(self, f => f.set_rule(rule));
+        Ok(())
     }
 
     /// Adds a key; whether it was new. Fails for kinds that can't take it; the
@@ -258,7 +283,8 @@ impl AnyFilter {
         each!(self, f => f.close())
     }
 
-    /// Reads a whole file into memory, checking every byte.
+    /// Reads a whole file into memory, and checks every byte of one that is
+    /// sealed; see [`Open::load`](crate::Open::load).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         Open::new().load(path)
     }
@@ -274,11 +300,11 @@ impl AnyFilter<Map> {
     /// checksum in its header. `false` if there is none, because the file was
     /// last written in place.
     pub fn verify(path: impl AsRef<Path>, open: &Open) -> Result<bool, Error> {
+        let open = open.clone().verify(true);
         let (header, map) = store::map(path.as_ref(), open.terms())?;
-        store::verify(&header, map.words())?;
         // What the body says of itself must be sound, too.
         Self::assemble((header, map))?;
-        Ok(header.state.body_checksum != UNSEALED)
+        Ok(header.is_sealed())
     }
 }
 

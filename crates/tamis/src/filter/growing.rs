@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::filter::{KeyCount, hash_all};
 use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::plan::growing::{Schedule, first_capacity};
 use crate::plan::{self, Plan, Rated as _};
@@ -113,7 +114,8 @@ impl Growing {
         Self::with_hasher(self.layers[0].capacity, self.rate, self.hasher)
     }
 
-    /// Reads a whole file into memory, checking every byte.
+    /// Reads a whole file into memory, and checks every byte of one that is
+    /// sealed; see [`Open::load`](crate::Open::load).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::assemble(store::load(path.as_ref(), Terms::default())?)
     }
@@ -144,6 +146,14 @@ impl Growing {
     /// The filter that [`to_base64`](Self::to_base64) wrote.
     pub fn from_base64(text: &str) -> Result<Self, Error> {
         Self::from_bytes(&store::from_base64(text)?)
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.body.as_shared().is_some()
+    }
+
+    pub(crate) fn set_rule(&mut self, rule: KeyRule) {
+        self.hasher = self.hasher.with_rule(rule);
     }
 
     /// Adds a key; whether it was new. "New" is always right; "not new" is

@@ -12,6 +12,7 @@ pub(crate) mod open;
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::plan::{Plan, Rated};
 use crate::raw::header::{Header, KEYS_UNKNOWN, State};
@@ -138,7 +139,8 @@ impl<L: Layout> Filter<L> {
         Self::assemble((header, Bytes::zeroed(header.body_len())?))
     }
 
-    /// Reads a whole file into memory, checking every byte.
+    /// Reads a whole file into memory, and checks every byte of one that is
+    /// sealed; see [`Open::load`](crate::Open::load).
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::assemble(store::load(path.as_ref(), Terms::default())?)
     }
@@ -216,6 +218,14 @@ impl<L: Layout> Filter<L> {
             &self.shape,
             words.expect("kinds that move entries are not shared"),
         )
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.body.as_shared().is_some()
+    }
+
+    pub(crate) fn set_rule(&mut self, rule: KeyRule) {
+        self.hasher = self.hasher.with_rule(rule);
     }
 
     pub(crate) fn replace_body(&mut self, body: Bytes) {
@@ -450,8 +460,13 @@ impl<L: Layout, B: Body> Filter<L, B> {
         let hash = || {
             Difference::between("the hash", self.hasher.name(), other.hasher.name()).or_else(|| {
                 match (&self.hasher, &other.hasher) {
-                    (Hasher::Fast { seed: ours }, Hasher::Fast { seed: theirs }) => {
+                    (Hasher::Fast { seed: ours, .. }, Hasher::Fast { seed: theirs, .. })
+                        if ours != theirs =>
+                    {
                         Difference::between("the seed", ours, theirs)
+                    }
+                    (ours, theirs) if ours.rule() != theirs.rule() => {
+                        Difference::between("the rule for keys", ours.rule(), theirs.rule())
                     }
                     (ours, theirs) => (!ours.agrees_with(theirs)).then(|| Difference {
                         what: "the secret key",

@@ -24,6 +24,7 @@ use std::path::Path;
 pub struct Open {
     key: Option<SecretKey>,
     accept_loss: bool,
+    verify: Option<bool>,
 }
 
 impl Open {
@@ -46,14 +47,38 @@ impl Open {
         self
     }
 
+    /// Whether a file's body is compared with its checksum, where it has one. If nothing is said,
+    /// [`load`](Self::load) does so, and [`share`](Self::share), which ends the checksum;
+    /// [`map`](Self::map) does not, so that it costs the same for any size.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{Blocked, Open};
+    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
+    /// let mut bytes = std::fs::read(&path).unwrap();
+    /// bytes[200] ^= 1;
+    /// std::fs::write(&path, bytes).unwrap();
+    /// assert!(Open::new().map(&path).is_ok());
+    /// assert!(Open::new().verify(true).map(&path).is_err());
+    /// assert!(Open::new().share(&path).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn verify(mut self, verify: bool) -> Self {
+        self.verify = Some(verify);
+        self
+    }
+
     pub(super) fn terms(&self) -> Terms<'_> {
         Terms {
             key: self.key.as_ref(),
             accept_loss: self.accept_loss,
+            verify: self.verify,
         }
     }
 
-    /// Reads a whole file into memory, checking every byte.
+    /// Reads a whole file into memory, and checks every byte of one that is
+    /// sealed; see [`AnyFilter::verify`] for those that are not.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<AnyFilter, Error> {
         AnyFilter::assemble(store::load(path.as_ref(), self.terms())?)
     }

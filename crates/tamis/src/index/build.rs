@@ -1,6 +1,7 @@
 //! Making an index: the keys of an entry, their filters, and the file.
 
-use super::format::{EntryRecord, FilterRecord, Layout, MAX_SPECS, body_checksum};
+use super::format::{EntryRecord, FilterRecord, Layout, MAX_SPECS};
+use super::pages::Summing;
 use super::stamp::Stamp;
 use super::{FileIndex, IndexBytes};
 use crate::error::Error;
@@ -106,7 +107,7 @@ impl IndexOptions {
         let theirs = Self::of(index);
         if !self.hasher.agrees_with(&theirs.hasher) {
             let seed = |hasher: &Hasher| match hasher {
-                Hasher::Fast { seed } => format!("{} with seed {seed}", hasher.name()),
+                Hasher::Fast { seed, .. } => format!("{} with seed {seed}", hasher.name()),
                 Hasher::Keyed { .. } => format!("{} with a secret", hasher.name()),
             };
             return Err(unlike("hash", seed(&self.hasher), seed(&theirs.hasher)));
@@ -146,6 +147,8 @@ pub struct EntryKeys {
     hasher: Hasher,
     width: Width,
     specs: Vec<Distinct>,
+    /// Why keys of some specs are not known.
+    reasons: Vec<String>,
 }
 
 /// Hashes of which many come again and again.
@@ -154,6 +157,8 @@ struct Distinct {
     hashes: Vec<Hash>,
     /// When to remove duplicates next.
     full: usize,
+    /// Whether there are others that could not be had.
+    unknown: bool,
 }
 
 impl Distinct {
@@ -174,11 +179,13 @@ impl EntryKeys {
         let empty = Distinct {
             hashes: Vec::new(),
             full: Distinct::LEAST,
+            unknown: false,
         };
         Self {
             hasher: options.hasher,
             width: options.width,
             specs: vec![empty; options.specs.len()],
+            reasons: Vec::new(),
         }
     }
 
@@ -198,23 +205,56 @@ impl EntryKeys {
         self.specs[spec].add(hash);
     }
 
+    /// Says that not all keys of the spec of this number are known, and why:
+    /// the entry is a candidate for every key of it.
+    ///
+    /// ```
+    /// use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
+    /// let options = IndexOptions::new(0.01)?.specs(["title", "word"])?;
+    /// let mut keys = EntryKeys::new(&options);
+    /// keys.add(0, "Ulysses");
+    /// keys.set_unknown(1, "the text is encrypted");
+    /// let mut builder = IndexBuilder::in_memory(&options);
+    /// builder.add("book", None, &keys.build()?)?;
+    /// let index = builder.finish()?;
+    /// assert!(index.spec("title")?.candidates("Dubliners").is_empty());
+    /// assert_eq!(index.spec("word")?.candidates("river").len(), 1);
+    /// assert_eq!(index.entry(0).unindexed(), Some("the text is encrypted"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such spec.
+    pub fn set_unknown(&mut self, spec: usize, reason: &str) {
+        let spec = &mut self.specs[spec];
+        spec.unknown = true;
+        spec.hashes = Vec::new();
+        if !self.reasons.iter().any(|known| known == reason) {
+            self.reasons.push(reason.into());
+        }
+    }
+
     /// The filters of these keys: the slow part, which as many threads can do
     /// as there are entries.
     pub fn build(self) -> Result<EntryFilters, Error> {
         let width = self.width;
         let build = |keys: Distinct| {
+            if keys.unknown {
+                return Ok(BuiltFilter::Unknown);
+            }
             let sorted = sorted_distinct(keys.hashes, 1);
             let keys = sorted.len() as u64;
             let table = match keys {
                 0 => None,
                 _ => Some(compact::build(&sorted, width)?),
             };
-            Ok(BuiltFilter { keys, table })
+            Ok(BuiltFilter::Of { keys, table })
         };
         let filters: Result<_, Error> = self.specs.into_iter().map(build).collect();
         Ok(EntryFilters {
             width,
             filters: filters?,
+            reason: self.reasons.join("; "),
         })
     }
 }
@@ -224,28 +264,33 @@ impl EntryKeys {
 pub struct EntryFilters {
     width: Width,
     filters: Vec<BuiltFilter>,
+    /// Why some are unknown.
+    reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct BuiltFilter {
-    keys: u64,
-    table: Option<Compact>,
+enum BuiltFilter {
+    Unknown,
+    Of { keys: u64, table: Option<Compact> },
 }
 
 impl EntryFilters {
-    /// Distinct keys of the spec of this number.
+    /// Distinct keys of the spec of this number; 0 if they are not known.
     ///
     /// # Panics
     /// If there is no such spec.
     pub fn keys(&self, spec: usize) -> u64 {
-        self.filters[spec].keys
+        match self.filters[spec] {
+            BuiltFilter::Unknown => 0,
+            BuiltFilter::Of { keys, .. } => keys,
+        }
     }
 }
 
 /// Puts an index together, entry by entry.
 ///
 /// Filters go to the file as they come, so that no more than the directory is
-/// in memory: 40 bytes a filter, 48 an entry, and its id. The same entries in
+/// in memory: 32 bytes a filter, 48 an entry, and its id. The same entries in
 /// the same order give the same bytes.
 ///
 /// ```
@@ -278,6 +323,7 @@ pub struct IndexBuilder {
     broken: bool,
     /// Where the next body goes.
     at: u64,
+    sums: Summing,
     /// Records of each spec's filters.
     filters: Vec<Vec<u8>>,
     entries: Vec<u8>,
@@ -327,6 +373,7 @@ impl IndexBuilder {
             sink,
             broken: false,
             at: HEADER_LEN as u64,
+            sums: Summing::new(HEADER_LEN),
             filters: vec![Vec::new(); options.specs.len()],
             entries: Vec::new(),
             count: 0,
@@ -363,22 +410,23 @@ impl IndexBuilder {
                 theirs: format!("{}, {}", theirs.0.rate(), theirs.1),
             });
         }
-        self.add_text(id.as_ref(), "", stamp, true)?;
+        self.add_text(id.as_ref(), &filters.reason, stamp)?;
         let mut body = Vec::new();
-        for (spec, BuiltFilter { keys, table }) in filters.filters.iter().enumerate() {
+        for (spec, filter) in filters.filters.iter().enumerate() {
             body.clear();
-            let words = table.iter().flat_map(|table| &table.words);
-            body.extend(words.flat_map(|word| word.to_le_bytes()));
-            self.add_filter(
-                spec,
-                FilterRecord {
-                    offset: 0,
-                    checksum: body_checksum(&body, *keys),
-                    keys: *keys,
-                    shape: table.as_ref().map_or([0; 2], |table| table.shape),
-                },
-                &body,
-            )?;
+            let record = match filter {
+                BuiltFilter::Unknown => FilterRecord::UNKNOWN,
+                BuiltFilter::Of { keys, table } => {
+                    let words = table.iter().flat_map(|table| &table.words);
+                    body.extend(words.flat_map(|word| word.to_le_bytes()));
+                    FilterRecord {
+                        offset: 0,
+                        keys: *keys,
+                        shape: table.as_ref().map_or([0; 2], |table| table.shape),
+                    }
+                }
+            };
+            self.add_filter(spec, record, &body)?;
         }
         Ok(())
     }
@@ -391,9 +439,9 @@ impl IndexBuilder {
         stamp: Option<Stamp>,
         reason: &str,
     ) -> Result<(), Error> {
-        self.add_text(id.as_ref(), reason, stamp, false)?;
+        self.add_text(id.as_ref(), reason, stamp)?;
         for spec in 0..self.filters.len() {
-            self.add_filter(spec, FilterRecord::default(), &[])?;
+            self.add_filter(spec, FilterRecord::UNKNOWN, &[])?;
         }
         Ok(())
     }
@@ -404,30 +452,21 @@ impl IndexBuilder {
     /// Both indexes must have been made with equal [options](IndexOptions).
     pub fn copy<B: AsRef<[u8]>>(&mut self, entry: &super::Entry<'_, B>) -> Result<(), Error> {
         self.options.check_like(entry.index)?;
+        entry.verify()?;
         let (layout, bytes) = (&entry.index.layout, entry.index.bytes());
-        let filters = (0..layout.specs).map(|spec| layout.filter(bytes, spec, entry.number));
-        let filters: Vec<FilterRecord> = filters.collect();
-        for record in &filters {
-            layout.verify(bytes, record)?;
-        }
-        let (indexed, reason) = match entry.unindexed() {
-            Some(reason) => (false, reason),
-            None => (true, ""),
-        };
-        self.add_text(entry.id(), reason, entry.stamp(), indexed)?;
-        for (spec, record) in filters.into_iter().enumerate() {
-            self.add_filter(spec, record, layout.body(bytes, &record))?;
+        self.add_text(
+            entry.id(),
+            entry.unindexed().unwrap_or_default(),
+            entry.stamp(),
+        )?;
+        for spec in 0..layout.specs {
+            let record = layout.filter(bytes, spec, entry.number);
+            self.add_filter(spec, record, &bytes[layout.body_range(&record)])?;
         }
         Ok(())
     }
 
-    fn add_text(
-        &mut self,
-        id: &[u8],
-        reason: &str,
-        stamp: Option<Stamp>,
-        indexed: bool,
-    ) -> Result<(), Error> {
+    fn add_text(&mut self, id: &[u8], reason: &str, stamp: Option<Stamp>) -> Result<(), Error> {
         let id_len = u32::try_from(id.len()).map_err(|_| Error::Parameter {
             what: "id",
             expected: "less than 4 GiB",
@@ -435,7 +474,7 @@ impl IndexBuilder {
         })?;
         self.text.extend_from_slice(id);
         self.text.extend_from_slice(reason.as_bytes());
-        let record = EntryRecord::new(self.text.len() as u64, id_len, stamp, indexed);
+        let record = EntryRecord::new(self.text.len() as u64, id_len, stamp);
         self.entries.extend_from_slice(&record.encode());
         self.count += 1;
         Ok(())
@@ -452,6 +491,7 @@ impl IndexBuilder {
             _ => self.at,
         };
         self.at += body.len() as u64;
+        self.sums.update(body);
         self.filters[spec].extend_from_slice(&record.encode());
         self.sink.write(body).inspect_err(|_| self.broken = true)
     }
@@ -482,16 +522,17 @@ impl IndexBuilder {
             text_len: self.text.len(),
         };
         let mut sum = Xxh3::new();
+        let sums = self.sums.finish();
         let parts = self
             .filters
             .iter()
-            .chain([&self.entries, &ends, &self.text]);
+            .chain([&self.entries, &sums, &ends, &self.text]);
         for part in parts {
             sum.update(part);
             self.sink.write(part)?;
         }
         let bytes = self.sink.finish(&layout.encode(sum.digest()))?;
-        Ok(FileIndex { bytes, layout })
+        Ok(FileIndex::with_layout(bytes, layout))
     }
 }
 

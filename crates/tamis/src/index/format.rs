@@ -2,12 +2,14 @@
 //! index that knows an offset; `docs/format.md` is its normative description.
 //!
 //! ```text
-//! header | filter bodies | filter records | entry records | spec ends | text
+//! header | filter bodies | filter records | entry records | page sums | spec ends | text
 //! ```
 //!
 //! What stands before the directory is written while entries come, what
-//! follows when all are known. Opening checks everything but the bodies.
+//! follows when all are known. Opening checks everything but the bodies, whose
+//! pages are compared with their sums when an answer depends on them.
 
+use super::pages::PAGE;
 use super::stamp::Stamp;
 use crate::error::Error;
 use crate::hasher::{Hasher, SecretKey};
@@ -15,7 +17,7 @@ use crate::raw::header::{HEADER_LEN, after, decode_hasher, encode_hasher, field}
 use crate::raw::ribbon::compact::{CompactShape, Table, Width};
 use std::collections::HashSet;
 use std::ops::Range;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64;
 
 // Differs from a filter's in its fifth byte.
 pub(super) const MAGIC_BYTES: [u8; 8] = *b"TAMIX\r\n\x1a";
@@ -39,16 +41,17 @@ const HEADER_CHECKSUM: Range<usize> = after(DIRECTORY_CHECKSUM, 8);
 const RESERVED_END: Range<usize> = after(HEADER_CHECKSUM, 32);
 const _: () = assert!(RESERVED_END.end == HEADER_LEN);
 
-/// A filter's record: offset, checksum, keys and two words of shape.
-pub(super) const FILTER_LEN: usize = 40;
+/// A filter's record: offset, keys and two words of shape.
+pub(super) const FILTER_LEN: usize = 32;
 /// An entry's record: end of its text, length of its id, flags, stamp.
 pub(super) const ENTRY_LEN: usize = 48;
+/// The checksum of a page.
+const SUM_LEN: usize = 4;
 /// Key specs of an index at most.
 pub(super) const MAX_SPECS: usize = 255;
 
 const FLAG_STAMPED: u32 = 1;
 const FLAG_RACY: u32 = 2;
-const FLAG_NOT_INDEXED: u32 = 4;
 
 /// What the whole index agrees on, and where its parts are.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,8 +75,28 @@ impl Layout {
         self.directory + self.filters_len()
     }
 
-    fn ends_at(&self) -> usize {
+    fn sums_at(&self) -> usize {
         self.entries_at() + self.entries * ENTRY_LEN
+    }
+
+    fn ends_at(&self) -> usize {
+        self.sums_at() + self.pages() * SUM_LEN
+    }
+
+    /// How many pages the header and the bodies take; none if there are no bodies.
+    pub(super) fn pages(&self) -> usize {
+        pages(self.directory as u64) as usize
+    }
+
+    /// Where the bytes of a page lie that belong to bodies.
+    pub(super) fn page(&self, page: usize) -> Range<usize> {
+        let start = page * PAGE;
+        start.max(HEADER_LEN)..(start + PAGE).min(self.directory)
+    }
+
+    pub(super) fn page_sum(&self, bytes: &[u8], page: usize) -> [u8; SUM_LEN] {
+        let at = self.sums_at() + page * SUM_LEN;
+        field(bytes, at..at + SUM_LEN)
     }
 
     pub(super) fn text_at(&self) -> usize {
@@ -92,17 +115,16 @@ impl Layout {
     }
 
     fn entry_records<'a>(&self, bytes: &'a [u8]) -> &'a [[u8; ENTRY_LEN]] {
-        bytes[self.entries_at()..self.ends_at()].as_chunks().0
+        bytes[self.entries_at()..self.sums_at()].as_chunks().0
     }
 
     pub(super) fn entry(&self, bytes: &[u8], entry: usize) -> EntryRecord {
         EntryRecord::decode(&self.entry_records(bytes)[entry])
     }
 
-    /// Whether the entry is one that every key may be in.
-    #[inline]
-    pub(super) fn is_indexed(&self, bytes: &[u8], entry: usize) -> bool {
-        self.entry(bytes, entry).flags & FLAG_NOT_INDEXED == 0
+    /// Whether the keys of some spec of the entry are not known.
+    pub(super) fn has_unknown(&self, bytes: &[u8], entry: usize) -> bool {
+        (0..self.specs).any(|spec| self.filter(bytes, spec, entry).is_unknown())
     }
 
     fn spec_end(&self, bytes: &[u8], spec: usize) -> u64 {
@@ -123,7 +145,7 @@ impl Layout {
         start as usize..self.spec_end(bytes, spec) as usize
     }
 
-    /// Where the id of an entry lies, and the reason why it is not indexed.
+    /// Where the id of an entry lies, and the reason why keys of it are not known.
     pub(super) fn entry_text(&self, bytes: &[u8], entry: usize) -> (Range<usize>, Range<usize>) {
         let start = match entry {
             0 => self.spec_end(bytes, self.specs - 1),
@@ -238,6 +260,7 @@ impl Layout {
         let per_entry = (self.specs * FILTER_LEN + ENTRY_LEN) as u64;
         let expected = entries
             .checked_mul(per_entry)
+            .and_then(|len| len.checked_add(pages(directory) * SUM_LEN as u64))
             .and_then(|len| len.checked_add(self.specs as u64 * 8))
             .and_then(|len| len.checked_add(directory))
             .and_then(|len| len.checked_add(text_len));
@@ -287,7 +310,7 @@ impl Layout {
             }
             start = end;
         }
-        for record in self.entry_records(bytes) {
+        for (number, record) in self.entry_records(bytes).iter().enumerate() {
             let record = EntryRecord::decode(record);
             let id_end = start + u64::from(record.id_len);
             if record.text_end > self.text_len as u64 || id_end > record.text_end {
@@ -295,7 +318,7 @@ impl Layout {
             }
             record.check()?;
             utf8("reason", id_end as usize..record.text_end as usize)?;
-            if id_end < record.text_end && record.flags & FLAG_NOT_INDEXED == 0 {
+            if id_end < record.text_end && !self.has_unknown(bytes, number) {
                 return Err(corrupt("reason of an indexed entry", "none", "some"));
             }
             start = record.text_end;
@@ -318,18 +341,16 @@ impl Layout {
             .collect();
         let mut at = HEADER_LEN as u64;
         for entry in 0..self.entries {
-            let indexed = self.is_indexed(bytes, entry);
             for records in &specs {
                 let record = FilterRecord::decode(&records[entry]);
-                if record == FilterRecord::default() {
+                if record == FilterRecord::default() || record == FilterRecord::UNKNOWN {
                     continue;
                 }
-                let table = self.table(&record).filter(|_| indexed);
-                let words = table.map_or(0, |table| table.words());
+                let words = self.table(&record).map_or(0, |table| table.words());
                 if words == 0 || record.offset != at {
                     return Err(corrupt(
                         "filter record",
-                        format_args!("a filter of an indexed entry at {at}"),
+                        format_args!("a filter at {at}"),
                         format_args!("{record:?}"),
                     ));
                 }
@@ -351,7 +372,7 @@ impl Layout {
     #[inline(always)]
     pub(super) fn table(&self, record: &FilterRecord) -> Option<Table> {
         match record.keys {
-            0 => None,
+            0 | UNKNOWN_KEYS => None,
             _ => Some(CompactShape::decode(record.shape)?.table(self.width)),
         }
     }
@@ -368,58 +389,66 @@ impl Layout {
         bytes[record.offset as usize..][..len].as_chunks().0
     }
 
-    /// The body of a filter.
-    pub(super) fn body<'a>(&self, bytes: &'a [u8], record: &FilterRecord) -> &'a [u8] {
-        let table = self.table(record);
-        table.map_or(&[], |table| {
-            self.words(bytes, record, &table).as_flattened()
-        })
-    }
-
-    /// Compares a filter's body with its checksum.
-    pub(super) fn verify(&self, bytes: &[u8], record: &FilterRecord) -> Result<(), Error> {
-        compare(
-            "filter checksum",
-            record.checksum,
-            body_checksum(self.body(bytes, record), record.keys),
-        )
+    /// Where the body of a filter lies.
+    pub(super) fn body_range(&self, record: &FilterRecord) -> Range<usize> {
+        let start = record.offset as usize;
+        let words = self.table(record).map_or(0, |table| table.words());
+        start..start + words as usize * 8
     }
 }
 
-/// Seeded with the count, so that it guards both; of no keys it is zero.
-pub(super) fn body_checksum(body: &[u8], keys: u64) -> u64 {
-    match keys {
-        0 => 0,
-        keys => xxh3_64_with_seed(body, keys),
+fn pages(directory: u64) -> u64 {
+    match directory <= HEADER_LEN as u64 {
+        true => 0,
+        false => directory.div_ceil(PAGE as u64),
     }
 }
+
+/// Stands for the number of keys that are not known.
+const UNKNOWN_KEYS: u64 = u64::MAX;
 
 /// Of the filter of one entry and spec; all zero if there are no keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FilterRecord {
     /// In the file.
     pub(super) offset: u64,
-    pub(super) checksum: u64,
     pub(super) keys: u64,
     pub(super) shape: [u64; 2],
 }
 
 impl FilterRecord {
+    /// Of keys that are not known.
+    pub(super) const UNKNOWN: Self = Self {
+        offset: 0,
+        keys: UNKNOWN_KEYS,
+        shape: [0; 2],
+    };
+
+    /// Whether it stands for keys that are not known, so that any may be there.
+    #[inline(always)]
+    pub(super) fn is_unknown(&self) -> bool {
+        self.keys == UNKNOWN_KEYS
+    }
+
+    /// Distinct keys, as far as they are known.
+    pub(super) fn known_keys(&self) -> u64 {
+        if self.is_unknown() { 0 } else { self.keys }
+    }
+
     #[inline(always)]
     pub(super) fn decode(bytes: &[u8; FILTER_LEN]) -> Self {
         let word = |i: usize| u64::from_le_bytes(field(bytes, i * 8..i * 8 + 8));
         Self {
             offset: word(0),
-            checksum: word(1),
-            keys: word(2),
-            shape: [word(3), word(4)],
+            keys: word(1),
+            shape: [word(2), word(3)],
         }
     }
 
     pub(super) fn encode(&self) -> [u8; FILTER_LEN] {
         let [a, b] = self.shape;
         let mut out = [0; FILTER_LEN];
-        let words = [self.offset, self.checksum, self.keys, a, b];
+        let words = [self.offset, self.keys, a, b];
         for (to, word) in out.as_chunks_mut().0.iter_mut().zip(words) {
             *to = word.to_le_bytes();
         }
@@ -432,21 +461,20 @@ impl FilterRecord {
 pub(super) struct EntryRecord {
     /// Where its text ends, and that of the next begins.
     pub(super) text_end: u64,
-    /// The text is the id, then the reason why it is not indexed.
+    /// The text is the id, then the reason why keys are not known.
     id_len: u32,
     flags: u32,
     stamp: [u64; 4],
 }
 
 impl EntryRecord {
-    pub(super) fn new(text_end: u64, id_len: u32, stamp: Option<Stamp>, indexed: bool) -> Self {
+    pub(super) fn new(text_end: u64, id_len: u32, stamp: Option<Stamp>) -> Self {
         let flag = |on, flag| if on { flag } else { 0 };
         Self {
             text_end,
             id_len,
             flags: flag(stamp.is_some(), FLAG_STAMPED)
-                | flag(stamp.is_some_and(|stamp| stamp.is_racy()), FLAG_RACY)
-                | flag(!indexed, FLAG_NOT_INDEXED),
+                | flag(stamp.is_some_and(|stamp| stamp.is_racy()), FLAG_RACY),
             stamp: stamp.map_or([0; 4], |stamp| stamp.encode()),
         }
     }
@@ -474,7 +502,7 @@ impl EntryRecord {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let known = FLAG_STAMPED | FLAG_RACY | FLAG_NOT_INDEXED;
+        let known = FLAG_STAMPED | FLAG_RACY;
         let stamped = self.flags & FLAG_STAMPED != 0;
         let racy = self.flags & FLAG_RACY != 0;
         if self.flags & !known != 0 || !stamped && (racy || self.stamp != [0; 4]) {
@@ -501,7 +529,7 @@ fn compare(what: &'static str, expected: u64, got: u64) -> Result<(), Error> {
     }
 }
 
-fn corrupt(
+pub(super) fn corrupt(
     what: &'static str,
     expected: impl std::fmt::Display,
     got: impl std::fmt::Display,

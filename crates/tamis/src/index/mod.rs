@@ -7,6 +7,7 @@
 
 mod build;
 mod format;
+mod pages;
 mod query;
 mod stamp;
 
@@ -18,8 +19,10 @@ use crate::hash::Hash;
 use crate::hasher::{Hasher, SecretKey};
 use crate::raw::header::HEADER_LEN;
 use crate::store::replace::{Existing, Readers, open_regular, write_atomically};
-use format::{FilterRecord, Layout, MAGIC_BYTES};
+use format::{FilterRecord, Layout, MAGIC_BYTES, corrupt};
 use memmap2::{Mmap, MmapOptions};
+use pages::Pages;
+use query::Filters;
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
@@ -52,13 +55,16 @@ use std::path::Path;
 /// ```
 ///
 /// A file is opened by [`open`](Self::open), which maps it and checks all but
-/// the filters themselves: their checksums are compared by
-/// [`verify`](Self::verify) and when an entry is [copied](IndexBuilder::copy).
+/// the filters themselves. Those are compared with their checksums, page by
+/// page, when an answer depends on them: an entry is left out only if the pages
+/// that say so are sound, so damage makes candidates, never a false "no".
+/// [`verify`](Self::verify) looks at all of them.
 /// An index is never changed in place; [`IndexBuilder`] makes a new one of an
 /// old one without reading entries again that are the same.
 pub struct FileIndex<B = IndexBytes> {
     bytes: B,
     layout: Layout,
+    pages: Pages,
 }
 
 /// Who owns the bytes of an index: the heap, or a file mapped for reading.
@@ -114,7 +120,7 @@ impl<B: AsRef<[u8]>> fmt::Debug for FileIndex<B> {
 const READ_AHEAD: usize = 128 << 10;
 
 impl FileIndex {
-    /// Maps an index file. The directory is read and checked: 40 bytes a
+    /// Maps an index file. The directory is read and checked: 32 bytes a
     /// filter, 48 an entry, and its id; of the filters a query reads what it
     /// needs.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
@@ -184,7 +190,23 @@ impl<'a> FileIndex<&'a [u8]> {
 impl<B: AsRef<[u8]>> FileIndex<B> {
     fn decode(bytes: B, key: Option<&SecretKey>) -> Result<Self, Error> {
         let layout = Layout::decode(bytes.as_ref(), key)?;
-        Ok(Self { bytes, layout })
+        Ok(Self::with_layout(bytes, layout))
+    }
+
+    fn with_layout(bytes: B, layout: Layout) -> Self {
+        Self {
+            pages: Pages::new(&layout),
+            bytes,
+            layout,
+        }
+    }
+
+    fn filters(&self) -> Filters<'_> {
+        Filters {
+            layout: &self.layout,
+            bytes: self.bytes(),
+            pages: &self.pages,
+        }
     }
 
     fn bytes(&self) -> &[u8] {
@@ -275,13 +297,18 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
     /// Compares all filters with their checksums; everything else was checked
     /// when the index was opened.
     pub fn verify(&self) -> Result<(), Error> {
-        for spec in 0..self.layout.specs {
-            for record in self.layout.filters(self.bytes(), spec) {
-                self.layout
-                    .verify(self.bytes(), &FilterRecord::decode(record))?;
-            }
+        self.check_pages(HEADER_LEN..self.layout.directory)
+    }
+
+    fn check_pages(&self, range: std::ops::Range<usize>) -> Result<(), Error> {
+        match self.pages.are_sound(&self.layout, self.bytes(), range) {
+            true => Ok(()),
+            false => Err(corrupt(
+                "filter checksum",
+                "that of the filter that was written",
+                "another one",
+            )),
         }
-        Ok(())
     }
 
     /// What it takes.
@@ -319,7 +346,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
 pub struct IndexInfo {
     /// Entries of all sorts.
     pub entries: usize,
-    /// Entries that are candidates for every key.
+    /// Entries of which keys are not known.
     pub unindexed: usize,
     /// For each spec, the distinct keys of every entry, summed up.
     pub keys: Vec<u64>,
@@ -384,29 +411,54 @@ impl<'a, B: AsRef<[u8]>> Entry<'a, B> {
         record.stamp()
     }
 
-    /// Why its keys are not known, if so; it then is a candidate for every key.
+    /// Why the keys of some spec are not known, if so; for those it is a
+    /// candidate whatever they are.
     pub fn unindexed(&self) -> Option<&'a str> {
         let (layout, bytes) = (&self.index.layout, self.index.bytes());
         let reason = layout.entry_text(bytes, self.number).1;
         // It was checked to be text.
-        (!layout.is_indexed(bytes, self.number))
+        layout
+            .has_unknown(bytes, self.number)
             .then(|| std::str::from_utf8(&self.text()[reason]).unwrap_or_default())
     }
 
-    /// Whether its filters are sure to tell the truth of a file that is `now`
-    /// this: it was indexed, and has not changed since. Otherwise it must be
-    /// taken for a candidate, or "no" could be false.
-    pub fn is_fresh(&self, now: &Stamp) -> bool {
-        self.unindexed().is_none() && self.stamp().is_some_and(|stamp| stamp.proves(now))
+    /// Whether all keys of the spec of this number are known.
+    ///
+    /// # Panics
+    /// If there is no such spec.
+    pub fn is_indexed(&self, spec: usize) -> bool {
+        !self.record(spec).is_unknown()
     }
 
-    /// Distinct keys of the spec of this number.
+    /// Whether its filters are sure to tell the truth of a file that is `now`
+    /// this: it has not changed since it was indexed. Otherwise it must be
+    /// taken for a candidate, or "no" could be false.
+    pub fn is_fresh(&self, now: &Stamp) -> bool {
+        self.stamp().is_some_and(|stamp| stamp.proves(now))
+    }
+
+    /// Distinct keys of the spec of this number; 0 if they are not known.
     ///
     /// # Panics
     /// If there is no such spec.
     pub fn keys(&self, spec: usize) -> u64 {
+        self.record(spec).known_keys()
+    }
+
+    /// Compares its filters with their checksums. A damaged one makes the entry
+    /// a candidate wherever a sound one could not be told from it.
+    pub fn verify(&self) -> Result<(), Error> {
+        let layout = &self.index.layout;
+        for spec in 0..layout.specs {
+            let body = layout.body_range(&self.record(spec));
+            self.index.check_pages(body)?;
+        }
+        Ok(())
+    }
+
+    fn record(&self, spec: usize) -> FilterRecord {
         let (layout, bytes) = (&self.index.layout, self.index.bytes());
-        layout.filter(bytes, spec, self.number).keys
+        layout.filter(bytes, spec, self.number)
     }
 
     fn text(&self) -> &'a [u8] {
@@ -453,12 +505,13 @@ impl<'a, B: AsRef<[u8]>> Spec<'a, B> {
         let records = self.index.layout.filters(self.index.bytes(), self.number);
         let keys = records
             .iter()
-            .map(|record| FilterRecord::decode(record).keys);
+            .map(|record| FilterRecord::decode(record).known_keys());
         keys.fold(0, u64::saturating_add)
     }
 
     /// The entries that may hold the key, in order: all that do, the others
-    /// with the promised probability, and those that were not indexed.
+    /// with the promised probability, and those that were not indexed or are
+    /// damaged.
     pub fn candidates(&self, key: impl AsRef<[u8]>) -> Vec<Entry<'a, B>> {
         self.candidates_hash(self.index.hasher().hash(key.as_ref()))
     }
@@ -467,7 +520,7 @@ impl<'a, B: AsRef<[u8]>> Spec<'a, B> {
     pub fn candidates_hash(&self, hash: Hash) -> Vec<Entry<'a, B>> {
         let index = self.index;
         let mut out = Vec::new();
-        query::candidates(&index.layout, index.bytes(), self.number, hash, |number| {
+        query::candidates(index.filters(), self.number, hash, |number| {
             out.push(Entry { index, number });
         });
         out
@@ -486,7 +539,7 @@ impl<'a, B: AsRef<[u8]>> Spec<'a, B> {
         let index = self.index;
         let mut out = vec![Vec::new(); hashes.len()];
         let found = |key: usize, number| out[key].push(Entry { index, number });
-        query::candidates_many(&index.layout, index.bytes(), self.number, hashes, found);
+        query::candidates_many(index.filters(), self.number, hashes, found);
         out
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! A probe is a record, at most one word of bump codes, and two neighbouring
 //! groups of a table: each is asked of the memory for a block of entries
-//! before the first of them is needed.
+//! before the first of them is needed. A "no" counts if the pages that it was
+//! read from are sound; else the entry is a candidate.
 
 use super::format::{FilterRecord, Layout};
+use super::pages::Pages;
 use crate::hash::Hash;
 use crate::raw::isa;
 use crate::raw::ribbon::compact::{Place, Table};
@@ -14,6 +16,14 @@ const BLOCK: usize = 32;
 /// From so many keys on, each filter is asked all of them before the next one.
 const MANY: usize = 8;
 
+/// An index, as a query sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Filters<'a> {
+    pub(super) layout: &'a Layout,
+    pub(super) bytes: &'a [u8],
+    pub(super) pages: &'a Pages,
+}
+
 /// The filter of an entry, ready to be asked.
 #[derive(Clone, Copy)]
 enum Filter<'a> {
@@ -21,22 +31,31 @@ enum Filter<'a> {
     Empty,
     /// Of an entry that may hold any key.
     Any,
-    Table(Table, &'a [[u8; 8]]),
+    Table {
+        table: Table,
+        words: &'a [[u8; 8]],
+        /// Where they begin in the file.
+        at: usize,
+    },
 }
 
 impl<'a> Filter<'a> {
     #[inline(always)]
-    fn new(layout: &Layout, bytes: &'a [u8], number: usize, record: &FilterRecord) -> Self {
-        match layout.table(record) {
-            Some(table) => Self::Table(table, layout.words(bytes, record, &table)),
-            None if layout.is_indexed(bytes, number) => Self::Empty,
-            None => Self::Any,
+    fn new(index: Filters<'a>, record: &FilterRecord) -> Self {
+        match index.layout.table(record) {
+            Some(table) => Self::Table {
+                table,
+                words: index.layout.words(index.bytes, record, &table),
+                at: record.offset as usize,
+            },
+            None if record.is_unknown() => Self::Any,
+            None => Self::Empty,
         }
     }
 
     #[inline(always)]
     fn prefetch_code(&self, hash: Hash) {
-        if let Self::Table(table, words) = self
+        if let Self::Table { table, words, .. } = self
             && let Some(word) = table.first_code(hash).and_then(|at| words.get(at))
         {
             isa::prefetch(word);
@@ -45,7 +64,7 @@ impl<'a> Filter<'a> {
 
     #[inline(always)]
     fn locate(&self, hash: Hash) -> Option<Place> {
-        let Self::Table(table, words) = self else {
+        let Self::Table { table, words, .. } = self else {
             return None;
         };
         let place = table.locate(words, hash)?;
@@ -54,60 +73,60 @@ impl<'a> Filter<'a> {
     }
 
     #[inline(always)]
-    fn may_hold(&self, place: Option<&Place>) -> bool {
+    fn may_hold(&self, index: Filters<'_>, hash: Hash, place: Option<&Place>) -> bool {
         match (self, place) {
+            (Self::Empty, _) => false,
             (Self::Any, _) => true,
-            (Self::Table(table, words), Some(place)) => table.matches(words, place),
-            _ => false,
+            (Self::Table { table, words, .. }, Some(place)) if table.matches(words, place) => true,
+            _ => !self.is_sound(index, hash),
         }
+    }
+
+    /// Whether everything that the answer for this key depends on is as it was
+    /// written.
+    #[inline(always)]
+    fn is_sound(&self, index: Filters<'_>, hash: Hash) -> bool {
+        let Self::Table { table, words, at } = self else {
+            return true;
+        };
+        let is_sound = |start: usize, end: usize| {
+            let range = at + start * 8..at + end * 8;
+            index.pages.are_sound(index.layout, index.bytes, range)
+        };
+        let mut sound = true;
+        let place = table.locate_noting(words, hash, |word| sound &= is_sound(word, word + 1));
+        let span = place.map(|place| table.span(&place));
+        sound && span.is_none_or(|span| is_sound(span.start, span.end))
     }
 }
 
 /// Calls `found` with the number of every candidate, in order.
-pub(super) fn candidates(
-    layout: &Layout,
-    bytes: &[u8],
-    spec: usize,
-    hash: Hash,
-    found: impl FnMut(usize),
-) {
+pub(super) fn candidates(index: Filters<'_>, spec: usize, hash: Hash, found: impl FnMut(usize)) {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("popcnt") && std::is_x86_feature_detected!("bmi2") {
         // SAFETY: the features were just detected.
-        return unsafe { candidates_popcnt(layout, bytes, spec, hash, found) };
+        return unsafe { candidates_popcnt(index, spec, hash, found) };
     }
-    candidates_anywhere(layout, bytes, spec, hash, found);
+    candidates_anywhere(index, spec, hash, found);
 }
 
 /// The same code, compiled with the instruction for parity that baseline
 /// x86_64 lacks.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt,bmi1,bmi2")]
-fn candidates_popcnt(
-    layout: &Layout,
-    bytes: &[u8],
-    spec: usize,
-    hash: Hash,
-    found: impl FnMut(usize),
-) {
-    candidates_anywhere(layout, bytes, spec, hash, found);
+fn candidates_popcnt(index: Filters<'_>, spec: usize, hash: Hash, found: impl FnMut(usize)) {
+    candidates_anywhere(index, spec, hash, found);
 }
 
 #[inline(always)]
-fn candidates_anywhere(
-    layout: &Layout,
-    bytes: &[u8],
-    spec: usize,
-    hash: Hash,
-    mut found: impl FnMut(usize),
-) {
+fn candidates_anywhere(index: Filters<'_>, spec: usize, hash: Hash, mut found: impl FnMut(usize)) {
     let mut filters = [Filter::Empty; BLOCK];
     let mut places = [None; BLOCK];
     let mut number = 0;
-    for records in layout.filters(bytes, spec).chunks(BLOCK) {
-        for (i, (filter, record)) in filters.iter_mut().zip(records).enumerate() {
+    for records in index.layout.filters(index.bytes, spec).chunks(BLOCK) {
+        for (filter, record) in filters.iter_mut().zip(records) {
             let record = FilterRecord::decode(record);
-            *filter = Filter::new(layout, bytes, number + i, &record);
+            *filter = Filter::new(index, &record);
             filter.prefetch_code(hash);
         }
         let filters = &filters[..records.len()];
@@ -115,7 +134,7 @@ fn candidates_anywhere(
             *place = filter.locate(hash);
         }
         for (place, filter) in places.iter().zip(filters) {
-            if filter.may_hold(place.as_ref()) {
+            if filter.may_hold(index, hash, place.as_ref()) {
                 found(number);
             }
             number += 1;
@@ -126,49 +145,46 @@ fn candidates_anywhere(
 /// Calls `found` with the number of a key and that of a candidate, in order
 /// for each key.
 pub(super) fn candidates_many(
-    layout: &Layout,
-    bytes: &[u8],
+    index: Filters<'_>,
     spec: usize,
     hashes: &[Hash],
     mut found: impl FnMut(usize, usize),
 ) {
     if hashes.len() < MANY {
         for (key, hash) in hashes.iter().enumerate() {
-            candidates(layout, bytes, spec, *hash, |entry| found(key, entry));
+            candidates(index, spec, *hash, |entry| found(key, entry));
         }
         return;
     }
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("popcnt") && std::is_x86_feature_detected!("bmi2") {
         // SAFETY: the features were just detected.
-        return unsafe { candidates_many_popcnt(layout, bytes, spec, hashes, found) };
+        return unsafe { candidates_many_popcnt(index, spec, hashes, found) };
     }
-    candidates_many_anywhere(layout, bytes, spec, hashes, found);
+    candidates_many_anywhere(index, spec, hashes, found);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt,bmi1,bmi2")]
 fn candidates_many_popcnt(
-    layout: &Layout,
-    bytes: &[u8],
+    index: Filters<'_>,
     spec: usize,
     hashes: &[Hash],
     found: impl FnMut(usize, usize),
 ) {
-    candidates_many_anywhere(layout, bytes, spec, hashes, found);
+    candidates_many_anywhere(index, spec, hashes, found);
 }
 
 #[inline(always)]
 fn candidates_many_anywhere(
-    layout: &Layout,
-    bytes: &[u8],
+    index: Filters<'_>,
     spec: usize,
     hashes: &[Hash],
     mut found: impl FnMut(usize, usize),
 ) {
     let mut places = [None; BLOCK];
-    for (number, record) in layout.filters(bytes, spec).iter().enumerate() {
-        let filter = Filter::new(layout, bytes, number, &FilterRecord::decode(record));
+    for (number, record) in index.layout.filters(index.bytes, spec).iter().enumerate() {
+        let filter = Filter::new(index, &FilterRecord::decode(record));
         if matches!(filter, Filter::Empty) {
             continue;
         }
@@ -177,8 +193,8 @@ fn candidates_many_anywhere(
             for (place, hash) in places.iter_mut().zip(hashes) {
                 *place = filter.locate(*hash);
             }
-            for place in &places[..hashes.len()] {
-                if filter.may_hold(place.as_ref()) {
+            for (place, hash) in places.iter().zip(hashes) {
+                if filter.may_hold(index, *hash, place.as_ref()) {
                     found(key, number);
                 }
                 key += 1;
@@ -204,22 +220,20 @@ mod tests {
         }
         builder.add_unindexed("", None, "").unwrap();
         let index = builder.finish().unwrap();
-        let (layout, bytes) = (&index.layout, index.bytes.as_ref());
+        let index = index.filters();
         let hashes: Vec<Hash> = (0..99u64).map(|i| Hash::from_u64(i << 32)).collect();
         let mut many = Vec::new();
-        candidates_many(layout, bytes, 0, &hashes, |key, entry| {
-            many.push((key, entry))
-        });
+        candidates_many(index, 0, &hashes, |key, entry| many.push((key, entry)));
         let mut anywhere = Vec::new();
-        candidates_many_anywhere(layout, bytes, 0, &hashes, |key, entry| {
+        candidates_many_anywhere(index, 0, &hashes, |key, entry| {
             anywhere.push((key, entry));
         });
         assert_eq!(many, anywhere);
         many.sort_unstable();
         let (mut alone, mut anywhere) = (Vec::new(), Vec::new());
         for (key, hash) in hashes.iter().enumerate() {
-            candidates(layout, bytes, 0, *hash, |entry| alone.push((key, entry)));
-            candidates_anywhere(layout, bytes, 0, *hash, |entry| anywhere.push((key, entry)));
+            candidates(index, 0, *hash, |entry| alone.push((key, entry)));
+            candidates_anywhere(index, 0, *hash, |entry| anywhere.push((key, entry)));
         }
         assert_eq!(alone, anywhere);
         assert_eq!(alone, many);

@@ -114,9 +114,24 @@ impl Stamp {
         }
     }
 
+    /// The same, racy: whoever recorded it knows of a reason why the file could
+    /// change without a visible difference.
+    pub const fn racy(self) -> Self {
+        Self { racy: true, ..self }
+    }
+
     /// Whether the file could have changed since without a visible difference.
     pub const fn is_racy(&self) -> bool {
         self.racy
+    }
+
+    /// Whether a file that is now `now` looks as it did when this stamp was
+    /// recorded, which a [racy](Self::is_racy) one does not prove.
+    pub fn is_like(&self, now: &Self) -> bool {
+        Self {
+            racy: now.racy,
+            ..*self
+        } == *now
     }
 
     /// Whether a file that is now `now` is sure to be as it was when this

@@ -7,6 +7,7 @@
 
 use crate::error::Error;
 use crate::hasher::{Hasher, SecretKey};
+use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::raw::shape::Shape;
 use std::ops::Range;
@@ -133,6 +134,12 @@ impl Header {
     /// The body's length in bytes.
     pub const fn body_len(&self) -> u64 {
         self.shape.body_len()
+    }
+
+    /// Whether the body has a checksum. One that was last written in place has none, unless it
+    /// is small; `tamis verify --seal` gives it one.
+    pub const fn is_sealed(&self) -> bool {
+        self.state.body_checksum != UNSEALED
     }
 
     /// Whether whoever reads the header has the secret of a keyed filter.
@@ -294,16 +301,18 @@ impl Header {
 /// filter has.
 pub(crate) fn encode_hasher(h: &mut [u8; HEADER_LEN], hasher: &Hasher) {
     let (hash, flags, secret, key_check) = match hasher {
-        Hasher::Fast { seed } => {
+        Hasher::Fast { seed, .. } => {
             let mut field = [0; 16];
             field[..8].copy_from_slice(&seed.to_le_bytes());
             (HASH_XXH3, 0, field, 0)
         }
-        Hasher::Keyed { key, in_file: true } => (HASH_SIPHASH, 0, *key.as_bytes(), 0),
+        Hasher::Keyed {
+            key, in_file: true, ..
+        } => (HASH_SIPHASH, 0, *key.as_bytes(), 0),
         Hasher::Keyed { key, .. } => (HASH_SIPHASH, FLAG_KEY_APART, [0; 16], key.check_value()),
     };
     h[HASH].copy_from_slice(&[hash]);
-    h[FLAGS].copy_from_slice(&u32::to_le_bytes(flags));
+    h[FLAGS].copy_from_slice(&u32::to_le_bytes(flags | hasher.rule().encode()));
     h[SECRET].copy_from_slice(&secret);
     h[KEY_CHECK].copy_from_slice(&key_check.to_le_bytes());
 }
@@ -321,7 +330,16 @@ pub(crate) fn decode_hasher(
         true => Ok(()),
         false => Err(Error::corrupt(what, "zero", "other")),
     };
-    match (hash, flags) {
+    let unknown = || Error::corrupt("flags", "known flags", format_args!("{flags:#x}"));
+    let rule = KeyRule::decode(flags & !FLAG_KEY_APART).ok_or_else(unknown)?;
+    if rule.normalises_urls() && !cfg!(feature = "url") {
+        // Without it the filter would deny what it holds.
+        return Err(Error::Feature {
+            feature: "url",
+            what: "normalises URLs",
+        });
+    }
+    let hasher = match (hash, flags & FLAG_KEY_APART) {
         (HASH_XXH3, 0) => {
             reserved("bytes after the seed", secret[8..] == [0; 8])?;
             reserved("key check without a key", key_check == 0)?;
@@ -339,13 +357,10 @@ pub(crate) fn decode_hasher(
             }
             Ok(Hasher::keyed_apart(*key))
         }
-        (HASH_XXH3 | HASH_SIPHASH, _) => Err(Error::corrupt(
-            "flags",
-            "known flags",
-            format_args!("{flags:#x}"),
-        )),
+        (HASH_XXH3 | HASH_SIPHASH, _) => Err(unknown()),
         _ => Err(Error::corrupt("hash", "1 (XXH3) or 2 (SipHash)", hash)),
-    }
+    }?;
+    Ok(hasher.with_rule(rule))
 }
 
 pub(crate) fn field<const N: usize>(bytes: &[u8], range: Range<usize>) -> [u8; N] {
@@ -376,10 +391,13 @@ mod tests {
     #[test]
     fn round_trips() {
         let key = SecretKey::new([5; 16]);
+        let rule = KeyRule::EXACT.ignore_case().of_values(7).unwrap();
         for hasher in [
             Hasher::seeded(u64::MAX),
             Hasher::keyed(key),
             Hasher::keyed_apart(key),
+            Hasher::seeded(1).with_rule(rule),
+            Hasher::keyed_apart(key).with_rule(rule),
         ] {
             let mut h = header();
             h.hasher = hasher;

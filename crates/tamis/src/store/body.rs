@@ -166,6 +166,12 @@ impl Map {
         debug_assert!(body_at.is_multiple_of(8) && map.len() >= body_at);
         Self { map, body_at }
     }
+
+    /// Keys are spread evenly: reading ahead would only evict other pages.
+    pub(crate) fn advise_random(&self) {
+        #[cfg(unix)]
+        let _ = self.map.advise(memmap2::Advice::Random);
+    }
 }
 
 impl Body for Map {

@@ -13,16 +13,23 @@ use crate::raw::header::{
 };
 use crate::raw::layers;
 use crate::raw::shape::Shape;
+use crate::raw::word::Word;
 use crate::store::replace::{Existing, Readers, is_at, open_regular, write_atomically};
+use crate::store::{Terms, verify};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// How long a mapping waits for a lock that another process holds briefly.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A body that is so small is summed up whenever a writer that maps it comes or goes: it takes a
+/// few milliseconds. Of a larger one, opening would cost what mapping saves.
+const SUMMED_AT_ONCE: u64 = 16 << 20;
 
 /// An exclusive advisory lock on a filter file, for load-work-save.
 ///
@@ -199,10 +206,10 @@ impl Drop for Tail {
 }
 
 impl SharedMap {
-    pub(crate) fn open(path: &Path, key: Option<&SecretKey>) -> Result<(Header, Self), Error> {
+    pub(crate) fn open(path: &Path, terms: Terms<'_>) -> Result<(Header, Self), Error> {
         let patience = Instant::now() + PATIENCE;
         loop {
-            match Self::try_open(path, key) {
+            match Self::try_open(path, terms) {
                 // Replaced meanwhile, or somebody is just coming or leaving.
                 Err(Error::Busy { .. }) if Instant::now() < patience => {
                     std::thread::sleep(Duration::from_millis(10));
@@ -212,9 +219,9 @@ impl SharedMap {
         }
     }
 
-    fn try_open(path: &Path, key: Option<&SecretKey>) -> Result<(Header, Self), Error> {
+    fn try_open(path: &Path, terms: Terms<'_>) -> Result<(Header, Self), Error> {
         let (file, alone) = open_shared(path)?;
-        let mut header = read_header(&file, path, key)?;
+        let mut header = read_header(&file, path, terms.key)?;
         header.check_shareable()?;
         // Beside a living writer a mark that names no boot is that writer's.
         if alone || header.state.open_under != Some(UNKNOWN_BOOT) {
@@ -242,6 +249,10 @@ impl SharedMap {
             joinable,
             left: false,
         };
+        // The checksum ends here: what is damaged now would never be noticed.
+        if alone && (terms.verify != Some(false) || header.body_len() <= SUMMED_AT_ONCE) {
+            verify(&header, shared.body()).inspect_err(|_| shared.left = true)?;
+        }
         if let Shape::Growing(shape) = header.shape {
             layers::check(&shape, header.rate, shared.body())
                 .inspect_err(|_| shared.left = true)?;
@@ -365,6 +376,9 @@ impl SharedMap {
         }
         match alone {
             Ok(()) => {
+                if let Some(sum) = self.sum_at_once() {
+                    self.store(BODY_CHECKSUM_WORD, sum);
+                }
                 self.store_boot(BootId::default());
                 let flushed = self.map.flush_range(0, HEADER_LEN);
                 self.file
@@ -376,6 +390,31 @@ impl SharedMap {
             Err(TryLockError::Error(e)) => Err(Error::io("locking", &self.path)(e)),
         }
     }
+}
+
+impl SharedMap {
+    /// The checksum of a body that is small enough. Nobody else may have the file.
+    fn sum_at_once(&self) -> Option<u64> {
+        let header = encode_words(&self.words()[..HEADER_LEN / 8]);
+        let header = Header::decode_without_key(&header).ok()?;
+        if header.body_len() > SUMMED_AT_ONCE {
+            return None;
+        }
+        // Not from the mapping, which a growing filter has several of.
+        let mut body = Vec::new();
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(HEADER_LEN as u64)).ok()?;
+        file.take(header.body_len()).read_to_end(&mut body).ok()?;
+        let whole = body.len() as u64 == header.body_len();
+        whole.then(|| xxh3_64_with_seed(&body, header.state.keys))
+    }
+}
+
+fn encode_words(words: &[AtomicU64]) -> Vec<u8> {
+    words
+        .iter()
+        .flat_map(|word| word.get().to_le_bytes())
+        .collect()
 }
 
 impl Drop for SharedMap {

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::hasher::SecretKey;
 use crate::raw::header::{HEADER_LEN, Header, UNSEALED};
 use crate::raw::word::{Word, for_each_piece};
-use crate::store::body::{Bytes, Map};
+use crate::store::body::{Body, Bytes, Map};
 use crate::store::file::{FileLock, SharedMap};
 use crate::store::replace::{Existing, Readers, open_regular, write_atomically};
 use base64::Engine as _;
@@ -51,6 +51,14 @@ pub(crate) fn verify<W: Word>(header: &Header, words: &[W]) -> Result<(), Error>
     match header.state.body_checksum {
         UNSEALED => Ok(()),
         expected => compare(expected, checksum(words, header.state.keys)),
+    }
+}
+
+/// [`verify`] for a body that nobody else can be writing.
+fn verify_bytes(header: &Header, body: &[u8]) -> Result<(), Error> {
+    match header.state.body_checksum {
+        UNSEALED => Ok(()),
+        expected => compare(expected, xxh3_64_with_seed(body, header.state.keys)),
     }
 }
 
@@ -182,6 +190,9 @@ pub(crate) fn encode<W: Word>(header: &Header, parts: &[&[W]]) -> Vec<u8> {
 pub(crate) struct Terms<'a> {
     pub(crate) key: Option<&'a SecretKey>,
     pub(crate) accept_loss: bool,
+    /// Whether the body is compared with its checksum. If nothing is said, it
+    /// is where all of it is read anyway, and where the checksum would be lost.
+    pub(crate) verify: Option<bool>,
 }
 
 impl Terms<'_> {
@@ -195,43 +206,62 @@ impl Terms<'_> {
 
 /// Reads a whole file to the heap.
 pub(crate) fn load(path: &Path, terms: Terms<'_>) -> Result<(Header, Bytes), Error> {
-    let mut file = open_regular(path, false)?;
-    let header = file::read_header(&file, path, terms.key)?;
-    terms.check_clean(&header, path)?;
-    let mut body = Bytes::zeroed(header.body_len())?;
-    let bytes = body.exclusive_bytes().unwrap_or_default();
-    file.read_exact(bytes).map_err(Error::io("reading", path))?;
-    if header.state.body_checksum != UNSEALED {
-        compare(
-            header.state.body_checksum,
-            xxh3_64_with_seed(bytes, header.state.keys),
-        )?;
+    loop {
+        let mut file = open_regular(path, false)?;
+        let header = file::read_header(&file, path, terms.key)?;
+        terms.check_clean(&header, path)?;
+        let mut body = Bytes::zeroed(header.body_len())?;
+        let bytes = body.exclusive_bytes().unwrap_or_default();
+        file.read_exact(bytes).map_err(Error::io("reading", path))?;
+        match verify_bytes(&header, bytes) {
+            Err(_) if terms.verify == Some(false) => return Ok((header, body)),
+            Err(_) if has_changed(&file, &header, path, terms) => {}
+            sound => return sound.map(|()| (header, body)),
+        }
     }
-    Ok((header, body))
 }
 
 /// Maps a file for reading.
 pub(crate) fn map(path: &Path, terms: Terms<'_>) -> Result<(Header, Map), Error> {
-    let file = open_regular(path, false)?;
-    let header = file::read_header(&file, path, terms.key)?;
-    terms.check_clean(&header, path)?;
-    // SAFETY: the words are only loaded atomically, so other processes may
-    // write the file meanwhile; that it must not shrink is documented.
-    let map = unsafe {
-        MmapOptions::new()
-            .len(file::len_here(&header, path)?)
-            .map(&file)
+    loop {
+        let file = open_regular(path, false)?;
+        let header = file::read_header(&file, path, terms.key)?;
+        terms.check_clean(&header, path)?;
+        // SAFETY: the words are only loaded atomically, so other processes may
+        // write the file meanwhile; that it must not shrink is documented.
+        let map = unsafe {
+            MmapOptions::new()
+                .len(file::len_here(&header, path)?)
+                .map(&file)
+        }
+        .map_err(Error::io("mapping", path))?;
+        let map = Map::new(map, HEADER_LEN);
+        if terms.verify == Some(true)
+            && let Err(damaged) = verify(&header, map.words())
+        {
+            match has_changed(&file, &header, path, terms) {
+                true => continue,
+                false => return Err(damaged),
+            }
+        }
+        map.advise_random();
+        return Ok((header, map));
     }
-    .map_err(Error::io("mapping", path))?;
-    // Keys are spread evenly: reading ahead would only evict other pages.
-    #[cfg(unix)]
-    let _ = map.advise(memmap2::Advice::Random);
-    Ok((header, Map::new(map, HEADER_LEN)))
+}
+
+/// Whether a writer has opened the file since its header was read: then the
+/// checksum was one of a body that is no more.
+fn has_changed(mut file: &File, header: &Header, path: &Path, terms: Terms<'_>) -> bool {
+    let again = file
+        .seek(SeekFrom::Start(0))
+        .map_err(Error::io("reading", path))
+        .and_then(|_| file::read_header(file, path, terms.key));
+    again.is_ok_and(|again| again != *header)
 }
 
 /// Maps a file for writing beside other processes.
 pub(crate) fn share(path: &Path, terms: Terms<'_>) -> Result<(Header, Bytes), Error> {
-    let (header, map) = SharedMap::open(path, terms.key)?;
+    let (header, map) = SharedMap::open(path, terms)?;
     Ok((header, Bytes::shared(map)))
 }
 
@@ -245,12 +275,7 @@ pub(crate) fn view<'a>(bytes: &'a [u8], terms: Terms<'_>) -> Result<(Header, &'a
         // can tell.
         return Err(Error::Unclean { path: None });
     }
-    if header.state.body_checksum != UNSEALED {
-        compare(
-            header.state.body_checksum,
-            xxh3_64_with_seed(body, header.state.keys),
-        )?;
-    }
+    verify_bytes(&header, body)?;
     Ok((header, body))
 }
 

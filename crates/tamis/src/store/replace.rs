@@ -112,6 +112,20 @@ impl Replacement {
         }
     }
 
+    /// Whether a file is named as those are that have not been placed yet: who
+    /// walks over folders passes them by.
+    ///
+    /// ```
+    /// use tamis::Replacement;
+    /// assert!(Replacement::is_temporary("logs/.tamis-Xy12ab.tmp"));
+    /// assert!(!Replacement::is_temporary("logs/web.log"));
+    /// ```
+    pub fn is_temporary(path: impl AsRef<Path>) -> bool {
+        let name = path.as_ref().file_name().unwrap_or_default();
+        let name = name.as_encoded_bytes();
+        name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
+    }
+
     /// Who may read the file; as usual, if nothing is said.
     pub fn readers(mut self, readers: Readers) -> Self {
         self.readers = readers;
@@ -291,9 +305,7 @@ fn sweep(dir: &Path) {
         return;
     }
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let name = name.as_encoded_bytes();
-        if name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes()) {
+        if Replacement::is_temporary(entry.path()) {
             let _ = remove_if_dead(&entry.path());
         }
     }

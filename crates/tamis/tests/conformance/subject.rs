@@ -274,6 +274,7 @@ impl Case {
             Hasher::Keyed {
                 key,
                 in_file: false,
+                ..
             } => Open::new().key(key),
             _ => Open::new(),
         }

@@ -12,9 +12,10 @@ import xxhash
 from read_tamis import MASK, Corrupt, KeyNeeded, check, check_range, mix, reduce, rehash, siphash128
 
 HEADER = struct.Struct("<8sHBBIQd16sQIHHQQQQ32s")
-FILTER = struct.Struct("<QQQQQ")
+FILTER = struct.Struct("<QQQQ")
 ENTRY = struct.Struct("<QIIQqqQ")
-assert (HEADER.size, FILTER.size, ENTRY.size) == (128, 40, 48)
+UNKNOWN = 2**64 - 1
+assert (HEADER.size, FILTER.size, ENTRY.size) == (128, 32, 48)
 
 
 class Index:
@@ -40,14 +41,18 @@ class Index:
             raise Corrupt("width: the rate is not kept")
         check_range("specs", specs, 255)
         self.hash = hasher(hash_, flags, field, key_check, secret)
-        expected = directory + entries * (40 * specs + 48) + 8 * specs + text_len
+        pages = (directory + 4095) // 4096 if directory > 128 else 0
+        expected = directory + entries * (32 * specs + 48) + 4 * pages + 8 * specs + text_len
         check("file length", len(data), expected)
         if directory < 128 or directory % 8:
             raise Corrupt(f"directory: got {directory}")
         check("directory checksum", xxhash.xxh3_64_intdigest(data[directory:]), directory_sum)
 
-        records_at = directory + 40 * specs * entries
-        ends_at = records_at + 48 * entries
+        records_at = directory + 32 * specs * entries
+        sums_at = records_at + 48 * entries
+        ends_at = sums_at + 4 * pages
+        filters = list(FILTER.iter_unpack(data[directory:records_at]))
+        unknown = {i % entries for i, record in enumerate(filters) if record[1] == UNKNOWN}
         text = data[len(data) - text_len :]
         self.specs, self.entries, start = [], [], 0
         for (end,) in struct.iter_unpack("<Q", data[ends_at : ends_at + 8 * specs]):
@@ -56,48 +61,59 @@ class Index:
             self.specs.append(text[start:end].decode())
             start = end
         check("different specs", len(set(self.specs)), specs)
-        for record in ENTRY.iter_unpack(data[records_at:ends_at]):
+        for number, record in enumerate(ENTRY.iter_unpack(data[records_at:sums_at])):
             end, id_len, flags, *stamp = record
             if not start + id_len <= end <= text_len:
                 raise Corrupt(f"end of an entry: got {end}")
-            if flags >> 3 or flags & 3 == 2 or not flags & 1 and any(stamp):
+            if flags >> 2 or flags & 3 == 2 or not flags & 1 and any(stamp):
                 raise Corrupt(f"flags: got {flags}")
             reason = text[start + id_len : end].decode()
-            if reason and not flags & 4:
+            if reason and number not in unknown:
                 raise Corrupt("reason of an indexed entry")
             self.entries.append((text[start : start + id_len], flags, stamp, reason))
             start = end
         check("text", start, text_len)
 
-        filters = list(FILTER.iter_unpack(data[directory:records_at]))
         self.filters, at = [[] for _ in range(specs)], 128
         for entry in range(entries):
             for spec in range(specs):
-                offset, checksum, keys, *shape = filters[spec * entries + entry]
-                table = None
-                if (offset, checksum, keys, *shape) != (0, 0, 0, 0, 0):
+                offset, keys, *shape = filters[spec * entries + entry]
+                table = Nothing() if keys == 0 else Anything()
+                if (offset, keys, *shape) not in ((0, 0, 0, 0), (0, UNKNOWN, 0, 0)):
                     table = Table(*shape, self.width, self.narrow)
-                    if keys == 0 or table.words == 0 or self.entries[entry][1] & 4:
-                        raise Corrupt("filter: expected keys of an indexed entry")
+                    if keys in (0, UNKNOWN) or table.words == 0:
+                        raise Corrupt("filter: expected keys")
                     check("offset", offset, at)
                     at += 8 * table.words
                     if at > directory:
                         raise Corrupt("filter: it ends behind the directory")
-                    body = data[offset:at]
-                    check("filter checksum", xxhash.xxh3_64_intdigest(body, keys), checksum)
-                    table.body = int.from_bytes(body, "little")
+                    table.body = int.from_bytes(data[offset:at], "little")
                 self.filters[spec].append(table)
         check("end of the filters", at, directory)
+        for page in range(pages):
+            bodies = data[max(4096 * page, 128) : min(4096 * (page + 1), directory)]
+            (expected,) = struct.unpack_from("<I", data, sums_at + 4 * page)
+            check("page sum", (xxhash.xxh3_64_intdigest(bodies) ^ page) & 0xFFFFFFFF, expected)
 
     def candidates(self, spec, key):
         """The numbers of the entries that may hold the key."""
         h = self.hash(key)
         tables = self.filters[self.specs.index(spec)]
-        return [
-            number
-            for number, (table, entry) in enumerate(zip(tables, self.entries))
-            if entry[1] & 4 or table is not None and table.contains(h >> 64, h & MASK)
-        ]
+        return [i for i, table in enumerate(tables) if table.contains(h >> 64, h & MASK)]
+
+
+class Nothing:
+    """The filter of no keys."""
+
+    def contains(self, hi, lo):
+        return False
+
+
+class Anything:
+    """The filter of keys that are not known."""
+
+    def contains(self, hi, lo):
+        return True
 
 
 def hasher(hash_, flags, field, key_check, secret):

@@ -84,16 +84,21 @@ fn names(header: &[u8], separator: u8) -> Vec<Vec<u8>> {
 pub(crate) struct Fields {
     ranges: Vec<Range<usize>>,
     quotes: bool,
+    /// Whether the row ends inside quotes.
+    pub(crate) unclosed: bool,
 }
 
 impl Fields {
     pub(crate) fn split(&mut self, row: &[u8], separator: u8) {
         self.quotes = separator == b',';
         self.ranges.clear();
+        self.unclosed = false;
         let mut start = 0;
         loop {
             let unquoted = if self.quotes && row.get(start) == Some(&b'"') {
-                closing_quote(row, start + 1)
+                let closed = closing_quote(row, start + 1);
+                self.unclosed = closed.is_none();
+                closed.unwrap_or(row.len())
             } else {
                 start
             };
@@ -133,14 +138,14 @@ impl Fields {
     }
 }
 
-/// One past the quote that closes the field whose inside starts at `from`; the end of the row if none does.
-fn closing_quote(row: &[u8], mut from: usize) -> usize {
+/// One past the quote that closes the field whose inside starts at `from`, if one does.
+fn closing_quote(row: &[u8], mut from: usize) -> Option<usize> {
     while let Some(at) = memchr(b'"', &row[from..]) {
         from += at + 1;
         if row.get(from) != Some(&b'"') {
-            return from;
+            return Some(from);
         }
         from += 1;
     }
-    row.len()
+    None
 }

@@ -56,6 +56,17 @@ pub(crate) fn find<'j>(
     line: &'j [u8],
     pointers: &[Pointer],
 ) -> Result<Vec<Option<&'j RawValue>>, NoKey> {
+    let found = search(line, pointers).map_err(|_| NoKey)?;
+    match found.iter().all(Option::is_none) {
+        true => Err(NoKey),
+        false => Ok(found),
+    }
+}
+
+fn search<'j>(
+    line: &'j [u8],
+    pointers: &[Pointer],
+) -> serde_json::Result<Vec<Option<&'j RawValue>>> {
     let mut found = vec![None; pointers.len()];
     let all = u64::MAX >> (u64::BITS as usize - pointers.len());
     let mut parser = serde_json::Deserializer::from_slice(line);
@@ -65,15 +76,19 @@ pub(crate) fn find<'j>(
         wanted: all,
         found: &mut found,
     };
-    search
-        .deserialize(&mut parser)
-        .and_then(|()| parser.end())
-        .map_err(|_| NoKey)?;
-    if found.iter().all(Option::is_none) {
-        Err(NoKey)
-    } else {
-        Ok(found)
-    }
+    search.deserialize(&mut parser)?;
+    parser.end()?;
+    Ok(found)
+}
+
+/// Whether a line begins like an object or a list and is no strict JSON, such as `{"id": NaN}`: who reads it more
+/// leniently may find anything in it.
+pub(crate) fn is_malformed(line: &[u8], pointers: &[Pointer]) -> bool {
+    let first = line.iter().find(|byte| **byte > b' ');
+    let no_text =
+        |value: &RawValue| value.get().starts_with('"') && append(value, &mut Vec::new()).is_err();
+    matches!(first, Some(b'{' | b'['))
+        && search(line, pointers).map_or(true, |found| found.into_iter().flatten().any(no_text))
 }
 
 /// Looks for pointers inside one value.

@@ -14,14 +14,13 @@ mod json;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 pub(crate) mod parquet;
 mod spec;
-mod text;
 pub(crate) mod words;
 
 #[cfg(test)]
 pub(crate) use columns::Column;
 pub(crate) use columns::Columns;
 pub(crate) use json::Pointer;
-pub(crate) use spec::{KeySpec, Keys, Query, Source};
+pub(crate) use spec::{KeySpec, Keys, Missing, Query, Source};
 
 use crate::engine::records::Layout;
 
@@ -48,18 +47,15 @@ pub(crate) enum Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyRule {
     pub(crate) part: Part,
-    /// Normalise URLs.
-    pub(crate) url: bool,
-    /// Ignore case.
-    pub(crate) ignore_case: bool,
+    /// How a key is made of it, as a filter records it.
+    pub(crate) made: tamis::KeyRule,
 }
 
 impl KeyRule {
     /// The whole line.
     pub(crate) const LINE: Self = Self {
         part: Part::Whole(Layout::LINES),
-        url: false,
-        ignore_case: false,
+        made: tamis::KeyRule::EXACT,
     };
 
     pub(crate) fn layout(&self) -> Layout {
@@ -72,9 +68,44 @@ impl KeyRule {
         }
     }
 
+    /// The rule for asking or changing a filter whose keys are made by `filters`. What was not
+    /// asked for is taken from there; what was must be so there, or it would deny what it holds.
+    pub(crate) fn for_filter(mut self, filters: &tamis::KeyRule) -> Result<Self, String> {
+        let asked = self.made;
+        let contradiction = |asked: &str, way_out: &str| {
+            Err(format!(
+                "{asked}, but the keys of the filter are made otherwise ({filters})\nhint: {way_out}"
+            ))
+        };
+        if asked.ignores_case() && !filters.ignores_case() {
+            return contradiction(
+                "--ignore-case was asked for",
+                "leave it out, or make a filter with --ignore-case",
+            );
+        }
+        if asked.normalises_urls() && !filters.normalises_urls() {
+            return contradiction(
+                "--url was asked for",
+                "leave it out, or make a filter with --url",
+            );
+        }
+        if asked.values() != filters.values() {
+            let keys = match asked.values() {
+                1 => "a key here is one value".to_owned(),
+                values => format!("a key here is {values} values"),
+            };
+            return contradiction(
+                &keys,
+                "name as many columns (--csv, --tsv, --jsonl) as the filter was made with",
+            );
+        }
+        self.made = *filters;
+        Ok(self)
+    }
+
     /// Whether a record's content is its key as it stands.
     pub(crate) fn is_identity(&self) -> bool {
-        matches!(self.part, Part::Whole(_)) && !self.url && !self.ignore_case
+        matches!(self.part, Part::Whole(_)) && self.made == tamis::KeyRule::EXACT
     }
 }
 
@@ -103,13 +134,18 @@ impl<'r> KeyMaker<'r> {
         self.rule
     }
 
+    /// Whether the last record ended inside quotes.
+    pub(crate) fn ends_in_quotes(&self) -> bool {
+        self.fields.unclosed
+    }
+
     /// The key of a record with this content, and whether it is a true one. `columns` are the positions of the key
     /// columns in the record's file.
     pub(crate) fn key(&mut self, content: &[u8], columns: &[usize]) -> (&[u8], Result<(), NoKey>) {
         self.key.clear();
         let made = match &self.rule.part {
             Part::Whole(_) => {
-                text::append(content, self.rule, &mut self.key);
+                self.rule.made.append(content, &mut self.key);
                 Ok(())
             }
             Part::Columns { separator, .. } => self.append_columns(content, *separator, columns),
@@ -134,7 +170,7 @@ impl<'r> KeyMaker<'r> {
         for &column in columns {
             self.value.clear();
             self.fields.append(content, column, &mut self.value)?;
-            append_value(&self.value, columns.len() == 1, self.rule, &mut self.key);
+            append_value(&self.value, columns.len(), self.rule.made, &mut self.key);
         }
         Ok(())
     }
@@ -147,8 +183,11 @@ impl<'r> KeyMaker<'r> {
                 None => self.key.extend_from_slice(&ABSENT.to_le_bytes()),
                 Some(value) => {
                     let is_text = json::append(value, &mut self.value)?;
-                    let rule = if is_text { self.rule } else { &KeyRule::LINE };
-                    append_value(&self.value, pointers.len() == 1, rule, &mut self.key);
+                    let made = match is_text {
+                        true => self.rule.made,
+                        false => tamis::KeyRule::EXACT,
+                    };
+                    append_value(&self.value, pointers.len(), made, &mut self.key);
                 }
             }
         }
@@ -159,7 +198,7 @@ impl<'r> KeyMaker<'r> {
         for value in json::find(content, pointers)? {
             self.value.clear();
             json::append_as_written(value.ok_or(NoKey)?, &mut self.value)?;
-            append_value(&self.value, pointers.len() == 1, self.rule, &mut self.key);
+            append_value(&self.value, pointers.len(), self.rule.made, &mut self.key);
         }
         Ok(())
     }
@@ -168,17 +207,14 @@ impl<'r> KeyMaker<'r> {
 /// The key of several values, or of one.
 pub(crate) fn join<V: AsRef<[u8]>>(values: &[V], key: &mut Vec<u8>) {
     for value in values {
-        append_value(value.as_ref(), values.len() == 1, &KeyRule::LINE, key);
+        append_value(value.as_ref(), values.len(), tamis::KeyRule::EXACT, key);
     }
 }
 
-fn append_value(value: &[u8], alone: bool, rule: &KeyRule, key: &mut Vec<u8>) {
-    if alone {
-        return text::append(value, rule, key);
+/// Appends one of so many values.
+fn append_value(value: &[u8], of: usize, made: tamis::KeyRule, key: &mut Vec<u8>) {
+    match of {
+        1 => made.append(value, key),
+        _ => made.append_part(value, key),
     }
-    let length_at = key.len();
-    key.extend_from_slice(&[0; 8]);
-    text::append(value, rule, key);
-    let length = (key.len() - length_at - 8) as u64;
-    key[length_at..length_at + 8].copy_from_slice(&length.to_le_bytes());
 }

@@ -10,7 +10,7 @@
 //! Values are text, so one question suits all formats: 42 is found as the number and as the string.
 
 use super::columns::Fields;
-use super::{Columns, KeyMaker, KeyRule, NoKey, Part, Pointer, join, words};
+use super::{Columns, KeyMaker, KeyRule, Part, Pointer, join, json, words};
 use std::fmt;
 use std::str::FromStr;
 
@@ -208,6 +208,15 @@ fn csv_row(row: &[u8]) -> Vec<Vec<u8>> {
     (0..).map_while(value).collect()
 }
 
+/// Why a record has no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// It lacks the columns, or what the pointers point to.
+    Value,
+    /// It is not what its format asks for, so that its key is anyone's guess; what it is instead.
+    Malformed(&'static str),
+}
+
 /// Finds the keys of records.
 pub(crate) struct Keys<'s> {
     spec: &'s KeySpec,
@@ -231,7 +240,7 @@ impl<'s> Keys<'s> {
         content: &[u8],
         columns: &[usize],
         mut each: impl FnMut(&[u8]),
-    ) -> Result<(), NoKey> {
+    ) -> Result<(), Missing> {
         let spec = self.spec;
         match (&spec.source, spec.prefix) {
             (Source::Words, None) => words::for_each_phrase(content, each),
@@ -240,8 +249,22 @@ impl<'s> Keys<'s> {
             }),
             _ => {
                 let (key, made) = self.maker.key(spec.without_mark(content), columns);
-                made?;
-                spec.kept(key).into_iter().for_each(each);
+                if made.is_ok() {
+                    spec.kept(key).into_iter().for_each(each);
+                }
+                if self.maker.ends_in_quotes() {
+                    return Err(Missing::Malformed("a quote is never closed"));
+                }
+                if made.is_err() {
+                    return Err(match &spec.rule().part {
+                        Part::JsonText(pointers)
+                            if json::is_malformed(spec.without_mark(content), pointers) =>
+                        {
+                            Missing::Malformed("not strict JSON")
+                        }
+                        _ => Missing::Value,
+                    });
+                }
             }
         }
         Ok(())

@@ -174,12 +174,25 @@ impl Table {
 
     /// Finds the row from which the key's answer is read; `None` says that it is not in the set.
     #[inline(always)]
-    pub(crate) fn locate<W: Word>(&self, words: &[W], mut hash: Hash) -> Option<Place> {
+    pub(crate) fn locate<W: Word>(&self, words: &[W], hash: Hash) -> Option<Place> {
+        self.locate_noting(words, hash, |_| ())
+    }
+
+    /// The same; calls `note` with the index of every word that it depends on.
+    #[inline(always)]
+    pub(crate) fn locate_noting<W: Word>(
+        &self,
+        words: &[W],
+        mut hash: Hash,
+        mut note: impl FnMut(usize),
+    ) -> Option<Place> {
         let shape = &self.shape;
         for layer in shape.layers.iter().take_while(|layer| layer.shards > 0) {
             let row = layer.row(hash);
             let bucket = row / BUCKET;
-            let code = words[(bucket / CODES) as usize].get() >> (bucket % CODES * 2) & 3;
+            let at = (bucket / CODES) as usize;
+            note(at);
+            let code = words[at].get() >> (bucket % CODES * 2) & 3;
             if row % BUCKET >= BUMP[code as usize] {
                 return Some(Place { row, hash });
             }
@@ -204,6 +217,14 @@ impl Table {
             prefetch(words, at + word);
         }
         prefetch(words, at + columns - 1);
+    }
+
+    /// The words that [`matches`](Self::matches) reads, and perhaps some behind them.
+    #[inline(always)]
+    pub(crate) fn span(&self, place: &Place) -> std::ops::Range<usize> {
+        let at = self.at(place.row / RIBBON);
+        let end = self.words().min(at + 2 * u64::from(self.bits));
+        at as usize..end as usize
     }
 
     /// Whether the key may be in the set. Never a false no.

@@ -1,0 +1,172 @@
+use crate::location::{KeyFile, RedisArgs};
+use crate::{Exit, human, output};
+use anyhow::{Context, Result};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::time::Duration;
+use tamis_redis::{Condition, Found, Node, Orphan, Servers, Share, Survey};
+
+/// List the filters on Redis servers, and what belongs to none
+///
+/// Looks at every key of the database and counts the bits of every filter,
+/// some milliseconds at a time. Keys are estimated. Orphans are parts of
+/// filters that are gone; `tamis gc` deletes them.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  tamis list redis://10.0.0.7
+  tamis list redis://10.0.0.7/2                               database 2
+  tamis list redis-cluster://10.0.0.7:6379,10.0.0.8:6379
+  tamis list redis+sentinel://10.0.0.7:26379/main
+  tamis list --json redis+unix:///run/redis.sock")]
+pub(crate) struct Args {
+    /// The servers: redis://HOST:PORT[/DB]
+    servers: Servers,
+
+    /// Print JSON, for programs
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    redis: RedisArgs,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    let options = args.redis.options(&KeyFile::default())?;
+    let survey = Survey::of(&args.servers, &options).with_context(|| args.servers.to_string())?;
+    match args.json {
+        true => output::print(&format!("{:#}\n", to_json(&survey)))?,
+        false => {
+            output::print(&table(&survey.filters))?;
+            tell(&survey);
+        }
+    }
+    Ok(match survey.filters.is_empty() {
+        true => Exit::NoneFound,
+        false => Exit::Done,
+    })
+}
+
+/// A line a filter, in columns as wide as they must be.
+fn table(filters: &[Found]) -> String {
+    let head = [
+        "NAME", "KIND", "KEYS", "MADE FOR", "MEMORY", "ENDS IN", "NODES", "STATE",
+    ];
+    let mut rows = vec![head.map(String::from)];
+    for filter in filters {
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+        rows.push([
+            filter.name.clone(),
+            or_none(filter.kind.map(|kind| kind.to_string())),
+            or_none(filter.keys.map(human::count)),
+            human::count(filter.capacity),
+            human::size(filter.bytes()),
+            or_none(filter.time_to_live.map(human::duration)),
+            filter.shares.len().to_string(),
+            filter.condition.to_string(),
+        ]);
+    }
+    if filters.is_empty() {
+        return String::new();
+    }
+    let widths: [usize; 8] = std::array::from_fn(|i| {
+        rows.iter()
+            .map(|row| row[i].chars().count())
+            .max()
+            .unwrap_or(0)
+    });
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (i, (cell, width)) in row.iter().zip(widths).enumerate() {
+            // Numbers stand one under the other.
+            let _ = match i {
+                2..=6 => write!(line, "{cell:>width$}  "),
+                _ => write!(line, "{cell:<width$}  "),
+            };
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// What is not in the table, for people.
+fn tell(survey: &Survey) {
+    for filter in &survey.filters {
+        let hint = match &filter.condition {
+            Condition::Damaged(reason) | Condition::Unreadable(reason) => reason,
+            Condition::Remains => {
+                "its record was deleted, renamed or evicted; `tamis delete` removes the rest"
+            }
+            Condition::Deleting => "`tamis delete` goes on where another ended",
+            _ => continue,
+        };
+        output::warn(format_args!("{}: {hint}", filter.name));
+    }
+    if !survey.orphans.is_empty() {
+        let bytes = survey.orphans.iter().map(|orphan| orphan.bytes).sum();
+        eprintln!(
+            "{} parts of filters that are gone take {}: `tamis gc` deletes what nobody used for an hour",
+            human::count(survey.orphans.len() as u64),
+            human::size(bytes),
+        );
+    }
+}
+
+fn to_json(survey: &Survey) -> serde_json::Value {
+    let filter = |filter: &Found| {
+        json!({
+            "name": filter.name,
+            "kind": filter.kind.map(|kind| kind.name()),
+            "state": filter.condition.to_string(),
+            "reason": match &filter.condition {
+                Condition::Damaged(reason) | Condition::Unreadable(reason) => Some(reason),
+                _ => None,
+            },
+            "generation": format!("{:016x}", filter.generation),
+            "keys": filter.keys,
+            "capacity": filter.capacity,
+            "rate": filter.rate,
+            "memory_bytes": filter.bytes(),
+            "seconds_to_live": seconds(filter.time_to_live),
+            "nodes": shares_json(&filter.shares),
+        })
+    };
+    let orphan = |orphan: &Orphan| {
+        json!({
+            "key": orphan.key,
+            "node": orphan.node,
+            "memory_bytes": orphan.bytes,
+            "seconds_idle": seconds(orphan.idle),
+            "seconds_to_live": seconds(orphan.time_to_live),
+        })
+    };
+    json!({
+        "filters": survey.filters.iter().map(filter).collect::<Vec<_>>(),
+        "orphans": survey.orphans.iter().map(orphan).collect::<Vec<_>>(),
+        "nodes": nodes_json(&survey.nodes),
+    })
+}
+
+fn seconds(time: Option<Duration>) -> Option<f64> {
+    time.map(|time| time.as_secs_f64())
+}
+
+pub(crate) fn shares_json(shares: &[Share]) -> serde_json::Value {
+    let share = |share: &Share| json!({ "node": share.node, "chunks": share.keys, "memory_bytes": share.bytes });
+    shares.iter().map(share).collect()
+}
+
+pub(crate) fn nodes_json(nodes: &[Node]) -> serde_json::Value {
+    let node = |node: &Node| {
+        json!({
+            "node": node.address,
+            "version": node.version,
+            "used_bytes": node.used,
+            "most_bytes": node.most,
+            "policy": node.policy,
+        })
+    };
+    nodes.iter().map(node).collect()
+}

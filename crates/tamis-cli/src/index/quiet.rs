@@ -1,0 +1,173 @@
+//! Whether a file can change without its times telling.
+//!
+//! A system sets a file's times when a write begins, and when a page of a mapping is written to for the first time. What
+//! follows, until the write ends or the page has gone to the disk, shows in no time: a reader may see half of it, and a
+//! stamp taken then would prove what it must not. In file systems that live in memory, pages never go to a disk.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::path::Path;
+use std::time::Duration;
+
+/// A write that began so long ago has ended.
+#[cfg(target_os = "linux")]
+const LONGEST_WRITE: Duration = Duration::from_secs(60);
+
+/// Who has a file open for writing or mapped to write to it.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writers {
+    Nobody,
+    Somebody,
+    /// The system does not tell: the file is another user's, or it knows no leases.
+    Untold,
+}
+
+/// Whether whatever happens to the file from now on will show in its times. It last changed `age` ago.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_quiet(file: &File, age: Duration) -> bool {
+    match writers(file) {
+        Writers::Nobody => true,
+        Writers::Somebody | Writers::Untold => age >= LONGEST_WRITE && protect_pages(file),
+    }
+}
+
+/// Other systems don't tell who writes.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_quiet(file: &File, _: Duration) -> bool {
+    file.sync_data().is_ok()
+}
+
+/// The file systems that files lie in, each looked at once.
+#[derive(Default)]
+pub(crate) struct FileSystems(HashMap<u64, bool>);
+
+impl FileSystems {
+    /// Whether somebody may be changing a file without its times telling, though it was quiet when it was indexed: where
+    /// files live in memory, a page of a mapping that was read before it is written to leaves no trace.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn hide_writes(&mut self, place: &Path, metadata: &Metadata) -> bool {
+        let device = std::os::unix::fs::MetadataExt::dev(metadata);
+        let open = || File::open(place);
+        let lives_in_memory = self.0.entry(device).or_insert_with(|| {
+            open().is_ok_and(|file| system(&file).is_some_and(|system| MEMORY.contains(&system)))
+        });
+        *lives_in_memory && open().is_ok_and(|file| writers(&file) == Writers::Somebody)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn hide_writes(&mut self, _: &Path, _: &Metadata) -> bool {
+        false
+    }
+}
+
+/// The system gives a lease for reading if nobody has the file open for writing, which a mapping counts as. It is given
+/// back at once; who opens the file in between waits for no longer than that.
+#[cfg(target_os = "linux")]
+fn writers(file: &File) -> Writers {
+    use std::os::fd::AsRawFd;
+    static IGNORED: std::sync::Once = std::sync::Once::new();
+    IGNORED.call_once(|| {
+        // SAFETY: no handler is installed; the signal that asks for the lease back would end the process.
+        unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
+    });
+    // SAFETY: the file is open, and a lease takes a number.
+    let set =
+        |lease: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, lease) };
+    if set(libc::F_RDLCK) == 0 {
+        set(libc::F_UNLCK);
+        return Writers::Nobody;
+    }
+    match std::io::Error::last_os_error().raw_os_error() {
+        Some(libc::EAGAIN) => Writers::Somebody,
+        _ => Writers::Untold,
+    }
+}
+
+/// Has every page that was written through a mapping go to the disk, so that the next write to it sets the times again.
+#[cfg(target_os = "linux")]
+fn protect_pages(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    const ALL: libc::c_uint = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    match system(file) {
+        // SAFETY: the file is open; no length means to its end.
+        Some(EXT4 | XFS | BTRFS) => unsafe {
+            // It takes no flush of the disk, as the other does for every file.
+            libc::sync_file_range(file.as_raw_fd(), 0, 0, ALL) == 0
+        },
+        Some(system) if !MEMORY.contains(&system) => file.sync_data().is_ok(),
+        _ => false,
+    }
+}
+
+// As statfs(2) numbers them.
+#[cfg(target_os = "linux")]
+const EXT4: u32 = 0xEF53;
+#[cfg(target_os = "linux")]
+const XFS: u32 = 0x5846_5342;
+#[cfg(target_os = "linux")]
+const BTRFS: u32 = 0x9123_683E;
+/// tmpfs, ramfs and hugetlbfs.
+#[cfg(target_os = "linux")]
+const MEMORY: [u32; 3] = [0x0102_1994, 0x8584_58F6, 0x9584_58F6];
+
+/// What file system a file is in.
+#[cfg(target_os = "linux")]
+fn system(file: &File) -> Option<u32> {
+    use std::os::fd::AsRawFd;
+    let mut told = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the file is open, and there is room for the answer.
+    let failed = unsafe { libc::fstatfs(file.as_raw_fd(), told.as_mut_ptr()) };
+    // SAFETY: the system has filled it in.
+    (failed == 0).then(|| unsafe { told.assume_init() }.f_type as u32)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    /// A mapped file is quiet once its pages are on the disk: from then on every change shows. In memory there is no
+    /// such moment.
+    #[test]
+    fn what_is_on_the_disk_shows_when_it_changes() {
+        let named = [std::env::temp_dir(), "/dev/shm".into()];
+        for folder in named {
+            let path = tempfile::NamedTempFile::new_in(&folder).unwrap();
+            let path = path.into_temp_path();
+            std::fs::write(&path, " ".repeat(100)).unwrap();
+            let file = File::open(&path).unwrap();
+            assert!(
+                is_quiet(&file, Duration::ZERO),
+                "nobody writes to it: {folder:?}"
+            );
+            let changed = || {
+                let metadata = file.metadata().unwrap();
+                (metadata.ctime(), metadata.ctime_nsec())
+            };
+            let opened = File::options().read(true).write(true).open(&path).unwrap();
+            // SAFETY: nobody cuts the file.
+            let mut map = unsafe { memmap2::MmapMut::map_mut(&opened).unwrap() };
+            drop(opened);
+            map[0] = b'1';
+            let before = changed();
+            std::thread::sleep(Duration::from_millis(30));
+            map[0] = b'2';
+            assert_eq!(
+                changed(),
+                before,
+                "so that it is this test's case: {folder:?}"
+            );
+            assert!(
+                !is_quiet(&file, Duration::from_secs(1)),
+                "it may be half written"
+            );
+            let in_memory = MEMORY.contains(&system(&file).unwrap());
+            assert_eq!(is_quiet(&file, LONGEST_WRITE), !in_memory, "{folder:?}");
+            map[0] = b'3';
+            assert_eq!(changed() == before, in_memory, "{folder:?}");
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Files, folders and indexes that change in ways that are hard to see.
+
+use super::super::*;
+use memmap2::MmapMut;
+use std::time::SystemTime;
+
+fn map(path: &Path) -> MmapMut {
+    let file = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    // SAFETY: the file is this test's own, and not cut while it is mapped.
+    unsafe { MmapMut::map_mut(&file).unwrap() }
+}
+
+fn times(path: &Path) -> (u64, SystemTime, i64, i64) {
+    use std::os::unix::fs::MetadataExt;
+    let now = fs::metadata(path).unwrap();
+    (
+        now.len(),
+        now.modified().unwrap(),
+        now.ctime(),
+        now.ctime_nsec(),
+    )
+}
+
+fn pause() {
+    std::thread::sleep(Duration::from_millis(50));
+}
+
+/// A page that is not yet on the disk can be written again and again, and no time of the file tells.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_written_through_a_mapping_is_a_candidate() {
+    let dir = Sandbox::new();
+    dir.write("other", "nothing\n");
+    dir.write("log", " ".repeat(10_000));
+    let mut log = map(&dir.path("log"));
+    log[..6].copy_from_slice(b"first\n");
+    pause();
+    let before = times(&dir.path("log"));
+    let made = dir.ok("index -o ix -p 1e-6 log other");
+    assert!(
+        made.err.contains("1 of the files read are being written"),
+        "{}",
+        made.err
+    );
+    log[6..13].copy_from_slice(b"needle\n");
+    assert_eq!(
+        times(&dir.path("log")),
+        before,
+        "so that it is this test's case"
+    );
+    let ran = dir.ok("which ix needle");
+    assert_eq!(ran.text(), "log\n");
+    assert!(
+        ran.err.contains("log: being written when it was indexed"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(dir.ok("grep ix needle").text(), "log:2:needle\n");
+    // As long as it is mapped, a new run does not help, ...
+    dir.ok("index -o ix");
+    log[13..20].copy_from_slice(b"thread\n");
+    assert_eq!(times(&dir.path("log")), before);
+    assert_eq!(which(&dir, "ix thread"), ["log"]);
+    // ... and then it does.
+    drop(log);
+    let made = dir.ok("index -o ix");
+    assert!(!made.err.contains("being written"), "{}", made.err);
+    assert_eq!(which(&dir, "ix thread"), ["log"]);
+    assert_eq!(dir.run("which ix nowhere").code, 1);
+    // What begins later is seen at once.
+    let mut log = map(&dir.path("log"));
+    pause();
+    log[20..25].copy_from_slice(b"pins\n");
+    assert_eq!(which(&dir, "ix pins"), ["log"]);
+}
+
+/// Where files live in memory, a mapping changes them without a trace.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_mapping_in_memory_is_a_candidate_while_it_lasts() {
+    let memory = tempfile::tempdir_in("/dev/shm").expect("Linux has a file system in memory here");
+    let path = memory.path().join("log");
+    fs::write(&path, " ".repeat(10_000)).unwrap();
+    let dir = Sandbox::new();
+    // The index is on another file system than the log.
+    let made = dir.ok(&format!("index -o ix -p 1e-6 {}", memory.path().display()));
+    assert!(!made.err.contains("being written"), "{}", made.err);
+    assert_eq!(dir.run("which ix needle").code, 1);
+    let mut log = map(&path);
+    let before = times(&path);
+    assert_eq!(log[0], b' ');
+    pause();
+    log[..7].copy_from_slice(b"needle\n");
+    assert_eq!(times(&path), before, "so that it is this test's case");
+    let ran = dir.ok("which ix needle");
+    assert!(ran.err.contains("being written"), "{}", ran.err);
+    let again = dir.ok("index -o ix");
+    assert!(again.err.contains("1 new or changed"), "{}", again.err);
+    drop(log);
+    dir.ok("index -o ix");
+    assert_eq!(which(&dir, "ix needle").len(), 1);
+    assert_eq!(dir.run("which ix thread").code, 1);
+}
+
+/// A file that somebody has open to write to may be half written.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_open_for_writing_is_a_candidate() {
+    let dir = Sandbox::new();
+    dir.write("log", "first\n");
+    let writer = fs::File::options()
+        .append(true)
+        .open(dir.path("log"))
+        .unwrap();
+    let made = dir.ok("index -o ix -p 1e-6 log");
+    assert!(
+        made.err.contains("being written, for example log"),
+        "{}",
+        made.err
+    );
+    assert_eq!(which(&dir, "ix needle"), ["log"]);
+    let json = dir.ok("which --json ix needle");
+    assert!(json.text().contains("\"stale\""), "{}", json.text());
+    drop(writer);
+    // A reader does not matter.
+    let _reader = fs::File::open(dir.path("log")).unwrap();
+    dir.ok("index -o ix");
+    assert_eq!(dir.run("which ix needle").code, 1);
+    assert!(dir.ok("index -o ix").err.contains("up to date"));
+}
+
+#[test]
+fn a_file_that_grows_while_it_is_read_is_a_candidate() {
+    let dir = Sandbox::new();
+    dir.write("log", "line\n".repeat(1 << 20));
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let path = dir.path("log");
+    let writer = std::thread::spawn(move || {
+        let mut file = fs::File::options().append(true).open(path).unwrap();
+        let mut count = 0;
+        while stopped.try_recv().is_err() {
+            writeln!(file, "grown-{count}").unwrap();
+            count += 1;
+        }
+        count
+    });
+    for _ in 0..3 {
+        dir.ok("index -o ix -p 1e-6 log");
+        assert_eq!(which(&dir, "ix grown-0"), ["log"]);
+        assert_eq!(which(&dir, "ix nowhere"), ["log"]);
+    }
+    stop.send(()).unwrap();
+    let last = writer.join().unwrap() - 1;
+    assert_eq!(which(&dir, &format!("ix grown-{last}")), ["log"]);
+    dir.ok("index -o ix");
+    assert_eq!(which(&dir, &format!("ix grown-{last}")), ["log"]);
+    assert_eq!(dir.run("which ix nowhere").code, 1);
+}
+
+/// Filters that lost some bytes: nothing is missed, all is told, and the next run mends it.
+#[test]
+fn a_damaged_index_misses_nothing() {
+    let dir = Sandbox::new();
+    fs::create_dir(dir.path("d")).unwrap();
+    let word = |file: u64, i: u64| format!("w{}", id(file << 32 | i));
+    for file in 0..4 {
+        let words: String = (0..3000).map(|i| word(file, i) + "\n").collect();
+        dir.write(&format!("d/{file}"), words);
+    }
+    dir.ok("index -o ix d");
+    let sound = dir.read("ix");
+    let keys: String = (0..4)
+        .flat_map(|file| (0..3000).map(move |i| word(file, i) + "\n"))
+        .collect();
+    // The filters come first: the second one has a hole.
+    let info: serde_json::Value = serde_json::from_str(dir.ok("info --json ix").text()).unwrap();
+    let second = 128 + info["filter_bytes"].as_u64().unwrap() as usize * 3 / 8;
+    let mut bytes = sound.clone();
+    bytes[second..second + 64].fill(0);
+    dir.write("ix", &bytes);
+
+    let found = dir.feed("which ix -f -", &keys);
+    let answers: std::collections::HashSet<&str> = found.text().lines().collect();
+    for file in 0..4 {
+        for i in 0..3000 {
+            let answer = format!("{}\td/{file}", word(file, i));
+            assert!(answers.contains(answer.as_str()), "{answer}: a false no");
+        }
+    }
+    assert!(
+        found.err.contains("d/1: damaged in the index"),
+        "{}",
+        found.err
+    );
+    // Pages that are sound still tell.
+    assert!(answers.len() < 12_000 + 3 * 9_000, "{}", answers.len());
+    assert!(dir.ok("info ix").text().contains("damaged"));
+    assert_eq!(dir.run("verify ix").code, 2);
+
+    let again = dir.ok("index -o ix");
+    assert!(
+        again.err.contains("damaged, made anew") && !again.err.contains("up to date"),
+        "{}",
+        again.err
+    );
+    assert!(dir.read("ix") == sound, "as it was");
+    assert!(dir.ok("index -o ix").err.contains("up to date"));
+
+    // Damage of all else is an error, with the way out.
+    for at in [20, bytes.len() - 3] {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1;
+        dir.write("ix", &bytes);
+        for line in ["which ix word", "index -o ix", "info ix"] {
+            let ran = dir.run(line);
+            assert_eq!(ran.code, 2, "{line}");
+            assert!(ran.err.contains("hint: remove it"), "{line}: {}", ran.err);
+        }
+    }
+}
+
+/// A disk that is not mounted: silence would be a false no.
+#[test]
+fn a_root_that_is_missing_or_empty_is_an_error() {
+    let dir = Sandbox::new();
+    for name in ["disk", "other", "bare"] {
+        fs::create_dir(dir.path(name)).unwrap();
+    }
+    dir.write("disk/log", "needle\n");
+    dir.write("other/log", "thread\n");
+    dir.write("file", "pins\n");
+    dir.ok("index -o ix -p 1e-6 disk other bare file");
+    assert_eq!(which(&dir, "ix needle"), ["disk/log"]);
+    let index = dir.read("ix");
+    let is_told = |says: &str| {
+        for line in [
+            "which ix needle",
+            "which ix thread",
+            "grep ix thread",
+            "info ix",
+            "info --json ix",
+        ] {
+            let ran = dir.run(line);
+            assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+            assert!(ran.err.contains(says), "{line}: {}", ran.err);
+        }
+        assert_eq!(dir.run("which ix thread").text(), "other/log\n");
+        for line in ["index -o ix", "index -o ix disk other bare file"] {
+            let ran = dir.run(line);
+            assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+            assert!(
+                ran.err.contains(says) && ran.err.contains("nothing was written"),
+                "{}",
+                ran.err
+            );
+            assert!(dir.read("ix") == index);
+        }
+    };
+    fs::rename(dir.path("disk"), dir.path("unmounted")).unwrap();
+    is_told("disk: No such file");
+    fs::create_dir(dir.path("disk")).unwrap();
+    is_told("disk: empty, but 1 files of it are in the index");
+    fs::remove_dir(dir.path("disk")).unwrap();
+    fs::rename(dir.path("unmounted"), dir.path("disk")).unwrap();
+    assert_eq!(which(&dir, "ix needle"), ["disk/log"]);
+    fs::remove_file(dir.path("file")).unwrap();
+    is_told("file: No such file");
+    // The way out.
+    dir.ok("index -o ix disk other bare");
+    assert_eq!(which(&dir, "ix needle"), ["disk/log"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn folders_and_links_that_change_places_are_seen() {
+    let dir = Sandbox::new();
+    for name in ["d/a", "d/b"] {
+        fs::create_dir_all(dir.path(name)).unwrap();
+    }
+    // Equal names and sizes, and times as near as can be.
+    dir.write("d/a/log", "needle\n");
+    dir.write("d/b/log", "thread\n");
+    dir.write("one", "pillow\n");
+    dir.write("two", "carpet\n");
+    let link = |target: &str, name: &str| {
+        let _ = fs::remove_file(dir.path(name));
+        std::os::unix::fs::symlink(dir.path(target), dir.path(name)).unwrap();
+    };
+    link("one", "d/link");
+    dir.ok("index -o ix -p 1e-6 d");
+    assert_eq!(which(&dir, "ix needle"), ["d/a/log"]);
+    fs::rename(dir.path("d/a"), dir.path("d/c")).unwrap();
+    fs::rename(dir.path("d/b"), dir.path("d/a")).unwrap();
+    fs::rename(dir.path("d/c"), dir.path("d/b")).unwrap();
+    link("two", "d/link");
+    assert!(which(&dir, "ix needle").contains(&"d/b/log".to_owned()));
+    assert!(which(&dir, "ix thread").contains(&"d/a/log".to_owned()));
+    assert!(which(&dir, "ix carpet").contains(&"d/link".to_owned()));
+    dir.ok("index -o ix");
+    assert_eq!(which(&dir, "ix needle"), ["d/b/log"]);
+    assert_eq!(which(&dir, "ix carpet"), ["d/link"]);
+    // A folder of another name is new files, and gone ones.
+    fs::rename(dir.path("d/b"), dir.path("d/e")).unwrap();
+    assert_eq!(which(&dir, "ix needle"), ["d/e/log"]);
+    // And one that becomes a file.
+    fs::remove_dir_all(dir.path("d/a")).unwrap();
+    dir.write("d/a", "thread\n");
+    assert!(which(&dir, "ix thread").contains(&"d/a".to_owned()));
+}
+
+/// What is written on the way to an index, by this run, another one or one that died.
+#[test]
+fn temporary_files_are_no_files_of_it() {
+    let dir = Sandbox::new();
+    dir.write("a", "word\n");
+    dir.write(".tamis-abc123.tmp", "word\n");
+    dir.ok("index -o ix .");
+    dir.write(".tamis-xyz987.tmp", "word\n");
+    assert_eq!(which(&dir, "ix word"), ["./a"]);
+    assert_eq!(dir.run("which ix nothing").code, 1);
+    assert!(dir.ok("index -o ix .").err.contains("up to date"));
+}
+
+/// Runs at once give one whole index, and none of them fails.
+#[test]
+fn runs_at_once_do_not_disturb_each_other() {
+    let dir = Sandbox::new();
+    fs::create_dir(dir.path("d")).unwrap();
+    for file in 0..20 {
+        dir.write(&format!("d/{file}"), log(file, 20 << 10));
+    }
+    for round in 0..3 {
+        dir.write("d/changing", format!("round-{round}\n"));
+        let runs: Vec<_> = (0..4)
+            .map(|_| {
+                dir.command("index -q -o d/ix d")
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        for run in runs {
+            let ended = run.wait_with_output().unwrap();
+            let said = String::from_utf8(ended.stderr).unwrap();
+            assert!(ended.status.success(), "{said}");
+        }
+        dir.ok("verify d/ix");
+        assert_eq!(which(&dir, &format!("d/ix round-{round}")), ["d/changing"]);
+        assert!(which(&dir, &format!("d/ix {}", id(7 << 32))).contains(&"d/7".to_owned()));
+        assert_eq!(fs::read_dir(dir.path("d")).unwrap().count(), 22);
+    }
+}
+
+/// For another user than the files': what can't be read is a candidate, what can't be listed an error, and of what was
+/// written just now nobody tells whether somebody is still at it.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_may_not_be_read_is_told() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+    let dir = Sandbox::new();
+    fs::create_dir_all(dir.path("d/closed")).unwrap();
+    dir.write("d/closed/log", "needle\n");
+    dir.write("d/secret", "needle\n");
+    dir.write("d/open", "thread\n");
+    let mode = |name: &str, mode: u32| {
+        fs::set_permissions(dir.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // Root may read everything, so it becomes somebody else.
+    let root = fs::metadata(dir.path(".")).unwrap().uid() == 0;
+    let run = |line: &str| {
+        let mut command = dir.command(line);
+        if root {
+            command.uid(65534).gid(65534);
+        }
+        common::Ran::from(command.output().unwrap())
+    };
+    mode(".", 0o755);
+    mode("d/closed", 0o000);
+    mode("d/secret", 0o000);
+    fs::create_dir(dir.path("out")).unwrap();
+    if root {
+        chown(dir.path("out"), Some(65534), Some(65534)).unwrap();
+    }
+    let made = run("index -o out/ix -p 1e-6 d");
+    assert_eq!(made.code, 2, "{}", made.err);
+    for name in ["d/closed", "d/secret"] {
+        assert!(
+            made.err
+                .contains(&format!("tamis: {name}: Permission denied")),
+            "{}",
+            made.err
+        );
+    }
+    let ran = run("which out/ix needle");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(
+        ran.err.contains("d/closed: Permission denied"),
+        "{}",
+        ran.err
+    );
+    let found: Vec<&str> = ran.text().lines().collect();
+    assert!(found.contains(&"d/secret"), "{found:?}");
+    assert_eq!(found.contains(&"d/open"), root, "{found:?}: {}", ran.err);
+    mode("d/closed", 0o755);
+    mode("d/secret", 0o644);
+    let ran = run("which out/ix needle");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.text().contains("d/closed/log\n") && ran.text().contains("d/secret\n"));
+}

@@ -1,0 +1,122 @@
+//! A run of bits within a file's bytes, in the order that its format has.
+
+/// Which bit of which byte is number `i`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Byte `i / 8`, lowest bit first. Little-endian words are the same.
+    Low,
+    /// Byte `i / 8`, highest bit first: as SETBIT counts.
+    High,
+    /// Big-endian words of 64 bits, in each the lowest bit first.
+    BigWords,
+}
+
+/// Where in the file, how many, and in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bits {
+    pub(crate) at: usize,
+    pub(crate) len: u64,
+    pub(crate) order: Order,
+}
+
+impl Bits {
+    /// How many bytes they take.
+    pub(crate) const fn bytes(&self) -> u64 {
+        match self.order {
+            Order::Low | Order::High => self.len.div_ceil(8),
+            Order::BigWords => self.len.div_ceil(64) * 8,
+        }
+    }
+
+    /// The byte of a bit, and the bit in it.
+    #[inline(always)]
+    const fn place(&self, bit: u64) -> (usize, u8) {
+        let (byte, mask) = match self.order {
+            Order::Low => (bit >> 3, 1 << (bit & 7)),
+            Order::High => (bit >> 3, 0x80 >> (bit & 7)),
+            Order::BigWords => ((bit >> 3) ^ 7, 1 << (bit & 7)),
+        };
+        (self.at + byte as usize, mask)
+    }
+
+    /// The bit's byte, for a prefetch.
+    #[inline(always)]
+    pub(crate) fn byte<'a>(&self, file: &'a [u8], bit: u64) -> Option<&'a u8> {
+        file.get(self.place(bit).0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self, file: &[u8], bit: u64) -> bool {
+        let (byte, mask) = self.place(bit);
+        file[byte] & mask != 0
+    }
+
+    /// Sets a bit; says whether it was not.
+    #[inline(always)]
+    pub(crate) fn set(&self, file: &mut [u8], bit: u64) -> bool {
+        let (byte, mask) = self.place(bit);
+        let new = file[byte] & mask == 0;
+        file[byte] |= mask;
+        new
+    }
+
+    /// How many are set.
+    pub(crate) fn ones(&self, file: &[u8]) -> u64 {
+        let body = &file[self.at..][..self.bytes() as usize];
+        let (words, rest) = body.as_chunks::<8>();
+        let ones = |word: &[u8; 8]| u64::from(u64::from_le_bytes(*word).count_ones());
+        let rest = rest.iter().map(|byte| u64::from(byte.count_ones()));
+        words.iter().map(ones).sum::<u64>() + rest.sum::<u64>()
+    }
+}
+
+/// Remainders by one divisor, without a division each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modulus {
+    divisor: u64,
+    /// floor((2^64 - 1) / divisor)
+    reciprocal: u64,
+}
+
+impl Modulus {
+    /// `divisor` is not zero.
+    pub(crate) const fn new(divisor: u64) -> Self {
+        Self {
+            divisor,
+            reciprocal: u64::MAX / divisor,
+        }
+    }
+
+    /// `x % divisor`. The estimated quotient is the true one or one less: the
+    /// reciprocal is less than 1 too small, so the product is less than
+    /// x / 2^64 < 1 too small.
+    #[inline(always)]
+    pub(crate) const fn of(&self, x: u64) -> u64 {
+        let quotient = ((x as u128 * self.reciprocal as u128) >> 64) as u64;
+        let rest = x - quotient * self.divisor;
+        if rest >= self.divisor {
+            rest - self.divisor
+        } else {
+            rest
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remainders_are_those_of_division() {
+        let numbers = [0, 1, 2, 63, 64, 9586, u64::MAX / 2, u64::MAX - 1, u64::MAX];
+        for divisor in numbers.into_iter().filter(|d| *d > 0) {
+            let modulus = Modulus::new(divisor);
+            for x in numbers
+                .into_iter()
+                .chain((0..1_000).map(|i| u64::wrapping_mul(i, 0x9E37_79B9_7F4A_7C15) >> (i % 5)))
+            {
+                assert_eq!(modulus.of(x), x % divisor, "{x} % {divisor}");
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What can go wrong, said for people: what, expected, got, and the way out.
+
+use crate::{Format, Keys};
+use std::fmt;
+
+/// Every error of this crate.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are not a valid file of this format.
+    Corrupt {
+        /// The format they were read as.
+        format: Format,
+        /// Which part.
+        what: &'static str,
+        /// What it must be.
+        expected: String,
+        /// What it is.
+        got: String,
+    },
+    /// The bytes are of no format that is known here.
+    Unknown,
+    /// The bytes fit several formats, and nothing in them says which it is.
+    Ambiguous {
+        /// Those they fit.
+        fits: Vec<Format>,
+    },
+    /// The file does not say how its keys became bytes.
+    KeysNeeded {
+        /// Its format.
+        format: Format,
+        /// What its writers use.
+        choices: &'static [Keys],
+    },
+    /// There is not exactly one filter of that name, or at all.
+    Several {
+        /// The filters that there are.
+        names: Vec<String>,
+    },
+    /// A key can't be one of this filter's.
+    Key {
+        /// How the filter's keys are made.
+        keys: Keys,
+        /// The key.
+        got: String,
+    },
+    /// A parameter is out of its range.
+    Parameter {
+        /// Which parameter.
+        what: &'static str,
+        /// What it may be.
+        expected: &'static str,
+        /// What was given.
+        got: String,
+    },
+    /// Files of this format can be asked, but not changed or written here.
+    ReadOnly {
+        /// The format.
+        format: Format,
+        /// Why, and what to do instead.
+        instead: &'static str,
+    },
+    /// The filter takes no more keys, by its own format's rule.
+    Full {
+        /// Its format.
+        format: Format,
+        /// How many it was made for.
+        capacity: u64,
+    },
+    /// Two filters can't be united because they differ.
+    Unlike {
+        /// In what they differ.
+        what: &'static str,
+        /// The left one's.
+        ours: String,
+        /// The right one's.
+        theirs: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn corrupt(
+        format: Format,
+        what: &'static str,
+        expected: impl fmt::Display,
+        got: impl fmt::Display,
+    ) -> Self {
+        Self::Corrupt {
+            format,
+            what,
+            expected: expected.to_string(),
+            got: got.to_string(),
+        }
+    }
+}
+
+fn names<T: fmt::Display>(items: &[T]) -> String {
+    let names: Vec<String> = items.iter().map(T::to_string).collect();
+    names.join(", ")
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Corrupt {
+                format,
+                what,
+                expected,
+                got,
+            } => write!(
+                f,
+                "not a valid {format} filter: {what}: expected {expected}, got {got}"
+            ),
+            Self::Unknown => write!(
+                f,
+                "no filter format that is known here; name it if it is one of: {}",
+                names(Format::ALL)
+            ),
+            Self::Ambiguous { fits } => write!(
+                f,
+                "the bytes fit several formats and do not say which it is; name one of: {}",
+                names(fits)
+            ),
+            Self::KeysNeeded { format, choices } => write!(
+                f,
+                "a {format} file does not say how keys become bytes; name one of: {}",
+                names(choices)
+            ),
+            Self::Several { names } if names.is_empty() => {
+                write!(f, "there is no such filter in the file")
+            }
+            Self::Several { names: all } => {
+                write!(
+                    f,
+                    "there are several filters in the file; name one of: {}",
+                    names(all)
+                )
+            }
+            Self::Key { keys, got } => write!(
+                f,
+                "{got:?} can't be a key here: expected {}",
+                keys.expected()
+            ),
+            Self::Parameter {
+                what,
+                expected,
+                got,
+            } => write!(f, "{what}: expected {expected}, got {got}"),
+            Self::ReadOnly { format, instead } => {
+                write!(f, "a {format} filter can only be asked here; {instead}")
+            }
+            Self::Full { format, capacity } => write!(
+                f,
+                "the {format} filter is full: it was made for {capacity} keys and its format takes no more"
+            ),
+            Self::Unlike { what, ours, theirs } => {
+                write!(f, "the filters differ in {what}: {ours} and {theirs}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,727 @@
+//! A filter of another system, whatever its format.
+
+use crate::detect::{Format, detect};
+use crate::format::poppy::{Optimise, Poppy};
+use crate::format::redis::chain::Chain;
+use crate::format::redis::cuckoo::Cuckoo;
+use crate::format::redis::{self, Value, Wrapping};
+use crate::format::sst::Table;
+use crate::format::{
+    bip37, bits_and_blooms, cassandra, dcso, guava, npm, orc, parquet, poppy, pybloomfilter,
+    redisson, spark, sst, valkey,
+};
+use crate::plain::Plain;
+use crate::{Error, Keys, Strategy};
+use std::borrow::Cow;
+use std::io::Read as _;
+
+/// A filter of another system, in its own bytes.
+#[derive(Clone, Debug)]
+pub struct Foreign<'a> {
+    format: Format,
+    body: Body<'a>,
+    gzipped: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Body<'a> {
+    Plain {
+        file: Cow<'a, [u8]>,
+        envelope: Envelope,
+        plain: Plain,
+        facts: Facts,
+    },
+    Poppy {
+        file: Cow<'a, [u8]>,
+        poppy: Poppy,
+        facts: Facts,
+    },
+    Redis {
+        value: Value<'a>,
+        wrapping: Wrapping<'a>,
+    },
+    Table {
+        file: Cow<'a, [u8]>,
+        table: Table,
+    },
+    Orc {
+        file: Cow<'a, [u8]>,
+        column: orc::Column,
+    },
+    Parquet {
+        file: Cow<'a, [u8]>,
+        column: parquet::Column,
+    },
+}
+
+/// What a file says of itself beside its bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Facts {
+    /// For how many keys it was made.
+    pub capacity: Option<u64>,
+    /// For which rate.
+    pub rate: Option<f64>,
+    /// How many keys it says it has.
+    pub keys: Option<u64>,
+    /// Where that number stands, as 64 bits little-endian.
+    pub(crate) count_at: Option<usize>,
+    /// Bytes of the user's behind the filter.
+    pub data: usize,
+}
+
+/// What lies around a plain filter's bytes.
+#[derive(Clone, Debug, PartialEq)]
+enum Envelope {
+    None,
+    /// bits-and-blooms's JSON, of which the file is the binary form.
+    GoJson,
+    /// npm's JSON, of which the file is the bits alone.
+    NpmJson(npm::Json),
+}
+
+/// Whether bytes are a file of this format.
+pub(crate) fn fits(format: Format, bytes: &[u8]) -> bool {
+    read(format, bytes, None).is_ok()
+}
+
+/// Reads bytes as a file of this format.
+fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body<'a>, Error> {
+    let plain = |(plain, facts)| Body::Plain {
+        file: bytes.into(),
+        envelope: Envelope::None,
+        plain,
+        facts,
+    };
+    let table = |table| Body::Table {
+        file: bytes.into(),
+        table,
+    };
+    match format {
+        Format::Bip37 => bip37::read(bytes).map(plain),
+        Format::BitsAndBlooms if bytes.first() == Some(&b'{') => {
+            let file = bits_and_blooms::from_json(bytes)?;
+            let (plain, facts) = bits_and_blooms::read(&file)?;
+            Ok(Body::Plain {
+                file: file.into(),
+                envelope: Envelope::GoJson,
+                plain,
+                facts,
+            })
+        }
+        Format::BitsAndBlooms => bits_and_blooms::read(bytes).map(plain),
+        Format::Cassandra => cassandra::read(bytes).map(plain),
+        Format::Dcso => dcso::read(bytes).map(plain),
+        Format::Guava => guava::read(bytes).map(plain),
+        Format::LevelDb => sst::read_leveldb(bytes).map(table),
+        Format::RocksDb => sst::read_rocksdb(bytes).map(table),
+        Format::Npm => {
+            let (json, file, plain) = npm::read(bytes)?;
+            Ok(Body::Plain {
+                file: file.into(),
+                envelope: Envelope::NpmJson(json),
+                plain,
+                facts: Facts::default(),
+            })
+        }
+        Format::Orc => {
+            let column = orc::read(bytes, name)?;
+            let file = bytes.into();
+            Ok(Body::Orc { file, column })
+        }
+        Format::Parquet => {
+            let column = parquet::read(bytes, name)?;
+            let file = bytes.into();
+            Ok(Body::Parquet { file, column })
+        }
+        Format::Poppy => {
+            let (poppy, facts) = poppy::read(bytes)?;
+            let file = bytes.into();
+            Ok(Body::Poppy { file, poppy, facts })
+        }
+        Format::Pybloomfilter => pybloomfilter::read(bytes).map(plain),
+        Format::RedisBloom | Format::RedisCuckoo => {
+            let (value, wrapping) = redis::read(format, bytes, name)?;
+            match value.format() == format {
+                true => Ok(Body::Redis { value, wrapping }),
+                false => Err(Error::corrupt(format, "value", format, value.format())),
+            }
+        }
+        Format::Redisson => Err(Error::corrupt(
+            format,
+            "string",
+            "its size and hashes, which stand in another key",
+            "the string alone",
+        )),
+        Format::Spark => spark::read(bytes).map(plain),
+        Format::Valkey => valkey::read(bytes).map(plain),
+    }
+}
+
+/// What is known of bytes before they are opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hint<'h> {
+    /// Their format.
+    pub format: Option<Format>,
+    /// The name of the filter, where there may be several: the key in an RDB
+    /// file, the column in a Parquet or ORC file.
+    pub name: Option<&'h [u8]>,
+}
+
+impl From<Format> for Hint<'_> {
+    fn from(format: Format) -> Self {
+        Self {
+            format: Some(format),
+            name: None,
+        }
+    }
+}
+
+/// Opens a file, told apart from the other formats unless the hint says what
+/// it is. A gzipped one is unpacked, any other is asked in place.
+///
+/// ```
+/// use tamis_formats::{Create, Error, Format, Hint};
+/// let file = tamis_formats::create(Create::Dcso, 1_000, 0.01)?.to_bytes();
+/// assert_eq!(tamis_formats::open(&file, Hint::default())?.format(), Format::Dcso);
+/// assert!(matches!(tamis_formats::open(b"no filter", Hint::default()), Err(Error::Unknown)));
+/// # Ok::<(), Error>(())
+/// ```
+pub fn open<'a>(bytes: &'a [u8], hint: impl Into<Hint<'a>>) -> Result<Foreign<'a>, Error> {
+    let hint = hint.into();
+    if bytes.starts_with(&[0x1F, 0x8B]) {
+        let mut file = Vec::new();
+        let unpacked = flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut file);
+        if unpacked.is_ok() {
+            let mut opened = open(&file, hint)?.into_owned();
+            opened.gzipped = true;
+            return Ok(opened);
+        }
+    }
+    let format = match hint.format {
+        Some(format) => format,
+        None => match detect(bytes)[..] {
+            [] => return Err(Error::Unknown),
+            [format] => format,
+            ref fits => {
+                return Err(Error::Ambiguous {
+                    fits: fits.to_vec(),
+                });
+            }
+        },
+    };
+    Ok(Foreign {
+        format,
+        body: read(format, bytes, hint.name)?,
+        gzipped: false,
+    })
+}
+
+/// Redisson's filter: the Redis string of its name, with the `size` and
+/// `hashIterations` of its configuration, `{name}:config`.
+///
+/// ```
+/// let filter = tamis_formats::redisson(Vec::new(), 9_585, 7)?;
+/// assert!(!filter.contains(b"key"));
+/// # Ok::<(), tamis_formats::Error>(())
+/// ```
+pub fn redisson(mut string: Vec<u8>, size: u64, hashes: u32) -> Result<Foreign<'static>, Error> {
+    let plain = redisson::read(&mut string, size, hashes)?;
+    Ok(Foreign {
+        format: Format::Redisson,
+        body: Body::Plain {
+            file: string.into(),
+            envelope: Envelope::None,
+            plain,
+            facts: Facts::default(),
+        },
+        gzipped: false,
+    })
+}
+
+/// An empty filter to be made: its format, and what that leaves open.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Create {
+    /// BIP 37.
+    Bip37 {
+        /// Makes the filter's hashes its own.
+        tweak: u32,
+        /// Which of the node's transactions update it: 0, 1 or 2.
+        flags: u8,
+    },
+    /// Go's bits-and-blooms.
+    BitsAndBlooms {
+        /// As JSON instead of binary.
+        json: bool,
+    },
+    /// DCSO's bloom, version 1.
+    Dcso,
+    /// Guava.
+    Guava {
+        /// How bits are chosen.
+        strategy: Strategy,
+        /// As Guava before 33.4 counts hashes, instead of later ones.
+        before_33_4: bool,
+    },
+    /// npm's bloom-filters.
+    Npm {
+        /// Of its hashes.
+        seed: u64,
+    },
+    /// A split-block filter of Parquet, by itself.
+    Parquet,
+    /// poppy, version 2.
+    Poppy(Optimise),
+    /// pybloomfiltermmap3.
+    Pybloomfilter {
+        /// One a bit; none chooses 1, 2, 3 and so on, as many as the rate asks for.
+        seeds: Vec<u32>,
+    },
+    /// RedisBloom's Bloom filter, for RESTORE or LOADCHUNK.
+    RedisBloom {
+        /// How many times larger each layer is than the one before; none makes a
+        /// filter that takes no more keys than it was made for.
+        growth: Option<u32>,
+        /// As chunks instead of a DUMP.
+        chunks: bool,
+    },
+    /// RedisBloom's cuckoo filter, whose rate is what its buckets make it.
+    RedisCuckoo {
+        /// Slots of a bucket.
+        bucket_size: u16,
+        /// How often a fingerprint is moved before the filter grows.
+        most_kicks: u16,
+        /// How many times larger each table is than the one before; 0 takes no
+        /// more keys than fit.
+        expansion: u16,
+        /// As chunks instead of a DUMP.
+        chunks: bool,
+    },
+    /// Redisson.
+    Redisson,
+    /// Spark.
+    Spark {
+        /// Of version 2; none makes version 1.
+        seed: Option<u32>,
+    },
+}
+
+impl Create {
+    /// Guava as its newest version makes it.
+    ///
+    /// ```
+    /// use tamis_formats::{Create, Strategy};
+    /// assert!(matches!(Create::guava(), Create::Guava { strategy: Strategy::Mitz64, .. }));
+    /// ```
+    pub const fn guava() -> Self {
+        Self::Guava {
+            strategy: Strategy::Mitz64,
+            before_33_4: false,
+        }
+    }
+}
+
+/// An empty filter for `keys` keys at `rate`, sized by its own system's rule.
+///
+/// ```
+/// use tamis_formats::{Create, create};
+/// let mut filter = create(Create::Spark { seed: None }, 1_000, 0.01)?;
+/// assert!(filter.insert(b"key")?);
+/// assert!(!filter.insert(b"key")?); // not new any more
+/// # Ok::<(), tamis_formats::Error>(())
+/// ```
+pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Error> {
+    if !(rate > 0.0 && rate < 1.0) {
+        return Err(Error::Parameter {
+            what: "rate",
+            expected: "more than 0 and less than 1",
+            got: rate.to_string(),
+        });
+    }
+    let (format, file) = match what {
+        Create::Bip37 { tweak, flags } => (Format::Bip37, bip37::create(keys, rate, tweak, flags)),
+        Create::BitsAndBlooms { json } => {
+            let file = bits_and_blooms::create(keys, rate)?;
+            let file = if json {
+                bits_and_blooms::to_json(&file)
+            } else {
+                file
+            };
+            (Format::BitsAndBlooms, file)
+        }
+        Create::Dcso => (Format::Dcso, dcso::create(keys, rate)?),
+        Create::Guava {
+            strategy,
+            before_33_4,
+        } => (
+            Format::Guava,
+            guava::create(keys, rate, strategy, before_33_4)?,
+        ),
+        Create::Npm { seed } => (Format::Npm, npm::create(keys, rate, seed)?),
+        Create::Parquet => (Format::Parquet, parquet::create(keys, rate)),
+        Create::Poppy(optimise) => (Format::Poppy, poppy::create(keys, rate, optimise)?),
+        Create::Pybloomfilter { seeds } => {
+            let seeds = match seeds.is_empty() {
+                true => (1..=pybloomfilter::hashes_for(rate) as u32).collect(),
+                false => seeds,
+            };
+            let file = pybloomfilter::create(keys, rate, &seeds)?;
+            (Format::Pybloomfilter, file)
+        }
+        Create::RedisBloom { growth, chunks } => {
+            let value = Value::Bloom(Chain::new(keys, rate, growth)?);
+            return Ok(Foreign::redis(value, chunks));
+        }
+        Create::RedisCuckoo {
+            bucket_size,
+            most_kicks,
+            expansion,
+            chunks,
+        } => {
+            let cuckoo = Cuckoo::new(keys, bucket_size, most_kicks, expansion)?;
+            return Ok(Foreign::redis(Value::Cuckoo(cuckoo), chunks));
+        }
+        Create::Redisson => {
+            let (size, hashes) = redisson::shape(keys, rate)?;
+            return redisson(Vec::new(), size, hashes);
+        }
+        Create::Spark { seed } => (Format::Spark, spark::create(keys, rate, seed)?),
+    };
+    Ok(open(&file, format)?.into_owned())
+}
+
+impl Foreign<'static> {
+    const fn redis(value: Value<'static>, chunks: bool) -> Self {
+        Self {
+            format: value.format(),
+            body: Body::Redis {
+                value,
+                wrapping: Wrapping::new(chunks),
+            },
+            gzipped: false,
+        }
+    }
+}
+
+impl Foreign<'_> {
+    /// Its format.
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What the file says of itself.
+    pub fn facts(&self) -> Facts {
+        match &self.body {
+            Body::Plain { facts, .. } | Body::Poppy { facts, .. } => *facts,
+            Body::Table { .. } | Body::Orc { .. } | Body::Parquet { .. } => Facts::default(),
+            Body::Redis { value, .. } => match value {
+                Value::Bloom(chain) => Facts {
+                    capacity: Some(chain.capacity()),
+                    rate: Some(chain.rate()),
+                    keys: Some(chain.keys()),
+                    ..Facts::default()
+                },
+                Value::Cuckoo(cuckoo) => Facts {
+                    capacity: Some(cuckoo.capacity()),
+                    keys: Some(cuckoo.keys()),
+                    ..Facts::default()
+                },
+            },
+        }
+    }
+
+    /// How its system's users make bytes of keys. If there are several ways, the
+    /// file does not say which was taken.
+    pub const fn keys(&self) -> &'static [Keys] {
+        match &self.body {
+            Body::Orc { column, .. } => column.keys(),
+            Body::Parquet { column, .. } => column.keys(),
+            _ => self.format.keys(),
+        }
+    }
+
+    /// The same, with bytes of its own.
+    pub fn into_owned(self) -> Foreign<'static> {
+        let body = match self.body {
+            Body::Plain {
+                file,
+                envelope,
+                plain,
+                facts,
+            } => Body::Plain {
+                file: Cow::Owned(file.into_owned()),
+                envelope,
+                plain,
+                facts,
+            },
+            Body::Poppy { file, poppy, facts } => Body::Poppy {
+                file: Cow::Owned(file.into_owned()),
+                poppy,
+                facts,
+            },
+            Body::Redis { value, wrapping } => Body::Redis {
+                value: value.into_owned(),
+                wrapping: wrapping.into_owned(),
+            },
+            Body::Table { file, table } => Body::Table {
+                file: Cow::Owned(file.into_owned()),
+                table,
+            },
+            Body::Orc { file, column } => Body::Orc {
+                file: Cow::Owned(file.into_owned()),
+                column,
+            },
+            Body::Parquet { file, column } => Body::Parquet {
+                file: Cow::Owned(file.into_owned()),
+                column,
+            },
+        };
+        Foreign {
+            format: self.format,
+            body,
+            gzipped: self.gzipped,
+        }
+    }
+
+    /// Whether it may have the key, given as the bytes that its system hashes:
+    /// see [`Keys::encode`](crate::Keys::encode).
+    ///
+    /// ```
+    /// let filter = tamis_formats::create(tamis_formats::Create::Dcso, 100, 0.01)?;
+    /// assert!(!filter.contains(b"key"));
+    /// # Ok::<(), tamis_formats::Error>(())
+    /// ```
+    #[inline]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        match &self.body {
+            Body::Plain { file, plain, .. } => plain.contains(file, key),
+            Body::Poppy { file, poppy, .. } => poppy.contains(file, key),
+            Body::Table { file, table } => table.contains(file, key),
+            Body::Parquet { file, column } => column.contains(file, key),
+            Body::Orc { column, .. } => column
+                .plains()
+                .any(|(plain, bytes)| plain.contains(bytes, key)),
+            Body::Redis { value, .. } => match value {
+                Value::Bloom(chain) => chain.contains(key),
+                Value::Cuckoo(cuckoo) => cuckoo.contains(key),
+            },
+        }
+    }
+
+    /// [`contains`](Self::contains) of many: `out[i]` becomes the answer for
+    /// `keys[i]`. Faster than one by one, because the waits for the memory
+    /// overlap.
+    ///
+    /// # Panics
+    /// If there are not as many answers as keys.
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+        assert_eq!(keys.len(), out.len(), "one answer for each key");
+        out.fill(false);
+        match &self.body {
+            Body::Plain { file, plain, .. } => plain.contains_many(file, keys, out),
+            Body::Redis {
+                value: Value::Bloom(chain),
+                ..
+            } => chain.contains_many(keys, out),
+            Body::Orc { column, .. } => {
+                for (plain, bytes) in column.plains() {
+                    plain.contains_many(bytes, keys, out);
+                }
+            }
+            _ => {
+                for (key, out) in keys.iter().zip(out) {
+                    *out = self.contains(key.as_ref());
+                }
+            }
+        }
+    }
+
+    /// Adds a key, as the filter's own system would; says whether it was new.
+    /// A cuckoo filter takes a key as often as it is added.
+    pub fn insert(&mut self, key: &[u8]) -> Result<bool, Error> {
+        if let Some(instead) = self.format.read_only() {
+            let format = self.format;
+            return Err(Error::ReadOnly { format, instead });
+        }
+        match &mut self.body {
+            Body::Plain {
+                file, plain, facts, ..
+            } => {
+                let new = plain.insert(file.to_mut(), key);
+                facts.count(file.to_mut(), new);
+                Ok(new)
+            }
+            Body::Poppy { file, poppy, facts } => {
+                let new = poppy.insert(file.to_mut(), key, facts)?;
+                facts.count(file.to_mut(), new);
+                Ok(new)
+            }
+            Body::Redis { value, .. } => match value {
+                Value::Bloom(chain) => chain.insert(key),
+                Value::Cuckoo(cuckoo) => {
+                    let new = !cuckoo.contains(key);
+                    cuckoo.insert(key)?;
+                    Ok(new)
+                }
+            },
+            Body::Parquet { file, column } => match column.only(file) {
+                Some(blocks) => Ok(blocks.insert(file.to_mut(), key)),
+                None => Err(Error::ReadOnly {
+                    format: self.format,
+                    instead: "a file's filters describe its rows; a filter by itself takes keys",
+                }),
+            },
+            Body::Table { .. } | Body::Orc { .. } => {
+                unreachable!("read-only formats have been refused")
+            }
+        }
+    }
+
+    /// Removes a key once from a cuckoo filter; says whether it was there.
+    /// Remove only what was added: another key may go instead.
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        match &mut self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => Ok(cuckoo.remove(key)),
+            _ => Err(Error::ReadOnly {
+                format: self.format,
+                instead: "only keys of cuckoo filters can be removed",
+            }),
+        }
+    }
+
+    /// The file, to be read by its own system.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let file = match &self.body {
+            Body::Plain { file, envelope, .. } => match envelope {
+                Envelope::None => file.to_vec(),
+                Envelope::GoJson => bits_and_blooms::to_json(file),
+                Envelope::NpmJson(json) => npm::write(json, file),
+            },
+            Body::Poppy { file, .. }
+            | Body::Table { file, .. }
+            | Body::Orc { file, .. }
+            | Body::Parquet { file, .. } => file.to_vec(),
+            Body::Redis { value, wrapping } => redis::write(value, wrapping),
+        };
+        if !self.gzipped {
+            return file;
+        }
+        let mut packed = Vec::new();
+        let level = flate2::Compression::default();
+        // Reading from memory and writing to it can't fail.
+        let _ = flate2::read::GzEncoder::new(&*file, level).read_to_end(&mut packed);
+        packed
+    }
+
+    /// The filters of one run of bits that it is made of, with their bytes.
+    fn plains(&self) -> Vec<(&Plain, &[u8])> {
+        match &self.body {
+            Body::Plain { file, plain, .. } => vec![(plain, file)],
+            Body::Redis {
+                value: Value::Bloom(chain),
+                ..
+            } => chain.layers().collect(),
+            Body::Table { file, table } => table.plains().map(|plain| (plain, &**file)).collect(),
+            Body::Orc { column, .. } => column.plains().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The share of its bits, or of its slots, that are set.
+    pub fn fill(&self) -> f64 {
+        match &self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => cuckoo.fill(),
+            Body::Poppy { file, poppy, .. } => poppy.fill(file),
+            Body::Table { file, table } => table.fill(file),
+            Body::Parquet { file, column } => column.fill(file),
+            _ => {
+                let plains = self.plains();
+                let ones: u64 = plains
+                    .iter()
+                    .map(|(plain, file)| plain.bits.ones(file))
+                    .sum();
+                let bits: u64 = plains.iter().map(|(plain, _)| plain.bits.len).sum();
+                ones as f64 / bits as f64
+            }
+        }
+    }
+
+    /// How often a key that is not in it is taken for one, by how full it is.
+    pub fn rate_now(&self) -> f64 {
+        match &self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => cuckoo.rate_now(),
+            Body::Poppy { file, poppy, .. } => poppy.rate(file),
+            Body::Table { file, table } => table.rate(file),
+            Body::Parquet { file, column } => column.rate(file),
+            _ => {
+                let no = self
+                    .plains()
+                    .into_iter()
+                    .map(|(plain, file)| 1.0 - plain.rate(file));
+                1.0 - no.product::<f64>()
+            }
+        }
+    }
+
+    /// The number of keys, counted or estimated from how full it is; none if
+    /// every bit is set.
+    pub fn keys_now(&self) -> Option<f64> {
+        match &self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => Some(cuckoo.keys() as f64),
+            Body::Poppy { file, poppy, .. } => poppy.keys(file),
+            Body::Table { file, table } => table.keys(file),
+            Body::Parquet { file, column } => column.key_count(file),
+            _ => self
+                .plains()
+                .into_iter()
+                .map(|(plain, file)| plain.keys(file))
+                .sum(),
+        }
+    }
+
+    /// How many bits a key has, in the newest of its layers; none in a cuckoo
+    /// filter.
+    pub fn hashes(&self) -> Option<u64> {
+        match &self.body {
+            Body::Poppy { poppy, .. } => Some(poppy.hashes()),
+            Body::Parquet { .. } => Some(8),
+            _ => self.plains().last().map(|(plain, _)| plain.probe.hashes()),
+        }
+    }
+}
+
+impl Facts {
+    /// Notes a key in the file, if that has a count and the key was new.
+    fn count(&mut self, file: &mut [u8], new: bool) {
+        if let (true, Some(at), Some(keys)) = (new, self.count_at, &mut self.keys) {
+            *keys = keys.saturating_add(1);
+            file[at..at + 8].copy_from_slice(&keys.to_le_bytes());
+        }
+    }
+}
+
+impl Format {
+    /// Why files of it can't be written here.
+    const fn read_only(self) -> Option<&'static str> {
+        match self {
+            Self::Cassandra => Some("Cassandra writes it anew with every SSTable"),
+            Self::LevelDb | Self::RocksDb => Some("the store writes it anew with every table"),
+            Self::Orc => Some("an ORC file is written as a whole"),
+            Self::Valkey => Some("add keys through the server"),
+            _ => None,
+        }
+    }
+}

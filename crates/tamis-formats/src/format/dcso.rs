@@ -1,0 +1,65 @@
+//! DCSO's bloom, version 1, which poppy writes, too; little-endian: `u64 flags
+//! (low byte 1) | u64 n | f64 p | u64 k | u64 m | u64 N | words | data`.
+
+use super::{MOST_BITS, MOST_HASHES, sized};
+use crate::bits::{Bits, Order};
+use crate::fields::Fields;
+use crate::plain::Plain;
+use crate::probe::Probe;
+use crate::{Error, Facts, Format, Keys};
+use std::f64::consts::LN_2;
+
+/// CIRCL's hash list has SHA-1 in upper case.
+pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::Upper, Keys::Lower];
+
+/// Where the number of keys stands.
+pub(crate) const COUNT: usize = 40;
+
+pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+    let mut fields = Fields::new(Format::Dcso, file);
+    let flags = fields.u64_le("version")?;
+    if flags & 0xFF != 1 {
+        return Err(fields.corrupt("version", 1, flags & 0xFF));
+    }
+    let capacity = fields.u64_le("capacity")?;
+    let rate = fields.f64_le("rate")?;
+    let rate = fields.within("rate", 0.0..=1.0, rate)?;
+    let hashes = fields.u64_le("hashes")?;
+    let hashes = fields.within("hashes", 1..=MOST_HASHES, hashes)?;
+    let bits = fields.u64_le("bits")?;
+    let bits = fields.within("bits", 1..=MOST_BITS, bits)?;
+    let keys = fields.u64_le("count")?;
+    let at = fields.at();
+    fields.take("words", bits.div_ceil(64) * 8)?;
+    let bits = Bits {
+        at,
+        len: bits,
+        order: Order::Low,
+    };
+    let facts = Facts {
+        capacity: Some(capacity),
+        rate: Some(rate),
+        keys: Some(keys),
+        count_at: Some(COUNT),
+        data: fields.rest().len(),
+    };
+    Ok((Plain::new(bits, Probe::Dcso { hashes }), facts))
+}
+
+/// An empty filter.
+pub(crate) fn create(keys: u64, rate: f64) -> Result<Vec<u8>, Error> {
+    let keys_f = keys.max(1) as f64;
+    // The original rounds a negative number up.
+    let bits = (keys_f * rate.ln() / (LN_2 * LN_2)).ceil().abs();
+    let hashes = (LN_2 * bits / keys_f).ceil();
+    let bits = sized(bits, MOST_BITS)?;
+    let mut file = Vec::new();
+    file.extend(1u64.to_le_bytes());
+    file.extend(keys.to_le_bytes());
+    file.extend(rate.to_le_bytes());
+    file.extend((hashes.max(1.0) as u64).to_le_bytes());
+    file.extend(bits.to_le_bytes());
+    file.extend(0u64.to_le_bytes());
+    file.resize(file.len() + 8 * bits.div_ceil(64) as usize, 0);
+    Ok(file)
+}

@@ -1,0 +1,65 @@
+//! Guava's `BloomFilter.writeTo`: `i8 strategy | u8 k | i32 words | words`,
+//! big-endian. It says neither for how many keys it was made nor how they
+//! became bytes.
+
+use super::sized;
+use crate::bits::{Bits, Order};
+use crate::fields::Fields;
+use crate::plain::Plain;
+use crate::probe::Probe;
+use crate::{Error, Facts, Format, Keys};
+use std::f64::consts::LN_2;
+
+/// What its funnels make of keys; bytes and UTF-8 text are the same.
+pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::Utf16, Keys::Int32, Keys::Int64];
+
+/// How Guava chooses bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// `MURMUR128_MITZ_32`, of filters made before Guava 11.
+    Mitz32,
+    /// `MURMUR128_MITZ_64`, the default.
+    Mitz64,
+}
+
+pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+    let mut fields = Fields::new(Format::Guava, file);
+    let strategy = fields.u8("strategy")?;
+    let hashes = fields.u8("hashes")?;
+    let hashes = u32::from(fields.within("hashes", 1..=255, hashes)?);
+    let words = fields.u32_be("words")?;
+    let words = u64::from(fields.within("words", 1..=i32::MAX as u32, words)?);
+    let probe = match strategy {
+        0 => Probe::Guava32 { hashes },
+        1 => Probe::Guava64 { hashes },
+        _ => return Err(fields.corrupt("strategy", "0 or 1", strategy)),
+    };
+    let bits = Bits {
+        at: fields.body("words", words * 8)?,
+        len: words * 64,
+        order: Order::BigWords,
+    };
+    Ok((Plain::new(bits, probe), Facts::default()))
+}
+
+/// An empty filter. From version 33.4 on Guava chooses the number of hashes by
+/// the rate alone; before, by the size as well.
+pub(crate) fn create(
+    keys: u64,
+    rate: f64,
+    strategy: Strategy,
+    before_33_4: bool,
+) -> Result<Vec<u8>, Error> {
+    let keys = keys.max(1) as f64;
+    let bits = (-keys * rate.ln() / (LN_2 * LN_2)).trunc();
+    let hashes = match before_33_4 {
+        true => (bits / keys * LN_2).round(),
+        false => (-rate.ln() / LN_2).round(),
+    };
+    let hashes = hashes.clamp(1.0, 255.0) as u8;
+    let words = sized(bits.max(1.0) / 64.0, i32::MAX as u64)?;
+    let mut file = vec![u8::from(strategy == Strategy::Mitz64), hashes];
+    file.extend((words as u32).to_be_bytes());
+    file.resize(6 + 8 * words as usize, 0);
+    Ok(file)
+}

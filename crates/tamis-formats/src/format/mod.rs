@@ -1,0 +1,38 @@
+//! One file a format: how its bytes are read, and how an empty filter of it is
+//! made. Nothing else knows an offset.
+
+pub(crate) mod bip37;
+pub(crate) mod bits_and_blooms;
+pub(crate) mod cassandra;
+pub(crate) mod dcso;
+pub(crate) mod guava;
+pub(crate) mod npm;
+pub(crate) mod orc;
+pub(crate) mod parquet;
+pub(crate) mod poppy;
+pub(crate) mod pybloomfilter;
+pub(crate) mod redis;
+pub(crate) mod redisson;
+pub(crate) mod spark;
+pub(crate) mod sst;
+pub(crate) mod valkey;
+
+use crate::Error;
+
+/// No real filter has more; a forged number must not make a look-up last.
+pub(crate) const MOST_HASHES: u64 = 1024;
+
+/// A computed size as a number, rounded up.
+pub(crate) fn sized(size: f64, most: u64) -> Result<u64, Error> {
+    match size.is_finite() && size <= most as f64 {
+        true => Ok((size.ceil() as u64).max(1)),
+        false => Err(Error::Parameter {
+            what: "size",
+            expected: "no more than the format can number",
+            got: format!("{size:e}"),
+        }),
+    }
+}
+
+/// No format numbers more bits than this, and no sum with it overflows.
+pub(crate) const MOST_BITS: u64 = 1 << 48;

@@ -1,0 +1,342 @@
+//! RedisBloom's Bloom filter: layers, the newest of which takes keys until it
+//! is full.
+
+use super::parts;
+use super::rdb::{Reader, Writer};
+use crate::bits::{Bits, Order};
+use crate::fields::Fields;
+use crate::format::{MOST_BITS, MOST_HASHES, sized};
+use crate::plain::Plain;
+use crate::probe::Probe;
+use crate::{Error, Format};
+use std::borrow::Cow;
+
+const FORMAT: Format = Format::RedisBloom;
+const HEADER: usize = 20;
+const LAYER: usize = 53;
+/// Far beyond any chain: each layer is at least as large as the one before.
+const MOST_LAYERS: u64 = 1024;
+
+/// Sizes are no powers of two.
+const NO_ROUND: u64 = 1;
+/// Keys are hashed to 64 bits.
+const FORCE_64: u64 = 4;
+/// A full filter takes no more keys.
+const NO_SCALING: u64 = 8;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Chain<'a> {
+    keys: u64,
+    options: u64,
+    growth: u64,
+    layers: Vec<Layer<'a>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Layer<'a> {
+    entries: u64,
+    keys: u64,
+    rate: f64,
+    bits_per_entry: f64,
+    plain: Plain,
+    data: Cow<'a, [u8]>,
+}
+
+/// A layer's numbers, wherever they come from.
+struct Numbers {
+    entries: u64,
+    keys: u64,
+    rate: f64,
+    bits_per_entry: f64,
+    hashes: u64,
+    bits: u64,
+    power: u64,
+}
+
+impl Numbers {
+    /// Of a new layer, by the server's rule.
+    fn new(entries: u64, rate: f64) -> Result<Self, Error> {
+        let bits_per_entry = -rate.ln() / 0.480_453_013_918_201;
+        let bits = (entries as f64 * bits_per_entry).trunc().max(1.0);
+        Ok(Self {
+            entries,
+            keys: 0,
+            rate,
+            bits_per_entry,
+            hashes: (0.693_147_180_559_945 * bits_per_entry).ceil() as u64,
+            bits: sized(bits, MOST_BITS)?.next_multiple_of(64),
+            power: 0,
+        })
+    }
+
+    fn layer<'a>(self, data: Cow<'a, [u8]>) -> Result<Layer<'a>, Error> {
+        let refuse = |what, expected: &dyn std::fmt::Display, got: u64| {
+            Err(Error::corrupt(FORMAT, what, expected, got))
+        };
+        if self.power != 0 {
+            return refuse(
+                "size",
+                &"a number of bits (a power of two is of before 2.0)",
+                self.power,
+            );
+        }
+        if !(1..=MOST_HASHES).contains(&self.hashes) {
+            return refuse("hashes", &"1 to 1024", self.hashes);
+        }
+        if !(1..=MOST_BITS).contains(&self.bits) {
+            return refuse("bits", &"1 to 2^48", self.bits);
+        }
+        let bits = Bits {
+            at: 0,
+            len: self.bits,
+            order: Order::Low,
+        };
+        if data.len() as u64 != bits.bytes() {
+            return refuse(
+                "bitmap",
+                &format_args!("{} bytes", bits.bytes()),
+                data.len() as u64,
+            );
+        }
+        let hashes = self.hashes as u32;
+        Ok(Layer {
+            entries: self.entries,
+            keys: self.keys,
+            rate: self.rate,
+            bits_per_entry: self.bits_per_entry,
+            plain: Plain::new(bits, Probe::Redis { hashes }),
+            data,
+        })
+    }
+}
+
+impl Layer<'_> {
+    fn hashes(&self) -> u64 {
+        self.plain.probe.hashes()
+    }
+}
+
+impl<'a> Chain<'a> {
+    fn assembled(
+        keys: u64,
+        options: u64,
+        growth: u64,
+        layers: Vec<Layer<'a>>,
+    ) -> Result<Self, Error> {
+        if options & FORCE_64 == 0 {
+            let expected = "64-bit hashes (the flag 4)";
+            return Err(Error::corrupt(FORMAT, "options", expected, options));
+        }
+        if layers.is_empty() {
+            return Err(Error::corrupt(FORMAT, "layers", "at least 1", 0));
+        }
+        Ok(Self {
+            keys,
+            options,
+            growth,
+            layers,
+        })
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        let keys = reader.unsigned("keys")?;
+        let count = reader.unsigned("layers")?;
+        if !(1..=MOST_LAYERS).contains(&count) {
+            return Err(reader.corrupt("layers", "1 to 1024", count));
+        }
+        let options = reader.unsigned("options")?;
+        let growth = reader.unsigned("growth")?;
+        let mut layers = Vec::new();
+        for _ in 0..count {
+            let mut numbers = Numbers {
+                entries: reader.unsigned("capacity")?,
+                rate: reader.double("rate")?,
+                hashes: reader.unsigned("hashes")?,
+                bits_per_entry: reader.double("bits a key")?,
+                bits: reader.unsigned("bits")?,
+                power: reader.unsigned("power")?,
+                keys: 0,
+            };
+            let data = reader.string("bitmap")?;
+            numbers.keys = reader.unsigned("keys")?;
+            layers.push(numbers.layer(data)?);
+        }
+        reader.end_of_value()?;
+        Self::assembled(keys, options, growth, layers)
+    }
+
+    pub(super) fn encode(&self, out: &mut Writer) {
+        out.unsigned(self.keys);
+        out.unsigned(self.layers.len() as u64);
+        out.unsigned(self.options);
+        out.unsigned(self.growth);
+        for layer in &self.layers {
+            out.unsigned(layer.entries);
+            out.double(layer.rate);
+            out.unsigned(layer.hashes());
+            out.double(layer.bits_per_entry);
+            out.unsigned(layer.plain.bits.len);
+            out.unsigned(0);
+            out.string(&layer.data);
+            out.unsigned(layer.keys);
+        }
+        out.end_of_value();
+    }
+
+    pub(super) fn of_chunks(header: &'a [u8], chunks: &[&'a [u8]]) -> Result<Self, Error> {
+        let mut fields = Fields::new(FORMAT, header);
+        let keys = fields.u64_le("keys")?;
+        let count = fields.u32_le("layers")?;
+        let options = fields.u32_le("options")?.into();
+        let growth = fields.u32_le("growth")?.into();
+        fields.body("layers", u64::from(count) * LAYER as u64)?;
+        let mut numbers = Vec::new();
+        let mut lengths = Vec::new();
+        for _ in 0..count {
+            lengths.push(fields.u64_le("bytes")?);
+            numbers.push(Numbers {
+                bits: fields.u64_le("bits")?,
+                keys: fields.u64_le("keys")?,
+                rate: fields.f64_le("rate")?,
+                bits_per_entry: fields.f64_le("bits a key")?,
+                hashes: fields.u32_le("hashes")?.into(),
+                entries: fields.u64_le("capacity")?,
+                power: fields.u8("power")?.into(),
+            });
+        }
+        let parts = parts(FORMAT, lengths.into_iter(), chunks)?;
+        let layers = numbers.into_iter().zip(parts);
+        let layers = layers
+            .map(|(numbers, data)| numbers.layer(data))
+            .collect::<Result<_, _>>()?;
+        Self::assembled(keys, options, growth, layers)
+    }
+
+    /// The header that SCANDUMP gives, and the bits.
+    pub(super) fn chunks(&self) -> (Vec<u8>, Vec<&[u8]>) {
+        let mut header = Vec::with_capacity(HEADER + LAYER * self.layers.len());
+        header.extend(self.keys.to_le_bytes());
+        header.extend((self.layers.len() as u32).to_le_bytes());
+        header.extend((self.options as u32).to_le_bytes());
+        header.extend((self.growth as u32).to_le_bytes());
+        for layer in &self.layers {
+            header.extend((layer.data.len() as u64).to_le_bytes());
+            header.extend(layer.plain.bits.len.to_le_bytes());
+            header.extend(layer.keys.to_le_bytes());
+            header.extend(layer.rate.to_le_bytes());
+            header.extend(layer.bits_per_entry.to_le_bytes());
+            header.extend((layer.hashes() as u32).to_le_bytes());
+            header.extend(layer.entries.to_le_bytes());
+            header.push(0);
+        }
+        (
+            header,
+            self.layers.iter().map(|layer| &*layer.data).collect(),
+        )
+    }
+
+    /// An empty one; without growth it will take no more than `entries` keys.
+    pub(crate) fn new(
+        entries: u64,
+        rate: f64,
+        growth: Option<u32>,
+    ) -> Result<Chain<'static>, Error> {
+        let entries = entries.max(1);
+        let (rate, options) = match growth {
+            Some(_) => (rate * 0.5, NO_ROUND | FORCE_64),
+            None => (rate, NO_ROUND | FORCE_64 | NO_SCALING),
+        };
+        let mut chain = Chain {
+            keys: 0,
+            options,
+            growth: growth.unwrap_or(2).into(),
+            layers: Vec::new(),
+        };
+        chain.add_layer(entries, rate)?;
+        Ok(chain)
+    }
+
+    fn add_layer(&mut self, entries: u64, rate: f64) -> Result<(), Error> {
+        let numbers = Numbers::new(entries, rate)?;
+        let bytes = vec![0; (numbers.bits / 8) as usize];
+        self.layers.push(numbers.layer(bytes.into())?);
+        Ok(())
+    }
+
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        (self.layers.iter().rev()).any(|layer| layer.plain.contains(&layer.data, key))
+    }
+
+    pub(crate) fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+        for layer in &self.layers {
+            layer.plain.contains_many(&layer.data, keys, out);
+        }
+    }
+
+    pub(crate) fn insert(&mut self, key: &[u8]) -> Result<bool, Error> {
+        if self.contains(key) {
+            return Ok(false);
+        }
+        let newest = self.layers.last().expect("there is always a layer");
+        if newest.keys >= newest.entries {
+            if self.options & NO_SCALING != 0 {
+                return Err(Error::Full {
+                    format: FORMAT,
+                    capacity: newest.entries,
+                });
+            }
+            let (entries, rate) = (
+                newest.entries.saturating_mul(self.growth),
+                newest.rate * 0.5,
+            );
+            self.add_layer(entries, rate)?;
+        }
+        let newest = self.layers.last_mut().expect("there is always a layer");
+        let new = newest.plain.insert(newest.data.to_mut(), key);
+        newest.keys += u64::from(new);
+        self.keys += u64::from(new);
+        Ok(new)
+    }
+
+    pub(crate) fn into_owned(self) -> Chain<'static> {
+        let owned = |layer: Layer<'a>| Layer {
+            data: Cow::Owned(layer.data.into_owned()),
+            entries: layer.entries,
+            keys: layer.keys,
+            rate: layer.rate,
+            bits_per_entry: layer.bits_per_entry,
+            plain: layer.plain,
+        };
+        Chain {
+            keys: self.keys,
+            options: self.options,
+            growth: self.growth,
+            layers: self.layers.into_iter().map(owned).collect(),
+        }
+    }
+
+    pub(crate) const fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.layers
+            .iter()
+            .fold(0, |sum, layer| sum.saturating_add(layer.entries))
+    }
+
+    /// The rate that was asked for.
+    pub(crate) fn rate(&self) -> f64 {
+        let first = self.layers[0].rate;
+        if self.options & NO_SCALING == 0 {
+            2.0 * first
+        } else {
+            first
+        }
+    }
+
+    /// Each layer as a filter of its own, with its bits.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = (&Plain, &[u8])> {
+        self.layers.iter().map(|layer| (&layer.plain, &*layer.data))
+    }
+}

@@ -1,0 +1,420 @@
+//! RedisBloom's cuckoo filter: tables of buckets of one-byte fingerprints. A
+//! fingerprint may lie in either of two buckets of any table.
+
+use super::parts;
+use super::rdb::{Reader, Writer};
+use crate::fields::Fields;
+use crate::hash::murmur::murmur2_64a;
+use crate::{Error, Format};
+use std::borrow::Cow;
+
+const FORMAT: Format = Format::RedisCuckoo;
+/// Length of the header that SCANDUMP gives.
+pub(super) const HEADER: usize = 38;
+const MOST_TABLES: u64 = 1024;
+const MOST_BUCKETS: u64 = 1 << 40;
+const EMPTY: u8 = 0;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Cuckoo<'a> {
+    numbers: Numbers,
+    tables: Vec<Table<'a>>,
+}
+
+/// What is said of the whole filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Numbers {
+    items: u64,
+    /// Of the first table.
+    buckets: u64,
+    deletes: u64,
+    bucket_size: u16,
+    most_kicks: u16,
+    expansion: u16,
+}
+
+#[derive(Clone, Debug)]
+struct Table<'a> {
+    buckets: u64,
+    data: Cow<'a, [u8]>,
+}
+
+/// A key's fingerprint, and its two hashes.
+#[derive(Clone, Copy)]
+struct Place {
+    fingerprint: u8,
+    hashes: [u64; 2],
+}
+
+impl Place {
+    fn of(key: &[u8]) -> Self {
+        let hash = murmur2_64a(key, 0);
+        let fingerprint = (hash % 255) as u8 + 1;
+        Self {
+            fingerprint,
+            hashes: [hash, other(fingerprint, hash)],
+        }
+    }
+}
+
+/// The other hash of a fingerprint.
+fn other(fingerprint: u8, hash: u64) -> u64 {
+    hash ^ u64::from(fingerprint).wrapping_mul(0x5bd1_e995)
+}
+
+impl Table<'_> {
+    fn zeroed(buckets: u64, bucket_size: u16) -> Result<Table<'static>, Error> {
+        let bytes = buckets
+            .checked_mul(bucket_size.into())
+            .filter(|_| buckets <= MOST_BUCKETS)
+            .and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.ok_or(Error::Parameter {
+            what: "size",
+            expected: "no more than the format can number",
+            got: buckets.to_string(),
+        })?;
+        Ok(Table {
+            buckets,
+            data: vec![EMPTY; bytes].into(),
+        })
+    }
+
+    fn bucket(&self, hash: u64, size: u16) -> std::ops::Range<usize> {
+        let start = (hash % self.buckets) as usize * usize::from(size);
+        start..start + usize::from(size)
+    }
+
+    /// The first slot of either bucket that holds this.
+    fn find(&self, place: Place, size: u16, what: u8) -> Option<usize> {
+        place.hashes.into_iter().find_map(|hash| {
+            let bucket = self.bucket(hash, size);
+            let slot = self.data[bucket.clone()]
+                .iter()
+                .position(|slot| *slot == what)?;
+            Some(bucket.start + slot)
+        })
+    }
+
+    /// Makes room by moving fingerprints to their other buckets, or leaves all
+    /// as it was.
+    fn kick(&mut self, place: Place, size: u16, most: u16) -> bool {
+        let (mut fingerprint, mut victim) = (place.fingerprint, 0);
+        let mut at = place.hashes[0] % self.buckets;
+        let data_len = usize::from(size);
+        for _ in 0..most {
+            let slot = at as usize * data_len + victim;
+            std::mem::swap(&mut self.data.to_mut()[slot], &mut fingerprint);
+            at = other(fingerprint, at) % self.buckets;
+            let bucket = self.bucket(at, size);
+            if let Some(free) = self.data[bucket.clone()]
+                .iter()
+                .position(|slot| *slot == EMPTY)
+            {
+                self.data.to_mut()[bucket.start + free] = fingerprint;
+                return true;
+            }
+            victim = (victim + 1) % data_len;
+        }
+        for _ in 0..most {
+            victim = (victim + data_len - 1) % data_len;
+            at = other(fingerprint, at) % self.buckets;
+            let slot = at as usize * data_len + victim;
+            std::mem::swap(&mut self.data.to_mut()[slot], &mut fingerprint);
+        }
+        false
+    }
+}
+
+impl<'a> Cuckoo<'a> {
+    fn assembled(numbers: Numbers, tables: Vec<(u64, Cow<'a, [u8]>)>) -> Result<Self, Error> {
+        let refuse = |what, expected: &dyn std::fmt::Display, got: u64| {
+            Err(Error::corrupt(FORMAT, what, expected, got))
+        };
+        if !(1..=255).contains(&numbers.bucket_size) {
+            return refuse("bucket size", &"1 to 255", numbers.bucket_size.into());
+        }
+        if numbers.most_kicks == 0 {
+            return refuse("iterations", &"at least 1", 0);
+        }
+        if tables.is_empty() {
+            return refuse("tables", &"at least 1", 0);
+        }
+        for (i, (buckets, data)) in tables.iter().enumerate() {
+            if !buckets.is_power_of_two() || *buckets > MOST_BUCKETS {
+                return refuse("buckets", &"a power of two up to 2^40", *buckets);
+            }
+            let bytes = buckets * u64::from(numbers.bucket_size);
+            if data.len() as u64 != bytes {
+                return refuse("table", &format_args!("{bytes} bytes"), data.len() as u64);
+            }
+            if numbers.table_buckets(i) != Some(*buckets) {
+                return refuse("buckets", &"those that expansion gives", *buckets);
+            }
+        }
+        let table = |(buckets, data)| Table { buckets, data };
+        let tables = tables.into_iter().map(table).collect();
+        Ok(Self { numbers, tables })
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self, Error> {
+        let count = reader.unsigned("tables")?;
+        if !(1..=MOST_TABLES).contains(&count) {
+            return Err(reader.corrupt("tables", "1 to 1024", count));
+        }
+        let buckets = reader.unsigned("buckets")?;
+        let items = reader.unsigned("items")?;
+        let deletes = reader.unsigned("deletes")?;
+        let mut short = |what| {
+            let number = reader.unsigned(what)?;
+            u16::try_from(number).map_err(|_| reader.corrupt(what, "16 bits", number))
+        };
+        let numbers = Numbers {
+            items,
+            buckets,
+            deletes,
+            bucket_size: short("bucket size")?,
+            most_kicks: short("iterations")?,
+            expansion: short("expansion")?,
+        };
+        let mut tables = Vec::new();
+        for _ in 0..count {
+            let buckets = reader.unsigned("buckets")?;
+            tables.push((buckets, reader.string("table")?));
+        }
+        reader.end_of_value()?;
+        Self::assembled(numbers, tables)
+    }
+
+    pub(super) fn encode(&self, out: &mut Writer) {
+        let numbers = &self.numbers;
+        out.unsigned(self.tables.len() as u64);
+        out.unsigned(numbers.buckets);
+        out.unsigned(numbers.items);
+        out.unsigned(numbers.deletes);
+        for short in [numbers.bucket_size, numbers.most_kicks, numbers.expansion] {
+            out.unsigned(short.into());
+        }
+        for table in &self.tables {
+            out.unsigned(table.buckets);
+            out.string(&table.data);
+        }
+        out.end_of_value();
+    }
+
+    pub(super) fn of_chunks(header: &'a [u8], chunks: &[&'a [u8]]) -> Result<Self, Error> {
+        let mut fields = Fields::new(FORMAT, header);
+        let items = fields.u64_le("items")?;
+        let buckets = fields.u64_le("buckets")?;
+        let deletes = fields.u64_le("deletes")?;
+        let count = fields.u64_le("tables")?;
+        let count = fields.within("tables", 1..=MOST_TABLES, count)?;
+        let numbers = Numbers {
+            items,
+            buckets,
+            deletes,
+            bucket_size: fields.u16_le("bucket size")?,
+            most_kicks: fields.u16_le("iterations")?,
+            expansion: fields.u16_le("expansion")?,
+        };
+        let sizes: Option<Vec<u64>> = (0..count as usize)
+            .map(|i| numbers.table_buckets(i))
+            .collect();
+        let sizes = sizes.ok_or_else(|| fields.corrupt("buckets", "up to 2^40", buckets))?;
+        let lengths = sizes
+            .iter()
+            .map(|buckets| buckets * u64::from(numbers.bucket_size));
+        let parts = parts(FORMAT, lengths, chunks)?;
+        Self::assembled(numbers, sizes.iter().copied().zip(parts).collect())
+    }
+
+    pub(super) fn chunks(&self) -> (Vec<u8>, Vec<&[u8]>) {
+        let numbers = &self.numbers;
+        let longs = [
+            numbers.items,
+            numbers.buckets,
+            numbers.deletes,
+            self.tables.len() as u64,
+        ];
+        let shorts = [numbers.bucket_size, numbers.most_kicks, numbers.expansion];
+        let header = (longs.into_iter().flat_map(u64::to_le_bytes))
+            .chain(shorts.into_iter().flat_map(u16::to_le_bytes))
+            .collect();
+        (
+            header,
+            self.tables.iter().map(|table| &*table.data).collect(),
+        )
+    }
+
+    /// An empty one. `expansion` 0 takes no more than fit.
+    pub(crate) fn new(
+        capacity: u64,
+        bucket_size: u16,
+        most_kicks: u16,
+        expansion: u16,
+    ) -> Result<Cuckoo<'static>, Error> {
+        let buckets = (capacity / u64::from(bucket_size.max(1)))
+            .max(1)
+            .next_power_of_two();
+        let numbers = Numbers {
+            items: 0,
+            buckets,
+            deletes: 0,
+            bucket_size,
+            most_kicks,
+            expansion: if expansion == 0 {
+                0
+            } else {
+                expansion.next_power_of_two()
+            },
+        };
+        let table = Table::zeroed(buckets, bucket_size)?;
+        Cuckoo::assembled(numbers, vec![(buckets, table.data)])
+    }
+
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        let place = Place::of(key);
+        let size = self.numbers.bucket_size;
+        self.tables
+            .iter()
+            .any(|table| table.find(place, size, place.fingerprint).is_some())
+    }
+
+    /// Adds a key once more, as CF.ADD does.
+    pub(crate) fn insert(&mut self, key: &[u8]) -> Result<(), Error> {
+        let place = Place::of(key);
+        let size = self.numbers.bucket_size;
+        loop {
+            let free = |table: &mut Table<'_>| {
+                let slot = table.find(place, size, EMPTY)?;
+                table.data.to_mut()[slot] = place.fingerprint;
+                Some(())
+            };
+            let newest = self.tables.len() - 1;
+            if self.tables.iter_mut().rev().find_map(free).is_some()
+                || self.tables[newest].kick(place, size, self.numbers.most_kicks)
+            {
+                self.numbers.items += 1;
+                return Ok(());
+            }
+            let next = self.tables.len();
+            let buckets = self
+                .numbers
+                .table_buckets(next)
+                .filter(|_| self.numbers.expansion > 0);
+            let buckets = buckets.ok_or(Error::Full {
+                format: FORMAT,
+                capacity: self.capacity(),
+            })?;
+            self.tables.push(Table::zeroed(buckets, size)?);
+        }
+    }
+
+    /// Removes a key once, as CF.DEL does; says whether it was there.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
+        let place = Place::of(key);
+        let size = self.numbers.bucket_size;
+        let gone = self.tables.iter_mut().rev().find_map(|table| {
+            let slot = table.find(place, size, place.fingerprint)?;
+            table.data.to_mut()[slot] = EMPTY;
+            Some(())
+        });
+        if gone.is_none() {
+            return false;
+        }
+        self.numbers.items = self.numbers.items.saturating_sub(1);
+        self.numbers.deletes += 1;
+        if self.tables.len() > 1 && self.numbers.deletes as f64 > self.numbers.items as f64 * 0.1 {
+            self.compact();
+        }
+        true
+    }
+
+    /// Moves fingerprints to older tables, and lets the newest go while that
+    /// empties it.
+    fn compact(&mut self) {
+        for from in (1..self.tables.len()).rev() {
+            if !self.compact_one(from) {
+                break;
+            }
+        }
+        self.numbers.deletes = 0;
+    }
+
+    /// Says whether all of a table found a place in older ones.
+    fn compact_one(&mut self, from: usize) -> bool {
+        let size = self.numbers.bucket_size;
+        let mut all = true;
+        for slot in 0..self.tables[from].data.len() {
+            let fingerprint = self.tables[from].data[slot];
+            if fingerprint == EMPTY {
+                continue;
+            }
+            let bucket = (slot / usize::from(size)) as u64;
+            let place = Place {
+                fingerprint,
+                hashes: [bucket, other(fingerprint, bucket)],
+            };
+            let older = self.tables[..from].iter_mut().find_map(|table| {
+                let free = table.find(place, size, EMPTY)?;
+                table.data.to_mut()[free] = fingerprint;
+                Some(())
+            });
+            match older {
+                Some(()) => self.tables[from].data.to_mut()[slot] = EMPTY,
+                None => all = false,
+            }
+        }
+        if all && from == self.tables.len() - 1 {
+            self.tables.pop();
+        }
+        all
+    }
+
+    pub(crate) fn into_owned(self) -> Cuckoo<'static> {
+        let owned = |table: Table<'a>| Table {
+            buckets: table.buckets,
+            data: Cow::Owned(table.data.into_owned()),
+        };
+        Cuckoo {
+            numbers: self.numbers,
+            tables: self.tables.into_iter().map(owned).collect(),
+        }
+    }
+
+    pub(crate) const fn keys(&self) -> u64 {
+        self.numbers.items
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.tables
+            .iter()
+            .map(|table| table.data.len() as u64)
+            .sum()
+    }
+
+    /// The share of slots that are taken.
+    pub(crate) fn fill(&self) -> f64 {
+        let taken = |table: &Table<'_>| table.data.iter().filter(|slot| **slot != EMPTY).count();
+        self.tables.iter().map(taken).sum::<usize>() as f64 / self.capacity() as f64
+    }
+
+    /// How often a key that is not in it is taken for one: of the 255
+    /// fingerprints each taken slot of two buckets has one.
+    pub(crate) fn rate_now(&self) -> f64 {
+        let no = self.tables.iter().map(|table| {
+            let taken = table.data.iter().filter(|slot| **slot != EMPTY).count() as f64;
+            (254f64 / 255.0).powf(2.0 * taken / table.buckets as f64)
+        });
+        1.0 - no.product::<f64>()
+    }
+}
+
+impl Numbers {
+    /// Buckets of the table of this number.
+    fn table_buckets(&self, i: usize) -> Option<u64> {
+        let more = u64::from(self.expansion.max(1)).checked_pow(i as u32)?;
+        self.buckets
+            .checked_mul(more)
+            .filter(|buckets| *buckets <= MOST_BUCKETS)
+    }
+}

@@ -1,0 +1,51 @@
+//! Spark's `BloomFilter.writeTo`, big-endian: `i32 1 | i32 k | i32 words |
+//! words`, or `i32 2 | i32 k | i32 seed | i32 words | words`.
+
+use super::{MOST_HASHES, sized};
+use crate::bits::{Bits, Order};
+use crate::fields::Fields;
+use crate::plain::Plain;
+use crate::probe::Probe;
+use crate::{Error, Facts, Format, Keys};
+use std::f64::consts::LN_2;
+
+/// Strings and binary are their bytes, all whole numbers are longs.
+pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::Int64];
+
+pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+    let mut fields = Fields::new(Format::Spark, file);
+    let version = fields.u32_be("version")?;
+    let hashes = fields.u32_be("hashes")?;
+    let hashes = fields.within("hashes", 1..=MOST_HASHES as u32, hashes)?;
+    let probe = match version {
+        1 => Probe::Spark1 { hashes },
+        2 => Probe::Spark2 {
+            hashes,
+            seed: fields.u32_be("seed")?,
+        },
+        _ => return Err(fields.corrupt("version", "1 or 2", version)),
+    };
+    let words = fields.u32_be("words")?;
+    let words = u64::from(fields.within("words", 1..=i32::MAX as u32, words)?);
+    let bits = Bits {
+        at: fields.body("words", words * 8)?,
+        len: words * 64,
+        order: Order::BigWords,
+    };
+    Ok((Plain::new(bits, probe), Facts::default()))
+}
+
+/// An empty filter: of version 2 if it has a seed.
+pub(crate) fn create(keys: u64, rate: f64, seed: Option<u32>) -> Result<Vec<u8>, Error> {
+    let keys = keys.max(1) as f64;
+    let bits = (-keys * rate.ln() / (LN_2 * LN_2)).trunc();
+    let hashes = (bits / keys * LN_2).round().clamp(1.0, MOST_HASHES as f64) as u32;
+    let words = sized(bits.max(1.0) / 64.0, i32::MAX as u64)?;
+    let header = match seed {
+        None => vec![1, hashes, words as u32],
+        Some(seed) => vec![2, hashes, seed, words as u32],
+    };
+    let mut file: Vec<u8> = header.into_iter().flat_map(u32::to_be_bytes).collect();
+    file.resize(file.len() + 8 * words as usize, 0);
+    Ok(file)
+}

@@ -1,0 +1,40 @@
+//! Other systems' filter files, opened and asked in place.
+//!
+//! ```
+//! use tamis_formats::{Create, Format};
+//! let mut guava = tamis_formats::create(Create::guava(), 1_000, 0.01)?;
+//! guava.insert(b"key")?;
+//! let file = guava.to_bytes(); // what a Java program reads
+//!
+//! let opened = tamis_formats::open(&file, Format::Guava)?;
+//! assert!(opened.contains(b"key"));
+//! # Ok::<(), tamis_formats::Error>(())
+//! ```
+//!
+//! Few formats say what they are, and fewer say how their keys became bytes:
+//! [`open`] tells formats apart by magic numbers and exact lengths, and asks
+//! where that is not enough; [`Keys`] makes bytes of what people write.
+
+mod bits;
+mod detect;
+mod error;
+mod fields;
+mod foreign;
+mod format;
+mod hash;
+mod keys;
+mod plain;
+mod probe;
+mod protobuf;
+mod thrift;
+
+pub use detect::Format;
+pub use error::Error;
+pub use foreign::{Create, Facts, Foreign, Hint, create, open, redisson};
+pub use format::guava::Strategy;
+pub use format::parquet::{
+    Addition as ParquetAddition, Chunk as ParquetChunk, NewFilter as ParquetFilter,
+    chunks as parquet_chunks, with_filters as parquet_with_filters,
+};
+pub use format::poppy::Optimise;
+pub use keys::Keys;

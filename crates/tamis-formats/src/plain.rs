@@ -1,0 +1,97 @@
+//! The textbook's filter: one run of bits, and for a key some of them. Most
+//! formats are this, and differ in the hash, the order and the header.
+
+use crate::bits::{Bits, Modulus};
+use crate::probe::Probe;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Plain {
+    pub(crate) bits: Bits,
+    pub(crate) probe: Probe,
+    /// By the number of bits that positions are reduced to, which some formats
+    /// do not round up as they do the bits they store.
+    modulus: Modulus,
+}
+
+/// Keys whose bits are fetched together: enough to hide the memory's latency.
+const BLOCK: usize = 32;
+
+impl Plain {
+    /// The bits must lie in the file, and be one at least.
+    pub(crate) const fn new(bits: Bits, probe: Probe) -> Self {
+        let modulus = Modulus::new(bits.len);
+        Self {
+            bits,
+            probe,
+            modulus,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, file: &[u8], key: &[u8]) -> bool {
+        self.probe
+            .all(key, &self.modulus, |bit| self.bits.get(file, bit))
+    }
+
+    /// Sets `out[i]` where it may have the key; leaves the others alone.
+    pub(crate) fn contains_many<K: AsRef<[u8]>>(&self, file: &[u8], keys: &[K], out: &mut [bool]) {
+        let each = self.probe.hashes() as usize;
+        let mut positions = Vec::with_capacity(BLOCK * each);
+        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            positions.clear();
+            for key in keys {
+                self.probe.all(key.as_ref(), &self.modulus, |bit| {
+                    if let Some(byte) = self.bits.byte(file, bit) {
+                        prefetch(byte);
+                    }
+                    positions.push(bit);
+                    true
+                });
+            }
+            for (positions, out) in positions.chunks(each).zip(out) {
+                *out |= positions.iter().all(|bit| self.bits.get(file, *bit));
+            }
+        }
+    }
+
+    /// Says whether any bit was new.
+    pub(crate) fn insert(&self, file: &mut [u8], key: &[u8]) -> bool {
+        let mut new = false;
+        self.probe.all(key, &self.modulus, |bit| {
+            new |= self.bits.set(file, bit);
+            true
+        });
+        new
+    }
+
+    /// The share of bits that are set.
+    pub(crate) fn fill(&self, file: &[u8]) -> f64 {
+        self.bits.ones(file) as f64 / self.bits.len as f64
+    }
+
+    /// How often a key that is not in it is taken for one.
+    pub(crate) fn rate(&self, file: &[u8]) -> f64 {
+        self.fill(file).powf(self.probe.hashes() as f64)
+    }
+
+    /// The number of keys, estimated from how many bits are set; none if all
+    /// are.
+    pub(crate) fn keys(&self, file: &[u8]) -> Option<f64> {
+        let unset = (-self.fill(file)).ln_1p();
+        let keys = -unset * self.bits.len as f64 / self.probe.hashes() as f64;
+        keys.is_finite().then_some(keys)
+    }
+}
+
+/// Asks the memory for the cache line of `place`; only a hint.
+#[inline(always)]
+fn prefetch(place: &u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching never faults, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}

@@ -1,0 +1,227 @@
+//! From a key to the numbers of its bits, as each system does it.
+
+use crate::bits::Modulus;
+use crate::hash::murmur::{self, Tail};
+use crate::hash::small;
+use std::hash::Hasher as _;
+
+/// How many bits a key has, and which.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Probe {
+    /// Guava's MURMUR128_MITZ_32.
+    Guava32 { hashes: u32 },
+    /// Guava's MURMUR128_MITZ_64.
+    Guava64 { hashes: u32 },
+    /// Spark's first version.
+    Spark1 { hashes: u32 },
+    /// Spark's second version.
+    Spark2 { hashes: u32, seed: u32 },
+    /// DCSO's, which is poppy's first version.
+    Dcso { hashes: u64 },
+    /// One whole hash a bit (pybloomfiltermmap3).
+    Seeds(Box<[u32]>),
+    /// Go's bits-and-blooms.
+    BitsAndBlooms { hashes: u64 },
+    /// RedisBloom.
+    Redis { hashes: u32 },
+    /// Redisson.
+    Redisson { hashes: u32 },
+    /// The crate `bloomfilter` 3, in valkey-bloom.
+    Valkey { hashes: u32, seed: [u8; 32] },
+    /// Bitcoin's BIP 37.
+    Bip37 { hashes: u32, tweak: u32 },
+    /// npm's bloom-filters.
+    Npm { hashes: u64, seed: u64 },
+    /// Cassandra from version 4 on.
+    Cassandra { hashes: u32 },
+    /// ORC, of the 64-bit hash of a value.
+    Orc { hashes: u32, integers: bool },
+    /// LevelDB.
+    LevelDb { hashes: u32 },
+}
+
+/// Redisson's key of HighwayHash.
+const REDISSON: [u64; 4] = [
+    0x9e37_79b9_7f4a_7c15,
+    0xf39c_c060_5ced_c834,
+    0x1082_276b_f3a2_7251,
+    0xf86c_6a11_d0c1_8e95,
+];
+
+/// No answer of i64's `%` may be negative.
+const POSITIVE: u64 = i64::MAX as u64;
+
+impl Probe {
+    /// How many bits a key has.
+    pub(crate) fn hashes(&self) -> u64 {
+        match self {
+            Self::Guava32 { hashes }
+            | Self::Guava64 { hashes }
+            | Self::Spark1 { hashes }
+            | Self::Spark2 { hashes, .. }
+            | Self::Redis { hashes }
+            | Self::Redisson { hashes }
+            | Self::Valkey { hashes, .. }
+            | Self::Bip37 { hashes, .. }
+            | Self::Cassandra { hashes }
+            | Self::Orc { hashes, .. }
+            | Self::LevelDb { hashes } => u64::from(*hashes),
+            Self::Dcso { hashes } | Self::BitsAndBlooms { hashes } | Self::Npm { hashes, .. } => {
+                *hashes
+            }
+            Self::Seeds(seeds) => seeds.len() as u64,
+        }
+    }
+
+    /// Calls `each` with the number of each of the key's bits, below `m`, for
+    /// as long as it answers true; says whether it always did.
+    #[inline]
+    pub(crate) fn all(&self, key: &[u8], m: &Modulus, mut each: impl FnMut(u64) -> bool) -> bool {
+        let murmur = |seed| murmur::x64_128(key, seed, Tail::Plain);
+        match *self {
+            Self::Guava64 { hashes } => {
+                let (first, step) = murmur(0);
+                walk(
+                    hashes,
+                    first,
+                    |x| x.wrapping_add(step),
+                    |x| each(m.of(x & POSITIVE)),
+                )
+            }
+            Self::Guava32 { hashes } => {
+                let (hash, _) = murmur(0);
+                signed(hashes, hash as u32, (hash >> 32) as u32, |x| each(m.of(x)))
+            }
+            Self::Spark1 { hashes } => {
+                let first = murmur::spark_32(key, 0);
+                signed(hashes, first, murmur::spark_32(key, first), |x| {
+                    each(m.of(x))
+                })
+            }
+            Self::Spark2 { hashes, seed } => {
+                let first = murmur::spark_32(key, seed);
+                let step = i64::from(murmur::spark_32(key, first) as i32);
+                let first = i64::from(first as i32).wrapping_mul(i64::from(i32::MAX));
+                walk(
+                    hashes,
+                    first.wrapping_add(step),
+                    |x| x.wrapping_add(step),
+                    |x| each(m.of(if x < 0 { !x } else { x } as u64)),
+                )
+            }
+            Self::Dcso { hashes } => {
+                const PRIME: u64 = 18_446_744_073_709_551_557;
+                const G: u64 = 18_446_744_073_709_550_147;
+                let step = |x: u64| x.wrapping_mul(G) % PRIME;
+                let first = step(small::fnv1_64(key) % PRIME);
+                walk(hashes, first, step, |x| each(m.of(x)))
+            }
+            Self::Seeds(ref seeds) => seeds.iter().all(|seed| {
+                let (a, b) = murmur(u64::from(*seed));
+                each(m.of(a ^ b))
+            }),
+            Self::BitsAndBlooms { hashes } => {
+                let (a, b) = murmur(0);
+                let (c, d) = murmur::x64_128(&[key, &[1]].concat(), 0, Tail::Plain);
+                let hash = [a, b, c, d];
+                (0..hashes).all(|i| {
+                    let step = hash[2 + ((i + i % 2) % 4 / 2) as usize];
+                    each(m.of(hash[(i % 2) as usize].wrapping_add(i.wrapping_mul(step))))
+                })
+            }
+            Self::Redis { hashes } => {
+                let first = murmur::murmur2_64a(key, 0xc6a4_a793_5bd1_e995);
+                let step = murmur::murmur2_64a(key, first);
+                walk(hashes, first, |x| x.wrapping_add(step), |x| each(m.of(x)))
+            }
+            Self::Redisson { hashes } => {
+                use highway::HighwayHash as _;
+                let [a, b] = highway::HighwayHasher::new(highway::Key(REDISSON)).hash128(key);
+                let mut x = a;
+                (0..hashes).all(|i| {
+                    let bit = m.of(x & POSITIVE);
+                    x = x.wrapping_add(if i % 2 == 0 { b } else { a });
+                    each(bit)
+                })
+            }
+            Self::Valkey { hashes, ref seed } => {
+                const PRIME: u64 = 0u64.wrapping_sub(59);
+                let hash = |half: &[u8]| {
+                    let key_of = half.first_chunk().expect("half of 32 bytes");
+                    let mut hasher = siphasher::sip::SipHasher13::new_with_key(key_of);
+                    hasher.write(&(key.len() as u64).to_le_bytes());
+                    hasher.write(key);
+                    hasher.finish()
+                };
+                let (a, b) = (hash(&seed[..16]), hash(&seed[16..]));
+                (0..u64::from(hashes)).all(|i| {
+                    each(m.of(match i {
+                        0 => a,
+                        1 => b,
+                        _ => a.wrapping_add(i.wrapping_mul(b)) % PRIME,
+                    }))
+                })
+            }
+            Self::Bip37 { hashes, tweak } => (0..hashes).all(|i| {
+                let seed = i.wrapping_mul(0xFBA4_C795).wrapping_add(tweak);
+                each(m.of(murmur::x86_32(key, seed).into()))
+            }),
+            Self::Npm { hashes, seed } => {
+                let hash = |more: u64| {
+                    let seed = seed.wrapping_add(more) & 0xFFFF_FFFF;
+                    xxhash_rust::xxh64::xxh64(key, seed) & 0xFFFF_FFFF
+                };
+                let (a, b) = (hash(1), hash(2));
+                (0..hashes).all(|i| each(m.of(a + i * b + (i * i * i - i) / 6)))
+            }
+            Self::Cassandra { hashes } => {
+                let (step, first) = murmur::x64_128(key, 0, Tail::Signed);
+                // Of a negative number the remainder's size, not its residue.
+                let next = |x: u64| x.wrapping_add(step);
+                walk(hashes, first, next, |x| {
+                    each(m.of((x as i64).unsigned_abs()))
+                })
+            }
+            Self::Orc { hashes, integers } => {
+                let hash = match integers {
+                    true => small::wang_64(i64::from_le_bytes(key.try_into().unwrap_or_default())),
+                    false => murmur::orc_64(key, 104_729),
+                };
+                signed(hashes, hash as u32, (hash >> 32) as u32, |x| each(m.of(x)))
+            }
+            Self::LevelDb { hashes } => {
+                let first = small::leveldb_32(key);
+                let step = first.rotate_right(17);
+                let next = |x: u32| x.wrapping_add(step);
+                walk(hashes, first, next, |x| each(m.of(x.into())))
+            }
+        }
+    }
+}
+
+/// `first`, then what `next` makes of it, and so on.
+#[inline(always)]
+fn walk<T: Copy>(
+    times: impl Into<u64>,
+    first: T,
+    next: impl Fn(T) -> T,
+    mut each: impl FnMut(T) -> bool,
+) -> bool {
+    let mut x = first;
+    (0..times.into()).all(|_| {
+        let now = x;
+        x = next(x);
+        each(now)
+    })
+}
+
+/// `first + i · step` in 32 bits from i = 1 on, without its sign.
+#[inline(always)]
+fn signed(times: u32, first: u32, step: u32, each: impl FnMut(u64) -> bool) -> bool {
+    let mut each = each;
+    let next = |x: u32| x.wrapping_add(step);
+    walk(times, next(first), next, |x| {
+        let x = x as i32;
+        each(if x < 0 { !x } else { x } as u64)
+    })
+}

@@ -1,0 +1,478 @@
+//! What lies on the servers: every filter, and what belongs to none.
+
+use super::{Engine, is_wrong_type};
+use crate::chunks::slot;
+use crate::link::{Link, Request};
+use crate::record::{Record, State, twin};
+use crate::survey::{Condition, Found, Node, Orphan, Share, Survey};
+use crate::wire::Wire;
+use crate::{Error, Options, Servers};
+use redis::{Cmd, FromRedisValue, Value, cmd};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Keys that a server names at a time, and that are asked about together.
+const PAGE: usize = 1000;
+
+/// Forgets a key, if nobody has touched it for so many seconds, and it does
+/// not end by itself.
+const COLLECT: &str = "
+if redis.call('PTTL', KEYS[1]) ~= -1 then return 0 end
+if redis.call('OBJECT', 'IDLETIME', KEYS[1]) < tonumber(ARGV[1]) then return 0 end
+return redis.call('UNLINK', KEYS[1])";
+
+/// What a key is by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Role {
+    /// A chunk or the hash of the layers: of which filter, which generation.
+    Part(String, u64),
+    Twin(String),
+    /// What ends by itself.
+    Passing,
+    /// Perhaps a record.
+    Other,
+}
+
+impl Role {
+    fn of(key: &str) -> Self {
+        let generation = |text: &str| {
+            let sound = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
+            sound.then(|| u64::from_str_radix(text, 16).ok()).flatten()
+        };
+        let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        // `{NAME}:…`
+        if let Some((name, rest)) = key.strip_prefix('{').and_then(|key| key.split_once("}:")) {
+            return match rest.split_once(':') {
+                None if rest == "tamis" => Self::Twin(name.into()),
+                None => generation(rest).map_or(Self::Other, |g| Self::Part(name.into(), g)),
+                Some((g, _)) if generation(g).is_some() => Self::Passing,
+                Some(_) => Self::Other,
+            };
+        }
+        // `NAME:{generation.i.j}`, or of a union `NAME:{generation.i.j}:ticket`.
+        let Some((name, rest)) = key.split_once(":{") else {
+            return Self::Other;
+        };
+        let Some((tag, behind)) = rest.split_once('}') else {
+            return Self::Other;
+        };
+        let mut parts = tag.split('.');
+        let sound = (parts.next().and_then(generation))
+            .filter(|_| parts.next().is_some_and(number) && parts.next().is_some_and(number));
+        match (sound, behind) {
+            (Some(generation), "") => Self::Part(name.into(), generation),
+            (Some(_), _) => Self::Passing,
+            (None, _) => Self::Other,
+        }
+    }
+}
+
+/// Which parts a name accounts for.
+enum Claim {
+    /// Those of these generations.
+    Of(BTreeSet<u64>),
+    /// All: the filter is being created, or is one that we can't read.
+    All,
+}
+
+impl Claim {
+    fn has(&self, generation: u64) -> bool {
+        match self {
+            Self::Of(known) => known.contains(&generation),
+            Self::All => true,
+        }
+    }
+}
+
+/// A walk over all keys of all nodes.
+#[derive(Default)]
+struct Walk {
+    names: BTreeSet<String>,
+    /// By name and generation.
+    parts: BTreeMap<(String, u64), BTreeSet<String>>,
+}
+
+/// Looks at everything on these servers.
+pub(crate) async fn survey<L: Link>(
+    link: L,
+    servers: &Servers,
+    options: &Options,
+) -> Result<Survey, Error> {
+    let mut wire = Wire::new(link, options).await?;
+    let nodes = nodes(&mut wire).await?;
+    let walk = walk(&mut wire).await?;
+    let mut survey = Survey {
+        servers: servers.clone(),
+        filters: Vec::new(),
+        orphans: Vec::new(),
+        nodes,
+    };
+    let names = walk
+        .names
+        .iter()
+        .chain(walk.parts.keys().map(|(name, _)| name));
+    let mut strays = Vec::new();
+    for name in names.collect::<BTreeSet<_>>() {
+        // Read after the walk: whatever has an owner has had it before it was
+        // there to be seen.
+        let (again, found, claim) = look_at(wire, name, options, &walk).await?;
+        wire = again;
+        survey.filters.extend(found);
+        let parts = walk
+            .parts
+            .range((name.clone(), 0)..=(name.clone(), u64::MAX));
+        let unclaimed = parts.filter(|((_, generation), _)| !claim.has(*generation));
+        strays.extend(unclaimed.flat_map(|(_, keys)| keys.clone()));
+    }
+    survey.orphans = orphans(&mut wire, &survey.nodes, strays).await?;
+    Ok(survey)
+}
+
+/// Forgets orphans that are so old, if they are orphans still; returns those.
+pub(crate) async fn collect<L: Link>(
+    link: L,
+    orphans: &[Orphan],
+    idle: Duration,
+    options: &Options,
+) -> Result<Vec<Orphan>, Error> {
+    let mut wire = Wire::new(link, options).await?;
+    let mut collected = Vec::new();
+    for orphan in orphans {
+        let Role::Part(name, generation) = Role::of(&orphan.key) else {
+            continue;
+        };
+        let (again, _, claim) = look_at(wire, &name, options, &Walk::default()).await?;
+        wire = again;
+        if claim.has(generation) {
+            continue;
+        }
+        let mut command = cmd("EVAL");
+        command.arg(COLLECT).arg(1).arg(&orphan.key);
+        command.arg(idle.as_secs());
+        let home = slot(&orphan.key);
+        if wire.ask_one("collecting orphans", home, command).await? == Value::Int(1) {
+            collected.push(orphan.clone());
+        }
+    }
+    Ok(collected)
+}
+
+/// The nodes that have slots. What the user may not ask is not known.
+async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Error> {
+    let mut nodes = Vec::new();
+    for (address, slot) in wire.link.masters() {
+        let mut info = String::new();
+        for section in ["server", "memory"] {
+            let command = cmd("INFO").arg(section).take();
+            let answer = wire
+                .ask_one("asking about the servers", slot, command)
+                .await;
+            match answer {
+                Err(error) if is_refusal(&error) => {}
+                answer => info += &read::<String>("INFO", answer?)?,
+            }
+        }
+        nodes.push(Node::of_info(&address.to_string(), &info));
+    }
+    Ok(nodes)
+}
+
+fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Server { source, .. } if source.code() == Some("NOPERM"))
+}
+
+async fn walk<L: Link>(wire: &mut Wire<L>) -> Result<Walk, Error> {
+    let mut walk = Walk::default();
+    for (_, node) in wire.link.masters() {
+        for kind in ["string", "hash"] {
+            let mut cursor = String::from("0");
+            loop {
+                let mut scan = cmd("SCAN");
+                scan.arg(&cursor)
+                    .arg("COUNT")
+                    .arg(PAGE)
+                    .arg("TYPE")
+                    .arg(kind);
+                let page = wire.ask_one("looking at all keys", node, scan).await?;
+                let (next, keys): (String, Vec<Vec<u8>>) = read("SCAN", page)?;
+                walk.take_in(wire, kind, keys).await?;
+                if next == "0" {
+                    break;
+                }
+                cursor = next;
+            }
+        }
+    }
+    Ok(walk)
+}
+
+impl Walk {
+    async fn take_in<L: Link>(
+        &mut self,
+        wire: &mut Wire<L>,
+        kind: &str,
+        keys: Vec<Vec<u8>>,
+    ) -> Result<(), Error> {
+        let mut others = Vec::new();
+        // What is not text is not ours.
+        for key in keys
+            .into_iter()
+            .filter_map(|key| String::from_utf8(key).ok())
+        {
+            match Role::of(&key) {
+                Role::Part(name, generation) => {
+                    self.parts
+                        .entry((name, generation))
+                        .or_default()
+                        .insert(key);
+                }
+                Role::Twin(name) => drop(self.names.insert(name)),
+                Role::Other if kind == "string" => others.push(key),
+                Role::Other | Role::Passing => {}
+            }
+        }
+        let sizes = ask_each(wire, &others, |key| cmd("STRLEN").arg(key).take()).await?;
+        for (key, size) in others.into_iter().zip(sizes) {
+            if size == Value::Int(crate::record::LEN as i64) {
+                self.names.insert(key);
+            }
+        }
+        Ok(())
+    }
+
+    fn parts_of(&self, name: &str, generations: &BTreeSet<u64>) -> Vec<String> {
+        let keys = generations.iter().filter_map(|generation| {
+            let keys = self.parts.get(&(name.to_owned(), *generation))?;
+            Some(keys.iter().cloned())
+        });
+        keys.flatten().collect()
+    }
+}
+
+/// What there is of this name, and what it accounts for.
+async fn look_at<L: Link>(
+    mut wire: Wire<L>,
+    name: &str,
+    options: &Options,
+    walk: &Walk,
+) -> Result<(Wire<L>, Option<Found>, Claim), Error> {
+    let mut remains = false;
+    let mut bytes = get(&mut wire, name).await?;
+    if !bytes.starts_with(crate::record::MAGIC) {
+        // Perhaps its record has gone, but not its twin.
+        bytes = get(&mut wire, &twin(name)).await?;
+        remains = true;
+    }
+    if !bytes.starts_with(crate::record::MAGIC) {
+        return Ok((wire, None, Claim::Of(BTreeSet::new())));
+    }
+    let record = match Record::decode_without_key(name, &bytes) {
+        Ok(record) => record,
+        Err(error) => {
+            let found = Found::unreadable(name, error.to_string());
+            return Ok((wire, Some(found), Claim::All));
+        }
+    };
+    let mut engine = Engine::around(wire, options, name.to_owned(), record);
+    let generations: BTreeSet<u64> = (engine.all_generations().await?.into_iter())
+        .map(|(_, generation)| generation)
+        .collect();
+    let mut found = Found::of(name, engine.record.generation, &engine.header);
+    found.condition = match engine.record.state {
+        _ if remains => Condition::Remains,
+        State::Creating => Condition::Creating,
+        State::Deleting => Condition::Deleting,
+        State::Ready => Condition::Whole,
+    };
+    if found.condition == Condition::Whole {
+        match engine.count().await {
+            Ok(keys) => found.keys = Some(keys),
+            Err(error @ (Error::MissingChunk { .. } | Error::Corrupt { .. })) => {
+                found.condition = Condition::Damaged(error.to_string());
+            }
+            // Deleted while we looked.
+            Err(Error::Gone { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    found.capacity = engine.header.capacity();
+    let Engine { mut wire, home, .. } = engine;
+    let left = wire.ask_one("asking the filter's time to live", home, pttl(name));
+    if let Value::Int(left @ 0..) = left.await? {
+        found.time_to_live = Some(Duration::from_millis(left as u64));
+    }
+    let keys = walk.parts_of(name, &generations);
+    found.shares = shares(&mut wire, &keys).await?;
+    let claim = match engine.record.state {
+        State::Creating if !remains => Claim::All,
+        _ => Claim::Of(generations),
+    };
+    Ok((wire, Some(found), claim))
+}
+
+impl<L: Link> Engine<L> {
+    async fn count(&mut self) -> Result<u64, Error> {
+        self.find_bodies().await?;
+        Ok(self.keys().await?.get())
+    }
+
+    /// Which nodes have how much of this filter.
+    pub(crate) async fn shares(&mut self) -> Result<Vec<Share>, Error> {
+        self.load_layers().await?;
+        let keys: Vec<String> = self
+            .all_chunks()
+            .map(|(_, chunk)| chunk.key.clone())
+            .collect();
+        shares(&mut self.wire, &keys).await
+    }
+
+    /// The nodes of this filter's servers.
+    pub(crate) async fn nodes(&mut self) -> Result<Vec<Node>, Error> {
+        nodes(&mut self.wire).await
+    }
+
+    pub(crate) const fn generation(&self) -> u64 {
+        self.record.generation
+    }
+}
+
+/// Adds up keys by the nodes that have them.
+async fn shares<L: Link>(wire: &mut Wire<L>, keys: &[String]) -> Result<Vec<Share>, Error> {
+    let memory = ask_each(wire, keys, memory_usage).await?;
+    let mut shares: BTreeMap<String, Share> = BTreeMap::new();
+    for (key, memory) in keys.iter().zip(memory) {
+        let Value::Int(bytes) = memory else {
+            continue;
+        };
+        let node = node_of(wire, key);
+        let share = shares
+            .entry(node.clone())
+            .or_insert_with(|| Share::new(node));
+        share.keys += 1;
+        share.bytes += bytes as u64;
+    }
+    Ok(shares.into_values().collect())
+}
+
+async fn orphans<L: Link>(
+    wire: &mut Wire<L>,
+    nodes: &[Node],
+    keys: Vec<String>,
+) -> Result<Vec<Orphan>, Error> {
+    let memory = ask_each(wire, &keys, memory_usage).await?;
+    let left = ask_each(wire, &keys, pttl).await?;
+    // A server that counts how often keys are used does not know when.
+    let tells = nodes.iter().all(|node| !node.policy.contains("lfu"));
+    let idle_time = |key: &str| cmd("OBJECT").arg("IDLETIME").arg(key).take();
+    let idle = match tells {
+        true => ask_each(wire, &keys, idle_time).await?,
+        false => vec![Value::Nil; keys.len()],
+    };
+    let mut orphans = Vec::new();
+    for (i, key) in keys.into_iter().enumerate() {
+        let Value::Int(bytes) = memory[i] else {
+            continue; // it has gone
+        };
+        let seconds = |value: &Value| match value {
+            Value::Int(n @ 0..) => Some(*n as u64),
+            _ => None,
+        };
+        orphans.push(Orphan {
+            node: node_of(wire, &key),
+            bytes: bytes as u64,
+            idle: seconds(&idle[i]).map(Duration::from_secs),
+            time_to_live: seconds(&left[i]).map(Duration::from_millis),
+            key,
+        });
+    }
+    Ok(orphans)
+}
+
+fn node_of<L: Link>(wire: &Wire<L>, key: &str) -> String {
+    let owner = wire.link.owner(slot(key));
+    owner.map_or_else(String::new, |node| node.to_string())
+}
+
+fn memory_usage(key: &str) -> Cmd {
+    // Of a string one sample is all; of a small hash, too.
+    let mut command = cmd("MEMORY");
+    command.arg("USAGE").arg(key).arg("SAMPLES").arg(0);
+    command
+}
+
+fn pttl(key: &str) -> Cmd {
+    cmd("PTTL").arg(key).take()
+}
+
+/// The answers to one command for each key.
+async fn ask_each<L: Link>(
+    wire: &mut Wire<L>,
+    keys: &[String],
+    command: impl Fn(&str) -> Cmd,
+) -> Result<Vec<Value>, Error> {
+    let mut all = Vec::with_capacity(keys.len());
+    for some in keys.chunks(PAGE) {
+        let request = |key: &String| Request::new(slot(key), &[command(key)]);
+        let requests = some.iter().map(request).collect();
+        let answers = wire.ask("looking at keys", requests).await?;
+        all.extend(
+            answers
+                .into_iter()
+                .map(|mut answer| answer.pop().unwrap_or(Value::Nil)),
+        );
+    }
+    Ok(all)
+}
+
+/// A string, or nothing if it is none.
+async fn get<L: Link>(wire: &mut Wire<L>, key: &str) -> Result<Vec<u8>, Error> {
+    let command = cmd("GET").arg(key).take();
+    match wire
+        .ask_one("looking for filters", slot(key), command)
+        .await
+    {
+        Ok(Value::BulkString(bytes)) => Ok(bytes),
+        Ok(_) => Ok(Vec::new()),
+        Err(error) if is_wrong_type(&error) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn read<T: FromRedisValue>(command: &str, value: Value) -> Result<T, Error> {
+    redis::from_redis_value(value).map_err(|error| Error::Corrupt {
+        key: command.into(),
+        reason: error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_known_by_their_names() {
+        let part = |name: &str| Role::Part(name.into(), 0xab);
+        for (key, role) in [
+            ("seen:{00000000000000ab.0.17}", part("seen")),
+            ("a:b/c:{00000000000000ab.12.3}", part("a:b/c")),
+            ("{seen}:00000000000000ab", part("seen")),
+            ("{seen}:tamis", Role::Twin("seen".into())),
+            ("{seen}:00000000000000ab:growing", Role::Passing),
+            (
+                "seen:{00000000000000ab.0.17}:0011223344556677",
+                Role::Passing,
+            ),
+            ("seen", Role::Other),
+            ("seen:{user1000}", Role::Other),
+            ("seen:{00000000000000ab.0}", Role::Other),
+            ("seen:{00000000000000ab.0.}", Role::Other),
+            ("seen:{00000000000000a.0.1}", Role::Other),
+            ("seen:{0000000000000+ab.0.1}", Role::Other),
+            ("{seen}:other", Role::Other),
+            ("{seen", Role::Other),
+            (":{", Role::Other),
+        ] {
+            assert_eq!(Role::of(key), role, "{key}");
+        }
+    }
+}

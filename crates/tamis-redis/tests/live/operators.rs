@@ -1,0 +1,362 @@
+//! What operators see and do: surveys, orphans, users with few rights.
+
+use crate::common::Server;
+use crate::*;
+use tamis_redis::{Condition, Error, Found, Servers, Survey};
+
+fn survey(servers: &str) -> Survey {
+    let servers: Servers = servers.parse().unwrap();
+    Survey::of(&servers, &options()).unwrap()
+}
+
+fn of_server(server: &Server) -> Survey {
+    survey(&format!("redis://{}", server.address()))
+}
+
+fn find<'a>(survey: &'a Survey, name: &str) -> &'a Found {
+    let mut named = survey.filters.iter().filter(|filter| filter.name == name);
+    let found = named
+        .next()
+        .unwrap_or_else(|| panic!("{name} is not listed"));
+    assert!(named.next().is_none(), "{name} is listed twice");
+    found
+}
+
+fn create(at: &Location, kind: Kind, keys: u64) -> RedisFilter {
+    let plan = Plan::one_line(kind, keys, 0.01).unwrap();
+    RedisFilter::create(at, &plan, Hasher::default(), &options()).unwrap()
+}
+
+fn chunks(server: &Server, name: &str) -> Vec<String> {
+    let listed = server.cli(&["KEYS", &format!("{name}:{{*")]);
+    listed.lines().map(String::from).collect()
+}
+
+/// Every kind, among keys of others, some of which look much like ours.
+#[test]
+fn all_filters_are_listed() {
+    let server = Server::start(&[]);
+    for i in 0..3_000 {
+        server_set(&server, i);
+    }
+    server.cli(&["SET", "seen:{user1000}", "x"]);
+    server.cli(&["SET", "long", &"x".repeat(168)]);
+    server.cli(&["RPUSH", "a list", "x"]);
+    server.cli(&["HSET", "{other}:0123456789abcdef", "x", "y"]);
+    for (name, kind) in [
+        ("a", Kind::Blocked),
+        ("b:c/d", Kind::Counting),
+        ("e", Kind::Growing),
+    ] {
+        let mut filter = create(&at(&server, name), kind, 1_000);
+        insert(&mut filter, &keys(0..5_000));
+        if name == "a" {
+            filter.expire_in(Duration::from_secs(500)).unwrap();
+        }
+    }
+    let survey = of_server(&server);
+    let names: Vec<_> = survey.filters.iter().map(|f| &f.name[..]).collect();
+    assert_eq!(names, ["a", "b:c/d", "e"]);
+    for filter in &survey.filters {
+        assert_eq!(filter.condition, Condition::Whole, "{}", filter.name);
+        assert_eq!(filter.shares.len(), 1);
+        assert_eq!(filter.shares[0].node, server.address());
+        assert!(filter.bytes() > 1_000);
+    }
+    let a = find(&survey, "a");
+    assert_eq!(
+        (a.kind, a.capacity, a.rate),
+        (Some(Kind::Blocked), 1_000, 0.01)
+    );
+    let left = a.time_to_live.unwrap().as_secs();
+    assert!((400..=500).contains(&left), "{left}");
+    let e = find(&survey, "e");
+    assert_eq!((e.kind, e.time_to_live), (Some(Kind::Growing), None));
+    let held = e.keys.unwrap();
+    assert!((4_700..5_300).contains(&held), "{held}");
+    // Something of another's that is called as ours are.
+    let orphans: Vec<_> = survey
+        .orphans
+        .iter()
+        .map(|orphan| &orphan.key[..])
+        .collect();
+    assert_eq!(orphans, ["{other}:0123456789abcdef"]);
+    assert_eq!(survey.collectable().count(), 0);
+    let [node] = &survey.nodes[..] else {
+        panic!("{:?}", survey.nodes);
+    };
+    assert!(node.version.contains('.') && node.used > 0, "{node:?}");
+    assert_eq!(node.policy, "noeviction");
+}
+
+fn server_set(server: &Server, i: u32) {
+    if i % 1_000 == 0 {
+        let lua = "for i = 1, 1000 do redis.call('SET', 'foreign:' .. ARGV[1] .. i, i) end";
+        server.cli(&["EVAL", lua, "0", &i.to_string()]);
+    }
+}
+
+#[test]
+fn a_cluster_is_listed() {
+    let name = "listed-in-a-cluster";
+    let text = cluster().location(name);
+    let mut filter = create(&location(&text), Kind::Blocked, 20_000_000);
+    insert(&mut filter, &keys(0..1_000));
+    let servers = text.strip_suffix(&format!("/{name}")).unwrap();
+    let survey = survey(servers);
+    let found = find(&survey, name);
+    assert_eq!(found.condition, Condition::Whole);
+    assert_eq!(found.generation, filter.generation());
+    assert_eq!(found.shares.len(), 3, "{:?}", found.shares);
+    assert_eq!(found.shares, filter.shares().unwrap());
+    assert_eq!(survey.nodes.len(), 3);
+    assert_eq!(filter.nodes().unwrap().len(), 3);
+    filter.delete().unwrap();
+}
+
+/// What is wrong with a filter is said in the list, and the others are listed
+/// all the same.
+#[test]
+fn what_is_not_whole_is_listed() {
+    let server = Server::start(&[]);
+    for name in ["whole", "damaged", "headless", "newer"] {
+        create(&at(&server, name), Kind::Blocked, 1_000);
+    }
+    server.cli(&["DEL", &chunks(&server, "damaged")[0]]);
+    server.cli(&["DEL", "headless"]);
+    server.cli(&["SETRANGE", "newer", "8", "\u{7}"]);
+    let survey = of_server(&server);
+    let condition = |name: &str| find(&survey, name).condition.clone();
+    assert_eq!(condition("whole"), Condition::Whole);
+    assert!(matches!(condition("damaged"), Condition::Damaged(_)));
+    assert_eq!(condition("headless"), Condition::Remains);
+    assert!(matches!(condition("newer"), Condition::Unreadable(_)));
+    // None of them is an orphan: someone may be asked what to do.
+    for chunk in ["headless", "newer"].map(|name| chunks(&server, name)) {
+        server.age(&chunk[0], 7_200);
+    }
+    assert_eq!(of_server(&server).orphans, []);
+}
+
+/// Parts of a filter that is gone are collected, once nobody has used them for
+/// an hour; nothing else is.
+#[test]
+fn orphans_are_collected() {
+    let server = Server::start(&[]);
+    for name in ["old", "young", "ending", "alive", "growing"] {
+        let kind = match name {
+            "growing" => Kind::Growing,
+            _ => Kind::Blocked,
+        };
+        let mut filter = create(&at(&server, name), kind, 1_000);
+        insert(&mut filter, &keys(0..1_000));
+    }
+    for name in ["old", "young", "ending", "growing"] {
+        let twin = format!("{{{name}}}:tamis");
+        server.cli(&["DEL", name, &twin]);
+        for key in chunks(&server, name) {
+            if name != "young" {
+                server.age(&key, 7_200);
+            }
+        }
+    }
+    let hash = server.cli(&["KEYS", "{growing}:*"]);
+    server.age(&hash, 7_200);
+    server.cli(&["EXPIRE", &chunks(&server, "ending")[0], "1000"]);
+    server.age(&chunks(&server, "alive")[0], 7_200);
+
+    let survey = of_server(&server);
+    assert_eq!(survey.filters.len(), 1, "{:?}", survey.filters);
+    // One chunk each; the growing one has layers and the hash.
+    let layers = chunks(&server, "growing").len();
+    assert_eq!(survey.orphans.len(), 3 + layers + 1);
+    let old: Vec<_> = survey
+        .collectable()
+        .map(|orphan| orphan.key.clone())
+        .collect();
+    assert_eq!(old.len(), 1 + layers + 1, "{old:?}");
+    assert!(old.contains(&hash));
+
+    // One of them is used before it is deleted: it stays.
+    let used = chunks(&server, "old")[0].clone();
+    server.cli(&["GET", &used]);
+    let gone = survey.collect(&options()).unwrap();
+    assert_eq!(gone.len(), layers + 1);
+    assert_eq!(server.cli(&["EXISTS", &used]), "1");
+    assert_eq!(server.cli(&["KEYS", "*growing*"]), "");
+    server.age(&used, 7_200);
+    assert_eq!(of_server(&server).collect(&options()).unwrap().len(), 1);
+    assert_eq!(chunks(&server, "old").len(), 0);
+    assert_eq!(
+        chunks(&server, "young").len() + chunks(&server, "ending").len(),
+        2
+    );
+    let mut alive = RedisFilter::open(&at(&server, "alive"), &options()).unwrap();
+    assert!(all(&contains(&mut alive, &keys(0..1_000))));
+    alive.verify().unwrap();
+}
+
+/// A filter that is being created, and a layer that is being built, are no
+/// orphans, however long they take.
+#[test]
+fn what_is_being_made_is_not_collected() {
+    let server = Server::start(&[]);
+    // As it is while its chunks are created: the byte says so.
+    create(&at(&server, "new"), Kind::Blocked, 1_000);
+    server.cli(&["EVAL", "redis.call('SETRANGE', 'new', 24, '\\0')", "0"]);
+    // A layer that a client builds is in the hash before its chunks are there.
+    let mut growing = create(&at(&server, "growing"), Kind::Growing, 1_000);
+    let hash =
+        server.cli(&["KEYS", "{growing}:0*"]) + &server.cli(&["KEYS", "{growing}:[1-9a-f]*"]);
+    let building = "00000000000000aa";
+    let copy = format!(
+        "local layer = redis.call('HGET', KEYS[1], 'layer.0') \
+         redis.call('HSET', KEYS[1], 'building.1.{building}', \
+         string.sub(layer, 1, 64) .. string.char(0xaa, 0, 0, 0, 0, 0, 0, 0))"
+    );
+    server.cli(&["EVAL", &copy, "1", &hash]);
+    server.cli(&["SET", &format!("growing:{{{building}.0.1}}"), "x"]);
+    for name in ["new", "growing"] {
+        for key in chunks(&server, name) {
+            server.age(&key, 7_200);
+        }
+    }
+    server.age(&hash, 7_200);
+    let survey = of_server(&server);
+    assert_eq!(find(&survey, "new").condition, Condition::Creating);
+    assert_eq!(survey.orphans, []);
+    assert_eq!(survey.collect(&options()).unwrap(), []);
+    assert!(growing.insert("x").unwrap());
+
+    // Between looking and deleting a filter may have got its record back.
+    let record = server.cli(&[
+        "EVAL",
+        "return redis.call('RENAME', 'growing', 'away')",
+        "0",
+    ]);
+    assert_eq!(record, "OK");
+    server.cli(&["RENAME", "{growing}:tamis", "away too"]);
+    for key in chunks(&server, "growing") {
+        server.age(&key, 7_200);
+    }
+    let survey = of_server(&server);
+    assert!(survey.collectable().count() > 0);
+    server.cli(&["RENAME", "away", "growing"]);
+    server.cli(&["RENAME", "away too", "{growing}:tamis"]);
+    assert_eq!(survey.collect(&options()).unwrap(), []);
+    assert!(growing.contains("x").unwrap());
+}
+
+/// A server that counts how often keys are used does not know when they were.
+#[test]
+fn age_is_not_guessed() {
+    let server = Server::start(&["maxmemory-policy allkeys-lfu"]);
+    create(&at(&server, "seen"), Kind::Blocked, 1_000);
+    server.cli(&["DEL", "seen", "{seen}:tamis"]);
+    let survey = of_server(&server);
+    assert_eq!(survey.orphans.len(), 1);
+    assert_eq!(survey.orphans[0].idle, None);
+    assert_eq!(survey.collectable().count(), 0);
+}
+
+/// The recipe of docs/sharing.md: enough for whoever asks, verifies and looks,
+/// and nobody can change anything with it.
+#[test]
+fn a_user_who_only_reads() {
+    for kind in [Kind::Blocked, Kind::Counting, Kind::Growing] {
+        let server = Server::start(&[]);
+        let rights = "on >sesame %R~seen %R~seen:* %R~{seen}:* +@read +@connection +eval_ro +info";
+        let user = [
+            &["ACL", "SETUSER", "ada"],
+            &rights.split(' ').collect::<Vec<_>>()[..],
+        ]
+        .concat();
+        server.cli(&user);
+        insert(
+            &mut create(&at(&server, "seen"), kind, 1_000),
+            &keys(0..3_000),
+        );
+        let place = location(&format!("redis://ada:sesame@{}/seen", server.address()));
+        let mut filter = RedisFilter::open(&place, &impatient()).unwrap();
+        assert!(all(&contains(&mut filter, &keys(0..3_000))));
+        filter.verify().unwrap();
+        filter.keys().unwrap();
+        filter.rate_now().unwrap();
+        filter.time_to_live().unwrap();
+        filter.download().unwrap();
+        assert_eq!(filter.shares().unwrap().len(), 1);
+        assert!(!filter.nodes().unwrap()[0].version.is_empty());
+        for refused in [
+            filter.insert("x").map(drop),
+            filter.clear(),
+            filter.expire_in(Duration::from_secs(5)),
+            filter.delete(),
+        ] {
+            let error = refused.unwrap_err();
+            let text = error.to_string();
+            assert!(
+                matches!(error, Error::Server { .. } | Error::Unconfirmed { .. }),
+                "{kind}: {error:?}"
+            );
+            assert!(
+                text.contains("permission") || text.contains("NOPERM"),
+                "{text}"
+            );
+        }
+        let mut filter = RedisFilter::open(&at(&server, "seen"), &options()).unwrap();
+        assert!(all(&contains(&mut filter, &keys(0..3_000))));
+        assert_eq!(filter.time_to_live().unwrap(), None);
+    }
+}
+
+/// The other two recipes: for `list` and for `gc`.
+#[test]
+fn users_who_list_and_collect() {
+    let server = Server::start(&[]);
+    let users = [
+        ("lister", "%R~* +@read +@connection +eval_ro +info"),
+        (
+            "sweeper",
+            "~* +@read +@connection +eval_ro +info +eval +unlink",
+        ),
+    ];
+    for (name, rights) in users {
+        let user = ["ACL", "SETUSER", name, "on", ">sesame"].into_iter();
+        server.cli(&user.chain(rights.split(' ')).collect::<Vec<_>>());
+    }
+    for name in ["whole", "damaged", "gone"] {
+        create(&at(&server, name), Kind::Growing, 1_000);
+    }
+    server.cli(&["DEL", &chunks(&server, "damaged")[0]]);
+    server.cli(&["DEL", "gone", "{gone}:tamis"]);
+    let chunk = chunks(&server, "gone")[0].clone();
+    server.age(&chunk, 7_200);
+    let as_user = |name: &str| survey(&format!("redis://{name}:sesame@{}", server.address()));
+    let listed = as_user("lister");
+    assert_eq!(find(&listed, "whole").condition, Condition::Whole);
+    let damaged = &find(&listed, "damaged").condition;
+    assert!(matches!(damaged, Condition::Damaged(_)), "{damaged:?}");
+    assert_eq!(listed.collectable().count(), 1);
+    assert!(listed.collect(&options()).is_err());
+    let gone = as_user("sweeper").collect(&options()).unwrap();
+    assert_eq!((gone.len(), &gone[0].key), (1, &chunk));
+    let refused = RedisFilter::delete_at(
+        &location(&format!("redis://lister:sesame@{}/whole", server.address())),
+        &options(),
+    );
+    assert!(refused.is_err());
+}
+
+/// Without `INFO`, what it would tell is not known, and the rest is.
+#[test]
+fn a_user_who_may_not_ask_the_server() {
+    let server = Server::start(&[]);
+    server.cli(&[
+        "ACL", "SETUSER", "ada", "on", ">sesame", "~*", "+@all", "-info",
+    ]);
+    let servers = format!("redis://ada:sesame@{}", server.address());
+    create(&location(&format!("{servers}/seen")), Kind::Blocked, 1_000);
+    let survey = survey(&servers);
+    assert_eq!(survey.nodes[0].version, "");
+    assert_eq!(find(&survey, "seen").condition, Condition::Whole);
+}

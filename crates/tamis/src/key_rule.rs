@@ -1,0 +1,292 @@
+//! How the keys of a filter are made of what users have: which differences
+//! between two texts don't count, and how several values become one key.
+//!
+//! A filter that forgets this answers a false "no": built with case ignored and
+//! asked with case minded, it denies what it holds. So the rule is recorded in
+//! the header, beside the hash, and whoever hashes a key applies it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// How the keys of a filter are made. [`Hasher::with_rule`](crate::Hasher::with_rule) puts it
+/// into a filter; from then on the filter applies it to every key by itself.
+///
+/// ```
+/// use tamis::{Blocked, Hasher, KeyRule};
+/// let hasher = Hasher::default().with_rule(KeyRule::EXACT.ignore_case());
+/// let seen = Blocked::with_hasher(1_000, 0.01, hasher)?;
+/// seen.insert("Example");
+/// assert!(seen.contains("EXAMPLE"));
+/// // Whoever opens it has the rule as well.
+/// assert!(Blocked::from_bytes(&seen.to_bytes())?.contains("example"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRule {
+    ignore_case: bool,
+    url: bool,
+    values: u8,
+}
+
+impl Default for KeyRule {
+    fn default() -> Self {
+        Self::EXACT
+    }
+}
+
+impl KeyRule {
+    /// A key is its bytes.
+    pub const EXACT: Self = Self {
+        ignore_case: false,
+        url: false,
+        values: 1,
+    };
+
+    /// Letters count regardless of case: those of Unicode in a key that is UTF-8, else those of
+    /// ASCII.
+    pub const fn ignore_case(self) -> Self {
+        Self {
+            ignore_case: true,
+            ..self
+        }
+    }
+
+    /// A key that is a URL is normalised as the WHATWG has it, without its fragment. One that is
+    /// none stays as it is.
+    #[cfg(feature = "url")]
+    pub const fn url(self) -> Self {
+        Self { url: true, ..self }
+    }
+
+    /// A key is so many values, joined by [`join`](Self::join). `None` unless it is 1 to 255.
+    ///
+    /// ```
+    /// use tamis::KeyRule;
+    /// assert_eq!(KeyRule::EXACT.of_values(2).unwrap().values(), 2);
+    /// assert!(KeyRule::EXACT.of_values(0).is_none());
+    /// ```
+    pub const fn of_values(self, values: usize) -> Option<Self> {
+        match values {
+            1..=255 => Some(Self {
+                values: values as u8,
+                ..self
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether case is ignored.
+    pub const fn ignores_case(&self) -> bool {
+        self.ignore_case
+    }
+
+    /// Whether URLs are normalised.
+    pub const fn normalises_urls(&self) -> bool {
+        self.url
+    }
+
+    /// How many values a key is made of.
+    pub const fn values(&self) -> usize {
+        self.values as usize
+    }
+
+    /// The key that a value is. One that is made of several values is left as it is: their
+    /// borders are inside, so the rule must have been applied by [`join`](Self::join).
+    ///
+    /// ```
+    /// use tamis::KeyRule;
+    /// assert_eq!(&*KeyRule::EXACT.apply(b"Key"), b"Key");
+    /// assert_eq!(&*KeyRule::EXACT.ignore_case().apply(b"Key"), b"key");
+    /// ```
+    #[inline]
+    pub fn apply<'k>(&self, value: &'k [u8]) -> Cow<'k, [u8]> {
+        if *self == Self::EXACT || self.values > 1 {
+            return Cow::Borrowed(value);
+        }
+        let mut key = Vec::with_capacity(value.len());
+        self.append(value, &mut key);
+        Cow::Owned(key)
+    }
+
+    /// Appends the key that a value is, or the part of one.
+    ///
+    /// ```
+    /// use tamis::KeyRule;
+    /// let mut key = b"a ".to_vec();
+    /// KeyRule::EXACT.ignore_case().append(b"KEY", &mut key);
+    /// assert_eq!(key, b"a key");
+    /// ```
+    pub fn append(&self, value: &[u8], key: &mut Vec<u8>) {
+        let start = key.len();
+        #[cfg(feature = "url")]
+        if let Some(url) = self.url.then(|| normal_url(value)).flatten() {
+            key.extend_from_slice(url.as_str().as_bytes());
+        }
+        if key.len() == start {
+            key.extend_from_slice(value);
+        }
+        if self.ignore_case {
+            lower_case(key, start);
+        }
+    }
+
+    /// The key of several values, each behind its length (8 bytes, little-endian), so that `ab, c`
+    /// and `a, bc` differ; of one value, that value.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Hasher, KeyRule};
+    /// let rule = KeyRule::EXACT.ignore_case().of_values(2).unwrap();
+    /// let seen = Blocked::with_hasher(1_000, 0.01, Hasher::default().with_rule(rule))?;
+    /// seen.insert(rule.join(&["Ada", "2026-11-15"]));
+    /// assert!(seen.contains(rule.join(&["ADA", "2026-11-15"])));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn join<V: AsRef<[u8]>>(&self, values: &[V]) -> Vec<u8> {
+        let mut key = Vec::new();
+        for value in values {
+            match values.len() {
+                1 => self.append(value.as_ref(), &mut key),
+                _ => self.append_part(value.as_ref(), &mut key),
+            }
+        }
+        key
+    }
+
+    /// Appends one of several values, behind its length.
+    pub fn append_part(&self, value: &[u8], key: &mut Vec<u8>) {
+        let length_at = key.len();
+        key.extend_from_slice(&[0; 8]);
+        self.append(value, key);
+        let length = (key.len() - length_at - 8) as u64;
+        key[length_at..length_at + 8].copy_from_slice(&length.to_le_bytes());
+    }
+
+    /// As bits 1 and 2 and the second byte of the header's flags.
+    pub(crate) const fn encode(&self) -> u32 {
+        let values = match self.values {
+            1 => 0,
+            values => values as u32,
+        };
+        (self.ignore_case as u32) << 1 | (self.url as u32) << 2 | values << 8
+    }
+
+    /// The rule in these flags; `None` if they mean something else, too.
+    pub(crate) const fn decode(flags: u32) -> Option<Self> {
+        let values = match flags >> 8 {
+            0 => 1,
+            values @ 2..=255 => values as u8,
+            _ => return None,
+        };
+        match flags & 0xFF & !0b110 {
+            0 => Some(Self {
+                ignore_case: flags & 0b010 != 0,
+                url: flags & 0b100 != 0,
+                values,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// As in "keys: case ignored, URLs normalised".
+impl fmt::Display for KeyRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::EXACT {
+            return f.write_str("exact");
+        }
+        let mut comma = "";
+        for (holds, text) in [
+            (self.ignore_case, "case ignored"),
+            (self.url, "URLs normalised"),
+        ] {
+            if holds {
+                write!(f, "{comma}{text}")?;
+                comma = ", ";
+            }
+        }
+        match self.values {
+            1 => Ok(()),
+            values => write!(f, "{comma}{values} values joined"),
+        }
+    }
+}
+
+/// The URL without its fragment; the parser already drops a default port, dots, tabs and the host's capitals.
+#[cfg(feature = "url")]
+fn normal_url(value: &[u8]) -> Option<url::Url> {
+    let mut url = url::Url::parse(std::str::from_utf8(value).ok()?).ok()?;
+    url.set_fragment(None);
+    Some(url)
+}
+
+/// Lower-cases what follows `start`.
+fn lower_case(key: &mut Vec<u8>, start: usize) {
+    let text = &key[start..];
+    if let Ok(text) = std::str::from_utf8(text)
+        && !text.is_ascii()
+    {
+        let lower: String = text.chars().flat_map(char::to_lowercase).collect();
+        key.truncate(start);
+        key.extend_from_slice(lower.as_bytes());
+    } else {
+        key[start..].make_ascii_lowercase();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_round_trip_and_others_are_refused() {
+        let mut known = 0;
+        for flags in 0..=0x1_FFFFu32 {
+            if let Some(rule) = KeyRule::decode(flags) {
+                assert_eq!(rule.encode(), flags);
+                known += 1;
+            }
+        }
+        assert_eq!(known, 4 * 255);
+        assert_eq!(KeyRule::decode(0), Some(KeyRule::EXACT));
+        assert_eq!(KeyRule::decode(1 << 31), None);
+    }
+
+    #[test]
+    fn borders_between_values_count() {
+        let rule = KeyRule::EXACT.of_values(2).unwrap();
+        assert_ne!(rule.join(&["ab", "c"]), rule.join(&["a", "bc"]));
+        assert_eq!(rule.join(&["ab"]), b"ab");
+        assert_eq!(rule.join(&["a", ""])[..9], *b"\x01\0\0\0\0\0\0\0a");
+        // Lengths are those of what is in the key.
+        let folded = rule.ignore_case().join(&["\u{130}", "X"]);
+        assert_eq!(folded[..8], 3u64.to_le_bytes());
+        assert_eq!(folded, rule.join(&["i\u{307}", "x"]));
+    }
+
+    #[test]
+    fn case_is_that_of_unicode_where_it_is_text() {
+        let rule = KeyRule::EXACT.ignore_case();
+        assert_eq!(&*rule.apply("STRASSE Ä".as_bytes()), "strasse ä".as_bytes());
+        assert_eq!(&*rule.apply(b"\xFFA\xC4"), b"\xFFa\xC4");
+        assert_eq!(&*rule.apply(b""), b"");
+    }
+
+    #[test]
+    fn a_rule_is_told() {
+        let rule = KeyRule::EXACT.ignore_case().of_values(3).unwrap();
+        assert_eq!(rule.to_string(), "case ignored, 3 values joined");
+        assert_eq!(KeyRule::EXACT.to_string(), "exact");
+    }
+
+    #[cfg(feature = "url")]
+    #[test]
+    fn urls_are_normalised() {
+        let rule = KeyRule::EXACT.url();
+        let same = "http://example.org/a";
+        for url in ["HTTP://EXAMPLE.org:80/a#b", "http://example.org/x/../a"] {
+            assert_eq!(&*rule.apply(url.as_bytes()), same.as_bytes());
+        }
+        assert_eq!(&*rule.apply(b"no url"), b"no url");
+        assert_eq!(&*rule.apply(b"#"), b"#");
+    }
+}
