@@ -196,7 +196,13 @@ fn dedup_makes_keyed_filters() {
             .contains("secret in the file")
     );
     dir.ok("build --key-file secret built.tamis list");
-    let names = ["apart.tamis", "built.tamis", "inside.tamis", "list", "secret"];
+    let names = [
+        "apart.tamis",
+        "built.tamis",
+        "inside.tamis",
+        "list",
+        "secret",
+    ];
     assert_eq!(dir.list(), names);
     assert_eq!(dir.run("check built.tamis list").code, 2);
 }

@@ -451,7 +451,11 @@ pub(crate) fn name_parts(record: &Record, layer: &[u8]) -> Vec<Chunk> {
             let layer = like.and_then(|like| growing::decode("name", layer, &like));
             let first = shape.lines().saturating_sub(1);
             some(first)
-                .chain(layer.into_iter().flat_map(|(layer, _)| some(layer.shape().lines())))
+                .chain(
+                    layer
+                        .into_iter()
+                        .flat_map(|(layer, _)| some(layer.shape().lines())),
+                )
                 .collect()
         }
         _ => match cells_of(&record.header) {

@@ -284,11 +284,12 @@ fn clear_template_and_what_it_cannot() {
     assert!(has_all(&copy, 9000) && filter.rate_now() <= 1e-3);
     assert_eq!(copy.capacity(), filter.capacity());
 
-    let mut template = filter.template().unwrap();
+    let template = filter.template().unwrap();
     assert_eq!((template.shape().layers(), template.rate()), (1, 1e-3));
+    let (mut template, filter) = (AnyFilter::from(template), AnyFilter::from(filter));
     let error = template.union_with(&filter).unwrap_err().to_string();
     assert!(
-        error.contains("growing filters can't be united: "),
+        error.contains("growing filters can't be combined: "),
         "{error}"
     );
     assert!(template.intersect_with(&filter).is_err());
@@ -332,7 +333,12 @@ fn corrupt_layers_are_refused() {
     let cases: &[(&str, usize, u64, &str)] = &[
         ("no lines", BODY, 0, "lines of a layer"),
         ("too many lines", BODY, u64::MAX, "lines of a layer"),
-        ("all lines", BODY, filter.shape().lines() - 1, "layers"),
+        (
+            "all lines",
+            BODY,
+            filter.shape().lines() - 1,
+            "of the lines per key",
+        ),
         ("a line less", BODY, first_lines - 1, "not a sound"),
         (
             "the end passed",
@@ -359,8 +365,14 @@ fn corrupt_layers_are_refused() {
         ),
         ("reserved", BODY + 32, 1, "reserved words"),
         ("reserved, last", second + 56, 1 << 63, "reserved words"),
-        ("more layers", SHAPE_3.start, 5, "layers"),
-        ("fewer layers", SHAPE_3.start, 3, "layers"),
+        ("more layers", SHAPE_3.start, 6, "layers"),
+        ("fewer layers", SHAPE_3.start, 2, "layers"),
+        (
+            "no equal banks",
+            SHAPE_3.start,
+            5,
+            "a multiple of the lines per key",
+        ),
         ("no layers", SHAPE_3.start, 0, "layers"),
         ("absurd layers", SHAPE_3.start, u64::MAX, "layers"),
     ];

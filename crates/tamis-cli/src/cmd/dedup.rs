@@ -17,7 +17,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::{AnyFilter, Error, FileLock, Growing, Hasher, Kind, Plan, SecretKey};
-use tamis_redis::{Location, RedisFilter};
+use tamis_redis::{Location, RedisFilter, Stats};
 
 /// Drop what was already seen
 ///
@@ -157,6 +157,19 @@ struct Memory {
     bytes: u64,
     /// Expected number of records wrongly dropped.
     wrong: f64,
+    /// What the connections to Redis have been through.
+    redis: Option<Stats>,
+}
+
+impl Memory {
+    /// Of this process or a file.
+    const fn local(bytes: u64, wrong: f64) -> Self {
+        Self {
+            bytes,
+            wrong,
+            redis: None,
+        }
+    }
 }
 
 /// What to do when a filter holds more than it was made for.
@@ -319,7 +332,7 @@ fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         Ok(())
     })?;
     let bytes = shards.iter().map(|set| set.memory() as u64).sum();
-    Ok((report, Memory { bytes, wrong: 0.0 }))
+    Ok((report, Memory::local(bytes, 0.0)))
 }
 
 fn with_memory(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
@@ -338,10 +351,7 @@ fn with_memory(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
             .insert_hashes(hashes, new)
             .map_err(anyhow::Error::from)?)
     })?;
-    let memory = Memory {
-        bytes: seen.bytes(),
-        wrong: seen.expected_wrong(),
-    };
+    let memory = Memory::local(seen.bytes(), seen.expected_wrong());
     Ok((report, memory))
 }
 
@@ -484,8 +494,8 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
         }
         opened => opened,
     }
-    .map_err(in_redis(at))
     .inspect(warn_of)
+    .map_err(in_redis(at))
 }
 
 fn summarise(report: &Report, memory: &Memory) {
@@ -505,7 +515,7 @@ fn summarise(report: &Report, memory: &Memory) {
 }
 
 fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
-    json!({
+    let mut all = json!({
         "records": report.records,
         "unique": report.chosen,
         "duplicates": report.records - report.chosen,
@@ -515,5 +525,15 @@ fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
         "filter_bytes": memory.bytes,
         "expected_wrongly_dropped": memory.wrong,
         "interrupted": report.signal.is_some(),
-    })
+    });
+    if let Some(stats) = &memory.redis {
+        all["redis"] = json!({
+            "connections": stats.connections,
+            "reconnects": stats.reconnects,
+            "retries": stats.retries,
+            "redirects": stats.redirects,
+            "ambiguous_keys": stats.ambiguous_keys,
+        });
+    }
+    all
 }

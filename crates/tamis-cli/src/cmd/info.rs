@@ -198,7 +198,7 @@ fn describe(about: &About) -> String {
             s.second().width()
         ),
         Shape::Counting(s) => format!(
-            "{} lines of 128 counters, {} per key, {} counters in each",
+            "{} lines of 512 counters, {} per key, {} counters in each",
             human::count(s.lines()),
             s.lines_per_key(),
             s.hashes_per_line()
@@ -227,6 +227,7 @@ fn describe(about: &About) -> String {
             format!("{}, secret in the file", about.hasher.name())
         }
         Hasher::Keyed { .. } => format!("{}, secret kept apart", about.hasher.name()),
+        other => other.name().into(),
     };
     let full = about.keys.get() as f64 / about.capacity.max(1) as f64 * 100.0;
     let mut out = String::new();
