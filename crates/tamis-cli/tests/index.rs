@@ -439,6 +439,16 @@ fn the_index_itself_is_left_out() {
     assert!(dir.ok("index -o ix .").err.contains("up to date"));
     assert_eq!(which(&dir, "ix word"), ["./a"]);
     assert_eq!(dir.run("which ix nothing").code, 1);
+    // Named with the others, and under another name.
+    dir.ok("index -o ix a ix");
+    assert!(dir.ok("index -o ix").err.contains("up to date"));
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("ix", dir.path("link")).unwrap();
+        dir.ok("index -o link .");
+        assert!(dir.ok("index -o link").err.contains("up to date"));
+        assert_eq!(dir.run("which ix nothing").code, 1);
+    }
 }
 
 /// An interrupted run leaves the old index, and nothing else.

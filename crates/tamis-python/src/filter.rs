@@ -381,7 +381,7 @@ impl Filter {
         let open = Open::new().verify(false);
         let open = match hasher {
             Hasher::Keyed { key, .. } => open.key(key),
-            Hasher::Fast { .. } => open,
+            _ => open,
         };
         let place = path.clone();
         let filter = interrupt::apart(cls.py(), move || {
@@ -760,7 +760,7 @@ impl Filter {
             "seed",
             match this.hasher {
                 Hasher::Fast { seed, .. } => Some(seed),
-                Hasher::Keyed { .. } => None,
+                _ => None,
             },
         )?;
         info.set_item("ignore_case", this.ignore_case())?;

@@ -1,8 +1,8 @@
 //! What a client has been through: counters for monitoring, and with the
 //! feature `tracing` events.
 
-use crate::link::{Address, Failure};
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -35,29 +35,30 @@ pub(crate) struct Counters {
     retries: AtomicU64,
     redirects: AtomicU64,
     ambiguous_keys: AtomicU64,
-    known: Mutex<HashSet<Address>>,
+    /// The names of nodes that had a connection.
+    known: Mutex<HashSet<String>>,
 }
 
 impl Counters {
-    pub(crate) fn connected(&self, node: &Address) {
+    pub(crate) fn connected(&self, node: &impl Display) {
         self.connections.fetch_add(1, Relaxed);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let again = !known.insert(node.clone());
+        let again = !known.insert(node.to_string());
         self.reconnects.fetch_add(again.into(), Relaxed);
         #[cfg(feature = "tracing")]
         tracing::debug!(%node, again, "connected");
     }
 
     /// A request goes to another node.
-    pub(crate) fn redirected(&self, failure: &Failure) {
+    pub(crate) fn redirected(&self, why: &impl Display) {
         self.redirects.fetch_add(1, Relaxed);
-        event(failure, "redirected");
+        event(why, "redirected");
     }
 
     /// A request is sent again.
-    pub(crate) fn retried(&self, failure: &Failure) {
+    pub(crate) fn retried(&self, why: &impl Display) {
         self.retries.fetch_add(1, Relaxed);
-        event(failure, "sent again");
+        event(why, "sent again");
     }
 
     pub(crate) fn ambiguous(&self, keys: u64) {
@@ -75,11 +76,11 @@ impl Counters {
     }
 }
 
-fn event(failure: &Failure, what: &str) {
+fn event(why: &impl Display, what: &str) {
     #[cfg(feature = "tracing")]
-    tracing::debug!(reason = %failure, "{what}");
+    tracing::debug!(reason = %why, "{what}");
     #[cfg(not(feature = "tracing"))]
-    let _ = (failure, what);
+    let _ = (why, what);
 }
 
 /// Nothing was settled, and it is tried again after a pause.

@@ -149,6 +149,18 @@ impl Error {
         }
     }
 
+    pub(crate) fn parameter(
+        what: &'static str,
+        expected: &'static str,
+        got: impl fmt::Display,
+    ) -> Self {
+        Self::Parameter {
+            what,
+            expected,
+            got: got.to_string(),
+        }
+    }
+
     pub(crate) fn corrupt(
         what: &'static str,
         expected: impl fmt::Display,

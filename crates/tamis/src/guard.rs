@@ -98,8 +98,16 @@ impl GuardCounts {
 }
 
 impl<B: Body> Guard<B> {
-    /// A guard with this filter of all keys of the store. It remembers 65,536
-    /// false alarms.
+    /// A guard with this filter of all keys of the store, which is of any kind.
+    /// It remembers 65,536 false alarms.
+    ///
+    /// ```
+    /// use tamis::{Growing, Guard};
+    /// let guard = Guard::new(Growing::new(1_000, 0.01)?);
+    /// guard.insert("ada")?; // once the store has it
+    /// assert_eq!(guard.get("ada", || Ok::<_, ()>(Some(36))), Ok(Some(36)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn new(filter: impl Into<AnyFilter<B>>) -> Self {
         Self::remembering(filter, REMEMBERED)
     }
@@ -118,6 +126,18 @@ impl<B: Body> Guard<B> {
     /// The value of the key, from `load`, or `None` if the store has no such
     /// key: then mostly without a call of `load`. Errors of `load` are handed
     /// on, and nothing is remembered.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Guard};
+    /// let people = Blocked::new(1_000, 0.01)?;
+    /// people.insert("ada");
+    /// let guard = Guard::new(people);
+    /// let age = guard.get("ada", || Ok::<_, ()>(Some(36))); // SELECT age FROM people ...
+    /// assert_eq!(age, Ok(Some(36)));
+    /// let age = guard.get("bob", || -> Result<Option<u32>, ()> { unreachable!() });
+    /// assert_eq!(age, Ok(None)); // without a look-up
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn get<V, E>(
         &self,
         key: impl AsRef<[u8]>,
@@ -140,6 +160,14 @@ impl<B: Body> Guard<B> {
     }
 
     /// What happened so far.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Guard};
+    /// let guard = Guard::new(Blocked::new(1_000, 0.01)?);
+    /// let _: Result<Option<u32>, ()> = guard.get("bob", || Ok(None));
+    /// assert_eq!((guard.counts().asked, guard.counts().skipped), (1, 1));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn counts(&self) -> GuardCounts {
         self.alarms.counts()
     }

@@ -43,6 +43,15 @@ impl Hash {
 
     /// For callers that already hold a 128-bit hash such as a digest's first
     /// 16 bytes. Remixed like [`Hash::from_u64`].
+    ///
+    /// ```
+    /// use tamis::{Blocked, Hash};
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// let digest = [7u8; 20]; // of the SHA-1 kind
+    /// let (first, _) = digest.split_first_chunk().unwrap();
+    /// assert!(seen.insert_hash(Hash::from_u128(u128::from_le_bytes(*first))));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub const fn from_u128(value: u128) -> Self {
         let (high, low) = ((value >> 64) as u64, value as u64);

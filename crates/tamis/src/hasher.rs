@@ -18,6 +18,12 @@ pub struct SecretKey([u8; 16]);
 
 impl SecretKey {
     /// A key from the operating system's random source.
+    ///
+    /// ```
+    /// use tamis::SecretKey;
+    /// assert!(SecretKey::random()? != SecretKey::random()?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn random() -> Result<Self, Error> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|e| Error::Random(e.to_string()))?;
@@ -37,11 +43,11 @@ impl SecretKey {
         let digits = text.trim();
         match u128::from_str_radix(digits, 16) {
             Ok(key) if digits.len() == 32 => Ok(Self(key.to_be_bytes())),
-            _ => Err(Error::Parameter {
-                what: "key file",
-                expected: "32 hexadecimal digits",
-                got: format!("{} other bytes in {}", digits.len(), path.display()),
-            }),
+            _ => Err(Error::parameter(
+                "key file",
+                "32 hexadecimal digits",
+                format_args!("{} other bytes in {}", digits.len(), path.display()),
+            )),
         }
     }
 
@@ -102,6 +108,7 @@ impl fmt::Debug for SecretKey {
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Hasher {
     /// XXH3-128. Fast, and open to anyone who wants to construct collisions,
     /// whatever the seed.
@@ -148,6 +155,14 @@ impl Hasher {
 
     /// SipHash-2-4-128 under `key`, which is *not* stored in the file: whoever
     /// opens the file must bring it.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Error, Hasher, SecretKey};
+    /// let hasher = Hasher::keyed_apart(SecretKey::random()?);
+    /// let bytes = Blocked::with_hasher(1_000, 0.01, hasher)?.to_bytes();
+    /// assert!(matches!(Blocked::from_bytes(&bytes), Err(Error::KeyNeeded))); // see `Open::key`
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub const fn keyed_apart(key: SecretKey) -> Self {
         Self::Keyed {
             key,
@@ -178,6 +193,12 @@ impl Hasher {
     }
 
     /// Hashes the bytes of a key, to which the [rule](Self::rule) is applied.
+    ///
+    /// ```
+    /// use tamis::Hasher;
+    /// let hash = Hasher::default().hash(b"");
+    /// assert_eq!(hash.as_u128(), 0x99aa06d3014798d86001c324468d497f); // XXH3's own test value
+    /// ```
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Hash {
         match self {
@@ -214,8 +235,18 @@ impl Hasher {
         }
     }
 
-    /// Whether both give every key the same hash.
-    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+    /// Whether both give every key the same hash, wherever the secret of a
+    /// keyed one is kept. Filters whose hashers agree can be combined.
+    ///
+    /// ```
+    /// use tamis::{Hasher, SecretKey};
+    /// let key = SecretKey::random()?;
+    /// assert!(Hasher::keyed(key).agrees_with(&Hasher::keyed_apart(key)));
+    /// assert!(!Hasher::seeded(1).agrees_with(&Hasher::seeded(2)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
         let same_hash = match (self, other) {
             (Self::Fast { seed: a, .. }, Self::Fast { seed: b, .. }) => a == b,
             (Self::Keyed { key: a, .. }, Self::Keyed { key: b, .. }) => a == b,

@@ -219,7 +219,6 @@ fn what_they_cannot_do_they_say() {
         assert_eq!(count(&filter, &hashes(0..1000)), 1000);
         assert!(ListBuilder::new(kind, 1e-12).is_err());
     }
-    assert!(matches!(Fuse::new(10, 0.01), Err(Error::Unable { .. })));
     assert!(ListBuilder::new(Kind::Blocked, 0.01).is_err());
     assert!(
         ListBuilder::new(Kind::Fuse, 0.01)

@@ -284,11 +284,12 @@ fn clear_template_and_what_it_cannot() {
     assert!(has_all(&copy, 9000) && filter.rate_now() <= 1e-3);
     assert_eq!(copy.capacity(), filter.capacity());
 
-    let mut template = filter.template().unwrap();
+    let template = filter.template().unwrap();
     assert_eq!((template.shape().layers(), template.rate()), (1, 1e-3));
+    let (mut template, filter) = (AnyFilter::from(template), AnyFilter::from(filter));
     let error = template.union_with(&filter).unwrap_err().to_string();
     assert!(
-        error.contains("growing filters can't be united: "),
+        error.contains("growing filters can't be combined: "),
         "{error}"
     );
     assert!(template.intersect_with(&filter).is_err());

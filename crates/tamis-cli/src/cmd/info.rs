@@ -227,6 +227,7 @@ fn describe(about: &About) -> String {
             format!("{}, secret in the file", about.hasher.name())
         }
         Hasher::Keyed { .. } => format!("{}, secret kept apart", about.hasher.name()),
+        other => other.name().into(),
     };
     let full = about.keys.get() as f64 / about.capacity.max(1) as f64 * 100.0;
     let mut out = String::new();

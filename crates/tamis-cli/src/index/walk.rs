@@ -32,7 +32,12 @@ pub(crate) fn files(roots: &Roots, index: &Path) -> Found {
                     found.empty.push(root.clone());
                 }
             }
-            Ok(metadata) if metadata.is_file() => found.files.push(root.clone()),
+            Ok(metadata) if metadata.is_file() => {
+                // Named with all others, as by `*`.
+                if !own.is(&place, true) {
+                    found.files.push(root.clone());
+                }
+            }
             Ok(_) => {
                 let cause = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
                 found.errors.push((root.clone(), cause));
@@ -71,7 +76,7 @@ fn list(root: &Path, place: &Path, own: &Own, found: &mut Found) {
                     // A link to nothing holds nothing.
                     Err(error) => !super::is_gone(&error),
                 };
-        if is_file && !own.is(entry.path()) {
+        if is_file && !own.is(entry.path(), kind.is_symlink()) {
             found.files.push(named(entry.path()));
         }
     }
@@ -85,16 +90,20 @@ struct Own {
 
 impl Own {
     fn new(index: &Path) -> Self {
+        let place = fs::canonicalize(index).ok();
         Self {
-            name: index.file_name().map(Into::into),
-            place: fs::canonicalize(index).ok(),
+            name: place
+                .as_ref()
+                .and_then(|place| Some(place.file_name()?.into())),
+            place,
         }
     }
 
-    fn is(&self, path: &Path) -> bool {
-        let name = path.file_name();
+    /// Whether a file is one of them; `may_be_link` if it may go by another name.
+    fn is(&self, path: &Path, may_be_link: bool) -> bool {
         // Others need not be looked up.
-        let same_name = name == self.name.as_deref() && self.place.is_some();
-        Replacement::is_temporary(path) || same_name && fs::canonicalize(path).ok() == self.place
+        let same_name = may_be_link || path.file_name() == self.name.as_deref();
+        let is_index = || self.place.is_some() && fs::canonicalize(path).ok() == self.place;
+        Replacement::is_temporary(path) || same_name && is_index()
     }
 }

@@ -31,7 +31,7 @@ impl<L: Link> Engine<L> {
         filter: &AnyFilter<B>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let header = filter.header();
+        let header = filter.sealed_header();
         let mut this = Self::begin(link, at, header, options).await?;
         let sent = this.send_bodies(&filter.body()).await;
         this.finish_creation(sent).await
@@ -229,8 +229,7 @@ impl<L: Link> Engine<L> {
             return unlike("the shape", format!("{ours:?}"), format!("{theirs:?}"));
         }
         let (ours, theirs) = (self.header.hasher(), other.hasher());
-        // Whether two hashers are the same shows in what they make of a key.
-        match ours.hash(b"tamis") == theirs.hash(b"tamis") {
+        match ours.agrees_with(theirs) {
             true => Ok(()),
             false => unlike(
                 "the hash",

@@ -16,7 +16,6 @@ use crate::raw::header::{Header, KEYS_UNKNOWN};
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes, Map};
-use crate::store::file::FileLock;
 use crate::store::replace::Existing;
 use crate::store::{self};
 use std::path::Path;
@@ -82,7 +81,12 @@ macro_rules! both {
             (AnyFilter::Blocked($a), AnyFilter::Blocked($b)) => $run,
             (AnyFilter::Counting($a), AnyFilter::Counting($b)) => $run,
             (AnyFilter::Cuckoo($a), AnyFilter::Cuckoo($b)) => $run,
-            (AnyFilter::Growing($a), AnyFilter::Growing($b)) => $run,
+            (AnyFilter::Growing(_), AnyFilter::Growing(_)) => Err(Error::Unable {
+                kind: Kind::Growing,
+                what: "combined",
+                instead: "together their layers would exceed the promised rate; add the keys of \
+                          one to the other, or use blocked filters made for the sum of the keys",
+            }),
             (ours, theirs) if ours.kind() == theirs.kind() => {
                 Err(Error::finished(ours.kind(), "combined"))
             }
@@ -97,6 +101,14 @@ macro_rules! both {
 
 impl AnyFilter {
     /// An empty filter as planned.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// assert!(seen.insert("key")?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
         check_creatable(plan.kind())?;
         if plan.kind() == Kind::Growing {
@@ -109,6 +121,17 @@ impl AnyFilter {
     /// Creates the file of an empty filter, which must not exist, without
     /// holding the filter in memory: for one larger than that. The space on
     /// disk is taken at once, so that a full disk shows now.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{AnyFilter, Hasher, Kind, Open, Plan};
+    /// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
+    /// AnyFilter::create(&path, &plan, Hasher::default())?;
+    /// let mut seen = Open::new().share(&path)?; // mapped, not read
+    /// assert!(seen.insert("key")?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn create(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
         check_creatable(plan.kind())?;
         if plan.kind() == Kind::Growing {
@@ -160,6 +183,15 @@ impl AnyFilter {
 
     /// Adds a key; whether it was new. Fails for kinds that can't take it; the
     /// filter is then as before.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// assert!(seen.insert("key")?);
+    /// assert!(!seen.insert("key")?); // not new any more
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.insert_hash(self.hasher().hash(key.as_ref()))
@@ -182,6 +214,19 @@ impl AnyFilter {
 
     /// Adds many keys; `new[i]` answers for `keys[i]`. When a kind refuses a
     /// key, those before it are in.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// let mut new = [false; 3];
+    /// seen.insert_many(&["a", "b", "a"], &mut new)?;
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn insert_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -201,6 +246,9 @@ impl AnyFilter {
     }
 
     /// [`insert_many`](Self::insert_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
     pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         match self {
             Self::Bloom(f) => f.insert_hashes(hashes, new),
@@ -239,6 +287,9 @@ impl AnyFilter {
 
     /// [`remove`](Self::remove) for many keys that are already hashed;
     /// `removed[i]` answers for `hashes[i]`.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `hashes`.
     pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) -> Result<(), Error> {
         match self {
             Self::Counting(f) => f.remove_hashes(hashes, removed),
@@ -264,6 +315,16 @@ impl AnyFilter {
     }
 
     /// Adds all keys of `other`; see [`Filter::union_with`].
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut a = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// let mut b = a.duplicate()?;
+    /// b.insert("key")?;
+    /// a.union_with(&b)?;
+    /// assert!(a.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn union_with<C: Body>(&mut self, other: &AnyFilter<C>) -> Result<(), Error> {
         both!(self, other, (a, b) => a.union_with(b))
     }
@@ -275,30 +336,41 @@ impl AnyFilter {
 
     /// Waits until a shared file is on disk; see [`Filter::sync`].
     pub fn sync(&self) -> Result<(), Error> {
-        each!(self, f => f.sync())
+        match self {
+            Self::Bloom(f) => f.sync(),
+            Self::Blocked(f) => f.sync(),
+            Self::Counting(f) => f.sync(),
+            Self::Growing(f) => f.sync(),
+            // These are never shared.
+            Self::Cuckoo(_) | Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => Ok(()),
+        }
     }
 
     /// Lets go of a shared file; see [`Filter::close`].
     pub fn close(self) -> Result<(), Error> {
-        each!(self, f => f.close())
-    }
-
-    /// Reads a whole file into memory, and checks every byte of one that is
-    /// sealed; see [`Open::load`](crate::Open::load).
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Open::new().load(path)
+        match self {
+            Self::Bloom(f) => f.close(),
+            Self::Blocked(f) => f.close(),
+            Self::Counting(f) => f.close(),
+            Self::Growing(f) => f.close(),
+            Self::Cuckoo(_) | Self::Fuse(_) | Self::Ribbon(_) | Self::Cascade(_) => Ok(()),
+        }
     }
 }
 
 impl AnyFilter<Map> {
-    /// Maps a file for reading; see [`Filter::open`].
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Open::new().map(path)
-    }
-
     /// Reads the whole body of a mapped file and compares it with the
     /// checksum in its header. `false` if there is none, because the file was
     /// last written in place.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{AnyFilter, Blocked, Open};
+    /// Blocked::new(1_000, 0.01)?.save(&path)?;
+    /// assert!(AnyFilter::verify(&path, &Open::new())?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn verify(path: impl AsRef<Path>, open: &Open) -> Result<bool, Error> {
         let open = open.clone().verify(true);
         let (header, map) = store::map(path.as_ref(), open.terms())?;
@@ -322,7 +394,10 @@ impl<B: Body> AnyFilter<B> {
         })
     }
 
-    pub(crate) fn unsealed_header(&self) -> Header {
+    /// What a file of this filter would say of it, but for the body's checksum.
+    /// Costs nothing; see [`sealed_header`](Self::sealed_header).
+    #[must_use]
+    pub fn header(&self) -> Header {
         each!(self, f => f.header())
     }
 
@@ -342,7 +417,7 @@ impl<B: Body> AnyFilter<B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn duplicate(&self) -> Result<AnyFilter, Error> {
-        let header = self.unsealed_header();
+        let header = self.header();
         let mut body = Bytes::zeroed(header.body_len())?;
         let theirs = self.all_words().into_iter().flatten();
         for (word, theirs) in body.exclusive().unwrap_or_default().iter_mut().zip(theirs) {
@@ -391,6 +466,14 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// Whether the key may have been added; see [`Filter::contains`].
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// seen.insert("apple")?;
+    /// assert!(seen.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         each!(self, f => f.contains(key))
@@ -403,11 +486,17 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// Asks many keys; see [`Filter::contains_many`].
+    ///
+    /// # Panics
+    /// If `out` is not as long as `keys`.
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
         each!(self, f => f.contains_many(keys, out))
     }
 
     /// Asks many hashed keys; see [`Filter::contains_hashes`].
+    ///
+    /// # Panics
+    /// If `out` is not as long as `hashes`.
     pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
         each!(self, f => f.contains_hashes(hashes, out))
     }
@@ -416,6 +505,15 @@ impl<B: Body> AnyFilter<B> {
     /// [`Counting::count`](crate::Counting::count) and
     /// [`Cuckoo::count`](crate::Cuckoo::count). Fails for kinds that don't
     /// count.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Counting};
+    /// let mut seen = AnyFilter::from(Counting::new(1_000, 0.01)?);
+    /// seen.insert("apple")?;
+    /// seen.insert("apple")?;
+    /// assert_eq!(seen.count("apple")?, 2);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
         let mut count = [0];
         self.count_hashes(&[self.hasher().hash(key.as_ref())], &mut count)?;
@@ -496,31 +594,6 @@ impl<B: Body> AnyFilter<B> {
     /// The body's size in bytes.
     pub fn bytes(&self) -> u64 {
         each!(self, f => f.bytes())
-    }
-
-    /// Writes the filter to a file; see [`Filter::save`].
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        each!(self, f => f.save(path))
-    }
-
-    /// Writes the filter to a file that must not exist.
-    pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        each!(self, f => f.save_new(path))
-    }
-
-    /// Writes the filter over a locked file; see [`Filter::save_under`].
-    pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
-        each!(self, f => f.save_under(lock))
-    }
-
-    /// The same bytes as a file's.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        each!(self, f => f.to_bytes())
-    }
-
-    /// The same bytes as a file's, in base64.
-    pub fn to_base64(&self) -> String {
-        each!(self, f => f.to_base64())
     }
 }
 

@@ -30,6 +30,15 @@ impl<B: Body> Filter<CountingShape, B> {
     /// How often the key was added, at most: other keys may share all of its
     /// counters. Never too low, except that it ends at 15, which means "15 or
     /// more".
+    ///
+    /// ```
+    /// use tamis::Counting;
+    /// let mut online = Counting::new(1_000, 0.01)?;
+    /// online.insert("ada");
+    /// online.insert("ada");
+    /// assert_eq!(online.count("ada"), 2);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
         self.count_hash(self.hasher().hash(key.as_ref()))
     }
@@ -50,6 +59,16 @@ impl Filter<CountingShape> {
     ///
     /// Processes that share the file may remove at once as long as each of
     /// them keeps to that.
+    ///
+    /// ```
+    /// use tamis::Counting;
+    /// let mut online = Counting::new(1_000, 0.01)?;
+    /// online.insert("ada");
+    /// online.insert("ada");
+    /// assert!(online.remove("ada") && online.contains("ada")); // once more
+    /// assert!(online.remove("ada") && !online.contains("ada"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.remove_hash(self.hasher().hash(key.as_ref()))
     }
@@ -67,6 +86,17 @@ impl Filter<CountingShape> {
     ///
     /// # Panics
     /// If `removed` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Counting;
+    /// let mut online = Counting::new(1_000, 0.01)?;
+    /// online.insert("ada");
+    /// online.insert("ada");
+    /// let mut removed = [false; 2];
+    /// online.remove_many(&["ada", "bob"], &mut removed);
+    /// assert_eq!(removed, [true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
         assert_eq!(keys.len(), removed.len(), "one answer for each key");
         let mut hashes = [Hash::default(); BLOCK];

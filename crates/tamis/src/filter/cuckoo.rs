@@ -33,6 +33,14 @@ pub type Cuckoo<B = Bytes> = Filter<CuckooShape, B>;
 impl<B: Body> Filter<CuckooShape, B> {
     /// How often the key was added, at most: keys with the same fingerprint and
     /// places count as the same. Never too low.
+    ///
+    /// ```
+    /// use tamis::Cuckoo;
+    /// let mut online = Cuckoo::new(1_000, 0.01)?;
+    /// assert!(online.insert("ada")?);
+    /// assert_eq!(online.count("ada"), 1);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
         self.count_hash(self.hasher().hash(key.as_ref()))
     }
@@ -44,6 +52,14 @@ impl<B: Body> Filter<CuckooShape, B> {
 
     /// The share of slots in use. It is made for a load of 92 to 98 %, and
     /// fills to 95 % at least before it refuses a key.
+    ///
+    /// ```
+    /// use tamis::Cuckoo;
+    /// let mut online = Cuckoo::new(1_000, 0.01)?;
+    /// assert!(online.insert("ada")?);
+    /// assert!(online.load_factor() < 0.01);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn load_factor(&self) -> f64 {
         self.keys().get() as f64 / self.shape().slots() as f64
     }
@@ -56,6 +72,15 @@ impl Filter<CuckooShape> {
     ///
     /// Fails when there is no room ([`Error::Full`]) or too many copies of
     /// this key ([`Error::TooManyCopies`]); the filter is then as before.
+    ///
+    /// ```
+    /// use tamis::Cuckoo;
+    /// let mut online = Cuckoo::new(1_000, 0.01)?;
+    /// assert!(online.insert("ada")?);
+    /// assert!(!online.insert("ada")?); // another copy, not new
+    /// assert_eq!(online.count("ada"), 2);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.insert_hash(self.hasher().hash(key.as_ref()))
@@ -143,6 +168,15 @@ impl Filter<CuckooShape> {
     /// and removing it then takes out the entry of another key, which is
     /// missing from then on: the false "no" that a filter otherwise never
     /// gives.
+    ///
+    /// ```
+    /// use tamis::Cuckoo;
+    /// let mut online = Cuckoo::new(1_000, 0.01)?;
+    /// assert!(online.insert("ada")?);
+    /// assert!(online.remove("ada") && !online.contains("ada"));
+    /// assert!(!online.remove("ada"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
         self.remove_hash(self.hasher().hash(key.as_ref()))
     }
@@ -161,6 +195,16 @@ impl Filter<CuckooShape> {
     ///
     /// # Panics
     /// If `removed` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Cuckoo;
+    /// let mut online = Cuckoo::new(1_000, 0.01)?;
+    /// assert!(online.insert("ada")?);
+    /// let mut removed = [false; 2];
+    /// online.remove_many(&["ada", "bob"], &mut removed);
+    /// assert_eq!(removed, [true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
         assert_eq!(keys.len(), removed.len(), "one answer for each key");
         let mut hashes = [Hash::default(); BATCH];
@@ -224,6 +268,16 @@ impl Filter<CuckooShape> {
     /// fewer. Every key that was added to both is still found, and can go on
     /// being removed; the rate is at most the smaller of the two. Fails when
     /// the two are unlike, and then changes nothing.
+    ///
+    /// ```
+    /// use tamis::Cuckoo;
+    /// let (mut a, mut b) = (Cuckoo::new(1_000, 0.01)?, Cuckoo::new(1_000, 0.01)?);
+    /// for key in ["apple", "pear"] { a.insert(key)?; }
+    /// for key in ["pear", "plum"] { b.insert(key)?; }
+    /// a.intersect_with(&b)?;
+    /// assert!(a.contains("pear") && !a.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn intersect_with<C: Body>(&mut self, other: &Filter<CuckooShape, C>) -> Result<(), Error> {
         self.check_like(other)?;
         let (shape, words) = self.exclusive();

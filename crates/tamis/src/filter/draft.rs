@@ -58,6 +58,15 @@ impl Draft {
 
 impl Header {
     /// Of an empty filter, as planned.
+    ///
+    /// ```
+    /// use tamis::raw::Header;
+    /// use tamis::{Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
+    /// let header = Header::of_plan(&plan, Hasher::default());
+    /// assert_eq!((header.shape(), header.capacity()), (plan.shape(), 1_000));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn of_plan(plan: &Plan, hasher: Hasher) -> Self {
         Self {
             shape: plan.shape(),
@@ -107,13 +116,17 @@ impl Header {
 }
 
 impl<B: Body> AnyFilter<B> {
-    /// The header as a file of this filter would have it.
-    pub fn header(&self) -> Header {
-        store::sealed(&self.unsealed_header(), &self.body())
-    }
-
     /// The body's words, in order: one run of them, or several in a growing
     /// filter.
+    ///
+    /// ```
+    /// use tamis::raw::Word;
+    /// use tamis::{AnyFilter, Blocked};
+    /// let empty = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// assert!(empty.body().iter().copied().flatten().all(|word| word.get() == 0));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
     pub fn body(&self) -> Vec<&[B::Word]> {
         self.all_words()
     }
@@ -129,7 +142,7 @@ mod tests {
 
     /// Takes a filter apart and puts it together, changed.
     fn redrawn(filter: &AnyFilter, change: impl Fn(&mut [u8])) -> AnyFilter {
-        let mut draft = Draft::new(&filter.header()).unwrap();
+        let mut draft = Draft::new(&filter.sealed_header()).unwrap();
         let parts = filter.body();
         let words = parts.iter().flat_map(|part| part.iter());
         let bytes: Vec<u8> = words.flat_map(|word| word.get().to_le_bytes()).collect();
@@ -158,7 +171,7 @@ mod tests {
     #[test]
     fn an_empty_filter_is_sealed_as_its_file_would_be() {
         let filter = AnyFilter::Blocked(Blocked::new(1_000, 0.01).unwrap());
-        assert_eq!(filter.header(), filter.unsealed_header().sealed_empty());
+        assert_eq!(filter.sealed_header(), filter.header().sealed_empty());
     }
 
     #[test]

@@ -26,8 +26,7 @@ use crate::raw::isa::{self, Mask, Path as Isa};
 use crate::raw::layers::{GrowingShape, KEYS, Layer, parse, put};
 use crate::raw::layout::{BLOCK, BitLayout, Layout};
 use crate::raw::shape::Shape;
-use crate::store::body::{Body, Bytes, Map};
-use crate::store::file::FileLock;
+use crate::store::body::{Body, Bytes};
 use crate::store::{self, Terms};
 use std::fmt;
 use std::path::Path;
@@ -80,11 +79,26 @@ impl Growing {
     /// layer holds `first_guess` keys or somewhat more: a thousand, or less
     /// than twice the guess, so that it grows at the numbers of keys that
     /// [`Plan::for_rate`] says, and takes no more memory than that.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// for i in 0..5_000u64 { seen.insert(i.to_le_bytes())?; } // more than guessed
+    /// assert!(seen.shape().layers() > 1 && seen.rate_now() <= 0.001);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn new(first_guess: u64, rate: f64) -> Result<Self, Error> {
         Self::with_hasher(first_guess, rate, Hasher::default())
     }
 
     /// An empty filter whose keys are hashed by `hasher`.
+    ///
+    /// ```
+    /// use tamis::{Growing, Hasher, SecretKey};
+    /// let hasher = Hasher::keyed(SecretKey::random()?);
+    /// assert!(Growing::with_hasher(1_000, 0.001, hasher)?.insert("key")?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn with_hasher(first_guess: u64, rate: f64, hasher: Hasher) -> Result<Self, Error> {
         plan::check_keys(first_guess)?;
         plan::check_rate(rate)?;
@@ -114,12 +128,6 @@ impl Growing {
         Self::with_hasher(self.layers[0].capacity, self.rate, self.hasher)
     }
 
-    /// Reads a whole file into memory, and checks every byte of one that is
-    /// sealed; see [`Open::load`](crate::Open::load).
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::load(path.as_ref(), Terms::default())?)
-    }
-
     /// Maps a file for adding keys, alone: [`Error::Busy`] while another
     /// process does. The file grows with its keys; a full disk is an error.
     ///
@@ -138,16 +146,6 @@ impl Growing {
         Self::assemble(store::share(path.as_ref(), Terms::default())?)
     }
 
-    /// A copy of the filter that [`to_bytes`](Self::to_bytes) wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        Self::assemble(store::decode(bytes, Terms::default())?)
-    }
-
-    /// The filter that [`to_base64`](Self::to_base64) wrote.
-    pub fn from_base64(text: &str) -> Result<Self, Error> {
-        Self::from_bytes(&store::from_base64(text)?)
-    }
-
     pub(crate) fn is_shared(&self) -> bool {
         self.body.as_shared().is_some()
     }
@@ -159,6 +157,14 @@ impl Growing {
     /// Adds a key; whether it was new. "New" is always right; "not new" is
     /// wrong for about one in `1/rate` new keys, which look as if present.
     /// Fails when a new layer can't be had; the key is then not in.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// assert!(seen.insert("key")?);
+    /// assert!(!seen.insert("key")?); // not new any more
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.insert_hash(self.hasher.hash(key.as_ref()))
     }
@@ -180,6 +186,15 @@ impl Growing {
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// let mut new = [false; 3];
+    /// seen.insert_many(&["a", "b", "a"], &mut new)?;
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn insert_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -330,6 +345,15 @@ impl Growing {
 
     /// Removes all keys. The layers stay, so that the memory does, too; keys
     /// go into the newest, which is the largest.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("key")?;
+    /// seen.clear();
+    /// assert!(!seen.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         for layer in &mut self.layers {
             layer.keys = 0;
@@ -345,25 +369,6 @@ impl Growing {
         self.count(0);
     }
 
-    /// Always fails: see the type's documentation.
-    pub fn union_with<C: Body>(&mut self, _: &Growing<C>) -> Result<(), Error> {
-        self.unable("united")
-    }
-
-    /// Always fails: see the type's documentation.
-    pub fn intersect_with<C: Body>(&mut self, _: &Growing<C>) -> Result<(), Error> {
-        self.unable("intersected")
-    }
-
-    fn unable(&self, what: &'static str) -> Result<(), Error> {
-        Err(Error::Unable {
-            kind: Kind::Growing,
-            what,
-            instead: "together their layers would exceed the promised rate; add the keys of one \
-                      to the other, or use blocked filters made for the sum of the keys",
-        })
-    }
-
     /// Of a filter that [`share`](Self::share)s a file: waits until all that
     /// was added so far is on disk. Nothing to do for one on the heap.
     pub fn sync(&self) -> Result<(), Error> {
@@ -376,21 +381,6 @@ impl Growing {
         self.sync()?;
         drop(self.tails);
         self.body.into_shared().map_or(Ok(()), |map| map.close())
-    }
-}
-
-impl Growing<Map> {
-    /// Maps a file for reading: reads only the pages that are asked. The
-    /// body's checksum is not checked; see [`AnyFilter::verify`](crate::AnyFilter::verify).
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::map(path.as_ref(), Terms::default())?)
-    }
-}
-
-impl<'a> Growing<&'a [u8]> {
-    /// Asks bytes of the caller's in place, of any alignment.
-    pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
-        Self::assemble(store::view(bytes, Terms::default())?)
     }
 }
 
@@ -417,7 +407,10 @@ impl<B: Body> Growing<B> {
         })
     }
 
-    pub(crate) fn header(&self) -> Header {
+    /// What a file of this filter would say of it, but for the body's checksum.
+    /// Costs nothing; see [`sealed_header`](Self::sealed_header).
+    #[must_use]
+    pub fn header(&self) -> Header {
         Header {
             shape: self.shape.into(),
             hasher: self.hasher,
@@ -464,6 +457,14 @@ impl<B: Body> Growing<B> {
 
     /// Whether the key may have been added. "No" is always right; "yes" is
     /// wrong for about one in `1/rate` keys that were not added.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("apple")?;
+    /// assert!(seen.contains("apple")); // always
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.hasher.hash(key.as_ref()))
     }
@@ -477,6 +478,16 @@ impl<B: Body> Growing<B> {
     ///
     /// # Panics
     /// If `out` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("b")?;
+    /// let mut found = [false; 3];
+    /// seen.contains_many(&["a", "b", "c"], &mut found);
+    /// assert_eq!(found, [false, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
         assert_eq!(keys.len(), out.len(), "one answer for each key");
         let mut hashes = [Hash::default(); BLOCK];
@@ -611,33 +622,6 @@ impl<B: Body> Growing<B> {
 
     pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
         self.parts().map(|part| part.words()).collect()
-    }
-
-    /// Writes the filter to `path`, which is replaced as a whole or not at
-    /// all; see [`Filter::save`](crate::Filter::save).
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        store::save(path.as_ref(), &self.header(), &self.all_words())
-    }
-
-    /// Writes the filter to `path`, which must not exist.
-    pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        store::save_new(path.as_ref(), &self.header(), &self.all_words())
-    }
-
-    /// Writes the filter over the file that the caller has locked, which stays
-    /// locked.
-    pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
-        store::save_under(lock, &self.header(), &self.all_words())
-    }
-
-    /// The same bytes as a file's.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        store::encode(&self.header(), &self.all_words())
-    }
-
-    /// The same bytes as a file's, in base64.
-    pub fn to_base64(&self) -> String {
-        store::to_base64(&self.to_bytes())
     }
 }
 

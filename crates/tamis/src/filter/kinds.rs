@@ -36,6 +36,11 @@ pub type Blocked<B = Bytes> = Filter<BlockedShape, B>;
 /// methods.
 ///
 /// About 1.09 times `log2(1/rate)` bits a key, where Bloom filters need 1.44.
+/// It is built from all its keys: there is no empty one to add keys to.
+///
+/// ```compile_fail,E0599
+/// tamis::Fuse::new(1_000, 0.01); // nor `template`, `clear`, `share`
+/// ```
 ///
 /// ```
 /// use tamis::{Fuse, Hasher, KeyCount};

@@ -5,6 +5,7 @@ pub(crate) mod any;
 pub(crate) mod counting;
 pub(crate) mod cuckoo;
 pub(crate) mod draft;
+mod files;
 pub(crate) mod growing;
 pub(crate) mod kinds;
 pub(crate) mod open;
@@ -16,10 +17,9 @@ use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::plan::{Plan, Rated};
 use crate::raw::header::{Header, KEYS_UNKNOWN, State};
-use crate::raw::layout::{BLOCK, BitLayout, Difference, Layout, hash_block};
+use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, hash_block};
 use crate::raw::word::Word;
-use crate::store::body::{Body, Bytes, Map};
-use crate::store::file::FileLock;
+use crate::store::body::{Body, Bytes};
 use crate::store::{self, Terms};
 use std::fmt;
 use std::path::Path;
@@ -53,7 +53,7 @@ impl KeyCount {
 /// [`Counting`](crate::Counting), [`Cuckoo`](crate::Cuckoo).
 ///
 /// `B` owns the body: [`Bytes`] (heap, or a file mapped for writing),
-/// [`Map`] (a file mapped for reading) or `&[u8]`.
+/// [`Map`](crate::Map) (a file mapped for reading) or `&[u8]`.
 ///
 /// Keys are bytes; anything that is `AsRef<[u8]>` will do. Integers go in as
 /// their eight little-endian bytes: `filter.insert(42u64.to_le_bytes())`.
@@ -79,7 +79,7 @@ pub struct Filter<L, B = Bytes> {
     body: B,
 }
 
-impl<L: Layout> Filter<L> {
+impl<L: Creatable> Filter<L> {
     /// An empty filter for `keys` keys at no more than `rate`, hashed with
     /// XXH3 under seed 0.
     ///
@@ -116,7 +116,6 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
-        check_creatable(plan.kind())?;
         let header = Header::of_plan(plan, hasher);
         Self::assemble((header, Bytes::zeroed(header.body_len())?))
     }
@@ -133,84 +132,31 @@ impl<L: Layout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn template(&self) -> Result<Self, Error> {
-        check_creatable(L::KIND)?;
         let mut header = self.header();
         header.state = State::default();
         Self::assemble((header, Bytes::zeroed(header.body_len())?))
     }
 
-    /// Reads a whole file into memory, and checks every byte of one that is
-    /// sealed; see [`Open::load`](crate::Open::load).
-    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::load(path.as_ref(), Terms::default())?)
-    }
-
-    /// Maps a file for adding keys, together with other processes that do the
-    /// same. Every added key is seen by all of them at once, and survives the
-    /// death of this process, though not of the machine: call
-    /// [`sync`](Filter::sync) for that.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let path = dir.path().join("seen.tamis");
-    /// use tamis::Blocked;
-    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
-    /// let one = Blocked::share(&path)?;
-    /// let other = Blocked::share(&path)?;
-    /// one.insert("key");
-    /// assert!(other.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::share(path.as_ref(), Terms::default())?)
-    }
-
-    /// A copy of the filter that [`to_bytes`](Self::to_bytes) wrote.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("key");
-    /// assert!(Blocked::from_bytes(&seen.to_bytes())?.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        Self::assemble(store::decode(bytes, Terms::default())?)
-    }
-
-    /// The filter that [`to_base64`](Self::to_base64) wrote.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("key");
-    /// assert!(Blocked::from_base64(&seen.to_base64())?.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn from_base64(text: &str) -> Result<Self, Error> {
-        Self::from_bytes(&store::from_base64(text)?)
-    }
-
     /// Removes all keys.
+    ///
+    /// ```
+    /// use tamis::{Blocked, KeyCount};
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("key");
+    /// seen.clear();
+    /// assert!(!seen.contains("key"));
+    /// assert_eq!(seen.keys(), KeyCount::Counted(0));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         for word in self.body.words() {
             word.store(0, Relaxed);
         }
         self.set_count(0);
     }
+}
 
-    /// Of a filter that [`share`](Filter::share)s a file: waits until all that
-    /// was added so far is on disk. Nothing to do for one on the heap.
-    pub fn sync(&self) -> Result<(), Error> {
-        self.body.as_shared().map_or(Ok(()), |map| map.sync())
-    }
-
-    /// Of a filter that [`share`](Filter::share)s a file: writes back and lets
-    /// go, and says if that failed. Dropping it does the same, silently.
-    pub fn close(self) -> Result<(), Error> {
-        self.body.into_shared().map_or(Ok(()), |map| map.close())
-    }
-
+impl<L: Layout> Filter<L> {
     /// The words without atomics, of a kind that is never shared.
     pub(crate) fn exclusive(&mut self) -> (&L, &mut [u64]) {
         let words = self.body.exclusive();
@@ -258,44 +204,6 @@ impl<L: Layout> Filter<L> {
     }
 }
 
-impl<L: Layout> Filter<L, Map> {
-    /// Maps a file for reading: costs the same for any size, and reads only
-    /// the pages that are asked. The body's checksum is not checked; see
-    /// [`AnyFilter::verify`](any::AnyFilter::verify).
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let path = dir.path().join("seen.tamis");
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("key");
-    /// seen.save(&path)?;
-    /// assert!(Blocked::open(&path)?.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::map(path.as_ref(), Terms::default())?)
-    }
-}
-
-impl<'a, L: Layout> Filter<L, &'a [u8]> {
-    /// Asks bytes of the caller's in place, of any alignment: a file embedded
-    /// in the program, a page of a larger file.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("key");
-    /// let bytes = seen.to_bytes();
-    /// let view = Blocked::view(&bytes)?;
-    /// assert!(view.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
-        Self::assemble(store::view(bytes, Terms::default())?)
-    }
-}
-
 impl<L: Layout, B: Body> Filter<L, B> {
     pub(crate) fn assemble((header, body): (Header, B)) -> Result<Self, Error> {
         let shape = L::try_from(header.shape)?;
@@ -316,7 +224,10 @@ impl<L: Layout, B: Body> Filter<L, B> {
         })
     }
 
-    pub(crate) fn header(&self) -> Header {
+    /// What a file of this filter would say of it, but for the body's checksum.
+    /// Costs nothing; see [`sealed_header`](Self::sealed_header).
+    #[must_use]
+    pub fn header(&self) -> Header {
         Header {
             shape: self.shape.into(),
             hasher: self.hasher,
@@ -346,12 +257,31 @@ impl<L: Layout, B: Body> Filter<L, B> {
 
     /// Whether the key may have been added. "No" is always right; "yes" is
     /// wrong for about one in `1/rate` keys that were not added.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("apple");
+    /// assert!(seen.contains("apple")); // always
+    /// assert!(!seen.contains("pear")); // wrong once in a hundred
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.hasher.hash(key.as_ref()))
     }
 
     /// [`contains`](Self::contains) for a key that is already hashed.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Bloom};
+    /// let (fruit, trees) = (Blocked::new(1_000, 0.01)?, Bloom::new(1_000, 0.01)?);
+    /// fruit.insert("apple");
+    /// // Hashed once for both: their hashers agree.
+    /// let hash = fruit.hasher().hash(b"apple");
+    /// assert!(fruit.contains_hash(hash) && !trees.contains_hash(hash));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         self.shape.contains(self.body.words(), hash)
@@ -404,6 +334,13 @@ impl<L: Layout, B: Body> Filter<L, B> {
     }
 
     /// How keys are hashed.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Hasher};
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// assert_eq!(*seen.hasher(), Hasher::default());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub const fn hasher(&self) -> &Hasher {
         &self.hasher
     }
@@ -446,12 +383,26 @@ impl<L: Layout, B: Body> Filter<L, B> {
     }
 
     /// The body's size in bytes.
+    ///
+    /// ```
+    /// let seen = tamis::Blocked::new(1_000_000, 0.01)?;
+    /// assert!(seen.bytes() < 1_300_000);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn bytes(&self) -> u64 {
         self.shape.body_len()
     }
 
     /// Whether both have the same geometry and hash alike, so that they can be
     /// combined.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Hasher};
+    /// let a = Blocked::new(1_000, 0.01)?;
+    /// assert!(a.same_shape(&a.template()?));
+    /// assert!(!a.same_shape(&Blocked::with_hasher(1_000, 0.01, Hasher::seeded(7))?));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn same_shape<C: Body>(&self, other: &Filter<L, C>) -> bool {
         self.check_like(other).is_ok()
     }
@@ -480,34 +431,6 @@ impl<L: Layout, B: Body> Filter<L, B> {
             None => Ok(()),
             Some(Difference { what, ours, theirs }) => Err(Error::Unlike { what, ours, theirs }),
         }
-    }
-
-    /// Writes the filter to `path`, which is replaced as a whole or not at
-    /// all. Fails with [`Error::Busy`] while another writer has that file; see
-    /// [`FileLock`] for adding to a filter that others may be adding to.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        store::save(path.as_ref(), &self.header(), &[self.body.words()])
-    }
-
-    /// Writes the filter to `path`, which must not exist.
-    pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        store::save_new(path.as_ref(), &self.header(), &[self.body.words()])
-    }
-
-    /// Writes the filter over the file that the caller has locked, which stays
-    /// locked.
-    pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
-        store::save_under(lock, &self.header(), &[self.body.words()])
-    }
-
-    /// The same bytes as a file's.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        store::encode(&self.header(), &[self.body.words()])
-    }
-
-    /// The same bytes as a file's, in base64.
-    pub fn to_base64(&self) -> String {
-        store::to_base64(&self.to_bytes())
     }
 }
 
@@ -543,17 +466,54 @@ impl<L: Rated, B: Body> Filter<L, B> {
 }
 
 impl<L: BitLayout> Filter<L> {
+    /// Maps a file for adding keys, together with other processes that do the
+    /// same. Every added key is seen by all of them at once, and survives the
+    /// death of this process, though not of the machine: call
+    /// [`sync`](Filter::sync) for that.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::Blocked;
+    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
+    /// let one = Blocked::share(&path)?;
+    /// let other = Blocked::share(&path)?;
+    /// one.insert("key");
+    /// assert!(other.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::assemble(store::share(path.as_ref(), Terms::default())?)
+    }
+
     /// Adds a key; whether it was new. "New" is always right; "not new" is
     /// wrong for about one in `1/rate` new keys, which look as if present.
     ///
     /// Threads may add at once: no key is lost, and of several that add the
     /// same new key at least one is told "new".
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// assert!(seen.insert("apple"));
+    /// assert!(!seen.insert("apple")); // not new any more
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
         self.insert_hash(self.hasher.hash(key.as_ref()))
     }
 
     /// [`insert`](Self::insert) for a key that is already hashed.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// let hash = seen.hasher().hash(b"apple");
+    /// assert!(!seen.contains_hash(hash) && seen.insert_hash(hash)); // hashed once
+    /// assert!(seen.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
     pub fn insert_hash(&self, hash: Hash) -> bool {
         let new = self.shape.insert(self.body.words(), hash);
@@ -612,6 +572,16 @@ impl<L: BitLayout> Filter<L> {
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// let ids = [7u64, 8, 7]; // 64-bit ids of your own
+    /// let mut new = [false; 3];
+    /// seen.insert_hashes(&ids, &mut new);
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn insert_hashes<H: Copy + Into<Hash>>(&mut self, hashes: &[H], new: &mut [bool]) {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         match self.body.exclusive() {
@@ -644,6 +614,19 @@ impl<L: BitLayout> Filter<L> {
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// std::thread::scope(|s| {
+    ///     for keys in [["a", "b"], ["c", "d"]] {
+    ///         let seen = &seen;
+    ///         s.spawn(move || seen.insert_many_shared(&keys, &mut [false; 2]));
+    ///     }
+    /// });
+    /// assert!(seen.contains("a") && seen.contains("d"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn insert_many_shared<K: AsRef<[u8]>>(&self, keys: &[K], new: &mut [bool]) {
         assert_eq!(keys.len(), new.len(), "one answer for each key");
         let words = self.body.words();
@@ -686,6 +669,16 @@ impl<L: BitLayout> Filter<L> {
     /// still found; the rate is at most the smaller of the two, and higher than
     /// that of a filter built from the common keys. The count is indeterminate.
     /// Fails when the two are unlike, and then changes nothing.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let (mut a, b) = (Blocked::new(1_000, 0.01)?, Blocked::new(1_000, 0.01)?);
+    /// for key in ["apple", "pear"] { a.insert(key); }
+    /// for key in ["pear", "plum"] { b.insert(key); }
+    /// a.intersect_with(&b)?;
+    /// assert!(a.contains("pear") && !a.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn intersect_with<C: Body>(&mut self, other: &Filter<L, C>) -> Result<(), Error> {
         self.check_like(other)?;
         for (ours, theirs) in self.body.words().iter().zip(other.words()) {
@@ -693,6 +686,41 @@ impl<L: BitLayout> Filter<L> {
         }
         self.set_count(KEYS_UNKNOWN);
         Ok(())
+    }
+
+    /// Of a filter that [`share`](Filter::share)s a file: waits until all that
+    /// was added so far is on disk. Nothing to do for one on the heap.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::Blocked;
+    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
+    /// let seen = Blocked::share(&path)?;
+    /// seen.insert("key");
+    /// seen.sync()?; // survives a power loss from here on
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn sync(&self) -> Result<(), Error> {
+        self.body.as_shared().map_or(Ok(()), |map| map.sync())
+    }
+
+    /// Of a filter that [`share`](Filter::share)s a file: writes back and lets
+    /// go, and says if that failed. Dropping it does the same, silently.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::Blocked;
+    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
+    /// let seen = Blocked::share(&path)?;
+    /// seen.insert("key");
+    /// seen.close()?;
+    /// assert!(Blocked::load(&path)?.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn close(self) -> Result<(), Error> {
+        self.body.into_shared().map_or(Ok(()), |map| map.close())
     }
 }
 

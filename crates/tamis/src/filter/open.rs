@@ -79,22 +79,63 @@ impl Open {
 
     /// Reads a whole file into memory, and checks every byte of one that is
     /// sealed; see [`AnyFilter::verify`] for those that are not.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{Blocked, Open};
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("key");
+    /// seen.save(&path)?;
+    /// assert!(Open::new().load(&path)?.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn load(&self, path: impl AsRef<Path>) -> Result<AnyFilter, Error> {
         AnyFilter::assemble(store::load(path.as_ref(), self.terms())?)
     }
 
     /// Maps a file for reading; see [`Filter::open`](crate::Filter::open).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{Blocked, Open};
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("key");
+    /// seen.save(&path)?;
+    /// assert!(Open::new().map(&path)?.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn map(&self, path: impl AsRef<Path>) -> Result<AnyFilter<Map>, Error> {
         AnyFilter::assemble(store::map(path.as_ref(), self.terms())?)
     }
 
     /// Maps a file for writing beside other processes; see [`Filter::share`](crate::Filter::share).
     /// A file that may have lost keys is never shared: load and save it first.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{Blocked, Open};
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("key");
+    /// seen.save(&path)?;
+    /// let mut shared = Open::new().share(&path)?;
+    /// assert!(!shared.insert("key")? && shared.insert("another")?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn share(&self, path: impl AsRef<Path>) -> Result<AnyFilter, Error> {
         AnyFilter::assemble(store::share(path.as_ref(), self.terms())?)
     }
 
     /// Copies a filter out of bytes.
+    ///
+    /// ```
+    /// use tamis::{Blocked, Open};
+    /// let bytes = Blocked::new(1_000, 0.01)?.to_bytes();
+    /// assert!(!Open::new().decode(&bytes)?.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn decode(&self, bytes: &[u8]) -> Result<AnyFilter, Error> {
         AnyFilter::assemble(store::decode(bytes, self.terms())?)
     }

@@ -67,11 +67,11 @@ impl IndexOptions {
         let twice = sorted.windows(2).any(|pair| pair[0] == pair[1]);
         match twice || !(1..=MAX_SPECS).contains(&self.specs.len()) {
             false => Ok(self),
-            true => Err(Error::Parameter {
-                what: "key specs",
-                expected: "1 to 255 different ones",
-                got: format!("{:?}", self.specs),
-            }),
+            true => Err(Error::parameter(
+                "key specs",
+                "1 to 255 different ones",
+                format_args!("{:?}", self.specs),
+            )),
         }
     }
 
@@ -467,10 +467,8 @@ impl IndexBuilder {
     }
 
     fn add_text(&mut self, id: &[u8], reason: &str, stamp: Option<Stamp>) -> Result<(), Error> {
-        let id_len = u32::try_from(id.len()).map_err(|_| Error::Parameter {
-            what: "id",
-            expected: "less than 4 GiB",
-            got: format!("{} bytes", id.len()),
+        let id_len = u32::try_from(id.len()).map_err(|_| {
+            Error::parameter("id", "less than 4 GiB", format_args!("{} bytes", id.len()))
         })?;
         self.text.extend_from_slice(id);
         self.text.extend_from_slice(reason.as_bytes());

@@ -95,6 +95,12 @@ const DECIDED: usize = 4 << 20;
 impl ListBuilder {
     /// A list of a static kind: [`Kind::Fuse`], [`Kind::Ribbon`] or
     /// [`Kind::Cascade`].
+    ///
+    /// ```
+    /// use tamis::{Kind, ListBuilder};
+    /// assert!(ListBuilder::new(Kind::Ribbon, 0.01).is_ok());
+    /// assert!(ListBuilder::new(Kind::Blocked, 0.01).is_err()); // not a static kind
+    /// ```
     pub fn new(kind: Kind, rate: f64) -> Result<Self, Error> {
         if !kind.is_static() {
             return Err(Error::Unable {
@@ -130,11 +136,7 @@ impl ListBuilder {
     /// smaller one.
     pub fn arity(mut self, arity: u32) -> Result<Self, Error> {
         if !matches!(arity, 3 | 4) {
-            return Err(Error::Parameter {
-                what: "arity",
-                expected: "3 or 4",
-                got: arity.to_string(),
-            });
+            return Err(Error::parameter("arity", "3 or 4", arity));
         }
         self.arity = Some(arity);
         Ok(self)
@@ -161,6 +163,15 @@ impl ListBuilder {
     }
 
     /// Of a cascade: which list wins a key that is on both.
+    ///
+    /// ```
+    /// use tamis::{Both, Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Cascade, 0.01)?.both(Both::Allow);
+    /// list.add("mail.example")?;
+    /// list.allow("mail.example")?;
+    /// assert!(!list.build()?.contains("mail.example"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn both(mut self, both: Both) -> Self {
         self.both = both;
         self
@@ -178,6 +189,14 @@ impl ListBuilder {
     }
 
     /// Adds keys to the list.
+    ///
+    /// ```
+    /// use tamis::{Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Ribbon, 0.01)?;
+    /// list.add_all(["apple", "pear"])?;
+    /// assert!(list.build()?.contains("pear"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn add_all<K: AsRef<[u8]>>(
         &mut self,
         keys: impl IntoIterator<Item = K>,
@@ -199,6 +218,16 @@ impl ListBuilder {
     }
 
     /// Of a cascade: adds keys to the allow list.
+    ///
+    /// ```
+    /// use tamis::{Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Cascade, 0.01)?;
+    /// list.add_all(["spam.example"])?;
+    /// list.allow_all(["mail.example", "news.example"])?;
+    /// let list = list.build()?;
+    /// assert!(list.contains("spam.example") && !list.contains("mail.example"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn allow_all<K: AsRef<[u8]>>(
         &mut self,
         keys: impl IntoIterator<Item = K>,
@@ -232,6 +261,14 @@ impl ListBuilder {
     }
 
     /// The filter of all keys.
+    ///
+    /// ```
+    /// use tamis::{Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Ribbon, 0.01)?;
+    /// list.add("apple")?;
+    /// assert!(list.build()?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn build(self) -> Result<AnyFilter, Error> {
         Ok(self.build_telling()?.0)
     }
@@ -418,6 +455,14 @@ impl Fuse {
     /// The filter of these keys, of which duplicates are welcome: it depends
     /// on nothing but the set. All cores work. For lists larger than the
     /// memory see [`ListBuilder`].
+    ///
+    /// ```
+    /// use tamis::{Fuse, Hasher};
+    /// let lines = std::fs::read_to_string("Cargo.toml").unwrap();
+    /// let known = Fuse::build(lines.lines(), 0.001, Hasher::default())?;
+    /// assert!(known.contains("[package]"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn build<K: AsRef<[u8]>>(
         keys: impl IntoIterator<Item = K>,
         rate: f64,
@@ -433,6 +478,14 @@ impl Ribbon {
     /// The filter of these keys, of which duplicates are welcome: it depends
     /// on nothing but the set. All cores work. For lists larger than the
     /// memory see [`ListBuilder`].
+    ///
+    /// ```
+    /// use tamis::{Ribbon, Hasher};
+    /// let lines = std::fs::read_to_string("Cargo.toml").unwrap();
+    /// let known = Ribbon::build(lines.lines(), 0.001, Hasher::default())?;
+    /// assert!(known.contains("[package]"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn build<K: AsRef<[u8]>>(
         keys: impl IntoIterator<Item = K>,
         rate: f64,
@@ -448,6 +501,13 @@ impl Cascade {
     /// The filter that contains all keys of `block` and none of `allow`; any
     /// other key it contains with probability `rate` at most. A key of both
     /// lists is an error; [`ListBuilder::both`] says which list wins instead.
+    ///
+    /// ```
+    /// use tamis::{Cascade, Hasher};
+    /// let list = Cascade::build(["spam.example"], ["mail.example"], 0.01, Hasher::default())?;
+    /// assert!(list.contains("spam.example") && !list.contains("mail.example"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn build<K: AsRef<[u8]>, A: AsRef<[u8]>>(
         block: impl IntoIterator<Item = K>,
         allow: impl IntoIterator<Item = A>,

@@ -53,10 +53,12 @@ impl Rated for CascadeShape {
 pub(crate) fn width_for_rate(rate: f64) -> Result<u32, Error> {
     check_rate(rate)?;
     let keeps = |width: &u32| 2f64.powi(-(*width as i32)) <= rate;
-    (1..=32).find(keeps).ok_or_else(|| Error::Parameter {
-        what: "rate",
-        expected: "at least 2^-32 (2.4e-10) for a finished list; a blocked filter goes lower",
-        got: rate.to_string(),
+    (1..=32).find(keeps).ok_or_else(|| {
+        Error::parameter(
+            "rate",
+            "at least 2^-32 (2.4e-10) for a finished list; a blocked filter goes lower",
+            rate,
+        )
     })
 }
 
@@ -83,11 +85,11 @@ pub(super) fn for_size(kind: Kind, keys: u64, bytes: u64) -> Result<Shape, Error
     let least = if kind == Kind::Cascade { 2 } else { 1 };
     match (least..=32).rev().find(fits) {
         Some(width) => shape_for(kind, keys, width),
-        None => Err(Error::Parameter {
-            what: "size",
-            expected: "room for a bit of each key",
-            got: format!("{bytes} bytes for {keys} keys"),
-        }),
+        None => Err(Error::parameter(
+            "size",
+            "room for a bit of each key",
+            format_args!("{bytes} bytes for {keys} keys"),
+        )),
     }
 }
 
@@ -136,11 +138,7 @@ impl Width {
         let narrow = (rate * 2f64.powi(bits as i32) - 1.0) * 65536.0;
         Self::new(bits, narrow as u16)
             .filter(|_| rate <= 0.5)
-            .ok_or_else(|| Error::Parameter {
-                what: "rate",
-                expected: "at most 0.5 for an index",
-                got: rate.to_string(),
-            })
+            .ok_or_else(|| Error::parameter("rate", "at most 0.5 for an index", rate))
     }
 
     /// The most that a key outside the set is found with.

@@ -61,6 +61,13 @@ pub struct Plan {
 
 impl Plan {
     /// The smallest filter of `kind` that holds `keys` at no more than `rate`.
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Ribbon, 1_000_000, 1.0 / 128.0)?;
+    /// assert!(plan.bits_per_key() < 7.1);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn for_rate(kind: Kind, keys: u64, rate: f64) -> Result<Self, Error> {
         check_keys(keys)?;
         check_rate(rate)?;
@@ -203,6 +210,14 @@ impl Plan {
     }
 
     /// A filter of a given shape, filled with `keys`.
+    ///
+    /// ```
+    /// use tamis::Plan;
+    /// use tamis::raw::BloomShape;
+    /// let plan = Plan::of(BloomShape::new(10_000_000, 7)?, 1_000_000);
+    /// assert!((0.0081..0.0083).contains(&plan.rate()));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     pub fn of(shape: impl Into<Shape>, keys: u64) -> Self {
         let shape = shape.into();
         let rate = rate_at(&shape, keys as f64);

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::hash::{Hash, reduce};
 use crate::kind::Kind;
 use crate::raw::isa::prefetch;
-use crate::raw::layout::{BitLayout, Difference, Layout, Sealed};
+use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -32,18 +32,10 @@ impl BloomShape {
     /// A shape of exactly this many bits and hashes.
     pub fn new(bits: u64, hashes: u32) -> Result<Self, Error> {
         if !(1..=MAX_BITS).contains(&bits) {
-            return Err(Error::Parameter {
-                what: "bits",
-                expected: "1 to 2^63",
-                got: bits.to_string(),
-            });
+            return Err(Error::parameter("bits", "1 to 2^63", bits));
         }
         if !(1..=MAX_HASHES).contains(&hashes) {
-            return Err(Error::Parameter {
-                what: "hashes",
-                expected: "1 to 64",
-                got: hashes.to_string(),
-            });
+            return Err(Error::parameter("hashes", "1 to 64", hashes));
         }
         Ok(Self { bits, hashes })
     }
@@ -81,6 +73,8 @@ const fn place(position: u64) -> (usize, u64) {
 }
 
 impl Sealed for BloomShape {}
+
+impl Creatable for BloomShape {}
 
 impl Layout for BloomShape {
     const KIND: Kind = Kind::Bloom;

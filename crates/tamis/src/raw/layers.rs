@@ -29,11 +29,7 @@ impl GrowingShape {
         lines_per_key: u32,
         layers: u64,
     ) -> Result<Self, Error> {
-        let refuse = |what, expected, got: u64| Error::Parameter {
-            what,
-            expected,
-            got: got.to_string(),
-        };
+        let refuse = |what, expected, got: u64| Error::parameter(what, expected, got);
         BlockedShape::new(lines, hashes_per_line, lines_per_key)?;
         if !(1..=MAX_LAYERS).contains(&layers) {
             return Err(refuse("layers", "1 to 1000", layers));

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// latency, few enough to stay in the first-level cache.
 pub(crate) const BLOCK: usize = 128;
 
-/// Keeps [`Layout`] and [`BitLayout`] this crate's own.
+/// Keeps [`Layout`] and its like this crate's own.
 pub trait Sealed {}
 
 /// What a kind of filter is made of: its geometry, and how it answers from a
@@ -55,10 +55,15 @@ pub trait Layout:
     fn keys_now<W: Word>(&self, words: &[W]) -> f64;
 }
 
+/// A kind that starts empty and takes keys: all zeros hold none. Finished lists
+/// are not.
+#[doc(hidden)]
+pub trait Creatable: Layout {}
+
 /// A kind whose keys are sets of bits or counters: adding is one atomic step a
 /// word, in any order, so it needs no exclusive access and never fails.
 #[doc(hidden)]
-pub trait BitLayout: Layout {
+pub trait BitLayout: Creatable {
     fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool;
     /// [`insert`](Self::insert) with the words to itself.
     #[inline]

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::hash::{Hash, mix, reduce};
 use crate::kind::Kind;
 use crate::raw::isa;
-use crate::raw::layout::{BitLayout, Difference, Layout, Sealed};
+use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -136,6 +136,8 @@ pub(crate) fn line<T>(words: &[T], index: usize) -> &[T; LINE_WORDS] {
 }
 
 impl Sealed for BlockedShape {}
+
+impl Creatable for BlockedShape {}
 
 impl Layout for BlockedShape {
     const KIND: Kind = Kind::Blocked;

@@ -18,7 +18,7 @@ use crate::hash::{Hash, mix, reduce};
 use crate::kind::Kind;
 use crate::raw::blocked::{LINE_WORDS, line};
 use crate::raw::isa::{self, prefetch};
-use crate::raw::layout::{BitLayout, Difference, Layout, Sealed};
+use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -340,6 +340,8 @@ fn update(word: &AtomicU64, change: impl Fn(u64) -> u64) -> u64 {
 }
 
 impl Sealed for CountingShape {}
+
+impl Creatable for CountingShape {}
 
 impl Layout for CountingShape {
     const KIND: Kind = Kind::Counting;

@@ -20,7 +20,7 @@ mod tests;
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::kind::Kind;
-use crate::raw::layout::{Difference, Layout, Sealed};
+use crate::raw::layout::{Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 
 /// Slots, window and slot width of a [`Cuckoo`](crate::Cuckoo) filter.
@@ -49,13 +49,7 @@ pub struct CuckooShape {
 impl CuckooShape {
     /// A shape of exactly these numbers.
     pub fn new(slots: u64, window: u32, width: u32) -> Result<Self, Error> {
-        let refuse = |what, expected, got: u64| {
-            Err(Error::Parameter {
-                what,
-                expected,
-                got: got.to_string(),
-            })
-        };
+        let refuse = |what, expected, got: u64| Err(Error::parameter(what, expected, got));
         let (window, width) = (u64::from(window), u64::from(width));
         if !(2..=4).contains(&window) {
             return refuse("window", "2 to 4 slots", window);
@@ -127,6 +121,8 @@ impl CuckooShape {
 }
 
 impl Sealed for CuckooShape {}
+
+impl Creatable for CuckooShape {}
 
 impl Layout for CuckooShape {
     const KIND: Kind = Kind::Cuckoo;

@@ -294,7 +294,7 @@ fn writers_cannot_share_a_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f.tamis");
     planned(100, 0.01).save(&path).unwrap();
-    let error = Cuckoo::share(&path).unwrap_err().to_string();
+    let error = crate::Open::new().share(&path).unwrap_err().to_string();
     assert!(
         error.contains("cuckoo filters can't be shared by writers"),
         "{error}"

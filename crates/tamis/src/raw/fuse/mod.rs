@@ -58,13 +58,7 @@ impl FuseShape {
         segments: u32,
         segment_blocks: u32,
     ) -> Result<Self, Error> {
-        let refuse = |what, expected, got: u32| {
-            Err(Error::Parameter {
-                what,
-                expected,
-                got: got.to_string(),
-            })
-        };
+        let refuse = |what, expected, got: u32| Err(Error::parameter(what, expected, got));
         if !matches!(arity, 3 | 4) {
             return refuse("arity", "3 or 4", arity);
         }
@@ -91,11 +85,7 @@ impl FuseShape {
     /// The shape for `keys` distinct keys, of which the fullest shard has
     /// `fullest`.
     pub(crate) fn for_keys(keys: u64, fullest: u64, arity: u32, width: u32) -> Result<Self, Error> {
-        let too_many = |_| Error::Parameter {
-            what: "keys",
-            expected: "no more than a fuse filter can number",
-            got: keys.to_string(),
-        };
+        let too_many = |_| Error::parameter("keys", "no more than a fuse filter can number", keys);
         match keys {
             0 => Self::new(arity, width, 0, 0, 0),
             _ => {

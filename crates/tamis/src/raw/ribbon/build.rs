@@ -525,9 +525,5 @@ impl Band {
 }
 
 pub(super) fn too_many(keys: u64) -> Error {
-    Error::Parameter {
-        what: "keys",
-        expected: "no more than a ribbon filter can number",
-        got: keys.to_string(),
-    }
+    Error::parameter("keys", "no more than a ribbon filter can number", keys)
 }
