@@ -124,7 +124,8 @@ impl Sink {
 
     /// Whether nothing is to be seen of the output before [`finish`](Self::finish).
     pub(crate) const fn appears_at_end(&self) -> bool {
-        self.file.is_some()
+        // What is compressed may be with the encoder until then, also where it goes to a stream.
+        self.file.is_some() || !matches!(self.encoder, Some(Encoder::Plain(_)))
     }
 
     /// The end of a run. If all went `well`, the output appears, on disk; if

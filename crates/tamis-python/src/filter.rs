@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::error::Failure;
+use crate::fork::Process;
 use crate::interrupt;
 use crate::key;
 use crate::lock::{Holds, Mark, Shared};
@@ -111,6 +112,8 @@ pub(crate) struct Filter {
     hasher: Hasher,
     state: Shared<State>,
     path: Option<PathBuf>,
+    /// The process that alone may add to the file of a growing filter.
+    sole_writer: Option<Process>,
 }
 
 impl Filter {
@@ -119,6 +122,7 @@ impl Filter {
             hasher: *filter.hasher(),
             state: Shared::new(State::Writable(filter)),
             path: None,
+            sole_writer: None,
         }
     }
 
@@ -138,6 +142,7 @@ impl Filter {
 
     #[inline]
     pub(crate) fn add_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
+        self.check_writer()?;
         self.state
             .with(py, |state| Ok(state.writable()?.insert_hash(hash)?))
     }
@@ -205,6 +210,7 @@ impl Filter {
         other: &Bound<'_, Self>,
         how: Combination,
     ) -> Result<(), Failure> {
+        slf.get().check_writer()?;
         let done = Self::write_beside(slf, other, move |ours, theirs| {
             State::combine(ours.writable()?, theirs, how)
         });
@@ -233,11 +239,27 @@ impl Filter {
         let py = keys.py();
         // Said before the keys are looked at.
         self.state.with(py, |state| state.writable().map(drop))?;
+        self.check_writer()?;
         let mark = Mark::on(&self.state, py);
         self.batch(threads, answers, true)
             .run(keys, &|hashes: &[Hash], new: &mut [bool]| {
                 mark.write(|state| Ok(state.writable()?.insert_hashes(hashes, new)?))
             })
+    }
+
+    /// The layers that one process adds to the file of a growing filter are not
+    /// seen by another, also not by one that was forked from it.
+    #[inline]
+    fn check_writer(&self) -> Result<(), Failure> {
+        match &self.sole_writer {
+            Some(process) if !process.is_this() => Err(Failure::Own(
+                "BusyError",
+                "the process that this one was forked from writes the filter; of a growing filter \
+                 only one may, so close it there and open it here"
+                    .into(),
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn is_apart(&self) -> bool {
@@ -251,6 +273,10 @@ impl Holds for Py<Filter> {
     fn shared(&self) -> &Shared<State> {
         &self.get().state
     }
+}
+
+fn sole_writer(filter: &AnyFilter) -> Option<Process> {
+    (filter.kind() == Kind::Growing).then(Process::this)
 }
 
 fn make_plan(
@@ -393,6 +419,7 @@ impl Filter {
         })??;
         Ok(Self {
             path: Some(path),
+            sole_writer: sole_writer(&filter),
             ..Self::in_memory(filter)
         })
     }
@@ -435,6 +462,10 @@ impl Filter {
         options::one_value(ask!(&state, filter => filter.hasher())?)?;
         Ok(Self {
             hasher: ask!(&state, filter => *filter.hasher())?,
+            sole_writer: match &state {
+                State::Writable(filter) => sole_writer(filter),
+                _ => None,
+            },
             state: Shared::new(state),
             path: Some(path),
         })
@@ -615,12 +646,29 @@ impl Filter {
 
     /// Removes all keys.
     fn clear(slf: &Bound<'_, Self>) -> Result<(), Failure> {
+        slf.get().check_writer()?;
         Self::write(slf, |state| Ok(state.writable()?.clear()?))
     }
 
     /// A copy in memory, wherever this one lives.
     fn copy(slf: &Bound<'_, Self>) -> Result<Self, Failure> {
         Self::to_memory(slf).map(Self::in_memory)
+    }
+
+    /// The blocked filter that the keys of a counting filter would have built,
+    /// bit for bit, in memory: a quarter of the size, without removal.
+    ///
+    /// >>> import tamis
+    /// >>> online = tamis.Filter(1000, kind="counting")
+    /// >>> online.update(["ada", "bob"])
+    /// >>> handed_out = online.to_blocked()
+    /// >>> handed_out.kind, "ada" in handed_out
+    /// ('blocked', True)
+    fn to_blocked(slf: &Bound<'_, Self>) -> Result<Self, Failure> {
+        let blocked = Self::read(slf, |state| {
+            Ok(ask!(state, filter => filter.to_blocked())??)
+        })?;
+        Ok(Self::in_memory(blocked.into()))
     }
 
     fn __copy__(slf: &Bound<'_, Self>) -> Result<Self, Failure> {
