@@ -42,7 +42,8 @@ pub fn exercise_spec(data: &[u8]) {
         return;
     };
     assert_eq!(spec.to_string().parse::<KeySpec>().as_ref(), Ok(&spec));
-    let (Ok(query), Some((records, columns))) = (spec.query(asked), records(spec.rule(), file)) else {
+    let (Ok(query), Some((records, columns))) = (spec.query(asked), records(spec.rule(), file))
+    else {
         return;
     };
     let mut keys = Keys::new(&spec);

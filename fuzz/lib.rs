@@ -135,7 +135,11 @@ pub fn mended_index(data: &[u8]) -> Option<Vec<u8>> {
     let entries = number(&bytes, 16) % 64;
     let directory = number(&bytes, 64) % data.len() as u64 / 8 * 8;
     let text = data.len() as u64;
-    let pages = if directory > 128 { directory.div_ceil(4096) } else { 0 };
+    let pages = if directory > 128 {
+        directory.div_ceil(4096)
+    } else {
+        0
+    };
     let sums = directory + entries * (specs * 32 + 48);
     let text = text.checked_sub(sums + pages * 4 + specs * 8)?;
     for page in 0..pages {
@@ -188,13 +192,19 @@ pub fn exercise_index(bytes: &[u8]) {
 fn damage_makes_candidates(index: &FileIndex<&[u8]>, bytes: &[u8]) {
     let filters = 128..128 + index.info().filter_bytes as usize;
     let mut damaged = bytes.to_vec();
-    damaged[filters].iter_mut().step_by(700).for_each(|byte| *byte ^= 0x5A);
+    damaged[filters]
+        .iter_mut()
+        .step_by(700)
+        .for_each(|byte| *byte ^= 0x5A);
     let damaged = FileIndex::view_keyed(&damaged, &secret()).expect("the directory is as it was");
     for (before, after) in index.specs().zip(damaged.specs()) {
         for hash in (0..10).map(Hash::from_u64) {
             let after = after.candidates_hash(hash);
             for entry in before.candidates_hash(hash) {
-                assert!(after.iter().any(|found| found.number() == entry.number()), "a false no");
+                assert!(
+                    after.iter().any(|found| found.number() == entry.number()),
+                    "a false no"
+                );
             }
         }
     }

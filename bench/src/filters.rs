@@ -1,15 +1,20 @@
 //! Bloom filters at equal size: how fast they add and ask 64-bit keys that
 //! are already hashed, and how often they are wrong.
 //!
+//! Tamis is timed twice: one key at a time, as its peers are, and in batches,
+//! which only it has. A large filter of Tamis lies on huge pages; so the peers
+//! are timed on the pages that they get by themselves, and on huge ones.
+//!
 //! Peers take turns within a round on the same keys, so that a busy machine
 //! slows all of them. Only the filters' work is timed, not making the keys.
 //! All memory has been touched before.
 
 use crate::clock::{self, Rounds};
+use crate::pages::on_huge_pages;
 use crate::report::{Row, Suite, machine};
 use crate::{Args, number};
 use std::time::Duration;
-use tamis::{Blocked, Hasher, Kind, Plan};
+use tamis::{Blocked, Hash, Hasher, Kind, Plan};
 
 const BITS_PER_KEY: u64 = 10;
 /// Keys that are made, then timed, at a time.
@@ -44,34 +49,24 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
 }
 
 trait Peer {
-    fn name(&self) -> &'static str;
     fn clear(&mut self);
     fn insert(&mut self, keys: &[u64]);
     /// The number of keys it takes for present.
     fn count(&mut self, keys: &[u64]) -> usize;
 }
 
+fn tamis(n: u64) -> Result<Blocked, String> {
+    let plan = Plan::for_size(Kind::Blocked, n, n * BITS_PER_KEY / 8).map_err(|e| e.to_string())?;
+    Blocked::from_plan(&plan, Hasher::default()).map_err(|e| e.to_string())
+}
+
 /// Tamis, through the batch calls. Making its 128-bit hashes is on the clock.
-struct Tamis {
+struct Batches {
     filter: Blocked,
     answers: [bool; BATCH],
 }
 
-impl Tamis {
-    fn new(n: u64) -> Result<Self, tamis::Error> {
-        let plan = Plan::for_size(Kind::Blocked, n, n * BITS_PER_KEY / 8)?;
-        Ok(Self {
-            filter: Blocked::from_plan(&plan, Hasher::default())?,
-            answers: [false; BATCH],
-        })
-    }
-}
-
-impl Peer for Tamis {
-    fn name(&self) -> &'static str {
-        "Tamis"
-    }
-
+impl Peer for Batches {
     fn clear(&mut self) {
         self.filter.clear();
     }
@@ -94,11 +89,25 @@ impl Peer for Tamis {
     }
 }
 
-impl Peer for sbbf_rs_safe::Filter {
-    fn name(&self) -> &'static str {
-        "sbbf-rs"
+/// Tamis, one key at a time, hashes made on the clock.
+impl Peer for Blocked {
+    fn clear(&mut self) {
+        self.clear();
     }
 
+    fn insert(&mut self, keys: &[u64]) {
+        for key in keys {
+            self.insert_hash_mut(Hash::from_u64(*key));
+        }
+    }
+
+    fn count(&mut self, keys: &[u64]) -> usize {
+        let contains = |key: &&u64| self.contains_hash(Hash::from_u64(**key));
+        keys.iter().filter(contains).count()
+    }
+}
+
+impl Peer for sbbf_rs_safe::Filter {
     fn clear(&mut self) {
         self.reset();
     }
@@ -115,10 +124,6 @@ impl Peer for sbbf_rs_safe::Filter {
 }
 
 impl Peer for fastbloom::BloomFilter {
-    fn name(&self) -> &'static str {
-        "fastbloom"
-    }
-
     fn clear(&mut self) {
         self.clear();
     }
@@ -131,6 +136,57 @@ impl Peer for fastbloom::BloomFilter {
 
     fn count(&mut self, keys: &[u64]) -> usize {
         keys.iter().filter(|key| self.contains_hash(**key)).count()
+    }
+}
+
+/// The two of Tamis first, then the others.
+fn peers(n: u64) -> Result<Vec<Box<dyn Peer>>, String> {
+    let sbbf = || sbbf_rs_safe::Filter::new(BITS_PER_KEY as usize, n as usize);
+    let fastbloom = || {
+        fastbloom::BloomFilter::with_num_bits((n * BITS_PER_KEY) as usize)
+            .expected_items(n as usize)
+    };
+    let batches = Batches {
+        filter: tamis(n)?,
+        answers: [false; BATCH],
+    };
+    Ok(vec![
+        Box::new(batches),
+        Box::new(tamis(n)?),
+        Box::new(sbbf()),
+        Box::new(on_huge_pages(sbbf)),
+        Box::new(fastbloom()),
+        Box::new(on_huge_pages(fastbloom)),
+    ])
+}
+
+/// Times, and those of Tamis in batches apart from those of single keys; the
+/// peers, whose times are those of single keys, are beside either.
+struct Both {
+    batches: Rounds,
+    single: Rounds,
+}
+
+impl Both {
+    fn new() -> Self {
+        Self {
+            batches: Rounds::new(),
+            single: Rounds::new(),
+        }
+    }
+
+    fn add(&mut self, times: impl Iterator<Item = f64>) {
+        let times: Vec<f64> = times.collect();
+        let peers = &times[2..];
+        self.batches.add([&times[..1], peers].concat().into_iter());
+        self.single.add([&times[1..2], peers].concat().into_iter());
+    }
+
+    fn rows(&self, group: &str, task: &str) -> [Row; 2] {
+        [
+            Row::times(group, task, &self.single),
+            Row::times(group, &format!("{task}, Tamis in batches"), &self.batches),
+        ]
     }
 }
 
@@ -157,19 +213,20 @@ fn timed(numbers: impl Iterator<Item = u64>, mut work: impl FnMut(&[u64])) -> f6
 }
 
 fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
-    let mut peers: Vec<Box<dyn Peer>> = vec![
-        Box::new(Tamis::new(n).map_err(|e| e.to_string())?),
-        Box::new(sbbf_rs_safe::Filter::new(BITS_PER_KEY as usize, n as usize)),
-        Box::new(
-            fastbloom::BloomFilter::with_num_bits((n * BITS_PER_KEY) as usize)
-                .expected_items(n as usize),
-        ),
-    ];
-    suite.peers = peers.iter().map(|peer| peer.name().into()).collect();
+    let mut peers = peers(n)?;
+    suite.peers = [
+        "Tamis",
+        "sbbf-rs",
+        "sbbf-rs, huge pages",
+        "fastbloom",
+        "fastbloom, huge pages",
+    ]
+    .map(String::from)
+    .to_vec();
 
     // A small filter is filled anew in every round; a large one once, which
     // takes many rounds.
-    let mut insert = Rounds::new();
+    let mut insert = Both::new();
     for _fill in 0..(rounds * INSERTS).div_ceil(n).min(rounds) {
         for peer in &mut peers {
             peer.clear();
@@ -182,7 +239,7 @@ fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
             );
         }
     }
-    let (mut hit, mut miss) = (Rounds::new(), Rounds::new());
+    let (mut hit, mut miss) = (Both::new(), Both::new());
     let mut wrong = vec![0; peers.len()];
     for round in 0..rounds {
         eprint!("\r{n} keys: asking, round {} of {rounds} ", round + 1);
@@ -202,21 +259,18 @@ fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
     eprintln!();
     let asked = (rounds * LOOKUPS) as f64;
     let group = name_of(n);
-    suite.rows.extend([
-        Row::times(&group, "insert", &insert),
-        Row::times(&group, "look up, present", &hit),
-        Row::times(&group, "look up, absent", &miss),
-        Row::shares(
-            &group,
-            "false yes",
-            wrong.iter().map(|wrong| *wrong as f64 / asked).collect(),
-        ),
-    ]);
+    suite.rows.extend(insert.rows(&group, "insert"));
+    suite.rows.extend(hit.rows(&group, "look up, present"));
+    suite.rows.extend(miss.rows(&group, "look up, absent"));
+    let shares = wrong[1..].iter().map(|wrong| *wrong as f64 / asked);
+    suite
+        .rows
+        .push(Row::shares(&group, "false yes", shares.collect()));
     Ok(())
 }
 
 /// `1 M keys`.
-fn name_of(n: u64) -> String {
+pub(crate) fn name_of(n: u64) -> String {
     match n {
         1_000_000.. => format!("{} M keys", n as f64 / 1e6),
         1_000.. => format!("{} k keys", n as f64 / 1e3),

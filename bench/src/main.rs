@@ -10,11 +10,13 @@ mod filters;
 mod fuse;
 mod growing;
 mod index;
+mod pages;
 mod redis;
 mod report;
 #[path = "../../crates/tamis-redis/tests/common/server.rs"]
 #[allow(dead_code)] // tests do more with a server
 mod server;
+mod urls;
 
 use std::process::ExitCode;
 
@@ -22,7 +24,8 @@ const USAGE: &str = "\
 usage: tamis-bench SUITE [OPTIONS]
 
 suites:
-  filters [--keys 1e6,4e8] [--rounds 15]   Bloom filters at equal size
+  filters [--keys 1e6,4e8] [--rounds 15]   Bloom filters at equal size, hashed keys
+  urls [--keys 1e6,1e8] [--rounds 15]      Bloom filters at equal size, keys of 60 bytes
   dedup [--lines 1e7] [--rounds 5]         `tamis dedup` and the tools for the same job
   cuckoo [--keys 1e7] [--rounds 5]         filters whose keys can be removed
   growing                                  a growing filter and a right-sized one
@@ -48,6 +51,7 @@ fn run() -> Result<(), String> {
     let args = Args(args.collect());
     let results = match suite.as_str() {
         "filters" => filters::run(args)?,
+        "urls" => urls::run(args)?,
         "dedup" => dedup::run(args)?,
         "cuckoo" => cuckoo::run(args)?,
         "growing" => growing::run(args)?,

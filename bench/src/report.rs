@@ -128,7 +128,7 @@ impl Suite {
 
     /// Horizontal bars of all timed rows, as long as the ratios.
     fn chart(&self) -> String {
-        const COLOURS: [&str; 4] = ["#d9480f", "#868e96", "#adb5bd", "#ced4da"];
+        const COLOURS: [&str; 5] = ["#d9480f", "#868e96", "#868e96", "#ced4da", "#ced4da"];
         const BAR: f64 = 16.0;
         const GAP: f64 = 12.0;
         const LEFT: f64 = 190.0;

@@ -56,7 +56,8 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
 }
 
 const FORMATS: [&str; 20] = [
-    "n", "c", "C", "s", "S", "i", "I", "l", "L", "u", "z", "U", "Z", "vu", "vz", "w:3", "w:0", "w:-1", "+s", "tdD",
+    "n", "c", "C", "s", "S", "i", "I", "l", "L", "u", "z", "U", "Z", "vu", "vz", "w:3", "w:0",
+    "w:-1", "+s", "tdD",
 ];
 /// Buffers that say that they are longer can't be made here.
 const MOST: i64 = 1 << 16;
@@ -70,22 +71,29 @@ fn forge(input: &mut Input, depth: u32) -> Option<Box<Forged>> {
     let (length, offset, null_count) = (input.number(), input.number(), input.number());
     let rows = offset.saturating_add(length);
     // What the interface prescribes for the format, if there can be so much.
-    let width = match format.as_str() {
+    let width: i64 = match format.as_str() {
         "c" | "C" => 1,
         "s" | "S" => 2,
         "i" | "I" => 4,
         "l" | "L" => 8,
         "vu" | "vz" => 16,
-        other => other.strip_prefix("w:").and_then(|w| w.parse().ok()).unwrap_or(0),
+        other => other
+            .strip_prefix("w:")
+            .and_then(|w| w.parse().ok())
+            .unwrap_or(0),
     };
-    let sane = length >= 0 && offset >= 0 && rows < MOST && width * rows < MOST;
+    let sane = length >= 0 && offset >= 0 && rows < MOST && width.saturating_mul(rows) < MOST;
+    let refused = length < 0 || offset < 0 || rows >= 1 << 56;
+    if !sane && !refused && format != "n" {
+        return None;
+    }
     let size = |bytes: i64| if sane { bytes.max(0) as usize } else { 0 };
     let mut buffers = vec![Some(input.bytes(size(rows / 8 + 1)))];
     match format.as_str() {
         "u" | "z" | "U" | "Z" => {
             let wide = matches!(format.as_str(), "U" | "Z");
             let (mut offsets, mut at) = (Vec::new(), 0i64);
-            for _ in 0..size(rows + 1) {
+            for _ in 0..size(rows.saturating_add(1)) {
                 at = at.wrapping_add(input.number());
                 match wide {
                     true => offsets.extend(at.to_le_bytes()),
@@ -103,7 +111,11 @@ fn forge(input: &mut Input, depth: u32) -> Option<Box<Forged>> {
             let mut views = Vec::new();
             for _ in 0..size(rows) {
                 let fields: [i64; 4] = std::array::from_fn(|_| input.number());
-                views.extend(fields.iter().flat_map(|field| (*field as i32).to_le_bytes()));
+                views.extend(
+                    fields
+                        .iter()
+                        .flat_map(|field| (*field as i32).to_le_bytes()),
+                );
             }
             buffers.push(Some(views));
             let mut lengths = Vec::new();
@@ -117,7 +129,7 @@ fn forge(input: &mut Input, depth: u32) -> Option<Box<Forged>> {
             }
             buffers.push(Some(lengths));
         }
-        _ => buffers.push(Some(input.bytes(size(width * rows)))),
+        _ => buffers.push(Some(input.bytes(size(width.saturating_mul(rows))))),
     }
     // Some are missing; what is there may not be aligned.
     let missing = input.byte();
@@ -131,24 +143,38 @@ fn forge(input: &mut Input, depth: u32) -> Option<Box<Forged>> {
         _ => None,
     };
     let count = match input.byte() {
-        // Fewer than there are.
-        255 => i64::from(input.byte()) % (buffers.len() as i64 + 1),
+        // Fewer than there are; of views, none whose lengths are missing.
+        255 => i64::from(input.byte() % 3),
         254 => -1,
         _ => buffers.len() as i64,
     };
     let format = CString::new(format).ok()?;
-    let pointer = |buffer: &Option<Vec<u8>>| buffer.as_ref().map_or(std::ptr::null(), |b| b.as_ptr().cast());
+    let pointer = |buffer: &Option<Vec<u8>>| {
+        buffer
+            .as_ref()
+            .map_or(std::ptr::null(), |b| b.as_ptr().cast())
+    };
     let pointers: Vec<*const c_void> = buffers.iter().map(pointer).collect();
     let mut dictionary = dictionary;
-    let (schema_of, array_of) = dictionary.as_mut().map_or((std::ptr::null_mut(), std::ptr::null_mut()), |d| {
-        (&raw mut d.schema, &raw mut d.array)
-    });
+    let (schema_of, array_of) = dictionary
+        .as_mut()
+        .map_or((std::ptr::null_mut(), std::ptr::null_mut()), |d| {
+            (&raw mut d.schema, &raw mut d.array)
+        });
     let odd = input.byte();
     Some(Box::new(Forged {
         schema: ArrowSchema {
-            format: if odd == 255 { std::ptr::null() } else { format.as_ptr() },
+            format: if odd == 255 {
+                std::ptr::null()
+            } else {
+                format.as_ptr()
+            },
             release: (odd != 254).then_some(release_schema),
-            dictionary: if odd == 253 { std::ptr::null_mut() } else { schema_of },
+            dictionary: if odd == 253 {
+                std::ptr::null_mut()
+            } else {
+                schema_of
+            },
             ..ArrowSchema::released()
         },
         array: ArrowArray {
@@ -157,7 +183,11 @@ fn forge(input: &mut Input, depth: u32) -> Option<Box<Forged>> {
             offset,
             n_buffers: count,
             buffers: pointers.as_ptr(),
-            dictionary: if odd == 252 { std::ptr::null_mut() } else { array_of },
+            dictionary: if odd == 252 {
+                std::ptr::null_mut()
+            } else {
+                array_of
+            },
             release: (odd != 251).then_some(release_array),
             ..ArrowArray::released()
         },

@@ -1,9 +1,11 @@
 //! Filters as they are named on the command line, and the secret of keyed ones.
 
-use crate::human;
+use crate::{human, output};
 use anyhow::{Context, Result, anyhow};
-use clap::builder::{OsStringValueParser, TypedValueParser, ValueParser, ValueParserFactory};
-use std::ffi::OsString;
+use clap::builder::{TypedValueParser, ValueParserFactory};
+use clap::error::ErrorKind;
+use std::env;
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
 use std::io::Read;
@@ -21,16 +23,58 @@ pub(crate) enum Place {
 }
 
 impl ValueParserFactory for Place {
-    type Parser = ValueParser;
+    type Parser = PlaceParser;
 
-    /// Paths need not be UTF-8; addresses of Redis are.
-    fn value_parser() -> ValueParser {
-        let parse = |text: OsString| match text.to_str() {
-            Some(text) if Location::looks_like(text) => text.parse().map(Self::Redis),
-            _ => Ok(Self::File(text.into())),
-        };
-        OsStringValueParser::new().try_map(parse).into()
+    fn value_parser() -> PlaceParser {
+        PlaceParser
     }
+}
+
+/// Reads a [`Place`]. Paths need not be UTF-8; addresses of Redis are.
+#[derive(Clone)]
+pub(crate) struct PlaceParser;
+
+impl TypedValueParser for PlaceParser {
+    type Value = Place;
+
+    /// The error is made here: clap's own would repeat the argument, with the password in it.
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        text: &OsStr,
+    ) -> Result<Place, clap::Error> {
+        let refuse = |error: anyhow::Error| {
+            let text = format!("{error:#}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, text).with_cmd(command)
+        };
+        match text.to_str() {
+            // A mistyped scheme is no file, either.
+            Some(text) if text.contains("://") => {
+                let at: Location = text.parse().map_err(|e| refuse(anyhow::Error::new(e)))?;
+                let password = redis_password().map_err(refuse)?;
+                Ok(Place::Redis(match password {
+                    Some(password) => at.with_password(&password),
+                    None => at,
+                }))
+            }
+            _ => Ok(Place::File(text.into())),
+        }
+    }
+}
+
+/// The password of Redis in the environment, or in the file that this names.
+fn redis_password() -> Result<Option<String>> {
+    if let Ok(password) = env::var("TAMIS_REDIS_PASSWORD") {
+        return Ok(Some(password));
+    }
+    let Some(path) = env::var_os("TAMIS_REDIS_PASSWORD_FILE") else {
+        return Ok(None);
+    };
+    let path = Path::new(&path);
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("TAMIS_REDIS_PASSWORD_FILE, {}", path.display()))?;
+    Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
 impl fmt::Display for Place {
@@ -66,6 +110,7 @@ impl Place {
             }
             .map_err(named(path)),
             Self::Redis(at) => {
+                warn_of_secret(filter.hasher(), format_args!("the copy at {at}"));
                 let options = redis.options(key)?;
                 let saved = match force {
                     true => RedisFilter::upload_over(at, filter, &options),
@@ -75,6 +120,16 @@ impl Place {
                 Ok(())
             }
         }
+    }
+}
+
+/// Says that something others may read holds the secret of a keyed filter.
+pub(crate) fn warn_of_secret(hasher: &Hasher, what: impl fmt::Display) {
+    if matches!(hasher, Hasher::Keyed { in_file: true, .. }) {
+        output::warn(format_args!(
+            "{what} holds the filter's secret: whoever reads it can choose keys that collide\n\
+             hint: a filter made with --key-file keeps its secret apart"
+        ));
     }
 }
 

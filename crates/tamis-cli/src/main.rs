@@ -81,7 +81,11 @@ enum Exit {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let result = match cli.command {
         Command::Dedup(args) => cmd::dedup::run(args),
         Command::Plan(args) => cmd::plan::run(args),
         Command::Create(args) => cmd::create::run(args),
@@ -111,7 +115,20 @@ fn main() -> ExitCode {
         // The reader went away, as in `| head`: that is an end, not an error.
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tamis: {error:#}");
+            output::complain(format_args!("{error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Says what is wrong with the arguments, and nothing of a password that is among them.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    let hidden = output::hide_passwords(&text);
+    match hidden == text {
+        true => error.exit(),
+        false => {
+            eprint!("{hidden}");
             ExitCode::from(2)
         }
     }

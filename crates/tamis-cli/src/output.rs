@@ -124,7 +124,8 @@ impl Sink {
 
     /// Whether nothing is to be seen of the output before [`finish`](Self::finish).
     pub(crate) const fn appears_at_end(&self) -> bool {
-        self.file.is_some()
+        // What is compressed may be with the encoder until then, also where it goes to a stream.
+        self.file.is_some() || !matches!(self.encoder, Some(Encoder::Plain(_)))
     }
 
     /// The end of a run. If all went `well`, the output appears, on disk; if
@@ -292,6 +293,29 @@ impl<W: Write> Write for UntilClosed<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.0.as_mut().map_or(Ok(()), Write::flush)
     }
+}
+
+/// A text without the passwords of addresses in it, as in `redis://user:password@host`.
+pub(crate) fn hide_passwords(text: &str) -> String {
+    let mut hidden = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        hidden.push_str(before);
+        let end = after.find(char::is_whitespace).unwrap_or(after.len());
+        // A password that is not encoded as it should be may hold anything.
+        let user = after[..end].rfind('@').unwrap_or(0);
+        if user > 0 {
+            hidden.push_str("***");
+        }
+        rest = &after[user..];
+    }
+    hidden + rest
+}
+
+/// An error, for people.
+pub(crate) fn complain(text: impl std::fmt::Display) {
+    eprintln!("tamis: {}", hide_passwords(&text.to_string()));
 }
 
 /// A remark that is no error.

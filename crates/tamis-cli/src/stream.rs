@@ -290,7 +290,7 @@ impl<S: Send> Pass<'_, S> {
         });
         drop(bar);
         for error in &outcome.input_errors {
-            eprintln!("tamis: {error}");
+            output::complain(error);
         }
         outcome.decided?;
         Ok(Report {

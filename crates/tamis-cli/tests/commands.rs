@@ -538,3 +538,23 @@ fn a_file_that_is_no_filter_is_named_however_short_its_name() {
         );
     }
 }
+
+/// A counting filter becomes the blocked filter that its keys would have built.
+#[test]
+fn copy_as_blocked() {
+    let dir = Sandbox::new();
+    dir.ok("create counting.tamis -n 1000 -p 0.01 --kind counting");
+    dir.ok("create blocked.tamis -n 1000 -p 0.01 --kind blocked");
+    assert_eq!(dir.feed("add counting.tamis", "apple\npear\nfig\n").code, 0);
+    assert_eq!(dir.feed("remove counting.tamis", "pear\n").code, 0);
+    assert_eq!(dir.feed("add blocked.tamis", "apple\nfig\n").code, 0);
+    dir.ok("copy counting.tamis handed-out.tamis --as blocked");
+    assert_eq!(dir.read("handed-out.tamis"), dir.read("blocked.tamis"));
+    let refused = dir.run("copy blocked.tamis other.tamis --as blocked");
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.err.contains("only a counting filter"),
+        "{}",
+        refused.err
+    );
+}

@@ -122,6 +122,16 @@ fn too_large_an_n_is_not_dear() {
     }
 }
 
+/// Nobody has memory for so many; the set then starts small.
+#[test]
+fn an_n_beyond_all_memory_does_not_end_exact() {
+    let dir = Sandbox::new();
+    for n in ["20T", "1000T"] {
+        let ran = dir.feed(&format!("dedup --exact -n {n}"), "a\nb\na\n");
+        assert_eq!((ran.code, ran.text()), (0, "a\nb\n"), "{}", ran.err);
+    }
+}
+
 /// A filter that is too small loses records. That is said before it happens,
 /// and what is said of it is true.
 #[test]

@@ -135,6 +135,9 @@ fn the_default_loses_nothing_and_a_dry_run_claims_nothing() {
             .status();
         assert_eq!(status.unwrap().code(), Some(2));
     }
+    let refused = dir.run(&format!("dedup --claim before --filter {seen} in -o out"));
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("OUT appears at the end"));
     dir.ok(&format!("dedup --filter {seen} in -o out"));
     assert_eq!(dir.read("out"), b"b\n");
     let none = dir.run(&format!("dedup --filter {seen} in"));

@@ -406,3 +406,26 @@ fn a_user_who_only_reads() {
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("permission"), "{}", refused.err);
 }
+
+/// What the connections have been through is in the report.
+#[test]
+fn the_report_counts_reconnections() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    dir.write("urls", keys(0..20_000));
+    let seen = at(&server, "seen");
+    let report = |name: &str| {
+        dir.ok(&format!("dedup --filter {seen} urls --json-report {name}"));
+        let text = String::from_utf8(dir.read(name)).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let calm = report("calm");
+    assert_eq!(calm["redis"]["connections"], 1);
+    for quiet in ["reconnects", "retries", "ambiguous_keys"] {
+        assert_eq!(calm["redis"][quiet], 0, "{calm}");
+    }
+    dir.ok("dedup urls --json-report local --force -o out");
+    let local = String::from_utf8(dir.read("local")).unwrap();
+    let local: serde_json::Value = serde_json::from_str(&local).unwrap();
+    assert!(local["redis"].is_null());
+}

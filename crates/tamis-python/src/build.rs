@@ -30,10 +30,10 @@ use tamis::{Both, Error, Hash, Hasher, Kind, ListBuilder};
 ///
 /// ``kind="ribbon"`` is the smallest and takes longer to ask. ``memory`` bounds
 /// the bytes that building takes, about; the rest goes to files in
-/// ``temp_dir``. ``threads`` is 0 for one a core. The hash is chosen as for
-/// `Filter`.
+/// ``temp_dir``. ``threads`` is 0 for one a core. The hash, ``ignore_case`` and ``url``
+/// are those of `Filter`.
 #[pyfunction]
-#[pyo3(signature = (keys, p=0.01, *, allow=None, both=None, kind=None, seed=None, keyed=false, key=None, key_file=None, memory=None, temp_dir=None, threads=0))]
+#[pyo3(signature = (keys, p=0.01, *, allow=None, both=None, kind=None, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, memory=None, temp_dir=None, threads=0))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -48,6 +48,8 @@ pub(crate) fn build(
     keyed: bool,
     key: Option<&Bound<'_, PyAny>>,
     key_file: Option<PathBuf>,
+    ignore_case: bool,
+    url: bool,
     memory: Option<Count>,
     temp_dir: Option<PathBuf>,
     threads: usize,
@@ -72,7 +74,8 @@ pub(crate) fn build(
             )));
         }
     };
-    let hasher = options::hasher(seed, keyed, key, key_file)?;
+    let hasher =
+        options::hasher(seed, keyed, key, key_file)?.with_rule(options::rule(ignore_case, url));
     let threads = match threads {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get),
         threads => threads,

@@ -297,7 +297,7 @@ impl Fixed<'_> {
                 }
             }
             Encoding::Integer { .. } => {
-                hashes.extend(rows.map(|row| hasher.hash(&self.integer(row).to_le_bytes())));
+                hashes.extend(rows.map(|row| hasher.hash_exact(&self.integer(row).to_le_bytes())));
             }
         }
         Ok(())

@@ -2,11 +2,13 @@
 
 use crate::batch::Batch;
 use crate::error::Failure;
+use crate::fork::Process;
 use crate::interrupt;
 use crate::key;
 use crate::lock::{Holds, Mark, Shared};
 use crate::method::{self, Add};
 use crate::options::{self, Count, Need};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
@@ -101,11 +103,17 @@ enum Combination {
 /// hashes under a random secret in the filter, ``key`` (16 bytes) or
 /// ``key_file`` under one that is kept apart from it. ``seed`` tells filters
 /// apart and is no protection.
+///
+/// ``ignore_case=True`` makes no difference between "Key" and "KEY", and
+/// ``url=True`` none between two spellings of one URL; its fragment is dropped.
+/// The filter remembers both, in its file, too.
 #[pyclass(frozen, module = "tamis", name = "Filter")]
 pub(crate) struct Filter {
     hasher: Hasher,
     state: Shared<State>,
     path: Option<PathBuf>,
+    /// The process that alone may add to the file of a growing filter.
+    sole_writer: Option<Process>,
 }
 
 impl Filter {
@@ -114,6 +122,7 @@ impl Filter {
             hasher: *filter.hasher(),
             state: Shared::new(State::Writable(filter)),
             path: None,
+            sole_writer: None,
         }
     }
 
@@ -133,6 +142,7 @@ impl Filter {
 
     #[inline]
     pub(crate) fn add_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
+        self.check_writer()?;
         self.state
             .with(py, |state| Ok(state.writable()?.insert_hash(hash)?))
     }
@@ -200,6 +210,7 @@ impl Filter {
         other: &Bound<'_, Self>,
         how: Combination,
     ) -> Result<(), Failure> {
+        slf.get().check_writer()?;
         let done = Self::write_beside(slf, other, move |ours, theirs| {
             State::combine(ours.writable()?, theirs, how)
         });
@@ -228,11 +239,27 @@ impl Filter {
         let py = keys.py();
         // Said before the keys are looked at.
         self.state.with(py, |state| state.writable().map(drop))?;
+        self.check_writer()?;
         let mark = Mark::on(&self.state, py);
         self.batch(threads, answers, true)
             .run(keys, &|hashes: &[Hash], new: &mut [bool]| {
                 mark.write(|state| Ok(state.writable()?.insert_hashes(hashes, new)?))
             })
+    }
+
+    /// The layers that one process adds to the file of a growing filter are not
+    /// seen by another, also not by one that was forked from it.
+    #[inline]
+    fn check_writer(&self) -> Result<(), Failure> {
+        match &self.sole_writer {
+            Some(process) if !process.is_this() => Err(Failure::Own(
+                "BusyError",
+                "the process that this one was forked from writes the filter; of a growing filter \
+                 only one may, so close it there and open it here"
+                    .into(),
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn is_apart(&self) -> bool {
@@ -246,6 +273,10 @@ impl Holds for Py<Filter> {
     fn shared(&self) -> &Shared<State> {
         &self.get().state
     }
+}
+
+fn sole_writer(filter: &AnyFilter) -> Option<Process> {
+    (filter.kind() == Kind::Growing).then(Process::this)
 }
 
 fn make_plan(
@@ -287,7 +318,7 @@ False";
 #[pymethods]
 impl Filter {
     #[new]
-    #[pyo3(signature = (n, p=None, *, size=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None))]
+    #[pyo3(signature = (n, p=None, *, size=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are Python's keyword arguments"
@@ -304,6 +335,8 @@ impl Filter {
         keyed: bool,
         key: Option<&Bound<'_, PyAny>>,
         key_file: Option<PathBuf>,
+        ignore_case: bool,
+        url: bool,
     ) -> Result<Self, Failure> {
         let need = Need {
             delete,
@@ -311,7 +344,8 @@ impl Filter {
             ..Need::default()
         };
         let plan = need.plan(kind, make_plan(n.0, p, size))?;
-        let hasher = options::hasher(seed, keyed, key, key_file)?;
+        let hasher =
+            options::hasher(seed, keyed, key, key_file)?.with_rule(options::rule(ignore_case, url));
         let filter = interrupt::if_large(py, plan.bytes(), move || {
             AnyFilter::from_plan(&plan, hasher)
         })??;
@@ -330,7 +364,7 @@ impl Filter {
     /// ...     "key" in seen
     /// True
     #[classmethod]
-    #[pyo3(signature = (path, n, p=None, *, size=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, overwrite=false))]
+    #[pyo3(signature = (path, n, p=None, *, size=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, overwrite=false))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are Python's keyword arguments"
@@ -348,6 +382,8 @@ impl Filter {
         keyed: bool,
         key: Option<&Bound<'_, PyAny>>,
         key_file: Option<PathBuf>,
+        ignore_case: bool,
+        url: bool,
         overwrite: bool,
     ) -> Result<Self, Failure> {
         let need = Need {
@@ -365,10 +401,13 @@ impl Filter {
                     .into(),
             ));
         }
-        let hasher = options::hasher(seed, keyed, key, key_file)?;
+        let hasher =
+            options::hasher(seed, keyed, key, key_file)?.with_rule(options::rule(ignore_case, url));
+        // It is as it was just made.
+        let open = Open::new().verify(false);
         let open = match hasher {
-            Hasher::Keyed { key, .. } => Open::new().key(key),
-            _ => Open::new(),
+            Hasher::Keyed { key, .. } => open.key(key),
+            _ => open,
         };
         let place = path.clone();
         let filter = interrupt::apart(cls.py(), move || {
@@ -380,6 +419,7 @@ impl Filter {
         })??;
         Ok(Self {
             path: Some(path),
+            sole_writer: sole_writer(&filter),
             ..Self::in_memory(filter)
         })
     }
@@ -390,16 +430,24 @@ impl Filter {
     /// ``mode`` is "r" for asking, or "r+" for adding too, together with other
     /// processes that do the same. Bring the secret of a filter whose secret is
     /// kept apart: ``key`` or ``key_file``.
+    ///
+    /// Adding in place ends the checksum of a file, so "r+" compares all of it
+    /// with that first, where there is one: ``verify=False`` leaves that out for
+    /// files above 16 MiB, and ``verify=True`` does it for "r", too.
     #[classmethod]
-    #[pyo3(signature = (path, mode="r", *, key=None, key_file=None))]
+    #[pyo3(signature = (path, mode="r", *, key=None, key_file=None, verify=None))]
     fn open(
         cls: &Bound<'_, PyType>,
         path: PathBuf,
         mode: &str,
         key: Option<&Bound<'_, PyAny>>,
         key_file: Option<PathBuf>,
+        verify: Option<bool>,
     ) -> Result<Self, Failure> {
-        let open = options::open(key, key_file)?;
+        let mut open = options::open(key, key_file)?;
+        if let Some(verify) = verify {
+            open = open.verify(verify);
+        }
         let py = cls.py();
         let place = path.clone();
         let state = match mode {
@@ -411,15 +459,21 @@ impl Filter {
                 )));
             }
         };
+        options::one_value(ask!(&state, filter => filter.hasher())?)?;
         Ok(Self {
             hasher: ask!(&state, filter => *filter.hasher())?,
+            sole_writer: match &state {
+                State::Writable(filter) => sole_writer(filter),
+                _ => None,
+            },
             state: Shared::new(state),
             path: Some(path),
         })
     }
 
-    /// Reads a whole filter file into memory and checks every byte. Changes
-    /// stay in memory until they are saved.
+    /// Reads a whole filter file into memory and compares it with its checksum; one
+    /// above 16 MiB that was last written in place has none. Changes stay in
+    /// memory until they are saved.
     #[classmethod]
     #[pyo3(signature = (path, *, key=None, key_file=None))]
     fn load(
@@ -430,6 +484,7 @@ impl Filter {
     ) -> Result<Self, Failure> {
         let open = options::open(key, key_file)?;
         let filter = interrupt::apart(cls.py(), move || open.load(&path))??;
+        options::one_value(filter.hasher())?;
         Ok(Self::in_memory(filter))
     }
 
@@ -447,6 +502,7 @@ impl Filter {
         let data = PyBackedBytes::from(key::bytes_of(data)?);
         let len = data.len() as u64;
         let filter = interrupt::if_large(cls.py(), len, move || open.decode(&data))??;
+        options::one_value(filter.hasher())?;
         Ok(Self::in_memory(filter))
     }
 
@@ -463,6 +519,7 @@ impl Filter {
         let open = options::open(key, key_file)?;
         let len = text.len() as u64;
         let filter = interrupt::if_large(cls.py(), len, move || open.decode_base64(&text))??;
+        options::one_value(filter.hasher())?;
         Ok(Self::in_memory(filter))
     }
 
@@ -589,12 +646,29 @@ impl Filter {
 
     /// Removes all keys.
     fn clear(slf: &Bound<'_, Self>) -> Result<(), Failure> {
+        slf.get().check_writer()?;
         Self::write(slf, |state| Ok(state.writable()?.clear()?))
     }
 
     /// A copy in memory, wherever this one lives.
     fn copy(slf: &Bound<'_, Self>) -> Result<Self, Failure> {
         Self::to_memory(slf).map(Self::in_memory)
+    }
+
+    /// The blocked filter that the keys of a counting filter would have built,
+    /// bit for bit, in memory: a quarter of the size, without removal.
+    ///
+    /// >>> import tamis
+    /// >>> online = tamis.Filter(1000, kind="counting")
+    /// >>> online.update(["ada", "bob"])
+    /// >>> handed_out = online.to_blocked()
+    /// >>> handed_out.kind, "ada" in handed_out
+    /// ('blocked', True)
+    fn to_blocked(slf: &Bound<'_, Self>) -> Result<Self, Failure> {
+        let blocked = Self::read(slf, |state| {
+            Ok(ask!(state, filter => filter.to_blocked())??)
+        })?;
+        Ok(Self::in_memory(blocked.into()))
     }
 
     fn __copy__(slf: &Bound<'_, Self>) -> Result<Self, Failure> {
@@ -687,6 +761,25 @@ impl Filter {
         self.state.with(py, |state| matches!(state, State::Closed))
     }
 
+    /// Whether case is ignored in keys that are text.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000, ignore_case=True)
+    /// >>> seen.add("Key")
+    /// True
+    /// >>> "KEY" in seen, seen.ignore_case
+    /// (True, True)
+    #[getter]
+    fn ignore_case(&self) -> bool {
+        self.hasher.rule().ignores_case()
+    }
+
+    /// Whether keys that are URLs are normalised.
+    #[getter]
+    fn url(&self) -> bool {
+        self.hasher.rule().normalises_urls()
+    }
+
     /// What the filter is and how full, as a dict; reads all of it.
     ///
     /// >>> import tamis
@@ -718,6 +811,8 @@ impl Filter {
                 _ => None,
             },
         )?;
+        info.set_item("ignore_case", this.ignore_case())?;
+        info.set_item("url", this.url())?;
         info.set_item("path", this.path())?;
         Ok(info)
     }
@@ -773,6 +868,11 @@ impl Filter {
                  again; use bytes(filter) and Filter.from_bytes(data, key=key)"
                     .into(),
             ));
+        }
+        if matches!(this.hasher, Hasher::Keyed { .. }) {
+            let text = c"the pickle holds the filter's secret: whoever reads it can choose keys \
+                         that collide; key= or key_file= keeps it apart";
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
         }
         let make = slf.get_type().getattr("from_bytes")?;
         let args = (Self::__bytes__(slf)?,);

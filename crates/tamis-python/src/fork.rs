@@ -73,17 +73,21 @@ impl Process {
         Self(AtomicUsize::new(FORKS.load(SeqCst)))
     }
 
+    /// Whether nobody has forked since.
+    pub(crate) fn is_this(&self) -> bool {
+        self.0.load(SeqCst) == FORKS.load(SeqCst)
+    }
+
     /// Whether a lock that no fork waits for can be taken here: in a child it
     /// may be held for ever, by a thread that is not here. With the GIL, so
     /// that nobody else of the child comes in between.
     pub(crate) fn can_lock<T>(&self, _py: Python<'_>, lock: &Mutex<T>) -> bool {
-        let now = FORKS.load(SeqCst);
-        if self.0.load(SeqCst) == now {
+        if self.is_this() {
             return true;
         }
         let free = !matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
         if free {
-            self.0.store(now, SeqCst);
+            self.0.store(FORKS.load(SeqCst), SeqCst);
         }
         free
     }

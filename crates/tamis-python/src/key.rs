@@ -13,7 +13,7 @@ pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, F
         return Ok(hasher.hash(bytes));
     }
     if let Some(bytes) = exact_integer(object) {
-        return Ok(hasher.hash(&bytes));
+        return Ok(hasher.hash_exact(&bytes));
     }
     hash_other(hasher, object)
 }
@@ -41,7 +41,7 @@ fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failur
     }
     let is_bool = object.is_instance_of::<PyBool>();
     if object.is_instance_of::<PyInt>() && !is_bool {
-        return integer(object).map(|bytes| hasher.hash(&bytes));
+        return integer(object).map(|bytes| hasher.hash_exact(&bytes));
     }
     if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() {
         return Ok(hasher.hash(bytes_of(object)?.as_bytes()));
@@ -51,7 +51,7 @@ fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failur
         // SAFETY: a new reference or an exception.
         let number =
             unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Index(object.as_ptr())) }?;
-        return integer(&number).map(|bytes| hasher.hash(&bytes));
+        return integer(&number).map(|bytes| hasher.hash_exact(&bytes));
     }
     Err(Failure::no_key(format!(
         "key: expected str, bytes or int, got {}; encode it yourself, in a way that stays the same \
@@ -160,7 +160,7 @@ pub(crate) fn plain(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> 
         return Some(hasher.hash(bytes));
     }
     if let Some(bytes) = exact_integer(object) {
-        return Some(hasher.hash(&bytes));
+        return Some(hasher.hash_exact(&bytes));
     }
     let bytes = object.cast_exact::<PyBytes>();
     bytes.ok().map(|bytes| hasher.hash(bytes.as_bytes()))

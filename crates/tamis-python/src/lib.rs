@@ -48,6 +48,7 @@ mod _tamis {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::lock::require_main_interpreter(module.py())?;
         crate::lock::require_gil(module.py())?;
         crate::fork::register(module)
     }

@@ -2,6 +2,7 @@
 
 use crate::fork::Section;
 use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -132,6 +133,18 @@ impl<H: Holds> Mark<H> {
 impl<H: Holds> Drop for Mark<H> {
     fn drop(&mut self) {
         self.0.shared().marks.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Refuses a subinterpreter: a thread that takes the GIL back would take it for
+/// the main one, and wait for itself.
+pub(crate) fn require_main_interpreter(_py: Python<'_>) -> PyResult<()> {
+    // SAFETY: the thread is attached to an interpreter.
+    match unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) } {
+        0 => Ok(()),
+        _ => Err(PyImportError::new_err(
+            "tamis can't be imported into a subinterpreter; use threads or processes",
+        )),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::error::Failure;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
 use std::path::PathBuf;
-use tamis::{Hasher, Kind, Open, Plan, SecretKey};
+use tamis::{Hasher, KeyRule, Kind, Open, Plan, SecretKey};
 
 /// What is needed of a filter besides its size.
 #[derive(Clone, Copy, Default)]
@@ -121,6 +121,32 @@ pub(crate) fn hasher(
         (_, _, Some(secret)) => Ok(Hasher::keyed_apart(secret)),
         (_, true, None) => Ok(Hasher::keyed(SecretKey::random()?)),
         (seed, ..) => Ok(Hasher::seeded(seed.map_or(0, |seed| seed.0))),
+    }
+}
+
+/// Which differences between keys that are text don't count.
+pub(crate) fn rule(ignore_case: bool, url: bool) -> KeyRule {
+    let rule = match ignore_case {
+        true => KeyRule::EXACT.ignore_case(),
+        false => KeyRule::EXACT,
+    };
+    match url {
+        true => rule.url(),
+        false => rule,
+    }
+}
+
+/// Refuses a filter whose keys are several values, as columns of a table are:
+/// asked for one value, it would deny all it holds.
+pub(crate) fn one_value(hasher: &Hasher) -> Result<(), Failure> {
+    match hasher.rule().values() {
+        1 => Ok(()),
+        values => Err(Failure::Own(
+            "UnableError",
+            format!(
+                "a key of this filter is {values} values joined; ask it by `tamis check --csv`"
+            ),
+        )),
     }
 }
 

@@ -30,14 +30,14 @@ pub(crate) struct RedisFilter {
 /// ``rediss://`` for TLS) or a cluster (``redis-cluster://HOST:PORT,…/NAME``).
 ///
 /// With ``n`` the filter is made if it is not there, so that every worker can
-/// begin with the same call; ``p``, ``kind``, ``delete``, ``grow`` and the hash
-/// are as for `Filter`, and count only then. A server may be silent for
+/// begin with the same call; ``p``, ``kind``, ``delete``, ``grow``, the hash,
+/// ``ignore_case`` and ``url`` are as for `Filter`, and count only then. A server may be silent for
 /// ``timeout`` seconds; while servers are down or change roles, calls go on
 /// trying for ``retry_for`` seconds. ``wait_replicas`` takes an addition as done
 /// only when so many replicas have it. ``tls_ca`` is a file (PEM) of the
 /// authority to trust.
 #[pyfunction]
-#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None))]
+#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -54,6 +54,8 @@ pub(crate) fn connect(
     keyed: bool,
     key: Option<&Bound<'_, PyAny>>,
     key_file: Option<PathBuf>,
+    ignore_case: bool,
+    url: bool,
     timeout: f64,
     retry_for: f64,
     wait_replicas: u32,
@@ -75,7 +77,8 @@ pub(crate) fn connect(
             "n: expected how many keys to make the filter for, got only how to make it",
         ));
     }
-    let hasher = options::hasher(seed, keyed, key, key_file)?;
+    let rule = options::rule(ignore_case, url);
+    let hasher = options::hasher(seed, keyed, key, key_file)?.with_rule(rule);
     if let Hasher::Keyed {
         key,
         in_file: false,
@@ -106,6 +109,13 @@ pub(crate) fn connect(
             created => created,
         }
     })?;
+    options::one_value(filter.hasher())?;
+    let has = filter.hasher().rule();
+    if (ignore_case && !has.ignores_case()) || (url && !has.normalises_urls()) {
+        return Err(Failure::parameter(format!(
+            "ignore_case, url: expected what the filter was made with ({has}), got {rule}"
+        )));
+    }
     Ok(RedisFilter {
         hasher: *filter.hasher(),
         location,

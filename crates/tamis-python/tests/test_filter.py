@@ -327,3 +327,15 @@ def test_a_guard_skips_what_is_not_there():
 def test_every_exception_is_a_tamis_error():
     for name in tamis.errors.__all__:
         assert issubclass(getattr(tamis, name), tamis.TamisError), name
+
+
+def test_counting_becomes_the_blocked_filter_of_its_keys():
+    counting = tamis.Filter(1000, kind="counting")
+    blocked = tamis.Filter(1000, kind="blocked")
+    counting.update(["apple", "pear", "fig"])
+    counting.remove("pear")
+    blocked.update(["apple", "fig"])
+    assert counting.to_blocked() == blocked
+    assert bytes(counting.to_blocked()) == bytes(blocked)
+    with pytest.raises(tamis.UnableError, match="only a counting filter"):
+        blocked.to_blocked()

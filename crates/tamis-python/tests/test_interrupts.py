@@ -302,6 +302,51 @@ def test_a_child_of_a_process_that_saves_works():
     )
 
 
+@pytest.mark.parametrize("kind", ["blocked", "growing"])
+def test_a_child_leaves_the_file_to_its_parent(kind):
+    run(
+        """
+        import os, signal, subprocess, sys
+        import tamis
+
+        kind = sys.argv[1]
+        f = tamis.Filter.create("shared.tamis", 1000, kind=kind)
+        f.update(range(900))
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            assert all(f.contains_many(list(range(900))))
+            try:
+                f.update(range(900, 1000))
+                assert kind == "blocked", "two processes write a growing filter"
+            except tamis.BusyError:
+                assert kind == "growing"
+            f.close()
+            f = tamis.Filter.create("own.tamis", 1000, kind=kind)
+            f.update(range(10_000))
+            f.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        # The parent still has its lock and its mark.
+        other = "import tamis; tamis.Filter.open('shared.tamis', 'r+')"
+        done = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True)
+        assert (done.returncode == 0) == (kind == "blocked"), done.stderr
+        with open("shared.tamis", "rb") as file:
+            marked = file.read(128)[112:128] != bytes(16)
+        assert marked, "after a power loss the file would look whole"
+        f.update(range(1000, 20_000))
+        if kind == "blocked":
+            assert all(f.contains_many(list(range(900, 1000)))), "the child's keys"
+        f.close()
+        g = tamis.Filter.load("shared.tamis")
+        assert all(g.contains_many(list(range(900)))) and all(g.contains_many(list(range(1000, 20_000))))
+        with open("shared.tamis", "rb") as file:
+            assert file.read(128)[112:128] == bytes(16)
+        """,
+        kind,
+    )
+
+
 def test_a_generator_may_fork():
     run(
         """

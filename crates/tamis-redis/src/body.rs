@@ -70,10 +70,19 @@ impl Cells {
         }
     }
 
+    /// Lines of 64 bytes.
     pub(crate) const fn lines(self) -> u64 {
         match self {
             Self::Bits(shape) => shape.lines(),
-            Self::Counters(shape) => shape.lines(),
+            Self::Counters(shape) => shape.lines() * self.width(),
+        }
+    }
+
+    /// How many of them, one behind the other, make one of the shape's.
+    pub(crate) const fn width(self) -> u64 {
+        match self {
+            Self::Bits(_) => 1,
+            Self::Counters(_) => 4,
         }
     }
 
@@ -92,40 +101,48 @@ impl Cells {
     }
 
     /// The least of the marked counters of a line.
-    pub(crate) fn least(line: &Line, marks: &Line) -> u64 {
+    pub(crate) fn least(line: &[u8], marks: &Marks) -> u64 {
         let mut least = 15;
-        for (word, marks) in line.iter().zip(marks) {
-            let mut left = *marks;
-            while left != 0 {
-                least = least.min(word >> left.trailing_zeros() & 15);
-                left &= left - 1;
-            }
-        }
-        least
+        for_each_mark(marks, |cell| {
+            least = least.min(line[cell as usize / 2] >> (cell % 2 * 4) & 15);
+        });
+        least.into()
     }
 
     /// Whether all marked cells of a line are taken.
-    pub(crate) fn has(self, line: &Line, marks: &Line) -> bool {
-        let taken = |word: u64| match self {
-            Self::Bits(_) => word,
-            Self::Counters(_) => word | word >> 1 | word >> 2 | word >> 3,
-        };
-        line.iter()
-            .zip(marks)
-            .all(|(word, marks)| taken(*word) & marks == *marks)
+    pub(crate) fn has(self, line: &[u8], marks: &Marks) -> bool {
+        let mut all = true;
+        match self {
+            Self::Bits(_) => for_each_mark(marks, |cell| {
+                all &= line[cell as usize / 8] >> (cell % 8) & 1 != 0;
+            }),
+            Self::Counters(_) => all = Self::least(line, marks) > 0,
+        }
+        all
     }
 }
 
-/// The words of a line, or the key's cells in it, marked.
-pub(crate) type Line = [u64; 8];
+/// The key's cells in a line, marked: bit `w * 64 + p` is word `w`'s bit `p`.
+pub(crate) type Marks = [u64; 8];
+
+fn for_each_mark(marks: &Marks, mut each: impl FnMut(u64)) {
+    for (first, marks) in (0..).step_by(64).zip(marks) {
+        let mut left = *marks;
+        while left != 0 {
+            each(first + u64::from(left.trailing_zeros()));
+            left &= left - 1;
+        }
+    }
+}
 
 /// A key's cells in one line.
 #[derive(Clone, Copy)]
 struct Place {
+    /// The first of its 64-byte lines.
     line: u64,
     /// Which of the caller's keys.
     key: u32,
-    marks: Line,
+    marks: Marks,
 }
 
 /// A batch of changes: each request is one command for some keys. Behind them
@@ -186,11 +203,14 @@ impl Body {
         let mut places =
             Vec::with_capacity(keys.size_hint().0 * self.cells.lines_per_key() as usize);
         for (key, hash) in keys {
-            let mut each = |line, marks| places.push(Place { line, key, marks });
-            match self.cells {
-                Cells::Bits(shape) => shape.for_each_line(*hash, &mut each),
-                Cells::Counters(shape) => shape.for_each_line(*hash, &mut each),
-            }
+            let bits = match self.cells {
+                Cells::Bits(shape) => shape,
+                Cells::Counters(shape) => shape.bits(),
+            };
+            bits.for_each_line(*hash, |line, marks| {
+                let line = line * self.cells.width();
+                places.push(Place { line, key, marks });
+            });
         }
         places
     }
@@ -307,21 +327,15 @@ impl Body {
 
     /// Calls `each` with Redis's offset of each marked cell.
     fn for_each_offset(&self, places: &[Place], mut each: impl FnMut(u64)) {
-        let words = places.iter().flat_map(|place| {
+        for place in places {
             let first = place.line % CHUNK_LINES * 512;
-            (0..8).map(move |word| (first + word * 64, place.marks[word as usize]))
-        });
-        for (first, marks) in words {
-            let mut left = marks;
-            while left != 0 {
-                let bit = first + u64::from(left.trailing_zeros());
+            for_each_mark(&place.marks, |cell| {
                 each(match self.cells {
-                    Cells::Bits(_) => bit ^ 7,
+                    Cells::Bits(_) => (first + cell) ^ 7,
                     // Where the counter's highest bit is.
-                    Cells::Counters(_) => bit ^ 4,
+                    Cells::Counters(_) => (first + cell * 4) ^ 4,
                 });
-                left &= left - 1;
-            }
+            });
         }
     }
 }
@@ -420,14 +434,15 @@ impl Reads {
             let mut runs: Vec<Run> = Vec::new();
             for place in same_chunk {
                 let line = place.line % CHUNK_LINES;
+                let last = line + body.cells.width() - 1;
                 match runs.last_mut() {
-                    Some(run) if line - run.last <= GAP_LINES && line - run.first < RUN_LINES => {
-                        run.last = line;
+                    Some(run) if line <= run.last + GAP_LINES && line - run.first < RUN_LINES => {
+                        run.last = last;
                         run.places.end += 1;
                     }
                     _ => runs.push(Run {
                         first: line,
-                        last: line,
+                        last,
                         places: at..at + 1,
                     }),
                 }
@@ -492,7 +507,7 @@ impl Reads {
         &self,
         request: usize,
         answer: &[Value],
-        mut each: impl FnMut(u32, &Line, &Line),
+        mut each: impl FnMut(u32, &[u8], &Marks),
     ) -> Option<Foot> {
         let runs = &self.chunks[request].runs;
         let (lines, rest) = answer.split_at_checked(runs.len())?;
@@ -506,12 +521,8 @@ impl Reads {
                 return None;
             }
             for place in &self.places[run.places.clone()] {
-                let bytes = &lines[(place.line % CHUNK_LINES - run.first) as usize];
-                let mut line = [0; 8];
-                for (word, bytes) in line.iter_mut().zip(bytes.as_chunks().0) {
-                    *word = u64::from_le_bytes(*bytes);
-                }
-                each(place.key, &line, &place.marks);
+                let line = &lines[(place.line % CHUNK_LINES - run.first) as usize..];
+                each(place.key, line.as_flattened(), &place.marks);
             }
         }
         Some(foot)

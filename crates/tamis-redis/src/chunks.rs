@@ -18,9 +18,10 @@
 
 use std::ops::Range;
 
-/// Lines of a chunk: 4 MiB but one line. With the mark and Redis's own few
-/// bytes that is a block of 4 MiB to its allocator, whose next size is 5 MiB.
-pub(crate) const CHUNK_LINES: u64 = (1 << 16) - 1;
+/// Lines of a chunk: 4 MiB but four lines, so that the four of a counting
+/// filter's key are never apart. With the mark and Redis's own few bytes that
+/// is a block of 4 MiB to its allocator, whose next size is 5 MiB.
+pub(crate) const CHUNK_LINES: u64 = (1 << 16) - 4;
 const LINE: u64 = 64;
 /// Bytes of the foot, and where its parts are.
 pub(crate) const FOOT: u64 = 10;

@@ -103,6 +103,28 @@ impl Location {
         split_scheme(text).is_some()
     }
 
+    /// The same place, with this password if it has none yet: one that is in
+    /// the location itself shows in lists of processes and histories of shells.
+    ///
+    /// ```
+    /// use tamis_redis::Location;
+    /// let at: Location = "redis://ada@example.org/seen".parse()?;
+    /// let at = at.with_password("secret");
+    /// assert_eq!(at.to_string(), "redis://ada:***@example.org:6379/seen");
+    /// # Ok::<(), tamis_redis::Error>(())
+    /// ```
+    pub fn with_password(mut self, password: &str) -> Self {
+        for node in &mut self.nodes {
+            let settings = node.redis_settings().clone();
+            if settings.password().is_none() {
+                *node = node
+                    .clone()
+                    .set_redis_settings(settings.set_password(password));
+            }
+        }
+        self
+    }
+
     /// The filter's name, which is the key of its header in Redis.
     pub fn name(&self) -> &str {
         &self.name

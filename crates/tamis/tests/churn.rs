@@ -4,7 +4,10 @@
 
 use proptest::prelude::*;
 use std::collections::HashMap;
-use tamis::{AnyFilter, Counting, Cuckoo, Error, Hasher, KeyCount, Kind, Open, Plan, SecretKey};
+use tamis::raw::CountingShape;
+use tamis::{
+    AnyFilter, Blocked, Counting, Cuckoo, Error, Hasher, KeyCount, Kind, Open, Plan, SecretKey,
+};
 
 const KINDS: [Kind; 2] = [Kind::Counting, Kind::Cuckoo];
 
@@ -229,6 +232,61 @@ proptest! {
                 (0..count).for_each(|_| assert!(filter.remove(key(number)).unwrap()));
                 prop_assert!(common.iter().all(|(number, _)| filter.contains(key(*number))));
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A counting filter has a counter where the blocked filter of the same
+    /// keys has a bit: converted, it is that filter, to the byte.
+    #[test]
+    fn counting_becomes_the_blocked_filter_of_its_keys(
+        lines in 1u64..20,
+        hashes_per_line in 1u32..=8,
+        lines_per_key in 1u32..=4,
+        kept in prop::collection::vec(0u64..1_000_000, 0..200),
+        removed in prop::collection::vec(1_000_000u64..2_000_000, 0..100),
+    ) {
+        let lines = lines * u64::from(lines_per_key);
+        let counters = CountingShape::new(lines, hashes_per_line, lines_per_key).unwrap();
+        let hasher = Hasher::seeded(lines);
+        let mut counting = Counting::from_plan(&Plan::of(counters, 200), hasher).unwrap();
+        let bits = Plan::of(counters.bits(), 200);
+        let mut blocked = Blocked::from_plan(&bits, hasher).unwrap();
+        prop_assert_eq!(counting.bytes(), 4 * blocked.bytes());
+        prop_assert_eq!(counting.rate(), blocked.rate());
+
+        // One by one, and all at once.
+        let (one_by_one, batch) = kept.split_at(kept.len() / 2);
+        let batch: Vec<[u8; 8]> = batch.iter().map(|n| key(*n)).collect();
+        for number in one_by_one {
+            prop_assert_eq!(counting.insert(key(*number)), blocked.insert(key(*number)));
+        }
+        let (mut ours, mut theirs) = (vec![false; batch.len()], vec![false; batch.len()]);
+        counting.insert_many(&batch, &mut ours);
+        blocked.insert_many(&batch, &mut theirs);
+        prop_assert_eq!(ours, theirs);
+        prop_assert_eq!(counting.to_blocked().unwrap().to_bytes(), blocked.to_bytes());
+        prop_assert!((counting.rate_now() - blocked.rate_now()).abs() < 1e-12);
+        prop_assert_eq!(counting.estimated_keys(), blocked.estimated_keys());
+
+        // What came and went leaves nothing, unless a counter was full.
+        for number in &removed {
+            counting.insert(key(*number));
+        }
+        for number in &removed {
+            counting.remove(key(*number));
+        }
+        let came_back = counting.to_blocked().unwrap();
+        let full = AnyFilter::Counting(counting).body()[0].iter().any(|word| {
+            let word = tamis::raw::Word::get(word);
+            (0..64).step_by(4).any(|shift| word >> shift & 15 == 15)
+        });
+        if !full {
+            let body = |filter: &Blocked| filter.to_bytes()[128..].to_vec();
+            prop_assert_eq!(body(&came_back), body(&blocked));
         }
     }
 }

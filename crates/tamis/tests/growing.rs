@@ -333,7 +333,12 @@ fn corrupt_layers_are_refused() {
     let cases: &[(&str, usize, u64, &str)] = &[
         ("no lines", BODY, 0, "lines of a layer"),
         ("too many lines", BODY, u64::MAX, "lines of a layer"),
-        ("all lines", BODY, filter.shape().lines() - 1, "layers"),
+        (
+            "all lines",
+            BODY,
+            filter.shape().lines() - 1,
+            "of the lines per key",
+        ),
         ("a line less", BODY, first_lines - 1, "not a sound"),
         (
             "the end passed",
@@ -360,8 +365,14 @@ fn corrupt_layers_are_refused() {
         ),
         ("reserved", BODY + 32, 1, "reserved words"),
         ("reserved, last", second + 56, 1 << 63, "reserved words"),
-        ("more layers", SHAPE_3.start, 5, "layers"),
-        ("fewer layers", SHAPE_3.start, 3, "layers"),
+        ("more layers", SHAPE_3.start, 6, "layers"),
+        ("fewer layers", SHAPE_3.start, 2, "layers"),
+        (
+            "no equal banks",
+            SHAPE_3.start,
+            5,
+            "a multiple of the lines per key",
+        ),
         ("no layers", SHAPE_3.start, 0, "layers"),
         ("absurd layers", SHAPE_3.start, u64::MAX, "layers"),
     ];

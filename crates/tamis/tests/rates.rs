@@ -97,6 +97,35 @@ fn blocked() {
 }
 
 #[test]
+fn counting() {
+    run(
+        Kind::Counting,
+        Keys::Numbers,
+        if long() { LONG } else { USUAL },
+    );
+}
+
+/// Few lines, and few keys in each: what is negligible in a large filter is
+/// not in these.
+#[test]
+fn tiny_filters() {
+    let rows = [
+        row(1, 0.01, 20_000, 2_000_000),
+        row(10, 0.1, 20_000, 2_000_000),
+        row(10, 0.01, 20_000, 4_000_000),
+        row(10, 1e-4, 2_000, 8_000_000),
+        row(100, 0.01, 5_000, 4_000_000),
+        row(100, 1e-3, 5_000, 8_000_000),
+        row(1_000, 0.01, 1_000, 4_000_000),
+        row(1_000, 1e-3, 1_000, 8_000_000),
+        row(1_000, 1e-6, 20, 8_000_000),
+    ];
+    for kind in FILLED {
+        run(kind, Keys::Numbers, &rows);
+    }
+}
+
+#[test]
 fn ten_million_keys() {
     if long() {
         return; // its rows are in the long table

@@ -98,7 +98,7 @@ fn count(
     out.flush()?;
     let errors = reader.into_errors();
     for error in &errors {
-        eprintln!("tamis: {error}");
+        output::complain(error);
     }
     Ok(match errors.is_empty() {
         true => exit,

@@ -1,4 +1,4 @@
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of, warn_of_secret};
 use crate::stream::RuleArgs;
 use crate::{Exit, human};
 use anyhow::{Result, bail};
@@ -171,6 +171,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             };
             let mut filter = created.map_err(in_redis(at))?;
             warn_of(&filter);
+            warn_of_secret(&hasher, at);
             if let Some(time) = args.ttl {
                 filter.expire_in(time).map_err(in_redis(at))?;
             }

@@ -17,7 +17,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::{AnyFilter, Error, FileLock, Growing, Hasher, Kind, Plan, SecretKey};
-use tamis_redis::{Location, RedisFilter};
+use tamis_redis::{Location, RedisFilter, Stats};
 
 /// Drop what was already seen
 ///
@@ -157,6 +157,19 @@ struct Memory {
     bytes: u64,
     /// Expected number of records wrongly dropped.
     wrong: f64,
+    /// What the connections to Redis have been through.
+    redis: Option<Stats>,
+}
+
+impl Memory {
+    /// Of this process or a file.
+    const fn local(bytes: u64, wrong: f64) -> Self {
+        Self {
+            bytes,
+            wrong,
+            redis: None,
+        }
+    }
 }
 
 /// What to do when a filter holds more than it was made for.
@@ -268,8 +281,9 @@ impl Args {
     }
 
     /// The number of distinct keys to make room for at first: what the user
-    /// says, or a guess that takes no more than [`GUESS_BYTES`].
-    fn first_keys(&self, bytes: impl Fn(u64) -> Result<u64>) -> Result<u64> {
+    /// says, or a guess that takes no more than [`GUESS_BYTES`]. `bytes` tells
+    /// what keys take, and nothing of so many that they can't be had.
+    fn first_keys(&self, bytes: impl Fn(u64) -> Option<u64>) -> Result<u64> {
         let paths = self.input.paths();
         if let Some(keys) = self.keys {
             let most = estimate::most_records(&paths).unwrap_or(u64::MAX);
@@ -277,13 +291,12 @@ impl Args {
         }
         let layout = self.input.rule()?.layout();
         let mut keys = estimate::records(&paths, layout).unwrap_or(UNMEASURED);
-        while bytes(keys)? > GUESS_BYTES {
+        while keys > UNMEASURED && bytes(keys).is_none_or(|bytes| bytes > GUESS_BYTES) {
             keys /= 2;
         }
         Ok(keys.max(1))
     }
 
-    /// A filter that grows with what it is given.
     /// How the filter hashes if this run makes it.
     fn new_hasher(&self) -> Result<Hasher> {
         let hasher = match self.keyed {
@@ -293,16 +306,17 @@ impl Args {
         self.input.hasher(hasher)
     }
 
+    /// A filter that grows with what it is given.
     fn first_filter(&self, hasher: Hasher) -> Result<Growing> {
-        let make = |keys: u64| Growing::with_hasher(keys.max(1), self.rate, hasher);
+        let make = |keys| Growing::with_hasher(keys, self.rate, hasher);
         // Memory that is not touched costs nothing, so trying is fast.
-        let keys = self.first_keys(|keys| Ok(make(keys)?.bytes()))?;
+        let keys = self.first_keys(|keys| Some(make(keys).ok()?.bytes()))?;
         Ok(make(keys)?)
     }
 }
 
 fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
-    let keys = args.first_keys(|keys| Ok(keys.saturating_mul(DIGEST_BYTES)))?;
+    let keys = args.first_keys(|keys| keys.checked_mul(DIGEST_BYTES))?;
     let shard = |_| ExactSet::with_capacity(keys as usize / EXACT_SHARDS);
     let mut shards: Vec<ExactSet> = (0..EXACT_SHARDS).map(shard).collect();
     let report = Pass {
@@ -318,7 +332,7 @@ fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         Ok(())
     })?;
     let bytes = shards.iter().map(|set| set.memory() as u64).sum();
-    Ok((report, Memory { bytes, wrong: 0.0 }))
+    Ok((report, Memory::local(bytes, 0.0)))
 }
 
 fn with_memory(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
@@ -337,10 +351,7 @@ fn with_memory(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
             .insert_hashes(hashes, new)
             .map_err(anyhow::Error::from)?)
     })?;
-    let memory = Memory {
-        bytes: seen.bytes(),
-        wrong: seen.expected_wrong(),
-    };
+    let memory = Memory::local(seen.bytes(), seen.expected_wrong());
     Ok((report, memory))
 }
 
@@ -412,6 +423,12 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
 
 fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     let place = Place::Redis(at.clone());
+    if args.claim == Claim::Before && sink.appears_at_end() {
+        bail!(
+            "--claim before prints what it has claimed at once, but OUT appears at the end\n\
+             hint: write to standard output, or --claim after"
+        );
+    }
     let filter = open_or_create(at, args)?;
     let hasher = *filter.hasher();
     let over = Over {
@@ -464,8 +481,8 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
     let options = args.redis.options(&args.key)?;
     match RedisFilter::open(at, &options) {
         Err(tamis_redis::Error::NotFound { .. }) if !args.dry_run => {
-            let plan = |keys: u64| Plan::one_line(Kind::Growing, keys.max(1), args.rate);
-            let keys = args.first_keys(|keys| Ok(plan(keys)?.bytes()))?;
+            let plan = |keys| Plan::one_line(Kind::Growing, keys, args.rate);
+            let keys = args.first_keys(|keys| Some(plan(keys).ok()?.bytes()))?;
             match RedisFilter::create(at, &plan(keys)?, args.new_hasher()?, &options) {
                 // Another worker has just made it, which is as well.
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
@@ -477,8 +494,8 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
         }
         opened => opened,
     }
-    .map_err(in_redis(at))
     .inspect(warn_of)
+    .map_err(in_redis(at))
 }
 
 fn summarise(report: &Report, memory: &Memory) {
@@ -498,7 +515,7 @@ fn summarise(report: &Report, memory: &Memory) {
 }
 
 fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
-    json!({
+    let mut all = json!({
         "records": report.records,
         "unique": report.chosen,
         "duplicates": report.records - report.chosen,
@@ -508,5 +525,15 @@ fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
         "filter_bytes": memory.bytes,
         "expected_wrongly_dropped": memory.wrong,
         "interrupted": report.signal.is_some(),
-    })
+    });
+    if let Some(stats) = &memory.redis {
+        all["redis"] = json!({
+            "connections": stats.connections,
+            "reconnects": stats.reconnects,
+            "retries": stats.retries,
+            "redirects": stats.redirects,
+            "ambiguous_keys": stats.ambiguous_keys,
+        });
+    }
+    all
 }

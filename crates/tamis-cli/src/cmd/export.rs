@@ -1,4 +1,4 @@
-use crate::location::{KeyFile, Place, RedisArgs};
+use crate::location::{KeyFile, Place, RedisArgs, warn_of_secret};
 use crate::{Exit, output};
 use anyhow::Result;
 
@@ -20,6 +20,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let filter = args.filter.load(&args.key, &args.redis)?;
+    warn_of_secret(filter.hasher(), "the text");
     output::print(&(filter.to_base64() + "\n"))?;
     Ok(Exit::Done)
 }

@@ -198,7 +198,7 @@ fn describe(about: &About) -> String {
             s.second().width()
         ),
         Shape::Counting(s) => format!(
-            "{} lines of 128 counters, {} per key, {} counters in each",
+            "{} lines of 512 counters, {} per key, {} counters in each",
             human::count(s.lines()),
             s.lines_per_key(),
             s.hashes_per_line()

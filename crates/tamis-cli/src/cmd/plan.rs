@@ -208,12 +208,24 @@ fn pick<'a>(plans: &'a [Plan], need: &NeedArgs) -> (&'a Plan, String) {
                     (first.bits_per_key() / bloom.bits_per_key() - 1.0) * 100.0
                 )
             });
+            let layout = match first.shape() {
+                Shape::Blocked(shape) => format!(
+                    " It is {} of 64 bytes for each key, and {} in each.",
+                    number(shape.lines_per_key(), "line"),
+                    number(shape.hashes_per_line(), "bit")
+                ),
+                _ => String::new(),
+            };
             (
                 first,
-                format!("a key costs {misses}{}.", more.unwrap_or_default()),
+                format!("a key costs {misses}{}.{layout}", more.unwrap_or_default()),
             )
         }
     }
+}
+
+fn number(n: u32, of: &str) -> String {
+    format!("{n} {of}{}", if n == 1 { "" } else { "s" })
 }
 
 const fn purpose(kind: Kind) -> &'static str {
@@ -233,7 +245,11 @@ const fn purpose(kind: Kind) -> &'static str {
 fn cache_misses(plan: &Plan) -> String {
     match plan.shape() {
         Shape::Blocked(shape) => shape.lines_per_key().to_string(),
-        Shape::Counting(shape) => shape.lines_per_key().to_string(),
+        // A line is four of the memory's, with the counters of two words in each.
+        Shape::Counting(shape) => {
+            let of_a_line = (shape.hashes_per_line() / 2 + 1).min(4);
+            format!("up to {}", shape.lines_per_key() * of_a_line)
+        }
         Shape::Growing(shape) => format!("{} layers", shape.layers()),
         Shape::Fuse(_) | Shape::Cuckoo(_) => "2".into(),
         // Two groups of words, one after the other.
@@ -270,12 +286,20 @@ fn when_not(plan: &Plan) -> Vec<String> {
 }
 
 fn plan_json(plan: &Plan) -> serde_json::Value {
+    let lines = match plan.shape() {
+        Shape::Blocked(s) => Some((s.lines_per_key(), s.hashes_per_line())),
+        Shape::Counting(s) => Some((s.lines_per_key(), s.hashes_per_line())),
+        Shape::Growing(s) => Some((s.lines_per_key(), s.hashes_per_line())),
+        _ => None,
+    };
     json!({
         "kind": plan.kind().name(),
         "keys": plan.keys(),
         "bytes": plan.bytes(),
         "bits_per_key": plan.bits_per_key(),
         "hashes": plan.hashes(),
+        "lines_per_key": lines.map(|(lines, _)| lines),
+        "hashes_per_line": lines.map(|(_, hashes)| hashes),
         "rate": plan.rate(),
     })
 }

@@ -88,19 +88,28 @@ impl Batch {
 
     #[inline]
     fn push(&mut self, end: usize, hash: Hash) {
-        let shard = hash.shard(self.lanes.len());
-        let lane = &mut self.lanes[shard];
-        lane.hashes.push(hash);
-        lane.records.push(self.ends.len() as u32);
+        // One lane has all records, in order: which they are need not be noted.
+        match &mut self.lanes[..] {
+            [lane] => lane.hashes.push(hash),
+            lanes => {
+                let lane = &mut lanes[hash.shard(lanes.len())];
+                lane.hashes.push(hash);
+                lane.records.push(self.ends.len() as u32);
+            }
+        }
         self.ends.push(end as u32);
     }
 
     /// Collects the shards' decisions; gives the number of chosen records.
     pub(crate) fn collect(&mut self) -> u64 {
-        self.chosen.resize(self.ends.len(), false);
-        for lane in &self.lanes {
-            for (&record, &chosen) in lane.records.iter().zip(&lane.chosen) {
-                self.chosen[record as usize] = chosen;
+        if let [lane] = &mut self.lanes[..] {
+            std::mem::swap(&mut self.chosen, &mut lane.chosen);
+        } else {
+            self.chosen.resize(self.ends.len(), false);
+            for lane in &self.lanes {
+                for (&record, &chosen) in lane.records.iter().zip(&lane.chosen) {
+                    self.chosen[record as usize] = chosen;
+                }
             }
         }
         self.chosen.iter().map(|&chosen| u64::from(chosen)).sum()

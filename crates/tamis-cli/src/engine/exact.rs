@@ -37,11 +37,12 @@ impl Default for ExactSet {
 }
 
 impl ExactSet {
-    /// A set that holds `keys` without growing.
+    /// A set that holds `keys` without growing, unless the system has no memory for so many.
     pub(crate) fn with_capacity(keys: usize) -> Self {
-        let lines = (keys + BATCH).saturating_mul(5) / (SLOTS * 4) + 1;
+        let lines = keys.saturating_add(BATCH).saturating_mul(5) / (SLOTS * 4) + 1;
+        let table = Table::try_new(lines.max(SMALLEST));
         Self {
-            lines: Table::new(lines.max(SMALLEST)),
+            lines: table.unwrap_or_else(|| Table::new(SMALLEST)),
             used: 0,
             holds_free_mark: false,
         }
@@ -151,19 +152,22 @@ struct Table {
 }
 
 impl Table {
-    /// At least that many lines.
+    /// At least that many lines. As with any collection, out of memory is the end.
     fn new(lines: usize) -> Self {
+        Self::try_new(lines).expect("memory for the exact set")
+    }
+
+    fn try_new(lines: usize) -> Option<Self> {
         // Whole huge pages, for the system places only such mappings where they can have them.
         let lines = if lines < HUGE_PAGE {
             lines
         } else {
-            lines.next_multiple_of(HUGE_PAGE)
+            lines.checked_next_multiple_of(HUGE_PAGE)?
         };
-        // As with any collection, out of memory is the end.
-        let map = MmapMut::map_anon(lines * size_of::<Line>()).expect("memory for the exact set");
+        let map = MmapMut::map_anon(lines.checked_mul(size_of::<Line>())?).ok()?;
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage); // only ever a matter of speed
-        Self { map, lines }
+        Some(Self { map, lines })
     }
 }
 

@@ -214,14 +214,17 @@ impl Input {
     ) -> Result<Self, InputError> {
         match file.metadata() {
             Ok(metadata) if metadata.is_file() => Self::from_read(name, file, progress),
-            _ => Self::from_read(
-                name,
-                Waiting {
-                    file,
-                    progress: Arc::clone(progress),
-                },
-                progress,
-            ),
+            _ => {
+                widen(&file);
+                Self::from_read(
+                    name,
+                    Waiting {
+                        file,
+                        progress: Arc::clone(progress),
+                    },
+                    progress,
+                )
+            }
         }
     }
 
@@ -342,6 +345,20 @@ impl Input {
             cause,
         }
     }
+}
+
+/// Lets a pipe hold more than its 64 KiB, so that both its ends work in larger steps. Only ever a matter
+/// of speed.
+fn widen(pipe: &File) {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        const ROOM: libc::c_int = 1 << 20; // what every user may have
+        // SAFETY: fails for what is no pipe, and changes nothing but a pipe's size.
+        unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, ROOM) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
 }
 
 /// Stdin without the standard library's small buffer in between; a duplicate, so that closing it leaves stdin open.

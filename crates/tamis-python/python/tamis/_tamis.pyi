@@ -53,6 +53,8 @@ class Filter:
         keyed: bool = False,
         key: bytes | None = None,
         key_file: _Path | None = None,
+        ignore_case: bool = False,
+        url: bool = False,
     ) -> Filter: ...
     @classmethod
     def create(
@@ -69,6 +71,8 @@ class Filter:
         keyed: bool = False,
         key: bytes | None = None,
         key_file: _Path | None = None,
+        ignore_case: bool = False,
+        url: bool = False,
         overwrite: bool = False,
     ) -> Filter: ...
     @classmethod
@@ -79,6 +83,7 @@ class Filter:
         *,
         key: bytes | None = None,
         key_file: _Path | None = None,
+        verify: bool | None = None,
     ) -> Filter: ...
     @classmethod
     def load(
@@ -110,6 +115,7 @@ class Filter:
     def count(self, key: _Key, /) -> int: ...
     def clear(self) -> None: ...
     def copy(self) -> Filter: ...
+    def to_blocked(self) -> Filter: ...
     def save(self, path: _Path, /) -> None: ...
     def to_base64(self) -> str: ...
     def info(self) -> dict[str, Any]: ...
@@ -131,6 +137,10 @@ class Filter:
     def path(self) -> PathLike[str] | None: ...
     @property
     def closed(self) -> bool: ...
+    @property
+    def ignore_case(self) -> bool: ...
+    @property
+    def url(self) -> bool: ...
     def __contains__(self, key: _Key, /) -> bool: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
@@ -245,6 +255,8 @@ def build(
     keyed: bool = False,
     key: bytes | None = None,
     key_file: _Path | None = None,
+    ignore_case: bool = False,
+    url: bool = False,
     memory: int | None = None,
     temp_dir: _Path | None = None,
     threads: int = 0,
@@ -261,6 +273,8 @@ def connect(
     keyed: bool = False,
     key: bytes | None = None,
     key_file: _Path | None = None,
+    ignore_case: bool = False,
+    url: bool = False,
     timeout: float = 10.0,
     retry_for: float = 30.0,
     wait_replicas: int = 0,

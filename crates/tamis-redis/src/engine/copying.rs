@@ -44,7 +44,11 @@ impl<L: Link> Engine<L> {
             self.bodies = vec![body.clone()];
             return self.send_body(&body, parts[0], Foot::Open).await;
         };
-        let like = BlockedShape::new(1, shape.hashes_per_line(), shape.lines_per_key())?;
+        let like = BlockedShape::new(
+            shape.lines_per_key().into(),
+            shape.hashes_per_line(),
+            shape.lines_per_key(),
+        )?;
         let mut layers = Vec::new();
         let mut generation = self.record.generation;
         for (nth, part) in parts.iter().enumerate() {
@@ -342,7 +346,7 @@ impl<L: Link> Engine<L> {
         let body = &self.bodies[number];
         let step = body.chunks.len().div_ceil(SAMPLE_CHUNKS);
         let chosen: Vec<usize> = (0..body.chunks.len()).step_by(step).collect();
-        let each = SAMPLE / chosen.len() as u64 / 64 * 64;
+        let each = SAMPLE / chosen.len() as u64 / 256 * 256;
         let read = |i: &usize| {
             let chunk = &body.chunks[*i];
             let last = chunk.len.min(each) - 1;
@@ -366,7 +370,8 @@ impl<L: Link> Engine<L> {
                 _ => return Err(self.chunk_missing((number, i)).await),
             }
         }
-        let lines = sampled.len() as u64 / 64;
+        let per_key = u64::from(cells.lines_per_key());
+        let lines = sampled.len() as u64 / 64 / cells.width() / per_key * per_key;
         let shape: Shape = match cells {
             Cells::Bits(s) => {
                 BlockedShape::new(lines, s.hashes_per_line(), s.lines_per_key())?.into()
@@ -377,7 +382,8 @@ impl<L: Link> Engine<L> {
         };
         let header = Header::of_plan(&Plan::of(shape, 1), *self.header.hasher());
         let mut draft = Draft::new(&header)?;
-        draft.body_mut().copy_from_slice(&sampled);
+        let len = draft.body_mut().len();
+        draft.body_mut().copy_from_slice(&sampled[..len]);
         Ok((draft.finish()?, lines))
     }
 }

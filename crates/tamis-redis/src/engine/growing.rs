@@ -614,15 +614,14 @@ fn encode(layer: &GrowingLayer, generation: u64) -> Vec<u8> {
     value
 }
 
-/// A shape of the filter's layers, whatever their sizes.
+/// A shape that all layers of a filter are like.
 pub(super) fn like(shape: &GrowingShape) -> Result<BlockedShape, Error> {
-    Ok(BlockedShape::new(
-        1,
-        shape.hashes_per_line(),
-        shape.lines_per_key(),
-    )?)
+    // A line in each bank.
+    let (hashes, per_key) = (shape.hashes_per_line(), shape.lines_per_key());
+    Ok(BlockedShape::new(per_key.into(), hashes, per_key)?)
 }
 
+/// Reads the description of a layer; never panics, whatever the bytes.
 pub(super) fn decode(
     key: &str,
     value: &[u8],

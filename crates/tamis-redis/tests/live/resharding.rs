@@ -1,6 +1,6 @@
 //! Slots move to other masters under load (MOVED, ASK).
 
-use crate::common::Cluster;
+use crate::common::{Cluster, until};
 use crate::failover::{large, survives};
 use crate::*;
 
@@ -18,7 +18,10 @@ fn slots_move(name: &str, plan: &Plan) {
             cluster.move_keys(slot, to);
             moment();
             cluster.close_move(slot, to);
-            assert_eq!(cluster.owner(slot).port, to.port);
+            // The others hear of it by and by.
+            until("the cluster to agree", Duration::from_secs(60), || {
+                cluster.owner(slot).port == to.port
+            });
         }
     });
 }

@@ -540,6 +540,28 @@ impl<B: Body> AnyFilter<B> {
         Ok(())
     }
 
+    /// The blocked filter that the keys of a counting filter would have built;
+    /// see [`Counting::to_blocked`]. Fails for the other kinds.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked, Counting};
+    /// let counting = AnyFilter::from(Counting::new(1_000, 0.01)?);
+    /// assert_eq!(counting.to_blocked()?.bytes() * 4, counting.bytes());
+    /// assert!(AnyFilter::from(Blocked::new(1_000, 0.01)?).to_blocked().is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn to_blocked(&self) -> Result<Blocked, Error> {
+        match self {
+            Self::Counting(counting) => counting.to_blocked(),
+            other => Err(Error::Unable {
+                kind: other.kind(),
+                what: "made a blocked filter",
+                instead: "only a counting filter has a counter for each of its bits; add the keys \
+                          to a new filter",
+            }),
+        }
+    }
+
     /// How keys are hashed.
     pub const fn hasher(&self) -> &Hasher {
         each!(self, f => f.hasher())

@@ -5,9 +5,8 @@
 //! unless one of them has it; when that has taken the keys it is made for, the
 //! next is added. Old layers never change, and nothing is ever moved.
 //!
-//! All layers have the same number of hashes, so a key's bits are computed
-//! once; and a key that a layer does not have is nearly always refused by the
-//! first of its two lines, so older layers cost a line each.
+//! A key that a layer does not have is nearly always refused by the first of
+//! its lines, so older layers cost a line each.
 //!
 //! In memory the body is in parts, of whole layers each: what was there at
 //! first, and a part for every layer added since.
@@ -20,9 +19,8 @@ use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::plan::growing::{Schedule, first_capacity};
 use crate::plan::{self, Plan, Rated as _};
-use crate::raw::blocked::{LINE_WORDS, line};
+use crate::raw::blocked::LINE_WORDS;
 use crate::raw::header::{Header, KEYS_UNKNOWN, State};
-use crate::raw::isa::{self, Mask, Path as Isa};
 use crate::raw::layers::{GrowingShape, KEYS, Layer, parse, put};
 use crate::raw::layout::{BLOCK, BitLayout, Layout};
 use crate::raw::shape::Shape;
@@ -217,6 +215,11 @@ impl Growing {
     pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         new.fill(false);
+        if self.layers.len() == 1 && hashes.len() as u64 <= self.room() {
+            // No other layer to ask, and room for all, so all at once.
+            self.fill(hashes, new);
+            return Ok(());
+        }
         for (hashes, new) in hashes.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
             self.insert_block(hashes, new)?;
         }
@@ -514,47 +517,20 @@ impl<B: Body> Growing<B> {
         if layers.is_empty() {
             return;
         }
-        let isa = Isa::best();
-        let hashes_per_line = self.shape.hashes_per_line();
-        // Everything is indexed by the key's place in the block.
-        let mut waiting: [u8; BLOCK] = std::array::from_fn(|i| i as u8);
+        // Those that no layer has had so far, and which they are.
+        let mut waiting = [Hash::default(); BLOCK];
+        let mut who: [usize; BLOCK] = std::array::from_fn(|i| i);
         let mut len = hashes.len();
-        let mut masks = [Mask([0; LINE_WORDS]); BLOCK];
-        isa::line_masks(isa, hashes_per_line, 0, &waiting[..len], hashes, &mut masks);
-        let mut at = [0; BLOCK];
-        let mut hits = [0; BLOCK];
+        waiting[..len].copy_from_slice(hashes);
+        let mut found = [false; BLOCK];
         for layer in layers.iter().rev() {
             let words = self.words(layer);
-            for i in waiting[..len].iter().map(|i| usize::from(*i)) {
-                at[i] = layer.shape.first_line(hashes[i]);
-                isa::prefetch(line(words, at[i]));
-            }
-            let mut found = isa::matching(isa, words, &waiting[..len], &at, &masks, &mut hits);
-            if found > 0 && self.shape.lines_per_key() == 2 {
-                let in_first = hits;
-                let who = &in_first[..found];
-                for i in who.iter().map(|i| usize::from(*i)) {
-                    at[i] = layer.shape.second_line(hashes[i]);
-                    isa::prefetch(line(words, at[i]));
-                }
-                isa::line_masks(isa, hashes_per_line, 1, who, hashes, &mut masks);
-                found = isa::matching(isa, words, who, &at, &masks, &mut hits);
-                if found < who.len() {
-                    // Back to the first line's, for the next layer.
-                    isa::line_masks(isa, hashes_per_line, 0, who, hashes, &mut masks);
-                }
-            }
-            if found == 0 {
-                continue;
-            }
-            for i in &hits[..found] {
-                out[usize::from(*i)] = true;
-            }
+            (layer.shape).contains_hashes(words, &waiting[..len], &mut found[..len]);
             let mut left = 0;
-            for from in 0..len {
-                let i = waiting[from];
-                waiting[left] = i;
-                left += usize::from(!out[usize::from(i)]);
+            for i in 0..len {
+                out[who[i]] = found[i];
+                (waiting[left], who[left]) = (waiting[i], who[i]);
+                left += usize::from(!found[i]);
             }
             len = left;
             if len == 0 {

@@ -103,8 +103,8 @@ impl<'a> Filter<'a> {
 /// Calls `found` with the number of every candidate, in order.
 pub(super) fn candidates(index: Filters<'_>, spec: usize, hash: Hash, found: impl FnMut(usize)) {
     #[cfg(target_arch = "x86_64")]
-    if std::is_x86_feature_detected!("popcnt") && std::is_x86_feature_detected!("bmi2") {
-        // SAFETY: the features were just detected.
+    if isa::Isa::best().has(isa::Level::Avx2) {
+        // SAFETY: popcnt, bmi1 and bmi2 come with that level.
         return unsafe { candidates_popcnt(index, spec, hash, found) };
     }
     candidates_anywhere(index, spec, hash, found);
@@ -157,8 +157,8 @@ pub(super) fn candidates_many(
         return;
     }
     #[cfg(target_arch = "x86_64")]
-    if std::is_x86_feature_detected!("popcnt") && std::is_x86_feature_detected!("bmi2") {
-        // SAFETY: the features were just detected.
+    if isa::Isa::best().has(isa::Level::Avx2) {
+        // SAFETY: popcnt, bmi1 and bmi2 come with that level.
         return unsafe { candidates_many_popcnt(index, spec, hashes, found) };
     }
     candidates_many_anywhere(index, spec, hashes, found);

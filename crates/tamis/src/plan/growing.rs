@@ -10,12 +10,8 @@
 //! or a thousand times the first guess), the rest by all that follow.
 //! A file records every layer's size and rate, so readers need none of this.
 
-use super::{
-    LinesFor, MIN_RATE, Plan, Rated as _, blocked_for_rate, check_keys, check_rate, one_line,
-    too_large,
-};
+use super::{MIN_RATE, Plan, Rated as _, check_keys, check_rate, lines, too_large};
 use crate::error::Error;
-use crate::kind::Kind;
 use crate::raw::blocked::BlockedShape;
 use crate::raw::layers::{GrowingLayer, GrowingShape};
 
@@ -27,9 +23,9 @@ const HORIZON_GROWTH: f64 = 1e3;
 /// The share of the promise that the layers up to the horizon have.
 const WITHIN_HORIZON: f64 = 0.95;
 /// The first layers are small, so what describes them weighs more; they have
-/// one and a half shares.
+/// two shares.
 const EARLY: f64 = 8.0;
-const EARLY_SHARES: f64 = 1.5;
+const EARLY_SHARES: f64 = 2.0;
 /// Of the others, layer `j` has `1/(j + 4) - 1/(j + 5)` quarters of the rest.
 const BEYOND: f64 = 4.0;
 
@@ -37,7 +33,7 @@ const BEYOND: f64 = 4.0;
 /// rates cost a blocked filter. Well above a rate of 1 % every factor breaks
 /// the bound; a smaller one would break it a little less, with more layers.
 fn growth(promise: f64) -> f64 {
-    (2.2 - 6.0 / -promise.log2()).clamp(1.3, 2.05)
+    (2.14 - 5.6 / -promise.log2()).clamp(1.3, 2.05)
 }
 
 /// The capacity that a layer adds to the others'.
@@ -86,8 +82,6 @@ pub(crate) struct Schedule {
     horizon: f64,
     hashes_per_line: u32,
     lines_per_key: u32,
-    /// Of the last layer's rate, which most layers share.
-    lines_for: Option<(f64, LinesFor)>,
 }
 
 impl Schedule {
@@ -96,7 +90,7 @@ impl Schedule {
     pub(crate) fn new(first: u64, promise: f64) -> Result<Self, Error> {
         let mut this = Self::resume(first, promise, 0, 0);
         // Any size that is not small will do.
-        let typical = blocked_for_rate(1_000_000, this.rate(EARLY as usize))?;
+        let typical = lines::for_rate(1_000_000, this.rate(EARLY as usize))?;
         this.hashes_per_line = typical.hashes_per_line();
         this.lines_per_key = typical.lines_per_key();
         Ok(this)
@@ -105,8 +99,8 @@ impl Schedule {
     /// Of a new filter whose keys have one line of each layer.
     fn of_one_line(first: u64, promise: f64) -> Result<Self, Error> {
         let mut this = Self::resume(first, promise, 0, 1);
-        let typical = one_line(Kind::Blocked, 1_000_000, this.rate(EARLY as usize))?;
-        this.hashes_per_line = typical.1;
+        let typical = lines::one_line(1_000_000, this.rate(EARLY as usize))?;
+        this.hashes_per_line = typical.hashes_per_line();
         Ok(this)
     }
 
@@ -120,7 +114,6 @@ impl Schedule {
             horizon: (reach.ln() / growth.ln()).ceil() + 1.0,
             hashes_per_line,
             lines_per_key: per_key,
-            lines_for: None,
         }
     }
 
@@ -139,14 +132,14 @@ impl Schedule {
     }
 
     /// The first layer.
-    pub(crate) fn first(&mut self, capacity: u64) -> Result<GrowingLayer, Error> {
+    pub(crate) fn first(&self, capacity: u64) -> Result<GrowingLayer, Error> {
         self.layer(capacity, self.rate(0))
     }
 
     /// The layer after `layers` others that hold `capacity` keys in all and
     /// have spent so much of the promise.
     pub(crate) fn next(
-        &mut self,
+        &self,
         layers: usize,
         capacity: u64,
         spent: f64,
@@ -157,24 +150,16 @@ impl Schedule {
         self.layer(more(capacity, self.growth), rate)
     }
 
-    fn layer(&mut self, capacity: u64, rate: f64) -> Result<GrowingLayer, Error> {
+    fn layer(&self, capacity: u64, rate: f64) -> Result<GrowingLayer, Error> {
         if rate <= 0.0 {
             let expected = format_args!("less than the promise of {} in all", self.promise);
             return Err(Error::corrupt("rates of the layers", expected, "all of it"));
         }
-        let lines_for = match &mut self.lines_for {
-            Some((of, lines_for)) if *of == rate => lines_for,
-            other => {
-                let new = LinesFor::new(rate, self.hashes_per_line, self.lines_per_key);
-                &mut other.insert((rate, new)).1
-            }
-        };
-        let lines = lines_for.keys(capacity as f64);
-        if lines > 2f64.powi(54) {
-            return Err(too_large(capacity, rate));
-        }
+        let (k, per_key) = (self.hashes_per_line, self.lines_per_key);
+        let lines = lines::lines_for(capacity as f64, rate, k, per_key)
+            .ok_or_else(|| too_large(capacity, rate))?;
         Ok(GrowingLayer {
-            shape: BlockedShape::new(lines as u64, self.hashes_per_line, self.lines_per_key)?,
+            shape: BlockedShape::new(lines, k, per_key)?,
             capacity,
             rate,
         })
@@ -193,7 +178,7 @@ pub(crate) struct Growth {
 impl Growth {
     /// With its first layer.
     pub(crate) fn new(first: u64, promise: f64) -> Result<Self, Error> {
-        let mut schedule = Schedule::new(first, promise)?;
+        let schedule = Schedule::new(first, promise)?;
         let newest = schedule.first(first)?;
         Ok(Self {
             schedule,
@@ -238,13 +223,25 @@ pub(crate) fn plan_for_rate(keys: u64, rate: f64) -> Result<Plan, Error> {
 
 /// The lowest promise with which `keys` keys stay within `bytes`.
 pub(crate) fn plan_for_size(keys: u64, bytes: u64) -> Result<Plan, Error> {
-    let fits = |plan: &Plan| plan.bytes() <= bytes;
-    let (mut low, mut high) = (MIN_RATE.log2(), -1.0);
-    let mut best = plan_for_rate(keys, 0.5).ok().filter(fits);
-    for _ in 0..16 {
+    // One that is too large to exist does not fit, either.
+    let fitting = |exponent: f64| {
+        let plan = plan_for_rate(keys, exponent.exp2()).ok();
+        plan.filter(|plan| plan.bytes() <= bytes)
+    };
+    // A lower promise may take less, if its last layer begins later. So look
+    // at all of them, roughly, and closer below the lowest that fits.
+    const STEP: f64 = 0.5;
+    let lowest = MIN_RATE.log2();
+    let mut high = lowest;
+    let mut best = fitting(high);
+    while best.is_none() && high + STEP < 0.0 {
+        high += STEP;
+        best = fitting(high);
+    }
+    let mut low = (high - STEP).max(lowest);
+    for _ in 0..10 {
         let middle = f64::midpoint(low, high);
-        // One that is too large to exist does not fit, either.
-        match plan_for_rate(keys, middle.exp2()).ok().filter(fits) {
+        match fitting(middle) {
             Some(plan) => (best, high) = (Some(plan), middle),
             None => low = middle,
         }
@@ -281,6 +278,7 @@ pub(crate) fn rate_when_full(shape: &GrowingShape, keys: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kind::Kind;
     use crate::raw::shape::Shape;
 
     #[test]

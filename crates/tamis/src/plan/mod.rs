@@ -1,9 +1,8 @@
 //! Sizing: from any two of expected keys, rate and size to the third.
 //!
 //! Every kind's rate is computed from its real layout. For the blocked kind
-//! that is the exact mixture over how many keys a line receives and how many
-//! of its bits they set; the classic formula would promise 1.5 to 3 times
-//! less than users measure.
+//! that is a closed form (`lines`); the classic formula would promise 1.5 to 3
+//! times less than users measure.
 
 mod bloom;
 pub mod classic;
@@ -16,16 +15,15 @@ mod tests;
 
 pub use finished::cascade_bound;
 pub(crate) use finished::{first_width, width_for_rate};
-pub(crate) use lines::{LinesFor, blocked_for_rate, one_line};
 
 use crate::error::Error;
 use crate::kind::Kind;
+use crate::raw::counting::CountingShape;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::layers::{GrowingLayer, GrowingShape};
 use crate::raw::layout::Layout;
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
-use lines::{BLOCKED, COUNTING, blocked, counting, wrongly_present};
 
 /// How often a kind is wrong.
 #[doc(hidden)]
@@ -73,8 +71,8 @@ impl Plan {
         check_rate(rate)?;
         let shape: Shape = match kind {
             Kind::Bloom => bloom::for_rate(keys, rate)?.into(),
-            Kind::Blocked => blocked(BLOCKED.for_rate(keys, rate)?)?,
-            Kind::Counting => counting(COUNTING.for_rate(keys, rate)?)?,
+            Kind::Blocked => lines::for_rate(keys, rate)?.into(),
+            Kind::Counting => CountingShape::of(lines::for_rate(keys, rate)?).into(),
             Kind::Cuckoo => {
                 // Beyond the widest slots, only empty ones lower the rate.
                 if rate < MIN_CUCKOO_RATE {
@@ -109,8 +107,11 @@ impl Plan {
         check_size(bytes)?;
         let shape: Shape = match kind {
             Kind::Bloom => bloom::for_size(keys, bytes)?.into(),
-            Kind::Blocked => blocked(BLOCKED.for_size(keys, bytes))?,
-            Kind::Counting => counting(COUNTING.for_size(keys, bytes))?,
+            Kind::Blocked => lines::for_size(keys, bytes / 64)?.into(),
+            Kind::Counting => {
+                let bits = lines::for_size(keys, counting_lines(bytes)?)?;
+                CountingShape::of(bits).into()
+            }
             Kind::Cuckoo => CuckooShape::for_size(keys, bytes)
                 .ok_or_else(|| Error::Parameter {
                     what: "size",
@@ -139,12 +140,12 @@ impl Plan {
         let (shape, keys) = match kind {
             Kind::Bloom => bloom::for_rate_in_size(rate, bytes)?,
             Kind::Blocked => {
-                let (lines, keys) = BLOCKED.for_rate_in_size(rate, bytes);
-                (blocked(lines)?, keys)
+                let (shape, keys) = lines::for_rate_in_size(rate, bytes / 64)?;
+                (shape.into(), keys)
             }
             Kind::Counting => {
-                let (lines, keys) = COUNTING.for_rate_in_size(rate, bytes);
-                (counting(lines)?, keys)
+                let (bits, keys) = lines::for_rate_in_size(rate, counting_lines(bytes)?)?;
+                (CountingShape::of(bits).into(), keys)
             }
             Kind::Cuckoo => {
                 let most_for = |shape: &CuckooShape| {
@@ -189,9 +190,9 @@ impl Plan {
     pub fn one_line(kind: Kind, keys: u64, rate: f64) -> Result<Self, Error> {
         check_keys(keys)?;
         check_rate(rate)?;
-        let shape = match kind {
-            Kind::Blocked => blocked(one_line(kind, keys, rate)?)?,
-            Kind::Counting => counting(one_line(kind, keys, rate)?)?,
+        let shape: Shape = match kind {
+            Kind::Blocked => lines::one_line(keys, rate)?.into(),
+            Kind::Counting => CountingShape::of(lines::one_line(keys, rate)?).into(),
             Kind::Growing => {
                 let first = GrowingLayer::first_of_one_line(keys, rate)?;
                 let shape = GrowingShape::of_first(first.shape())?;
@@ -345,6 +346,18 @@ fn check_size(bytes: u64) -> Result<(), Error> {
     })
 }
 
+/// How many lines of a counting filter fit.
+fn counting_lines(bytes: u64) -> Result<u64, Error> {
+    match bytes / 256 {
+        0 => Err(Error::Parameter {
+            what: "size",
+            expected: "256 bytes to 2^60 bytes for a counting filter",
+            got: format!("{bytes} bytes"),
+        }),
+        lines => Ok(lines),
+    }
+}
+
 pub(crate) fn too_large(keys: u64, rate: f64) -> Error {
     Error::Parameter {
         what: "size",
@@ -364,6 +377,23 @@ fn rate_at(shape: &Shape, keys: f64) -> f64 {
         Shape::Ribbon(shape) => shape.rate_at(keys),
         Shape::Cascade(shape) => shape.rate_at(keys),
     }
+}
+
+/// How many of `keys` distinct keys, added one after the other, are wrongly
+/// taken for present: the integral of the rate over the keys.
+fn wrongly_present(keys: u64, mut rate_at: impl FnMut(f64) -> f64) -> f64 {
+    // Simpson's rule; the rate is a smooth power of the number of keys.
+    const STEPS: u32 = 64;
+    let step = keys as f64 / f64::from(STEPS);
+    let weight = |i| match i {
+        0 | STEPS => 1.0,
+        i if i % 2 == 1 => 4.0,
+        _ => 2.0,
+    };
+    let sum: f64 = (0..=STEPS)
+        .map(|i| weight(i) * rate_at(f64::from(i) * step))
+        .sum();
+    sum * step / 3.0
 }
 
 /// The largest number of keys that `fits`, which smaller ones do too.

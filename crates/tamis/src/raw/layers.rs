@@ -30,13 +30,14 @@ impl GrowingShape {
         layers: u64,
     ) -> Result<Self, Error> {
         let refuse = |what, expected, got: u64| Error::parameter(what, expected, got);
-        BlockedShape::new(lines, hashes_per_line, lines_per_key)?;
         if !(1..=MAX_LAYERS).contains(&layers) {
             return Err(refuse("layers", "1 to 1000", layers));
         }
         if lines < 2 * layers {
             return Err(refuse("lines", "at least two for each layer", lines));
         }
+        // Behind the line that describes it, a layer is a blocked filter.
+        BlockedShape::new(lines - layers, hashes_per_line, lines_per_key)?;
         Ok(Self {
             lines,
             layers: layers as u32,
@@ -75,7 +76,7 @@ impl GrowingShape {
         self.hashes_per_line
     }
 
-    /// How many lines of a layer hold a key's bits: 1 or 2.
+    /// How many lines of a layer hold a key's bits: 1 to 4.
     pub const fn lines_per_key(&self) -> u32 {
         self.lines_per_key
     }
@@ -244,8 +245,16 @@ pub(crate) fn parse<W: Word>(
             return refuse("reserved words of a layer", &0, &"other");
         }
         let lines = get(LINES);
+        let Ok(of_layer) = BlockedShape::new(lines, shape.hashes_per_line, shape.lines_per_key)
+        else {
+            return refuse(
+                "lines of a layer",
+                &"a multiple of the lines per key",
+                &lines,
+            );
+        };
         layers.push(Layer {
-            shape: BlockedShape::new(lines, shape.hashes_per_line, shape.lines_per_key)?,
+            shape: of_layer,
             capacity: get(CAPACITY),
             keys: get(KEYS),
             rate,

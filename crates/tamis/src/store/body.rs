@@ -9,6 +9,7 @@ use crate::raw::word::Word;
 use crate::store::file::{SharedMap, Tail};
 use memmap2::{Mmap, MmapMut, MmapRaw};
 use std::io;
+use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
 /// An owner of a body: [`Bytes`], [`Map`] or `&[u8]`.
@@ -34,7 +35,17 @@ mod sealed {
 /// A body that can be written: on the heap, or a file mapped for writing and
 /// shared with other processes.
 #[derive(Debug)]
-pub struct Bytes(Owner);
+pub struct Bytes {
+    owner: Owner,
+    /// The owner's words, which stay where they are as long as it lives: single
+    /// keys should not have to ask whose they are.
+    words: NonNull<[AtomicU64]>,
+}
+
+// SAFETY: `words` are the owner's, and that is both.
+unsafe impl Send for Bytes {}
+// SAFETY: likewise.
+unsafe impl Sync for Bytes {}
 
 #[derive(Debug)]
 enum Owner {
@@ -50,6 +61,19 @@ enum Owner {
 struct Line([AtomicU64; 8]);
 
 impl Bytes {
+    fn new(owner: Owner) -> Self {
+        let (first, len): (*const AtomicU64, usize) = match &owner {
+            Owner::Small(lines) => (lines.as_ptr().cast(), lines.len() * 8),
+            Owner::Huge(map) => (map.as_ptr().cast(), map.len() / 8),
+            Owner::Shared(map) => (map.body().as_ptr(), map.body().len()),
+            Owner::Tail(tail) => (tail.words().as_ptr(), tail.words().len()),
+        };
+        // SAFETY: `first` points to `len` initialised words (a `Line` is eight
+        // `AtomicU64`; a mapping is zeroed and page-aligned).
+        let words = NonNull::from(unsafe { std::slice::from_raw_parts(first, len) });
+        Self { owner, words }
+    }
+
     /// A zeroed body on the heap; `len` is a multiple of 64.
     pub(crate) fn zeroed(len: u64) -> Result<Self, Error> {
         debug_assert!(len.is_multiple_of(64));
@@ -65,27 +89,27 @@ impl Bytes {
             // Best effort: without huge pages the filter is only slower.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
-            return Ok(Self(Owner::Huge(MmapRaw::from(map))));
+            return Ok(Self::new(Owner::Huge(MmapRaw::from(map))));
         }
         let mut lines = Vec::new();
         lines
             .try_reserve_exact(len_here / 64)
             .map_err(|_| refuse(io::Error::from(io::ErrorKind::OutOfMemory)))?;
         lines.resize_with(len_here / 64, Line::default);
-        Ok(Self(Owner::Small(lines)))
+        Ok(Self::new(Owner::Small(lines)))
     }
 
     pub(crate) fn shared(map: SharedMap) -> Self {
-        Self(Owner::Shared(map))
+        Self::new(Owner::Shared(map))
     }
 
     pub(crate) fn tail(tail: Tail) -> Self {
-        Self(Owner::Tail(tail))
+        Self::new(Owner::Tail(tail))
     }
 
     /// Waits until a mapped file's part is on disk.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        match &self.0 {
+        match &self.owner {
             Owner::Shared(map) => map.sync(),
             Owner::Tail(tail) => tail.sync(),
             Owner::Small(_) | Owner::Huge(_) => Ok(()),
@@ -93,30 +117,28 @@ impl Bytes {
     }
 
     pub(crate) fn as_shared(&self) -> Option<&SharedMap> {
-        match &self.0 {
+        match &self.owner {
             Owner::Shared(map) => Some(map),
             _ => None,
         }
     }
 
     pub(crate) fn into_shared(self) -> Option<SharedMap> {
-        match self.0 {
+        match self.owner {
             Owner::Shared(map) => Some(map),
             _ => None,
         }
     }
 
     /// The words without atomics, unless other processes see them too.
+    #[inline]
     pub(crate) fn exclusive(&mut self) -> Option<&mut [u64]> {
-        let (first, len): (*mut u64, usize) = match &mut self.0 {
-            Owner::Small(lines) => (lines.as_mut_ptr().cast(), lines.len() * 8),
-            Owner::Huge(map) => (map.as_mut_ptr().cast(), map.len() / 8),
-            Owner::Shared(_) | Owner::Tail(_) => return None,
-        };
-        // SAFETY: `first` points to `len` initialised words (a `Line` is eight
-        // `AtomicU64`, which have the layout of `u64`; a mapping is zeroed and
-        // page-aligned). `&mut self` excludes every other access to the heap.
-        Some(unsafe { std::slice::from_raw_parts_mut(first, len) })
+        if matches!(self.owner, Owner::Shared(_) | Owner::Tail(_)) {
+            return None;
+        }
+        // SAFETY: `AtomicU64` has the layout of `u64`, and `&mut self` excludes
+        // every other access to the heap.
+        Some(unsafe { &mut *(self.words.as_ptr() as *mut [u64]) })
     }
 
     /// The body as plain bytes, to be filled from a file.
@@ -134,17 +156,12 @@ impl Body for Bytes {
 
     #[inline]
     fn words(&self) -> &[AtomicU64] {
-        let (first, len): (*const AtomicU64, usize) = match &self.0 {
-            Owner::Small(lines) => (lines.as_ptr().cast(), lines.len() * 8),
-            Owner::Huge(map) => (map.as_ptr().cast(), map.len() / 8),
-            Owner::Shared(map) => return map.body(),
-            Owner::Tail(tail) => return tail.words(),
-        };
-        // SAFETY: as in `exclusive`, and a shared borrow of the owner allows
-        // atomic access only.
-        unsafe { std::slice::from_raw_parts(first, len) }
+        // SAFETY: the owner is alive, and a shared borrow of it allows atomic
+        // access only.
+        unsafe { self.words.as_ref() }
     }
 
+    #[inline]
     fn shared_keys(&self) -> Option<&AtomicU64> {
         self.as_shared().map(SharedMap::keys)
     }

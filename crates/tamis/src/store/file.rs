@@ -176,6 +176,9 @@ pub(crate) struct SharedMap {
     path: PathBuf,
     /// Whether other processes may map the file for writing, too.
     joinable: bool,
+    /// The process that opened it. A child made by `fork` has the same lock and
+    /// the same mark, which are its parent's to let go.
+    process: u32,
     left: bool,
 }
 
@@ -247,6 +250,7 @@ impl SharedMap {
             file,
             path: path.into(),
             joinable,
+            process: std::process::id(),
             left: false,
         };
         // The checksum ends here: what is damaged now would never be noticed.
@@ -317,6 +321,12 @@ impl SharedMap {
     /// Makes the file longer, by zeros, and maps those. They count when
     /// [`commit`](Self::commit) has said so.
     pub(crate) fn append(&self, body_len: u64, more: u64) -> Result<Tail, Error> {
+        // The parent would not see the layer, and add another in its place.
+        if self.process != std::process::id() {
+            return Err(Error::Busy {
+                path: self.path.clone(),
+            });
+        }
         let end = HEADER_LEN as u64 + body_len;
         let map = || {
             // What an earlier attempt may have left.
@@ -359,7 +369,7 @@ impl SharedMap {
     }
 
     fn leave(&mut self) -> Result<(), Error> {
-        if std::mem::replace(&mut self.left, true) {
+        if std::mem::replace(&mut self.left, true) || self.process != std::process::id() {
             return Ok(());
         }
         self.sync()?;

@@ -79,8 +79,10 @@ proptest! {
 fn shapes() -> impl Strategy<Value = Shape> {
     prop_oneof![
         (1u64..5_000, 1u32..=64).prop_map(|(m, k)| BloomShape::new(m, k).unwrap().into()),
-        (1u64..30, 1u32..=32, 1u32..=2).prop_map(|(lines, k, per_key)| BlockedShape::new(
-            lines, k, per_key
+        (1u64..10, 1u32..=8, 1u32..=4).prop_map(|(per_bank, k, per_key)| BlockedShape::new(
+            per_bank * u64::from(per_key),
+            k,
+            per_key
         )
         .unwrap()
         .into()),

@@ -52,40 +52,24 @@ pub(crate) fn positions(shape: Shape, hash: Hash) -> Vec<usize> {
             places
         }
         Shape::Blocked(shape) => {
-            let mut word = lo;
+            let banks = u64::from(shape.lines_per_key());
+            let per_bank = shape.lines() / banks;
+            let (mut hi, mut lo) = (hi, lo);
             let mut places = Vec::new();
-            for line in [hi, mix(hi)]
-                .into_iter()
-                .take(shape.lines_per_key() as usize)
-            {
-                let line = reduce(line, shape.lines());
-                let in_line = line_positions(&mut word, shape.hashes_per_line());
-                places.extend(in_line.iter().map(|p| line * 512 + p));
+            for bank in 0..banks {
+                let line = (bank * per_bank) as usize + reduce(hi, per_bank);
+                for word in 0..8 {
+                    if (8 + word - (lo >> 61)) % 8 < u64::from(shape.hashes_per_line()) {
+                        let position = 64 * word + (lo >> (6 * word)) % 64;
+                        places.push(line * 512 + position as usize);
+                    }
+                }
+                (hi, lo) = (mix(hi), mix(lo));
             }
             places
         }
         other => panic!("{}: has no bits of its own", other.kind()),
     }
-}
-
-/// `count` distinct places in a line of 512 bits.
-fn line_positions(word: &mut u64, count: u32) -> Vec<usize> {
-    let mut places: Vec<usize> = Vec::new();
-    let mut fields = *word;
-    for i in 0..count {
-        if i != 0 && i % 7 == 0 {
-            *word = mix(*word);
-            fields = *word;
-        }
-        let mut place = (fields % 512) as usize;
-        fields /= 512;
-        while places.contains(&place) {
-            place = (place + 1) % 512;
-        }
-        places.push(place);
-    }
-    *word = mix(*word);
-    places
 }
 
 fn mix(x: u64) -> u64 {

@@ -60,6 +60,11 @@ pub(crate) const SUBJECTS: &[Subject] = &[
         abilities: &[Add, Overfill, AddShared, Threads, Share, Combine, Bits],
     },
     Subject {
+        name: "blocked, four lines a key",
+        made: Planned(|n, p| blocked(n, p, 4)),
+        abilities: &[Add, Overfill, AddShared, Threads, Share, Combine, Bits],
+    },
+    Subject {
         name: "counting",
         made: Planned(|n, p| Plan::for_rate(Kind::Counting, n, p).unwrap()),
         abilities: &[Add, Overfill, AddShared, Combine],
@@ -99,9 +104,10 @@ pub(crate) const SUBJECTS: &[Subject] = &[
 fn blocked(n: u64, p: f64, lines_per_key: u32) -> Plan {
     let hashes = (-p.log2() / f64::from(lines_per_key))
         .round()
-        .clamp(1.0, 32.0);
-    let lines = (plan::classic::bits(n, p) / 512.0).ceil().max(1.0);
-    let shape = BlockedShape::new(lines as u64, hashes as u32, lines_per_key).unwrap();
+        .clamp(1.0, 8.0);
+    let lines = (plan::classic::bits(n, p) / 512.0).ceil().max(1.0) as u64;
+    let lines = lines.next_multiple_of(lines_per_key.into());
+    let shape = BlockedShape::new(lines, hashes as u32, lines_per_key).unwrap();
     Plan::of(shape, n)
 }
 

@@ -42,6 +42,12 @@ class Filter:
         check("magic", magic, b"TAMIS\r\n\x1a")
         check("version", version, 1)
         check("header checksum", xxhash.xxh3_64_intdigest(data[:88]), header_sum)
+        self.ignore_case, url, self.values = flags >> 1 & 1, flags >> 2 & 1, flags >> 8 or 1
+        if flags & 0xF8 or flags >> 16 or flags >> 8 == 1:
+            raise Corrupt(f"flags: expected known ones, got {flags:#x}")
+        if url:
+            raise NotImplementedError("URLs are normalised by the WHATWG's parser, which this reader has not")
+        flags &= 1
         if hash_ == 1:
             check("flags", flags, 0)
             check("bytes after the seed", field[8:], bytes(8))
@@ -75,19 +81,14 @@ class Filter:
             expected = (shape1 + 511) // 512 * 64
         elif kind == 2:
             self.kind = "blocked"
-            check_range("lines", shape1, 2**54)
-            check_range("hashes per line", shape2a, 32)
-            check_range("lines per key", shape2b, 2)
+            check_lines(shape1, shape2a, shape2b)
             self.positions = lambda hi, lo: blocked(hi, lo, shape1, shape2a, shape2b)
             expected = shape1 * 64
         elif kind == 3:
             self.kind = "counting"
-            check_range("lines", shape1, 2**54)
-            check_range("hashes per line", shape2a, 32)
-            if shape2b not in (1, 2, 4):
-                raise Corrupt(f"lines per key: expected 1, 2 or 4, got {shape2b}")
-            self.counters = lambda hi, lo: counting(hi, lo, shape1, shape2a, shape2b)
-            expected = shape1 * 64
+            check_lines(shape1, shape2a, shape2b)
+            self.counters = lambda hi, lo: blocked(hi, lo, shape1, shape2a, shape2b)
+            expected = shape1 * 256
         elif kind == 4:
             self.kind = "cuckoo"
             if not (2 <= shape2a <= 4 and 4 <= shape2b <= 32 and shape2a * shape2b <= 64):
@@ -100,10 +101,10 @@ class Filter:
         elif kind == 5:
             self.kind = "growing"
             check_range("layers", shape3, 1000)
-            check_range("hashes per line", shape2a, 32)
-            check_range("lines per key", shape2b, 2)
             if not 2 * shape3 <= shape1 <= 2**54:
                 raise Corrupt(f"lines: got {shape1} for {shape3} layers")
+            check_lines(shape1 - shape3, shape2a, shape2b)
+            self.lines_per_key = shape2b
             expected = shape1 * 64
         elif kind == 6:
             self.kind = "fuse"
@@ -148,6 +149,7 @@ class Filter:
         while at < end:
             lines, capacity, keys, rate = struct.unpack_from("<QQQd", self.body, 64 * at)
             check_range("lines of a layer", lines, end - at - 1)
+            check("lines of a layer, beyond equal banks", lines % self.lines_per_key, 0)
             check_range("capacity of a layer", capacity, 2**64 - 1 - capacities)
             capacities += capacity
             if keys > capacity:
@@ -172,7 +174,22 @@ class Filter:
     def word(self, i):
         return int.from_bytes(self.body[8 * i : 8 * i + 8], "little")
 
+    def made(self, value):
+        """A value as it is in a key."""
+        if not self.ignore_case:
+            return value
+        try:
+            return "".join(c.lower() for c in value.decode()).encode()
+        except UnicodeDecodeError:
+            return value.lower()
+
     def __contains__(self, key):
+        """Asks one value; of a filter with several values a key, a tuple of them."""
+        if self.values > 1:
+            check("values", len(key), self.values)
+            key = b"".join(len(v).to_bytes(8, "little") + v for v in map(self.made, key))
+        else:
+            key = self.made(key)
         h = self.hash(key)
         hi, lo = h >> 64, h & MASK
         if self.kind == "counting":
@@ -208,6 +225,13 @@ def check_range(what, got, most):
         raise Corrupt(f"{what}: expected 1 to {most}, got {got}")
 
 
+def check_lines(lines, k, lines_per_key):
+    check_range("lines", lines, 2**54)
+    check_range("hashes per line", k, 8)
+    check_range("lines per key", lines_per_key, 4)
+    check("lines beyond equal banks", lines % lines_per_key, 0)
+
+
 def mix(x):
     x = (x + 0x9E3779B97F4A7C15) & MASK
     x = (x ^ x >> 32) * 0xD6E8FEB86659FD93 & MASK
@@ -226,42 +250,13 @@ def bloom(hi, lo, m, k):
 
 
 def blocked(hi, lo, lines, k, lines_per_key):
-    word = lo
-    for x in (hi, mix(hi))[:lines_per_key]:
-        line = reduce(x, lines)
-        taken = set()
-        for i in range(k):
-            if i and i % 7 == 0:
-                word = mix(word)
-            position = word >> 9 * (i % 7) & 511
-            while position in taken:
-                position = (position + 1) % 512
-            taken.add(position)
-            yield 512 * line + position
-        word = mix(word)
-
-
-def counting(hi, lo, lines, k, lines_per_key):
-    x, word, left = hi, lo, 9
-    rest = word
-    for _ in range(lines_per_key):
-        line = reduce(x, lines)
-        x = mix(x)
-        if left < min(k, 9):
-            rest = word = mix(word)
-            left = 9
-        taken = set()
-        for _ in range(k):
-            if left == 0:
-                rest = word = mix(word)
-                left = 9
-            c = rest % 128
-            rest >>= 7
-            left -= 1
-            while c in taken:
-                c = (c + 1) % 128
-            taken.add(c)
-            yield 128 * line + c
+    per_bank = lines // lines_per_key
+    for bank in range(lines_per_key):
+        line = bank * per_bank + reduce(hi, per_bank)
+        for word in range(8):
+            if (word - (lo >> 61)) % 8 < k:
+                yield 512 * line + 64 * word + (lo >> 6 * word & 63)
+        hi, lo = mix(hi), mix(lo)
 
 
 def cuckoo(hi, lo, slots, window, width):

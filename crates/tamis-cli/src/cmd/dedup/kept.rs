@@ -109,10 +109,7 @@ impl Kept {
                 *wrong + since.expected()
             }
         };
-        Memory {
-            bytes: self.filter.bytes(),
-            wrong: wrong.max(0.0),
-        }
+        Memory::local(self.filter.bytes(), wrong.max(0.0))
     }
 }
 

@@ -151,6 +151,7 @@ impl Shared {
         Ok(Memory {
             bytes: self.filter.bytes(),
             wrong: self.wrong.expected(),
+            redis: Some(self.filter.stats()),
         })
     }
 }

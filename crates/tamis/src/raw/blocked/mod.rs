@@ -1,20 +1,26 @@
 //! The line-blocked Bloom filter: the default kind.
 //!
-//! All bits of a key lie in one 64-byte line (or half of them in each of two
-//! lines), so a key costs one cache miss, one page, one command to a server.
-//! Lines fill unevenly, which the classic formula ignores; `plan` sizes with
-//! the exact distribution, so the promised rate is the measured one.
+//! A key has bits in one to four 64-byte lines, and in each of them at most
+//! one bit in each of its eight 64-bit words. So a line costs one cache miss,
+//! and testing it one vector shift; two bits of a key are never the same, and
+//! the rate is a closed form.
+//!
+//! The lines are in as many banks, of equal size, as a key has lines; the key
+//! has one line in each. So its lines are never the same, either.
 
-mod fields;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod aarch64;
 pub(crate) mod scalar;
+#[cfg(test)]
+mod tests;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod x86_64;
+mod x86_64;
 
 use crate::error::Error;
-use crate::hash::{Hash, mix, reduce};
+use crate::hash::{Hash, reduce};
 use crate::kind::Kind;
-use crate::raw::isa;
-use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
+use crate::raw::isa::{Isa, Level, prefetch};
+use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -22,20 +28,35 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) const LINE_WORDS: usize = 8;
 /// Bits of a line.
 pub(crate) const LINE_BITS: u32 = 512;
-const MAX_HASHES_PER_LINE: u32 = 32;
+/// Most bits of a key in a line, one in each word.
+pub(crate) const MAX_HASHES_PER_LINE: u32 = LINE_WORDS as u32;
+/// Most lines of a key.
+pub(crate) const MAX_LINES_PER_KEY: u32 = 4;
 /// 2^60 bytes: far beyond any machine, and no product below overflows.
 const MAX_LINES: u64 = 1 << 54;
+
+/// The words of a line.
+pub(crate) type Line<T> = [T; LINE_WORDS];
 
 /// Lines, and bits per key, of a [`Blocked`](crate::Blocked) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedShape {
-    lines: u64,
+    lines_per_bank: u64,
     hashes_per_line: u32,
+    /// And so many banks.
     lines_per_key: u32,
 }
 
 impl BlockedShape {
-    /// A shape of exactly these numbers.
+    /// A shape of exactly these numbers. `lines` is a multiple of
+    /// `lines_per_key`.
+    ///
+    /// ```
+    /// use tamis::raw::BlockedShape;
+    /// assert!(BlockedShape::new(1_000, 6, 1).is_ok());
+    /// assert!(BlockedShape::new(1_000, 9, 1).is_err()); // a line has eight words
+    /// assert!(BlockedShape::new(1_000, 6, 3).is_err()); // no three equal banks
+    /// ```
     pub fn new(lines: u64, hashes_per_line: u32, lines_per_key: u32) -> Result<Self, Error> {
         let refuse = |what, expected, got: u64| {
             Err(Error::Parameter {
@@ -48,13 +69,16 @@ impl BlockedShape {
             return refuse("lines", "1 to 2^54", lines);
         }
         if !(1..=MAX_HASHES_PER_LINE).contains(&hashes_per_line) {
-            return refuse("hashes per line", "1 to 32", hashes_per_line.into());
+            return refuse("hashes per line", "1 to 8", hashes_per_line.into());
         }
-        if !(1..=2).contains(&lines_per_key) {
-            return refuse("lines per key", "1 or 2", lines_per_key.into());
+        if !(1..=MAX_LINES_PER_KEY).contains(&lines_per_key) {
+            return refuse("lines per key", "1 to 4", lines_per_key.into());
+        }
+        if !lines.is_multiple_of(lines_per_key.into()) {
+            return refuse("lines", "a multiple of the lines per key", lines);
         }
         Ok(Self {
-            lines,
+            lines_per_bank: lines / u64::from(lines_per_key),
             hashes_per_line,
             lines_per_key,
         })
@@ -62,21 +86,25 @@ impl BlockedShape {
 
     /// The number of 64-byte lines.
     pub const fn lines(&self) -> u64 {
-        self.lines
+        self.lines_per_bank * self.lines_per_key as u64
     }
 
-    /// How many bits a key sets in each of its lines.
+    /// How many bits a key sets in each of its lines: 1 to 8.
     pub const fn hashes_per_line(&self) -> u32 {
         self.hashes_per_line
     }
 
-    /// How many lines hold a key's bits: 1, or 2 for rates below about 1e-3.
+    /// How many lines hold a key's bits: 1 to 4, the more the lower the rate.
     pub const fn lines_per_key(&self) -> u32 {
         self.lines_per_key
     }
 
+    pub(crate) const fn lines_per_bank(&self) -> u64 {
+        self.lines_per_bank
+    }
+
     pub(crate) const fn body_len(&self) -> u64 {
-        self.lines * 64
+        self.lines() * 64
     }
 
     /// Calls `each` with the index of each of the key's lines and its bits in
@@ -95,7 +123,9 @@ impl BlockedShape {
     /// ```
     #[inline]
     pub fn for_each_line(&self, hash: Hash, mut each: impl FnMut(u64, [u64; 8])) {
-        scalar::for_each_line(self, hash, |line, bits| each(line as u64, bits));
+        for (line, lo) in self.lines_of(hash) {
+            each(line as u64, scalar::mask(lo, self.hashes_per_line));
+        }
     }
 
     /// The number of keys, estimated from how many bits are set in all.
@@ -107,32 +137,258 @@ impl BlockedShape {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn keys_from_ones(&self, ones: u64) -> f64 {
-        // A key leaves a bit of its line unset with probability 1 - k/512, and
-        // lines receive a Poisson number of keys, so the share of unset bits
-        // is exp(-keys per line · k/512).
-        let fill = ones as f64 / (self.lines as f64 * f64::from(LINE_BITS));
-        let keys_per_line =
-            -(-fill).ln_1p() * f64::from(LINE_BITS) / f64::from(self.hashes_per_line);
-        keys_per_line * self.lines as f64 / f64::from(self.lines_per_key)
+        // A key leaves a bit of its bank unset with probability 1 - k/512/lines,
+        // whatever the others do.
+        let lines = self.lines_per_bank as f64;
+        let fill = ones as f64 / (self.lines() as f64 * f64::from(LINE_BITS));
+        let share = f64::from(self.hashes_per_line) / f64::from(LINE_BITS) / lines;
+        (-fill).ln_1p() / (-share).ln_1p()
     }
 
-    /// The index of a key's first line.
+    /// The index of the key's line in the bank, whose number is `nth`.
     #[inline(always)]
-    pub(crate) fn first_line(&self, hash: Hash) -> usize {
-        reduce(hash.hi, self.lines) as usize
+    fn line_of(&self, nth: u32, hash: Hash) -> usize {
+        (u64::from(nth) * self.lines_per_bank + reduce(hash.hi, self.lines_per_bank)) as usize
     }
 
-    /// The index of a key's second line, where it has one.
+    /// Asks the memory for all of the key's lines, of which `words` is the first
+    /// word.
     #[inline(always)]
-    pub(crate) fn second_line(&self, hash: Hash) -> usize {
-        reduce(mix(hash.hi), self.lines) as usize
+    fn prefetch_all<T>(&self, words: *const T, mut hash: Hash) {
+        prefetch(words.wrapping_add(self.line_of(0, hash) * LINE_WORDS));
+        for nth in 1..self.lines_per_key {
+            hash = scalar::next(hash);
+            prefetch(words.wrapping_add(self.line_of(nth, hash) * LINE_WORDS));
+        }
+    }
+
+    /// The key's lines: the index of each, and what the bits in it come from.
+    #[inline(always)]
+    pub(crate) fn lines_of(self, mut hash: Hash) -> impl Iterator<Item = (usize, u64)> {
+        (0..self.lines_per_key).map(move |nth| {
+            let line = (self.line_of(nth, hash), hash.lo);
+            hash = scalar::next(hash);
+            line
+        })
     }
 }
 
-/// The eight words of a line.
+/// Which words of its line have a bit of the key, one a bit.
 #[inline(always)]
-pub(crate) fn line<T>(words: &[T], index: usize) -> &[T; LINE_WORDS] {
+pub(crate) const fn cover(lo: u64, k: u32) -> u8 {
+    ((1u32 << k) - 1).to_le_bytes()[0].rotate_left((lo >> 61) as u32)
+}
+
+/// The words of a line.
+#[inline(always)]
+pub(crate) fn line<T>(words: &[T], index: usize) -> &Line<T> {
     &words.as_chunks().0[index]
+}
+
+/// Which words of a line lack the key's bit.
+#[inline(always)]
+fn missing<W: Word>(isa: Isa, line: &Line<W>, lo: u64, k: u32) -> u8 {
+    match isa.level() {
+        Level::Portable => scalar::missing(line, lo, k),
+        // SAFETY: the level was detected, and a line can be read.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { x86_64::missing_avx512(line, lo, k) },
+        // SAFETY: likewise.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { x86_64::missing_avx2(line, lo, k) },
+        // SAFETY: likewise.
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        Level::Neon => unsafe { aarch64::missing(line, lo, k) },
+    }
+}
+
+/// Sets the key's bits in a line; whether one was missing.
+#[inline(always)]
+fn set(isa: Isa, line: &mut Line<u64>, lo: u64, k: u32) -> bool {
+    match isa.level() {
+        Level::Portable => scalar::insert(line, lo, k),
+        // SAFETY: the level was detected.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { x86_64::insert_avx512(line, lo, k) },
+        // SAFETY: likewise.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { x86_64::insert_avx2(line, lo, k) },
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        Level::Neon => aarch64::insert(line, lo, k),
+    }
+}
+
+/// Whether the key has all its bits in the line of one bank.
+#[inline(always)]
+fn has<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], nth: u32, hash: Hash) -> bool {
+    let line = line(words, shape.line_of(nth, hash));
+    missing(isa, line, hash.lo, shape.hashes_per_line) == 0
+}
+
+#[inline(always)]
+fn contains<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], hash: Hash) -> bool {
+    // Of one line, the answer is not branched upon here: whether the key is
+    // there can't be predicted, and the next key need not wait.
+    let first = has(isa, shape, words, 0, hash);
+    match shape.lines_per_key {
+        1 => first,
+        _ => first && has_others(isa, shape, words, hash),
+    }
+}
+
+/// What would make callers large.
+#[inline(never)]
+fn contains_by_call<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], hash: Hash) -> bool {
+    contains(isa, shape, words, hash)
+}
+
+#[inline(never)]
+fn insert_by_call(isa: Isa, shape: &BlockedShape, words: &mut [u64], hash: Hash) -> bool {
+    insert(isa, shape, words, hash)
+}
+
+/// Whether the key has all its bits in its lines behind the first.
+#[inline(never)]
+fn has_others<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], mut hash: Hash) -> bool {
+    (1..shape.lines_per_key).all(|nth| {
+        hash = scalar::next(hash);
+        has(isa, shape, words, nth, hash)
+    })
+}
+
+#[inline(always)]
+fn insert(isa: Isa, shape: &BlockedShape, words: &mut [u64], hash: Hash) -> bool {
+    let first = insert_in(isa, shape, words, 0, hash);
+    match shape.lines_per_key {
+        1 => first,
+        _ => first | insert_in_others(isa, shape, words, hash),
+    }
+}
+
+#[inline(always)]
+fn insert_in(isa: Isa, shape: &BlockedShape, words: &mut [u64], nth: u32, hash: Hash) -> bool {
+    let line = &mut words.as_chunks_mut().0[shape.line_of(nth, hash)];
+    set(isa, line, hash.lo, shape.hashes_per_line)
+}
+
+/// Sets the key's bits in a line that others access, too; whether one of them
+/// was missing until now.
+#[inline(always)]
+fn insert_shared(isa: Isa, line: &Line<AtomicU64>, lo: u64, k: u32) -> bool {
+    // Words that have the bit are left alone: reading keeps the line shared
+    // between the cores.
+    let mut missing = missing(isa, line, lo, k);
+    let mut new = false;
+    while missing != 0 {
+        let w = missing.trailing_zeros();
+        let bit = 1u64 << (lo >> (6 * w) & 63);
+        new |= u64::from_le(line[w as usize].fetch_or(bit.to_le(), Relaxed)) & bit == 0;
+        missing &= missing - 1;
+    }
+    new
+}
+
+#[inline(never)]
+fn insert_in_others(isa: Isa, shape: &BlockedShape, words: &mut [u64], mut hash: Hash) -> bool {
+    let mut new = false;
+    for nth in 1..shape.lines_per_key {
+        hash = scalar::next(hash);
+        new |= insert_in(isa, shape, words, nth, hash);
+    }
+    new
+}
+
+/// Keys that are hashed and asked of the memory before they have their turn.
+const AHEAD: usize = 64;
+
+/// Calls `work` with each hash, some time after `fetch`.
+#[inline(always)]
+fn for_each_ahead<H: Copy + Into<Hash>>(
+    keys: &[H],
+    out: &mut [bool],
+    fetch: impl Fn(Hash),
+    mut work: impl FnMut(Hash) -> bool,
+) {
+    let fetched = |key: &H| {
+        let hash = (*key).into();
+        fetch(hash);
+        hash
+    };
+    let mut ring = [Hash::default(); AHEAD];
+    let (first, rest) = keys.split_at(keys.len().min(AHEAD));
+    for (hash, key) in ring.iter_mut().zip(first) {
+        *hash = fetched(key);
+    }
+    let (out, last) = out.split_at_mut(rest.len());
+    let mut at = 0;
+    for (key, out) in rest.iter().zip(out) {
+        *out = work(ring[at]);
+        ring[at] = fetched(key);
+        at = (at + 1) % AHEAD;
+    }
+    for out in last {
+        *out = work(ring[at]);
+        at = (at + 1) % first.len();
+    }
+}
+
+/// Asks any number of keys.
+#[inline(always)]
+fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
+    isa: Isa,
+    shape: &BlockedShape,
+    words: &[W],
+    keys: &[H],
+    out: &mut [bool],
+) {
+    if shape.lines_per_key == 1 {
+        let fetch = |hash| shape.prefetch(words, hash);
+        let ask = |hash| contains(isa, shape, words, hash);
+        return for_each_ahead(keys, out, fetch, ask);
+    }
+    // A key's next line is fetched only if the last one did not say "no", and
+    // while other keys are asked.
+    let mut asked = [(0, Hash::default()); BLOCK];
+    for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        let mut left = keys.len();
+        for ((i, key), asked) in keys.iter().enumerate().zip(&mut asked) {
+            *asked = (i, (*key).into());
+            shape.prefetch(words, asked.1);
+        }
+        for nth in 0..shape.lines_per_key {
+            let mut kept = 0;
+            for n in 0..left {
+                let (i, hash) = asked[n];
+                if has(isa, shape, words, nth, hash) {
+                    let next = scalar::next(hash);
+                    if nth + 1 < shape.lines_per_key {
+                        prefetch(line(words, shape.line_of(nth + 1, next)));
+                    }
+                    asked[kept] = (i, next);
+                    kept += 1;
+                }
+            }
+            left = kept;
+        }
+        out.fill(false);
+        for (i, _) in &asked[..left] {
+            out[*i] = true;
+        }
+    }
+}
+
+/// Adds any number of keys.
+#[inline(always)]
+fn insert_hashes<H: Copy + Into<Hash>>(
+    isa: Isa,
+    shape: &BlockedShape,
+    words: &mut [u64],
+    keys: &[H],
+    new: &mut [bool],
+) {
+    let first = words.as_ptr();
+    let fetch = |hash| shape.prefetch_all(first, hash);
+    for_each_ahead(keys, new, fetch, |hash| insert(isa, shape, words, hash));
 }
 
 impl Sealed for BlockedShape {}
@@ -143,14 +399,9 @@ impl Layout for BlockedShape {
     const KIND: Kind = Kind::Blocked;
 
     fn difference(&self, other: &Self) -> Option<Difference> {
-        Difference::between("lines", self.lines, other.lines)
-            .or_else(|| {
-                Difference::between(
-                    "hashes per line",
-                    self.hashes_per_line,
-                    other.hashes_per_line,
-                )
-            })
+        let (ours, theirs) = (self.hashes_per_line, other.hashes_per_line);
+        Difference::between("lines", self.lines(), other.lines())
+            .or_else(|| Difference::between("hashes per line", ours, theirs))
             .or_else(|| {
                 Difference::between("lines per key", self.lines_per_key, other.lines_per_key)
             })
@@ -158,16 +409,21 @@ impl Layout for BlockedShape {
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
-        scalar::contains(self, words, hash)
+        let isa = Isa::best();
+        match isa.is_inlined() {
+            true => contains(isa, self, words, hash),
+            false => contains_by_call(isa, self, words, hash),
+        }
     }
 
+    /// The first line alone: an absent key seldom needs another.
     #[inline(always)]
     fn prefetch<T>(&self, words: &[T], hash: Hash) {
-        let lines: *const [T; LINE_WORDS] = words.as_ptr().cast();
-        isa::prefetch(lines.wrapping_add(self.first_line(hash)));
-        if self.lines_per_key == 2 {
-            isa::prefetch(lines.wrapping_add(self.second_line(hash)));
-        }
+        prefetch(
+            words
+                .as_ptr()
+                .wrapping_add(self.line_of(0, hash) * LINE_WORDS),
+        );
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
@@ -180,7 +436,8 @@ impl Layout for BlockedShape {
         hashes: &[H],
         out: &mut [bool],
     ) {
-        isa::contains(isa::Path::best(), self, words, hashes, out);
+        let isa = Isa::best();
+        isa.run(|| contains_hashes(isa, self, words, hashes, out));
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
@@ -191,29 +448,26 @@ impl Layout for BlockedShape {
 impl BitLayout for BlockedShape {
     #[inline]
     fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool {
+        let isa = Isa::best();
         let mut new = false;
-        scalar::for_each_line(self, hash, |index, mask| {
-            for (word, bits) in line(words, index).iter().zip(mask) {
-                // Words that have the bits are left alone: reading keeps the
-                // line shared between the cores.
-                if bits != 0 && word.get() & bits != bits {
-                    let before = u64::from_le(word.fetch_or(bits.to_le(), Relaxed));
-                    new |= before & bits != bits;
-                }
-            }
-        });
+        for (index, lo) in self.lines_of(hash) {
+            new |= insert_shared(isa, line(words, index), lo, self.hashes_per_line);
+        }
         new
     }
 
     #[inline]
     fn insert_alone(&self, words: &mut [u64], hash: Hash) -> bool {
-        scalar::insert_exclusive(self, words, hash)
+        let isa = Isa::best();
+        match isa.is_inlined() {
+            true => insert(isa, self, words, hash),
+            false => insert_by_call(isa, self, words, hash),
+        }
     }
 
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
-        for (hash, new) in hashes.iter().zip(new) {
-            *new = self.insert(words, *hash);
-        }
+        let fetch = |hash| self.prefetch_all(words.as_ptr(), hash);
+        for_each_ahead(hashes, new, fetch, |hash| self.insert(words, hash));
     }
 
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]) {
@@ -226,6 +480,7 @@ impl BitLayout for BlockedShape {
         hashes: &[H],
         new: &mut [bool],
     ) {
-        isa::insert(isa::Path::best(), self, words, hashes, new);
+        let isa = Isa::best();
+        isa.run(|| insert_hashes(isa, self, words, hashes, new));
     }
 }

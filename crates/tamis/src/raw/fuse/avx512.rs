@@ -4,11 +4,7 @@ use super::{BLOCK, FuseShape, Hash, Word, contains, prefetch};
 use std::arch::x86_64::*;
 use std::mem::{offset_of, size_of, transmute};
 
-pub(super) fn available() -> bool {
-    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
-}
-
-/// SAFETY: needs `available()`, and `shape` valid for `words`.
+/// SAFETY: the machine has [`Level::Avx512`](crate::raw::isa::Level), and `shape` is valid for `words`.
 #[target_feature(enable = "avx512f,avx512dq")]
 pub(super) unsafe fn contains_hashes<const ARITY: usize, W: Word, H: Copy + Into<Hash>>(
     shape: &FuseShape,

@@ -301,7 +301,7 @@ fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
         return out.fill(false);
     }
     #[cfg(target_arch = "x86_64")]
-    if avx512::available() {
+    if isa::Isa::best().has(isa::Level::Avx512) {
         // Unchecked loads follow, so this does not lean on the caller.
         assert_eq!(
             words.len() as u64,

@@ -7,6 +7,7 @@ use super::{
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::kind::Kind;
+use crate::raw::isa::{Isa, Level};
 use crate::raw::sorted::{Key, for_each, sort, sorted_distinct};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -486,8 +487,8 @@ impl Band {
     /// Back substitution, from the last row to the first. Rows without an equation become zero.
     pub(super) fn solve(&self, width: usize, solution: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
-        if std::is_x86_feature_detected!("popcnt") {
-            // SAFETY: the feature was just detected.
+        if Isa::best().has(Level::Avx2) {
+            // SAFETY: the instruction comes with that level.
             return unsafe { self.solve_popcnt(width, solution) };
         }
         self.solve_anywhere(width, solution);

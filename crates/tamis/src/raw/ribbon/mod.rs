@@ -386,8 +386,8 @@ fn contains<W: Word>(shape: &RibbonShape, words: &[W], hash: Hash) -> bool {
 /// `out[i] = contains(hashes[i])`.
 fn contains_many<W: Word>(shape: &RibbonShape, words: &[W], hashes: &[Hash], out: &mut [bool]) {
     #[cfg(target_arch = "x86_64")]
-    if std::is_x86_feature_detected!("popcnt") && std::is_x86_feature_detected!("bmi2") {
-        // SAFETY: the features were just detected.
+    if isa::Isa::best().has(isa::Level::Avx2) {
+        // SAFETY: popcnt, bmi1 and bmi2 come with that level.
         return unsafe { contains_many_popcnt(shape, words, hashes, out) };
     }
     contains_many_anywhere(shape, words, hashes, out);

@@ -1,0 +1,105 @@
+//! Every path of this machine equals the specification, and that is the
+//! documented one.
+
+use super::*;
+use proptest::prelude::*;
+
+/// `docs/format.md`, word for word.
+fn documented(lo: u64, k: u64) -> Line<u64> {
+    let mut line = [0; LINE_WORDS];
+    for w in 0..8 {
+        if (w + 8 - (lo >> 61)) % 8 < k {
+            line[w as usize] |= 1 << ((lo >> (6 * w)) & 63);
+        }
+    }
+    line
+}
+
+fn hashes(max: usize) -> impl Strategy<Value = Vec<Hash>> {
+    let half = || prop_oneof![8 => any::<u64>(), 1 => 0u64..600, 1 => Just(u64::MAX)];
+    prop::collection::vec(
+        (half(), half()).prop_map(|(hi, lo)| Hash { hi, lo }),
+        0..max,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn the_mask_is_the_documented_one(lo: u64, k in 1u32..=8) {
+        let mask = scalar::mask(lo, k);
+        prop_assert_eq!(mask, documented(lo, k.into()));
+        prop_assert_eq!(mask.iter().map(|w| w.count_ones()).sum::<u32>(), k);
+    }
+
+    #[test]
+    fn every_path_equals_scalar(
+        per_bank in 1u64..12,
+        k in 1u32..=8,
+        per_key in 1u32..=4,
+        inserted in hashes(300),
+        asked in hashes(300),
+        values in prop::collection::vec(any::<u64>(), 0..200),
+    ) {
+        let shape = BlockedShape::new(per_bank * u64::from(per_key), k, per_key).unwrap();
+        let of_values: Vec<Hash> = values.iter().map(|v| Hash::from_u64(*v)).collect();
+        let inserted = [inserted, of_values.iter().copied().step_by(2).collect()].concat();
+        let asked = [&inserted[..], &asked, &of_values].concat();
+
+        // The specification, a key at a time.
+        let mut spec = vec![[0u64; LINE_WORDS]; shape.lines() as usize];
+        let spec_new: Vec<bool> = inserted.iter().map(|hash| {
+            let mut new = false;
+            shape.for_each_line(*hash, |line, bits| {
+                for (word, bit) in spec[line as usize].iter_mut().zip(bits) {
+                    new |= u64::from_le(*word) & bit != bit;
+                    *word |= bit.to_le();
+                }
+            });
+            new
+        }).collect();
+        let bytes: Vec<[u8; 8]> = spec.as_flattened().iter().map(|w| w.to_ne_bytes()).collect();
+        let spec_found: Vec<bool> = asked.iter().map(|hash| {
+            let mut all = true;
+            shape.for_each_line(*hash, |index, bits| {
+                all &= line(&bytes, index as usize).iter().zip(bits).all(|(w, bit)| w.get() & bit == bit);
+            });
+            all
+        }).collect();
+        prop_assert!(spec_found[..inserted.len()].iter().all(|found| *found));
+
+        for isa in Isa::available() {
+            let mut alone = vec![0; shape.lines() as usize * LINE_WORDS];
+            let (mut batch, mut new) = (alone.clone(), vec![false; inserted.len()]);
+            let one_by_one: Vec<bool> =
+                inserted.iter().map(|hash| insert(isa, &shape, &mut alone, *hash)).collect();
+            isa.run(|| insert_hashes(isa, &shape, &mut batch, &inserted, &mut new));
+            prop_assert_eq!((&alone[..], &batch[..]), (spec.as_flattened(), spec.as_flattened()), "{:?}", isa);
+            prop_assert_eq!((&one_by_one, &new), (&spec_new, &spec_new), "{:?}", isa);
+
+            let one_by_one: Vec<bool> =
+                asked.iter().map(|hash| contains(isa, &shape, &bytes, *hash)).collect();
+            let mut found = vec![false; asked.len()];
+            isa.run(|| contains_hashes(isa, &shape, &bytes, &asked, &mut found));
+            prop_assert_eq!((&one_by_one, &found), (&spec_found, &spec_found), "{:?}", isa);
+            // Keys that are hashed on the way.
+            let mut found = vec![true; values.len()];
+            isa.run(|| contains_hashes(isa, &shape, &bytes, &values, &mut found));
+            prop_assert_eq!(&found[..], &spec_found[asked.len() - values.len()..], "{:?}", isa);
+        }
+
+        // And through the layout, beside other threads.
+        let shared: Vec<AtomicU64> = batch_of(&shape);
+        let mut new = vec![false; inserted.len()];
+        shape.insert_many_shared(&shared, &inserted, &mut new);
+        let words: Vec<u64> = shared.into_iter().map(AtomicU64::into_inner).collect();
+        prop_assert_eq!((&words[..], &new), (spec.as_flattened(), &spec_new));
+    }
+}
+
+fn batch_of(shape: &BlockedShape) -> Vec<AtomicU64> {
+    (0..shape.lines() as usize * LINE_WORDS)
+        .map(|_| AtomicU64::new(0))
+        .collect()
+}
