@@ -136,15 +136,15 @@ pub fn mended_index(data: &[u8]) -> Option<Vec<u8>> {
     let directory = number(&bytes, 64) % data.len() as u64 / 8 * 8;
     let text = data.len() as u64;
     let pages = if directory > 128 {
-        directory.div_ceil(4096)
+        directory.div_ceil(1024)
     } else {
         0
     };
     let sums = directory + entries * (specs * 32 + 48);
     let text = text.checked_sub(sums + pages * 4 + specs * 8)?;
     for page in 0..pages {
-        let end = directory.min((page + 1) * 4096) as usize;
-        let sum = xxh3_64(&bytes[(page * 4096).max(128) as usize..end]) as u32 ^ page as u32;
+        let end = directory.min((page + 1) * 1024) as usize;
+        let sum = xxh3_64(&bytes[(page * 1024).max(128) as usize..end]) as u32 ^ page as u32;
         bytes[(sums + page * 4) as usize..][..4].copy_from_slice(&sum.to_le_bytes());
     }
     bytes[16..24].copy_from_slice(&entries.to_le_bytes());

@@ -571,3 +571,35 @@ fn in_place_and_saved_files_are_the_same_body() {
     shared.close().unwrap();
     assert_eq!(fs::read(&path).unwrap()[BODY..], heap.to_bytes()[BODY..]);
 }
+
+/// A child of a fork has the mapping and the lock of its parent, and may add when the parent has
+/// closed the file: a checksum would then be one of a body that is no more.
+#[cfg(unix)]
+#[test]
+fn what_a_forked_child_may_still_write_is_not_sealed() {
+    let (_dir, path) = new_file(1_000, 0.01);
+    let (mut go, wait) = std::io::pipe().map(|(read, write)| (write, read)).unwrap();
+    let seen = Blocked::share(&path).unwrap();
+    // SAFETY: the child only reads a pipe, sets bits in memory, and ends at once.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        drop(go);
+        let _ = std::io::Read::read(&mut &wait, &mut [0]);
+        seen.insert("late");
+        // SAFETY: ends the process, without anything that the test's threads may hold.
+        unsafe { libc::_exit(0) };
+    }
+    seen.close().unwrap();
+    std::io::Write::write_all(&mut go, b"!").unwrap();
+    // SAFETY: waits for the child made above.
+    assert_eq!(
+        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) },
+        child
+    );
+    assert!(!AnyFilter::verify(&path, &Open::new()).unwrap());
+    assert!(Blocked::load(&path).unwrap().contains("late"));
+    // The next one seals it.
+    drop(Blocked::share(&path).unwrap());
+    assert!(AnyFilter::verify(&path, &Open::new()).unwrap());
+}

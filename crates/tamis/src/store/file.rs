@@ -179,6 +179,8 @@ pub(crate) struct SharedMap {
     /// The process that opened it. A child made by `fork` has the same lock and
     /// the same mark, which are its parent's to let go.
     process: u32,
+    /// How often this process had forked when it opened the file.
+    forks: u64,
     left: bool,
 }
 
@@ -251,6 +253,7 @@ impl SharedMap {
             path: path.into(),
             joinable,
             process: std::process::id(),
+            forks: forks(),
             left: false,
         };
         // The checksum ends here: what is damaged now would never be noticed.
@@ -403,8 +406,12 @@ impl SharedMap {
 }
 
 impl SharedMap {
-    /// The checksum of a body that is small enough. Nobody else may have the file.
+    /// The checksum of a body that is small enough. Nobody else may have the file: the lock says
+    /// so, but not of a forked child, which has the lock, too, and may still be adding.
     fn sum_at_once(&self) -> Option<u64> {
+        if self.forks != forks() {
+            return None;
+        }
         let header = encode_words(&self.words()[..HEADER_LEN / 8]);
         let header = Header::decode_without_key(&header).ok()?;
         if header.body_len() > SUMMED_AT_ONCE {
@@ -418,6 +425,28 @@ impl SharedMap {
         let whole = body.len() as u64 == header.body_len();
         whole.then(|| xxh3_64_with_seed(&body, header.state.keys))
     }
+}
+
+/// How often this process has forked since it first asked.
+#[cfg(unix)]
+fn forks() -> u64 {
+    static FORKS: AtomicU64 = AtomicU64::new(0);
+    static COUNTING: std::sync::Once = std::sync::Once::new();
+    extern "C" fn count() {
+        FORKS.fetch_add(1, Relaxed);
+    }
+    COUNTING.call_once(|| {
+        // SAFETY: the handler is a function of this library's that only changes an atomic, which
+        // is allowed at any time; it runs before the fork, in the parent.
+        // It fails only where memory for one entry is missing, which ends a process soon.
+        unsafe { libc::pthread_atfork(Some(count), None, None) };
+    });
+    FORKS.load(Relaxed)
+}
+
+#[cfg(not(unix))]
+fn forks() -> u64 {
+    0
 }
 
 fn encode_words(words: &[AtomicU64]) -> Vec<u8> {

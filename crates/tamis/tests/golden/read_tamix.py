@@ -41,7 +41,7 @@ class Index:
             raise Corrupt("width: the rate is not kept")
         check_range("specs", specs, 255)
         self.hash = hasher(hash_, flags, field, key_check, secret)
-        pages = (directory + 4095) // 4096 if directory > 128 else 0
+        pages = (directory + 1023) // 1024 if directory > 128 else 0
         expected = directory + entries * (32 * specs + 48) + 4 * pages + 8 * specs + text_len
         check("file length", len(data), expected)
         if directory < 128 or directory % 8:
@@ -91,7 +91,7 @@ class Index:
                 self.filters[spec].append(table)
         check("end of the filters", at, directory)
         for page in range(pages):
-            bodies = data[max(4096 * page, 128) : min(4096 * (page + 1), directory)]
+            bodies = data[max(1024 * page, 128) : min(1024 * (page + 1), directory)]
             (expected,) = struct.unpack_from("<I", data, sums_at + 4 * page)
             check("page sum", (xxhash.xxh3_64_intdigest(bodies) ^ page) & 0xFFFFFFFF, expected)
 
