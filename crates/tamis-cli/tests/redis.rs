@@ -236,13 +236,13 @@ fn a_filter_is_not_begun_anew_unseen() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let seen = at(&server, "seen");
-    let first = dir.feed(&format!("dedup --quiet --filter {seen}"), &keys(0..1000));
+    let first = dir.feed(&format!("dedup --quiet --filter {seen}"), keys(0..1000));
     assert_eq!((first.code, first.text()), (0, &keys(0..1000)[..]));
     assert!(first.err.contains("there was none"), "{}", first.err);
-    let again = dir.feed(&format!("dedup --quiet --filter {seen}"), &keys(0..1000));
+    let again = dir.feed(&format!("dedup --quiet --filter {seen}"), keys(0..1000));
     assert!(!again.err.contains("there was none"), "{}", again.err);
     server.cli(&["DEL", "seen"]);
-    let worker = dir.feed(&format!("dedup --filter {seen}"), &keys(0..1000));
+    let worker = dir.feed(&format!("dedup --filter {seen}"), keys(0..1000));
     assert_eq!((worker.code, worker.text()), (2, ""));
     assert!(
         worker.err.contains("its parts are still there"),
@@ -309,7 +309,7 @@ fn filters_are_listed() {
     let none = dir.run(&format!("list {servers}"));
     assert_eq!((none.code, none.text()), (1, ""));
     dir.ok(&format!("create {servers}/seen -n 1000"));
-    dir.feed(&format!("add {servers}/seen"), &keys(0..500));
+    dir.feed(&format!("add {servers}/seen"), keys(0..500));
     dir.ok(&format!(
         "create {servers}/users -n 1k --kind counting --ttl 1h"
     ));

@@ -1,6 +1,6 @@
 //! A filter of another system, whatever its format.
 
-use crate::detect::{Format, detect};
+use crate::detect::detect;
 use crate::format::poppy::{Optimise, Poppy};
 use crate::format::redis::chain::Chain;
 use crate::format::redis::cuckoo::Cuckoo;
@@ -11,7 +11,7 @@ use crate::format::{
     redisson, spark, sst, valkey,
 };
 use crate::plain::Plain;
-use crate::{Error, Keys, Strategy};
+use crate::{Error, Facts, Format, Keys, Strategy};
 use std::borrow::Cow;
 use std::io::Read as _;
 
@@ -54,22 +54,6 @@ enum Body<'a> {
     },
 }
 
-/// What a file says of itself beside its bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Facts {
-    /// For how many keys it was made.
-    pub capacity: Option<u64>,
-    /// For which rate.
-    pub rate: Option<f64>,
-    /// How many keys it says it has.
-    pub keys: Option<u64>,
-    /// Where that number stands, as 64 bits little-endian.
-    pub(crate) count_at: Option<usize>,
-    /// Bytes of the user's behind the filter.
-    pub data: usize,
-}
-
 /// What lies around a plain filter's bytes.
 #[derive(Clone, Debug, PartialEq)]
 enum Envelope {
@@ -81,7 +65,7 @@ enum Envelope {
 }
 
 /// Whether bytes are a file of this format.
-pub(crate) fn fits(format: Format, bytes: &[u8]) -> bool {
+fn fits(format: Format, bytes: &[u8]) -> bool {
     read(format, bytes, None).is_ok()
 }
 
@@ -200,7 +184,7 @@ pub fn open<'a>(bytes: &'a [u8], hint: impl Into<Hint<'a>>) -> Result<Foreign<'a
     }
     let format = match hint.format {
         Some(format) => format,
-        None => match detect(bytes)[..] {
+        None => match detect(bytes, fits)[..] {
             [] => return Err(Error::Unknown),
             [format] => format,
             ref fits => {
@@ -699,16 +683,6 @@ impl Foreign<'_> {
             Body::Poppy { poppy, .. } => Some(poppy.hashes()),
             Body::Parquet { .. } => Some(8),
             _ => self.plains().last().map(|(plain, _)| plain.probe.hashes()),
-        }
-    }
-}
-
-impl Facts {
-    /// Notes a key in the file, if that has a count and the key was new.
-    fn count(&mut self, file: &mut [u8], new: bool) {
-        if let (true, Some(at), Some(keys)) = (new, self.count_at, &mut self.keys) {
-            *keys = keys.saturating_add(1);
-            file[at..at + 8].copy_from_slice(&keys.to_le_bytes());
         }
     }
 }

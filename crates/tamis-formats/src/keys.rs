@@ -1,73 +1,11 @@
 //! How a key that somebody writes as text becomes the bytes that a filter of
 //! another system hashed.
 
-use crate::Error;
+use crate::error::Error;
+use crate::names::Keys;
 use std::borrow::Cow;
-use std::fmt;
-
-/// How keys became bytes. Few files say it; their users must know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Keys {
-    /// The bytes themselves; text as UTF-8.
-    Utf8,
-    /// Text as UTF-16, little-endian (Guava's `unencodedCharsFunnel`).
-    Utf16,
-    /// Whole numbers as four bytes, little-endian.
-    Int32,
-    /// Whole numbers as eight bytes, little-endian.
-    Int64,
-    /// Numbers as four bytes of IEEE 754, little-endian.
-    Float32,
-    /// Numbers as eight bytes of IEEE 754, little-endian.
-    Float64,
-    /// Text in upper case (hex SHA-1 in CIRCL's hash list).
-    Upper,
-    /// Text in lower case.
-    Lower,
-}
 
 impl Keys {
-    /// Every way.
-    pub const ALL: &[Self] = &[
-        Self::Utf8,
-        Self::Utf16,
-        Self::Int32,
-        Self::Int64,
-        Self::Float32,
-        Self::Float64,
-        Self::Upper,
-        Self::Lower,
-    ];
-
-    /// The name on the command line.
-    ///
-    /// ```
-    /// assert_eq!(tamis_formats::Keys::Int64.name(), "int64");
-    /// ```
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Utf8 => "utf8",
-            Self::Utf16 => "utf16",
-            Self::Int32 => "int32",
-            Self::Int64 => "int64",
-            Self::Float32 => "float32",
-            Self::Float64 => "float64",
-            Self::Upper => "upper",
-            Self::Lower => "lower",
-        }
-    }
-
-    pub(crate) const fn expected(self) -> &'static str {
-        match self {
-            Self::Utf8 | Self::Upper | Self::Lower => "any bytes",
-            Self::Utf16 => "UTF-8 text",
-            Self::Int32 => "a whole number of 32 bits",
-            Self::Int64 => "a whole number of 64 bits",
-            Self::Float32 | Self::Float64 => "a number",
-        }
-    }
-
     /// The bytes to ask for.
     ///
     /// ```
@@ -116,22 +54,4 @@ impl Keys {
 
 fn parse<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.trim().parse().ok()
-}
-
-impl fmt::Display for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl std::str::FromStr for Keys {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|keys| keys.name() == text);
-        found.copied().ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|keys| keys.name()).collect();
-            format!("expected one of {}, got {text:?}", names.join(", "))
-        })
-    }
 }

@@ -18,23 +18,25 @@
 mod bits;
 mod detect;
 mod error;
+mod facts;
 mod fields;
 mod foreign;
 mod format;
 mod hash;
 mod keys;
+mod names;
 mod plain;
 mod probe;
 mod protobuf;
 mod thrift;
 
-pub use detect::Format;
 pub use error::Error;
-pub use foreign::{Create, Facts, Foreign, Hint, create, open, redisson};
+pub use facts::Facts;
+pub use foreign::{Create, Foreign, Hint, create, open, redisson};
 pub use format::guava::Strategy;
 pub use format::parquet::{
     Addition as ParquetAddition, Chunk as ParquetChunk, NewFilter as ParquetFilter,
     chunks as parquet_chunks, with_filters as parquet_with_filters,
 };
 pub use format::poppy::Optimise;
-pub use keys::Keys;
+pub use names::{Format, Keys};

@@ -1,13 +1,16 @@
-//! The link that blocks: one connection a node.
+//! The link that blocks: one connection a node; and what needs no filter to
+//! be done over it.
 
 use crate::connection::Connection;
+use crate::engine;
 use crate::link::{
     Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client,
-    greeting, master, not_replicated, sentinel, wait_for, welcomed, who_is_master,
+    greeting, master, not_replicated, now, sentinel, wait_for, welcomed, who_is_master,
 };
 use crate::location::Reach;
 use crate::stats::Counters;
-use crate::{Location, Options};
+use crate::survey::{Orphan, Survey};
+use crate::{Error, Location, Options, Servers};
 use redis::{RedisError, Value, cmd};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -328,5 +331,22 @@ impl Link for Blocking {
 
     async fn pause(&self, time: Duration) {
         std::thread::sleep(time);
+    }
+}
+impl Survey {
+    /// Looks at everything on these servers.
+    pub fn of(servers: &Servers, options: &Options) -> Result<Self, Error> {
+        let link = Blocking::new(servers.location(), options);
+        now(engine::survey::survey(link, servers, options))
+    }
+
+    /// Forgets orphans that nobody has used for an hour ([`IDLE`](Self::IDLE))
+    /// and that don't end by themselves. Each is looked at again, and so is the
+    /// filter of its name, so that nothing goes that has come to life since.
+    /// Returns those that went.
+    pub fn collect(&self, options: &Options) -> Result<Vec<Orphan>, Error> {
+        let orphans: Vec<Orphan> = self.collectable().cloned().collect();
+        let link = Blocking::new(self.servers.location(), options);
+        now(engine::survey::collect(link, &orphans, Self::IDLE, options))
     }
 }

@@ -1,9 +1,6 @@
 //! All filters on some servers, and what belongs to none: for operators.
 
-use crate::blocking::Blocking;
-use crate::engine::survey;
-use crate::link::now;
-use crate::{Error, Options, Servers};
+use crate::Servers;
 use std::fmt;
 use std::time::Duration;
 use tamis::Kind;
@@ -126,12 +123,6 @@ impl Survey {
     /// a filter that is being created.
     pub const IDLE: Duration = Duration::from_secs(3600);
 
-    /// Looks at everything on these servers.
-    pub fn of(servers: &Servers, options: &Options) -> Result<Self, Error> {
-        let link = Blocking::new(servers.location(), options);
-        now(survey::survey(link, servers, options))
-    }
-
     /// The orphans that [`collect`](Self::collect) would forget.
     pub fn collectable(&self) -> impl Iterator<Item = &Orphan> {
         let old = |orphan: &&Orphan| orphan.idle.is_some_and(|idle| idle >= Self::IDLE);
@@ -139,16 +130,6 @@ impl Survey {
             .iter()
             .filter(|orphan| orphan.time_to_live.is_none())
             .filter(old)
-    }
-
-    /// Forgets orphans that nobody has used for an hour ([`IDLE`](Self::IDLE))
-    /// and that don't end by themselves. Each is looked at again, and so is the
-    /// filter of its name, so that nothing goes that has come to life since.
-    /// Returns those that went.
-    pub fn collect(&self, options: &Options) -> Result<Vec<Orphan>, Error> {
-        let orphans: Vec<Orphan> = self.collectable().cloned().collect();
-        let link = Blocking::new(self.servers.location(), options);
-        now(survey::collect(link, &orphans, Self::IDLE, options))
     }
 }
 

@@ -593,10 +593,8 @@ fn what_a_forked_child_may_still_write_is_not_sealed() {
     seen.close().unwrap();
     std::io::Write::write_all(&mut go, b"!").unwrap();
     // SAFETY: waits for the child made above.
-    assert_eq!(
-        unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) },
-        child
-    );
+    let ended = unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    assert_eq!(ended, child);
     assert!(!AnyFilter::verify(&path, &Open::new()).unwrap());
     assert!(Blocked::load(&path).unwrap().contains("late"));
     // The next one seals it.

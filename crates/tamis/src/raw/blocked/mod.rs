@@ -176,7 +176,7 @@ impl BlockedShape {
 /// Which words of its line have a bit of the key, one a bit.
 #[inline(always)]
 pub(crate) const fn cover(lo: u64, k: u32) -> u8 {
-    ((1u32 << k) - 1).to_le_bytes()[0].rotate_left((lo >> 61) as u32)
+    (((1u32 << k) - 1) as u8).rotate_left((lo >> 61) as u32)
 }
 
 /// The words of a line.
@@ -301,34 +301,29 @@ fn insert_in_others(isa: Isa, shape: &BlockedShape, words: &mut [u64], mut hash:
 /// Keys that are hashed and asked of the memory before they have their turn.
 const AHEAD: usize = 64;
 
-/// Calls `work` with each hash, some time after `fetch`.
+/// Calls `work` with what `fetch` made of each key, some time after that.
 #[inline(always)]
-fn for_each_ahead<H: Copy + Into<Hash>>(
+fn for_each_ahead<H: Copy + Into<Hash>, T: Copy + Default>(
     keys: &[H],
     out: &mut [bool],
-    fetch: impl Fn(Hash),
-    mut work: impl FnMut(Hash) -> bool,
+    fetch: impl Fn(Hash) -> T,
+    mut work: impl FnMut(T) -> bool,
 ) {
-    let fetched = |key: &H| {
-        let hash = (*key).into();
-        fetch(hash);
-        hash
+    let mut keys = keys.chunks(AHEAD);
+    let mut fill = |fetched: &mut [T; AHEAD]| {
+        for (fetched, key) in fetched.iter_mut().zip(keys.next().unwrap_or_default()) {
+            *fetched = fetch((*key).into());
+        }
     };
-    let mut ring = [Hash::default(); AHEAD];
-    let (first, rest) = keys.split_at(keys.len().min(AHEAD));
-    for (hash, key) in ring.iter_mut().zip(first) {
-        *hash = fetched(key);
-    }
-    let (out, last) = out.split_at_mut(rest.len());
-    let mut at = 0;
-    for (key, out) in rest.iter().zip(out) {
-        *out = work(ring[at]);
-        ring[at] = fetched(key);
-        at = (at + 1) % AHEAD;
-    }
-    for out in last {
-        *out = work(ring[at]);
-        at = (at + 1) % first.len();
+    let (now, next) = (&mut [T::default(); AHEAD], &mut [T::default(); AHEAD]);
+    let (mut now, mut next) = (now, next);
+    fill(now);
+    for out in out.chunks_mut(AHEAD) {
+        fill(next);
+        for (out, fetched) in out.iter_mut().zip(now.iter()) {
+            *out = work(*fetched);
+        }
+        std::mem::swap(&mut now, &mut next);
     }
 }
 
@@ -342,8 +337,13 @@ fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
     out: &mut [bool],
 ) {
     if shape.lines_per_key == 1 {
-        let fetch = |hash| shape.prefetch(words, hash);
-        let ask = |hash| contains(isa, shape, words, hash);
+        let (lines, k) = (words.as_chunks::<LINE_WORDS>().0, shape.hashes_per_line);
+        let fetch = |hash: Hash| {
+            let line = shape.line_of(0, hash);
+            prefetch(lines.as_ptr().wrapping_add(line));
+            (line, hash.lo)
+        };
+        let ask = |(line, lo): (usize, u64)| missing(isa, &lines[line], lo, k) == 0;
         return for_each_ahead(keys, out, fetch, ask);
     }
     // A key's next line is fetched only if the last one did not say "no", and
@@ -387,7 +387,10 @@ fn insert_hashes<H: Copy + Into<Hash>>(
     new: &mut [bool],
 ) {
     let first = words.as_ptr();
-    let fetch = |hash| shape.prefetch_all(first, hash);
+    let fetch = |hash| {
+        shape.prefetch_all(first, hash);
+        hash
+    };
     for_each_ahead(keys, new, fetch, |hash| insert(isa, shape, words, hash));
 }
 
@@ -466,7 +469,10 @@ impl BitLayout for BlockedShape {
     }
 
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
-        let fetch = |hash| self.prefetch_all(words.as_ptr(), hash);
+        let fetch = |hash| {
+            self.prefetch_all(words.as_ptr(), hash);
+            hash
+        };
         for_each_ahead(hashes, new, fetch, |hash| self.insert(words, hash));
     }
 
