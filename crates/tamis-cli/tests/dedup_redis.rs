@@ -39,7 +39,7 @@ fn killed_workers(claim: &str) -> (HashMap<String, u32>, u32) {
     let dir = Sandbox::new();
     dir.write("in", records().join("\n"));
     let seen = format!("redis://{}/seen", server.address());
-    dir.ok(&format!("create {seen} --kind growing -n 1000 -p 1e-9"));
+    dir.ok(&format!("create {seen} -n 100k -p 1e-9"));
     let line = format!("dedup in --claim {claim} --filter {seen}");
     let written = |i: usize| {
         let metadata = std::fs::metadata(dir.path(&format!("out.{i}")));

@@ -67,10 +67,26 @@ fn there_and_back(place: impl Fn(&str) -> Location) {
         local.insert_many(&more, &mut new).unwrap();
         assert_eq!(insert(&mut opened, &more), new, "{name}");
         let back = opened.download().unwrap();
-        assert_eq!(body(&back), body(&local), "{name}");
+        assert!(uncounted(&back) == uncounted(&local), "{name}");
         assert!(all(&contains(&mut opened, &old)) && all(&contains(&mut opened, &more)));
         opened.delete().unwrap();
     }
+}
+
+/// The body without what is counted in it: a growing filter in Redis counts
+/// the room that it has given out, of which keys that look old take none.
+fn uncounted(filter: &AnyFilter) -> Vec<u8> {
+    let mut bytes = body(filter);
+    if filter.kind() == Kind::Growing {
+        // Before each layer a line says its lines, its capacity and its keys.
+        let mut at = 0;
+        while at < bytes.len() {
+            let lines = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+            bytes[at + 16..at + 24].fill(0);
+            at += 64 * (lines as usize + 1);
+        }
+    }
+    bytes
 }
 
 #[test]

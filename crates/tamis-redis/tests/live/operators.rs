@@ -90,7 +90,7 @@ fn all_filters_are_listed() {
 }
 
 fn server_set(server: &Server, i: u32) {
-    if i % 1_000 == 0 {
+    if i.is_multiple_of(1_000) {
         let lua = "for i = 1, 1000 do redis.call('SET', 'foreign:' .. ARGV[1] .. i, i) end";
         server.cli(&["EVAL", lua, "0", &i.to_string()]);
     }

@@ -93,7 +93,12 @@ async fn a_failover_on_demand() {
     let created = aio::RedisFilter::create(&at, &plan, Hasher::default(), &patient);
     let mut filter = created.await.unwrap();
     filter.insert("before").await.unwrap();
-    watched.sentinel.cli(&["SENTINEL", "FAILOVER", "main"]);
+    // It may not have heard of the replica yet.
+    let begun = || {
+        let command = ["SENTINEL", "FAILOVER", "main"];
+        watched.sentinel.try_cli(&command).is_ok()
+    };
+    until("a failover to begin", Duration::from_secs(90), begun);
     let start = Instant::now();
     while watched.master.info("replication", "role").as_deref() != Some("slave") {
         assert!(start.elapsed() < Duration::from_secs(90), "no failover");

@@ -438,6 +438,7 @@ impl<B: Body> AnyFilter<B> {
     /// assert!(!a.is_same(&b));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub fn is_same<C: Body>(&self, other: &AnyFilter<C>) -> bool {
         let (ours, theirs) = (self.all_words(), other.all_words());
         let theirs = theirs.into_iter().flatten().map(Word::get);
@@ -447,6 +448,7 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// Which kind it is.
+    #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Bloom(_) => Kind::Bloom,
@@ -461,6 +463,7 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// The geometry.
+    #[must_use]
     pub fn shape(&self) -> Shape {
         each!(self, f => (*f.shape()).into())
     }
@@ -475,12 +478,14 @@ impl<B: Body> AnyFilter<B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[inline]
+    #[must_use]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         each!(self, f => f.contains(key))
     }
 
     /// Asks a key that is already hashed; see [`Filter::contains_hash`].
     #[inline]
+    #[must_use]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         each!(self, f => f.contains_hash(hash))
     }
@@ -563,31 +568,37 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// How keys are hashed.
+    #[must_use]
     pub const fn hasher(&self) -> &Hasher {
         each!(self, f => f.hasher())
     }
 
     /// The number of keys it is made for.
+    #[must_use]
     pub const fn capacity(&self) -> u64 {
         each!(self, f => f.capacity())
     }
 
     /// The promised rate.
+    #[must_use]
     pub const fn rate(&self) -> f64 {
         each!(self, f => f.rate())
     }
 
     /// The expected rate now; see [`Filter::rate_now`].
+    #[must_use]
     pub fn rate_now(&self) -> f64 {
         each!(self, f => f.rate_now())
     }
 
     /// How many keys were wrongly told "not new"; see [`Filter::expected_wrong`].
+    #[must_use]
     pub fn expected_wrong(&self) -> f64 {
         each!(self, f => f.expected_wrong())
     }
 
     /// The number of distinct keys; see [`Filter::keys`].
+    #[must_use]
     pub fn keys(&self) -> KeyCount {
         each!(self, f => f.keys())
     }
@@ -603,17 +614,20 @@ impl<B: Body> AnyFilter<B> {
     /// assert_eq!(a.counted(), None);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub fn counted(&self) -> Option<u64> {
         let keys = each!(self, f => f.header().state.keys);
         (keys != KEYS_UNKNOWN).then_some(keys)
     }
 
     /// The estimated number of distinct keys; see [`Filter::estimated_keys`].
+    #[must_use]
     pub fn estimated_keys(&self) -> u64 {
         each!(self, f => f.estimated_keys())
     }
 
     /// The body's size in bytes.
+    #[must_use]
     pub fn bytes(&self) -> u64 {
         each!(self, f => f.bytes())
     }

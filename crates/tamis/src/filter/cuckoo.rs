@@ -41,11 +41,13 @@ impl<B: Body> Filter<CuckooShape, B> {
     /// assert_eq!(online.count("ada"), 1);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
         self.count_hash(self.hasher().hash(key.as_ref()))
     }
 
     /// [`count`](Self::count) for a key that is already hashed.
+    #[must_use]
     pub fn count_hash(&self, hash: Hash) -> u64 {
         self.shape().copies(self.words(), self.shape().entry(hash))
     }
@@ -60,6 +62,7 @@ impl<B: Body> Filter<CuckooShape, B> {
     /// assert!(online.load_factor() < 0.01);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub fn load_factor(&self) -> f64 {
         self.keys().get() as f64 / self.shape().slots() as f64
     }

@@ -468,11 +468,13 @@ impl<B: Body> Growing<B> {
     /// assert!(seen.contains("apple")); // always
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.hasher.hash(key.as_ref()))
     }
 
     /// [`contains`](Self::contains) for a key that is already hashed.
+    #[must_use]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         self.layers.iter().rev().any(|layer| self.has(layer, hash))
     }
@@ -540,26 +542,31 @@ impl<B: Body> Growing<B> {
     }
 
     /// How keys are hashed.
+    #[must_use]
     pub const fn hasher(&self) -> &Hasher {
         &self.hasher
     }
 
     /// The geometry, so far.
+    #[must_use]
     pub const fn shape(&self) -> &GrowingShape {
         &self.shape
     }
 
     /// The number of keys it holds before it grows again.
+    #[must_use]
     pub const fn capacity(&self) -> u64 {
         self.capacity
     }
 
     /// The promised rate, kept at any number of keys.
+    #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
     }
 
     /// The expected rate now, from what the layers really hold.
+    #[must_use]
     pub fn rate_now(&self) -> f64 {
         let rates = self.layers.iter().map(|l| l.shape.rate_now(self.words(l)));
         -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
@@ -567,6 +574,7 @@ impl<B: Body> Growing<B> {
 
     /// How many of the distinct keys added so far were wrongly told "not new"
     /// when they came; see [`Filter::expected_wrong`](crate::Filter::expected_wrong).
+    #[must_use]
     pub fn expected_wrong(&self) -> f64 {
         let (mut wrong, mut older_rates) = (0.0, 0.0);
         for layer in &self.layers {
@@ -578,6 +586,7 @@ impl<B: Body> Growing<B> {
     }
 
     /// The number of distinct keys added.
+    #[must_use]
     pub fn keys(&self) -> KeyCount {
         match self.counted_keys() {
             KEYS_UNKNOWN => KeyCount::Estimated(self.estimated_keys()),
@@ -586,12 +595,14 @@ impl<B: Body> Growing<B> {
     }
 
     /// The number of distinct keys, estimated from how full the layers are.
+    #[must_use]
     pub fn estimated_keys(&self) -> u64 {
         let keys = self.layers.iter().map(|l| l.shape.keys_now(self.words(l)));
         keys.sum::<f64>().round() as u64
     }
 
     /// The body's size in bytes, so far.
+    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shape.body_len()
     }

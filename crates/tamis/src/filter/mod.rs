@@ -267,6 +267,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[inline]
+    #[must_use]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.hasher.hash(key.as_ref()))
     }
@@ -283,6 +284,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[inline]
+    #[must_use]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         self.shape.contains(self.body.words(), hash)
     }
@@ -341,21 +343,25 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// assert_eq!(*seen.hasher(), Hasher::default());
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub const fn hasher(&self) -> &Hasher {
         &self.hasher
     }
 
     /// The geometry.
+    #[must_use]
     pub const fn shape(&self) -> &L {
         &self.shape
     }
 
     /// The number of keys it is made for.
+    #[must_use]
     pub const fn capacity(&self) -> u64 {
         self.capacity
     }
 
     /// The promised rate, kept up to [`capacity`](Self::capacity) keys.
+    #[must_use]
     pub const fn rate(&self) -> f64 {
         self.rate
     }
@@ -369,6 +375,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// assert_eq!(seen.keys(), KeyCount::Counted(2));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub fn keys(&self) -> KeyCount {
         match self.counted() {
             KEYS_UNKNOWN => KeyCount::Estimated(self.estimated_keys()),
@@ -378,6 +385,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
 
     /// The number of distinct keys, estimated from how full the filter is.
     /// Saturates when it is completely full.
+    #[must_use]
     pub fn estimated_keys(&self) -> u64 {
         self.shape.keys_now(self.body.words()).round() as u64
     }
@@ -389,6 +397,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// assert!(seen.bytes() < 1_300_000);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shape.body_len()
     }
@@ -403,6 +412,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// assert!(!a.same_shape(&Blocked::with_hasher(1_000, 0.01, Hasher::seeded(7))?));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub fn same_shape<C: Body>(&self, other: &Filter<L, C>) -> bool {
         self.check_like(other).is_ok()
     }
@@ -445,6 +455,7 @@ impl<L: Rated, B: Body> Filter<L, B> {
     /// assert!(seen.rate_now() > 0.01); // overfull
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub fn rate_now(&self) -> f64 {
         self.shape.rate_now(self.body.words())
     }
@@ -460,6 +471,7 @@ impl<L: Rated, B: Body> Filter<L, B> {
     /// assert!((5.0..30.0).contains(&seen.expected_wrong()));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[must_use]
     pub fn expected_wrong(&self) -> f64 {
         self.shape.wrongly_present(self.keys().get())
     }

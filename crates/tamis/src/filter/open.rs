@@ -21,6 +21,7 @@ use std::path::Path;
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "says how, and does nothing by itself"]
 pub struct Open {
     key: Option<SecretKey>,
     accept_loss: bool,

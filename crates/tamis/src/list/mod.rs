@@ -50,6 +50,7 @@ use std::sync::atomic::AtomicU64;
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "builds nothing until `build`"]
 pub struct ListBuilder {
     kind: Kind,
     rate: f64,
