@@ -4,16 +4,21 @@ A block of kind `console` has commands behind `$ `, and below each what it print
 blocks are run in order, in one folder that starts with a copy of `samples/`, with `tamis` on the path. Where a page
 says 127.0.0.1:6379 the examples talk to a Redis server of the test's own.
 
+`python test_console.py PAGE` writes into a page what its commands print now, to be read before it is committed.
+
 What differs from run to run is compared by its form alone: speeds (`184 MB/s`) and random generations. A line `…`
 stands for any lines; a `…` within a line for any text.
 """
 
+import contextlib
 import os
 import pathlib
 import re
 import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 
 import pytest
@@ -75,8 +80,21 @@ def says(expected, printed):
     return re.fullmatch(pattern, "".join(form(line) + "\n" for line in printed)) is not None
 
 
+def run(command, home, redis):
+    """Its exit code, and what it prints, with the page's address of Redis."""
+    env = {**os.environ, "PATH": f"{home.parent / 'bin'}:{os.environ['PATH']}", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
+    address = redis() if REDIS in command else REDIS
+    ran = subprocess.run(["bash", "-c", command.replace(REDIS, address)], cwd=home, env=env, text=True,
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+    return ran.returncode, ran.stdout.replace(address, REDIS)
+
+
 @pytest.fixture
 def home(tmp_path):
+    return make_home(tmp_path)
+
+
+def make_home(tmp_path):
     bin = tmp_path / "bin"
     bin.mkdir()
     (bin / "tamis").symlink_to(TAMIS.resolve())
@@ -88,6 +106,12 @@ def home(tmp_path):
 
 @pytest.fixture
 def redis(tmp_path):
+    with server_on_demand(tmp_path) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def server_on_demand(tmp_path):
     """Starts a server when it is first asked for; gives its address."""
     servers = []
 
@@ -115,7 +139,6 @@ def redis(tmp_path):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_console_examples(page, home, redis):
-    env = {**os.environ, "PATH": f"{home.parent / 'bin'}:{os.environ['PATH']}", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
     for number, kind, lines in blocks(page):
         if kind != "console":
             unrun = [line for line in lines if re.match(r"(\$|tamis [a-z]+) ", line)]
@@ -123,15 +146,36 @@ def test_console_examples(page, home, redis):
             continue
         for command, expected in examples(lines):
             where = f"{page.relative_to(ROOT)}:{number}: $ {command}"
-            address = redis() if REDIS in command else REDIS
-            ran = subprocess.run(["bash", "-c", command.replace(REDIS, address)], cwd=home, env=env, text=True,
-                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                 timeout=300)
-            printed = ran.stdout.replace(address, REDIS)
-            assert ran.returncode in (0, 1), f"{where}\nexit {ran.returncode}\n{printed}"
-            assert says(expected, printed.splitlines()), f"{where}\nprinted:\n{printed}\nthe page says:\n" + "\n".join(expected)
+            code, printed = run(command, home, redis)
+            assert code in (0, 1), f"{where}\nexit {code}\n{printed}"
+            said = "\n".join(expected)
+            assert says(expected, printed.splitlines()), f"{where}\nprinted:\n{printed}\nthe page says:\n{said}"
 
 
 def test_there_are_examples():
     ran = sum(kind == "console" for page in PAGES for _, kind, _ in blocks(page))
     assert ran >= 9, ran
+
+
+def rewrite(page):
+    with tempfile.TemporaryDirectory() as folder, server_on_demand(pathlib.Path(folder)) as redis:
+        home = make_home(pathlib.Path(folder))
+        lines = page.read_text().splitlines()
+        for number, kind, block in reversed(list(blocks(page))):
+            if kind == "console":
+                lines[number : number + len(block)] = [number]
+        for at, line in enumerate(lines):
+            if isinstance(line, int):
+                block = next(block for number, _, block in blocks(page) if number == line)
+                lines[at] = ""
+                for command, expected in examples(block):
+                    _, printed = run(command, home, redis)
+                    printed = printed.splitlines()
+                    said = expected if says(expected, printed) else printed
+                    lines[at] += "\n".join(["$ " + command, *said]) + "\n"
+                lines[at] = lines[at].removesuffix("\n")
+        page.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    rewrite(pathlib.Path(sys.argv[1]))
