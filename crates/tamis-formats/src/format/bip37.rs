@@ -6,6 +6,7 @@ use crate::fields::Fields;
 use crate::plain::Plain;
 use crate::probe::Probe;
 use crate::{Error, Facts, Format, Keys};
+use std::f64::consts::LN_2;
 
 /// Its keys are bytes.
 pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
@@ -44,11 +45,10 @@ pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
 /// An empty filter.
 pub(crate) fn create(keys: u64, rate: f64, tweak: u32, flags: u8) -> Vec<u8> {
     const LN2_SQUARED: f64 = 0.480_453_013_918_201_4;
-    const LN2: f64 = 0.693_147_180_559_945_3;
     let keys = keys.max(1) as f64;
     let bits = (-1.0 / LN2_SQUARED * keys * rate.ln()).trunc();
     let bytes = (bits.min((MOST_BYTES * 8) as f64) / 8.0).trunc().max(1.0) as usize;
-    let hashes = ((bytes * 8) as f64 / keys * LN2)
+    let hashes = ((bytes * 8) as f64 / keys * LN_2)
         .trunc()
         .clamp(1.0, f64::from(MOST_HASHES));
     let mut file = match bytes {

@@ -257,7 +257,7 @@ impl Column {
             self.bytes.extend_from_slice(bits);
         }
         let len = (self.bytes.len() - at) as u64;
-        if len == 0 || len % 8 != 0 {
+        if len == 0 || !len.is_multiple_of(8) {
             return Err(corrupt("bits", "whole words", len));
         }
         let bits = Bits {

@@ -213,7 +213,7 @@ pub(crate) fn read_rocksdb(file: &[u8]) -> Result<Table, Error> {
         return corrupt("filter", "lines of 64 bytes", *probes);
     }
     let len = lines.len() as u64;
-    if len % LINE != 0 || len == 0 || !(1..=30).contains(&(probes & 31)) {
+    if !len.is_multiple_of(LINE) || len == 0 || !(1..=30).contains(&(probes & 31)) {
         return corrupt("filter", "whole lines and 1 to 30 probes", probes & 31);
     }
     Ok(Table::RocksDb {

@@ -123,7 +123,7 @@ fn long(key: &[u8]) -> u64 {
             }
         }
     }
-    if key.len() % STRIPE != 0 {
+    if !key.len().is_multiple_of(STRIPE) {
         accumulate(&mut sums, key.len() - STRIPE, SECRET.len() - STRIPE - 7);
     }
     let start = (key.len() as u64).wrapping_mul(PRIME64_1);

@@ -58,12 +58,15 @@ impl Numbers {
     fn new(entries: u64, rate: f64) -> Result<Self, Error> {
         let bits_per_entry = -rate.ln() / 0.480_453_013_918_201;
         let bits = (entries as f64 * bits_per_entry).trunc().max(1.0);
+        // The server's own digits, of which the last is cut off.
+        #[expect(clippy::approx_constant)]
+        const LN_2: f64 = 0.693_147_180_559_945;
         Ok(Self {
             entries,
             keys: 0,
             rate,
             bits_per_entry,
-            hashes: (0.693_147_180_559_945 * bits_per_entry).ceil() as u64,
+            hashes: (LN_2 * bits_per_entry).ceil() as u64,
             bits: sized(bits, MOST_BITS)?.next_multiple_of(64),
             power: 0,
         })

@@ -448,10 +448,10 @@ fn lzf(packed: &[u8], len: usize) -> Option<Vec<u8>> {
                 copied += usize::from(bytes.next()?);
             }
             let back = (control & 31) << 8 | usize::from(bytes.next()?);
-            let mut from = out.len().checked_sub(back + 1)?;
-            for _ in 0..copied + 2 {
+            let start = out.len().checked_sub(back + 1)?;
+            // It may copy what it has just written.
+            for from in start..start + copied + 2 {
                 out.push(out[from]);
-                from += 1;
             }
         }
         if out.len() > len {
