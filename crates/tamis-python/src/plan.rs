@@ -71,7 +71,7 @@ impl Plan {
 ///
 /// >>> import tamis
 /// >>> tamis.plan(1_000_000, 0.01)
-/// <tamis.Plan blocked for 1000000 keys at p=1.000e-2: 1236288 bytes, 9.89 bits a key>
+/// <tamis.Plan blocked for 1000000 keys at p=9.998e-3: 1241728 bytes, 9.93 bits a key>
 /// >>> tamis.plan(1_000_000, size=2_000_000).p < 0.001
 /// True
 /// >>> tamis.plan(1_000_000, 0.01, delete=True).kind
