@@ -20,9 +20,6 @@ pub(crate) enum Level {
     /// `avx512f,avx512dq,avx512bw` as well.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// `neon`, which every such machine has.
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    Neon,
 }
 
 impl Isa {
@@ -69,8 +66,6 @@ impl Isa {
             all.extend(avx2.then_some(Self(Level::Avx2)));
             all.extend((avx2 && avx512).then_some(Self(Level::Avx512)));
         }
-        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        all.push(Self(Level::Neon));
         all
     }
 
@@ -126,12 +121,7 @@ impl Level {
     } else {
         None
     };
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    const COMPILED_FOR: Option<Self> = Some(Self::Neon);
-    #[cfg(not(any(
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_endian = "little")
-    )))]
+    #[cfg(not(target_arch = "x86_64"))]
     const COMPILED_FOR: Option<Self> = Some(Self::Portable);
 }
 

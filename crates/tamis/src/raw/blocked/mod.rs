@@ -8,8 +8,6 @@
 //! The lines are in as many banks, of equal size, as a key has lines; the key
 //! has one line in each. So its lines are never the same, either.
 
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-mod aarch64;
 pub(crate) mod scalar;
 #[cfg(test)]
 mod tests;
@@ -196,9 +194,6 @@ fn missing<W: Word>(isa: Isa, line: &Line<W>, lo: u64, k: u32) -> u8 {
         // SAFETY: likewise.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { x86_64::missing_avx2(line, lo, k) },
-        // SAFETY: likewise.
-        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        Level::Neon => unsafe { aarch64::missing(line, lo, k) },
     }
 }
 
@@ -213,8 +208,6 @@ fn set(isa: Isa, line: &mut Line<u64>, lo: u64, k: u32) -> bool {
         // SAFETY: likewise.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { x86_64::insert_avx2(line, lo, k) },
-        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        Level::Neon => aarch64::insert(line, lo, k),
     }
 }
 
