@@ -2,8 +2,9 @@
 
 use crate::engine::{Engine, check_kind};
 use crate::link::{
-    Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client,
-    greeting, master, not_replicated, sentinel, wait_for, welcomed, who_is_master,
+    Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer,
+    answered_by_replica, asks_for_role, client, greeting, is_replica, master, not_replicated,
+    sentinel, wait_for, welcomed, who_is_master,
 };
 use crate::location::Reach;
 use crate::stats::Counters;
@@ -53,7 +54,8 @@ struct Sent {
     node: Address,
     requests: Vec<Expected>,
     wait: Option<u32>,
-    answers: Abort<Result<Vec<Value>, Failure>>,
+    /// And whether a replica gave them.
+    answers: Abort<Result<(Vec<Value>, bool), Failure>>,
 }
 
 /// A task that ends with whoever waits for it.
@@ -208,6 +210,10 @@ impl Multiplexed {
                 .arg(replicas)
                 .arg(time.as_millis() as u64);
         }
+        let asks_for_role = asks_for_role(&self.at);
+        if asks_for_role {
+            pipeline.cmd("ROLE");
+        }
         let this = self.clone();
         let to = node.clone();
         let command = places.first().map(|place| requests[*place].command());
@@ -217,7 +223,14 @@ impl Multiplexed {
             let count = pipeline.len();
             let start = Instant::now();
             match connection.send_packed_commands(&pipeline, 0, count).await {
-                Ok(answers) => Ok(answers),
+                Ok(mut answers) => {
+                    let role = answers.pop_if(|_| asks_for_role);
+                    let by_replica = role.is_some_and(|role| is_replica(&role));
+                    if by_replica {
+                        this.give_up(&to, number).await;
+                    }
+                    Ok((answers, by_replica))
+                }
                 Err(error) => {
                     this.give_up(&to, number).await;
                     Err(Failure::lost(&to, &command, start.elapsed(), error))
@@ -239,8 +252,8 @@ impl Sent {
             Ok(answers) => answers,
             Err(ended) => Err(Failure::Lost(Reason::of(ended.to_string()))),
         };
-        let mut answers = match answers {
-            Ok(answers) => answers.into_iter(),
+        let (mut answers, by_replica) = match answers {
+            Ok((answers, by_replica)) => (answers.into_iter(), by_replica),
             Err(failure) => {
                 for Expected { place, .. } in &self.requests {
                     outcomes[*place] = Some(Err(failure.clone()));
@@ -263,6 +276,9 @@ impl Sent {
             }
             let failure = failure.map(|failure| failure.at(&self.node));
             outcomes[expected.place] = Some(failure.map_or(Ok(values), Err));
+        }
+        if by_replica {
+            answered_by_replica(&self.requests, outcomes, &self.node);
         }
         let Some(wanted) = self.wait else {
             return;

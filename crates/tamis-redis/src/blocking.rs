@@ -4,8 +4,9 @@
 use crate::connection::Connection;
 use crate::engine;
 use crate::link::{
-    Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer, client,
-    greeting, master, not_replicated, now, sentinel, wait_for, welcomed, who_is_master,
+    Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer,
+    answered_by_replica, asks_for_role, client, greeting, is_replica, master, not_replicated, now,
+    sentinel, wait_for, welcomed, who_is_master,
 };
 use crate::location::Reach;
 use crate::stats::Counters;
@@ -171,6 +172,9 @@ impl Blocking {
                 .arg(time.as_millis() as u64)
                 .write_packed_command(&mut bytes);
         }
+        if asks_for_role(&self.at) {
+            cmd("ROLE").write_packed_command(&mut bytes);
+        }
         let command = places.first().map(|place| requests[*place].command());
         let command = command.unwrap_or_default();
         let to = self.connection(node)?;
@@ -212,20 +216,36 @@ impl Blocking {
             }
             outcomes[expected.place] = Some(outcome.map_err(|failure| failure.at(&sent.node)));
         }
-        let Some(wanted) = sent.wait else {
-            return;
-        };
-        let replicas = match broken {
+        if let Some(wanted) = sent.wait {
+            let failure = match self.next_unless(sent, broken.as_ref()) {
+                Ok(Value::Int(got)) if got >= wanted.into() => None,
+                Ok(Value::Int(got)) => Some(Failure::FewReplicas(got)),
+                Ok(_) => Some(Failure::FewReplicas(0)),
+                Err(failure) => Some(failure),
+            };
+            if let Some(failure) = failure {
+                not_replicated(&sent.requests, outcomes, &failure);
+            }
+        }
+        if asks_for_role(&self.at) {
+            match self.next_unless(sent, broken.as_ref()) {
+                Ok(role) if is_replica(&role) => {
+                    self.connections.remove(&sent.node);
+                    answered_by_replica(&sent.requests, outcomes, &sent.node);
+                }
+                // Without its answer the others may be a replica's.
+                Err(Failure::Lost(_)) => answered_by_replica(&sent.requests, outcomes, &sent.node),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next answer, unless the connection is broken.
+    fn next_unless(&mut self, sent: &Sent, broken: Option<&Reason>) -> Result<Value, Failure> {
+        match broken {
             None => self.read(sent),
-            Some(error) => Err(Failure::Lost(error)),
-        };
-        let failure = match replicas {
-            Ok(Value::Int(got)) if got >= wanted.into() => return,
-            Ok(Value::Int(got)) => Failure::FewReplicas(got),
-            Ok(_) => Failure::FewReplicas(0),
-            Err(failure) => failure,
-        };
-        not_replicated(&sent.requests, outcomes, &failure);
+            Some(reason) => Err(Failure::Lost(Reason::clone(reason))),
+        }
     }
 
     /// Reads all answers of a request, also behind one that is an error.

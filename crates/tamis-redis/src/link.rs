@@ -114,6 +114,35 @@ pub(crate) fn not_replicated(
     }
 }
 
+/// A master that has stepped down keeps its connections for a while, and answers
+/// from what it had, or from nothing while it copies the new one. Sentinels tell
+/// nobody, so each batch ends with the question what the server is.
+pub(crate) fn asks_for_role(at: &Location) -> bool {
+    at.service().is_some()
+}
+
+/// Whether a server that says so of itself is no master. One that does not let
+/// the user ask is taken for one.
+pub(crate) fn is_replica(role: &Value) -> bool {
+    matches!(role, Value::Array(role) if !is_text(role.first(), "master"))
+}
+
+/// What a replica has answered counts for nothing; what it has executed as a
+/// master, a moment before, may be lost.
+pub(crate) fn answered_by_replica(
+    expected: &[Expected],
+    outcomes: &mut [Option<Outcome>],
+    node: &Address,
+) {
+    for request in expected {
+        let outcome = &mut outcomes[request.place];
+        if matches!(outcome, Some(Ok(_))) {
+            let reason = Reason::of("a replica, not the master any more");
+            *outcome = Some(Err(Failure::Lost(reason).at(node)));
+        }
+    }
+}
+
 /// Why a request was not answered.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
@@ -550,7 +579,7 @@ pub(crate) fn greeting(at: &Location) -> redis::Pipeline {
         .cmd("CLIENT")
         .arg("SETNAME")
         .arg(format!("tamis:{name}"));
-    if at.service().is_some() {
+    if asks_for_role(at) {
         greeting.cmd("ROLE");
     }
     greeting
@@ -560,9 +589,9 @@ pub(crate) fn greeting(at: &Location) -> redis::Pipeline {
 /// nor is the role if the user may not ask for it.
 pub(crate) fn welcomed(answers: Vec<Value>) -> Result<(), Failure> {
     match answers.into_iter().nth(1) {
-        Some(Value::Array(role)) if !is_text(role.first(), "master") => Err(Failure::NotNow(
-            Reason::of("a replica, not the master any more"),
-        )),
+        Some(role) if is_replica(&role) => Err(Failure::NotNow(Reason::of(
+            "a replica, not the master any more",
+        ))),
         Some(Value::ServerError(error)) if error.code() != "NOPERM" => {
             Err(Failure::of_answer(error.into()))
         }

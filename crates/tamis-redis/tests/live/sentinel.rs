@@ -93,6 +93,13 @@ async fn a_failover_on_demand() {
     let created = aio::RedisFilter::create(&at, &plan, Hasher::default(), &patient);
     let mut filter = created.await.unwrap();
     filter.insert("before").await.unwrap();
+    // What a replica does not have yet when it takes over is lost, and that is
+    // not what this is about.
+    let offset = |server: &Server, field| server.info("replication", field);
+    until("the replica to have it", Duration::from_secs(60), || {
+        offset(&watched.master, "master_repl_offset")
+            == offset(&watched.replica, "slave_repl_offset")
+    });
     // It may not have heard of the replica yet.
     let begun = || {
         let command = ["SENTINEL", "FAILOVER", "main"];
