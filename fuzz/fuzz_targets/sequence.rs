@@ -1,0 +1,38 @@
+//! Keys added and removed in any order, saved and read again between: what was
+//! added more often than removed is there.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::collections::HashMap;
+use tamis::{AnyFilter, Error, Hasher, Kind, Open, Plan};
+
+fuzz_target!(|data: &[u8]| {
+    let Some(([kind, capacity], steps)) = data.split_first_chunk() else {
+        return;
+    };
+    let kinds = [Kind::Counting, Kind::Cuckoo, Kind::Growing, Kind::Blocked];
+    let kind = kinds[usize::from(*kind) % kinds.len()];
+    let plan = Plan::for_rate(kind, u64::from(*capacity) + 1, 0.01).unwrap();
+    let mut filter = AnyFilter::from_plan(&plan, Hasher::default()).unwrap();
+    let mut there: HashMap<u8, u32> = HashMap::new();
+    for [step, key] in steps.as_chunks::<2>().0 {
+        let count = there.entry(*key).or_default();
+        match step % 8 {
+            // Only what was added may be removed.
+            0..=2 if *count > 0 && matches!(kind, Kind::Counting | Kind::Cuckoo) => {
+                assert!(filter.remove([*key]).unwrap(), "{kind}: {key} is there");
+                *count -= 1;
+            }
+            7 => filter = Open::new().decode(&filter.to_bytes()).unwrap(),
+            _ => match filter.insert([*key]) {
+                Ok(_) => *count += 1,
+                Err(Error::Full { .. } | Error::TooManyCopies { .. }) => {}
+                Err(error) => panic!("{kind}: {error}"),
+            },
+        }
+        assert!(*count == 0 || filter.contains([*key]), "{kind}: {key} is gone");
+    }
+    for (key, count) in there {
+        assert!(count == 0 || filter.contains([key]), "{kind}: {key} is gone");
+    }
+});
