@@ -65,7 +65,7 @@ def examples(lines):
 
 
 def form(line):
-    line = re.sub(r"\d[\d.,]* ([kMGT]?B/s)", r"N \1", line.rstrip())
+    line = re.sub(r"\d[\d.,]* [kMGT]?B/s", "N B/s", line.rstrip())
     return re.sub(r"\b[0-9a-f]{16,32}(?=[.}])", "GENERATION", line)
 
 
