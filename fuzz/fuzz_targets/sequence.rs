@@ -25,7 +25,8 @@ fuzz_target!(|data: &[u8]| {
     let kind = plan.kind();
     let mut filter = AnyFilter::from_plan(plan, Hasher::default()).unwrap();
     let mut there: HashMap<u8, u32> = HashMap::new();
-    for [step, key] in steps.as_chunks::<2>().0 {
+    // A full table costs hundreds of moves a key.
+    for [step, key] in steps.as_chunks::<2>().0.iter().take(60) {
         let count = there.entry(*key).or_default();
         match step % 8 {
             // Only what was added may be removed.
@@ -33,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
                 assert!(filter.remove([*key]).unwrap(), "{kind}: {key} is there");
                 *count -= 1;
             }
-            7 => filter = Open::new().decode(&filter.to_bytes()).unwrap(),
+            7 if key % 4 == 0 => filter = Open::new().decode(&filter.to_bytes()).unwrap(),
             _ => match filter.insert([*key]) {
                 Ok(_) => *count += 1,
                 Err(Error::Full { .. } | Error::TooManyCopies { .. }) => {}
