@@ -49,6 +49,10 @@ impl KeyCount {
     }
 }
 
+/// A count from here on is not known: adding to it, which must be quick, leaves
+/// it unknown.
+const UNKNOWN: u64 = 1 << 63;
+
 /// A filter of one kind: [`Bloom`](crate::Bloom), [`Blocked`](crate::Blocked),
 /// [`Counting`](crate::Counting), [`Cuckoo`](crate::Cuckoo).
 ///
@@ -74,7 +78,8 @@ pub struct Filter<L, B = Bytes> {
     hasher: Hasher,
     capacity: u64,
     rate: f64,
-    /// Of a shared mapping, the count is in the file and this one is unused.
+    /// Those counted, or [`UNKNOWN`]. Of a shared mapping, the count is in the file
+    /// and this one is unused.
     keys: AtomicU64,
     body: B,
 }
@@ -187,7 +192,7 @@ impl<L: Layout> Filter<L> {
     }
 
     fn change_count(&self, change: impl Fn(u64) -> u64) {
-        let change = |keys: u64| (keys != KEYS_UNKNOWN).then(|| change(keys));
+        let change = |keys: u64| (keys < UNKNOWN).then(|| change(keys));
         let _ = match self.body.shared_keys() {
             Some(keys) => keys.fetch_update(Relaxed, Relaxed, |keys| {
                 change(u64::from_le(keys)).map(u64::to_le)
@@ -199,7 +204,7 @@ impl<L: Layout> Filter<L> {
     pub(crate) fn set_count(&self, keys: u64) {
         match self.body.shared_keys() {
             Some(shared) => shared.store(keys.to_le(), Relaxed),
-            None => self.keys.store(keys, Relaxed),
+            None => self.keys.store(keys.min(UNKNOWN), Relaxed),
         }
     }
 }
@@ -215,10 +220,10 @@ impl<L: Layout, B: Body> Filter<L, B> {
             capacity: header.capacity,
             rate: header.rate,
             keys: AtomicU64::new(match header.state.open_under {
-                None => header.state.keys,
+                None => header.state.keys.min(UNKNOWN),
                 // A writer that died, or one still at work, may be between a
                 // key and its count.
-                Some(_) => KEYS_UNKNOWN,
+                Some(_) => UNKNOWN,
             }),
             body,
         })
@@ -249,10 +254,11 @@ impl<L: Layout, B: Body> Filter<L, B> {
     }
 
     fn counted(&self) -> u64 {
-        match self.body.shared_keys() {
+        let keys = match self.body.shared_keys() {
             Some(keys) => u64::from_le(keys.load(Relaxed)),
             None => self.keys.load(Relaxed),
-        }
+        };
+        if keys < UNKNOWN { keys } else { KEYS_UNKNOWN }
     }
 
     /// Whether the key may have been added. "No" is always right; "yes" is
@@ -283,7 +289,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// assert!(fruit.contains_hash(hash) && !trees.contains_hash(hash));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         self.shape.contains(self.body.words(), hash)
@@ -526,13 +532,28 @@ impl<L: BitLayout> Filter<L> {
     /// assert!(seen.contains("apple"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    #[inline]
+    // A call is little beside atomic instructions, and keeps them out of callers.
+    #[inline(never)]
     pub fn insert_hash(&self, hash: Hash) -> bool {
         let new = self.shape.insert(self.body.words(), hash);
         if new {
             self.count_more(1);
         }
         new
+    }
+
+    /// [`insert`](Self::insert) with the filter to itself, which spares the
+    /// atomic instructions: several times as fast.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// assert!(seen.insert_mut("apple") && !seen.insert_mut("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    pub fn insert_mut(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_hash_mut(self.hasher.hash(key.as_ref()))
     }
 
     /// [`insert_hash`](Self::insert_hash) with the filter to itself, which
@@ -546,15 +567,15 @@ impl<L: BitLayout> Filter<L> {
     /// assert!(seen.contains("key"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn insert_hash_mut(&mut self, hash: Hash) -> bool {
         let Some(words) = self.body.exclusive() else {
             return self.insert_hash(hash); // other processes add, too
         };
         let new = self.shape.insert_alone(words, hash);
-        let keys = self.keys.get_mut();
-        // An unknown count is the largest number, and stays.
-        *keys = keys.saturating_add(u64::from(new));
+        if new {
+            *self.keys.get_mut() += 1; // an unknown number stays one
+        }
         new
     }
 

@@ -14,7 +14,7 @@
 use super::{Rated, most_keys, too_large};
 use crate::error::Error;
 use crate::raw::blocked::{
-    BlockedShape, LINE_WORDS, MAX_HASHES_PER_LINE, MAX_LINES_PER_KEY, cover,
+    BlockedShape, LINE_WORDS, MAX_HASHES_PER_LINE, MAX_LINES_PER_KEY, covers,
 };
 use crate::raw::counting::{COUNTER_WORDS, CountingShape, blocked_words};
 use crate::raw::word::Word;
@@ -30,7 +30,7 @@ static TERMS: LazyLock<[Terms; MAX_HASHES_PER_LINE as usize]> =
     LazyLock::new(|| std::array::from_fn(|i| terms(i as u32 + 1)));
 
 fn terms(k: u32) -> Terms {
-    let covers: [u8; LINE_WORDS] = std::array::from_fn(|start| cover((start as u64) << 61, k));
+    let covers = covers(k);
     let mut alike = BTreeMap::new();
     for set in 0..=covers[0] {
         let mut beside = covers.map(|cover| (set & cover).count_ones());

@@ -80,29 +80,63 @@ impl Isa {
         self.0 >= level
     }
 
-    /// Whether a key or two are tested by a few instructions in place, and not by
-    /// a call of code that is compiled for them.
-    #[inline(always)]
-    pub(crate) fn is_inlined(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        return self.0 == Level::Avx512;
-        #[cfg(not(target_arch = "x86_64"))]
-        return Level::COMPILED_FOR.is_some();
+    /// These instructions, if a key or two are tested by a few of them in place,
+    /// and not by a call of code that is compiled for them.
+    pub(crate) fn in_place(self) -> Option<InPlace> {
+        InPlace::LEVEL
+            .is_some_and(|level| self.has(level))
+            .then_some(InPlace(()))
     }
 
-    /// Runs a batch, which is compiled for these instructions if it is inlined.
+    /// Runs a batch in code that is compiled for these instructions.
     #[inline(always)]
-    pub(crate) fn run<T>(self, batch: impl FnOnce() -> T) -> T {
+    pub(crate) fn run<B: Batch>(self, batch: B) {
         #[cfg(target_arch = "x86_64")]
-        if self.has(Level::Avx2) {
+        {
             #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-            fn run<T>(batch: impl FnOnce() -> T) -> T {
-                batch()
+            fn avx2<B: Batch>(batch: B) {
+                batch.run(Isa(Level::Avx2));
             }
-            // SAFETY: the level was detected.
-            return unsafe { run(batch) };
+            // What needs AVX-512 is in assembly.
+            #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+            fn avx512<B: Batch>(batch: B) {
+                batch.run(Isa(Level::Avx512));
+            }
+            match self.0 {
+                Level::Portable => {}
+                // SAFETY: the level was detected.
+                Level::Avx2 => return unsafe { avx2(batch) },
+                // SAFETY: likewise.
+                Level::Avx512 => return unsafe { avx512(batch) },
+            }
         }
-        batch()
+        batch.run(Self(Level::Portable));
+    }
+}
+
+/// Work on many keys, for [`Isa::run`]. A closure would not do: nothing makes
+/// the compiler inline it, and so compile it for other instructions.
+pub(crate) trait Batch {
+    /// To be marked `#[inline(always)]`.
+    fn run(self, isa: Isa);
+}
+
+/// Instructions that need no call, which is known at compile time: on x86_64
+/// those of AVX-512, in assembly, on registers that older machines don't have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InPlace(());
+
+impl InPlace {
+    #[cfg(target_arch = "x86_64")]
+    const LEVEL: Option<Level> = Some(Level::Avx512);
+    #[cfg(not(target_arch = "x86_64"))]
+    const LEVEL: Option<Level> = Level::COMPILED_FOR;
+}
+
+impl From<InPlace> for Isa {
+    #[inline(always)]
+    fn from(InPlace(()): InPlace) -> Self {
+        const { Isa(InPlace::LEVEL.unwrap()) }
     }
 }
 

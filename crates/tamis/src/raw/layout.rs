@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Keys that are hashed and prefetched together: enough to hide the memory's
 /// latency, few enough to stay in the first-level cache.
-pub(crate) const BLOCK: usize = 128;
+pub(crate) const BLOCK: usize = 64;
 
 /// Keeps [`Layout`] and its like this crate's own.
 pub trait Sealed {}

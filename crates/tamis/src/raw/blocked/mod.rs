@@ -17,7 +17,7 @@ mod x86_64;
 use crate::error::Error;
 use crate::hash::{Hash, reduce};
 use crate::kind::Kind;
-use crate::raw::isa::{Isa, Level, prefetch};
+use crate::raw::isa::{Batch, InPlace, Isa, Level, prefetch};
 use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -40,9 +40,13 @@ pub(crate) type Line<T> = [T; LINE_WORDS];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedShape {
     lines_per_bank: u64,
-    hashes_per_line: u32,
+    covers: Covers,
     /// And so many banks.
     lines_per_key: u32,
+    /// Of this machine: single keys should not have to look.
+    isa: Isa,
+    /// A key has one line, and it is tested in place.
+    in_place: Option<InPlace>,
 }
 
 impl BlockedShape {
@@ -75,10 +79,13 @@ impl BlockedShape {
         if !lines.is_multiple_of(lines_per_key.into()) {
             return refuse("lines", "a multiple of the lines per key", lines);
         }
+        let isa = Isa::best();
         Ok(Self {
             lines_per_bank: lines / u64::from(lines_per_key),
-            hashes_per_line,
+            covers: covers(hashes_per_line),
             lines_per_key,
+            isa,
+            in_place: isa.in_place().filter(|_| lines_per_key == 1),
         })
     }
 
@@ -89,7 +96,7 @@ impl BlockedShape {
 
     /// How many bits a key sets in each of its lines: 1 to 8.
     pub const fn hashes_per_line(&self) -> u32 {
-        self.hashes_per_line
+        self.covers[0].count_ones()
     }
 
     /// How many lines hold a key's bits: 1 to 4, the more the lower the rate.
@@ -122,7 +129,7 @@ impl BlockedShape {
     #[inline]
     pub fn for_each_line(&self, hash: Hash, mut each: impl FnMut(u64, [u64; 8])) {
         for (line, lo) in self.lines_of(hash) {
-            each(line as u64, scalar::mask(lo, self.hashes_per_line));
+            each(line as u64, scalar::mask(lo, self.cover(lo)));
         }
     }
 
@@ -139,14 +146,29 @@ impl BlockedShape {
         // whatever the others do.
         let lines = self.lines_per_bank as f64;
         let fill = ones as f64 / (self.lines() as f64 * f64::from(LINE_BITS));
-        let share = f64::from(self.hashes_per_line) / f64::from(LINE_BITS) / lines;
+        let share = f64::from(self.hashes_per_line()) / f64::from(LINE_BITS) / lines;
         (-fill).ln_1p() / (-share).ln_1p()
+    }
+
+    /// Which words of its line have a bit of the key, one a bit.
+    #[inline(always)]
+    fn cover(&self, lo: u64) -> u8 {
+        self.covers[(lo >> 61) as usize]
     }
 
     /// The index of the key's line in the bank, whose number is `nth`.
     #[inline(always)]
     fn line_of(&self, nth: u32, hash: Hash) -> usize {
         (u64::from(nth) * self.lines_per_bank + reduce(hash.hi, self.lines_per_bank)) as usize
+    }
+
+    /// Asks the memory for the key's only line, of which `words` is the first
+    /// word; its index, and what the bits in it come from.
+    #[inline(always)]
+    fn fetch<T>(&self, words: *const T, hash: Hash) -> (usize, u64) {
+        let line = self.line_of(0, hash);
+        prefetch(words.wrapping_add(line * LINE_WORDS));
+        (line, hash.lo)
     }
 
     /// Asks the memory for all of the key's lines, of which `words` is the first
@@ -171,10 +193,19 @@ impl BlockedShape {
     }
 }
 
-/// Which words of its line have a bit of the key, one a bit.
-#[inline(always)]
-pub(crate) const fn cover(lo: u64, k: u32) -> u8 {
-    (((1u32 << k) - 1) as u8).rotate_left((lo >> 61) as u32)
+/// For each word that may be the first with a bit of a key: which words have
+/// one, a bit for each.
+pub(crate) type Covers = [u8; LINE_WORDS];
+
+/// Words in a row, around the end.
+pub(crate) const fn covers(hashes_per_line: u32) -> Covers {
+    let mut covers = [((1u32 << hashes_per_line) - 1) as u8; LINE_WORDS];
+    let mut first = 1;
+    while first < LINE_WORDS {
+        covers[first] = covers[first - 1].rotate_left(1);
+        first += 1;
+    }
+    covers
 }
 
 /// The words of a line.
@@ -185,37 +216,43 @@ pub(crate) fn line<T>(words: &[T], index: usize) -> &Line<T> {
 
 /// Which words of a line lack the key's bit.
 #[inline(always)]
-fn missing<W: Word>(isa: Isa, line: &Line<W>, lo: u64, k: u32) -> u8 {
-    match isa.level() {
-        Level::Portable => scalar::missing(line, lo, k),
+fn missing<W: Word>(isa: impl Into<Isa>, line: &Line<W>, lo: u64, cover: u8) -> u8 {
+    match isa.into().level() {
+        Level::Portable => scalar::missing(line, lo, cover),
         // SAFETY: the level was detected, and a line can be read.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { x86_64::missing_avx512(line, lo, k) },
+        Level::Avx512 => unsafe { x86_64::missing_avx512(line, lo, cover) },
         // SAFETY: likewise.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { x86_64::missing_avx2(line, lo, k) },
+        Level::Avx2 => unsafe { x86_64::missing_avx2(line, lo, cover) },
     }
 }
 
 /// Sets the key's bits in a line; whether one was missing.
 #[inline(always)]
-fn set(isa: Isa, line: &mut Line<u64>, lo: u64, k: u32) -> bool {
-    match isa.level() {
-        Level::Portable => scalar::insert(line, lo, k),
+fn set(isa: impl Into<Isa>, line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
+    match isa.into().level() {
+        Level::Portable => scalar::insert(line, lo, cover),
         // SAFETY: the level was detected.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { x86_64::insert_avx512(line, lo, k) },
+        Level::Avx512 => unsafe { x86_64::insert_avx512(line, lo, cover) },
         // SAFETY: likewise.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { x86_64::insert_avx2(line, lo, k) },
+        Level::Avx2 => unsafe { x86_64::insert_avx2(line, lo, cover) },
     }
 }
 
 /// Whether the key has all its bits in the line of one bank.
 #[inline(always)]
-fn has<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], nth: u32, hash: Hash) -> bool {
+fn has<W: Word>(
+    isa: impl Into<Isa>,
+    shape: &BlockedShape,
+    words: &[W],
+    nth: u32,
+    hash: Hash,
+) -> bool {
     let line = line(words, shape.line_of(nth, hash));
-    missing(isa, line, hash.lo, shape.hashes_per_line) == 0
+    missing(isa, line, hash.lo, shape.cover(hash.lo)) == 0
 }
 
 #[inline(always)]
@@ -231,13 +268,13 @@ fn contains<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], hash: Hash) ->
 
 /// What would make callers large.
 #[inline(never)]
-fn contains_by_call<W: Word>(isa: Isa, shape: &BlockedShape, words: &[W], hash: Hash) -> bool {
-    contains(isa, shape, words, hash)
+fn contains_by_call<W: Word>(shape: &BlockedShape, words: &[W], hash: Hash) -> bool {
+    contains(shape.isa, shape, words, hash)
 }
 
 #[inline(never)]
-fn insert_by_call(isa: Isa, shape: &BlockedShape, words: &mut [u64], hash: Hash) -> bool {
-    insert(isa, shape, words, hash)
+fn insert_by_call(shape: &BlockedShape, words: &mut [u64], hash: Hash) -> bool {
+    insert(shape.isa, shape, words, hash)
 }
 
 /// Whether the key has all its bits in its lines behind the first.
@@ -259,18 +296,24 @@ fn insert(isa: Isa, shape: &BlockedShape, words: &mut [u64], hash: Hash) -> bool
 }
 
 #[inline(always)]
-fn insert_in(isa: Isa, shape: &BlockedShape, words: &mut [u64], nth: u32, hash: Hash) -> bool {
+fn insert_in(
+    isa: impl Into<Isa>,
+    shape: &BlockedShape,
+    words: &mut [u64],
+    nth: u32,
+    hash: Hash,
+) -> bool {
     let line = &mut words.as_chunks_mut().0[shape.line_of(nth, hash)];
-    set(isa, line, hash.lo, shape.hashes_per_line)
+    set(isa, line, hash.lo, shape.cover(hash.lo))
 }
 
 /// Sets the key's bits in a line that others access, too; whether one of them
 /// was missing until now.
 #[inline(always)]
-fn insert_shared(isa: Isa, line: &Line<AtomicU64>, lo: u64, k: u32) -> bool {
+fn insert_shared(isa: Isa, line: &Line<AtomicU64>, lo: u64, cover: u8) -> bool {
     // Words that have the bit are left alone: reading keeps the line shared
     // between the cores.
-    let mut missing = missing(isa, line, lo, k);
+    let mut missing = missing(isa, line, lo, cover);
     let mut new = false;
     while missing != 0 {
         let w = missing.trailing_zeros();
@@ -291,100 +334,113 @@ fn insert_in_others(isa: Isa, shape: &BlockedShape, words: &mut [u64], mut hash:
     new
 }
 
-/// Keys that are hashed and asked of the memory before they have their turn.
-const AHEAD: usize = 64;
-
-/// Calls `work` with what `fetch` made of each key, some time after that.
-#[inline(always)]
-fn for_each_ahead<H: Copy + Into<Hash>, T: Copy + Default>(
-    keys: &[H],
-    out: &mut [bool],
-    fetch: impl Fn(Hash) -> T,
-    mut work: impl FnMut(T) -> bool,
-) {
-    let mut keys = keys.chunks(AHEAD);
-    let mut fill = |fetched: &mut [T; AHEAD]| {
-        for (fetched, key) in fetched.iter_mut().zip(keys.next().unwrap_or_default()) {
-            *fetched = fetch((*key).into());
-        }
-    };
-    let (now, next) = (&mut [T::default(); AHEAD], &mut [T::default(); AHEAD]);
-    let (mut now, mut next) = (now, next);
-    fill(now);
-    for out in out.chunks_mut(AHEAD) {
-        fill(next);
-        for (out, fetched) in out.iter_mut().zip(now.iter()) {
-            *out = work(*fetched);
-        }
-        std::mem::swap(&mut now, &mut next);
-    }
+/// Asks any number of keys.
+struct ContainsHashes<'a, W, H> {
+    shape: &'a BlockedShape,
+    words: &'a [W],
+    keys: &'a [H],
+    out: &'a mut [bool],
 }
 
-/// Asks any number of keys.
-#[inline(always)]
-fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
-    isa: Isa,
-    shape: &BlockedShape,
-    words: &[W],
-    keys: &[H],
-    out: &mut [bool],
-) {
-    if shape.lines_per_key == 1 {
-        let (lines, k) = (words.as_chunks::<LINE_WORDS>().0, shape.hashes_per_line);
-        let fetch = |hash: Hash| {
-            let line = shape.line_of(0, hash);
-            prefetch(lines.as_ptr().wrapping_add(line));
-            (line, hash.lo)
-        };
-        let ask = |(line, lo): (usize, u64)| missing(isa, &lines[line], lo, k) == 0;
-        return for_each_ahead(keys, out, fetch, ask);
-    }
-    // A key's next line is fetched only if the last one did not say "no", and
-    // while other keys are asked.
-    let mut asked = [(0, Hash::default()); BLOCK];
-    for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-        let mut left = keys.len();
-        for ((i, key), asked) in keys.iter().enumerate().zip(&mut asked) {
-            *asked = (i, (*key).into());
-            shape.prefetch(words, asked.1);
-        }
-        for nth in 0..shape.lines_per_key {
-            let mut kept = 0;
-            for n in 0..left {
-                let (i, hash) = asked[n];
-                if has(isa, shape, words, nth, hash) {
-                    let next = scalar::next(hash);
-                    if nth + 1 < shape.lines_per_key {
-                        prefetch(line(words, shape.line_of(nth + 1, next)));
-                    }
-                    asked[kept] = (i, next);
-                    kept += 1;
+impl<W: Word, H: Copy + Into<Hash>> Batch for ContainsHashes<'_, W, H> {
+    #[inline(always)]
+    fn run(self, isa: Isa) {
+        let Self {
+            shape,
+            words,
+            keys,
+            out,
+        } = self;
+        if shape.lines_per_key == 1 {
+            let lines = words.as_chunks::<LINE_WORDS>().0;
+            let mut fetched = [(&lines[0], 0); BLOCK];
+            for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+                for (fetched, key) in fetched.iter_mut().zip(keys) {
+                    let hash: Hash = (*key).into();
+                    let line = &lines[shape.line_of(0, hash)];
+                    prefetch(line);
+                    *fetched = (line, hash.lo);
+                }
+                for (out, (line, lo)) in out.iter_mut().zip(&fetched) {
+                    *out = missing(isa, line, *lo, shape.cover(*lo)) == 0;
                 }
             }
-            left = kept;
+            return;
         }
-        out.fill(false);
-        for (i, _) in &asked[..left] {
-            out[*i] = true;
+        // A key's next line is fetched only if the last one did not say "no", and
+        // while other keys are asked.
+        let mut asked = [(0, Hash::default()); BLOCK];
+        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            let mut left = keys.len();
+            for ((i, key), asked) in keys.iter().enumerate().zip(&mut asked) {
+                *asked = (i, (*key).into());
+                shape.prefetch(words, asked.1);
+            }
+            for nth in 0..shape.lines_per_key {
+                let mut kept = 0;
+                for n in 0..left {
+                    let (i, hash) = asked[n];
+                    if has(isa, shape, words, nth, hash) {
+                        let next = scalar::next(hash);
+                        if nth + 1 < shape.lines_per_key {
+                            prefetch(line(words, shape.line_of(nth + 1, next)));
+                        }
+                        asked[kept] = (i, next);
+                        kept += 1;
+                    }
+                }
+                left = kept;
+            }
+            out.fill(false);
+            for (i, _) in &asked[..left] {
+                out[*i] = true;
+            }
         }
     }
 }
 
 /// Adds any number of keys.
-#[inline(always)]
-fn insert_hashes<H: Copy + Into<Hash>>(
-    isa: Isa,
-    shape: &BlockedShape,
-    words: &mut [u64],
-    keys: &[H],
-    new: &mut [bool],
-) {
-    let first = words.as_ptr();
-    let fetch = |hash| {
-        shape.prefetch_all(first, hash);
-        hash
-    };
-    for_each_ahead(keys, new, fetch, |hash| insert(isa, shape, words, hash));
+struct InsertHashes<'a, H> {
+    shape: &'a BlockedShape,
+    words: &'a mut [u64],
+    keys: &'a [H],
+    new: &'a mut [bool],
+}
+
+impl<H: Copy + Into<Hash>> Batch for InsertHashes<'_, H> {
+    #[inline(always)]
+    fn run(self, isa: Isa) {
+        let Self {
+            shape,
+            words,
+            keys,
+            new,
+        } = self;
+        let first = words.as_ptr();
+        if shape.lines_per_key == 1 {
+            let lines = words.as_chunks_mut::<LINE_WORDS>().0;
+            let mut fetched = [(0, 0); BLOCK];
+            for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+                for (fetched, key) in fetched.iter_mut().zip(keys) {
+                    *fetched = shape.fetch(first, (*key).into());
+                }
+                for (new, (line, lo)) in new.iter_mut().zip(&fetched) {
+                    *new = set(isa, &mut lines[*line], *lo, shape.cover(*lo));
+                }
+            }
+            return;
+        }
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = (*key).into();
+                shape.prefetch_all(first, *hash);
+            }
+            for (new, hash) in new.iter_mut().zip(&hashes) {
+                *new = insert(isa, shape, words, *hash);
+            }
+        }
+    }
 }
 
 impl Sealed for BlockedShape {}
@@ -395,7 +451,7 @@ impl Layout for BlockedShape {
     const KIND: Kind = Kind::Blocked;
 
     fn difference(&self, other: &Self) -> Option<Difference> {
-        let (ours, theirs) = (self.hashes_per_line, other.hashes_per_line);
+        let (ours, theirs) = (self.hashes_per_line(), other.hashes_per_line());
         Difference::between("lines", self.lines(), other.lines())
             .or_else(|| Difference::between("hashes per line", ours, theirs))
             .or_else(|| {
@@ -403,12 +459,11 @@ impl Layout for BlockedShape {
             })
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
-        let isa = Isa::best();
-        match isa.is_inlined() {
-            true => contains(isa, self, words, hash),
-            false => contains_by_call(isa, self, words, hash),
+        match self.in_place {
+            Some(isa) => has(isa, self, words, 0, hash),
+            None => contains_by_call(self, words, hash),
         }
     }
 
@@ -429,11 +484,15 @@ impl Layout for BlockedShape {
     fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
         &self,
         words: &[W],
-        hashes: &[H],
+        keys: &[H],
         out: &mut [bool],
     ) {
-        let isa = Isa::best();
-        isa.run(|| contains_hashes(isa, self, words, hashes, out));
+        self.isa.run(ContainsHashes {
+            shape: self,
+            words,
+            keys,
+            out,
+        });
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
@@ -444,42 +503,42 @@ impl Layout for BlockedShape {
 impl BitLayout for BlockedShape {
     #[inline]
     fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool {
-        let isa = Isa::best();
         let mut new = false;
         for (index, lo) in self.lines_of(hash) {
-            new |= insert_shared(isa, line(words, index), lo, self.hashes_per_line);
+            new |= insert_shared(self.isa, line(words, index), lo, self.cover(lo));
         }
         new
     }
 
-    #[inline]
+    #[inline(always)]
     fn insert_alone(&self, words: &mut [u64], hash: Hash) -> bool {
-        let isa = Isa::best();
-        match isa.is_inlined() {
-            true => insert(isa, self, words, hash),
-            false => insert_by_call(isa, self, words, hash),
+        match self.in_place {
+            Some(isa) => insert_in(isa, self, words, 0, hash),
+            None => insert_by_call(self, words, hash),
         }
     }
 
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
-        let fetch = |hash| {
-            self.prefetch_all(words.as_ptr(), hash);
-            hash
-        };
-        for_each_ahead(hashes, new, fetch, |hash| self.insert(words, hash));
+        for (hashes, new) in hashes.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+            for hash in hashes {
+                self.prefetch_all(words.as_ptr(), *hash);
+            }
+            for (hash, new) in hashes.iter().zip(new) {
+                *new = self.insert(words, *hash);
+            }
+        }
     }
 
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]) {
         self.insert_hashes(words, hashes, new);
     }
 
-    fn insert_hashes<H: Copy + Into<Hash>>(
-        &self,
-        words: &mut [u64],
-        hashes: &[H],
-        new: &mut [bool],
-    ) {
-        let isa = Isa::best();
-        isa.run(|| insert_hashes(isa, self, words, hashes, new));
+    fn insert_hashes<H: Copy + Into<Hash>>(&self, words: &mut [u64], keys: &[H], new: &mut [bool]) {
+        self.isa.run(InsertHashes {
+            shape: self,
+            words,
+            keys,
+            new,
+        });
     }
 }

@@ -1,22 +1,22 @@
 //! A key's bits in a line, in portable code: the specification.
 
 use crate::hash::Hash;
-use crate::raw::blocked::{Line, cover};
+use crate::raw::blocked::Line;
 use crate::raw::word::Word;
 
 /// The bits of a key in a line, given the low half of its hash for that line:
-/// at most one in each word. In word `w` it is bit `(lo >> 6w) & 63`; of the
-/// words, the key has `k` in a row, from word `lo >> 61` on, around the end.
+/// at most one in each word. In word `w` it is bit `(lo >> 6w) & 63`, if the
+/// word is one of those that are [covered](super::covers).
 #[inline(always)]
-pub(crate) fn mask(lo: u64, k: u32) -> Line<u64> {
-    let cover = u64::from(cover(lo, k));
+pub(crate) fn mask(lo: u64, cover: u8) -> Line<u64> {
+    let cover = u64::from(cover);
     std::array::from_fn(|w| (cover >> w & 1) << (lo >> (6 * w) & 63))
 }
 
 /// Which words of the line lack the key's bit.
 #[inline(always)]
-pub(super) fn missing<W: Word>(line: &Line<W>, lo: u64, k: u32) -> u8 {
-    let bits = mask(lo, k);
+pub(super) fn missing<W: Word>(line: &Line<W>, lo: u64, cover: u8) -> u8 {
+    let bits = mask(lo, cover);
     (0..8).fold(0, |words, w| {
         words | u8::from(bits[w] & !line[w].get() != 0) << w
     })
@@ -24,9 +24,9 @@ pub(super) fn missing<W: Word>(line: &Line<W>, lo: u64, k: u32) -> u8 {
 
 /// Sets the key's bits; whether one was missing.
 #[inline(always)]
-pub(super) fn insert(line: &mut Line<u64>, lo: u64, k: u32) -> bool {
+pub(super) fn insert(line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
     let mut missing = 0;
-    for (word, bit) in line.iter_mut().zip(mask(lo, k)) {
+    for (word, bit) in line.iter_mut().zip(mask(lo, cover)) {
         missing |= bit & !u64::from_le(*word);
         *word |= bit.to_le();
     }

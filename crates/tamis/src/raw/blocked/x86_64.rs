@@ -3,7 +3,7 @@
 //! Other threads may be writing the lines that are asked, so they are loaded by
 //! inline assembly: the compiler then can assume nothing about them.
 
-use crate::raw::blocked::{Line, cover};
+use crate::raw::blocked::Line;
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -20,7 +20,7 @@ static LANES: Lanes = Lanes([0, 6, 12, 18, 24, 30, 36, 42], 1);
 /// # Safety
 /// The machine has AVX-512 F, and the line can be read.
 #[inline(always)]
-pub(super) unsafe fn missing_avx512<W>(line: *const Line<W>, lo: u64, k: u32) -> u8 {
+pub(super) unsafe fn missing_avx512<W>(line: *const Line<W>, lo: u64, cover: u8) -> u8 {
     let missing: u32;
     // SAFETY: the caller's promise. A rotation ignores all but six bits of its
     // count.
@@ -40,7 +40,7 @@ pub(super) unsafe fn missing_avx512<W>(line: *const Line<W>, lo: u64, k: u32) ->
             options(nostack, preserves_flags, readonly, pure)
         );
     }
-    missing as u8 & cover(lo, k)
+    missing as u8 & cover
 }
 
 /// [`scalar::insert`](super::scalar::insert), likewise.
@@ -48,7 +48,7 @@ pub(super) unsafe fn missing_avx512<W>(line: *const Line<W>, lo: u64, k: u32) ->
 /// # Safety
 /// The machine has AVX-512 F.
 #[inline(always)]
-pub(super) unsafe fn insert_avx512(line: &mut Line<u64>, lo: u64, k: u32) -> bool {
+pub(super) unsafe fn insert_avx512(line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
     let missing: u32;
     // SAFETY: the caller's promise; the line is 64 bytes.
     unsafe {
@@ -63,7 +63,7 @@ pub(super) unsafe fn insert_avx512(line: &mut Line<u64>, lo: u64, k: u32) -> boo
             "vporq zmm17, zmm17, zmm16",
             "vmovdqu64 [{line}], zmm17",
             "kmovw {missing:e}, k1",
-            cover = in(reg) u32::from(cover(lo, k)),
+            cover = in(reg) u32::from(cover),
             lo = in(reg) lo,
             lanes = in(reg) &raw const LANES,
             line = in(reg) line,
@@ -90,7 +90,7 @@ fn positions<const HALF: usize>(lo: u64) -> __m256i {
 /// The line can be read.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn missing_avx2<W>(line: *const Line<W>, lo: u64, k: u32) -> u8 {
+pub(super) unsafe fn missing_avx2<W>(line: *const Line<W>, lo: u64, cover: u8) -> u8 {
     let (low, high): (__m256i, __m256i);
     // SAFETY: the caller's promise.
     unsafe {
@@ -108,14 +108,14 @@ pub(super) unsafe fn missing_avx2<W>(line: *const Line<W>, lo: u64, k: u32) -> u
         let up = _mm256_andnot_si256(positions, _mm256_set1_epi64x(63));
         _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_sllv_epi64(words, up))) as u8
     };
-    !(set(low, positions::<0>(lo)) | set(high, positions::<1>(lo)) << 4) & cover(lo, k)
+    !(set(low, positions::<0>(lo)) | set(high, positions::<1>(lo)) << 4) & cover
 }
 
 /// [`scalar::insert`](super::scalar::insert).
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn insert_avx2(line: &mut Line<u64>, lo: u64, k: u32) -> bool {
-    let cover = _mm256_set1_epi64x(cover(lo, k).into());
+pub(super) fn insert_avx2(line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
+    let cover = _mm256_set1_epi64x(cover.into());
     let set = |words: *mut __m256i, positions, lanes| {
         let in_word = _mm256_and_si256(positions, _mm256_set1_epi64x(63));
         let bits = _mm256_sllv_epi64(_mm256_set1_epi64x(1), in_word);
