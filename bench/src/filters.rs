@@ -1,8 +1,10 @@
 //! Bloom filters at equal size: how fast they add and ask 64-bit keys that
 //! are already hashed, and how often they are wrong.
 //!
-//! Tamis is timed twice: one key at a time, as its peers are, and in batches,
-//! which only it has. A large filter of Tamis lies on huge pages; so the peers
+//! Every library gets keys hashed as it takes them: 64 bits, and 128 for Tamis.
+//! Tamis is timed three times: one key at a time, as its peers are, in batches,
+//! which only it has, and in batches of 64-bit keys, of which it makes its own
+//! hashes on the clock. A large filter of Tamis lies on huge pages; so the peers
 //! are timed on the pages that they get by themselves, and on huge ones.
 //!
 //! Peers take turns within a round on the same keys, so that a busy machine
@@ -18,9 +20,7 @@ use tamis::{Blocked, Hash, Hasher, Kind, Plan};
 
 const BITS_PER_KEY: u64 = 10;
 /// Keys that are made, then timed, at a time.
-const CHUNK: usize = 1 << 14;
-/// Keys of one batch call, for those who have such.
-const BATCH: usize = 1 << 12;
+const CHUNK: usize = 1 << 11;
 /// Keys added in a round.
 const INSERTS: u64 = 1 << 20;
 /// Lookups of a round: the first ones bring a small filter back into the cache
@@ -50,9 +50,16 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
 
 trait Peer {
     fn clear(&mut self);
-    fn insert(&mut self, keys: &[u64]);
+    fn insert(&mut self, keys: &Keys);
     /// The number of keys it takes for present.
-    fn count(&mut self, keys: &[u64]) -> usize;
+    fn count(&mut self, keys: &Keys) -> usize;
+}
+
+/// The same keys as the libraries take them.
+#[derive(Default)]
+struct Keys {
+    short: Vec<u64>,
+    long: Vec<Hash>,
 }
 
 fn tamis(n: u64) -> Result<Blocked, String> {
@@ -60,10 +67,11 @@ fn tamis(n: u64) -> Result<Blocked, String> {
     Blocked::from_plan(&plan, Hasher::default()).map_err(|e| e.to_string())
 }
 
-/// Tamis, through the batch calls. Making its 128-bit hashes is on the clock.
+/// Tamis, through the batch calls: of its own hashes, or of 64-bit ones.
 struct Batches {
     filter: Blocked,
-    answers: [bool; BATCH],
+    is_short: bool,
+    answers: [bool; CHUNK],
 }
 
 impl Peer for Batches {
@@ -71,39 +79,39 @@ impl Peer for Batches {
         self.filter.clear();
     }
 
-    fn insert(&mut self, keys: &[u64]) {
-        for keys in keys.chunks(BATCH) {
-            let new = &mut self.answers[..keys.len()];
-            self.filter.insert_hashes(keys, new);
+    fn insert(&mut self, keys: &Keys) {
+        let new = &mut self.answers[..keys.short.len()];
+        match self.is_short {
+            true => self.filter.insert_hashes(&keys.short, new),
+            false => self.filter.insert_hashes(&keys.long, new),
         }
     }
 
-    fn count(&mut self, keys: &[u64]) -> usize {
-        let mut count = 0;
-        for keys in keys.chunks(BATCH) {
-            let found = &mut self.answers[..keys.len()];
-            self.filter.contains_hashes(keys, found);
-            count += found.iter().map(|yes| u32::from(*yes)).sum::<u32>();
+    fn count(&mut self, keys: &Keys) -> usize {
+        let found = &mut self.answers[..keys.short.len()];
+        match self.is_short {
+            true => self.filter.contains_hashes(&keys.short, found),
+            false => self.filter.contains_hashes(&keys.long, found),
         }
-        count as usize
+        found.iter().map(|yes| u32::from(*yes)).sum::<u32>() as usize
     }
 }
 
-/// Tamis, one key at a time, hashes made on the clock.
+/// Tamis, one key at a time.
 impl Peer for Blocked {
     fn clear(&mut self) {
         self.clear();
     }
 
-    fn insert(&mut self, keys: &[u64]) {
-        for key in keys {
-            self.insert_hash_mut(Hash::from_u64(*key));
+    fn insert(&mut self, keys: &Keys) {
+        for key in &keys.long {
+            self.insert_hash_mut(*key);
         }
     }
 
-    fn count(&mut self, keys: &[u64]) -> usize {
-        let contains = |key: &&u64| self.contains_hash(Hash::from_u64(**key));
-        keys.iter().filter(contains).count()
+    fn count(&mut self, keys: &Keys) -> usize {
+        let keys = keys.long.iter();
+        keys.filter(|key| self.contains_hash(**key)).count()
     }
 }
 
@@ -112,14 +120,15 @@ impl Peer for sbbf_rs_safe::Filter {
         self.reset();
     }
 
-    fn insert(&mut self, keys: &[u64]) {
-        for key in keys {
+    fn insert(&mut self, keys: &Keys) {
+        for key in &keys.short {
             self.insert_hash(*key);
         }
     }
 
-    fn count(&mut self, keys: &[u64]) -> usize {
-        keys.iter().filter(|key| self.contains_hash(**key)).count()
+    fn count(&mut self, keys: &Keys) -> usize {
+        let keys = keys.short.iter();
+        keys.filter(|key| self.contains_hash(**key)).count()
     }
 }
 
@@ -128,30 +137,35 @@ impl Peer for fastbloom::BloomFilter {
         self.clear();
     }
 
-    fn insert(&mut self, keys: &[u64]) {
-        for key in keys {
+    fn insert(&mut self, keys: &Keys) {
+        for key in &keys.short {
             self.insert_hash(*key);
         }
     }
 
-    fn count(&mut self, keys: &[u64]) -> usize {
-        keys.iter().filter(|key| self.contains_hash(**key)).count()
+    fn count(&mut self, keys: &Keys) -> usize {
+        let keys = keys.short.iter();
+        keys.filter(|key| self.contains_hash(**key)).count()
     }
 }
 
-/// The two of Tamis first, then the others.
+/// The three of Tamis first, then the others.
 fn peers(n: u64) -> Result<Vec<Box<dyn Peer>>, String> {
     let sbbf = || sbbf_rs_safe::Filter::new(BITS_PER_KEY as usize, n as usize);
     let fastbloom = || {
         fastbloom::BloomFilter::with_num_bits((n * BITS_PER_KEY) as usize)
             .expected_items(n as usize)
     };
-    let batches = Batches {
-        filter: tamis(n)?,
-        answers: [false; BATCH],
+    let batches = |is_short| -> Result<_, String> {
+        Ok(Batches {
+            filter: tamis(n)?,
+            is_short,
+            answers: [false; CHUNK],
+        })
     };
     Ok(vec![
-        Box::new(batches),
+        Box::new(batches(false)?),
+        Box::new(batches(true)?),
         Box::new(tamis(n)?),
         Box::new(sbbf()),
         Box::new(on_huge_pages(sbbf)),
@@ -160,32 +174,41 @@ fn peers(n: u64) -> Result<Vec<Box<dyn Peer>>, String> {
     ])
 }
 
-/// Times, and those of Tamis in batches apart from those of single keys; the
-/// peers, whose times are those of single keys, are beside either.
-struct Both {
+/// The times of each way to use Tamis; the peers, whose times are those of
+/// single keys, are beside each.
+struct Ways {
     batches: Rounds,
+    short_batches: Rounds,
     single: Rounds,
 }
 
-impl Both {
+impl Ways {
     fn new() -> Self {
         Self {
             batches: Rounds::new(),
+            short_batches: Rounds::new(),
             single: Rounds::new(),
         }
     }
 
     fn add(&mut self, times: impl Iterator<Item = f64>) {
         let times: Vec<f64> = times.collect();
-        let peers = &times[2..];
-        self.batches.add([&times[..1], peers].concat().into_iter());
-        self.single.add([&times[1..2], peers].concat().into_iter());
+        let (ours, peers) = times.split_at(3);
+        let ways = [&mut self.batches, &mut self.short_batches, &mut self.single];
+        for (way, ours) in ways.into_iter().zip(ours) {
+            way.add([&[*ours], peers].concat().into_iter());
+        }
     }
 
-    fn rows(&self, group: &str, task: &str) -> [Row; 2] {
+    fn rows(&self, group: &str, task: &str) -> [Row; 3] {
         [
             Row::times(group, task, &self.single),
             Row::times(group, &format!("{task}, Tamis in batches"), &self.batches),
+            Row::times(
+                group,
+                &format!("{task}, Tamis in batches of 64-bit keys"),
+                &self.short_batches,
+            ),
         ]
     }
 }
@@ -199,15 +222,19 @@ fn key(i: u64) -> u64 {
 }
 
 /// Times `work` on the keys of `numbers`, chunk by chunk.
-fn timed(numbers: impl Iterator<Item = u64>, mut work: impl FnMut(&[u64])) -> f64 {
+fn timed(numbers: impl Iterator<Item = u64>, mut work: impl FnMut(&Keys)) -> f64 {
     let mut numbers = numbers.peekable();
-    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut chunk = Keys::default();
     let (mut total, mut keys) = (Duration::ZERO, 0);
     while numbers.peek().is_some() {
-        chunk.clear();
-        chunk.extend(numbers.by_ref().take(CHUNK).map(key));
+        chunk.short.clear();
+        chunk.short.extend(numbers.by_ref().take(CHUNK).map(key));
+        chunk.long.clear();
+        chunk
+            .long
+            .extend(chunk.short.iter().map(|key| Hash::from_u64(*key)));
         total += clock::time(|| work(&chunk));
-        keys += chunk.len();
+        keys += chunk.short.len();
     }
     total.as_nanos() as f64 / keys as f64
 }
@@ -226,7 +253,7 @@ fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
 
     // A small filter is filled anew in every round; a large one once, which
     // takes many rounds.
-    let mut insert = Both::new();
+    let mut insert = Ways::new();
     for _fill in 0..(rounds * INSERTS).div_ceil(n).min(rounds) {
         for peer in &mut peers {
             peer.clear();
@@ -239,7 +266,7 @@ fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
             );
         }
     }
-    let (mut hit, mut miss) = (Both::new(), Both::new());
+    let (mut hit, mut miss) = (Ways::new(), Ways::new());
     let mut wrong = vec![0; peers.len()];
     for round in 0..rounds {
         eprint!("\r{n} keys: asking, round {} of {rounds} ", round + 1);
@@ -247,7 +274,7 @@ fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
         let hits = numbers.clone().map(|i| i % n);
         hit.add(peers.iter_mut().map(|peer| {
             timed(hits.clone(), |keys| {
-                assert_eq!(peer.count(keys), keys.len(), "a false no");
+                assert_eq!(peer.count(keys), keys.short.len(), "a false no");
             })
         }));
         let misses = numbers.map(|i| n + i);
@@ -262,7 +289,7 @@ fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
     suite.rows.extend(insert.rows(&group, "insert"));
     suite.rows.extend(hit.rows(&group, "look up, present"));
     suite.rows.extend(miss.rows(&group, "look up, absent"));
-    let shares = wrong[1..].iter().map(|wrong| *wrong as f64 / asked);
+    let shares = wrong[2..].iter().map(|wrong| *wrong as f64 / asked);
     suite
         .rows
         .push(Row::shares(&group, "false yes", shares.collect()));

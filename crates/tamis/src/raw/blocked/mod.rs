@@ -353,16 +353,24 @@ impl<W: Word, H: Copy + Into<Hash>> Batch for ContainsHashes<'_, W, H> {
         } = self;
         if shape.lines_per_key == 1 {
             let lines = words.as_chunks::<LINE_WORDS>().0;
-            let mut fetched = [(&lines[0], 0); BLOCK];
-            for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-                for (fetched, key) in fetched.iter_mut().zip(keys) {
-                    let hash: Hash = (*key).into();
-                    let line = &lines[shape.line_of(0, hash)];
-                    prefetch(line);
-                    *fetched = (line, hash.lo);
-                }
-                for (out, (line, lo)) in out.iter_mut().zip(&fetched) {
-                    *out = missing(isa, line, *lo, shape.cover(*lo)) == 0;
+            let fetch = |key: H| {
+                let hash: Hash = key.into();
+                let line = &lines[shape.line_of(0, hash)];
+                prefetch(line);
+                (line, hash.lo)
+            };
+            let mut ring = [(&lines[0], 0); BLOCK];
+            for (slot, key) in ring.iter_mut().zip(keys) {
+                *slot = fetch(*key);
+            }
+            let mut next = keys.get(BLOCK..).unwrap_or_default().iter();
+            for out in out.chunks_mut(BLOCK) {
+                for (out, slot) in out.iter_mut().zip(&mut ring) {
+                    let (line, lo) = *slot;
+                    *out = missing(isa, line, lo, shape.cover(lo)) == 0;
+                    if let Some(key) = next.next() {
+                        *slot = fetch(*key);
+                    }
                 }
             }
             return;
@@ -419,13 +427,18 @@ impl<H: Copy + Into<Hash>> Batch for InsertHashes<'_, H> {
         let first = words.as_ptr();
         if shape.lines_per_key == 1 {
             let lines = words.as_chunks_mut::<LINE_WORDS>().0;
-            let mut fetched = [(0, 0); BLOCK];
-            for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
-                for (fetched, key) in fetched.iter_mut().zip(keys) {
-                    *fetched = shape.fetch(first, (*key).into());
-                }
-                for (new, (line, lo)) in new.iter_mut().zip(&fetched) {
-                    *new = set(isa, &mut lines[*line], *lo, shape.cover(*lo));
+            let mut ring = [(0, 0); BLOCK];
+            for (slot, key) in ring.iter_mut().zip(keys) {
+                *slot = shape.fetch(first, (*key).into());
+            }
+            let mut next = keys.get(BLOCK..).unwrap_or_default().iter();
+            for new in new.chunks_mut(BLOCK) {
+                for (new, slot) in new.iter_mut().zip(&mut ring) {
+                    let (line, lo) = *slot;
+                    *new = set(isa, &mut lines[line], lo, shape.cover(lo));
+                    if let Some(key) = next.next() {
+                        *slot = shape.fetch(first, (*key).into());
+                    }
                 }
             }
             return;
