@@ -40,7 +40,7 @@ fn ours(hash: &str, seed: u64, key: &[u8]) -> u128 {
         "siphash-1-3" => {
             let secret = both((seed, seed)).to_le_bytes();
             crates::siphash_1_3(&secret, &[key]).into()
-        },
+        }
         "wyhash-2" => crates::poppy_64(key).into(),
         "xxh64" => xxhash_rust::xxh64::xxh64(key, seed).into(),
         _ => panic!("{hash} is not tested"),
@@ -65,7 +65,12 @@ fn every_hash_is_that_of_another_implementation() {
         let seed = u64::from_str_radix(seed, 16).unwrap();
         let expected = u128::from_str_radix(expected, 16).unwrap();
         let got = ours(hash, seed, key);
-        assert_eq!(got, expected, "{hash} of {:02x?}", &key[..key.len().min(33)]);
+        assert_eq!(
+            got,
+            expected,
+            "{hash} of {:02x?}",
+            &key[..key.len().min(33)]
+        );
         *tested.entry(hash).or_insert(0) += 1;
     }
     assert_eq!(tested.len(), 13, "{tested:?}");
