@@ -2,8 +2,7 @@
 
 use crate::bits::Modulus;
 use crate::hash::murmur::{self, Tail};
-use crate::hash::small;
-use std::hash::Hasher as _;
+use crate::hash::{crates, small};
 
 /// How many bits a key has, and which.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,14 +38,6 @@ pub(crate) enum Probe {
     /// LevelDB.
     LevelDb { hashes: u32 },
 }
-
-/// Redisson's key of HighwayHash.
-const REDISSON: [u64; 4] = [
-    0x9e37_79b9_7f4a_7c15,
-    0xf39c_c060_5ced_c834,
-    0x1082_276b_f3a2_7251,
-    0xf86c_6a11_d0c1_8e95,
-];
 
 /// No answer of i64's `%` may be negative.
 const POSITIVE: u64 = i64::MAX as u64;
@@ -135,8 +126,7 @@ impl Probe {
                 walk(hashes, first, |x| x.wrapping_add(step), |x| each(m.of(x)))
             }
             Self::Redisson { hashes } => {
-                use highway::HighwayHash as _;
-                let [a, b] = highway::HighwayHasher::new(highway::Key(REDISSON)).hash128(key);
+                let (a, b) = crates::redisson_128(key);
                 let mut x = a;
                 (0..hashes).all(|i| {
                     let bit = m.of(x & POSITIVE);
@@ -146,12 +136,10 @@ impl Probe {
             }
             Self::Valkey { hashes, ref seed } => {
                 const PRIME: u64 = 0u64.wrapping_sub(59);
+                let length = (key.len() as u64).to_le_bytes();
                 let hash = |half: &[u8]| {
-                    let key_of = half.first_chunk().expect("half of 32 bytes");
-                    let mut hasher = siphasher::sip::SipHasher13::new_with_key(key_of);
-                    hasher.write(&(key.len() as u64).to_le_bytes());
-                    hasher.write(key);
-                    hasher.finish()
+                    let secret = half.first_chunk().expect("half of 32 bytes");
+                    crates::siphash_1_3(secret, &[&length, key])
                 };
                 let (a, b) = (hash(&seed[..16]), hash(&seed[16..]));
                 (0..u64::from(hashes)).all(|i| {
