@@ -28,15 +28,12 @@ impl Keys {
             Self::Utf16 => (words()?.encode_utf16())
                 .flat_map(u16::to_le_bytes)
                 .collect(),
-            // A column of numbers without a sign has the same bytes.
             Self::Int32 => parse::<i32>(words()?)
-                .or_else(|| parse::<u32>(words().ok()?).map(u32::cast_signed))
                 .ok_or_else(refuse)?
                 .to_le_bytes()
                 .to_vec()
                 .into(),
             Self::Int64 => parse::<i64>(words()?)
-                .or_else(|| parse::<u64>(words().ok()?).map(u64::cast_signed))
                 .ok_or_else(refuse)?
                 .to_le_bytes()
                 .to_vec()
