@@ -171,7 +171,7 @@ impl From<Format> for Hint<'_> {
 /// assert!(matches!(tamis_formats::open(b"no filter", Hint::default()), Err(Error::Unknown)));
 /// # Ok::<(), Error>(())
 /// ```
-pub fn open<'a>(bytes: &'a [u8], hint: impl Into<Hint<'a>>) -> Result<Foreign<'a>, Error> {
+pub fn open<'a, 'h>(bytes: &'a [u8], hint: impl Into<Hint<'h>>) -> Result<Foreign<'a>, Error> {
     let hint = hint.into();
     if bytes.starts_with(&[0x1F, 0x8B]) {
         let mut file = Vec::new();
@@ -347,7 +347,10 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
         Create::Poppy(optimise) => (Format::Poppy, poppy::create(keys, rate, optimise)?),
         Create::Pybloomfilter { seeds } => {
             let seeds = match seeds.is_empty() {
-                true => (1..=pybloomfilter::hashes_for(rate) as u32).collect(),
+                true => {
+                    let hashes = pybloomfilter::hashes_for(rate) as u32;
+                    (1..=hashes.min(pybloomfilter::MOST_HASHES as u32)).collect()
+                }
                 false => seeds,
             };
             let file = pybloomfilter::create(keys, rate, &seeds)?;
