@@ -3,9 +3,7 @@
 use crate::error::Failure;
 use crate::key;
 use pyo3::prelude::*;
-use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple,
-};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString};
 use std::borrow::Cow;
 use std::ops::Range;
 use tamis_formats::Keys;
@@ -159,9 +157,10 @@ impl Encoder {
         key::refuse_one_key(keys)?;
         let mut block = Block::default();
         let mut ended = Ok(());
-        for object in objects_of(keys)?.try_iter()? {
+        let (objects, nulls) = objects_of(keys)?;
+        for object in objects.try_iter()? {
             let encoded = object.map_err(Failure::from).and_then(|object| {
-                match object.is_none() {
+                match nulls && object.is_none() {
                     true => block.push(None),
                     false => block.push(Some(&self.encode(&object)?)),
                 }
@@ -182,18 +181,23 @@ impl Encoder {
     }
 }
 
-/// Columns of other libraries as lists of Python's own objects.
-fn objects_of<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if keys.is_instance_of::<PyList>() || keys.is_instance_of::<PyTuple>() {
-        return Ok(keys.clone());
-    }
-    let method = match key::library(keys)?.as_str() {
-        "numpy" | "pandas" => "tolist",
-        "polars" => "to_list",
-        "pyarrow" => "to_pylist",
-        _ => return Ok(keys.clone()),
+/// What the keys are iterated from, and whether None stands for a row without
+/// one: columns of other libraries are made lists of Python's own objects.
+fn objects_of<'py>(keys: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, bool)> {
+    let objects = match key::library(keys)?.as_str() {
+        "numpy" => keys.call_method0("tolist")?,
+        // What is missing has several shapes there.
+        "pandas" => {
+            let there = keys.call_method0("notna")?;
+            let objects = keys.call_method1("astype", ("object",))?;
+            let objects = objects.call_method1("where", (there, keys.py().None()))?;
+            objects.call_method0("tolist")?
+        }
+        "polars" => keys.call_method0("to_list")?,
+        "pyarrow" => keys.call_method0("to_pylist")?,
+        _ => return Ok((keys.clone(), false)),
     };
-    keys.call_method0(method)
+    Ok((objects, true))
 }
 
 /// An int, or what other libraries have for one; bool is none.
