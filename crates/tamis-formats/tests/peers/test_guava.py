@@ -1,7 +1,6 @@
 """Guava, as Debian has it, in a Java machine."""
 
-import subprocess
-
+import java
 import pytest
 from conftest import ABSENT, BINARY, HERE, LONGS, NUMBERS, TEXTS, WORDS
 
@@ -12,20 +11,8 @@ JAR = "/usr/share/java/guava.jar"
 
 @pytest.fixture(scope="session")
 def guava(tmp_path_factory):
-    classes = tmp_path_factory.mktemp("classes")
-    subprocess.run(["ecj", "-11", "-nowarn", "-proc:none", "-cp", JAR, "-d", classes, HERE / "Peer.java"], check=True)
-    command = ["java", "-Xshare:auto", "-cp", f"{classes}:{JAR}", "com.google.common.hash.Peer"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as java:
-
-        def call(*words):
-            java.stdin.write("\t".join(map(str, words)) + "\n")
-            java.stdin.flush()
-            answer = java.stdout.readline().strip()
-            assert java.poll() is None, "Java ended"
-            return answer
-
+    with java.running(HERE / "GuavaPeer.java", "com.google.common.hash.GuavaPeer", JAR, tmp_path_factory.mktemp("classes")) as call:
         yield call
-        java.stdin.close()
 
 
 def number(size):
