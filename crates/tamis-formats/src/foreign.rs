@@ -1,5 +1,10 @@
 //! A filter of another system, whatever its format.
 
+mod rewrap;
+mod union;
+
+pub use rewrap::Wrap;
+
 use crate::detect::detect;
 use crate::format::poppy::{Optimise, Poppy};
 use crate::format::redis::chain::Chain;
@@ -173,19 +178,27 @@ impl From<Format> for Hint<'_> {
 /// ```
 pub fn open<'a, 'h>(bytes: &'a [u8], hint: impl Into<Hint<'h>>) -> Result<Foreign<'a>, Error> {
     let hint = hint.into();
+    // Bits may begin like gzip, so that what can't be unpacked may be a filter.
+    let mut gzip = None;
     if bytes.starts_with(&[0x1F, 0x8B]) {
         let mut file = Vec::new();
-        let unpacked = flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut file);
-        if unpacked.is_ok() {
-            let mut opened = open(&file, hint)?.into_owned();
-            opened.gzipped = true;
-            return Ok(opened);
+        match flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut file) {
+            Ok(_) => {
+                let mut opened = open(&file, hint)?.into_owned();
+                opened.gzipped = true;
+                return Ok(opened);
+            }
+            Err(error) => gzip = Some(error.to_string()),
         }
     }
+    let unknown = || {
+        gzip.clone()
+            .map_or(Error::Unknown, |reason| Error::Gzip { reason })
+    };
     let format = match hint.format {
         Some(format) => format,
         None => match detect(bytes, fits)[..] {
-            [] => return Err(Error::Unknown),
+            [] => return Err(unknown()),
             [format] => format,
             ref fits => {
                 return Err(Error::Ambiguous {
@@ -194,9 +207,13 @@ pub fn open<'a, 'h>(bytes: &'a [u8], hint: impl Into<Hint<'h>>) -> Result<Foreig
             }
         },
     };
+    let body = match (read(format, bytes, hint.name), gzip) {
+        (Err(Error::Corrupt { .. }), Some(reason)) => return Err(Error::Gzip { reason }),
+        (body, _) => body?,
+    };
     Ok(Foreign {
         format,
-        body: read(format, bytes, hint.name)?,
+        body,
         gzipped: false,
     })
 }
@@ -573,9 +590,10 @@ impl Foreign<'_> {
                 value: Value::Cuckoo(cuckoo),
                 ..
             } => Ok(cuckoo.remove(key)),
-            _ => Err(Error::ReadOnly {
+            _ => Err(Error::Unable {
                 format: self.format,
-                instead: "only keys of cuckoo filters can be removed",
+                what: "forget keys",
+                instead: "a bit may be another key's, too; only redisbloom-cuckoo filters can",
             }),
         }
     }
@@ -676,6 +694,20 @@ impl Foreign<'_> {
                 .into_iter()
                 .map(|(plain, file)| plain.keys(file))
                 .sum(),
+        }
+    }
+
+    /// How many bits it has; eight a slot in a cuckoo filter.
+    pub fn bits(&self) -> u64 {
+        match &self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => 8 * cuckoo.capacity(),
+            Body::Poppy { poppy, .. } => poppy.bits(),
+            Body::Table { table, .. } => table.bits(),
+            Body::Parquet { column, .. } => column.bits(),
+            _ => self.plains().iter().map(|(plain, _)| plain.bits.len).sum(),
         }
     }
 

@@ -32,7 +32,7 @@ mod thrift;
 
 pub use error::Error;
 pub use facts::Facts;
-pub use foreign::{Create, Foreign, Hint, create, open, redisson};
+pub use foreign::{Create, Foreign, Hint, Wrap, create, open, redisson};
 pub use format::guava::Strategy;
 pub use format::parquet::{
     Addition as ParquetAddition, Chunk as ParquetChunk, NewFilter as ParquetFilter,

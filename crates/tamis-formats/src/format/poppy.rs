@@ -194,6 +194,38 @@ impl Poppy {
         Ok(new)
     }
 
+    /// Sets all bits of another one, whose keys have the same.
+    pub(crate) fn union_with(
+        &self,
+        file: &mut [u8],
+        other: &Self,
+        more: &[u8],
+    ) -> Result<(), Error> {
+        let of = |poppy: &Self| {
+            let cache = poppy.cache.map_or(0, |cache| cache.len);
+            (poppy.buckets.len / BUCKET_BITS, cache, poppy.hashes)
+        };
+        if of(self) != of(other) {
+            let shape = |(buckets, cache, hashes)| {
+                format!("{buckets} buckets, a cache of {cache} bits, {hashes} hashes")
+            };
+            return Err(Error::Unlike {
+                what: "shape",
+                ours: shape(of(self)),
+                theirs: shape(of(other)),
+            });
+        }
+        self.buckets.union_with(file, &other.buckets, more);
+        if let (Some(ours), Some(theirs)) = (&self.cache, &other.cache) {
+            ours.union_with(file, theirs, more);
+        }
+        Ok(())
+    }
+
+    pub(crate) const fn bits(&self) -> u64 {
+        self.buckets.len
+    }
+
     pub(crate) const fn hashes(&self) -> u64 {
         self.hashes
     }

@@ -301,6 +301,27 @@ impl<'a> Chain<'a> {
         Ok(new)
     }
 
+    /// Takes in all keys of another one with the same layers. The counts are
+    /// sums, so that the newest layer is full no later than it should be.
+    pub(crate) fn union_with(&mut self, other: &Chain<'_>) -> Result<(), Error> {
+        if self.layers.len() != other.layers.len() {
+            return Err(Error::Unlike {
+                what: "layers",
+                ours: self.layers.len().to_string(),
+                theirs: other.layers.len().to_string(),
+            });
+        }
+        let mut united = self.clone();
+        for (layer, more) in united.layers.iter_mut().zip(&other.layers) {
+            let plain = &layer.plain;
+            plain.union_with(layer.data.to_mut(), &more.plain, &more.data)?;
+            layer.keys = layer.keys.saturating_add(more.keys);
+        }
+        united.keys = united.keys.saturating_add(other.keys);
+        *self = united;
+        Ok(())
+    }
+
     pub(crate) fn into_owned(self) -> Chain<'static> {
         let owned = |layer: Layer<'a>| Layer {
             data: Cow::Owned(layer.data.into_owned()),
