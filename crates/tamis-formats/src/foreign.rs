@@ -373,7 +373,10 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
         Create::Poppy(optimise) => (Format::Poppy, poppy::create(keys, rate, optimise)?),
         Create::Pybloomfilter { seeds } => {
             let seeds = match seeds.is_empty() {
-                true => (1..=pybloomfilter::hashes_for(rate) as u32).collect(),
+                true => {
+                    let hashes = pybloomfilter::hashes_for(rate) as u32;
+                    (1..=hashes.min(pybloomfilter::MOST_HASHES as u32)).collect()
+                }
                 false => seeds,
             };
             let file = pybloomfilter::create(keys, rate, &seeds)?;

@@ -39,4 +39,5 @@ pub use format::parquet::{
     chunks as parquet_chunks, with_filters as parquet_with_filters,
 };
 pub use format::poppy::Optimise;
+pub use format::pybloomfilter;
 pub use names::{Format, Keys};

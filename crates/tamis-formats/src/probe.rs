@@ -107,10 +107,9 @@ impl Probe {
                 let first = step(small::fnv1_64(key) % PRIME);
                 walk(hashes, first, step, |x| each(m.of(x)))
             }
-            Self::Seeds(ref seeds) => seeds.iter().all(|seed| {
-                let (a, b) = murmur(u64::from(*seed));
-                each(m.of(a ^ b))
-            }),
+            Self::Seeds(ref seeds) => {
+                of_seeds(seeds, m, key, |some| some.iter().all(|bit| each(*bit)))
+            }
             Self::BitsAndBlooms { hashes } => {
                 let (a, b) = murmur(0);
                 let (c, d) = murmur::x64_128(&[key, &[1]].concat(), 0, Tail::Plain);
@@ -185,6 +184,30 @@ impl Probe {
             }
         }
     }
+}
+
+/// One whole hash a seed, both halves XORed: calls `group` with the numbers of
+/// the key's bits, a few at a time, for as long as it answers true.
+#[inline]
+pub(crate) fn of_seeds(
+    seeds: &[u32],
+    m: &Modulus,
+    key: &[u8],
+    mut group: impl FnMut(&[u64]) -> bool,
+) -> bool {
+    #[inline(always)]
+    fn bits<const LANES: usize>(seeds: &[u32; LANES], m: &Modulus, key: &[u8]) -> [u64; LANES] {
+        murmur::x64_128_folded(key, seeds, |hash| m.of(hash))
+    }
+    let (fours, rest) = seeds.as_chunks::<4>();
+    fours.iter().all(|seeds| group(&bits(seeds, m, key)))
+        && match rest {
+            [] => true,
+            &[s] => group(&bits(&[s], m, key)),
+            &[s, t] => group(&bits(&[s, t], m, key)),
+            &[s, t, u] => group(&bits(&[s, t, u], m, key)),
+            _ => unreachable!("what is left of groups of four"),
+        }
 }
 
 /// `first`, then what `next` makes of it, and so on.

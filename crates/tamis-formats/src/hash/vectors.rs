@@ -47,6 +47,22 @@ fn ours(hash: &str, seed: u64, key: &[u8]) -> u128 {
     }
 }
 
+/// Under several seeds at once it is the same hash as under each.
+#[test]
+fn lanes_are_hashes_by_themselves() {
+    let seeds = [0, 1, 0xDEAD_BEEF, u32::MAX];
+    for length in (0..70).chain([100_000]) {
+        let key = &long()[..length];
+        let one = |seed: u32| {
+            let (low, high) = murmur::x64_128(key, seed.into(), Tail::Plain);
+            low ^ high
+        };
+        let folded = murmur::x64_128_folded(key, &seeds, |hash| hash);
+        assert_eq!(folded, seeds.map(one), "{length} bytes");
+        assert_eq!(murmur::x64_128_folded(key, &[7], |hash| hash), [one(7)]);
+    }
+}
+
 #[test]
 fn every_hash_is_that_of_another_implementation() {
     let (keys, rows): (Vec<&str>, Vec<&str>) =
