@@ -124,7 +124,8 @@ fn fixed(text: &str, scale: usize) -> Option<i128> {
     let (kept, cut) = fraction.split_at_checked(scale).unwrap_or((fraction, ""));
     let all = format!("{whole}{kept:0<scale$}");
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if all.is_empty() || !is_digits(&all) || cut.bytes().any(|byte| byte != b'0') {
+    let none = whole.is_empty() && fraction.is_empty();
+    if none || !is_digits(&all) || cut.bytes().any(|byte| byte != b'0') {
         return None;
     }
     Some(sign * all.parse::<i128>().ok()?)
