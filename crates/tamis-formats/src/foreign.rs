@@ -197,6 +197,15 @@ pub fn open<'a, 'h>(bytes: &'a [u8], hint: impl Into<Hint<'h>>) -> Result<Foreig
     };
     let format = match hint.format {
         Some(format) => format,
+        // Which of two formats it is stands in the value, of which there may be several.
+        None if redis::is_like(bytes) => {
+            let (value, wrapping) = redis::read(Format::RedisBloom, bytes, hint.name)?;
+            return Ok(Foreign {
+                format: value.format(),
+                body: Body::Redis { value, wrapping },
+                gzipped: false,
+            });
+        }
         None => match detect(bytes, fits)[..] {
             [] => return Err(unknown()),
             [format] => format,
@@ -565,13 +574,22 @@ impl Foreign<'_> {
         }
     }
 
+    /// Whether keys can be added, or why not.
+    pub fn check_writable(&self) -> Result<(), Error> {
+        let format = self.format;
+        let instead = match &self.body {
+            Body::Parquet { file, column } if column.only(file).is_none() => {
+                Some("a file's filters describe its rows; a filter by itself takes keys")
+            }
+            _ => format.read_only(),
+        };
+        instead.map_or(Ok(()), |instead| Err(Error::ReadOnly { format, instead }))
+    }
+
     /// Adds a key, as the filter's own system would; says whether it was new.
     /// A cuckoo filter takes a key as often as it is added.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, Error> {
-        if let Some(instead) = self.format.read_only() {
-            let format = self.format;
-            return Err(Error::ReadOnly { format, instead });
-        }
+        self.check_writable()?;
         match &mut self.body {
             Body::Plain {
                 file, plain, facts, ..
@@ -595,10 +613,7 @@ impl Foreign<'_> {
             },
             Body::Parquet { file, column } => match column.only(file) {
                 Some(blocks) => Ok(blocks.insert(file.to_mut(), key)),
-                None => Err(Error::ReadOnly {
-                    format: self.format,
-                    instead: "a file's filters describe its rows; a filter by itself takes keys",
-                }),
+                None => unreachable!("a file's own filters have been refused"),
             },
             Body::Table { .. } | Body::Orc { .. } => {
                 unreachable!("read-only formats have been refused")
@@ -606,19 +621,31 @@ impl Foreign<'_> {
         }
     }
 
-    /// Removes a key once from a cuckoo filter; says whether it was there.
-    /// Remove only what was added: another key may go instead.
-    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        match &mut self.body {
+    /// Whether keys can be removed: only from a cuckoo filter.
+    pub const fn check_removable(&self) -> Result<(), Error> {
+        match &self.body {
             Body::Redis {
-                value: Value::Cuckoo(cuckoo),
+                value: Value::Cuckoo(_),
                 ..
-            } => Ok(cuckoo.remove(key)),
+            } => Ok(()),
             _ => Err(Error::Unable {
                 format: self.format,
                 what: "forget keys",
                 instead: "a bit may be another key's, too; only redisbloom-cuckoo filters can",
             }),
+        }
+    }
+
+    /// Removes a key once from a cuckoo filter; says whether it was there.
+    /// Remove only what was added: another key may go instead.
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        self.check_removable()?;
+        match &mut self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => Ok(cuckoo.remove(key)),
+            _ => Ok(false),
         }
     }
 

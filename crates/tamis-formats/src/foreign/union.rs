@@ -29,9 +29,8 @@ impl Foreign<'_> {
                 theirs: other.format.to_string(),
             });
         }
-        if let Some(instead) = format.read_only() {
-            return Err(Error::ReadOnly { format, instead });
-        }
+        self.check_writable()?;
+        other.check_writable()?;
         match (&mut self.body, &other.body) {
             (
                 Body::Plain {
