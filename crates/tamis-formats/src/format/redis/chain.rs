@@ -5,7 +5,7 @@ use super::parts;
 use super::rdb::{Reader, Writer};
 use crate::bits::{Bits, Order};
 use crate::fields::Fields;
-use crate::format::{MOST_BITS, MOST_HASHES, sized};
+use crate::format::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::plain::Plain;
 use crate::probe::Probe;
 use crate::{Error, Format};
@@ -261,7 +261,7 @@ impl<'a> Chain<'a> {
 
     fn add_layer(&mut self, entries: u64, rate: f64) -> Result<(), Error> {
         let numbers = Numbers::new(entries, rate)?;
-        let bytes = vec![0; (numbers.bits / 8) as usize];
+        let bytes = with_zeros(&[], numbers.bits / 8)?;
         self.layers.push(numbers.layer(bytes.into())?);
         Ok(())
     }

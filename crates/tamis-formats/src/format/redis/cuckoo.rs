@@ -4,6 +4,7 @@
 use super::parts;
 use super::rdb::{Reader, Writer};
 use crate::fields::Fields;
+use crate::format::with_zeros;
 use crate::hash::murmur::murmur2_64a;
 use crate::{Error, Format};
 use std::borrow::Cow;
@@ -66,8 +67,7 @@ impl Table<'_> {
     fn zeroed(buckets: u64, bucket_size: u16) -> Result<Table<'static>, Error> {
         let bytes = buckets
             .checked_mul(bucket_size.into())
-            .filter(|_| buckets <= MOST_BUCKETS)
-            .and_then(|bytes| usize::try_from(bytes).ok());
+            .filter(|_| buckets <= MOST_BUCKETS);
         let bytes = bytes.ok_or(Error::Parameter {
             what: "size",
             expected: "no more than the format can number",
@@ -75,7 +75,7 @@ impl Table<'_> {
         })?;
         Ok(Table {
             buckets,
-            data: vec![EMPTY; bytes].into(),
+            data: with_zeros(&[], bytes)?.into(),
         })
     }
 
