@@ -9,6 +9,7 @@ mod human;
 mod index;
 mod location;
 mod output;
+mod redisson;
 mod stdout;
 mod stream;
 

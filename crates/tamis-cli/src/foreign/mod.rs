@@ -30,7 +30,7 @@ pub(crate) struct ForeignArgs {
 
     /// How its keys became bytes: utf8, utf16, int32, int64, float32, float64, upper, lower
     #[arg(long = "keys", value_name = "HOW")]
-    keys: Option<Keys>,
+    pub(crate) keys: Option<Keys>,
 
     /// Which filter of a file: the column of Parquet or ORC, the key of an RDB file
     #[arg(long, value_name = "NAME", visible_alias = "column")]
@@ -69,6 +69,17 @@ impl ForeignArgs {
         let open = |name: String| self.read(path, bytes, Some(&name));
         let opened = names.into_iter().filter_map(|name| open(name).transpose());
         opened.collect::<Result<_>>().map(Some)
+    }
+
+    /// For commands that take no filter of another system from Redis.
+    pub(crate) fn refuse_in_redis(&self) -> Result<()> {
+        match self.format {
+            None => Ok(()),
+            Some(format) => bail!(
+                "--format {format}: of other systems' filters in Redis, redisson's can be checked, \
+                 added to, told of and created"
+            ),
+        }
     }
 
     /// A Parquet file of which no column was named: all its columns are meant.
