@@ -3,7 +3,7 @@
 
 pub(crate) mod chain;
 pub(crate) mod cuckoo;
-mod rdb;
+pub(crate) mod rdb;
 
 use crate::fields::Fields;
 use crate::{Error, Format, Keys};
@@ -73,6 +73,7 @@ impl<'a> Value<'a> {
             Module::Bloom => Chain::decode(reader).map(Self::Bloom),
             Module::Cuckoo => Cuckoo::decode(reader).map(Self::Cuckoo),
         }
+        .and_then(|value| reader.end_of_value().map(|()| value))
     }
 
     fn encode(&self, out: &mut Writer) {
@@ -80,6 +81,7 @@ impl<'a> Value<'a> {
             Self::Bloom(chain) => chain.encode(out),
             Self::Cuckoo(cuckoo) => cuckoo.encode(out),
         }
+        out.end_of_value();
     }
 }
 
@@ -169,6 +171,19 @@ fn chunks(format: Format, bytes: &[u8]) -> Result<Value<'_>, Error> {
     }
 }
 
+/// A body on the heap, or an error where there is no room.
+fn zeroed(bytes: u64) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    let len = usize::try_from(bytes).unwrap_or(usize::MAX);
+    body.try_reserve_exact(len).map_err(|_| Error::Parameter {
+        what: "size",
+        expected: "as much as there is memory for",
+        got: bytes.to_string(),
+    })?;
+    body.resize(len, 0);
+    Ok(body)
+}
+
 /// The bit arrays of a filter's parts from the chunks that follow its header:
 /// a part lies in one chunk, or in several that are put together.
 fn parts<'a>(
@@ -216,8 +231,8 @@ pub(crate) fn write(value: &Value<'_>, wrapping: &Wrapping<'_>) -> Vec<u8> {
         }
         Wrapping::Chunks => {
             let (header, parts) = match value {
-                Value::Bloom(chain) => chain.chunks(),
-                Value::Cuckoo(cuckoo) => cuckoo.chunks(),
+                Value::Bloom(chain) => (chain.dump_header(), chain.parts()),
+                Value::Cuckoo(cuckoo) => (cuckoo.dump_header(), cuckoo.parts()),
             };
             let mut out = CHUNKS.to_vec();
             let mut put = |iterator: u64, data: &[u8]| {
