@@ -8,8 +8,6 @@ use tamis::{Expansion, Growing, Hasher};
 use tamis_formats::redisbloom::Chain;
 
 /// A Bloom filter in one of two layouts, or one that is arriving.
-// One lies behind a pointer for each key: their sizes may differ.
-#[expect(clippy::large_enum_variant)]
 pub enum Bloom {
     Tamis(Growing),
     RedisBloom(Chain<'static>),

@@ -11,8 +11,6 @@ use tamis::Hasher;
 use tamis_formats::redisbloom;
 
 /// A cuckoo filter in one of two layouts, or one that is arriving.
-// One lies behind a pointer for each key: their sizes may differ.
-#[expect(clippy::large_enum_variant)]
 pub enum Cuckoo {
     Tamis(Tables),
     RedisBloom(redisbloom::Cuckoo<'static>),

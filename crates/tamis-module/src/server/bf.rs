@@ -1,6 +1,6 @@
 //! The commands on Bloom filters.
 
-use super::api::{Call, NewString, RawString};
+use super::api::{Call, Key, NewString, RawString};
 use super::chunks;
 use super::stats::{self, Counter};
 use super::{settings, types};
@@ -22,7 +22,7 @@ fn specified(wish: &Wish) -> Result<NewBloom, Error> {
 
 /// A new filter, which is replicated with everything that makes it what it is:
 /// a replica may have other options.
-fn create(call: &Call<'_>, key: &super::api::Key<'_>, wish: &Wish) -> Result<(), Error> {
+fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> {
     let new = specified(wish)?;
     let limit = super::limit(call);
     // Before memory is taken: what any Bloom filter needs for this.
@@ -58,11 +58,11 @@ fn create(call: &Call<'_>, key: &super::api::Key<'_>, wish: &Wish) -> Result<(),
 pub(super) fn reserve(call: &Call<'_>) -> Result<(), Error> {
     call.expect(4..=16)?;
     let wish = Wish::bloom_reserve(&call.all_bytes(2))?;
-    let key = call.open(1, true);
-    match types::get::<Bloom>(&key)? {
+    let mut key = call.open(1, true);
+    match types::get::<Bloom>(&mut key)? {
         Some(_) if wish.if_missing => {}
         Some(_) => return Err(Error::EXISTS),
-        None => create(call, &key, &wish)?,
+        None => create(call, &mut key, &wish)?,
     }
     call.reply_ok();
     Ok(())
@@ -70,12 +70,12 @@ pub(super) fn reserve(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn add(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
-    let key = call.open(1, true);
-    let made = types::get::<Bloom>(&key)?.is_none();
+    let mut key = call.open(1, true);
+    let made = types::get::<Bloom>(&mut key)?.is_none();
     if made {
-        create(call, &key, &Wish::default())?;
+        create(call, &mut key, &Wish::default())?;
     }
-    let filter = types::get::<Bloom>(&key)?.ok_or(Error::NOT_FOUND)?;
+    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     let new = filter.insert(call.bytes(2), super::limit(call))?;
     stats::count(Counter::BloomAdds, 1);
     if new {
@@ -100,14 +100,14 @@ pub(super) fn insert(call: &Call<'_>) -> Result<(), Error> {
 /// Adds the items from an argument on. Where one can't be added, the answer
 /// ends with the error, and what was added before is replicated.
 fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
-    let key = call.open(1, true);
-    if types::get::<Bloom>(&key)?.is_none() {
+    let mut key = call.open(1, true);
+    if types::get::<Bloom>(&mut key)?.is_none() {
         if wish.no_create {
             return Err(Error::NOT_FOUND);
         }
-        create(call, &key, wish)?;
+        create(call, &mut key, wish)?;
     }
-    let filter = types::get::<Bloom>(&key)?.ok_or(Error::NOT_FOUND)?;
+    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     filter.check()?;
     let items = call.all_bytes(from);
     let mut new = vec![false; items.len()];
@@ -137,8 +137,8 @@ fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
 
 pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
-    let key = call.open(1, false);
-    let found = match types::get::<Bloom>(&key)? {
+    let mut key = call.open(1, false);
+    let found = match types::get::<Bloom>(&mut key)? {
         Some(filter) => filter.contains(call.bytes(2))?,
         None => false,
     };
@@ -150,10 +150,10 @@ pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=usize::MAX)?;
-    let key = call.open(1, false);
+    let mut key = call.open(1, false);
     let items = call.all_bytes(2);
     let mut found = vec![false; items.len()];
-    if let Some(filter) = types::get::<Bloom>(&key)? {
+    if let Some(filter) = types::get::<Bloom>(&mut key)? {
         filter.contains_many(&items, &mut found)?;
     }
     stats::count(Counter::BloomAsked, items.len() as u64);
@@ -168,8 +168,10 @@ pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=3)?;
-    let key = call.open(1, false);
-    let info = types::get::<Bloom>(&key)?.ok_or(Error::NOT_FOUND)?.info()?;
+    let mut key = call.open(1, false);
+    let info = types::get::<Bloom>(&mut key)?
+        .ok_or(Error::NOT_FOUND)?
+        .info()?;
     let fields = [
         ("CAPACITY", "Capacity", Some(info.capacity)),
         ("SIZE", "Size", Some(info.bytes)),
@@ -207,8 +209,8 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn card(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
-    let key = call.open(1, false);
-    let keys = match types::get::<Bloom>(&key)? {
+    let mut key = call.open(1, false);
+    let keys = match types::get::<Bloom>(&mut key)? {
         Some(filter) => filter.info()?.keys,
         None => 0,
     };
@@ -218,8 +220,8 @@ pub(super) fn card(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn clear(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
-    let key = call.open(1, true);
-    let filter = types::get::<Bloom>(&key)?.ok_or(Error::NOT_FOUND)?;
+    let mut key = call.open(1, true);
+    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     *filter = filter.template()?;
     call.replicate_as_is();
     call.notify("bloom.clear");
@@ -230,8 +232,8 @@ pub(super) fn clear(call: &Call<'_>) -> Result<(), Error> {
 pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=usize::MAX)?;
     let mut merged = {
-        let key = call.open(1, false);
-        types::get::<Bloom>(&key)?
+        let mut key = call.open(1, false);
+        types::get::<Bloom>(&mut key)?
             .map(|filter| filter.duplicate())
             .transpose()?
     };
@@ -239,8 +241,8 @@ pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
         if call.bytes(source) == call.bytes(1) {
             continue;
         }
-        let key = call.open(source, false);
-        let filter = types::get::<Bloom>(&key)?.ok_or(Error::NOT_FOUND)?;
+        let mut key = call.open(source, false);
+        let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
         filter.check()?;
         match &mut merged {
             Some(merged) => merged.union_with(filter)?,
@@ -252,10 +254,10 @@ pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
     if merged.info()?.bytes > super::limit(call) {
         return Err(Error::LIMIT);
     }
-    let key = call.open(1, true);
-    match types::get::<Bloom>(&key)? {
+    let mut key = call.open(1, true);
+    match types::get::<Bloom>(&mut key)? {
         Some(filter) => *filter = merged,
-        None => types::set(&key, merged),
+        None => types::set(&mut key, merged),
     }
     call.replicate_as_is();
     call.notify("bloom.merge");
@@ -265,8 +267,8 @@ pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
-    let key = call.open(1, false);
-    let filter = types::get::<Bloom>(&key)?.ok_or(Error::NOT_FOUND)?;
+    let mut key = call.open(1, false);
+    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     filter.check()?;
     chunks::dump(call, filter, || call.reply_bytes(b""))
 }

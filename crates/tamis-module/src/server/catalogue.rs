@@ -134,18 +134,32 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx) -> Result<(), String> 
         }
         let known = api!(RedisModule_GetCommand(context, name.as_ptr()));
         if let Some(categorise) = categorise {
-            let kind = if command.name.starts_with("BF") {
-                "bloom"
-            } else {
-                "cuckoo"
-            };
-            let category = c_string(kind);
+            let category = c_string(&categories(&command));
             // SAFETY: as its documentation says.
             unsafe { categorise(known, category.as_ptr()) };
         }
         describe(known, &command);
     }
     Ok(())
+}
+
+fn categories(command: &Command) -> String {
+    let kind = if command.name.starts_with("BF") {
+        "bloom"
+    } else {
+        "cuckoo"
+    };
+    let access = if command.flags.contains("write") {
+        "write"
+    } else {
+        "read"
+    };
+    let speed = if command.flags.contains("fast") {
+        "fast"
+    } else {
+        "slow"
+    };
+    format!("{kind} {access} {speed}")
 }
 
 fn describe(known: *mut raw::RedisModuleCommand, command: &Command) {

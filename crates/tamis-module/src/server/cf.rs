@@ -32,7 +32,7 @@ fn specified(wish: &Wish) -> Result<NewCuckoo, Error> {
 }
 
 /// A new filter, replicated with everything that makes it what it is.
-fn create(call: &Call<'_>, key: &Key<'_>, wish: &Wish) -> Result<(), Error> {
+fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> {
     let new = specified(wish)?;
     let limit = super::limit(call);
     // Before memory is taken: an item is a byte at least.
@@ -75,18 +75,22 @@ fn create(call: &Call<'_>, key: &Key<'_>, wish: &Wish) -> Result<(), Error> {
 pub(super) fn reserve(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=20)?;
     let wish = Wish::cuckoo_reserve(&call.all_bytes(2))?;
-    let key = call.open(1, true);
-    match types::get::<Cuckoo>(&key)? {
+    let mut key = call.open(1, true);
+    match types::get::<Cuckoo>(&mut key)? {
         Some(_) if wish.if_missing => {}
         Some(_) => return Err(Error::EXISTS),
-        None => create(call, &key, &wish)?,
+        None => create(call, &mut key, &wish)?,
     }
     call.reply_ok();
     Ok(())
 }
 
 /// The filter of a key that is created if need be.
-fn filter_for<'k>(call: &Call<'_>, key: &'k Key<'_>, wish: &Wish) -> Result<&'k mut Cuckoo, Error> {
+fn filter_for<'k>(
+    call: &Call<'_>,
+    key: &'k mut Key<'_>,
+    wish: &Wish,
+) -> Result<&'k mut Cuckoo, Error> {
     if types::get::<Cuckoo>(key)?.is_none() {
         if wish.no_create {
             return Err(Error::NOT_FOUND);
@@ -108,8 +112,8 @@ pub(super) fn addnx(call: &Call<'_>) -> Result<(), Error> {
 
 fn add_one(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
     call.expect(3..=3)?;
-    let key = call.open(1, true);
-    let filter = filter_for(call, &key, &Wish::default())?;
+    let mut key = call.open(1, true);
+    let filter = filter_for(call, &mut key, &Wish::default())?;
     let item = call.bytes(2);
     stats::count(Counter::CuckooAdds, 1);
     if only_new && filter.contains(item)? {
@@ -136,8 +140,8 @@ pub(super) fn insertnx(call: &Call<'_>) -> Result<(), Error> {
 fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
     call.expect(4..=usize::MAX)?;
     let (wish, at) = Wish::cuckoo_insert(&call.all_bytes(2))?;
-    let key = call.open(1, true);
-    let filter = filter_for(call, &key, &wish)?;
+    let mut key = call.open(1, true);
+    let filter = filter_for(call, &mut key, &wish)?;
     let limit = super::limit(call);
     let from = 2 + at;
     let mut answers = Vec::with_capacity(call.len() - from);
@@ -174,8 +178,8 @@ fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
 
 pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
-    let key = call.open(1, false);
-    let found = match types::get::<Cuckoo>(&key)? {
+    let mut key = call.open(1, false);
+    let found = match types::get::<Cuckoo>(&mut key)? {
         Some(filter) => filter.contains(call.bytes(2))?,
         None => false,
     };
@@ -187,8 +191,8 @@ pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=usize::MAX)?;
-    let key = call.open(1, false);
-    let filter = types::get::<Cuckoo>(&key)?;
+    let mut key = call.open(1, false);
+    let filter = types::get::<Cuckoo>(&mut key)?;
     let ask = |item: &&[u8]| {
         filter
             .as_ref()
@@ -211,8 +215,8 @@ pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn count(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
-    let key = call.open(1, false);
-    let count = match types::get::<Cuckoo>(&key)? {
+    let mut key = call.open(1, false);
+    let count = match types::get::<Cuckoo>(&mut key)? {
         Some(filter) => filter.count(call.bytes(2))?,
         None => 0,
     };
@@ -222,8 +226,8 @@ pub(super) fn count(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn del(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
-    let key = call.open(1, true);
-    let filter = types::get::<Cuckoo>(&key)?.ok_or(Error::new("Not found"))?;
+    let mut key = call.open(1, true);
+    let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::new("Not found"))?;
     let removed = filter.remove(call.bytes(2))?;
     if removed {
         call.replicate_as_is();
@@ -235,8 +239,8 @@ pub(super) fn del(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn compact(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
-    let key = call.open(1, true);
-    let filter = types::get::<Cuckoo>(&key)?;
+    let mut key = call.open(1, true);
+    let filter = types::get::<Cuckoo>(&mut key)?;
     filter
         .ok_or(Error::new("Cuckoo filter was not found"))?
         .compact()?;
@@ -247,8 +251,8 @@ pub(super) fn compact(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
-    let key = call.open(1, false);
-    let info = types::get::<Cuckoo>(&key)?
+    let mut key = call.open(1, false);
+    let info = types::get::<Cuckoo>(&mut key)?
         .ok_or(Error::NOT_FOUND)?
         .info()?;
     let fields = [
@@ -272,8 +276,8 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
 pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=usize::MAX)?;
     let mut merged = {
-        let key = call.open(1, false);
-        types::get::<Cuckoo>(&key)?
+        let mut key = call.open(1, false);
+        types::get::<Cuckoo>(&mut key)?
             .map(|filter| filter.duplicate())
             .transpose()?
     };
@@ -281,8 +285,8 @@ pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
         if call.bytes(source) == call.bytes(1) {
             continue;
         }
-        let key = call.open(source, false);
-        let filter = types::get::<Cuckoo>(&key)?.ok_or(Error::NOT_FOUND)?;
+        let mut key = call.open(source, false);
+        let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::NOT_FOUND)?;
         filter.check()?;
         match &mut merged {
             Some(merged) => merged.union_with(filter)?,
@@ -294,10 +298,10 @@ pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
     if merged.info()?.bytes > super::limit(call) {
         return Err(Error::LIMIT);
     }
-    let key = call.open(1, true);
-    match types::get::<Cuckoo>(&key)? {
+    let mut key = call.open(1, true);
+    match types::get::<Cuckoo>(&mut key)? {
         Some(filter) => *filter = merged,
-        None => types::set(&key, merged),
+        None => types::set(&mut key, merged),
     }
     call.replicate_as_is();
     call.notify("cuckoo.merge");
@@ -307,8 +311,8 @@ pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
-    let key = call.open(1, false);
-    let filter = types::get::<Cuckoo>(&key)?.ok_or(Error::NOT_FOUND)?;
+    let mut key = call.open(1, false);
+    let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     filter.check()?;
     chunks::dump(call, filter, || call.reply_null())
 }

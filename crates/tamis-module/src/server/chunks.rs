@@ -40,8 +40,8 @@ pub(super) fn load<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error> 
     let iterator = iterator(call, "ERR Second argument must be numeric")?;
     let data = call.bytes(3);
     let bad = || Error::new("ERR received bad data");
-    let key = call.open(1, true);
-    let mut value = types::get::<V>(&key)?;
+    let mut key = call.open(1, true);
+    let mut value = types::get::<V>(&mut key)?;
     let is_whole = (value.as_mut()).is_some_and(|value| value.as_loading().is_none());
     let loading = match (iterator, value) {
         (..=0, _) => return Err(bad()),
@@ -56,7 +56,7 @@ pub(super) fn load<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error> 
                 // Nothing follows, so it is nothing.
                 return Err(bad());
             }
-            types::set(&key, V::loading(loading));
+            types::set(&mut key, V::loading(loading));
             call.replicate_as_is();
             call.reply_ok();
             return Ok(());
@@ -77,7 +77,7 @@ pub(super) fn load<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error> 
     if loading.is_whole() {
         match V::arrived(loading) {
             Ok(filter) => {
-                types::set(&key, filter);
+                types::set(&mut key, filter);
                 call.notify(event);
             }
             Err(error) => {

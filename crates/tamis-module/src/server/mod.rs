@@ -87,9 +87,9 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     if ready != raw::REDISMODULE_OK as c_int {
         return raw::REDISMODULE_ERR as c_int;
     }
-    // SAFETY: the server gives so many words, which live as long as the call.
     let words = match argc {
         ..1 => &[],
+        // SAFETY: the server gives so many words, which live as long as the call.
         _ => unsafe { std::slice::from_raw_parts(argv, argc as usize) },
     };
     let loaded = std::panic::catch_unwind(|| load(context, words));

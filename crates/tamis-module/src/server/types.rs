@@ -43,7 +43,7 @@ pub(super) trait Value: Sized + 'static {
 }
 
 /// The value of a key; none if there is no such key.
-pub(super) fn get<'k, V: Value>(key: &'k Key<'_>) -> Result<Option<&'k mut V>, Error> {
+pub(super) fn get<'k, V: Value>(key: &'k mut Key<'_>) -> Result<Option<&'k mut V>, Error> {
     let Some((of, value)) = key.value()? else {
         return Ok(None);
     };
@@ -57,7 +57,7 @@ pub(super) fn get<'k, V: Value>(key: &'k Key<'_>) -> Result<Option<&'k mut V>, E
 }
 
 /// Makes this the value of a key, whatever it was before.
-pub(super) fn set<V: Value>(key: &Key<'_>, value: V) {
+pub(super) fn set<V: Value>(key: &mut Key<'_>, value: V) {
     let of = V::types()[usize::from(value.layout() == Bytes::RedisBloom)].load(Relaxed);
     key.set(of, boxed(value));
 }
@@ -146,9 +146,10 @@ impl Source<'static> for Stored {
 }
 
 unsafe extern "C" fn save_theirs<V: Value>(io: *mut raw::RedisModuleIO, of: *mut c_void) {
-    // SAFETY: the server gives a value of its type.
     guarded((), || {
-        unsafe { value::<V>(of) }.save_theirs(&mut Saving(io))
+        // SAFETY: the server gives a value of its type.
+        let value = unsafe { value::<V>(of) };
+        value.save_theirs(&mut Saving(io));
     });
 }
 
@@ -260,11 +261,10 @@ unsafe extern "C" fn free<V: Value>(of: *mut c_void) {
 }
 
 unsafe extern "C" fn copy<V: Value>(_: RawString, _: RawString, of: *const c_void) -> *mut c_void {
-    // SAFETY: the server gives a value of its type.
     guarded(null_mut(), || {
-        unsafe { value::<V>(of) }
-            .duplicate()
-            .map_or(null_mut(), boxed)
+        // SAFETY: the server gives a value of its type.
+        let value = unsafe { value::<V>(of) };
+        value.duplicate().map_or(null_mut(), boxed)
     })
 }
 
