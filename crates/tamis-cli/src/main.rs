@@ -4,6 +4,7 @@ mod bar;
 mod cmd;
 mod engine;
 mod estimate;
+mod foreign;
 mod human;
 mod index;
 mod location;

@@ -60,6 +60,15 @@ impl Bits {
         new
     }
 
+    /// Sets all bits that are set among as many others.
+    pub(crate) fn union_with(&self, file: &mut [u8], others: &Self, more: &[u8]) {
+        let len = self.bytes() as usize;
+        let ours = &mut file[self.at..][..len];
+        for (byte, more) in ours.iter_mut().zip(&more[others.at..][..len]) {
+            *byte |= more;
+        }
+    }
+
     /// How many are set.
     pub(crate) fn ones(&self, file: &[u8]) -> u64 {
         let body = &file[self.at..][..self.bytes() as usize];

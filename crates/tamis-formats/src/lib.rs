@@ -39,11 +39,12 @@ pub mod redisbloom {
 
 pub use error::Error;
 pub use facts::Facts;
-pub use foreign::{Create, Foreign, Hint, create, open, redisson};
+pub use foreign::{Create, Foreign, Hint, Wrap, create, open, redisson};
 pub use format::guava::Strategy;
 pub use format::parquet::{
     Addition as ParquetAddition, Chunk as ParquetChunk, NewFilter as ParquetFilter,
     chunks as parquet_chunks, with_filters as parquet_with_filters,
 };
 pub use format::poppy::Optimise;
+pub use format::pybloomfilter;
 pub use names::{Format, Keys};

@@ -208,7 +208,7 @@ impl Bloom {
         match (self, other) {
             (Self::Tamis(ours), Self::Tamis(theirs)) => ours.union_with(theirs).map_err(unfit),
             (Self::RedisBloom(ours), Self::RedisBloom(theirs)) => {
-                ours.union_with(theirs).map_err(unfit)
+                ours.union_within_capacity(theirs).map_err(unfit)
             }
             (ours, theirs) => {
                 ours.check()?;

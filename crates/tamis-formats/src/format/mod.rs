@@ -10,7 +10,7 @@ pub(crate) mod npm;
 pub(crate) mod orc;
 pub(crate) mod parquet;
 pub(crate) mod poppy;
-pub(crate) mod pybloomfilter;
+pub mod pybloomfilter;
 pub(crate) mod redis;
 pub(crate) mod redisson;
 pub(crate) mod spark;

@@ -8,9 +8,9 @@
 use super::{MOST_BITS, MOST_HASHES, sized};
 use crate::bits::{Bits, Modulus, Order};
 use crate::fields::Fields;
+use crate::hash::crates::poppy_64;
 use crate::{Error, Facts, Format, Keys};
 use std::f64::consts::LN_2;
-use std::hash::Hasher as _;
 
 /// Its keys are bytes.
 pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::Upper, Keys::Lower];
@@ -119,12 +119,6 @@ pub(crate) fn create(keys: u64, rate: f64, optimise: Optimise) -> Result<Vec<u8>
     Ok(file)
 }
 
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = wyhash::WyHash::with_seed(0x706f_7070_7953_3d42);
-    hasher.write(bytes);
-    hasher.finish()
-}
-
 /// A key's first hash: short ones are their own.
 fn first_hash(key: &[u8]) -> u64 {
     let mut short = [0; 8];
@@ -133,7 +127,7 @@ fn first_hash(key: &[u8]) -> u64 {
             bytes.copy_from_slice(key);
             u64::from_le_bytes(short)
         }
-        None => hash(key),
+        None => poppy_64(key),
     }
 }
 
@@ -157,7 +151,7 @@ impl Poppy {
         (0..self.hashes).all(|i| {
             if i > 0 {
                 if i == 1 {
-                    b = hash(&first.to_be_bytes());
+                    b = poppy_64(&first.to_be_bytes());
                 }
                 a = a.wrapping_add(b);
                 b = b.wrapping_add(i);
@@ -198,6 +192,38 @@ impl Poppy {
             cache.set(file, bit);
         }
         Ok(new)
+    }
+
+    /// Sets all bits of another one, whose keys have the same.
+    pub(crate) fn union_with(
+        &self,
+        file: &mut [u8],
+        other: &Self,
+        more: &[u8],
+    ) -> Result<(), Error> {
+        let of = |poppy: &Self| {
+            let cache = poppy.cache.map_or(0, |cache| cache.len);
+            (poppy.buckets.len / BUCKET_BITS, cache, poppy.hashes)
+        };
+        if of(self) != of(other) {
+            let shape = |(buckets, cache, hashes)| {
+                format!("{buckets} buckets, a cache of {cache} bits, {hashes} hashes")
+            };
+            return Err(Error::Unlike {
+                what: "shape",
+                ours: shape(of(self)),
+                theirs: shape(of(other)),
+            });
+        }
+        self.buckets.union_with(file, &other.buckets, more);
+        if let (Some(ours), Some(theirs)) = (&self.cache, &other.cache) {
+            ours.union_with(file, theirs, more);
+        }
+        Ok(())
+    }
+
+    pub(crate) const fn bits(&self) -> u64 {
+        self.buckets.len
     }
 
     pub(crate) const fn hashes(&self) -> u64 {

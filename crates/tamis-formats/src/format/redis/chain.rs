@@ -1,8 +1,8 @@
 //! RedisBloom's Bloom filter: layers, the newest of which takes keys until it
 //! is full.
 
+use super::parts;
 use super::rdb::{Sink, Source};
-use super::{parts, zeroed};
 use crate::bits::{Bits, Order};
 use crate::fields::Fields;
 use crate::format::{MOST_BITS, MOST_HASHES, sized};
@@ -294,7 +294,7 @@ impl<'a> Chain<'a> {
 
     fn add_layer(&mut self, entries: u64, rate: f64) -> Result<(), Error> {
         let numbers = Numbers::new(entries, rate)?;
-        let bytes = zeroed(numbers.bits / 8)?;
+        let bytes = with_zeros(&[], numbers.bits / 8)?;
         self.layers.push(numbers.layer(bytes.into())?);
         Ok(())
     }
@@ -335,6 +335,27 @@ impl<'a> Chain<'a> {
         newest.keys += u64::from(new);
         self.keys = self.keys.saturating_add(u64::from(new));
         Ok(new)
+    }
+
+    /// Takes in all keys of another one with the same layers. The counts are
+    /// sums, so that the newest layer is full no later than it should be.
+    pub(crate) fn union_with(&mut self, other: &Chain<'_>) -> Result<(), Error> {
+        if self.layers.len() != other.layers.len() {
+            return Err(Error::Unlike {
+                what: "layers",
+                ours: self.layers.len().to_string(),
+                theirs: other.layers.len().to_string(),
+            });
+        }
+        let mut united = self.clone();
+        for (layer, more) in united.layers.iter_mut().zip(&other.layers) {
+            let plain = &layer.plain;
+            plain.union_with(layer.data.to_mut(), &more.plain, &more.data)?;
+            layer.keys = layer.keys.saturating_add(more.keys);
+        }
+        united.keys = united.keys.saturating_add(other.keys);
+        *self = united;
+        Ok(())
     }
 
     /// A copy that borrows nothing.
@@ -409,14 +430,14 @@ impl<'a> Chain<'a> {
             bits: first.plain.bits.len,
             power: 0,
         };
-        let bytes = zeroed(first.data.len() as u64)?;
+        let bytes = with_zeros(&[], first.data.len() as u64)?;
         chain.layers.push(numbers.layer(bytes.into())?);
         Ok(chain)
     }
 
     /// Adds all keys of another that began alike, where each layer has room for
     /// the keys of both; says what is unlike otherwise, and changes nothing.
-    pub fn union_with(&mut self, other: &Chain<'_>) -> Result<(), Error> {
+    pub fn union_within_capacity(&mut self, other: &Chain<'_>) -> Result<(), Error> {
         let refuse = |what, ours: u64, theirs: u64| {
             Err(Error::Unlike {
                 what,

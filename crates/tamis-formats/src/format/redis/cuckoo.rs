@@ -1,8 +1,8 @@
 //! RedisBloom's cuckoo filter: tables of buckets of one-byte fingerprints. A
 //! fingerprint may lie in either of two buckets of any table.
 
+use super::parts;
 use super::rdb::{Sink, Source};
-use super::{parts, zeroed};
 use crate::fields::Fields;
 use crate::hash::murmur::murmur2_64a;
 use crate::{Error, Format};
@@ -83,7 +83,7 @@ impl Table<'_> {
         })?;
         Ok(Table {
             buckets,
-            data: zeroed(bytes)?.into(),
+            data: with_zeros(&[], bytes)?.into(),
         })
     }
 

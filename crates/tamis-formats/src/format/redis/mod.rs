@@ -171,19 +171,6 @@ fn chunks(format: Format, bytes: &[u8]) -> Result<Value<'_>, Error> {
     }
 }
 
-/// A body on the heap, or an error where there is no room.
-fn zeroed(bytes: u64) -> Result<Vec<u8>, Error> {
-    let mut body = Vec::new();
-    let len = usize::try_from(bytes).unwrap_or(usize::MAX);
-    body.try_reserve_exact(len).map_err(|_| Error::Parameter {
-        what: "size",
-        expected: "as much as there is memory for",
-        got: bytes.to_string(),
-    })?;
-    body.resize(len, 0);
-    Ok(body)
-}
-
 /// The bit arrays of a filter's parts from the chunks that follow its header:
 /// a part lies in one chunk, or in several that are put together.
 fn parts<'a>(
