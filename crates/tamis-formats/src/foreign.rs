@@ -401,7 +401,31 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
         }
         Create::Spark { seed } => (Format::Spark, spark::create(keys, rate, seed)?),
     };
-    Ok(open(&file, format)?.into_owned())
+    let body = match open(&file, format)?.body {
+        // Nothing is copied where the file is what lies in memory.
+        Body::Plain {
+            envelope: Envelope::None,
+            plain,
+            facts,
+            ..
+        } => Body::Plain {
+            file: file.into(),
+            envelope: Envelope::None,
+            plain,
+            facts,
+        },
+        Body::Poppy { poppy, facts, .. } => Body::Poppy {
+            file: file.into(),
+            poppy,
+            facts,
+        },
+        _ => return Ok(open(&file, format)?.into_owned()),
+    };
+    Ok(Foreign {
+        format,
+        body,
+        gzipped: false,
+    })
 }
 
 impl Foreign<'static> {

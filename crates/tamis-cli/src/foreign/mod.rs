@@ -86,35 +86,25 @@ impl ForeignArgs {
                 path.display()
             );
         }
-        let opening = || format!("opening {}", path.display());
         // What is no regular file is not even opened: a pipe would wait.
-        match self.format {
-            None if !path.is_file() => return Ok(None),
-            Some(_) if path.exists() && !path.is_file() => {
-                return Err(anyhow!("expected a regular file")).with_context(opening);
-            }
-            _ => {}
+        if self.format.is_none() && !path.is_file() {
+            return Ok(None);
         }
-        let mut file = File::open(path).with_context(opening)?;
+        let mut file = regular(path)?;
         let mut start = Vec::new();
         (&mut file)
             .take(16)
             .read_to_end(&mut start)
-            .with_context(opening)?;
+            .with_context(|| format!("reading {}", path.display()))?;
         let is_ours = start.starts_with(OURS) || FileIndex::is_index(&start);
         match (is_ours, self.format) {
-            (true, None) => return Ok(None),
+            (true, None) => Ok(None),
             (true, Some(format)) => bail!(
                 "{}: a tamis filter or index, not one of {format}\nhint: leave out --format",
                 path.display()
             ),
-            _ => {}
+            (false, _) => map(path, &file).map(Some),
         }
-        // SAFETY: the map is only read. Who cuts a file that is mapped ends the process, as with
-        // filters of our own; who writes to it changes answers, as with any file.
-        let map = unsafe { memmap2::Mmap::map(&file) }.with_context(opening)?;
-        // A handful of files, for as long as the process lives.
-        Ok(Some(Box::leak(Box::new(map))))
     }
 
     fn hint<'h>(&self, name: Option<&'h str>) -> Hint<'h> {
@@ -181,6 +171,24 @@ impl Encoding {
         };
         Ok(Self(keys))
     }
+}
+
+/// Opens a regular file to read it.
+pub(crate) fn regular(path: &Path) -> Result<File> {
+    let opening = || format!("opening {}", path.display());
+    if path.exists() && !path.is_file() {
+        return Err(anyhow!("expected a regular file")).with_context(opening);
+    }
+    File::open(path).with_context(opening)
+}
+
+/// A file's bytes, for as long as the process lives: a command opens a handful.
+pub(crate) fn map(path: &Path, file: &File) -> Result<&'static [u8]> {
+    // SAFETY: the map is only read. Who cuts a file that is mapped ends the process, as with
+    // filters of our own; who writes to it changes answers, as with any file.
+    let map = unsafe { memmap2::Mmap::map(file) };
+    let map = map.with_context(|| format!("mapping {}", path.display()))?;
+    Ok(Box::leak(Box::new(map)))
 }
 
 /// How every filter and index of ours begins.

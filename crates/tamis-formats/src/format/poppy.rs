@@ -5,7 +5,7 @@
 //! All bits of a key lie in one bucket. The cache, where there is one, has one
 //! more bit a key, and is asked first.
 
-use super::{MOST_BITS, MOST_HASHES, sized};
+use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::bits::{Bits, Modulus, Order};
 use crate::fields::Fields;
 use crate::hash::crates::poppy_64;
@@ -113,9 +113,9 @@ pub(crate) fn create(keys: u64, rate: f64, optimise: Optimise) -> Result<Vec<u8>
     file.extend((hashes as u64).to_le_bytes());
     file.extend(0u64.to_le_bytes());
     file.extend(u64::to_le_bytes(cache));
-    file.resize(file.len() + cache.div_ceil(8) as usize, 0);
-    file.extend(buckets.to_le_bytes());
-    file.resize(file.len() + (buckets * BUCKET) as usize, 0);
+    let (cache_at, cache_bytes) = (file.len(), cache.div_ceil(8));
+    let mut file = with_zeros(&file, cache_bytes + 8 + buckets * BUCKET)?;
+    file[cache_at + cache_bytes as usize..][..8].copy_from_slice(&buckets.to_le_bytes());
     Ok(file)
 }
 

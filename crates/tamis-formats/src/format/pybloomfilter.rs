@@ -224,7 +224,5 @@ pub(crate) fn create(keys: u64, rate: f64, seeds: &[u32]) -> Result<Vec<u8>, Err
         bits: super::sized(bits_for(keys as f64, rate, seeds.len()), MOST_BITS)?,
         seeds: seeds.to_vec(),
     };
-    let mut file = shape.encode().to_vec();
-    file.resize(shape.file_len() as usize, 0);
-    Ok(file)
+    super::with_zeros(&shape.encode(), shape.bytes())
 }

@@ -1,7 +1,7 @@
 //! Redisson's filter: a Redis string as SETBIT writes it. Its numbers stand in
 //! a hash beside it, so the string alone can't be opened.
 
-use super::{MOST_BITS, MOST_HASHES, sized};
+use super::{MOST_HASHES, sized, with_zeros};
 use crate::bits::{Bits, Order};
 use crate::plain::Plain;
 use crate::probe::Probe;
@@ -10,6 +10,9 @@ use std::f64::consts::LN_2;
 
 /// By the codec; StringCodec's are UTF-8.
 pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+
+/// A Redis string has no more than 512 MiB.
+const MOST_BITS: u64 = 1 << 32;
 
 /// Size and hashes of a new filter.
 pub(crate) fn shape(keys: u64, rate: f64) -> Result<(u64, u32), Error> {
@@ -38,6 +41,6 @@ pub(crate) fn read(string: &mut Vec<u8>, size: u64, hashes: u32) -> Result<Plain
     if string.len() as u64 > bits.bytes() {
         return Err(corrupt("string", bits.bytes(), string.len() as u64));
     }
-    string.resize(bits.bytes() as usize, 0);
+    *string = with_zeros(string, bits.bytes() - string.len() as u64)?;
     Ok(Plain::new(bits, Probe::Redisson { hashes }))
 }

@@ -5,7 +5,7 @@ use super::parts;
 use super::rdb::{Sink, Source};
 use crate::bits::{Bits, Order};
 use crate::fields::Fields;
-use crate::format::{MOST_BITS, MOST_HASHES, sized};
+use crate::format::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::plain::Plain;
 use crate::probe::Probe;
 use crate::{Error, Format};

@@ -4,6 +4,7 @@
 use super::parts;
 use super::rdb::{Sink, Source};
 use crate::fields::Fields;
+use crate::format::with_zeros;
 use crate::hash::murmur::murmur2_64a;
 use crate::{Error, Format};
 use std::borrow::Cow;
