@@ -1,5 +1,5 @@
-//! The modules of the Python package that read and write files of
-//! pybloomfiltermmap3, and what the target does with them. They need no Python.
+//! The modules of the Python package that map files of pybloomfiltermmap3, and
+//! what the target does with them. They need no Python.
 #![allow(dead_code, reason = "the package uses all of it")]
 
 #[path = "../crates/tamis-python/src/pybloom/bits.rs"]
@@ -8,14 +8,10 @@ mod bits;
 mod file;
 #[path = "../crates/tamis-python/src/pybloom/filter.rs"]
 mod filter;
-#[path = "../crates/tamis-python/src/pybloom/hash.rs"]
-mod hash;
-#[path = "../crates/tamis-python/src/pybloom/layout.rs"]
-mod layout;
 
 use filter::Filter;
-use layout::Shape;
 use std::path::Path;
+use tamis_formats::pybloomfilter::Shape;
 
 pub(crate) fn exercise(path: &Path, bytes: &[u8]) {
     // The count is beside the bytes of the last one.

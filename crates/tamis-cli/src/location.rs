@@ -1,6 +1,6 @@
 //! Filters as they are named on the command line, and the secret of keyed ones.
 
-use crate::{human, output};
+use crate::{foreign, human, output};
 use anyhow::{Context, Result, anyhow};
 use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::error::ErrorKind;
@@ -190,6 +190,14 @@ impl KeyFile {
 }
 
 impl RedisArgs {
+    /// For what is not written so that replicas can be waited for.
+    pub(crate) fn refuse_waiting(&self) -> Result<()> {
+        match self.wait_replicas {
+            0 => Ok(()),
+            _ => Err(anyhow!("--wait-replicas is for tamis filters")),
+        }
+    }
+
     pub(crate) fn options(&self, key: &KeyFile) -> Result<Options> {
         let mut options = Options::new()
             .connect_timeout(self.redis_timeout)
@@ -248,6 +256,10 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
     }
 }
 
+/// Who takes filters of other systems.
+const FOREIGN: &str = "this command takes tamis filters only\n\
+                       hint: check, add, info, verify, merge and copy open it";
+
 /// Says which filter an error is about, unless it does already.
 pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
     let file = path.to_owned();
@@ -267,6 +279,13 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
             tamis::Error::Corrupt { .. } if is_index(&file) => {
                 "\nhint: `tamis which` and `tamis grep` ask an index of files"
             }
+            tamis::Error::Corrupt {
+                what: "magic" | "length",
+                ..
+            } => match foreign::recognised(&file) {
+                Some(format) => return anyhow!("{path} is a {format} filter: {FOREIGN}"),
+                None => "\nhint: if it is another system's filter, --format names it",
+            },
             _ => "",
         };
         // Not by looking for the name in the text: a file may be called `f`.

@@ -233,7 +233,7 @@ pub(crate) fn check_place(path: &Path, force: bool) -> Result<()> {
     Replacement::check(path, existing(force)).map_err(|error| creating(path, error))
 }
 
-fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
+pub(crate) fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
     match error {
         tamis::Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
             let path = path.display();

@@ -2,7 +2,7 @@
 //! progress, and how a run ends.
 
 use crate::bar::Bar;
-use crate::engine::batch::Print;
+use crate::engine::batch::{Print, Token};
 use crate::engine::input::Input;
 use crate::engine::key::{Columns, KeyRule, Part, Pointer};
 use crate::engine::pipeline::{self, Checkpoint, Halt, Job};
@@ -240,10 +240,33 @@ impl Report {
     }
 }
 
+/// What a filter makes of a key before it is asked.
+pub(crate) trait Keyed: Sync {
+    type Token: Token;
+
+    /// How keys are made.
+    fn rule(&self) -> &tamis::KeyRule;
+
+    fn token(&self, key: &[u8]) -> Self::Token;
+}
+
+impl Keyed for Hasher {
+    type Token = Hash;
+
+    fn rule(&self) -> &tamis::KeyRule {
+        Self::rule(self)
+    }
+
+    #[inline]
+    fn token(&self, key: &[u8]) -> Hash {
+        self.hash_exact(key)
+    }
+}
+
 /// One pass over the records, deciding each by `decide`.
-pub(crate) struct Pass<'a, S> {
+pub(crate) struct Pass<'a, S, H = Hasher> {
     pub(crate) input: &'a InputArgs,
-    pub(crate) hasher: &'a Hasher,
+    pub(crate) hasher: &'a H,
     /// The shard that decides a key is chosen by its hash.
     pub(crate) shards: &'a mut [S],
     pub(crate) print: Print,
@@ -251,12 +274,12 @@ pub(crate) struct Pass<'a, S> {
     pub(crate) checkpoint: Option<Checkpoint<'a, S>>,
 }
 
-impl<S: Send> Pass<'_, S> {
+impl<S: Send, H: Keyed> Pass<'_, S, H> {
     /// `decide` answers for the keys of one shard, in the order of the input.
     /// Fails as it does; what its answers chose before is then printed.
     pub(crate) fn run(
         self,
-        decide: impl Fn(&mut S, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
+        decide: impl Fn(&mut S, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
     ) -> Result<Report> {
         let rule = self.input.rule()?.for_filter(self.hasher.rule());
         let rule = rule.map_err(anyhow::Error::msg)?;
@@ -279,7 +302,7 @@ impl<S: Send> Pass<'_, S> {
                 },
             ),
             rule: &rule,
-            hash: |key: &[u8]| self.hasher.hash_exact(key),
+            hash: |key: &[u8]| self.hasher.token(key),
             shards: self.shards,
             decide,
             print: self.print,

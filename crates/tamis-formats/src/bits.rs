@@ -60,13 +60,25 @@ impl Bits {
         new
     }
 
+    /// Sets all bits that are set among as many others.
+    pub(crate) fn union_with(&self, file: &mut [u8], others: &Self, more: &[u8]) {
+        let len = self.bytes() as usize;
+        let ours = &mut file[self.at..][..len];
+        for (byte, more) in ours.iter_mut().zip(&more[others.at..][..len]) {
+            *byte |= more;
+        }
+    }
+
     /// How many are set.
     pub(crate) fn ones(&self, file: &[u8]) -> u64 {
         let body = &file[self.at..][..self.bytes() as usize];
         let (words, rest) = body.as_chunks::<8>();
         let ones = |word: &[u8; 8]| u64::from(u64::from_le_bytes(*word).count_ones());
         let rest = rest.iter().map(|byte| u64::from(byte.count_ones()));
-        words.iter().map(ones).sum::<u64>() + rest.sum::<u64>()
+        let all = words.iter().map(ones).sum::<u64>() + rest.sum::<u64>();
+        // The last byte or word may have more than are the filter's.
+        let others = (self.len..8 * self.bytes()).filter(|bit| self.get(file, *bit));
+        all - others.count() as u64
     }
 }
 
@@ -105,6 +117,17 @@ impl Modulus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bits_behind_the_last_are_not_counted() {
+        for order in [Order::Low, Order::High, Order::BigWords] {
+            for len in [1, 7, 8, 9, 63, 64, 65, 100] {
+                let bits = Bits { at: 3, len, order };
+                let file = vec![0xFF; 3 + bits.bytes() as usize];
+                assert_eq!(bits.ones(&file), len, "{order:?}");
+            }
+        }
+    }
 
     #[test]
     fn remainders_are_those_of_division() {

@@ -41,7 +41,7 @@ impl Format {
     }
 }
 
-/// The formats that these bytes can be of. A magic number settles it; without
+/// The formats that these bytes, which are not of Redis, can be of. A magic number settles it; without
 /// one, all whose numbers agree with the length to the byte.
 pub(crate) fn detect(file: &[u8], fits: impl Fn(Format, &[u8]) -> bool) -> Vec<Format> {
     if file.starts_with(pybloomfilter::MAGIC) {
@@ -57,12 +57,6 @@ pub(crate) fn detect(file: &[u8], fits: impl Fn(Format, &[u8]) -> bool) -> Vec<F
         Some(sst::LEVELDB_MAGIC) => return vec![Format::LevelDb],
         Some(sst::ROCKSDB_MAGIC) => return vec![Format::RocksDb],
         _ => {}
-    }
-    if redis::is_like(file) {
-        return match redis::read(Format::RedisBloom, file, None) {
-            Ok((value, _)) => vec![value.format()],
-            Err(_) => vec![Format::RedisBloom],
-        };
     }
     let fits = |format: &Format| fits(*format, file);
     Format::ALL.iter().copied().filter(fits).collect()

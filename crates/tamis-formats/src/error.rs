@@ -60,6 +60,20 @@ pub enum Error {
         /// Why, and what to do instead.
         instead: &'static str,
     },
+    /// Filters of this format can't do that.
+    Unable {
+        /// The format.
+        format: Format,
+        /// What was asked of it, as in "can't ...".
+        what: &'static str,
+        /// Why, and what to do instead.
+        instead: &'static str,
+    },
+    /// The file seems gzipped, but can't be unpacked.
+    Gzip {
+        /// Why.
+        reason: String,
+    },
     /// The filter takes no more keys, by its own format's rule.
     Full {
         /// Its format.
@@ -149,6 +163,12 @@ impl fmt::Display for Error {
             Self::ReadOnly { format, instead } => {
                 write!(f, "a {format} filter can only be asked here; {instead}")
             }
+            Self::Unable {
+                format,
+                what,
+                instead,
+            } => write!(f, "{format} filters can't {what}: {instead}"),
+            Self::Gzip { reason } => write!(f, "gzip that can't be unpacked: {reason}"),
             Self::Full { format, capacity } => write!(
                 f,
                 "the {format} filter is full: it was made for {capacity} keys and its format takes no more"

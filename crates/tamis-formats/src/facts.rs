@@ -19,9 +19,16 @@ pub struct Facts {
 impl Facts {
     /// Notes a key in the file, if that has a count and the key was new.
     pub(crate) fn count(&mut self, file: &mut [u8], new: bool) {
-        if let (true, Some(at), Some(keys)) = (new, self.count_at, &mut self.keys) {
-            *keys = keys.saturating_add(1);
-            file[at..at + 8].copy_from_slice(&keys.to_le_bytes());
+        if new {
+            self.set_count(file, self.keys.map(|keys| keys.saturating_add(1)));
+        }
+    }
+
+    /// Sets the count, if the file has one.
+    pub(crate) fn set_count(&mut self, file: &mut [u8], count: Option<u64>) {
+        if let (Some(at), Some(keys), Some(count)) = (self.count_at, &mut self.keys, count) {
+            *keys = count;
+            file[at..at + 8].copy_from_slice(&count.to_le_bytes());
         }
     }
 }

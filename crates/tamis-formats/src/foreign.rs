@@ -1,5 +1,10 @@
 //! A filter of another system, whatever its format.
 
+mod rewrap;
+mod union;
+
+pub use rewrap::Wrap;
+
 use crate::detect::detect;
 use crate::format::poppy::{Optimise, Poppy};
 use crate::format::redis::chain::Chain;
@@ -171,19 +176,58 @@ impl From<Format> for Hint<'_> {
 /// assert!(matches!(tamis_formats::open(b"no filter", Hint::default()), Err(Error::Unknown)));
 /// # Ok::<(), Error>(())
 /// ```
-pub fn open<'a>(bytes: &'a [u8], hint: impl Into<Hint<'a>>) -> Result<Foreign<'a>, Error> {
+pub fn open<'a, 'h>(bytes: &'a [u8], hint: impl Into<Hint<'h>>) -> Result<Foreign<'a>, Error> {
     let hint = hint.into();
-    if bytes.starts_with(&[0x1F, 0x8B]) {
-        let mut file = Vec::new();
-        let unpacked = flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut file);
-        if unpacked.is_ok() {
-            let mut opened = open(&file, hint)?.into_owned();
-            opened.gzipped = true;
-            return Ok(opened);
-        }
+    if !bytes.starts_with(&[0x1F, 0x8B]) {
+        return open_unpacked(bytes, hint);
     }
+    match unpack(bytes) {
+        // Only once: there is gzip that unpacks to itself.
+        Ok(file) => {
+            let mut opened = open_unpacked(&file, hint)?.into_owned();
+            opened.gzipped = true;
+            Ok(opened)
+        }
+        // Bits may begin like gzip.
+        Err(error) => open_unpacked(bytes, hint).map_err(|other| match other {
+            Error::Unknown | Error::Corrupt { .. } => error,
+            other => other,
+        }),
+    }
+}
+
+/// What is inside of gzip, unless it is plain text: nobody means a log of many
+/// gigabytes to be unpacked because it might be a filter.
+fn unpack(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    const BEGINNING: u64 = 64 << 10;
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
+    let unpacking = |error: std::io::Error| Error::Gzip {
+        reason: error.to_string(),
+    };
+    let mut file = Vec::new();
+    let mut inside = flate2::read::MultiGzDecoder::new(bytes);
+    let beginning = (&mut inside).take(BEGINNING).read_to_end(&mut file);
+    beginning.map_err(unpacking)?;
+    let is_json = file.first() == Some(&b'{');
+    if file.len() as u64 == BEGINNING && !is_json && file.iter().all(is_text) {
+        return Err(Error::Unknown);
+    }
+    inside.read_to_end(&mut file).map_err(unpacking)?;
+    Ok(file)
+}
+
+fn open_unpacked<'a>(bytes: &'a [u8], hint: Hint<'_>) -> Result<Foreign<'a>, Error> {
     let format = match hint.format {
         Some(format) => format,
+        // Which of two formats it is stands in the value, of which there may be several.
+        None if redis::is_like(bytes) => {
+            let (value, wrapping) = redis::read(Format::RedisBloom, bytes, hint.name)?;
+            return Ok(Foreign {
+                format: value.format(),
+                body: Body::Redis { value, wrapping },
+                gzipped: false,
+            });
+        }
         None => match detect(bytes, fits)[..] {
             [] => return Err(Error::Unknown),
             [format] => format,
@@ -347,7 +391,10 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
         Create::Poppy(optimise) => (Format::Poppy, poppy::create(keys, rate, optimise)?),
         Create::Pybloomfilter { seeds } => {
             let seeds = match seeds.is_empty() {
-                true => (1..=pybloomfilter::hashes_for(rate) as u32).collect(),
+                true => {
+                    let hashes = pybloomfilter::hashes_for(rate) as u32;
+                    (1..=hashes.min(pybloomfilter::MOST_HASHES as u32)).collect()
+                }
                 false => seeds,
             };
             let file = pybloomfilter::create(keys, rate, &seeds)?;
@@ -372,7 +419,31 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
         }
         Create::Spark { seed } => (Format::Spark, spark::create(keys, rate, seed)?),
     };
-    Ok(open(&file, format)?.into_owned())
+    let body = match open(&file, format)?.body {
+        // Nothing is copied where the file is what lies in memory.
+        Body::Plain {
+            envelope: Envelope::None,
+            plain,
+            facts,
+            ..
+        } => Body::Plain {
+            file: file.into(),
+            envelope: Envelope::None,
+            plain,
+            facts,
+        },
+        Body::Poppy { poppy, facts, .. } => Body::Poppy {
+            file: file.into(),
+            poppy,
+            facts,
+        },
+        _ => return Ok(open(&file, format)?.into_owned()),
+    };
+    Ok(Foreign {
+        format,
+        body,
+        gzipped: false,
+    })
 }
 
 impl Foreign<'static> {
@@ -521,13 +592,22 @@ impl Foreign<'_> {
         }
     }
 
+    /// Whether keys can be added, or why not.
+    pub fn check_writable(&self) -> Result<(), Error> {
+        let format = self.format;
+        let instead = match &self.body {
+            Body::Parquet { file, column } if column.only(file).is_none() => {
+                Some("a file's filters describe its rows; a filter by itself takes keys")
+            }
+            _ => format.read_only(),
+        };
+        instead.map_or(Ok(()), |instead| Err(Error::ReadOnly { format, instead }))
+    }
+
     /// Adds a key, as the filter's own system would; says whether it was new.
     /// A cuckoo filter takes a key as often as it is added.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, Error> {
-        if let Some(instead) = self.format.read_only() {
-            let format = self.format;
-            return Err(Error::ReadOnly { format, instead });
-        }
+        self.check_writable()?;
         match &mut self.body {
             Body::Plain {
                 file, plain, facts, ..
@@ -551,10 +631,7 @@ impl Foreign<'_> {
             },
             Body::Parquet { file, column } => match column.only(file) {
                 Some(blocks) => Ok(blocks.insert(file.to_mut(), key)),
-                None => Err(Error::ReadOnly {
-                    format: self.format,
-                    instead: "a file's filters describe its rows; a filter by itself takes keys",
-                }),
+                None => unreachable!("a file's own filters have been refused"),
             },
             Body::Table { .. } | Body::Orc { .. } => {
                 unreachable!("read-only formats have been refused")
@@ -562,18 +639,31 @@ impl Foreign<'_> {
         }
     }
 
+    /// Whether keys can be removed: only from a cuckoo filter.
+    pub const fn check_removable(&self) -> Result<(), Error> {
+        match &self.body {
+            Body::Redis {
+                value: Value::Cuckoo(_),
+                ..
+            } => Ok(()),
+            _ => Err(Error::Unable {
+                format: self.format,
+                what: "forget keys",
+                instead: "a bit may be another key's, too; only redisbloom-cuckoo filters can",
+            }),
+        }
+    }
+
     /// Removes a key once from a cuckoo filter; says whether it was there.
     /// Remove only what was added: another key may go instead.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        self.check_removable()?;
         match &mut self.body {
             Body::Redis {
                 value: Value::Cuckoo(cuckoo),
                 ..
             } => Ok(cuckoo.remove(key)),
-            _ => Err(Error::ReadOnly {
-                format: self.format,
-                instead: "only keys of cuckoo filters can be removed",
-            }),
+            _ => Ok(false),
         }
     }
 
@@ -673,6 +763,20 @@ impl Foreign<'_> {
                 .into_iter()
                 .map(|(plain, file)| plain.keys(file))
                 .sum(),
+        }
+    }
+
+    /// How many bits it has; eight a slot in a cuckoo filter.
+    pub fn bits(&self) -> u64 {
+        match &self.body {
+            Body::Redis {
+                value: Value::Cuckoo(cuckoo),
+                ..
+            } => 8 * cuckoo.capacity(),
+            Body::Poppy { poppy, .. } => poppy.bits(),
+            Body::Table { table, .. } => table.bits(),
+            Body::Parquet { column, .. } => column.bits(),
+            _ => self.plains().iter().map(|(plain, _)| plain.bits.len).sum(),
         }
     }
 

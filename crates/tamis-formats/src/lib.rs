@@ -30,13 +30,22 @@ mod probe;
 mod protobuf;
 mod thrift;
 
+/// RedisBloom's filters as a server holds them; [`open`] is for files.
+pub mod redisbloom {
+    pub use crate::format::redis::chain::Chain;
+    pub use crate::format::redis::cuckoo::Cuckoo;
+    pub use crate::format::redis::rdb::{Sink, Source};
+}
+
 pub use error::Error;
 pub use facts::Facts;
-pub use foreign::{Create, Foreign, Hint, create, open, redisson};
+pub use foreign::{Create, Foreign, Hint, Wrap, create, open, redisson};
 pub use format::guava::Strategy;
 pub use format::parquet::{
     Addition as ParquetAddition, Chunk as ParquetChunk, NewFilter as ParquetFilter,
     chunks as parquet_chunks, with_filters as parquet_with_filters,
 };
 pub use format::poppy::Optimise;
+pub use format::pybloomfilter;
+pub use format::redisson::Shape as RedissonShape;
 pub use names::{Format, Keys};

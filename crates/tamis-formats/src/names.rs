@@ -163,6 +163,20 @@ impl Keys {
         }
     }
 
+    /// How many bytes every key has, if all have as many.
+    ///
+    /// ```
+    /// assert_eq!(tamis_formats::Keys::Int64.value_len(), Some(8));
+    /// assert_eq!(tamis_formats::Keys::Utf8.value_len(), None);
+    /// ```
+    pub const fn value_len(self) -> Option<usize> {
+        match self {
+            Self::Utf8 | Self::Utf16 | Self::Upper | Self::Lower => None,
+            Self::Int32 | Self::Float32 => Some(4),
+            Self::Int64 | Self::Float64 => Some(8),
+        }
+    }
+
     pub(crate) const fn expected(self) -> &'static str {
         match self {
             Self::Utf8 | Self::Upper | Self::Lower => "any bytes",

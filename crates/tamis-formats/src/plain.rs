@@ -1,6 +1,7 @@
 //! The textbook's filter: one run of bits, and for a key some of them. Most
 //! formats are this, and differ in the hash, the order and the header.
 
+use crate::Error;
 use crate::bits::{Bits, Modulus};
 use crate::probe::Probe;
 
@@ -62,6 +63,27 @@ impl Plain {
             true
         });
         new
+    }
+
+    /// Sets all bits of another one, whose keys have the same.
+    pub(crate) fn union_with(
+        &self,
+        file: &mut [u8],
+        other: &Self,
+        more: &[u8],
+    ) -> Result<(), Error> {
+        let unlike = |what, ours: String, theirs: String| Err(Error::Unlike { what, ours, theirs });
+        let of = |plain: &Self| (plain.bits.len, plain.probe.hashes());
+        if of(self) != of(other) || self.bits.order != other.bits.order {
+            let shape = |(bits, hashes)| format!("{bits} bits, {hashes} hashes");
+            return unlike("shape", shape(of(self)), shape(of(other)));
+        }
+        if self.probe != other.probe {
+            let name = |probe: &Probe| format!("{probe:?}");
+            return unlike("hashes", name(&self.probe), name(&other.probe));
+        }
+        self.bits.union_with(file, &other.bits, more);
+        Ok(())
     }
 
     /// The share of bits that are set.

@@ -2,8 +2,7 @@
 
 use crate::bits::Modulus;
 use crate::hash::murmur::{self, Tail};
-use crate::hash::small;
-use std::hash::Hasher as _;
+use crate::hash::{crates, small};
 
 /// How many bits a key has, and which.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,14 +38,6 @@ pub(crate) enum Probe {
     /// LevelDB.
     LevelDb { hashes: u32 },
 }
-
-/// Redisson's key of HighwayHash.
-const REDISSON: [u64; 4] = [
-    0x9e37_79b9_7f4a_7c15,
-    0xf39c_c060_5ced_c834,
-    0x1082_276b_f3a2_7251,
-    0xf86c_6a11_d0c1_8e95,
-];
 
 /// No answer of i64's `%` may be negative.
 const POSITIVE: u64 = i64::MAX as u64;
@@ -116,10 +107,9 @@ impl Probe {
                 let first = step(small::fnv1_64(key) % PRIME);
                 walk(hashes, first, step, |x| each(m.of(x)))
             }
-            Self::Seeds(ref seeds) => seeds.iter().all(|seed| {
-                let (a, b) = murmur(u64::from(*seed));
-                each(m.of(a ^ b))
-            }),
+            Self::Seeds(ref seeds) => {
+                of_seeds(seeds, m, key, |some| some.iter().all(|bit| each(*bit)))
+            }
             Self::BitsAndBlooms { hashes } => {
                 let (a, b) = murmur(0);
                 let (c, d) = murmur::x64_128(&[key, &[1]].concat(), 0, Tail::Plain);
@@ -135,8 +125,7 @@ impl Probe {
                 walk(hashes, first, |x| x.wrapping_add(step), |x| each(m.of(x)))
             }
             Self::Redisson { hashes } => {
-                use highway::HighwayHash as _;
-                let [a, b] = highway::HighwayHasher::new(highway::Key(REDISSON)).hash128(key);
+                let (a, b) = crates::redisson_128(key);
                 let mut x = a;
                 (0..hashes).all(|i| {
                     let bit = m.of(x & POSITIVE);
@@ -146,12 +135,10 @@ impl Probe {
             }
             Self::Valkey { hashes, ref seed } => {
                 const PRIME: u64 = 0u64.wrapping_sub(59);
+                let length = (key.len() as u64).to_le_bytes();
                 let hash = |half: &[u8]| {
-                    let key_of = half.first_chunk().expect("half of 32 bytes");
-                    let mut hasher = siphasher::sip::SipHasher13::new_with_key(key_of);
-                    hasher.write(&(key.len() as u64).to_le_bytes());
-                    hasher.write(key);
-                    hasher.finish()
+                    let secret = half.first_chunk().expect("half of 32 bytes");
+                    crates::siphash_1_3(secret, &[&length, key])
                 };
                 let (a, b) = (hash(&seed[..16]), hash(&seed[16..]));
                 (0..u64::from(hashes)).all(|i| {
@@ -197,6 +184,30 @@ impl Probe {
             }
         }
     }
+}
+
+/// One whole hash a seed, both halves XORed: calls `group` with the numbers of
+/// the key's bits, a few at a time, for as long as it answers true.
+#[inline]
+pub(crate) fn of_seeds(
+    seeds: &[u32],
+    m: &Modulus,
+    key: &[u8],
+    mut group: impl FnMut(&[u64]) -> bool,
+) -> bool {
+    #[inline(always)]
+    fn bits<const LANES: usize>(seeds: &[u32; LANES], m: &Modulus, key: &[u8]) -> [u64; LANES] {
+        murmur::x64_128_folded(key, seeds, |hash| m.of(hash))
+    }
+    let (fours, rest) = seeds.as_chunks::<4>();
+    fours.iter().all(|seeds| group(&bits(seeds, m, key)))
+        && match rest {
+            [] => true,
+            &[s] => group(&bits(&[s], m, key)),
+            &[s, t] => group(&bits(&[s, t], m, key)),
+            &[s, t, u] => group(&bits(&[s, t, u], m, key)),
+            _ => unreachable!("what is left of groups of four"),
+        }
 }
 
 /// `first`, then what `next` makes of it, and so on.

@@ -10,7 +10,7 @@ use crate::numpy;
 use crate::source::Source;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -58,7 +58,7 @@ impl Batch {
             self.run_sequence(keys, work, &mut bools)?;
             return Ok(bools.like(keys)?);
         }
-        refuse_one_key(keys)?;
+        key::refuse_one_key(keys)?;
         match Source::of(keys)? {
             Source::Arrow(arrays) => {
                 let pandas = key::library(keys)? == "pandas";
@@ -424,19 +424,4 @@ impl Turns {
 /// Nothing behind these locks is left half done by a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// One key where many are meant is a mistake, though Python would iterate it.
-fn refuse_one_key(keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
-    let one = keys.is_instance_of::<PyString>()
-        || keys.is_instance_of::<PyBytes>()
-        || keys.is_instance_of::<PyByteArray>()
-        || keys.is_instance_of::<PyMemoryView>();
-    match one {
-        true => Err(Failure::no_key(format!(
-            "keys: expected many keys, got one {}; pass a list of keys, e.g. [key]",
-            key::type_name(keys)
-        ))),
-        false => Ok(()),
-    }
 }

@@ -110,6 +110,21 @@ pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
     name.map_or_else(|_| "another type".into(), |name| name.to_string())
 }
 
+/// One key where many are meant is a mistake, though Python would iterate it.
+pub(crate) fn refuse_one_key(keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    let one = keys.is_instance_of::<PyString>()
+        || keys.is_instance_of::<PyBytes>()
+        || keys.is_instance_of::<PyByteArray>()
+        || keys.is_instance_of::<PyMemoryView>();
+    match one {
+        true => Err(Failure::no_key(format!(
+            "keys: expected many keys, got one {}; pass a list of keys, e.g. [key]",
+            type_name(keys)
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// The library that an object's class is of: "numpy", "polars", …
 pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let module: String = object.get_type().module()?.extract()?;

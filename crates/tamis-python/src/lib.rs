@@ -7,6 +7,8 @@ mod capsule;
 mod column;
 mod error;
 mod filter;
+mod foreign;
+mod foreign_keys;
 mod fork;
 mod guard;
 mod interrupt;
@@ -34,6 +36,8 @@ mod _tamis {
     use crate::build::build;
     #[pymodule_export]
     use crate::filter::Filter;
+    #[pymodule_export]
+    use crate::foreign::{ForeignFilter, open_foreign};
     #[pymodule_export]
     use crate::guard::Guard;
     #[pymodule_export]

@@ -1,12 +1,14 @@
 use crate::cmd::info::About;
 use crate::engine::batch::Print;
 use crate::engine::pipeline::Halt;
+use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, named};
-use crate::stream::{InputArgs, Pass, Report, claim};
+use crate::redisson::Live;
+use crate::stream::{InputArgs, Keyed, Pass, Report, claim};
 use crate::{Exit, human, output};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::path::Path;
-use tamis::{FileLock, Hash, Hasher};
+use tamis::FileLock;
 
 /// Add keys to a filter, one a line
 ///
@@ -22,7 +24,8 @@ Examples:
   tamis add --new seen.tamis urls.txt > new-urls.txt
   cut -f1 table.tsv | tamis add seen.tamis
   crawl | tamis add --new redis://10.0.0.7/seen | fetch
-  tamis add --csv customer,date seen.tamis orders.csv")]
+  tamis add --csv customer,date seen.tamis orders.csv
+  tamis add --format guava --keys utf8 users.bin users.txt   another system's filter")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
@@ -47,12 +50,25 @@ pub(crate) struct Args {
     key: KeyFile,
 
     #[command(flatten)]
+    foreign: ForeignArgs,
+
+    #[command(flatten)]
     redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let report = match &args.filter {
         Place::File(path) => add_to_file(path, &args)?,
+        Place::Redis(at) if args.foreign.is_redisson()? => {
+            args.redis.refuse_waiting()?;
+            let encoding = args.foreign.codec(&args.input)?;
+            let mut live = Live::open(at, &args.redis.options(&args.key)?)?;
+            let report = add(&mut live, &encoding, &args, |live, keys, new| {
+                live.add(keys, new)
+            })?;
+            summarise(&report, &args);
+            report
+        }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
             let hasher = *filter.hasher();
@@ -72,6 +88,9 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
 }
 
 fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
+    if let Some(report) = add_to_foreign(path, args)? {
+        return Ok(report);
+    }
     let named = || named(path);
     let open = args.key.open()?;
     let (mut lock, filter) = match args.shared {
@@ -104,11 +123,38 @@ fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
     Ok(report)
 }
 
-fn add<F: Send>(
+/// Adds to a filter of another system, if the file is one.
+fn add_to_foreign(path: &Path, args: &Args) -> Result<Option<Report>> {
+    if args.foreign.open(path)?.is_none() {
+        return Ok(None);
+    }
+    if args.shared {
+        bail!("--shared is for tamis filters: another system does not know that we share");
+    }
+    // Opened again once nobody else writes.
+    let _lock = FileLock::acquire(path).map_err(named(path))?;
+    let Some(mut opened) = args.foreign.open(path)? else {
+        bail!("{}: it was replaced by another filter", path.display());
+    };
+    opened.check_writable()?;
+    let encoding = args.foreign.encoding_of(&args.input, &opened)?;
+    let report = add(&mut opened.filter, &encoding, args, |filter, keys, new| {
+        Ok(foreign::add(filter, keys, new)?)
+    })
+    .with_context(|| format!("{}, which is as it was", path.display()))?;
+    if report.is_printed() || !args.new {
+        opened.save()?;
+    }
+    summarise(&report, args);
+    foreign::tell::warn_if_over(&opened);
+    Ok(Some(report))
+}
+
+fn add<F: Send, H: Keyed>(
     filter: &mut F,
-    hasher: &Hasher,
+    hasher: &H,
     args: &Args,
-    insert: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
+    insert: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
 ) -> Result<Report> {
     let mut stdout = output::Sink::stdout(&args.input.paths())?;
     if args.new {

@@ -2,12 +2,15 @@ use crate::bar::Bar;
 use crate::cmd::create::HashArgs;
 use crate::engine::batch::Print;
 use crate::engine::pipeline::Halt;
+use crate::foreign::make::{self, Distinct};
+use crate::foreign::{self, Encoding};
 use crate::location::named;
 use crate::stream::{InputArgs, Pass, Report};
 use crate::{Exit, human, output};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use tamis::{AnyFilter, Both, Contradiction, Error, Hash, Hasher, Kind, ListBuilder};
+use tamis_formats::{Format, Keys};
 
 /// Build a filter from a finished list of keys
 ///
@@ -21,17 +24,24 @@ Examples:
   tamis build -p 1e-6 --smallest hashes.tamis hashes.txt
   tamis build --allow customers.txt blocked.tamis blocked.txt
                                                    never wrong on a key of either list
-  tamis build --memory 1GB rows.tamis rows.csv --csv id")]
+  tamis build --memory 1GB rows.tamis rows.csv --csv id
+  tamis build --format guava --keys utf8 users.txt -o users.bin
+                                                   another system's filter")]
 pub(crate) struct Args {
+    /// The file to create; with -o, one more file of keys
+    #[arg(required_unless_present = "output")]
+    filter: Option<PathBuf>,
+
     /// The file to create
-    filter: PathBuf,
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
 
     #[command(flatten)]
     input: InputArgs,
 
-    /// How often a false "yes" is all right, e.g. 0.01, 1%, 1e-6
-    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
-    rate: f64,
+    /// How often a false "yes" is all right, e.g. 0.01, 1%, 1e-6 [default: 0.01]
+    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
+    rate: Option<f64>,
 
     /// Make the smallest filter (ribbon); asking takes longer
     #[arg(long)]
@@ -68,6 +78,20 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
+    /// Make the filter of another system: dcso, guava, spark, ...
+    ///
+    /// One of bip37, bits-and-blooms, bloom-filters, dcso, guava, parquet,
+    /// poppy, pybloomfilter, redisbloom, redisbloom-cuckoo, spark. Its keys are
+    /// held in memory while it is built.
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = [
+        "smallest", "fastest", "allow", "memory", "temp_dir", "keyed", "key_file",
+    ])]
+    format: Option<Format>,
+
+    /// How its keys become bytes: utf8, utf16, int32, int64, float32, float64, upper, lower
+    #[arg(long = "keys", value_name = "HOW", requires = "format")]
+    keys: Option<Keys>,
+
     #[command(flatten)]
     hash: HashArgs,
 }
@@ -80,24 +104,61 @@ enum Winner {
     Allow,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit> {
-    output::check_place(&args.filter, args.force)?;
+pub(crate) fn run(mut args: Args) -> Result<Exit> {
+    let path = args.place()?;
+    output::check_place(&path, args.force)?;
+    match args.format {
+        Some(format) => build_foreign(format, &path, &args),
+        None => build(&path, &args),
+    }
+}
+
+/// Builds a filter of another system.
+fn build_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
+    if format == Format::RedisCuckoo && args.rate.is_some() {
+        bail!("-p is not for {format}: its fingerprints have 8 bits, and its rate follows");
+    }
+    let rate = args.rate();
+    let seed = args.hash.seed();
+    // Says what can't be made before any key is read.
+    make::create(format, 1, rate, seed)?;
+    let encoding = Encoding::of(format, format.keys(), args.keys)?;
+    foreign::check_rule(&args.input)?;
+    let (keys, report) = Distinct::read(&args.input, &encoding)?;
+    let records = report.records;
+    match whole(report)? {
+        Exit::Done => {}
+        exit => return Ok(exit),
+    }
+    let mut filter = make::create(format, keys.len(), rate, seed)?;
+    for key in keys.iter() {
+        filter.insert(key)?;
+    }
+    let bytes = filter.to_bytes();
+    foreign::write(path, &bytes, output::existing(args.force))?;
+    let more = match records - keys.len() {
+        0 => String::new(),
+        more => format!("; {} records more, of the same keys", human::count(more)),
+    };
+    let summary = make::summary(path, &filter, keys.len(), bytes.len());
+    eprintln!("{summary}{more}");
+    make::warn_if_wanting(&filter, keys.len(), rate);
+    Ok(Exit::Done)
+}
+
+fn build(path: &Path, args: &Args) -> Result<Exit> {
     let hasher = args.input.hasher(args.hash.hasher()?)?;
-    let (kind, arity) = match &args {
+    let (kind, arity) = match args {
         Args { allow, .. } if !allow.is_empty() => (Kind::Cascade, None),
         Args { smallest: true, .. } => (Kind::Ribbon, None),
         Args { fastest: true, .. } => (Kind::Fuse, Some(3)),
         _ => (Kind::Fuse, None),
     };
-    let mut list = ListBuilder::new(kind, args.rate)?
+    let mut list = ListBuilder::new(kind, args.rate())?
         .hasher(hasher)
         .threads(args.input.threads())
         .memory(args.memory.unwrap_or_else(half_of_free_memory))
-        .temp_dir(
-            args.temp_dir
-                .clone()
-                .unwrap_or_else(|| beside(&args.filter)),
-        );
+        .temp_dir(args.temp_dir.clone().unwrap_or_else(|| beside(path)));
     if let Some(arity) = arity {
         list = list.arity(arity)?;
     }
@@ -141,15 +202,30 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Err(error) => return Err(error.into()),
     };
     match args.force {
-        true => filter.save(&args.filter),
-        false => filter.save_new(&args.filter),
+        true => filter.save(path),
+        false => filter.save_new(path),
     }
-    .map_err(named(&args.filter))?;
-    summarise(&args.filter, &filter, records);
+    .map_err(named(path))?;
+    summarise(path, &filter, records);
     Ok(Exit::Done)
 }
 
 impl Args {
+    /// The file to create. With -o, what stands in its usual place is input.
+    fn place(&mut self) -> Result<PathBuf> {
+        match (self.output.take(), self.filter.take()) {
+            (Some(output), first) => {
+                self.input.files.splice(0..0, first);
+                Ok(output)
+            }
+            (None, filter) => filter.context("no file to create"),
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        self.rate.unwrap_or(0.01)
+    }
+
     /// The allow lists, read as the block list is.
     fn allow_input(&self) -> Option<InputArgs> {
         let files = self.allow.clone();

@@ -1,11 +1,12 @@
 use crate::engine::batch::Print;
 use crate::engine::pipeline::Halt;
+use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
-use crate::stream::{InputArgs, Pass};
+use crate::redisson::Live;
+use crate::stream::{InputArgs, Keyed, Pass};
 use crate::{Exit, output};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
-use tamis::{Hash, Hasher};
 
 /// Print the keys that may be in a filter, like grep
 ///
@@ -19,7 +20,8 @@ Examples:
   tamis check blocked.tamis senders.txt       the senders that may be blocked
   tamis check --allow friends.txt blocked.tamis senders.txt
   tamis check -v seen.tamis urls.txt          the URLs that are certainly new
-  echo alice@example.org | tamis check -q blocked.tamis && echo blocked")]
+  echo alice@example.org | tamis check -q blocked.tamis && echo blocked
+  tamis check --keys upper hashlookup-full.bloom sha1.txt    another system's filter")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
@@ -50,18 +52,32 @@ pub(crate) struct Args {
     key: KeyFile,
 
     #[command(flatten)]
+    foreign: ForeignArgs,
+
+    #[command(flatten)]
     redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     match &args.filter {
         Place::File(path) => {
+            if let Some(opened) = args.foreign.open(path)? {
+                let encoding = args.foreign.encoding_of(&args.input, &opened)?;
+                return check(&args, &encoding, &opened.filter, |filter, keys, found| {
+                    foreign::ask(filter, keys, found)
+                });
+            }
             let filter = args.key.open()?.map(path).map_err(named(path))?;
             // Asking changes nothing, so every thread asks the one filter.
             check(&args, filter.hasher(), &filter, |filter, hashes, found| {
                 filter.contains_hashes(hashes, found);
                 Ok(())
             })
+        }
+        Place::Redis(at) if args.foreign.is_redisson()? => {
+            let encoding = args.foreign.codec(&args.input)?;
+            let live = Live::open(at, &args.redis.options(&args.key)?)?;
+            check(&args, &encoding, live, Live::ask)
         }
         Place::Redis(at) => {
             let filter = args.redis.open(at, &args.key)?;
@@ -73,11 +89,11 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
 }
 
-fn check<F: Send>(
+fn check<F: Send, H: Keyed<Token: Ord + Clone + Send + Sync>>(
     args: &Args,
-    hasher: &Hasher,
+    hasher: &H,
     filter: F,
-    ask: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<()> + Sync,
+    ask: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Exit> {
     let allowed = read_allowed(args, hasher)?;
     let report = Pass {
@@ -113,7 +129,10 @@ fn check<F: Send>(
 }
 
 /// The hashes of the allow list, sorted.
-fn read_allowed(args: &Args, hasher: &Hasher) -> Result<Vec<Hash>> {
+fn read_allowed<H: Keyed<Token: Ord + Clone + Send>>(
+    args: &Args,
+    hasher: &H,
+) -> Result<Vec<H::Token>> {
     if args.allow.is_empty() {
         return Ok(Vec::new());
     }
@@ -127,7 +146,7 @@ fn read_allowed(args: &Args, hasher: &Hasher) -> Result<Vec<Hash>> {
         output: &mut std::io::sink(),
         checkpoint: None,
     }
-    .run(|allowed: &mut Vec<Hash>, hashes: &[Hash], _: &mut [bool]| {
+    .run(|allowed: &mut Vec<H::Token>, hashes, _| {
         allowed.extend_from_slice(hashes);
         Ok(())
     })?;

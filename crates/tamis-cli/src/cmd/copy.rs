@@ -1,11 +1,20 @@
+use crate::foreign::{self, ForeignArgs, Opened};
 use crate::location::{KeyFile, Place, RedisArgs};
 use crate::{Exit, human, output};
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
+use std::str::FromStr;
+use tamis::Kind;
+use tamis_formats::{Format, Wrap};
 
 /// Copy a filter between files and Redis, bit for bit
 ///
 /// Blocked, counting and growing filters live in Redis; the others only in
 /// files.
+///
+/// Bits of one layout cannot become another's: of another system's filter the
+/// same bits are written, without gzip around them, and with --as in another
+/// of its own files (dump or chunks of RedisBloom, json or binary of
+/// bits-and-blooms). `tamis build --format` makes any filter from keys.
 ///
 /// With --as blocked, a counting filter becomes the blocked filter that its
 /// keys would have built: a quarter of the size, without removal.
@@ -14,7 +23,9 @@ use anyhow::Result;
 Examples:
   tamis copy seen.tamis redis://10.0.0.7/seen       share a filter that was made offline
   tamis copy redis://10.0.0.7/seen backup.tamis     and back: the same bits
-  tamis copy online.tamis list.tamis --as blocked   a counting filter, to be handed out")]
+  tamis copy online.tamis list.tamis --as blocked   a counting filter, to be handed out
+  tamis copy hashlookup.bloom.gz hashlookup.bloom   another system's, unpacked
+  tamis copy --name seen dump.rdb seen.dump --as dump")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
     from: Place,
@@ -22,8 +33,8 @@ pub(crate) struct Args {
     /// Where to copy it
     to: Place,
 
-    /// Change the kind on the way
-    #[arg(long = "as", value_name = "KIND")]
+    /// Change on the way: blocked; or of other systems' dump, chunks, json, binary
+    #[arg(long = "as", value_name = "WHAT")]
     as_kind: Option<As>,
 
     /// Replace what is there
@@ -34,23 +45,78 @@ pub(crate) struct Args {
     key: KeyFile,
 
     #[command(flatten)]
+    foreign: ForeignArgs,
+
+    #[command(flatten)]
     redis: RedisArgs,
 }
 
 /// What a filter can become.
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, Copy)]
 enum As {
-    /// Of a counting filter: without its counters
+    /// Of a counting filter: without its counters.
     Blocked,
+    /// Of another system's: another of its files.
+    Wrap(Wrap),
+}
+
+/// Why nothing is converted.
+const LAYOUTS: &str = "bits of one layout cannot become another's; build from the keys";
+
+impl FromStr for As {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == Kind::Blocked.name() {
+            return Ok(Self::Blocked);
+        }
+        if let Some(wrap) = Wrap::ALL.into_iter().find(|wrap| wrap.name() == text) {
+            return Ok(Self::Wrap(wrap));
+        }
+        let is_kind = Kind::ALL.into_iter().any(|kind| kind.name() == text);
+        if is_kind || text.parse::<Format>().is_ok() {
+            return Err(LAYOUTS.into());
+        }
+        let names: Vec<&str> = Wrap::ALL.into_iter().map(Wrap::name).collect();
+        Err(format!("expected blocked, {}", names.join(", ")))
+    }
+}
+
+/// Copies a filter of another system.
+fn copy_foreign(mut opened: Opened, args: &Args) -> Result<Exit> {
+    let from = opened.path.display().to_string();
+    let format = opened.filter.format();
+    let to = match &args.to {
+        Place::File(path) if path.extension().is_none_or(|end| end != "tamis") => path,
+        to => bail!("{from} is a {format} filter, and {to} would be one of ours: {LAYOUTS}"),
+    };
+    opened.filter.unpack();
+    match args.as_kind {
+        None => {}
+        Some(As::Blocked) => bail!("{from} is a {format} filter: {LAYOUTS}"),
+        Some(As::Wrap(wrap)) => opened.filter.rewrap(wrap).context(from)?,
+    }
+    let bytes = opened.filter.to_bytes();
+    foreign::write(to, &bytes, output::existing(args.force))?;
+    eprintln!("{}: {}", args.to, human::size(bytes.len() as u64));
+    Ok(Exit::Done)
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     if let Place::File(path) = &args.to {
         output::check_place(path, args.force)?;
     }
+    if let Place::File(path) = &args.from
+        && let Some(opened) = args.foreign.open(path)?
+    {
+        return copy_foreign(opened, &args);
+    }
+    args.foreign.refuse_in_redis()?;
     let mut filter = args.from.load(&args.key, &args.redis)?;
-    if let Some(As::Blocked) = args.as_kind {
-        filter = filter.to_blocked()?.into();
+    match args.as_kind {
+        None => {}
+        Some(As::Blocked) => filter = filter.to_blocked()?.into(),
+        Some(As::Wrap(_)) => bail!("{} is a tamis filter: {LAYOUTS}", args.from),
     }
     args.to.save(&filter, args.force, &args.key, &args.redis)?;
     eprintln!("{}: {}", args.to, human::size(filter.bytes()));

@@ -1,10 +1,12 @@
+use crate::foreign;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of, warn_of_secret};
 use crate::stream::RuleArgs;
-use crate::{Exit, human};
+use crate::{Exit, human, output, redisson};
 use anyhow::{Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey};
+use tamis_formats::Format;
 use tamis_redis::RedisFilter;
 
 /// Make an empty filter
@@ -19,7 +21,8 @@ Examples:
   tamis create seen.tamis -n 10M -p 1e-6       one in a million, 38.7 MB
   tamis create seen.tamis -n 10M --size 20MB   the best rate within 20 MB
   tamis create seen.tamis -n 10M --keyed       for keys that an attacker may choose
-  tamis create redis://10.0.0.7/seen -n 10M    for many workers")]
+  tamis create redis://10.0.0.7/seen -n 10M    for many workers
+  tamis create --format dcso seen.bloom -n 10M -p 1e-4   another system's filter")]
 pub(crate) struct Args {
     /// The filter to make: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
@@ -29,6 +32,16 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     rule: RuleArgs,
+
+    /// Make the filter of another system: dcso, guava, spark, ...
+    ///
+    /// One of bip37, bits-and-blooms, bloom-filters, dcso, guava, parquet,
+    /// poppy, pybloomfilter, redisbloom, redisbloom-cuckoo, redisson (in
+    /// Redis), spark. Its size is what that system would make it.
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = [
+        "size", "kind", "keyed", "key_file", "url", "ignore_case", "values", "ttl",
+    ])]
+    format: Option<Format>,
 
     /// A key is so many values, as `tamis add --csv a,b` makes it of 2
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -121,6 +134,10 @@ impl ShapeArgs {
 }
 
 impl HashArgs {
+    pub(crate) const fn seed(&self) -> u64 {
+        self.seed
+    }
+
     pub(crate) fn hasher(&self) -> Result<Hasher> {
         Ok(match self {
             Self {
@@ -145,7 +162,41 @@ pub(crate) fn parse_kind(name: &str) -> Result<Kind, String> {
     }
 }
 
+/// Makes a filter of another system.
+fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
+    let (keys, rate) = (args.shape.keys, args.shape.rate);
+    if format == Format::RedisCuckoo && rate.is_some() {
+        bail!("-p is not for {format}: its fingerprints have 8 bits, and its rate follows");
+    }
+    let rate = rate.unwrap_or(0.01);
+    let filter = foreign::make::create(format, keys, rate, args.shape.hash.seed())?;
+    let bytes = filter.to_bytes();
+    foreign::write(path, &bytes, output::existing(args.force))?;
+    eprintln!(
+        "{}",
+        foreign::make::summary(path, &filter, keys, bytes.len())
+    );
+    foreign::make::warn_if_wanting(&filter, keys, rate);
+    Ok(Exit::Done)
+}
+
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    if let (Some(format), Place::File(path)) = (args.format, &args.filter) {
+        return create_foreign(format, path, &args);
+    }
+    if let (Some(format), Place::Redis(at)) = (args.format, &args.filter) {
+        if format != Format::Redisson {
+            bail!("{at}: of other systems' filters, only redisson's are made in Redis");
+        }
+        if args.shape.hash.seed() != 0 {
+            bail!("--seed: redisson has no seed");
+        }
+        args.redis.refuse_waiting()?;
+        let options = args.redis.options(&KeyFile::default())?;
+        let (keys, rate) = (args.shape.keys, args.shape.rate.unwrap_or(0.01));
+        redisson::create(at, keys, rate, args.force, &options)?;
+        return Ok(Exit::Done);
+    }
     let rule = args.rule.of_values(args.values)?;
     let hasher = args.shape.hasher()?.with_rule(rule);
     let plan = match &args.filter {

@@ -7,11 +7,11 @@ use self::shared::Shared;
 use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
 use crate::engine::pipeline::Checkpoint;
-use crate::estimate;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of};
 use crate::output::Sink;
 use crate::stream::{InputArgs, Pass, Report};
 use crate::{Exit, human, output};
+use crate::{estimate, foreign};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -212,6 +212,15 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     if args.claim == Claim::Before && matches!(args.filter, Some(Place::File(_))) {
         bail!(
             "--claim before needs a filter in Redis: a file is saved after its records are printed"
+        );
+    }
+    if let Some(Place::File(path)) = &args.filter
+        && let Some(format) = foreign::recognised(path)
+    {
+        let path = path.display();
+        bail!(
+            "{path} is a {format} filter; dedup remembers in tamis filters\n\
+             hint: `tamis add --new {path}` adds to it and prints what was new"
         );
     }
     let mut sink = Sink::open(args.output.as_deref(), args.force, &args.not_outputs())?;

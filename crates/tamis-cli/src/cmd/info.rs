@@ -1,5 +1,7 @@
 use crate::cmd::list::{nodes_json, shares_json};
+use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::redisson::Live;
 use crate::{Exit, human, output};
 use anyhow::Result;
 use serde_json::json;
@@ -15,7 +17,9 @@ use tamis_redis::{Node, RedisFilter, Share};
 /// Tell what a filter is and how full, or what an index has
 ///
 /// Reads the whole filter to tell its fill and the rate to expect now. Of an
-/// index, tells which files have changed.
+/// index, tells which files have changed; of another system's filter, what its
+/// file says, what follows from its bits, and what the file does not say; of a
+/// Parquet file, the filters of its columns and row groups.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The filter or index: a file, or redis://HOST:PORT/DB/NAME
@@ -27,6 +31,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    foreign: ForeignArgs,
 
     #[command(flatten)]
     redis: RedisArgs,
@@ -111,11 +118,18 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             return crate::index::tell::info(path, args.json);
         }
         Place::File(path) => {
+            if foreign::tell::info(path, &args.foreign, args.json)? {
+                return Ok(Exit::Done);
+            }
             let filter = args.key.open()?.map(path).map_err(named(path))?;
             About {
                 sealed: is_sealed(path),
                 ..About::of(&filter)
             }
+        }
+        Place::Redis(at) if args.foreign.is_redisson()? => {
+            Live::open(at, &args.redis.options(&args.key)?)?.info(args.json)?;
+            return Ok(Exit::Done);
         }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;

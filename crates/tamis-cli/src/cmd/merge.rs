@@ -1,7 +1,8 @@
 use crate::cmd::info::About;
+use crate::foreign::{self, ForeignArgs, Opened};
 use crate::location::{KeyFile, Place, RedisArgs, named};
 use crate::{Exit, human, output};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use tamis::{AnyFilter, Body, Error};
 
 /// Combine filters of equal shape and hash into one
@@ -9,6 +10,9 @@ use tamis::{AnyFilter, Body, Error};
 /// The union answers for the keys of every filter. The intersection answers
 /// for the keys that are in all of them, at a rate somewhat above that of a
 /// filter built from those keys alone.
+///
+/// Filters of another system can be united if they are of the same format,
+/// size and hashes.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,6 +38,9 @@ pub(crate) struct Args {
     key: KeyFile,
 
     #[command(flatten)]
+    foreign: ForeignArgs,
+
+    #[command(flatten)]
     redis: RedisArgs,
 }
 
@@ -52,6 +59,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     if let Place::File(path) = &args.output {
         output::check_place(path, args.force)?;
     }
+    if let Some(opened) = open_foreign(&args)? {
+        return merge_foreign(&opened, &args);
+    }
+    args.foreign.refuse_in_redis()?;
     let (first, others) = args.filters.split_first().context("no filters")?;
     let mut merged = first.load(&args.key, &args.redis)?;
     for place in others {
@@ -78,6 +89,55 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         human::rate(about.rate_now),
     );
     about.warn_if_over();
+    Ok(Exit::Done)
+}
+
+/// The filters, if they are another system's.
+fn open_foreign(args: &Args) -> Result<Option<Vec<Opened>>> {
+    let mut opened = Vec::new();
+    for place in &args.filters {
+        if let Place::File(path) = place {
+            opened.extend(args.foreign.open(path)?);
+        }
+    }
+    match opened.len() {
+        0 => Ok(None),
+        all if all == args.filters.len() => Ok(Some(opened)),
+        _ => bail!(
+            "{} is a {} filter, others are not: bits of one layout cannot become another's\n             hint: build from the keys",
+            opened[0].path.display(),
+            opened[0].filter.format()
+        ),
+    }
+}
+
+fn merge_foreign(opened: &[Opened], args: &Args) -> Result<Exit> {
+    let (first, others) = opened.split_first().context("no filters")?;
+    let Place::File(output) = &args.output else {
+        bail!("{}: other systems' filters stay files", args.output);
+    };
+    if !args.how.union {
+        bail!("other systems' filters can only be united: --union");
+    }
+    let mut merged = first.clone();
+    merged.filter.unpack();
+    for other in others {
+        let united = merged.filter.union_with(&other.filter);
+        united.map_err(|error| {
+            let (first, other) = (first.path.display(), other.path.display());
+            anyhow!("{first} and {other}: {error}")
+        })?;
+    }
+    let bytes = merged.filter.to_bytes();
+    foreign::write(output, &bytes, output::existing(args.force))?;
+    let keys = merged.filter.keys_now().unwrap_or(f64::INFINITY);
+    eprintln!(
+        "{}: about {} keys, rate now {}",
+        args.output,
+        human::count(keys.round() as u64),
+        human::rate(merged.filter.rate_now()),
+    );
+    foreign::tell::warn_if_over(&merged);
     Ok(Exit::Done)
 }
 

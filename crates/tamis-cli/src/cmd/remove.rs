@@ -1,9 +1,11 @@
 use crate::engine::batch::Print;
+use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
-use crate::stream::{InputArgs, Pass, Report};
+use crate::stream::{InputArgs, Keyed, Pass, Report};
 use crate::{Exit, human, output};
-use anyhow::Result;
-use tamis::{FileLock, Hash, Hasher};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use tamis::FileLock;
 
 /// Remove keys from a counting or cuckoo filter, one a line
 ///
@@ -35,11 +37,17 @@ pub(crate) struct Args {
     key: KeyFile,
 
     #[command(flatten)]
+    foreign: ForeignArgs,
+
+    #[command(flatten)]
     redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let report = match &args.filter {
+        Place::File(path) if args.foreign.open(path)?.is_some() => {
+            remove_from_foreign(path, &args)?
+        }
         Place::File(path) => {
             let named = || named(path);
             let mut lock = FileLock::acquire(path).map_err(named())?;
@@ -54,6 +62,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             report
         }
         Place::Redis(at) => {
+            args.foreign.refuse_in_redis()?;
             let mut filter = args.redis.open(at, &args.key)?;
             filter.remove_hashes(&[], &mut []).map_err(in_redis(at))?;
             let hasher = *filter.hasher();
@@ -71,11 +80,31 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     report.finish()
 }
 
-fn remove<F: Send>(
+fn remove_from_foreign(path: &Path, args: &Args) -> Result<Report> {
+    let _lock = FileLock::acquire(path).map_err(named(path))?;
+    let Some(mut opened) = args.foreign.open(path)? else {
+        bail!("{}: it was replaced by another filter", path.display());
+    };
+    opened.check_writable()?;
+    // Says it before any input is read.
+    opened
+        .filter
+        .check_removable()
+        .map_err(foreign::named(path))?;
+    let encoding = args.foreign.encoding_of(&args.input, &opened)?;
+    let report = remove(&mut opened.filter, &encoding, args, |filter, keys, had| {
+        foreign::remove(filter, keys, had)
+    })
+    .with_context(|| format!("{}, which is as it was", path.display()))?;
+    opened.save()?;
+    Ok(report)
+}
+
+fn remove<F: Send, H: Keyed>(
     filter: &mut F,
-    hasher: &Hasher,
+    hasher: &H,
     args: &Args,
-    take: impl Fn(&mut F, &[Hash], &mut [bool]) -> Result<()> + Sync,
+    take: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Report> {
     // Keys are removed whether or not somebody reads which were not there.
     let stdout = output::Sink::stdout(&args.input.paths())?;

@@ -20,36 +20,56 @@ impl Print {
     }
 }
 
+/// What stands for a key on its way: a hash, or bytes that another system will hash.
+pub(crate) trait Token {
+    /// Which of so many shards decides it.
+    fn shard(&self, shards: usize) -> usize;
+}
+
+impl Token for Hash {
+    #[inline]
+    fn shard(&self, shards: usize) -> usize {
+        Self::shard(*self, shards)
+    }
+}
+
 /// Keeps its memory from chunk to chunk.
-pub(crate) struct Batch {
+pub(crate) struct Batch<K> {
     /// Where each record ends in the chunk.
     ends: Vec<u32>,
     chosen: Vec<bool>,
     /// One for each shard.
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) lanes: Vec<Lane<K>>,
 }
 
 /// The records of a batch that one shard decides, in input order.
-#[derive(Default)]
-pub(crate) struct Lane {
-    hashes: Vec<Hash>,
+pub(crate) struct Lane<K> {
+    hashes: Vec<K>,
     records: Vec<u32>,
     chosen: Vec<bool>,
 }
 
-impl Lane {
-    pub(crate) fn decide(&mut self, decide: impl FnOnce(&[Hash], &mut [bool])) {
+impl<K> Lane<K> {
+    const fn new() -> Self {
+        Self {
+            hashes: Vec::new(),
+            records: Vec::new(),
+            chosen: Vec::new(),
+        }
+    }
+
+    pub(crate) fn decide(&mut self, decide: impl FnOnce(&[K], &mut [bool])) {
         self.chosen.resize(self.hashes.len(), false);
         decide(&self.hashes, &mut self.chosen);
     }
 }
 
-impl Batch {
+impl<K: Token> Batch<K> {
     pub(crate) fn new(shards: usize) -> Self {
         Self {
             ends: Vec::new(),
             chosen: Vec::new(),
-            lanes: (0..shards).map(|_| Lane::default()).collect(),
+            lanes: (0..shards).map(|_| Lane::new()).collect(),
         }
     }
 
@@ -63,7 +83,7 @@ impl Batch {
         chunk: &Chunk,
         layout: Layout,
         keys: &mut KeyMaker,
-        hash: impl Fn(&[u8]) -> Hash,
+        hash: impl Fn(&[u8]) -> K,
     ) -> u64 {
         self.ends.clear();
         for lane in &mut self.lanes {
@@ -87,7 +107,7 @@ impl Batch {
     }
 
     #[inline]
-    fn push(&mut self, end: usize, hash: Hash) {
+    fn push(&mut self, end: usize, hash: K) {
         // One lane has all records, in order: which they are need not be noted.
         match &mut self.lanes[..] {
             [lane] => lane.hashes.push(hash),

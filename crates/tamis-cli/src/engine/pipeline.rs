@@ -9,7 +9,7 @@
 //! A key belongs to one shard by its hash, and a shard sees the chunks in input order. So every answer depends on
 //! the input alone, no shard is ever shared, and no queue can grow: there are as many chunks as threads.
 
-use crate::engine::batch::{Batch, Print};
+use crate::engine::batch::{Batch, Print, Token};
 use crate::engine::input::InputError;
 use crate::engine::key::{KeyMaker, KeyRule};
 use crate::engine::progress::Progress;
@@ -19,7 +19,6 @@ use std::io::{self, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tamis::Hash;
 
 /// Everything one run needs.
 pub(crate) struct Job<'a, S, H, D> {
@@ -84,11 +83,12 @@ impl Outcome {
     }
 }
 
-pub(crate) fn run<S, H, D>(job: Job<S, H, D>) -> Outcome
+pub(crate) fn run<S, K, H, D>(job: Job<S, H, D>) -> Outcome
 where
     S: Send,
-    H: Fn(&[u8]) -> Hash + Sync,
-    D: Fn(&mut S, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
+    K: Token,
+    H: Fn(&[u8]) -> K + Sync,
+    D: Fn(&mut S, &[K], &mut [bool]) -> Result<(), Halt> + Sync,
 {
     let engine = Engine {
         source: Mutex::new(Source {
@@ -152,16 +152,17 @@ struct Source<'a, S> {
     checkpoint: Option<Checkpoint<'a, S>>,
 }
 
-impl<S, H, D> Engine<'_, S, H, D>
+impl<S, K, H, D> Engine<'_, S, H, D>
 where
     S: Send,
-    H: Fn(&[u8]) -> Hash + Sync,
-    D: Fn(&mut S, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
+    K: Token,
+    H: Fn(&[u8]) -> K + Sync,
+    D: Fn(&mut S, &[K], &mut [bool]) -> Result<(), Halt> + Sync,
 {
     fn carry_chunks(&self) {
         let _guard = EndOnPanic;
         let mut chunk = Chunk::default();
-        let mut batch = Batch::new(self.shards.len());
+        let mut batch = Batch::<K>::new(self.shards.len());
         let mut keys = KeyMaker::new(self.rule);
         while let Some(number) = self.read(&mut chunk) {
             let bytes = chunk.records().len() as u64;
@@ -190,7 +191,7 @@ where
     }
 
     /// Decides, unless that has come to its end.
-    fn decide(&self, shard: &mut S, hashes: &[Hash], chosen: &mut [bool]) {
+    fn decide(&self, shard: &mut S, hashes: &[K], chosen: &mut [bool]) {
         chosen.fill(self.print.silent());
         if self.halted.load(Ordering::Relaxed) {
             return;

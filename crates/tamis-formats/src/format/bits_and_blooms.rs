@@ -1,7 +1,7 @@
 //! Go's bits-and-blooms, `WriteTo`, big-endian: `u64 m | u64 k | u64 m |
 //! words`. `MarshalJSON` has the last two in base64.
 
-use super::{MOST_BITS, MOST_HASHES, sized};
+use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::bits::{Bits, Order};
 use crate::fields::Fields;
 use crate::plain::Plain;
@@ -40,12 +40,11 @@ pub(crate) fn create(keys: u64, rate: f64) -> Result<Vec<u8>, Error> {
     let keys = keys.max(1) as f64;
     let bits = sized(-keys * rate.ln() / (LN_2 * LN_2), MOST_BITS)?;
     let hashes = (LN_2 * bits as f64 / keys).ceil().max(1.0) as u64;
-    let mut file: Vec<u8> = [bits, hashes, bits]
+    let header: Vec<u8> = [bits, hashes, bits]
         .into_iter()
         .flat_map(u64::to_be_bytes)
         .collect();
-    file.resize(file.len() + 8 * bits.div_ceil(64) as usize, 0);
-    Ok(file)
+    with_zeros(&header, 8 * bits.div_ceil(64))
 }
 
 #[derive(serde::Deserialize, serde::Serialize)]

@@ -1,7 +1,7 @@
 //! DCSO's bloom, version 1, which poppy writes, too; little-endian: `u64 flags
 //! (low byte 1) | u64 n | f64 p | u64 k | u64 m | u64 N | words | data`.
 
-use super::{MOST_BITS, MOST_HASHES, sized};
+use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::bits::{Bits, Order};
 use crate::fields::Fields;
 use crate::plain::Plain;
@@ -53,13 +53,12 @@ pub(crate) fn create(keys: u64, rate: f64) -> Result<Vec<u8>, Error> {
     let bits = (keys_f * rate.ln() / (LN_2 * LN_2)).ceil().abs();
     let hashes = (LN_2 * bits / keys_f).ceil();
     let bits = sized(bits, MOST_BITS)?;
-    let mut file = Vec::new();
-    file.extend(1u64.to_le_bytes());
-    file.extend(keys.to_le_bytes());
-    file.extend(rate.to_le_bytes());
-    file.extend((hashes.max(1.0) as u64).to_le_bytes());
-    file.extend(bits.to_le_bytes());
-    file.extend(0u64.to_le_bytes());
-    file.resize(file.len() + 8 * bits.div_ceil(64) as usize, 0);
-    Ok(file)
+    let mut header = Vec::new();
+    header.extend(1u64.to_le_bytes());
+    header.extend(keys.to_le_bytes());
+    header.extend(rate.to_le_bytes());
+    header.extend((hashes.max(1.0) as u64).to_le_bytes());
+    header.extend(bits.to_le_bytes());
+    header.extend(0u64.to_le_bytes());
+    with_zeros(&header, 8 * bits.div_ceil(64))
 }

@@ -2,7 +2,7 @@
 //! big-endian. It says neither for how many keys it was made nor how they
 //! became bytes.
 
-use super::sized;
+use super::{sized, with_zeros};
 use crate::bits::{Bits, Order};
 use crate::fields::Fields;
 use crate::plain::Plain;
@@ -58,8 +58,7 @@ pub(crate) fn create(
     };
     let hashes = hashes.clamp(1.0, 255.0) as u8;
     let words = sized(bits.max(1.0) / 64.0, i32::MAX as u64)?;
-    let mut file = vec![u8::from(strategy == Strategy::Mitz64), hashes];
-    file.extend((words as u32).to_be_bytes());
-    file.resize(6 + 8 * words as usize, 0);
-    Ok(file)
+    let mut header = vec![u8::from(strategy == Strategy::Mitz64), hashes];
+    header.extend((words as u32).to_be_bytes());
+    with_zeros(&header, 8 * words)
 }

@@ -10,7 +10,7 @@ pub(crate) mod npm;
 pub(crate) mod orc;
 pub(crate) mod parquet;
 pub(crate) mod poppy;
-pub(crate) mod pybloomfilter;
+pub mod pybloomfilter;
 pub(crate) mod redis;
 pub(crate) mod redisson;
 pub(crate) mod spark;
@@ -32,6 +32,24 @@ pub(crate) fn sized(size: f64, most: u64) -> Result<u64, Error> {
             got: format!("{size:e}"),
         }),
     }
+}
+
+/// A file's first bytes and zeros behind them, if there is memory for them. Of
+/// the zeros' memory nothing is taken before they are written.
+pub(crate) fn with_zeros(start: &[u8], zeros: u64) -> Result<Vec<u8>, Error> {
+    let len = usize::try_from(zeros).ok();
+    let len = len.and_then(|zeros| start.len().checked_add(zeros));
+    let len = len.filter(|len| Vec::<u8>::new().try_reserve_exact(*len).is_ok());
+    let mut file = vec![
+        0;
+        len.ok_or_else(|| Error::Parameter {
+            what: "size",
+            expected: "no more than there is memory for",
+            got: format!("{zeros} bytes"),
+        })?
+    ];
+    file[..start.len()].copy_from_slice(start);
+    Ok(file)
 }
 
 /// No format numbers more bits than this, and no sum with it overflows.

@@ -1,7 +1,7 @@
 //! npm's bloom-filters, `saveAsJSON` of a `BloomFilter`: sizes, a seed, and the
 //! bits in base64.
 
-use super::{MOST_BITS, MOST_HASHES, sized};
+use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::bits::{Bits, Order};
 use crate::plain::Plain;
 use crate::probe::Probe;
@@ -90,5 +90,5 @@ pub(crate) fn create(keys: u64, rate: f64, seed: u64) -> Result<Vec<u8>, Error> 
         },
         _seed: seed,
     };
-    Ok(write(&json, &vec![0; bytes as usize]))
+    Ok(write(&json, &with_zeros(&[], bytes)?))
 }

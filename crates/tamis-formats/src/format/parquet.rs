@@ -96,7 +96,27 @@ impl Blocks {
         })
     }
 
-    /// The share of bits that are set.
+    /// Sets all bits of another one of the same size.
+    pub(crate) fn union_with(
+        &self,
+        file: &mut [u8],
+        other: &Self,
+        more: &[u8],
+    ) -> Result<(), Error> {
+        if self.0.len() != other.0.len() {
+            return Err(Error::Unlike {
+                what: "size",
+                ours: format!("{} bytes", self.0.len()),
+                theirs: format!("{} bytes", other.0.len()),
+            });
+        }
+        for (byte, more) in file[self.0.clone()].iter_mut().zip(&more[other.0.clone()]) {
+            *byte |= more;
+        }
+        Ok(())
+    }
+
+    /// How many bits are set.
     fn ones(&self, file: &[u8]) -> u64 {
         file[self.0.clone()]
             .iter()
@@ -308,6 +328,11 @@ impl Column {
                 .is_none_or(|blocks| blocks.contains(file, key))
         };
         self.groups.iter().any(in_group)
+    }
+
+    pub(crate) fn bits(&self) -> u64 {
+        let all = self.groups.iter().flatten();
+        all.map(|blocks| blocks.0.len() as u64 * 8).sum()
     }
 
     /// The one filter of a file that is nothing else.

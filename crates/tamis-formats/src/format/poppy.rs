@@ -5,12 +5,12 @@
 //! All bits of a key lie in one bucket. The cache, where there is one, has one
 //! more bit a key, and is asked first.
 
-use super::{MOST_BITS, MOST_HASHES, sized};
+use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::bits::{Bits, Modulus, Order};
 use crate::fields::Fields;
+use crate::hash::crates::poppy_64;
 use crate::{Error, Facts, Format, Keys};
 use std::f64::consts::LN_2;
-use std::hash::Hasher as _;
 
 /// Its keys are bytes.
 pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::Upper, Keys::Lower];
@@ -113,16 +113,10 @@ pub(crate) fn create(keys: u64, rate: f64, optimise: Optimise) -> Result<Vec<u8>
     file.extend((hashes as u64).to_le_bytes());
     file.extend(0u64.to_le_bytes());
     file.extend(u64::to_le_bytes(cache));
-    file.resize(file.len() + cache.div_ceil(8) as usize, 0);
-    file.extend(buckets.to_le_bytes());
-    file.resize(file.len() + (buckets * BUCKET) as usize, 0);
+    let (cache_at, cache_bytes) = (file.len(), cache.div_ceil(8));
+    let mut file = with_zeros(&file, cache_bytes + 8 + buckets * BUCKET)?;
+    file[cache_at + cache_bytes as usize..][..8].copy_from_slice(&buckets.to_le_bytes());
     Ok(file)
-}
-
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = wyhash::WyHash::with_seed(0x706f_7070_7953_3d42);
-    hasher.write(bytes);
-    hasher.finish()
 }
 
 /// A key's first hash: short ones are their own.
@@ -133,7 +127,7 @@ fn first_hash(key: &[u8]) -> u64 {
             bytes.copy_from_slice(key);
             u64::from_le_bytes(short)
         }
-        None => hash(key),
+        None => poppy_64(key),
     }
 }
 
@@ -157,7 +151,7 @@ impl Poppy {
         (0..self.hashes).all(|i| {
             if i > 0 {
                 if i == 1 {
-                    b = hash(&first.to_be_bytes());
+                    b = poppy_64(&first.to_be_bytes());
                 }
                 a = a.wrapping_add(b);
                 b = b.wrapping_add(i);
@@ -198,6 +192,38 @@ impl Poppy {
             cache.set(file, bit);
         }
         Ok(new)
+    }
+
+    /// Sets all bits of another one, whose keys have the same.
+    pub(crate) fn union_with(
+        &self,
+        file: &mut [u8],
+        other: &Self,
+        more: &[u8],
+    ) -> Result<(), Error> {
+        let of = |poppy: &Self| {
+            let cache = poppy.cache.map_or(0, |cache| cache.len);
+            (poppy.buckets.len / BUCKET_BITS, cache, poppy.hashes)
+        };
+        if of(self) != of(other) {
+            let shape = |(buckets, cache, hashes)| {
+                format!("{buckets} buckets, a cache of {cache} bits, {hashes} hashes")
+            };
+            return Err(Error::Unlike {
+                what: "shape",
+                ours: shape(of(self)),
+                theirs: shape(of(other)),
+            });
+        }
+        self.buckets.union_with(file, &other.buckets, more);
+        if let (Some(ours), Some(theirs)) = (&self.cache, &other.cache) {
+            ours.union_with(file, theirs, more);
+        }
+        Ok(())
+    }
+
+    pub(crate) const fn bits(&self) -> u64 {
+        self.buckets.len
     }
 
     pub(crate) const fn hashes(&self) -> u64 {

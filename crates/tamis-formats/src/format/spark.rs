@@ -1,7 +1,7 @@
 //! Spark's `BloomFilter.writeTo`, big-endian: `i32 1 | i32 k | i32 words |
 //! words`, or `i32 2 | i32 k | i32 seed | i32 words | words`.
 
-use super::{MOST_HASHES, sized};
+use super::{MOST_HASHES, sized, with_zeros};
 use crate::bits::{Bits, Order};
 use crate::fields::Fields;
 use crate::plain::Plain;
@@ -45,7 +45,6 @@ pub(crate) fn create(keys: u64, rate: f64, seed: Option<u32>) -> Result<Vec<u8>,
         None => vec![1, hashes, words as u32],
         Some(seed) => vec![2, hashes, seed, words as u32],
     };
-    let mut file: Vec<u8> = header.into_iter().flat_map(u32::to_be_bytes).collect();
-    file.resize(file.len() + 8 * words as usize, 0);
-    Ok(file)
+    let header: Vec<u8> = header.into_iter().flat_map(u32::to_be_bytes).collect();
+    with_zeros(&header, 8 * words)
 }

@@ -305,15 +305,20 @@ impl Table {
         })
     }
 
+    pub(crate) fn bits(&self) -> u64 {
+        match self {
+            Self::RocksDb { lines, .. } => lines.len,
+            Self::LevelDb(_) => self.plains().map(|plain| plain.bits.len).sum(),
+        }
+    }
+
     /// The share of bits that are set.
     pub(crate) fn fill(&self, file: &[u8]) -> f64 {
-        let (ones, bits) = match self {
-            Self::RocksDb { lines, .. } => (lines.ones(file), lines.len),
-            Self::LevelDb(_) => self.plains().fold((0, 0), |(ones, bits), plain| {
-                (ones + plain.bits.ones(file), bits + plain.bits.len)
-            }),
+        let ones: u64 = match self {
+            Self::RocksDb { lines, .. } => lines.ones(file),
+            Self::LevelDb(_) => self.plains().map(|plain| plain.bits.ones(file)).sum(),
         };
-        ones as f64 / bits.max(1) as f64
+        ones as f64 / self.bits().max(1) as f64
     }
 
     /// How often a key that the table does not have is taken for one.

@@ -12,44 +12,113 @@ pub(crate) enum Tail {
     Signed,
 }
 
-impl Tail {
-    #[inline(always)]
-    fn word(self, byte: u8) -> u64 {
-        match self {
-            Self::Plain => byte.into(),
-            Self::Signed => i64::from(byte as i8) as u64,
-        }
-    }
+/// Up to eight bytes of Java's as a little-endian number.
+#[inline]
+fn signed(bytes: &[u8]) -> u64 {
+    let shifted = |(i, byte): (usize, &u8)| (i64::from(*byte as i8) as u64) << (8 * i);
+    bytes.iter().enumerate().map(shifted).fold(0, |x, y| x ^ y)
 }
 
 /// MurmurHash3 for 64-bit machines, 128 bits: both halves.
 #[inline]
-pub(crate) fn x64_128(key: &[u8], seed: u64, tail: Tail) -> (u64, u64) {
+pub(crate) fn x64_128(key: &[u8], seed: u64, of_tail: Tail) -> (u64, u64) {
     let (mut h1, mut h2) = (seed, seed);
     let (blocks, rest) = key.as_chunks::<16>();
     for block in blocks {
-        let block = u128::from_le_bytes(*block);
-        h1 = (h1 ^ mix_low(block as u64))
-            .rotate_left(27)
-            .wrapping_add(h2);
+        let (low, high) = halves(u128::from_le_bytes(*block));
+        h1 = (h1 ^ mix_low(low)).rotate_left(27).wrapping_add(h2);
         h1 = h1.wrapping_mul(5).wrapping_add(0x52dc_e729);
-        h2 = (h2 ^ mix_high((block >> 64) as u64))
-            .rotate_left(31)
-            .wrapping_add(h1);
+        h2 = (h2 ^ mix_high(high)).rotate_left(31).wrapping_add(h1);
         h2 = h2.wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
-    let half = |bytes: &[u8]| {
-        let shifted = |(i, byte): (usize, &u8)| tail.word(*byte) << (8 * i);
-        bytes.iter().enumerate().map(shifted).fold(0, |x, y| x ^ y)
+    let (low, high) = match of_tail {
+        Tail::Plain => halves(tail(key)),
+        Tail::Signed => {
+            let (low, high) = rest.split_at(rest.len().min(8));
+            (signed(low), signed(high))
+        }
     };
-    let (low, high) = rest.split_at(rest.len().min(8));
     // Mixing leaves zero as it is: an absent half needs no branch.
-    h2 ^= mix_high(half(high)) ^ key.len() as u64;
-    h1 ^= mix_low(half(low)) ^ key.len() as u64;
+    h2 ^= mix_high(high) ^ key.len() as u64;
+    h1 ^= mix_low(low) ^ key.len() as u64;
     h1 = h1.wrapping_add(h2);
     h2 = finish_64(h2.wrapping_add(h1));
     h1 = finish_64(h1).wrapping_add(h2);
     (h1, h2.wrapping_add(h1))
+}
+
+/// [`x64_128`] under several seeds at once: of each the two halves, XORed, and
+/// what `then` makes of them.
+///
+/// What a block contributes doesn't depend on the seed, so it is prepared once;
+/// the chains of the seeds are independent, so the processor runs them side by
+/// side. `then` is called here, lane by lane: if the hashes were returned, the
+/// compiler would finish them in vectors, whose 64-bit products are slower than
+/// two plain ones.
+#[inline(always)]
+pub(crate) fn x64_128_folded<const LANES: usize>(
+    key: &[u8],
+    seeds: &[u32; LANES],
+    then: impl Fn(u64) -> u64,
+) -> [u64; LANES] {
+    let mut a = seeds.map(u64::from);
+    let mut b = a;
+    for block in key.as_chunks::<16>().0 {
+        let (low, high) = halves(u128::from_le_bytes(*block));
+        let (low, high) = (mix_low(low), mix_high(high));
+        for lane in 0..LANES {
+            a[lane] = (a[lane] ^ low)
+                .rotate_left(27)
+                .wrapping_add(b[lane])
+                .wrapping_mul(5)
+                .wrapping_add(0x52dc_e729);
+            b[lane] = (b[lane] ^ high)
+                .rotate_left(31)
+                .wrapping_add(a[lane])
+                .wrapping_mul(5)
+                .wrapping_add(0x3849_5ab5);
+        }
+    }
+    // Mixing leaves zero as it is: an absent half needs no branch.
+    let (low, high) = halves(tail(key));
+    let (low, high) = (mix_low(low), mix_high(high));
+    let len = key.len() as u64;
+    std::array::from_fn(|lane| {
+        let (a, b) = (a[lane] ^ low ^ len, b[lane] ^ high ^ len);
+        let a = a.wrapping_add(b);
+        let b = finish_64(b.wrapping_add(a));
+        let a = finish_64(a).wrapping_add(b);
+        then(a ^ b.wrapping_add(a))
+    })
+}
+
+/// The bytes after the last whole block, as a zero-padded little-endian block.
+#[inline(always)]
+fn tail(key: &[u8]) -> u128 {
+    let rest = key.len() % 16;
+    if rest == 0 {
+        return 0;
+    }
+    if let Some(last) = key.last_chunk() {
+        return u128::from_le_bytes(*last) >> (8 * (16 - rest));
+    }
+    // Two reads that overlap agree on the bytes they share.
+    if let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) {
+        return u128::from(u64::from_le_bytes(*first))
+            | u128::from(u64::from_le_bytes(*last)) << (8 * (rest - 8));
+    }
+    if let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) {
+        return u128::from(u32::from_le_bytes(*first))
+            | u128::from(u32::from_le_bytes(*last)) << (8 * (rest - 4));
+    }
+    [0, rest / 2, rest - 1]
+        .into_iter()
+        .fold(0, |bytes, at| bytes | u128::from(key[at]) << (8 * at))
+}
+
+#[inline(always)]
+fn halves(block: u128) -> (u64, u64) {
+    (block as u64, (block >> 64) as u64)
 }
 
 #[inline(always)]

@@ -12,7 +12,7 @@ and with a rate of false "yes" that is promised and kept.
 """
 
 from . import errors
-from ._tamis import Filter, Guard, Mask, Plan, RedisFilter, build, connect, plan
+from ._tamis import Filter, ForeignFilter, Guard, Mask, Plan, RedisFilter, build, connect, open_foreign, plan
 from .errors import (
     BusyError,
     ClosedError,
@@ -51,6 +51,7 @@ __all__ = [
     "ExistsError",
     "Filter",
     "ForbiddenError",
+    "ForeignFilter",
     "FullError",
     "Guard",
     "IndeterminateCountError",
@@ -79,5 +80,6 @@ __all__ = [
     "build",
     "connect",
     "errors",
+    "open_foreign",
     "plan",
 ]

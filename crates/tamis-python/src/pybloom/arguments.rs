@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
 
-use super::layout::{self, MOST_HASHES, Shape};
 use crate::key;
+use tamis_formats::pybloomfilter::{MOST_HASHES, Shape, bits_for, hashes_for};
 
 /// Calls `act` with the bytes that stand for a key.
 #[inline]
@@ -58,7 +58,7 @@ pub(super) fn shape(
         Some(seeds) if seeds.is_truthy()? => given_seeds(seeds)?,
         _ => random_seeds(capacity.py(), rate)?,
     };
-    let bits = layout::bits_for(exactly, rate, seeds.len());
+    let bits = bits_for(exactly, rate, seeds.len());
     if bits >= i64::MAX as f64 {
         return Err(PyOverflowError::new_err(format!(
             "a filter of {bits:e} bits is too large"
@@ -95,7 +95,7 @@ fn given_seeds(seeds: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
 /// Drawn from Python's `random`, as the original does: `random.seed` makes
 /// them, and so the file, the same again.
 fn random_seeds(py: Python<'_>, error_rate: f64) -> PyResult<Vec<u32>> {
-    let hashes = layout::hashes_for(error_rate);
+    let hashes = hashes_for(error_rate);
     if hashes > MOST_HASHES as f64 {
         return Err(PyValueError::new_err(format!(
             "error_rate: {error_rate:e} needs {hashes} hashes, at most {MOST_HASHES} are possible"

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
-use super::layout::{BITS_AT, Shape};
+use tamis_formats::pybloomfilter::{BITS_AT, Shape};
 
 /// From here on the heap is mapped, on huge pages where the system has them.
 const HUGE_FROM: u64 = 1 << 20;

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::bits::Mapped;
-use super::layout::{BITS_AT, Flaw, MAGIC, Shape};
+use tamis_formats::pybloomfilter::{BITS_AT, MAGIC, Shape};
 
 /// Why a file could not be opened as a filter.
 pub(super) enum OpenError {
     Io(io::Error),
-    Flaw(Flaw),
+    /// What is wrong with it.
+    Flaw(String),
 }
 
 impl From<io::Error> for OpenError {
@@ -27,13 +28,14 @@ impl From<io::Error> for OpenError {
 pub(super) fn open(path: &Path, writable: bool) -> Result<(File, Shape), OpenError> {
     // Before it is opened: a pipe without a writer would wait for one.
     if !fs::metadata(path)?.is_file() {
-        return Err(OpenError::Flaw(Flaw::NotAFile));
+        return Err(OpenError::Flaw("it is not a regular file".into()));
     }
     let file = OpenOptions::new().read(true).write(writable).open(path)?;
     let len = file.metadata()?.len();
     let mut start = [0; BITS_AT];
     let got = read_start(&file, &mut start)?;
-    let shape = Shape::decode(&start[..got], len).map_err(OpenError::Flaw)?;
+    let shape =
+        Shape::decode(&start[..got], len).map_err(|error| OpenError::Flaw(error.to_string()))?;
     if writable {
         fill_holes(&file, shape.file_len())?;
     }

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::bits::Bits;
 use super::file::{self, OpenError, record};
-use super::hash::Probes;
-use super::layout::Shape;
+use tamis_formats::pybloomfilter::{Probes, Shape};
 
 pub(crate) struct Filter {
     pub(super) capacity: u64,

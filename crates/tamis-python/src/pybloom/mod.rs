@@ -7,8 +7,6 @@ mod arguments;
 mod bits;
 mod file;
 mod filter;
-mod hash;
-mod layout;
 
 use std::ffi::OsString;
 use std::io;
@@ -28,7 +26,7 @@ use arguments::{data_of, path, shape, with_key};
 use bits::Mapped;
 use file::{Existing, OpenError};
 use filter::Filter;
-use layout::Shape;
+use tamis_formats::pybloomfilter::Shape;
 
 use crate::interrupt::{self, Lookout};
 use crate::lock::{Holds, Mark, Shared};

@@ -1,0 +1,145 @@
+//! New filters of other systems.
+
+use super::{Encoding, KeyBytes};
+use crate::engine::batch::Print;
+use crate::stream::{InputArgs, Pass, Report};
+use crate::{human, output};
+use anyhow::{Result, bail};
+use std::path::Path;
+use tamis_formats::{Create, Foreign, Format, Optimise};
+
+/// A new, empty filter of this format, as its own system makes it by default.
+pub(crate) fn create(format: Format, keys: u64, rate: f64, seed: u64) -> Result<Foreign<'static>> {
+    let seeded = matches!(format, Format::Bip37 | Format::Npm | Format::Spark);
+    if seed != 0 && !seeded {
+        bail!("--seed is for bip37 (its tweak), bloom-filters and spark; {format} has no seed");
+    }
+    let small_seed = || match u32::try_from(seed) {
+        Ok(seed) => Ok(seed),
+        Err(_) => bail!("--seed {seed}: {format} has seeds of 32 bits"),
+    };
+    let what = match format {
+        Format::Bip37 => Create::Bip37 {
+            tweak: small_seed()?,
+            flags: 0,
+        },
+        Format::BitsAndBlooms => Create::BitsAndBlooms { json: false },
+        Format::Dcso => Create::Dcso,
+        Format::Guava => Create::guava(),
+        Format::Npm => Create::Npm { seed },
+        Format::Parquet => Create::Parquet,
+        Format::Poppy => Create::Poppy(Optimise::None),
+        Format::Pybloomfilter => Create::Pybloomfilter { seeds: Vec::new() },
+        Format::RedisBloom => Create::RedisBloom {
+            growth: Some(2),
+            chunks: false,
+        },
+        // The server's own defaults.
+        Format::RedisCuckoo => Create::RedisCuckoo {
+            bucket_size: 2,
+            most_kicks: 20,
+            expansion: 1,
+            chunks: false,
+        },
+        Format::Redisson => bail!(
+            "a redisson filter lives in Redis\n\
+             hint: `tamis create --format redisson redis://HOST:PORT/NAME -n N`"
+        ),
+        Format::Spark => Create::Spark {
+            seed: Some(small_seed()?),
+        },
+        other => bail!("{other} filters are part of files that their own systems write"),
+    };
+    Ok(tamis_formats::create(what, keys, rate)?)
+}
+
+/// One line about a new filter.
+pub(crate) fn summary(path: &Path, filter: &Foreign<'_>, keys: u64, bytes: usize) -> String {
+    format!(
+        "{}: {} for {} keys, {} ({:.2} bits a key)",
+        path.display(),
+        filter.format(),
+        human::count(keys),
+        human::size(bytes as u64),
+        bytes as f64 * 8.0 / keys.max(1) as f64,
+    )
+}
+
+/// Says so where the format's own rule makes a filter that will not keep the
+/// rate: sizes have limits, and hashes are rounded.
+pub(crate) fn warn_if_wanting(filter: &Foreign<'_>, keys: u64, rate: f64) {
+    // These lay keys out in blocks; theirs is told when they are full.
+    if matches!(filter.format(), Format::Parquet | Format::Poppy) {
+        return;
+    }
+    let Some(hashes) = filter.hashes() else {
+        return;
+    };
+    let hashes = hashes as f64;
+    let fill = 1.0 - (-hashes * keys as f64 / filter.bits() as f64).exp();
+    let full = fill.powf(hashes);
+    if full > 1.1 * rate {
+        output::warn(format_args!(
+            "as {} sizes it, the filter will have a rate of {} with all its keys, not {}",
+            filter.format(),
+            human::rate(full),
+            human::rate(rate),
+        ));
+    }
+}
+
+/// All keys that a command reads, one behind the other.
+#[derive(Default)]
+struct Collected {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+/// The keys of the input, sorted, each once; they are held in memory.
+pub(crate) struct Distinct {
+    collected: Collected,
+    order: Vec<usize>,
+}
+
+impl Collected {
+    fn key(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.bytes[start..self.ends[i]]
+    }
+}
+
+impl Distinct {
+    /// Reads all keys.
+    pub(crate) fn read(input: &InputArgs, encoding: &Encoding) -> Result<(Self, Report)> {
+        let mut shards = [Collected::default()];
+        let report = Pass {
+            input,
+            hasher: encoding,
+            shards: &mut shards,
+            print: Print::Nothing,
+            output: &mut std::io::sink(),
+            checkpoint: None,
+        }
+        .run(|all: &mut Collected, keys: &[KeyBytes], _: &mut [bool]| {
+            for key in keys {
+                all.bytes.extend_from_slice(key.get()?);
+                all.ends.push(all.bytes.len());
+            }
+            Ok(())
+        })?;
+        let [collected] = shards;
+        let mut order: Vec<usize> = (0..collected.ends.len()).collect();
+        order.sort_unstable_by_key(|i| collected.key(*i));
+        order.dedup_by_key(|i| collected.key(*i));
+        Ok((Self { collected, order }, report))
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.order.len() as u64
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.order.iter().map(|i| self.collected.key(*i))
+    }
+}

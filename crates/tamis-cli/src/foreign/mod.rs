@@ -1,0 +1,376 @@
+//! Filters of other systems, in their own files: opened, asked, added to and
+//! replaced like ours.
+
+mod columns;
+pub(crate) mod make;
+pub(crate) mod tell;
+
+use crate::engine::batch::Token;
+use crate::output;
+use crate::stream::{InputArgs, Keyed};
+use anyhow::{Context, Result, anyhow, bail};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use tamis::index::FileIndex;
+use tamis::{Existing, Replacement};
+use tamis_formats::{Error, Foreign, Format, Hint, Keys};
+
+/// How a filter of another system is to be read, where its file does not say.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Filters of other systems")]
+pub(crate) struct ForeignArgs {
+    /// The filter's format, where it can't be told: guava, dcso, spark, ...
+    ///
+    /// One of bip37, bits-and-blooms, bloom-filters, cassandra, dcso, guava,
+    /// leveldb, orc, parquet, poppy, pybloomfilter, redisbloom,
+    /// redisbloom-cuckoo, redisson (in Redis), rocksdb, spark, valkey-bloom.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+
+    /// How its keys became bytes: utf8, utf16, int32, int64, float32, float64, upper, lower
+    #[arg(long = "keys", value_name = "HOW")]
+    pub(crate) keys: Option<Keys>,
+
+    /// Which filter of a file: the column of Parquet or ORC, the key of an RDB file
+    #[arg(long, value_name = "NAME", visible_alias = "column")]
+    name: Option<String>,
+}
+
+/// A filter of another system, from a file.
+#[derive(Clone)]
+pub(crate) struct Opened {
+    pub(crate) filter: Foreign<'static>,
+    pub(crate) path: PathBuf,
+    /// Its name, where the file has several.
+    pub(crate) name: Option<String>,
+}
+
+impl ForeignArgs {
+    /// Opens a file of another system; none if it is one of ours, or nothing
+    /// that is known.
+    pub(crate) fn open(&self, path: &Path) -> Result<Option<Opened>> {
+        match self.bytes(path)? {
+            None => Ok(None),
+            Some(bytes) => self.read(path, bytes, self.name.as_deref()),
+        }
+    }
+
+    /// Opens every filter of a file, or the one that was named.
+    pub(crate) fn open_all(&self, path: &Path) -> Result<Option<Vec<Opened>>> {
+        let Some(bytes) = self.bytes(path)? else {
+            return Ok(None);
+        };
+        let named = self.name.as_deref();
+        let names = match tamis_formats::open(bytes, self.hint(named)) {
+            Err(Error::Several { names }) if named.is_none() && !names.is_empty() => names,
+            _ => return Ok(self.read(path, bytes, named)?.map(|opened| vec![opened])),
+        };
+        let open = |name: String| self.read(path, bytes, Some(&name));
+        let opened = names.into_iter().filter_map(|name| open(name).transpose());
+        opened.collect::<Result<_>>().map(Some)
+    }
+
+    /// What is said of keys would have no effect on a filter of ours.
+    pub(crate) fn refuse_for_ours(&self, filter: impl std::fmt::Display) -> Result<()> {
+        match (self.keys, &self.name) {
+            (None, None) => Ok(()),
+            (Some(_), _) => {
+                bail!("{filter}: --keys is for other systems' filters, not a tamis filter")
+            }
+            (_, Some(_)) => {
+                bail!("{filter}: --name is for other systems' filters, not a tamis filter")
+            }
+        }
+    }
+
+    /// For commands that take no filter of another system from Redis.
+    pub(crate) fn refuse_in_redis(&self) -> Result<()> {
+        match self.format {
+            None => self.refuse_for_ours("in Redis"),
+            Some(format) => bail!(
+                "--format {format}: of other systems' filters in Redis, redisson's can be checked, \
+                 added to, told of and created"
+            ),
+        }
+    }
+
+    /// A Parquet file of which no column was named: all its columns are meant.
+    fn parquet_file(&self, path: &Path) -> Result<Option<&'static [u8]>> {
+        let is_meant = self.name.is_none() && matches!(self.format, None | Some(Format::Parquet));
+        let bytes = self.bytes(path)?;
+        Ok(bytes.filter(|bytes| is_meant && bytes.starts_with(b"PAR1")))
+    }
+
+    /// The whole file, if it may be of another system.
+    fn bytes(&self, path: &Path) -> Result<Option<&'static [u8]>> {
+        if self.format == Some(Format::Redisson) {
+            bail!(
+                "{}: a redisson filter lives in Redis: redis://HOST:PORT/NAME",
+                path.display()
+            );
+        }
+        // What is no regular file is not even opened: a pipe would wait.
+        if self.format.is_none() && !path.is_file() {
+            return Ok(None);
+        }
+        let mut file = regular(path)?;
+        let mut start = Vec::new();
+        (&mut file)
+            .take(16)
+            .read_to_end(&mut start)
+            .with_context(|| format!("reading {}", path.display()))?;
+        let is_ours = start.starts_with(OURS) || FileIndex::is_index(&start);
+        match (is_ours, self.format) {
+            (true, None) => self.refuse_for_ours(path.display()).map(|()| None),
+            (true, Some(format)) => bail!(
+                "{}: a tamis filter or index, not one of {format}\nhint: leave out --format",
+                path.display()
+            ),
+            (false, _) => map(path, &file).map(Some),
+        }
+    }
+
+    fn hint<'h>(&self, name: Option<&'h str>) -> Hint<'h> {
+        Hint {
+            format: self.format,
+            name: name.map(str::as_bytes),
+        }
+    }
+
+    fn read(
+        &self,
+        path: &Path,
+        bytes: &'static [u8],
+        name: Option<&str>,
+    ) -> Result<Option<Opened>> {
+        let hint = self.hint(name);
+        let filter = match tamis_formats::open(bytes, hint) {
+            Ok(filter) => filter,
+            // Our own opening says what it is not.
+            Err(Error::Unknown) => return Ok(None),
+            Err(error) => return Err(named(path)(error)),
+        };
+        Ok(Some(Opened {
+            filter,
+            path: path.to_owned(),
+            name: name.map(str::to_owned),
+        }))
+    }
+
+    /// How keys become the bytes that the filter has.
+    pub(crate) fn encoding(&self, filter: &Foreign<'_>) -> Result<Encoding> {
+        Encoding::of(filter.format(), filter.keys(), self.keys)
+    }
+
+    /// The same, of keys that a command reads.
+    pub(crate) fn encoding_of(&self, input: &InputArgs, opened: &Opened) -> Result<Encoding> {
+        let encoding = self.encoding(&opened.filter);
+        let encoding = encoding.with_context(|| opened.path.display().to_string())?;
+        check_rule(input)?;
+        Ok(encoding)
+    }
+}
+
+impl Encoding {
+    /// What was `asked` for, or the only way that there is.
+    pub(crate) fn of(
+        format: Format,
+        choices: &'static [Keys],
+        asked: Option<Keys>,
+    ) -> Result<Self> {
+        let keys = match (asked, choices) {
+            (None, [only]) => *only,
+            (None, choices) => {
+                let error = Error::KeysNeeded { format, choices };
+                return Err(anyhow!("{error}\n{}", keys_hint(format)));
+            }
+            // The type of a column is known.
+            (Some(asked), [only])
+                if matches!(format, Format::Parquet | Format::Orc) && asked != *only =>
+            {
+                bail!("--keys {asked}, but the column's values are {only}");
+            }
+            (Some(asked), _) => asked,
+        };
+        Ok(Self(keys))
+    }
+}
+
+/// Opens a regular file to read it.
+pub(crate) fn regular(path: &Path) -> Result<File> {
+    let opening = || format!("opening {}", path.display());
+    if path.exists() && !path.is_file() {
+        return Err(anyhow!("expected a regular file")).with_context(opening);
+    }
+    File::open(path).with_context(opening)
+}
+
+/// A file's bytes, for as long as the process lives: a command opens a handful.
+pub(crate) fn map(path: &Path, file: &File) -> Result<&'static [u8]> {
+    // SAFETY: the map is only read. Who cuts a file that is mapped ends the process, as with
+    // filters of our own; who writes to it changes answers, as with any file.
+    let map = unsafe { memmap2::Mmap::map(file) };
+    let map = map.with_context(|| format!("mapping {}", path.display()))?;
+    Ok(Box::leak(Box::new(map)))
+}
+
+/// How every filter and index of ours begins.
+const OURS: &[u8] = b"TAMIS\r\n\x1a";
+
+fn keys_hint(format: Format) -> String {
+    let example = match format {
+        Format::Guava => "utf8 for stringFunnel(UTF_8) and bytes, utf16 for unencodedCharsFunnel",
+        Format::Dcso | Format::Poppy => {
+            "utf8 for keys as they are, upper for the SHA-1 of CIRCL's hashlookup"
+        }
+        Format::Spark => "utf8 for strings and binary, int64 for all whole numbers",
+        _ => "utf8 for text and bytes",
+    };
+    format!("hint: --keys says it: {example}")
+}
+
+/// Other systems' keys are what they are: what of a record is the key can be
+/// said, but not that two keys are one.
+pub(crate) fn check_rule(input: &InputArgs) -> Result<()> {
+    let made = input.rule()?.made;
+    if made.ignores_case() {
+        bail!(
+            "--ignore-case is for tamis filters, which remember it\n\
+             hint: --keys lower or --keys upper, if that is how the filter's keys were made"
+        );
+    }
+    if made.normalises_urls() {
+        bail!("--url is for tamis filters, which remember it");
+    }
+    if made.values() > 1 {
+        bail!("a key of another system's filter is one value: name one column");
+    }
+    Ok(())
+}
+
+/// Says which file an error is about, and the flag that is the way out.
+pub(crate) fn named(path: &Path) -> impl Fn(Error) -> anyhow::Error {
+    let path = path.display().to_string();
+    move |error| {
+        let hint = match &error {
+            Error::Ambiguous { .. } => "\nhint: --format names it",
+            Error::Several { names } if !names.is_empty() => "\nhint: --name says which",
+            Error::Several { .. } => "\nhint: `tamis info` lists what there is",
+            Error::Gzip { .. } => "\nhint: is the file whole?",
+            _ => "",
+        };
+        anyhow!("{path}: {error}{hint}")
+    }
+}
+
+impl Opened {
+    /// Whether it can be added to, before any key is read.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.filter.check_writable().map_err(named(&self.path))?;
+        if self.filter.is_gzipped() {
+            bail!(
+                "{}: it is gzipped, and can only be asked so\n\
+                 hint: `tamis copy {} NEW` unpacks it",
+                self.path.display(),
+                self.path.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// Puts the filter in the place of its file, whole or not at all.
+    pub(crate) fn save(&self) -> Result<()> {
+        write(&self.path, &self.filter.to_bytes(), Existing::Replace)
+    }
+}
+
+/// Writes a file that appears whole, on disk, or not at all.
+pub(crate) fn write(path: &Path, bytes: &[u8], existing: Existing) -> Result<()> {
+    write_parts(path, &[bytes], existing)
+}
+
+/// The same, of several pieces.
+pub(crate) fn write_parts(path: &Path, parts: &[&[u8]], existing: Existing) -> Result<()> {
+    let mut file = Replacement::begin(path, existing).map_err(|e| output::creating(path, e))?;
+    for part in parts {
+        let written = file.file().write_all(part);
+        written.with_context(|| format!("writing {}", path.display()))?;
+    }
+    file.place().map_err(|e| output::creating(path, e))?;
+    Ok(())
+}
+
+/// Makes keys into the bytes that another system hashes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoding(pub(crate) Keys);
+
+/// The bytes of a key, or why there are none.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KeyBytes(Result<Box<[u8]>, String>);
+
+impl Token for KeyBytes {
+    /// Filters of other systems are not cut.
+    fn shard(&self, _: usize) -> usize {
+        0
+    }
+}
+
+impl Keyed for Encoding {
+    type Token = KeyBytes;
+
+    fn rule(&self) -> &tamis::KeyRule {
+        &tamis::KeyRule::EXACT
+    }
+
+    fn token(&self, key: &[u8]) -> KeyBytes {
+        let bytes = self.0.encode(key);
+        KeyBytes(
+            bytes
+                .map(|bytes| (*bytes).into())
+                .map_err(|e| e.to_string()),
+        )
+    }
+}
+
+impl KeyBytes {
+    /// The bytes, or an error: to call the key absent could be a false "no",
+    /// because the filter may have it under another encoding.
+    pub(crate) fn get(&self) -> Result<&[u8]> {
+        match &self.0 {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => bail!("{error}\nhint: --keys says how the filter's keys became bytes"),
+        }
+    }
+}
+
+/// Asks for keys.
+pub(crate) fn ask(filter: &Foreign<'_>, keys: &[KeyBytes], found: &mut [bool]) -> Result<()> {
+    let keys = keys.iter().map(KeyBytes::get).collect::<Result<Vec<_>>>()?;
+    filter.contains_many(&keys, found);
+    Ok(())
+}
+
+/// Adds keys and tells those that were new.
+pub(crate) fn add(filter: &mut Foreign<'_>, keys: &[KeyBytes], new: &mut [bool]) -> Result<()> {
+    for (key, new) in keys.iter().zip(new) {
+        *new = filter.insert(key.get()?)?;
+    }
+    Ok(())
+}
+
+/// Removes keys and tells those that were there.
+pub(crate) fn remove(filter: &mut Foreign<'_>, keys: &[KeyBytes], had: &mut [bool]) -> Result<()> {
+    for (key, had) in keys.iter().zip(had) {
+        *had = filter.remove(key.get()?)?;
+    }
+    Ok(())
+}
+
+/// What to say when a command that takes only our filters meets another's.
+pub(crate) fn recognised(path: &Path) -> Option<Format> {
+    match ForeignArgs::default().open_all(path) {
+        Ok(Some(opened)) => opened.first().map(|opened| opened.filter.format()),
+        _ => None,
+    }
+}

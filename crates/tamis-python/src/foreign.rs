@@ -1,0 +1,371 @@
+//! `tamis.open_foreign`: filters of other systems.
+
+use crate::error::Failure;
+use crate::foreign_keys::Encoder;
+use crate::interrupt::{self, Lookout};
+use crate::key;
+use crate::lock::{Holds, Mark, Shared};
+use crate::mask::{Answers, Bits};
+use memmap2::Mmap;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBytes, PyDict};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tamis::{Existing, Replacement};
+use tamis_formats::{Error, Foreign, Format, Hint, Keys};
+
+/// Opens a filter file of another system: Guava, Spark, Parquet, ORC, DCSO's
+/// bloom and poppy, RedisBloom, pybloomfiltermmap3, bits-and-blooms, npm's
+/// bloom-filters, BIP 37, Cassandra, LevelDB, RocksDB, valkey-bloom.
+///
+/// >>> import tamis
+/// >>> _ = open("seen.guava", "wb").write(bytes([1, 7, 0, 0, 0, 1]) + bytes(8))
+/// >>> seen = tamis.open_foreign("seen.guava", keys="utf8")
+/// >>> "key" in seen, seen.add("key"), "key" in seen
+/// (False, True, True)
+/// >>> seen.save("seen.guava")                    # what Java reads
+///
+/// The file is told apart from other formats by what it says and by its length;
+/// where that is not enough, ``format`` names it. Few files say how their keys
+/// became bytes: then ``keys`` must, as "utf8", "utf16", "int32", "int64",
+/// "float32", "float64", "upper" or "lower"; the error names the choices. Where
+/// a file has several filters, ``name`` is the column (Parquet, ORC) or the key
+/// (RDB).
+///
+/// The file is mapped and asked where it is. Keys that are added stay in memory
+/// until they are saved. It must not be changed by others meanwhile.
+#[pyfunction]
+#[pyo3(signature = (path, format=None, keys=None, *, name=None))]
+pub(crate) fn open_foreign(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<&str>,
+    keys: Option<&str>,
+    name: Option<PyBackedStr>,
+) -> Result<ForeignFilter, Failure> {
+    let named = |what: &str, error: String| Failure::parameter(format!("{what}: {error}"));
+    let format: Option<Format> = format
+        .map(|format| format.parse().map_err(|error| named("format", error)))
+        .transpose()?;
+    let keys: Option<Keys> = keys
+        .map(|keys| keys.parse().map_err(|error| named("keys", error)))
+        .transpose()?;
+    let place = path.clone();
+    let filter = interrupt::apart(py, move || MappedFilter::open(&place, format, name))??;
+    let encoding = match (keys, filter.get().keys()) {
+        (Some(keys), _) => keys,
+        (None, [only]) => *only,
+        (None, choices) => {
+            let format = filter.get().format();
+            return Err(Error::KeysNeeded { format, choices }.into());
+        }
+    };
+    Ok(ForeignFilter {
+        filter: Shared::new(filter),
+        encoder: Encoder(encoding),
+        path,
+    })
+}
+
+/// A filter, and the file that its bytes lie in.
+pub(crate) struct MappedFilter {
+    filter: Foreign<'static>,
+    /// Fields are dropped in order: the map after the filter.
+    _map: Option<Mmap>,
+}
+
+impl MappedFilter {
+    fn open(
+        path: &Path,
+        format: Option<Format>,
+        name: Option<PyBackedStr>,
+    ) -> Result<Self, Failure> {
+        let io = |action| {
+            move |source| tamis::Error::Io {
+                action,
+                path: Some(path.to_owned()),
+                source,
+            }
+        };
+        let file = File::open(path).map_err(io("opening"))?;
+        let about = file.metadata().map_err(io("opening"))?;
+        if !about.is_file() {
+            let error = std::io::Error::other("it is not a regular file");
+            return Err(io("opening")(error).into());
+        }
+        let map = match about.len() {
+            0 => None, // nothing to map
+            // SAFETY: as with every mapping, the file must not be changed or cut
+            // meanwhile; the documentation says so.
+            _ => Some(unsafe { Mmap::map(&file) }.map_err(io("mapping"))?),
+        };
+        let bytes: &[u8] = map.as_deref().unwrap_or_default();
+        // SAFETY: the pages stay where they are, and are let go of after the
+        // filter that has the bytes; nothing else gets them for longer.
+        let bytes: &'static [u8] =
+            unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
+        let name = name.as_ref().map(|name| name.as_bytes().to_vec());
+        let hint = Hint {
+            format,
+            name: name.as_deref(),
+        };
+        let filter = tamis_formats::open(bytes, hint)?;
+        Ok(Self { filter, _map: map })
+    }
+
+    const fn get(&self) -> &Foreign<'_> {
+        &self.filter
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let class = match error {
+            Error::Corrupt { .. } | Error::Unknown => "CorruptError",
+            Error::Ambiguous { .. }
+            | Error::KeysNeeded { .. }
+            | Error::Several { .. }
+            | Error::Parameter { .. } => "ParameterError",
+            Error::Key { .. } => "KeyTypeError",
+            Error::ReadOnly { .. } => "UnableError",
+            Error::Full { .. } => "FullError",
+            Error::Unlike { .. } => "UnlikeError",
+            _ => "TamisError",
+        };
+        let way_out = match error {
+            Error::Ambiguous { .. } => "; open_foreign(path, format=\"…\")",
+            Error::KeysNeeded { .. } => "; open_foreign(path, keys=\"…\")",
+            Error::Several { .. } => "; open_foreign(path, name=\"…\")",
+            _ => "",
+        };
+        Self::Own(class, format!("{error}{way_out}"))
+    }
+}
+
+/// A filter of another system, opened by `open_foreign`.
+///
+/// Keys are what its system takes them for: str for text, int for "int32" and
+/// "int64", float for "float32" and "float64". Bytes are the bytes that were
+/// hashed; under "upper" and "lower" their case is changed as that of text.
+#[pyclass(frozen, module = "tamis", name = "ForeignFilter")]
+pub(crate) struct ForeignFilter {
+    filter: Shared<MappedFilter>,
+    encoder: Encoder,
+    path: PathBuf,
+}
+
+impl Holds for Py<ForeignFilter> {
+    type Value = MappedFilter;
+
+    fn shared(&self) -> &Shared<MappedFilter> {
+        &self.get().filter
+    }
+}
+
+impl ForeignFilter {
+    /// Reads what takes time, such as the whole filter.
+    fn read<R: Send + 'static>(
+        slf: &Bound<'_, Self>,
+        work: impl FnOnce(&Foreign<'_>) -> R + Send + 'static,
+    ) -> Result<R, Failure> {
+        let mark = Mark::on(slf.clone().unbind(), slf.py());
+        Ok(interrupt::apart(slf.py(), move || {
+            mark.read(|filter| work(filter.get()))
+        })?)
+    }
+
+    /// Does `work` with the bytes of many keys, block by block, without the GIL.
+    fn batch<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        answers: Answers,
+        work: impl Fn(&Mark<&Shared<MappedFilter>>, &[&[u8]], &mut [bool]) -> Result<(), Error> + Sync,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        let py = keys.py();
+        let mark = Mark::on(&self.filter, py);
+        let mut answers = answers;
+        let mut lookout = Lookout::new();
+        self.encoder.blocks(keys, |block| {
+            py.detach(|| {
+                lookout.look()?;
+                let slices = block.slices();
+                let mut found = vec![false; slices.len()];
+                work(&mark, &slices, &mut found)?;
+                answers.extend(&block.with_nulls(found));
+                Ok::<_, Failure>(())
+            })
+        })?;
+        Ok(answers.like(keys)?)
+    }
+
+    fn insert_all<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        answers: Answers,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        self.batch(keys, answers, |mark, keys, new| {
+            mark.write(|filter| {
+                for (key, new) in keys.iter().zip(new) {
+                    *new = filter.filter.insert(key)?;
+                }
+                Ok(())
+            })
+        })
+    }
+}
+
+/// Answers in the shape in which they become an object like the keys.
+fn wanted(keys: &Bound<'_, PyAny>) -> PyResult<Answers> {
+    Ok(match key::library(keys)?.as_str() {
+        "pyarrow" | "polars" => Answers::Bits(Bits::default()),
+        _ => Answers::Bools(Vec::new()),
+    })
+}
+
+#[pymethods]
+impl ForeignFilter {
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        let key_bytes = self.encoder.encode(key)?;
+        let answer = self
+            .filter
+            .with(key.py(), |filter| filter.get().contains(&key_bytes));
+        Ok(answer)
+    }
+
+    /// Asks many keys; tells of each if it may have been added. ``keys`` is any
+    /// iterable of keys, or a column of numpy, pandas, pyarrow or polars; the
+    /// answers come in the same kind of object. A null is no key: its answer is
+    /// False.
+    #[pyo3(signature = (keys, /))]
+    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+        self.batch(keys, wanted(keys)?, |mark, keys, found| {
+            mark.read(|filter| filter.get().contains_many(keys, found));
+            Ok(())
+        })
+    }
+
+    /// Adds a key as the filter's own system would; tells if it was new. It
+    /// stays in memory until it is saved.
+    #[pyo3(signature = (key, /))]
+    fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        let key_bytes = self.encoder.encode(key)?;
+        let new = self
+            .filter
+            .with(key.py(), |filter| filter.filter.insert(&key_bytes))?;
+        Ok(new)
+    }
+
+    /// Adds many keys, and answers nothing; see `add_many`.
+    #[pyo3(signature = (keys, /))]
+    fn update(&self, keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
+        self.insert_all(keys, Answers::Dropped).map(drop)
+    }
+
+    /// Adds many keys; tells of each if it was new. Keys and answers are as
+    /// those of `contains_many`. If something is no key, or the filter refuses
+    /// one, keys before it may be in.
+    #[pyo3(signature = (keys, /))]
+    fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+        self.insert_all(keys, wanted(keys)?)
+    }
+
+    /// Takes a key out of a cuckoo filter once; tells if it was there. Remove
+    /// only what was added: another key may go instead.
+    #[pyo3(signature = (key, /))]
+    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        let key_bytes = self.encoder.encode(key)?;
+        let removed = self
+            .filter
+            .with(key.py(), |filter| filter.filter.remove(&key_bytes))?;
+        Ok(removed)
+    }
+
+    /// Writes the file for its own system; what is there is replaced as a whole
+    /// or not at all. A filter is never converted: it stays what it was.
+    #[pyo3(signature = (path, /))]
+    fn save(slf: &Bound<'_, Self>, path: PathBuf) -> Result<(), Failure> {
+        Self::read(slf, move |filter| {
+            let mut file = Replacement::begin(&path, Existing::Replace)?;
+            let written = file.file().write_all(&filter.to_bytes());
+            written.map_err(|source| tamis::Error::Io {
+                action: "writing",
+                path: Some(path),
+                source,
+            })?;
+            file.place()?;
+            Ok::<_, tamis::Error>(())
+        })??;
+        Ok(())
+    }
+
+    fn __bytes__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>, Failure> {
+        let bytes = Self::read(slf, |filter| filter.to_bytes())?;
+        Ok(PyBytes::new(slf.py(), &bytes))
+    }
+
+    /// The format: "guava", "dcso", "parquet" and so on.
+    #[getter]
+    fn format(&self, py: Python<'_>) -> &'static str {
+        self.filter.with(py, |filter| filter.get().format().name())
+    }
+
+    /// How keys become bytes: "utf8", "int64" and so on.
+    #[getter]
+    fn key_encoding(&self) -> &'static str {
+        self.encoder.0.name()
+    }
+
+    /// The file.
+    #[getter]
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the file says of itself and what can be computed from it, as a
+    /// dict; reads all of it. ``capacity`` and ``p`` are what it was made for,
+    /// None where it does not say; ``keys`` is its own count if
+    /// ``keys_counted``, else estimated from how full it is (None if every bit
+    /// is set); ``hashes`` is the number of bits a key has.
+    ///
+    /// >>> import tamis
+    /// >>> _ = open("seen.guava", "wb").write(bytes([1, 7, 0, 0, 0, 1]) + bytes(8))
+    /// >>> info = tamis.open_foreign("seen.guava", keys="utf8").info()
+    /// >>> info["format"], info["capacity"], info["hashes"], info["fill"], info["p_now"]
+    /// ('guava', None, 7, 0.0, 0.0)
+    fn info<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyDict>, Failure> {
+        let (py, this) = (slf.py(), slf.get());
+        let (facts, keys_now, fill, rate_now, hashes) = Self::read(slf, |filter| {
+            (
+                filter.facts(),
+                filter.keys_now(),
+                filter.fill(),
+                filter.rate_now(),
+                filter.hashes(),
+            )
+        })?;
+        let keys = facts.keys.or(keys_now.map(|keys| keys.round() as u64));
+        let info = PyDict::new(py);
+        info.set_item("format", this.format(py))?;
+        info.set_item("key_encoding", this.key_encoding())?;
+        info.set_item("capacity", facts.capacity)?;
+        info.set_item("p", facts.rate)?;
+        info.set_item("keys", keys)?;
+        info.set_item("keys_counted", facts.keys.is_some())?;
+        info.set_item("fill", fill)?;
+        info.set_item("p_now", rate_now)?;
+        info.set_item("hashes", hashes)?;
+        info.set_item("path", this.path())?;
+        Ok(info)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!(
+            "<tamis.ForeignFilter {}, keys as {}, in {}>",
+            self.format(py),
+            self.key_encoding(),
+            self.path.display()
+        )
+    }
+}

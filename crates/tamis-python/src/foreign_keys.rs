@@ -1,0 +1,209 @@
+//! Python objects as keys of other systems: the bytes that those hash.
+
+use crate::error::Failure;
+use crate::key;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString};
+use std::borrow::Cow;
+use std::ops::Range;
+use tamis_formats::Keys;
+
+/// Keys that are encoded under the GIL in one go.
+const BLOCK: usize = 1 << 14;
+
+/// How a filter's keys become bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Encoder(pub(crate) Keys);
+
+/// Some keys, encoded, without the GIL.
+#[derive(Default)]
+pub(crate) struct Block {
+    bytes: Vec<u8>,
+    /// Where each key lies; none for a null.
+    keys: Vec<Option<Range<usize>>>,
+}
+
+impl Block {
+    pub(crate) fn slices(&self) -> Vec<&[u8]> {
+        let places = self.keys.iter().flatten();
+        places.map(|place| &self.bytes[place.clone()]).collect()
+    }
+
+    /// The answers for all keys, from those for the keys that are no nulls.
+    pub(crate) fn with_nulls(&self, found: Vec<bool>) -> Vec<bool> {
+        if found.len() == self.keys.len() {
+            return found;
+        }
+        let mut found = found.into_iter();
+        let answer = |key: &Option<_>| key.is_some() && found.next().unwrap_or(false);
+        self.keys.iter().map(answer).collect()
+    }
+
+    fn push(&mut self, key: Option<&[u8]>) {
+        let start = self.bytes.len();
+        self.keys.push(key.map(|key| {
+            self.bytes.extend_from_slice(key);
+            start..self.bytes.len()
+        }));
+    }
+}
+
+impl Encoder {
+    /// The bytes of one key.
+    pub(crate) fn encode<'a>(self, object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Failure> {
+        if let Some(utf8) = key::utf8(object) {
+            return self.text(object, utf8.into());
+        }
+        if object.is_instance_of::<PyBytes>()
+            || object.is_instance_of::<PyByteArray>()
+            || object.is_instance_of::<PyMemoryView>()
+        {
+            let bytes = key::bytes_of(object)?.as_bytes().to_vec();
+            return Ok(match self.0 {
+                Keys::Upper => bytes.to_ascii_uppercase().into(),
+                Keys::Lower => bytes.to_ascii_lowercase().into(),
+                _ => bytes.into(),
+            });
+        }
+        if let Ok(text) = object.cast::<PyString>() {
+            return match self.0 {
+                // Java's strings may have half a pair, too.
+                Keys::Utf16 => {
+                    let encoded = text.call_method1("encode", ("utf-16-le", "surrogatepass"))?;
+                    Ok(key::bytes_of(&encoded)?.as_bytes().to_vec().into())
+                }
+                _ => match text.encode_utf8() {
+                    Ok(bytes) => self.text(object, bytes.as_bytes().to_vec().into()),
+                    Err(error) => Err(Failure::Own(
+                        "KeyEncodingError",
+                        format!(
+                            "key: expected text that has UTF-8: {}",
+                            error.value(object.py())
+                        ),
+                    )),
+                },
+            };
+        }
+        match self.0 {
+            Keys::Int32 | Keys::Int64 if is_integer(object)? => self.integer(object),
+            Keys::Float32 | Keys::Float64
+                if object.is_instance_of::<PyFloat>() || is_integer(object)? =>
+            {
+                let number: f64 = object.extract()?;
+                Ok(match self.0 {
+                    Keys::Float32 => (number as f32).to_le_bytes().to_vec().into(),
+                    _ => number.to_le_bytes().to_vec().into(),
+                })
+            }
+            _ => Err(self.refused(object)),
+        }
+    }
+
+    fn text<'a>(
+        self,
+        object: &Bound<'_, PyAny>,
+        utf8: Cow<'a, [u8]>,
+    ) -> Result<Cow<'a, [u8]>, Failure> {
+        match self.0 {
+            Keys::Utf8 => Ok(utf8),
+            Keys::Upper | Keys::Lower | Keys::Utf16 => {
+                let encoded = self.0.encode(&utf8)?;
+                Ok(encoded.into_owned().into())
+            }
+            _ => Err(self.refused(object)),
+        }
+    }
+
+    fn integer(self, object: &Bound<'_, PyAny>) -> Result<Cow<'static, [u8]>, Failure> {
+        let bytes = match self.0 {
+            Keys::Int32 => object.extract::<i32>().map(|n| n.to_le_bytes().to_vec()),
+            // An unsigned column of 64 bits has the same bytes.
+            _ => (object.extract::<i64>().map(i64::to_le_bytes))
+                .or_else(|_| object.extract::<u64>().map(u64::to_le_bytes))
+                .map(|bytes| bytes.to_vec()),
+        };
+        bytes.map(Cow::Owned).map_err(|_| {
+            let expected = match self.0 {
+                Keys::Int32 => "from -2**31 to 2**31-1",
+                _ => "from -2**63 to 2**64-1",
+            };
+            Failure::Own(
+                "KeyRangeError",
+                format!("key: expected an int {expected}, since keys are {}", self.0),
+            )
+        })
+    }
+
+    fn refused(self, object: &Bound<'_, PyAny>) -> Failure {
+        let expected = match self.0 {
+            Keys::Int32 | Keys::Int64 => "int or bytes",
+            Keys::Float32 | Keys::Float64 => "float or bytes",
+            _ => "str or bytes",
+        };
+        Failure::no_key(format!(
+            "key: expected {expected}, since the filter was opened with keys as {}, got {}",
+            self.0,
+            key::type_name(object)
+        ))
+    }
+
+    /// Calls `each` with the keys, some at a time. Whatever fails, it is as in a
+    /// loop: it was called with the keys before.
+    pub(crate) fn blocks(
+        self,
+        keys: &Bound<'_, PyAny>,
+        mut each: impl FnMut(&Block) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        key::refuse_one_key(keys)?;
+        let mut block = Block::default();
+        let mut ended = Ok(());
+        let (objects, nulls) = objects_of(keys)?;
+        for object in objects.try_iter()? {
+            let encoded = object.map_err(Failure::from).and_then(|object| {
+                match nulls && object.is_none() {
+                    true => block.push(None),
+                    false => block.push(Some(&self.encode(&object)?)),
+                }
+                Ok(())
+            });
+            if encoded.is_err() {
+                ended = encoded;
+                break;
+            }
+            if block.keys.len() == BLOCK {
+                each(&block)?;
+                block.bytes.clear();
+                block.keys.clear();
+            }
+        }
+        each(&block)?;
+        ended
+    }
+}
+
+/// What the keys are iterated from, and whether None stands for a row without
+/// one: columns of other libraries are made lists of Python's own objects.
+fn objects_of<'py>(keys: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, bool)> {
+    let objects = match key::library(keys)?.as_str() {
+        "numpy" => keys.call_method0("tolist")?,
+        // What is missing has several shapes there.
+        "pandas" => {
+            let there = keys.call_method0("notna")?;
+            let objects = keys.call_method1("astype", ("object",))?;
+            let objects = objects.call_method1("where", (there, keys.py().None()))?;
+            objects.call_method0("tolist")?
+        }
+        "polars" => keys.call_method0("to_list")?,
+        "pyarrow" => keys.call_method0("to_pylist")?,
+        _ => return Ok((keys.clone(), false)),
+    };
+    Ok((objects, true))
+}
+
+/// An int, or what other libraries have for one; bool is none.
+fn is_integer(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if object.is_instance_of::<PyBool>() {
+        return Ok(false);
+    }
+    Ok(object.is_instance_of::<PyInt>() || object.hasattr("__index__")?)
+}
