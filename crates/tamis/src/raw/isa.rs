@@ -20,6 +20,9 @@ pub(crate) enum Level {
     /// `avx512f,avx512dq,avx512bw` as well.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// `neon`, which every machine of the architecture has.
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    Neon,
 }
 
 impl Isa {
@@ -54,6 +57,8 @@ impl Isa {
     /// Every one that this machine has, the best last.
     pub(crate) fn available() -> Vec<Self> {
         let mut all = vec![Self(Level::Portable)];
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        all.push(Self(Level::Neon));
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2")
@@ -110,7 +115,7 @@ impl Isa {
                 Level::Avx512 => return unsafe { avx512(batch) },
             }
         }
-        batch.run(Self(Level::Portable));
+        batch.run(self);
     }
 }
 
@@ -155,7 +160,12 @@ impl Level {
     } else {
         None
     };
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    const COMPILED_FOR: Option<Self> = Some(Self::Neon);
+    #[cfg(not(any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little")
+    )))]
     const COMPILED_FOR: Option<Self> = Some(Self::Portable);
 }
 

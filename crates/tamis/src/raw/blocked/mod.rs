@@ -8,6 +8,8 @@
 //! The lines are in as many banks, of equal size, as a key has lines; the key
 //! has one line in each. So its lines are never the same, either.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod aarch64;
 pub(crate) mod scalar;
 #[cfg(test)]
 mod tests;
@@ -225,6 +227,9 @@ fn missing<W: Word>(isa: impl Into<Isa>, line: &Line<W>, lo: u64, cover: u8) -> 
         // SAFETY: likewise.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { x86_64::missing_avx2(line, lo, cover) },
+        // SAFETY: a line can be read.
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        Level::Neon => unsafe { aarch64::missing(line, lo, cover) },
     }
 }
 
@@ -239,6 +244,8 @@ fn set(isa: impl Into<Isa>, line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
         // SAFETY: likewise.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { x86_64::insert_avx2(line, lo, cover) },
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        Level::Neon => aarch64::insert(line, lo, cover),
     }
 }
 

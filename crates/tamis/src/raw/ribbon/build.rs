@@ -7,7 +7,8 @@ use super::{
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::kind::Kind;
-use crate::raw::isa::{Isa, Level};
+#[cfg(target_arch = "x86_64")]
+use crate::raw::isa;
 use crate::raw::sorted::{Key, for_each, sort, sorted_distinct};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -487,7 +488,7 @@ impl Band {
     /// Back substitution, from the last row to the first. Rows without an equation become zero.
     pub(super) fn solve(&self, width: usize, solution: &mut [u64]) {
         #[cfg(target_arch = "x86_64")]
-        if Isa::best().has(Level::Avx2) {
+        if isa::Isa::best().has(isa::Level::Avx2) {
             // SAFETY: the instruction comes with that level.
             return unsafe { self.solve_popcnt(width, solution) };
         }
