@@ -30,6 +30,13 @@ mod probe;
 mod protobuf;
 mod thrift;
 
+/// RedisBloom's filters as a server holds them; [`open`] is for files.
+pub mod redisbloom {
+    pub use crate::format::redis::chain::Chain;
+    pub use crate::format::redis::cuckoo::Cuckoo;
+    pub use crate::format::redis::rdb::{Sink, Source};
+}
+
 pub use error::Error;
 pub use facts::Facts;
 pub use foreign::{Create, Foreign, Hint, Wrap, create, open, redisson};
@@ -40,4 +47,5 @@ pub use format::parquet::{
 };
 pub use format::poppy::Optimise;
 pub use format::pybloomfilter;
+pub use format::redisson::Shape as RedissonShape;
 pub use names::{Format, Keys};

@@ -61,6 +61,7 @@ pub use key_rule::KeyRule;
 pub use kind::Kind;
 pub use list::{Both, Contradiction, ListBuilder};
 pub use plan::Plan;
+pub use plan::growing::Expansion;
 pub use store::body::{Body, Bytes, Map};
 pub use store::file::FileLock;
 pub use store::replace::{Existing, Readers, Replacement};

@@ -1,6 +1,7 @@
 //! One file a subcommand: its arguments, then what it does.
 
 pub(crate) mod add;
+pub(crate) mod bloom;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod copy;

@@ -1,9 +1,13 @@
+use crate::engine::ordered::for_each_in_order;
 use crate::index::ask::{self, QueryArgs};
-use crate::index::{State, path_bytes};
-use crate::{Exit, output};
-use anyhow::Result;
+use crate::index::filters::{self, Answer, Asked};
+use crate::index::{Roots, State, path_bytes, walk};
+use crate::{Exit, output, stream};
+use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// Tell which files may hold a key
 ///
@@ -15,6 +19,9 @@ use std::io::Write;
 /// was indexed is missing, or has become empty, is an error.
 ///
 /// With several keys, each line is the key, a tab and the file.
+///
+/// With --parquet-filters there is no index: the filters that Parquet files
+/// have in them are asked. `tamis bloom` adds such filters to files.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 some file may hold a key, 1 none does, 2 an error.
@@ -24,7 +31,8 @@ Examples:
   tamis which -0 logs.index 8f14e45fceea167a | xargs -0 zgrep -H 8f14e45fceea167a
   tamis which logs.index -f ids.txt            ID, tab, FILE
   tamis which --files logs.index -f ids.txt    the files, each once
-  tamis which rows.index --key csv:row,qualifier r1,q1")]
+  tamis which rows.index --key csv:row,qualifier r1,q1
+  tamis which --parquet-filters --key parquet:id table/ 4711")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: QueryArgs,
@@ -40,9 +48,105 @@ pub(crate) struct Args {
     /// Print a line of JSON for each key
     #[arg(long, conflicts_with = "null")]
     json: bool,
+
+    /// Ask the filters in Parquet files; INDEX is a file or folder of them
+    ///
+    /// Needs --key parquet:COLUMN. A file or row group without a filter, and
+    /// one that can't be read, may hold any value and is named.
+    #[arg(long)]
+    parquet_filters: bool,
+}
+
+/// Asks the files' own filters.
+fn which_by_filters(args: &Args) -> Result<Exit> {
+    let spec = args.query.spec.as_ref();
+    filters::columns(spec)?;
+    let spec = spec.context("a spec, which has just been looked at")?;
+    let keys = args.query.keys()?;
+    let values = keys
+        .iter()
+        .map(|key| spec.values(key).map_err(|e| anyhow!(e)));
+    let values = values.collect::<Result<Vec<_>>>()?;
+    let roots = Roots::here(vec![args.query.index.clone()])?;
+    let found = walk::files(&roots, Path::new(""));
+    let mut asked = Vec::new();
+    for_each_in_order(
+        found.files.len(),
+        stream::threads(None),
+        &AtomicBool::new(false),
+        |number| filters::ask(&found.files[number], spec, &values),
+        |number, answer| asked.push((&found.files[number], answer)),
+    );
+
+    let mut out = std::io::BufWriter::new(output::stdout()?);
+    let end = if args.null { b'\0' } else { b'\n' };
+    let with_key = !args.files && (keys.len() > 1 || args.query.is_from_file());
+    let candidate = |asked: &Asked, key: usize| -> Option<Option<Answer>> {
+        match asked {
+            Asked::NoColumn => None,
+            Asked::Unread(_) => Some(None),
+            Asked::Answers(answers, _) => {
+                let answer = &answers[key];
+                (!answer.groups.is_empty()).then(|| Some(answer.clone()))
+            }
+        }
+    };
+    let mut named = vec![false; asked.len()];
+    for (number, key) in keys.iter().enumerate() {
+        let mut listed = Vec::new();
+        for (at, (path, asked)) in asked.iter().enumerate() {
+            let Some(answer) = candidate(asked, number) else {
+                continue;
+            };
+            let is_first = !std::mem::replace(&mut named[at], true);
+            if args.json {
+                listed.push(match answer {
+                    None => json!({ "file": path.to_string_lossy(), "state": "unread" }),
+                    Some(answer) => json!({
+                        "file": path.to_string_lossy(),
+                        "state": "asked",
+                        "row_groups": answer.groups,
+                        "of_row_groups": answer.of,
+                    }),
+                });
+            } else if !args.files || is_first {
+                if with_key {
+                    out.write_all(key)?;
+                    out.write_all(b"\t")?;
+                }
+                out.write_all(&path_bytes(path))?;
+                out.write_all(&[end])?;
+            }
+        }
+        if args.json {
+            let answer = json!({ "key": String::from_utf8_lossy(key), "files": listed });
+            writeln!(out, "{answer}")?;
+        }
+    }
+    out.flush()?;
+    for (path, cause) in &found.errors {
+        eprintln!("tamis: {}: {cause}", path.display());
+    }
+    let remarks = asked.iter().zip(&named).filter(|(_, named)| **named);
+    ask::remark_each(
+        remarks.filter_map(|((path, asked), _)| match asked {
+            Asked::Unread(why) => Some((path.as_path(), format!("{why}; it may hold any value"))),
+            Asked::Answers(_, Some(why)) => Some((path.as_path(), (*why).to_owned())),
+            _ => None,
+        }),
+        "files more could not be asked in full",
+    );
+    Ok(match (found.errors.is_empty(), named.contains(&true)) {
+        (false, _) => Exit::InputFailed,
+        (true, true) => Exit::Done,
+        (true, false) => Exit::NoneFound,
+    })
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    if args.parquet_filters {
+        return which_by_filters(&args);
+    }
     let question = args.query.open()?;
     let queries = question.queries()?;
     let survey = question.index.survey(Some(question.spec));

@@ -30,7 +30,7 @@ pub(crate) struct ForeignArgs {
 
     /// How its keys became bytes: utf8, utf16, int32, int64, float32, float64, upper, lower
     #[arg(long = "keys", value_name = "HOW")]
-    keys: Option<Keys>,
+    pub(crate) keys: Option<Keys>,
 
     /// Which filter of a file: the column of Parquet or ORC, the key of an RDB file
     #[arg(long, value_name = "NAME", visible_alias = "column")]
@@ -71,6 +71,17 @@ impl ForeignArgs {
         opened.collect::<Result<_>>().map(Some)
     }
 
+    /// For commands that take no filter of another system from Redis.
+    pub(crate) fn refuse_in_redis(&self) -> Result<()> {
+        match self.format {
+            None => Ok(()),
+            Some(format) => bail!(
+                "--format {format}: of other systems' filters in Redis, redisson's can be checked, \
+                 added to, told of and created"
+            ),
+        }
+    }
+
     /// A Parquet file of which no column was named: all its columns are meant.
     fn parquet_file(&self, path: &Path) -> Result<Option<&'static [u8]>> {
         let is_meant = self.name.is_none() && matches!(self.format, None | Some(Format::Parquet));
@@ -86,35 +97,25 @@ impl ForeignArgs {
                 path.display()
             );
         }
-        let opening = || format!("opening {}", path.display());
         // What is no regular file is not even opened: a pipe would wait.
-        match self.format {
-            None if !path.is_file() => return Ok(None),
-            Some(_) if path.exists() && !path.is_file() => {
-                return Err(anyhow!("expected a regular file")).with_context(opening);
-            }
-            _ => {}
+        if self.format.is_none() && !path.is_file() {
+            return Ok(None);
         }
-        let mut file = File::open(path).with_context(opening)?;
+        let mut file = regular(path)?;
         let mut start = Vec::new();
         (&mut file)
             .take(16)
             .read_to_end(&mut start)
-            .with_context(opening)?;
+            .with_context(|| format!("reading {}", path.display()))?;
         let is_ours = start.starts_with(OURS) || FileIndex::is_index(&start);
         match (is_ours, self.format) {
-            (true, None) => return Ok(None),
+            (true, None) => Ok(None),
             (true, Some(format)) => bail!(
                 "{}: a tamis filter or index, not one of {format}\nhint: leave out --format",
                 path.display()
             ),
-            _ => {}
+            (false, _) => map(path, &file).map(Some),
         }
-        // SAFETY: the map is only read. Who cuts a file that is mapped ends the process, as with
-        // filters of our own; who writes to it changes answers, as with any file.
-        let map = unsafe { memmap2::Mmap::map(&file) }.with_context(opening)?;
-        // A handful of files, for as long as the process lives.
-        Ok(Some(Box::leak(Box::new(map))))
     }
 
     fn hint<'h>(&self, name: Option<&'h str>) -> Hint<'h> {
@@ -181,6 +182,24 @@ impl Encoding {
         };
         Ok(Self(keys))
     }
+}
+
+/// Opens a regular file to read it.
+pub(crate) fn regular(path: &Path) -> Result<File> {
+    let opening = || format!("opening {}", path.display());
+    if path.exists() && !path.is_file() {
+        return Err(anyhow!("expected a regular file")).with_context(opening);
+    }
+    File::open(path).with_context(opening)
+}
+
+/// A file's bytes, for as long as the process lives: a command opens a handful.
+pub(crate) fn map(path: &Path, file: &File) -> Result<&'static [u8]> {
+    // SAFETY: the map is only read. Who cuts a file that is mapped ends the process, as with
+    // filters of our own; who writes to it changes answers, as with any file.
+    let map = unsafe { memmap2::Mmap::map(file) };
+    let map = map.with_context(|| format!("mapping {}", path.display()))?;
+    Ok(Box::leak(Box::new(map)))
 }
 
 /// How every filter and index of ours begins.

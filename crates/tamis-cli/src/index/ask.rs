@@ -8,7 +8,7 @@ use crate::engine::records::Layout;
 use crate::output;
 use anyhow::{Result, anyhow};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Remarks on single files, before the rest is only counted.
@@ -17,7 +17,7 @@ const REMARKS: usize = 5;
 #[derive(clap::Args)]
 pub(crate) struct QueryArgs {
     /// The index
-    index: PathBuf,
+    pub(crate) index: PathBuf,
 
     /// What to look for; the values of several columns as a row of CSV
     #[arg(value_name = "KEY", required_unless_present = "file")]
@@ -29,7 +29,7 @@ pub(crate) struct QueryArgs {
 
     /// Which key of the index is asked, if it has several
     #[arg(long = "key", value_name = "SPEC")]
-    spec: Option<KeySpec>,
+    pub(crate) spec: Option<KeySpec>,
 }
 
 /// An index, and what is asked.
@@ -46,6 +46,21 @@ impl QueryArgs {
     pub(crate) fn open(&self) -> Result<Question> {
         let index = Index::open(&self.index)?;
         let (spec, _) = index.spec(self.spec.as_ref())?;
+        Ok(Question {
+            index,
+            spec,
+            keys: self.keys()?,
+            from_file: self.is_from_file(),
+        })
+    }
+
+    /// Whether there may be any number of keys.
+    pub(crate) const fn is_from_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// What to look for.
+    pub(crate) fn keys(&self) -> Result<Vec<Vec<u8>>> {
         let mut keys: Vec<_> = self
             .keys
             .iter()
@@ -66,12 +81,7 @@ impl QueryArgs {
                 keys.push(lines.content(&text[start..end]).to_vec());
             });
         }
-        Ok(Question {
-            index,
-            spec,
-            keys,
-            from_file: self.file.is_some(),
-        })
+        Ok(keys)
     }
 }
 
@@ -95,19 +105,29 @@ pub(crate) fn remark<'s>(
     for (path, cause) in &survey.unlisted {
         eprintln!("tamis: {}: {cause}", path.display());
     }
+    let remarks =
+        files.filter_map(|file| Some((&*file.shown, question.index.state(file).remark()?)));
+    let rest = format!(
+        "files more have changed, are new, gone, unread or damaged\n\
+         hint: `tamis index -o {}` brings the index up to date",
+        question.index.path.display()
+    );
+    remark_each(remarks, &rest);
+}
+
+/// Warns of some files, and of the rest together.
+pub(crate) fn remark_each<'p>(
+    remarks: impl Iterator<Item = (&'p Path, impl std::fmt::Display)>,
+    rest: &str,
+) {
     let mut more = 0;
-    let remarks = files.filter_map(|file| Some((file, question.index.state(file).remark()?)));
-    for (number, (file, remark)) in remarks.enumerate() {
+    for (number, (path, remark)) in remarks.enumerate() {
         match number < REMARKS {
-            true => output::warn(format_args!("{}: {remark}", file.shown.display())),
+            true => output::warn(format_args!("{}: {remark}", path.display())),
             false => more += 1,
         }
     }
     if more > 0 {
-        output::warn(format_args!(
-            "{more} files more have changed, are new, gone, unread or damaged\n\
-             hint: `tamis index -o {}` brings the index up to date",
-            question.index.path.display()
-        ));
+        output::warn(format_args!("{more} {rest}"));
     }
 }

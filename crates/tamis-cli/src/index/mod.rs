@@ -1,6 +1,7 @@
 //! Indexes as the commands see them: files under some roots, and what has become of them since.
 
 pub(crate) mod ask;
+pub(crate) mod filters;
 mod formats;
 pub(crate) mod quiet;
 pub(crate) mod scan;

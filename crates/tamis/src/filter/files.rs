@@ -153,6 +153,13 @@ macro_rules! files {
                 store::to_base64(&self.to_bytes())
             }
 
+            /// Part of the body's bytes, as a file has them: from `at` on, at
+            /// most `len`. A large filter is sent in pieces that way.
+            #[must_use]
+            pub fn read_body(&self, at: u64, len: usize) -> Vec<u8> {
+                store::read(&self.all_words(), at, len)
+            }
+
             /// The header as a file of this filter would have it, with the
             /// checksum of the body, which is read to its end for that.
             /// [`Draft`](crate::Draft) takes it, and the body.
@@ -163,6 +170,41 @@ macro_rules! files {
         }
     };
 }
+
+/// What servers need that move their memory about.
+macro_rules! heap {
+    ($type:ident $(<$layout:ident: $bound:ident>)?) => {
+        impl$(<$layout: $bound>)? $type$(<$layout>)? {
+            /// The addresses of all memory that it holds, and the alignment of
+            /// each: for servers that tell how much it is.
+            #[must_use]
+            pub fn allocations(&self) -> Vec<(*const u8, usize)> {
+                let bodies = self.all_words().into_iter();
+                let mut all: Vec<_> = bodies.map(|words| (words.as_ptr().cast(), 64)).collect();
+                all.extend(self.lists());
+                all
+            }
+
+            /// Has `mover` move the body's memory: it is given the address and
+            /// length of each allocation and returns the new address, or the
+            /// same. Needs the feature `plain-heap`; mapped memory stays.
+            ///
+            /// # Safety
+            /// What `mover` returns is memory of the global allocator with the
+            /// same length, content and alignment (64 bytes), and the old is
+            /// freed if it is another.
+            pub unsafe fn relocate(&mut self, mover: &mut dyn FnMut(*mut u8, usize) -> *mut u8) {
+                for body in self.bodies_mut() {
+                    // SAFETY: as the caller promises.
+                    unsafe { body.relocate(mover) };
+                }
+            }
+        }
+    };
+}
+
+heap!(Filter<L: Layout>);
+heap!(Growing);
 
 files!(Filter<L: Layout>);
 files!(Growing);

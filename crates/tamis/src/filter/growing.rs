@@ -17,13 +17,14 @@ use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::key_rule::KeyRule;
 use crate::kind::Kind;
-use crate::plan::growing::{Schedule, first_capacity};
+use crate::plan::growing::{Expansion, Schedule, first_capacity, reserved};
 use crate::plan::{self, Plan, Rated as _};
 use crate::raw::blocked::LINE_WORDS;
 use crate::raw::header::{Header, KEYS_UNKNOWN, State};
-use crate::raw::layers::{GrowingShape, KEYS, Layer, parse, put};
+use crate::raw::layers::{GrowingLayer, GrowingShape, KEYS, Layer, parse, put};
 use crate::raw::layout::{BLOCK, BitLayout, Layout};
 use crate::raw::shape::Shape;
+use crate::raw::word::Word as _;
 use crate::store::body::{Body, Bytes};
 use crate::store::{self, Terms};
 use std::fmt;
@@ -55,8 +56,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// [`open`](Growing::open) it for reading; they see the layers that were
 /// there when they did, and should open it again to see those added since.
 ///
-/// Two growing filters can't be combined: the union's layers would have
-/// twice the rate.
+/// Two growing filters can be combined only while there is room for the keys
+/// of both in the same layers ([`union_with`](Self::union_with)); layers that
+/// held more would have a higher rate.
 pub struct Growing<B = Bytes> {
     shape: GrowingShape,
     hasher: Hasher,
@@ -64,6 +66,8 @@ pub struct Growing<B = Bytes> {
     capacity: u64,
     /// Whether the layers' counts are exact.
     counted: bool,
+    /// Of this object; a file doesn't have it.
+    expansion: Expansion,
     /// Oldest first.
     layers: Vec<Layer>,
     // Fields are dropped in this order; of a mapped file, `body` has the mark
@@ -102,16 +106,75 @@ impl Growing {
         plan::check_rate(rate)?;
         let capacity = first_capacity(first_guess, rate);
         let first = Schedule::new(capacity, rate)?.first(capacity)?;
+        Self::of_first(&first, rate, hasher)
+    }
+
+    /// An empty filter for `keys` keys, exactly, that keeps `rate` also if
+    /// there come more, as `expansion` says. Where [`new`](Self::new) takes
+    /// its number for a guess, this takes it for knowledge (from 4,096 on): it
+    /// is a little larger than a filter that can't grow, and what it grows by
+    /// costs more.
+    ///
+    /// ```
+    /// use tamis::{Expansion, Growing, Hasher};
+    /// let mut seen = Growing::reserve(1_000_000, 0.01, Expansion::Auto, Hasher::default())?;
+    /// assert!(seen.bytes() * 8 < 10_480_000);
+    /// let mut fixed = Growing::reserve(1, 0.01, Expansion::None, Hasher::default())?;
+    /// assert!(fixed.insert("a")?);
+    /// assert!(fixed.insert("b").is_err()); // full
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn reserve(
+        keys: u64,
+        rate: f64,
+        expansion: Expansion,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        plan::check_keys(keys)?;
+        plan::check_rate(rate)?;
+        let first = reserved(keys, rate, expansion)?;
+        let mut this = Self::of_first(&first, rate, hasher)?;
+        this.expansion = expansion;
+        Ok(this)
+    }
+
+    fn of_first(first: &GrowingLayer, rate: f64, hasher: Hasher) -> Result<Self, Error> {
         let header = Header {
             shape: GrowingShape::of_first(first.shape)?.into(),
             hasher,
-            capacity,
+            capacity: first.capacity,
             rate,
             state: State::default(),
         };
         let body = Bytes::zeroed(header.body_len())?;
-        put(&first, body.words());
+        put(first, body.words());
         Self::assemble((header, body))
+    }
+
+    /// Memory besides the bodies.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (*const u8, usize)> {
+        let layers = (self.layers.capacity() > 0).then_some(self.layers.as_ptr().cast());
+        let tails = (self.tails.capacity() > 0).then_some(self.tails.as_ptr().cast());
+        layers
+            .into_iter()
+            .chain(tails)
+            .map(|list| (list, align_of::<u64>()))
+    }
+
+    pub(crate) fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Bytes> {
+        std::iter::once(&mut self.body).chain(&mut self.tails)
+    }
+
+    /// How it grows.
+    #[must_use]
+    pub const fn expansion(&self) -> Expansion {
+        self.expansion
+    }
+
+    /// Sets how it grows. A file does not say: one that is opened grows as
+    /// [`Expansion::Auto`] does.
+    pub const fn set_expansion(&mut self, expansion: Expansion) {
+        self.expansion = expansion;
     }
 
     /// An empty filter that expects the plan's keys and keeps its promise: it
@@ -123,7 +186,15 @@ impl Growing {
 
     /// An empty filter with the same first layer, rate and hash.
     pub fn template(&self) -> Result<Self, Error> {
-        Self::with_hasher(self.layers[0].capacity, self.rate, self.hasher)
+        let first = self.layers[0];
+        let first = GrowingLayer {
+            shape: first.shape,
+            capacity: first.capacity,
+            rate: first.rate,
+        };
+        let mut this = Self::of_first(&first, self.rate, self.hasher)?;
+        this.expansion = self.expansion;
+        Ok(this)
     }
 
     /// Maps a file for adding keys, alone: [`Error::Busy`] while another
@@ -259,12 +330,6 @@ impl Growing {
         Ok(())
     }
 
-    /// How many new keys the newest layer takes.
-    fn room(&self) -> u64 {
-        let newest = self.newest();
-        newest.capacity - newest.keys
-    }
-
     /// Adds keys, for which there is room, to the newest layer.
     fn fill(&mut self, hashes: &[Hash], new: &mut [bool]) {
         let Layer {
@@ -306,13 +371,7 @@ impl Growing {
         if self.room() > 0 {
             return Ok(());
         }
-        let (hashes, per_key) = (self.shape.hashes_per_line(), self.shape.lines_per_key());
-        let spent = self.layers.iter().map(|layer| layer.rate).sum();
-        let next = Schedule::resume(self.layers[0].capacity, self.rate, hashes, per_key).next(
-            self.layers.len(),
-            self.capacity,
-            spent,
-        )?;
+        let next = self.next_layer()?;
         let mut header = self.header();
         let shape = self.shape.and(next.shape)?;
         let capacity = self.capacity.saturating_add(next.capacity);
@@ -343,6 +402,123 @@ impl Growing {
             at: LINE_WORDS,
         });
         (self.shape, self.capacity) = (shape, capacity);
+        Ok(())
+    }
+
+    /// The layer that is added next.
+    fn next_layer(&self) -> Result<GrowingLayer, Error> {
+        let (hashes, per_key) = (self.shape.hashes_per_line(), self.shape.lines_per_key());
+        let spent = self.layers.iter().map(|layer| layer.rate).sum();
+        let first = self.layers[0];
+        let schedule =
+            Schedule::resume(first.capacity, self.rate, hashes, per_key).after(first.rate);
+        match self.expansion {
+            Expansion::None => Err(self.refusal()),
+            Expansion::Auto => schedule.next(self.layers.len(), self.capacity, spent),
+            Expansion::Times(times) => {
+                let capacity = self.newest().capacity.saturating_mul(times.max(1).into());
+                schedule.next_of(self.layers.len(), capacity, spent)
+            }
+        }
+    }
+
+    /// The bytes that it will grow by when it is full; 0 if it can't grow.
+    #[must_use]
+    pub fn growth_bytes(&self) -> u64 {
+        let bytes = |next: GrowingLayer| (next.shape.lines() + 1) * 64;
+        self.next_layer().map_or(0, bytes)
+    }
+
+    #[cold]
+    fn refusal(&self) -> Error {
+        let keys = self.layers.iter().map(|layer| layer.keys).sum();
+        Error::Full {
+            entries: keys,
+            load: keys as f64 / self.capacity as f64,
+        }
+    }
+
+    /// Adds all keys of `other`, which must have begun like this one and hash
+    /// alike. Each layer takes what it was made for, so that the rate is kept:
+    /// where the keys of both are more than that, this is [`Error::Full`].
+    /// Whatever the error, nothing has changed.
+    ///
+    /// ```
+    /// use tamis::{Expansion, Growing, Hasher};
+    /// let new = || Growing::reserve(10_000, 0.01, Expansion::Auto, Hasher::default());
+    /// let (mut a, mut b) = (new()?, new()?);
+    /// a.insert("left")?;
+    /// b.insert("right")?;
+    /// a.union_with(&b)?;
+    /// assert!(a.contains("left") && a.contains("right"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn union_with<C: Body>(&mut self, other: &Growing<C>) -> Result<(), Error> {
+        let unlike = |what, ours: &dyn fmt::Display, theirs: &dyn fmt::Display| Error::Unlike {
+            what,
+            ours: ours.to_string(),
+            theirs: theirs.to_string(),
+        };
+        if self.is_shared() {
+            return Err(unlike("home", &"a file", &"any"));
+        }
+        if !self.hasher.agrees_with(&other.hasher) {
+            return Err(unlike("hash", &self.hasher.name(), &other.hasher.name()));
+        }
+        if self.rate != other.rate {
+            return Err(unlike("rate", &self.rate, &other.rate));
+        }
+        if !self.counted || !other.counted {
+            let expected = "keys that were counted";
+            return Err(Error::corrupt("number of keys", expected, "unknown"));
+        }
+        for (ours, theirs) in self.layers.iter().zip(&other.layers) {
+            if ours.shape != theirs.shape || ours.capacity != theirs.capacity {
+                let (ours, theirs) = (ours.shape.lines(), theirs.shape.lines());
+                return Err(unlike("lines of a layer", &ours, &theirs));
+            }
+            if ours.keys.saturating_add(theirs.keys) > ours.capacity {
+                return Err(self.refusal());
+            }
+        }
+        let mut shape = self.shape;
+        let mut more = Vec::new();
+        for layer in other.layers.iter().skip(self.layers.len()) {
+            shape = shape.and(layer.shape)?;
+            more.push(Bytes::zeroed((layer.shape.lines() + 1) * 64)?);
+        }
+        for (tail, layer) in more.into_iter().zip(&other.layers[self.layers.len()..]) {
+            let geometry = GrowingLayer {
+                shape: layer.shape,
+                capacity: layer.capacity,
+                rate: layer.rate,
+            };
+            put(&geometry, tail.words());
+            self.tails.push(tail);
+            self.layers.push(Layer {
+                keys: 0,
+                part: self.tails.len(),
+                at: LINE_WORDS,
+                ..*layer
+            });
+        }
+        self.shape = shape;
+        for (i, theirs) in other.layers.iter().enumerate() {
+            let ours = self.layers[i];
+            for (to, from) in self.words(&ours).iter().zip(other.words(theirs)) {
+                to.fetch_or(from.get().to_le(), Relaxed);
+            }
+            let keys = ours.keys + theirs.keys;
+            self.layers[i].keys = keys;
+            let about = ours.at - LINE_WORDS + KEYS;
+            self.part(ours.part).words()[about].store(keys.to_le(), Relaxed);
+        }
+        let (newest, older) = (
+            self.newest().capacity,
+            &self.layers[..self.layers.len() - 1],
+        );
+        let older: u64 = older.iter().map(|layer| layer.keys).sum();
+        self.capacity = older.saturating_add(newest);
         Ok(())
     }
 
@@ -404,6 +580,7 @@ impl<B: Body> Growing<B> {
             rate: header.rate,
             capacity: older.saturating_add(newest.capacity),
             counted: header.state.keys != KEYS_UNKNOWN && header.state.open_under.is_none(),
+            expansion: Expansion::default(),
             layers,
             tails: Vec::new(),
             body,
@@ -607,6 +784,13 @@ impl<B: Body> Growing<B> {
         self.shape.body_len()
     }
 
+    /// The keys that it takes before it grows, or is full.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        let newest = self.newest();
+        newest.capacity - newest.keys
+    }
+
     pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
         self.parts().map(|part| part.words()).collect()
     }
@@ -620,5 +804,121 @@ impl<B> fmt::Debug for Growing<B> {
             .field("capacity", &self.capacity)
             .field("rate", &self.rate)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(i: u64) -> [u8; 8] {
+        i.to_le_bytes()
+    }
+
+    fn filled(reserve: u64, rate: f64, expansion: Expansion, keys: u64) -> Growing {
+        let mut seen = Growing::reserve(reserve, rate, expansion, Hasher::default()).unwrap();
+        let all: Vec<_> = (0..keys).map(key).collect();
+        let mut new = vec![false; all.len()];
+        seen.insert_many(&all, &mut new).unwrap();
+        let mut found = vec![false; all.len()];
+        seen.contains_many(&all, &mut found);
+        assert!(found.iter().all(|found| *found));
+        seen
+    }
+
+    fn bits_a_key(seen: &Growing, keys: u64) -> f64 {
+        seen.bytes() as f64 * 8.0 / keys as f64
+    }
+
+    #[test]
+    fn a_reservation_costs_little_and_keeps_the_rate() {
+        for (rate, most) in [(0.01, 10.48), (0.001, 16.2), (1e-4, 22.0)] {
+            let seen = filled(1_000_000, rate, Expansion::Auto, 900_000);
+            println!("{rate}: {}", bits_a_key(&seen, 1_000_000));
+            assert!(bits_a_key(&seen, 1_000_000) <= most);
+            assert_eq!(seen.shape().layers(), 1);
+        }
+        for expansion in [Expansion::Auto, Expansion::Times(1), Expansion::Times(4)] {
+            let seen = filled(20_000, 0.01, expansion, 200_000);
+            println!(
+                "{expansion:?}: {} layers, {}",
+                seen.shape().layers(),
+                bits_a_key(&seen, 200_000)
+            );
+            assert!(
+                seen.rate_now() <= 0.01,
+                "{expansion:?}: {}",
+                seen.rate_now()
+            );
+        }
+    }
+
+    #[test]
+    fn from_a_hundred_keys_to_a_million() {
+        for keys in [200_000, 1_000_000] {
+            let seen = filled(100, 0.01, Expansion::Auto, keys);
+            println!(
+                "{keys}: {} layers, {}",
+                seen.shape().layers(),
+                bits_a_key(&seen, keys)
+            );
+            assert!(
+                bits_a_key(&seen, keys) <= 24.0,
+                "{}",
+                bits_a_key(&seen, keys)
+            );
+            assert!(seen.rate_now() <= 0.01);
+        }
+    }
+
+    #[test]
+    fn a_body_is_read_in_pieces() {
+        let seen = filled(100, 0.01, Expansion::Auto, 5_000);
+        let whole = &seen.to_bytes()[crate::raw::HEADER_LEN..];
+        for piece in [1, 7, 64, 1000, 1 << 20] {
+            let mut got = Vec::new();
+            loop {
+                let more = seen.read_body(got.len() as u64, piece);
+                if more.is_empty() {
+                    break;
+                }
+                got.extend(more);
+            }
+            assert_eq!(got, whole);
+        }
+    }
+
+    #[test]
+    fn a_union_holds_both_or_changes_nothing() {
+        let mut a = filled(10_000, 0.01, Expansion::Auto, 4_000);
+        let mut b = a.template().unwrap();
+        for i in 10_000..14_000 {
+            b.insert(key(i)).unwrap();
+        }
+        a.union_with(&b).unwrap();
+        assert!((0..4_000).chain(10_000..14_000).all(|i| a.contains(key(i))));
+        assert!(a.rate_now() <= 0.01);
+        let before = a.to_bytes();
+        assert!(matches!(a.union_with(&b), Err(Error::Full { .. })));
+        assert_eq!(a.to_bytes(), before);
+        // One that has grown brings its layers.
+        let mut empty = a.template().unwrap();
+        let grown = filled(10_000, 0.01, Expansion::Auto, 30_000);
+        empty.union_with(&grown).unwrap();
+        assert_eq!(empty.to_bytes(), grown.to_bytes());
+        assert!(empty.insert(key(99_999)).unwrap());
+        let other = Growing::new(1_000, 0.001).unwrap();
+        assert!(matches!(a.union_with(&other), Err(Error::Unlike { .. })));
+    }
+
+    #[test]
+    fn a_file_of_any_expansion_grows_on() {
+        let mut seen = filled(100, 0.01, Expansion::Times(3), 5_000);
+        let mut opened = Growing::from_bytes(&seen.to_bytes()).unwrap();
+        opened.set_expansion(Expansion::Times(3));
+        for i in 5_000..50_000 {
+            assert_eq!(seen.insert(key(i)).unwrap(), opened.insert(key(i)).unwrap());
+        }
+        assert_eq!(seen.to_bytes(), opened.to_bytes());
     }
 }

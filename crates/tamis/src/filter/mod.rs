@@ -166,6 +166,14 @@ impl<L: Layout> Filter<L> {
         )
     }
 
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (*const u8, usize)> {
+        std::iter::empty()
+    }
+
+    pub(crate) fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Bytes> {
+        std::iter::once(&mut self.body)
+    }
+
     pub(crate) fn is_shared(&self) -> bool {
         self.body.as_shared().is_some()
     }

@@ -9,6 +9,9 @@
 //! nearly all of it is shared by the layers up to the horizon (a billion keys,
 //! or a thousand times the first guess), the rest by all that follow.
 //! A file records every layer's size and rate, so readers need none of this.
+//!
+//! Where the number of keys is known ([`reserved`]), the first layer has most
+//! of the promise, and those that may follow share the rest.
 
 use super::{MIN_RATE, Plan, Rated as _, check_keys, check_rate, lines, too_large};
 use crate::error::Error;
@@ -28,6 +31,25 @@ const EARLY: f64 = 8.0;
 const EARLY_SHARES: f64 = 2.0;
 /// Of the others, layer `j` has `1/(j + 4) - 1/(j + 5)` quarters of the rest.
 const BEYOND: f64 = 4.0;
+
+/// From here on a number of keys is taken for knowledge: below, a layer costs
+/// little, and the number is often a default.
+const RESERVED_FROM: u64 = 4096;
+/// The share of the promise that a reserved first layer has.
+const RESERVED_SHARE: f64 = 0.8;
+
+/// How a filter grows that is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expansion {
+    /// It doesn't: it refuses further keys.
+    None,
+    /// As memory and speed are best: a new layer is at most about twice as
+    /// large as the one before.
+    #[default]
+    Auto,
+    /// A new layer holds so many times the keys of the one before.
+    Times(u32),
+}
 
 /// How many times larger a layer makes the capacity. Fitted to what lower
 /// rates cost a blocked filter. Well above a rate of 1 % every factor breaks
@@ -52,6 +74,27 @@ pub(crate) fn first_capacity(keys: u64, promise: f64) -> u64 {
     capacity
 }
 
+/// The first layer of a filter for `capacity` keys, exactly.
+pub(crate) fn reserved(
+    capacity: u64,
+    promise: f64,
+    expansion: Expansion,
+) -> Result<GrowingLayer, Error> {
+    let rate = match expansion {
+        Expansion::None => promise,
+        _ if capacity >= RESERVED_FROM => promise * RESERVED_SHARE,
+        _ => return Schedule::new(capacity, promise)?.first(capacity),
+    };
+    let shape = lines::for_rate(capacity, rate)?;
+    let schedule = Schedule::resume(
+        capacity,
+        promise,
+        shape.hashes_per_line(),
+        shape.lines_per_key(),
+    );
+    schedule.layer(capacity, rate)
+}
+
 impl GrowingLayer {
     /// The first layer of a filter that keeps `rate` at any number of keys,
     /// and a key's bits in one line of each layer.
@@ -72,7 +115,9 @@ impl GrowingLayer {
             .iter()
             .fold(0u64, |sum, layer| sum.saturating_add(layer.capacity));
         let spent = layers.iter().map(|layer| layer.rate).sum();
-        Schedule::resume(first.capacity, rate, hashes, per_key).next(layers.len(), capacity, spent)
+        Schedule::resume(first.capacity, rate, hashes, per_key)
+            .after(first.rate)
+            .next(layers.len(), capacity, spent)
     }
 }
 
@@ -80,6 +125,9 @@ pub(crate) struct Schedule {
     promise: f64,
     growth: f64,
     horizon: f64,
+    /// What is left of the promise where the first layer took more than its
+    /// share, relative to what would have been left.
+    left: f64,
     hashes_per_line: u32,
     lines_per_key: u32,
 }
@@ -107,14 +155,23 @@ impl Schedule {
     /// Of a filter that exists.
     pub(crate) fn resume(first: u64, promise: f64, hashes_per_line: u32, per_key: u32) -> Self {
         let growth = growth(promise);
-        let reach = (HORIZON_KEYS / first as f64).max(HORIZON_GROWTH);
+        // Small layers double, so few of them come before the others.
+        let small = (FIRST_KEYS as f64 / first.max(1) as f64).max(1.0);
+        let reach = (HORIZON_KEYS / first as f64 / small).max(HORIZON_GROWTH);
         Self {
             promise,
             growth,
-            horizon: (reach.ln() / growth.ln()).ceil() + 1.0,
+            horizon: (reach.ln() / growth.ln()).ceil() + small.log2().ceil() + 1.0,
+            left: 1.0,
             hashes_per_line,
             lines_per_key: per_key,
         }
+    }
+
+    /// With what its first layer left to the others.
+    pub(crate) fn after(mut self, first_rate: f64) -> Self {
+        self.left = ((self.promise - first_rate) / (self.promise - self.rate(0))).min(1.0);
+        self
     }
 
     fn rate(&self, layer: usize) -> f64 {
@@ -144,10 +201,24 @@ impl Schedule {
         capacity: u64,
         spent: f64,
     ) -> Result<GrowingLayer, Error> {
+        let more = match capacity {
+            ..FIRST_KEYS => capacity,
+            _ => more(capacity, self.growth),
+        };
+        self.next_of(layers, more, spent)
+    }
+
+    /// The layer after `layers` others, for so many keys.
+    pub(crate) fn next_of(
+        &self,
+        layers: usize,
+        capacity: u64,
+        spent: f64,
+    ) -> Result<GrowingLayer, Error> {
         // Half of what is left never binds here; another writer's layers may
         // have spent more.
-        let rate = self.rate(layers).min((self.promise - spent) / 2.0);
-        self.layer(more(capacity, self.growth), rate)
+        let rate = (self.rate(layers) * self.left).min((self.promise - spent) / 2.0);
+        self.layer(capacity, rate)
     }
 
     fn layer(&self, capacity: u64, rate: f64) -> Result<GrowingLayer, Error> {

@@ -84,7 +84,7 @@ impl Bytes {
         };
         let len_here = usize::try_from(len)
             .map_err(|_| refuse(io::Error::from(io::ErrorKind::OutOfMemory)))?;
-        if len >= HUGE_FROM {
+        if len >= HUGE_FROM && !cfg!(feature = "plain-heap") {
             let map = MmapMut::map_anon(len_here).map_err(refuse)?;
             // Best effort: without huge pages the filter is only slower.
             #[cfg(target_os = "linux")]
@@ -139,6 +139,28 @@ impl Bytes {
         // SAFETY: `AtomicU64` has the layout of `u64`, and `&mut self` excludes
         // every other access to the heap.
         Some(unsafe { &mut *(self.words.as_ptr() as *mut [u64]) })
+    }
+
+    /// Of a body on the plain heap: has `mover` move its allocation, which is
+    /// given as its address and length, and takes what it returns for the new
+    /// address.
+    ///
+    /// # Safety
+    /// What `mover` returns is memory of the global allocator with the same
+    /// layout (64-byte alignment) and content, and the old is freed.
+    pub(crate) unsafe fn relocate(&mut self, mover: &mut dyn FnMut(*mut u8, usize) -> *mut u8) {
+        let Owner::Small(lines) = &mut self.owner else {
+            return;
+        };
+        let mut old = std::mem::ManuallyDrop::new(std::mem::take(lines));
+        let (len, capacity) = (old.len(), old.capacity());
+        if capacity == 0 {
+            return;
+        }
+        let new = mover(old.as_mut_ptr().cast(), capacity * size_of::<Line>());
+        // SAFETY: as the caller promises.
+        let lines = unsafe { Vec::from_raw_parts(new.cast::<Line>(), len, capacity) };
+        *self = Self::new(Owner::Small(lines));
     }
 
     /// The body as plain bytes, to be filled from a file.

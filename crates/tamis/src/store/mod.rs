@@ -184,6 +184,32 @@ pub(crate) fn encode<W: Word>(header: &Header, parts: &[&[W]]) -> Vec<u8> {
     out
 }
 
+/// Bytes of a body that lies in parts: from `at` on, at most `len`.
+pub(crate) fn read<W: Word>(parts: &[&[W]], at: u64, len: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (mut skip, mut left) = (at, len);
+    for words in parts {
+        let size = size_of_val(*words) as u64;
+        if skip >= size {
+            skip -= size;
+            continue;
+        }
+        // `at` and `len` may be no multiples of a word.
+        let start = skip as usize;
+        let end = start.saturating_add(left).min(size as usize);
+        out.reserve_exact(end - start);
+        let run = &words[start / 8..end.div_ceil(8)];
+        let bytes = run.iter().flat_map(|word| word.get().to_le_bytes());
+        out.extend(bytes.skip(start % 8).take(end - start));
+        left -= end - start;
+        skip = 0;
+        if left == 0 {
+            break;
+        }
+    }
+    out
+}
+
 /// What an opener brings: the secret of a keyed filter, and whether a file
 /// that may have lost keys is welcome.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,5 +1,7 @@
 //! Values of Parquet columns as text: the text that a CSV of the same table has, so that one question finds both.
 
+pub(crate) mod plain;
+
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
@@ -185,7 +187,7 @@ impl Texts {
 }
 
 /// How a value reads as text.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Format {
     Plain,
     Unsigned,
@@ -208,6 +210,11 @@ impl Format {
                 column.path().string()
             )));
         }
+        Self::of_value(column)
+    }
+
+    /// The same of one value, of which a row may have several.
+    fn of_value(column: &ColumnDescriptor) -> Result<Self> {
         let per_second = |unit: &TimeUnit| match unit {
             TimeUnit::MILLIS => 1_000,
             TimeUnit::MICROS => 1_000_000,

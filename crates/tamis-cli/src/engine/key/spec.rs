@@ -107,6 +107,29 @@ impl fmt::Display for KeySpec {
 }
 
 impl KeySpec {
+    /// Whether only the beginnings of keys count.
+    pub(crate) const fn is_prefix(&self) -> bool {
+        self.prefix.is_some()
+    }
+
+    /// The values of a key, as many as the spec has columns.
+    pub(crate) fn values(&self, asked: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let parts = self.parts();
+        if parts == 1 {
+            return Ok(vec![asked.to_vec()]);
+        }
+        let values = csv_row(asked);
+        match values.len() == parts {
+            true => Ok(values),
+            false => Err(format!(
+                "'{}': {} has {parts} values, got {}; write them as a row of CSV",
+                String::from_utf8_lossy(asked),
+                self.text,
+                values.len()
+            )),
+        }
+    }
+
     pub(crate) fn source(&self) -> &Source {
         &self.source
     }
@@ -153,21 +176,7 @@ impl KeySpec {
     /// What a user asks for. The values of several columns are written as a row of CSV.
     pub(crate) fn query(&self, asked: &[u8]) -> Result<Query<'_>, String> {
         let shown = || String::from_utf8_lossy(asked).into_owned();
-        let values = match self.parts() {
-            1 => vec![asked.to_vec()],
-            parts => {
-                let values = csv_row(asked);
-                if values.len() != parts {
-                    return Err(format!(
-                        "'{}': {} has {parts} values, got {}; write them as a row of CSV",
-                        shown(),
-                        self.text,
-                        values.len()
-                    ));
-                }
-                values
-            }
-        };
+        let values = self.values(asked)?;
         let mut whole = Vec::new();
         join(&values, &mut whole);
         let Some(kept) = self.kept(&whole) else {

@@ -2,7 +2,7 @@
 //! is full.
 
 use super::parts;
-use super::rdb::{Reader, Writer};
+use super::rdb::{Sink, Source};
 use crate::bits::{Bits, Order};
 use crate::fields::Fields;
 use crate::format::{MOST_BITS, MOST_HASHES, sized, with_zeros};
@@ -24,8 +24,19 @@ const FORCE_64: u64 = 4;
 /// A full filter takes no more keys.
 const NO_SCALING: u64 = 8;
 
+/// RedisBloom's Bloom filter, as its server holds it.
+///
+/// ```
+/// use tamis_formats::redisbloom::Chain;
+/// let mut seen = Chain::new(100, 0.01, Some(2))?;
+/// assert!(seen.insert(b"key")? && seen.contains(b"key"));
+/// // What BF.SCANDUMP gives:
+/// let (header, parts) = (seen.dump_header(), seen.parts());
+/// assert!(Chain::of_chunks(&header, &parts)?.contains(b"key"));
+/// # Ok::<(), tamis_formats::Error>(())
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) struct Chain<'a> {
+pub struct Chain<'a> {
     keys: u64,
     options: u64,
     growth: u64,
@@ -33,7 +44,7 @@ pub(crate) struct Chain<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Layer<'a> {
+struct Layer<'a> {
     entries: u64,
     keys: u64,
     rate: f64,
@@ -141,11 +152,13 @@ impl<'a> Chain<'a> {
         })
     }
 
-    pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self, Error> {
+    /// Reads the fields of an RDB value, in their order. Never panics, whatever
+    /// they are.
+    pub fn decode(reader: &mut impl Source<'a>) -> Result<Self, Error> {
         let keys = reader.unsigned("keys")?;
         let count = reader.unsigned("layers")?;
         if !(1..=MOST_LAYERS).contains(&count) {
-            return Err(reader.corrupt("layers", "1 to 1024", count));
+            return Err(Error::corrupt(FORMAT, "layers", "1 to 1024", count));
         }
         let options = reader.unsigned("options")?;
         let growth = reader.unsigned("growth")?;
@@ -164,11 +177,11 @@ impl<'a> Chain<'a> {
             numbers.keys = reader.unsigned("keys")?;
             layers.push(numbers.layer(data)?);
         }
-        reader.end_of_value()?;
         Self::assembled(keys, options, growth, layers)
     }
 
-    pub(super) fn encode(&self, out: &mut Writer) {
+    /// Writes the fields of an RDB value.
+    pub fn encode(&self, out: &mut impl Sink) {
         out.unsigned(self.keys);
         out.unsigned(self.layers.len() as u64);
         out.unsigned(self.options);
@@ -183,10 +196,37 @@ impl<'a> Chain<'a> {
             out.string(&layer.data);
             out.unsigned(layer.keys);
         }
-        out.end_of_value();
     }
 
-    pub(super) fn of_chunks(header: &'a [u8], chunks: &[&'a [u8]]) -> Result<Self, Error> {
+    /// How many bytes follow a header that BF.SCANDUMP gave.
+    pub fn bytes_of(header: &[u8]) -> Result<u64, Error> {
+        let (_, lengths) = Self::read_header(header)?;
+        let sum = lengths
+            .iter()
+            .try_fold(0u64, |sum, len| sum.checked_add(*len));
+        sum.ok_or_else(|| Error::corrupt(FORMAT, "bytes", "less than 2^64", "more"))
+    }
+
+    /// The lengths of the layers' bit arrays, as a header has them.
+    pub fn lengths_of(header: &[u8]) -> Result<Vec<u64>, Error> {
+        Ok(Self::read_header(header)?.1)
+    }
+
+    /// Puts what BF.SCANDUMP gave together: its header, and the data of the
+    /// other chunks.
+    pub fn of_chunks(header: &'a [u8], chunks: &[&'a [u8]]) -> Result<Self, Error> {
+        let ((keys, options, growth, numbers), lengths) = Self::read_header(header)?;
+        let parts = parts(FORMAT, lengths.into_iter(), chunks)?;
+        let layers = numbers.into_iter().zip(parts);
+        let layers = layers
+            .map(|(numbers, data)| numbers.layer(data))
+            .collect::<Result<_, _>>()?;
+        Self::assembled(keys, options, growth, layers)
+    }
+
+    /// Keys, options, growth and layers; and the layers' lengths.
+    #[expect(clippy::type_complexity)]
+    fn read_header(header: &[u8]) -> Result<((u64, u64, u64, Vec<Numbers>), Vec<u64>), Error> {
         let mut fields = Fields::new(FORMAT, header);
         let keys = fields.u64_le("keys")?;
         let count = fields.u32_le("layers")?;
@@ -207,16 +247,16 @@ impl<'a> Chain<'a> {
                 power: fields.u8("power")?.into(),
             });
         }
-        let parts = parts(FORMAT, lengths.into_iter(), chunks)?;
-        let layers = numbers.into_iter().zip(parts);
-        let layers = layers
-            .map(|(numbers, data)| numbers.layer(data))
-            .collect::<Result<_, _>>()?;
-        Self::assembled(keys, options, growth, layers)
+        Ok(((keys, options, growth, numbers), lengths))
     }
 
-    /// The header that SCANDUMP gives, and the bits.
-    pub(super) fn chunks(&self) -> (Vec<u8>, Vec<&[u8]>) {
+    /// The bit arrays.
+    pub fn parts(&self) -> Vec<&[u8]> {
+        self.layers.iter().map(|layer| &*layer.data).collect()
+    }
+
+    /// The header that BF.SCANDUMP gives.
+    pub fn dump_header(&self) -> Vec<u8> {
         let mut header = Vec::with_capacity(HEADER + LAYER * self.layers.len());
         header.extend(self.keys.to_le_bytes());
         header.extend((self.layers.len() as u32).to_le_bytes());
@@ -232,18 +272,11 @@ impl<'a> Chain<'a> {
             header.extend(layer.entries.to_le_bytes());
             header.push(0);
         }
-        (
-            header,
-            self.layers.iter().map(|layer| &*layer.data).collect(),
-        )
+        header
     }
 
     /// An empty one; without growth it will take no more than `entries` keys.
-    pub(crate) fn new(
-        entries: u64,
-        rate: f64,
-        growth: Option<u32>,
-    ) -> Result<Chain<'static>, Error> {
+    pub fn new(entries: u64, rate: f64, growth: Option<u32>) -> Result<Chain<'static>, Error> {
         let entries = entries.max(1);
         let (rate, options) = match growth {
             Some(_) => (rate * 0.5, NO_ROUND | FORCE_64),
@@ -266,17 +299,20 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    /// Whether the key may have been added.
+    pub fn contains(&self, key: &[u8]) -> bool {
         (self.layers.iter().rev()).any(|layer| layer.plain.contains(&layer.data, key))
     }
 
-    pub(crate) fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+    /// Asks many keys; `out[i]` is set where one of the layers has `keys[i]`.
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
         for layer in &self.layers {
             layer.plain.contains_many(&layer.data, keys, out);
         }
     }
 
-    pub(crate) fn insert(&mut self, key: &[u8]) -> Result<bool, Error> {
+    /// Adds a key, as BF.ADD does; whether it was new.
+    pub fn insert(&mut self, key: &[u8]) -> Result<bool, Error> {
         if self.contains(key) {
             return Ok(false);
         }
@@ -289,7 +325,7 @@ impl<'a> Chain<'a> {
                 });
             }
             let (entries, rate) = (
-                newest.entries.saturating_mul(self.growth),
+                newest.entries.saturating_mul(self.growth.max(1)),
                 newest.rate * 0.5,
             );
             self.add_layer(entries, rate)?;
@@ -297,7 +333,7 @@ impl<'a> Chain<'a> {
         let newest = self.layers.last_mut().expect("there is always a layer");
         let new = newest.plain.insert(newest.data.to_mut(), key);
         newest.keys += u64::from(new);
-        self.keys += u64::from(new);
+        self.keys = self.keys.saturating_add(u64::from(new));
         Ok(new)
     }
 
@@ -322,7 +358,8 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    pub(crate) fn into_owned(self) -> Chain<'static> {
+    /// A copy that borrows nothing.
+    pub fn into_owned(self) -> Chain<'static> {
         let owned = |layer: Layer<'a>| Layer {
             data: Cow::Owned(layer.data.into_owned()),
             entries: layer.entries,
@@ -339,18 +376,116 @@ impl<'a> Chain<'a> {
         }
     }
 
-    pub(crate) const fn keys(&self) -> u64 {
+    /// The keys that were new.
+    pub const fn keys(&self) -> u64 {
         self.keys
     }
 
-    pub(crate) fn capacity(&self) -> u64 {
+    /// The keys that all layers take.
+    pub fn capacity(&self) -> u64 {
         self.layers
             .iter()
             .fold(0, |sum, layer| sum.saturating_add(layer.entries))
     }
 
+    /// How many times larger a new layer is than the last; none if it takes no
+    /// more than its capacity.
+    pub const fn growth(&self) -> Option<u64> {
+        match self.options & NO_SCALING {
+            0 => Some(self.growth),
+            _ => None,
+        }
+    }
+
+    /// The bytes that the next new key takes, 0 while there is room.
+    pub fn growth_bytes(&self) -> u64 {
+        let newest = &self.layers[self.layers.len() - 1];
+        if newest.keys < newest.entries || self.options & NO_SCALING != 0 {
+            return 0;
+        }
+        let entries = newest.entries.saturating_mul(self.growth.max(1));
+        Numbers::new(entries, newest.rate * 0.5).map_or(u64::MAX, |numbers| numbers.bits / 8)
+    }
+
+    /// The memory of its parts, for servers that move it.
+    pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
+        self.layers.iter_mut().map(|part| part.data.to_mut())
+    }
+
+    /// An empty one that began alike.
+    pub fn template(&self) -> Result<Chain<'static>, Error> {
+        let first = &self.layers[0];
+        let mut chain = Chain {
+            keys: 0,
+            options: self.options,
+            growth: self.growth,
+            layers: Vec::new(),
+        };
+        let numbers = Numbers {
+            entries: first.entries,
+            keys: 0,
+            rate: first.rate,
+            bits_per_entry: first.bits_per_entry,
+            hashes: first.hashes(),
+            bits: first.plain.bits.len,
+            power: 0,
+        };
+        let bytes = with_zeros(&[], first.data.len() as u64)?;
+        chain.layers.push(numbers.layer(bytes.into())?);
+        Ok(chain)
+    }
+
+    /// Adds all keys of another that began alike, where each layer has room for
+    /// the keys of both; says what is unlike otherwise, and changes nothing.
+    pub fn union_within_capacity(&mut self, other: &Chain<'_>) -> Result<(), Error> {
+        let refuse = |what, ours: u64, theirs: u64| {
+            Err(Error::Unlike {
+                what,
+                ours: ours.to_string(),
+                theirs: theirs.to_string(),
+            })
+        };
+        for (ours, theirs) in self.layers.iter().zip(&other.layers) {
+            if ours.plain.bits.len != theirs.plain.bits.len {
+                return refuse(
+                    "bits of a layer",
+                    ours.plain.bits.len,
+                    theirs.plain.bits.len,
+                );
+            }
+            if ours.hashes() != theirs.hashes() {
+                return refuse("hashes", ours.hashes(), theirs.hashes());
+            }
+            if ours.keys.saturating_add(theirs.keys) > ours.entries {
+                return Err(Error::Full {
+                    format: FORMAT,
+                    capacity: ours.entries,
+                });
+            }
+        }
+        for (ours, theirs) in self.layers.iter_mut().zip(&other.layers) {
+            for (to, from) in ours.data.to_mut().iter_mut().zip(&*theirs.data) {
+                *to |= from;
+            }
+            ours.keys += theirs.keys;
+        }
+        let more = other.layers.get(self.layers.len()..).unwrap_or_default();
+        for layer in more {
+            self.layers.push(Layer {
+                data: Cow::Owned(layer.data.to_vec()),
+                entries: layer.entries,
+                keys: layer.keys,
+                rate: layer.rate,
+                bits_per_entry: layer.bits_per_entry,
+                plain: layer.plain.clone(),
+            });
+        }
+        self.keys = self.keys.saturating_add(other.keys);
+        Ok(())
+    }
+
     /// The rate that was asked for.
-    pub(crate) fn rate(&self) -> f64 {
+    pub fn rate(&self) -> f64 {
         let first = self.layers[0].rate;
         if self.options & NO_SCALING == 0 {
             2.0 * first

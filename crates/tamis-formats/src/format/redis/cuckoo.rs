@@ -2,7 +2,7 @@
 //! fingerprint may lie in either of two buckets of any table.
 
 use super::parts;
-use super::rdb::{Reader, Writer};
+use super::rdb::{Sink, Source};
 use crate::fields::Fields;
 use crate::format::with_zeros;
 use crate::hash::murmur::murmur2_64a;
@@ -16,8 +16,17 @@ const MOST_TABLES: u64 = 1024;
 const MOST_BUCKETS: u64 = 1 << 40;
 const EMPTY: u8 = 0;
 
+/// RedisBloom's cuckoo filter, as its server holds it.
+///
+/// ```
+/// use tamis_formats::redisbloom::Cuckoo;
+/// let mut seen = Cuckoo::new(1024, 2, 20, 1)?;
+/// seen.insert(b"key")?;
+/// assert!(seen.contains(b"key") && seen.remove(b"key"));
+/// # Ok::<(), tamis_formats::Error>(())
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) struct Cuckoo<'a> {
+pub struct Cuckoo<'a> {
     numbers: Numbers,
     tables: Vec<Table<'a>>,
 }
@@ -156,17 +165,19 @@ impl<'a> Cuckoo<'a> {
         Ok(Self { numbers, tables })
     }
 
-    pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self, Error> {
+    /// Reads the fields of an RDB value, in their order. Never panics, whatever
+    /// they are.
+    pub fn decode(reader: &mut impl Source<'a>) -> Result<Self, Error> {
         let count = reader.unsigned("tables")?;
         if !(1..=MOST_TABLES).contains(&count) {
-            return Err(reader.corrupt("tables", "1 to 1024", count));
+            return Err(Error::corrupt(FORMAT, "tables", "1 to 1024", count));
         }
         let buckets = reader.unsigned("buckets")?;
         let items = reader.unsigned("items")?;
         let deletes = reader.unsigned("deletes")?;
         let mut short = |what| {
             let number = reader.unsigned(what)?;
-            u16::try_from(number).map_err(|_| reader.corrupt(what, "16 bits", number))
+            u16::try_from(number).map_err(|_| Error::corrupt(FORMAT, what, "16 bits", number))
         };
         let numbers = Numbers {
             items,
@@ -181,11 +192,11 @@ impl<'a> Cuckoo<'a> {
             let buckets = reader.unsigned("buckets")?;
             tables.push((buckets, reader.string("table")?));
         }
-        reader.end_of_value()?;
         Self::assembled(numbers, tables)
     }
 
-    pub(super) fn encode(&self, out: &mut Writer) {
+    /// Writes the fields of an RDB value.
+    pub fn encode(&self, out: &mut impl Sink) {
         let numbers = &self.numbers;
         out.unsigned(self.tables.len() as u64);
         out.unsigned(numbers.buckets);
@@ -198,10 +209,34 @@ impl<'a> Cuckoo<'a> {
             out.unsigned(table.buckets);
             out.string(&table.data);
         }
-        out.end_of_value();
     }
 
-    pub(super) fn of_chunks(header: &'a [u8], chunks: &[&'a [u8]]) -> Result<Self, Error> {
+    /// How many bytes follow a header that CF.SCANDUMP gave.
+    pub fn bytes_of(header: &[u8]) -> Result<u64, Error> {
+        let (numbers, sizes) = Self::read_header(header)?;
+        let lengths = sizes.iter().map(|buckets| numbers.bytes_of_table(*buckets));
+        let sum = lengths.into_iter().try_fold(0u64, u64::checked_add);
+        sum.ok_or_else(|| Error::corrupt(FORMAT, "bytes", "less than 2^64", "more"))
+    }
+
+    /// The lengths of the tables, as a header has them.
+    pub fn lengths_of(header: &[u8]) -> Result<Vec<u64>, Error> {
+        let (numbers, sizes) = Self::read_header(header)?;
+        let bytes = |buckets: &u64| numbers.bytes_of_table(*buckets);
+        Ok(sizes.iter().map(bytes).collect())
+    }
+
+    /// Puts what CF.SCANDUMP gave together: its header, and the data of the
+    /// other chunks.
+    pub fn of_chunks(header: &[u8], chunks: &[&'a [u8]]) -> Result<Self, Error> {
+        let (numbers, sizes) = Self::read_header(header)?;
+        let lengths = sizes.iter().map(|buckets| numbers.bytes_of_table(*buckets));
+        let parts = parts(FORMAT, lengths, chunks)?;
+        Self::assembled(numbers, sizes.iter().copied().zip(parts).collect())
+    }
+
+    /// What is said of the filter, and the buckets of each table.
+    fn read_header(header: &[u8]) -> Result<(Numbers, Vec<u64>), Error> {
         let mut fields = Fields::new(FORMAT, header);
         let items = fields.u64_le("items")?;
         let buckets = fields.u64_le("buckets")?;
@@ -220,14 +255,16 @@ impl<'a> Cuckoo<'a> {
             .map(|i| numbers.table_buckets(i))
             .collect();
         let sizes = sizes.ok_or_else(|| fields.corrupt("buckets", "up to 2^40", buckets))?;
-        let lengths = sizes
-            .iter()
-            .map(|buckets| buckets * u64::from(numbers.bucket_size));
-        let parts = parts(FORMAT, lengths, chunks)?;
-        Self::assembled(numbers, sizes.iter().copied().zip(parts).collect())
+        Ok((numbers, sizes))
     }
 
-    pub(super) fn chunks(&self) -> (Vec<u8>, Vec<&[u8]>) {
+    /// The tables.
+    pub fn parts(&self) -> Vec<&[u8]> {
+        self.tables.iter().map(|table| &*table.data).collect()
+    }
+
+    /// The header that CF.SCANDUMP gives.
+    pub fn dump_header(&self) -> Vec<u8> {
         let numbers = &self.numbers;
         let longs = [
             numbers.items,
@@ -236,17 +273,13 @@ impl<'a> Cuckoo<'a> {
             self.tables.len() as u64,
         ];
         let shorts = [numbers.bucket_size, numbers.most_kicks, numbers.expansion];
-        let header = (longs.into_iter().flat_map(u64::to_le_bytes))
+        (longs.into_iter().flat_map(u64::to_le_bytes))
             .chain(shorts.into_iter().flat_map(u16::to_le_bytes))
-            .collect();
-        (
-            header,
-            self.tables.iter().map(|table| &*table.data).collect(),
-        )
+            .collect()
     }
 
     /// An empty one. `expansion` 0 takes no more than fit.
-    pub(crate) fn new(
+    pub fn new(
         capacity: u64,
         bucket_size: u16,
         most_kicks: u16,
@@ -271,7 +304,8 @@ impl<'a> Cuckoo<'a> {
         Cuckoo::assembled(numbers, vec![(buckets, table.data)])
     }
 
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    /// Whether the key may have been added.
+    pub fn contains(&self, key: &[u8]) -> bool {
         let place = Place::of(key);
         let size = self.numbers.bucket_size;
         self.tables
@@ -280,7 +314,12 @@ impl<'a> Cuckoo<'a> {
     }
 
     /// Adds a key once more, as CF.ADD does.
-    pub(crate) fn insert(&mut self, key: &[u8]) -> Result<(), Error> {
+    pub fn insert(&mut self, key: &[u8]) -> Result<(), Error> {
+        self.insert_within(key, true)
+    }
+
+    /// [`insert`](Self::insert), if need be without a further table.
+    pub fn insert_within(&mut self, key: &[u8], may_grow: bool) -> Result<(), Error> {
         let place = Place::of(key);
         let size = self.numbers.bucket_size;
         loop {
@@ -293,14 +332,14 @@ impl<'a> Cuckoo<'a> {
             if self.tables.iter_mut().rev().find_map(free).is_some()
                 || self.tables[newest].kick(place, size, self.numbers.most_kicks)
             {
-                self.numbers.items += 1;
+                self.numbers.items = self.numbers.items.saturating_add(1);
                 return Ok(());
             }
             let next = self.tables.len();
             let buckets = self
                 .numbers
                 .table_buckets(next)
-                .filter(|_| self.numbers.expansion > 0);
+                .filter(|_| self.numbers.expansion > 0 && may_grow);
             let buckets = buckets.ok_or(Error::Full {
                 format: FORMAT,
                 capacity: self.capacity(),
@@ -310,7 +349,7 @@ impl<'a> Cuckoo<'a> {
     }
 
     /// Removes a key once, as CF.DEL does; says whether it was there.
-    pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
+    pub fn remove(&mut self, key: &[u8]) -> bool {
         let place = Place::of(key);
         let size = self.numbers.bucket_size;
         let gone = self.tables.iter_mut().rev().find_map(|table| {
@@ -322,7 +361,7 @@ impl<'a> Cuckoo<'a> {
             return false;
         }
         self.numbers.items = self.numbers.items.saturating_sub(1);
-        self.numbers.deletes += 1;
+        self.numbers.deletes = self.numbers.deletes.saturating_add(1);
         if self.tables.len() > 1 && self.numbers.deletes as f64 > self.numbers.items as f64 * 0.1 {
             self.compact();
         }
@@ -331,7 +370,7 @@ impl<'a> Cuckoo<'a> {
 
     /// Moves fingerprints to older tables, and lets the newest go while that
     /// empties it.
-    fn compact(&mut self) {
+    pub fn compact(&mut self) {
         for from in (1..self.tables.len()).rev() {
             if !self.compact_one(from) {
                 break;
@@ -370,7 +409,8 @@ impl<'a> Cuckoo<'a> {
         all
     }
 
-    pub(crate) fn into_owned(self) -> Cuckoo<'static> {
+    /// A copy that borrows nothing.
+    pub fn into_owned(self) -> Cuckoo<'static> {
         let owned = |table: Table<'a>| Table {
             buckets: table.buckets,
             data: Cow::Owned(table.data.into_owned()),
@@ -381,15 +421,71 @@ impl<'a> Cuckoo<'a> {
         }
     }
 
-    pub(crate) const fn keys(&self) -> u64 {
+    /// The entries.
+    pub const fn keys(&self) -> u64 {
         self.numbers.items
     }
 
-    pub(crate) fn capacity(&self) -> u64 {
+    /// The slots of all tables.
+    pub fn capacity(&self) -> u64 {
         self.tables
             .iter()
             .map(|table| table.data.len() as u64)
             .sum()
+    }
+
+    /// How often the key was added, at most.
+    pub fn count(&self, key: &[u8]) -> u64 {
+        let place = Place::of(key);
+        let size = self.numbers.bucket_size;
+        let copies = |table: &Table<'_>| {
+            let [first, second] = place.hashes.map(|hash| table.bucket(hash, size));
+            let count = |bucket: std::ops::Range<usize>| {
+                let slots = table.data[bucket].iter();
+                slots.filter(|slot| **slot == place.fingerprint).count()
+            };
+            // Where both buckets are one, it counts twice: as CF.COUNT does.
+            count(first) + count(second)
+        };
+        self.tables.iter().map(copies).sum::<usize>() as u64
+    }
+
+    /// Of the first table.
+    pub const fn buckets(&self) -> u64 {
+        self.numbers.buckets
+    }
+
+    /// How often a key was removed since the last compaction.
+    pub const fn deletes(&self) -> u64 {
+        self.numbers.deletes
+    }
+
+    /// Bucket size, most moves of an insertion, and expansion.
+    pub const fn settings(&self) -> [u16; 3] {
+        let numbers = &self.numbers;
+        [numbers.bucket_size, numbers.most_kicks, numbers.expansion]
+    }
+
+    /// The bytes of the next table.
+    pub fn growth_bytes(&self) -> u64 {
+        let next = self.numbers.table_buckets(self.tables.len());
+        next.map_or(u64::MAX, |buckets| self.numbers.bytes_of_table(buckets))
+    }
+
+    /// The memory of its parts, for servers that move it.
+    pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
+        self.tables.iter_mut().map(|part| part.data.to_mut())
+    }
+
+    /// An empty one that began alike.
+    pub fn template(&self) -> Result<Cuckoo<'static>, Error> {
+        let numbers = Numbers {
+            items: 0,
+            deletes: 0,
+            ..self.numbers
+        };
+        let table = Table::zeroed(numbers.buckets, numbers.bucket_size)?;
+        Cuckoo::assembled(numbers, vec![(numbers.buckets, table.data)])
     }
 
     /// The share of slots that are taken.
@@ -410,6 +506,10 @@ impl<'a> Cuckoo<'a> {
 }
 
 impl Numbers {
+    fn bytes_of_table(&self, buckets: u64) -> u64 {
+        buckets.saturating_mul(self.bucket_size.into())
+    }
+
     /// Buckets of the table of this number.
     fn table_buckets(&self, i: usize) -> Option<u64> {
         let more = u64::from(self.expansion.max(1)).checked_pow(i as u32)?;

@@ -3,7 +3,7 @@
 
 pub(crate) mod chain;
 pub(crate) mod cuckoo;
-mod rdb;
+pub(crate) mod rdb;
 
 use crate::fields::Fields;
 use crate::{Error, Format, Keys};
@@ -73,6 +73,7 @@ impl<'a> Value<'a> {
             Module::Bloom => Chain::decode(reader).map(Self::Bloom),
             Module::Cuckoo => Cuckoo::decode(reader).map(Self::Cuckoo),
         }
+        .and_then(|value| reader.end_of_value().map(|()| value))
     }
 
     fn encode(&self, out: &mut Writer) {
@@ -80,6 +81,7 @@ impl<'a> Value<'a> {
             Self::Bloom(chain) => chain.encode(out),
             Self::Cuckoo(cuckoo) => cuckoo.encode(out),
         }
+        out.end_of_value();
     }
 }
 
@@ -216,8 +218,8 @@ pub(crate) fn write(value: &Value<'_>, wrapping: &Wrapping<'_>) -> Vec<u8> {
         }
         Wrapping::Chunks => {
             let (header, parts) = match value {
-                Value::Bloom(chain) => chain.chunks(),
-                Value::Cuckoo(cuckoo) => cuckoo.chunks(),
+                Value::Bloom(chain) => (chain.dump_header(), chain.parts()),
+                Value::Cuckoo(cuckoo) => (cuckoo.dump_header(), cuckoo.parts()),
             };
             let mut out = CHUNKS.to_vec();
             let mut put = |iterator: u64, data: &[u8]| {

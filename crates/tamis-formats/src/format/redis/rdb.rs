@@ -51,6 +51,26 @@ const fn id(name: &[u8; 9], version: u64) -> u64 {
     id << 10 | version
 }
 
+/// What a value's fields are read from: a DUMP, or the server itself.
+pub trait Source<'a> {
+    /// The next field, which is a number.
+    fn unsigned(&mut self, what: &'static str) -> Result<u64, Error>;
+    /// The next field, which is a number of 64-bit floating point.
+    fn double(&mut self, what: &'static str) -> Result<f64, Error>;
+    /// The next field, which is a string.
+    fn string(&mut self, what: &'static str) -> Result<Cow<'a, [u8]>, Error>;
+}
+
+/// What a value's fields are written to.
+pub trait Sink {
+    /// A number.
+    fn unsigned(&mut self, number: u64);
+    /// A number of 64-bit floating point.
+    fn double(&mut self, number: f64);
+    /// A string.
+    fn string(&mut self, bytes: &[u8]);
+}
+
 /// Reads values in order.
 pub(super) struct Reader<'a> {
     format: Format,
@@ -150,21 +170,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn unsigned(&mut self, what: &'static str) -> Result<u64, Error> {
-        self.tag(what, UNSIGNED)?;
-        self.plain_length(what)
-    }
-
-    pub(super) fn double(&mut self, what: &'static str) -> Result<f64, Error> {
-        self.tag(what, DOUBLE)?;
-        self.fields.f64_le(what)
-    }
-
-    pub(super) fn string(&mut self, what: &'static str) -> Result<Cow<'a, [u8]>, Error> {
-        self.tag(what, STRING)?;
-        self.string_value(what)
-    }
-
     pub(super) fn end_of_value(&mut self) -> Result<(), Error> {
         self.tag("end of the value", END)
     }
@@ -241,6 +246,23 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(())
+    }
+}
+
+impl<'a> Source<'a> for Reader<'a> {
+    fn unsigned(&mut self, what: &'static str) -> Result<u64, Error> {
+        self.tag(what, UNSIGNED)?;
+        self.plain_length(what)
+    }
+
+    fn double(&mut self, what: &'static str) -> Result<f64, Error> {
+        self.tag(what, DOUBLE)?;
+        self.fields.f64_le(what)
+    }
+
+    fn string(&mut self, what: &'static str) -> Result<Cow<'a, [u8]>, Error> {
+        self.tag(what, STRING)?;
+        self.string_value(what)
     }
 }
 
@@ -378,22 +400,6 @@ impl Writer {
         self.length(module.id());
     }
 
-    pub(super) fn unsigned(&mut self, number: u64) {
-        self.length(UNSIGNED);
-        self.length(number);
-    }
-
-    pub(super) fn double(&mut self, number: f64) {
-        self.length(DOUBLE);
-        self.0.extend(number.to_le_bytes());
-    }
-
-    pub(super) fn string(&mut self, bytes: &[u8]) {
-        self.length(STRING);
-        self.length(bytes.len() as u64);
-        self.0.extend(bytes);
-    }
-
     pub(super) fn end_of_value(&mut self) {
         self.length(END);
     }
@@ -407,6 +413,24 @@ impl Writer {
         let sum = crc64(&self.0);
         self.0.extend(sum.to_le_bytes());
         self.0
+    }
+}
+
+impl Sink for Writer {
+    fn unsigned(&mut self, number: u64) {
+        self.length(UNSIGNED);
+        self.length(number);
+    }
+
+    fn double(&mut self, number: f64) {
+        self.length(DOUBLE);
+        self.0.extend(number.to_le_bytes());
+    }
+
+    fn string(&mut self, bytes: &[u8]) {
+        self.length(STRING);
+        self.length(bytes.len() as u64);
+        self.0.extend(bytes);
     }
 }
 

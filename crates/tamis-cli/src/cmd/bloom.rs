@@ -1,0 +1,173 @@
+use crate::engine::key::parquet::Failure;
+use crate::engine::key::parquet::plain::Values;
+use crate::{Exit, foreign, human, output};
+use anyhow::{Context, Result, anyhow};
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use tamis::Hasher;
+use tamis_formats::{Create, Foreign, ParquetFilter};
+
+/// Add filters to the columns of an existing Parquet file
+///
+/// Writes a copy of the file that has a split-block filter of the column in
+/// every row group, as DuckDB, Spark and Arrow write them, to be asked before
+/// any data is read: by DuckDB, for example, and by `tamis which
+/// --parquet-filters`. The data pages stay as they are, byte for byte: the
+/// filters and a new footer follow them. A filter that the column has already
+/// is replaced.
+///
+/// Each filter is made for the distinct values of its row group and keeps the
+/// rate.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  tamis bloom events.parquet --column user_id -o events-with-filters.parquet
+  tamis bloom events.parquet --column user_id --column url -p 0.001 -o events.parquet --force")]
+pub(crate) struct Args {
+    /// The Parquet file
+    file: PathBuf,
+
+    /// The column, one inside a group as GROUP.COLUMN; may be given several times
+    #[arg(long = "column", value_name = "COL", required = true)]
+    columns: Vec<String>,
+
+    /// How often a filter may wrongly say that a value is there
+    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
+    rate: f64,
+
+    /// The file to write
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+
+    /// Replace OUT if it exists; it may be the file itself
+    #[arg(long)]
+    force: bool,
+}
+
+/// A filter to be put into the file.
+struct Made {
+    row_group: usize,
+    column: String,
+    filter: Vec<u8>,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    output::check_place(&args.output, args.force)?;
+    let name = || args.file.display().to_string();
+    let file = foreign::regular(&args.file)?;
+    let mut made = Vec::new();
+    for column in &args.columns {
+        // The decoder makes no promise for a damaged file.
+        let filters = catch_unwind(AssertUnwindSafe(|| filters(&file, column, args.rate)));
+        let filters = filters.map_err(|_| anyhow!("the Parquet data is damaged"));
+        made.extend(filters.and_then(|made| made).with_context(name)?);
+    }
+    let bytes = foreign::map(&args.file, &file)?;
+    let new: Vec<ParquetFilter<'_>> = made
+        .iter()
+        .map(|made| ParquetFilter {
+            row_group: made.row_group,
+            column: &made.column,
+            filter: &made.filter,
+        })
+        .collect();
+    let added = tamis_formats::parquet_with_filters(bytes, &new).with_context(name)?;
+    let parts = [&bytes[..added.data_end], &added.bytes];
+    foreign::write_parts(&args.output, &parts, output::existing(args.force))?;
+    summarise(
+        &args.output,
+        &made,
+        bytes.len(),
+        parts.map(<[u8]>::len).iter().sum(),
+    );
+    Ok(Exit::Done)
+}
+
+/// The filters of a column, one for each row group.
+fn filters(file: &File, column: &str, rate: f64) -> Result<Vec<Made>> {
+    let values = Values::open(file.try_clone()?, column).map_err(told)?;
+    let make = |row_group| {
+        let filter = filter_of(&values, row_group, rate)?;
+        Ok(Made {
+            row_group,
+            column: values.column.path.clone(),
+            filter,
+        })
+    };
+    (0..values.row_groups()).map(make).collect()
+}
+
+fn told(failure: Failure) -> anyhow::Error {
+    match failure {
+        Failure::NoColumn(what) => anyhow!(what),
+        Failure::Read(cause) => cause.into(),
+    }
+}
+
+fn filter_of(values: &Values, row_group: usize, rate: f64) -> Result<Vec<u8>> {
+    let mut keys = distinct(values, row_group)?;
+    loop {
+        let mut filter = tamis_formats::create(Create::Parquet, keys, rate)?;
+        let mut failure = None;
+        let each = |value: &[u8]| {
+            failure = filter.insert(value).err().or(failure.take());
+        };
+        values.each(row_group, each).map_err(told)?;
+        if let Some(failure) = failure {
+            return Err(failure.into());
+        }
+        // The usual formula takes all blocks for equally full; what counts is how full they are.
+        if filter.rate_now() <= rate || is_largest(&filter) {
+            return Ok(filter.to_bytes());
+        }
+        keys *= 2;
+    }
+}
+
+/// Readers refuse larger filters than of 128 MiB.
+fn is_largest(filter: &Foreign<'_>) -> bool {
+    let is_largest = filter.bits() >= 8 * (128 << 20);
+    if is_largest {
+        output::warn(format_args!(
+            "a filter of 128 MiB, the largest that there may be, has a rate of {}",
+            human::rate(filter.rate_now())
+        ));
+    }
+    is_largest
+}
+
+/// How many distinct values a row group has.
+fn distinct(values: &Values, row_group: usize) -> Result<u64> {
+    /// So many are sorted out at once.
+    const MANY: usize = 1 << 20;
+    let hasher = Hasher::default();
+    let mut hashes = Vec::new();
+    let mut limit = MANY;
+    let sort_out = |hashes: &mut Vec<_>| {
+        hashes.sort_unstable();
+        hashes.dedup();
+    };
+    let each = |value: &[u8]| {
+        hashes.push(hasher.hash(value));
+        if hashes.len() >= limit {
+            sort_out(&mut hashes);
+            limit = MANY.max(2 * hashes.len());
+        }
+    };
+    values.each(row_group, each).map_err(told)?;
+    sort_out(&mut hashes);
+    Ok(hashes.len() as u64)
+}
+
+fn summarise(path: &Path, made: &[Made], before: usize, after: usize) {
+    let bytes: usize = made.iter().map(|made| made.filter.len()).sum();
+    eprintln!(
+        "{}: {} filters, {} of {} (it was {})",
+        path.display(),
+        human::count(made.len() as u64),
+        human::size(bytes as u64),
+        human::size(after as u64),
+        human::size(before as u64),
+    );
+}

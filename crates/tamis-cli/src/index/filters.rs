@@ -1,0 +1,138 @@
+//! Parquet files' own filters in place of an index: which files may hold a value, with nothing to build.
+
+use super::scan::{self, Kind};
+use crate::engine::input::InputError;
+use crate::engine::key::parquet::{Failure, plain};
+use crate::engine::key::{KeySpec, Source};
+use crate::engine::progress::Progress;
+use anyhow::{Result, bail};
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use tamis_formats::{Foreign, Format};
+
+/// Which of a file's row groups may hold what is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) groups: Vec<usize>,
+    /// How many row groups there are.
+    pub(crate) of: usize,
+}
+
+/// What a file's filters say.
+pub(crate) enum Asked {
+    /// It certainly has no such column: no table, or another one.
+    NoColumn,
+    /// One answer for each key, and why some row groups may hold any key.
+    Answers(Vec<Answer>, Option<&'static str>),
+    /// It may hold anything, because it could not be read.
+    Unread(String),
+}
+
+/// The columns that a spec is about.
+pub(crate) fn columns(spec: Option<&KeySpec>) -> Result<&[String]> {
+    let Some(spec) = spec else {
+        bail!("--parquet-filters needs the column: --key parquet:COLUMN");
+    };
+    match spec.source() {
+        _ if spec.is_prefix() => bail!("{spec}: a filter knows whole values, not how they begin"),
+        Source::Parquet(columns) => Ok(columns),
+        _ => bail!("{spec}: --parquet-filters asks columns of Parquet: --key parquet:COLUMN"),
+    }
+}
+
+/// Asks a file's filters for keys, each of as many values as the spec has columns. A "no" of all row groups is the only
+/// one that counts: whatever can't be read or asked may hold the key.
+pub(crate) fn ask(path: &Path, spec: &KeySpec, keys: &[Vec<Vec<u8>>]) -> Asked {
+    let failed = |error: InputError| match error.is_no_column() {
+        // What is called so is meant to be a table, and may have been one.
+        true if is_called_parquet(path) => {
+            Asked::Unread("it does not begin as a Parquet file does".into())
+        }
+        true => Asked::NoColumn,
+        false => Asked::Unread(error.cause.to_string()),
+    };
+    let (file, names) = match scan::open(path, spec, &Arc::<Progress>::default()) {
+        Err(error) => return failed(error),
+        Ok(Kind::Text(_)) => return Asked::NoColumn,
+        Ok(Kind::Parquet(file, names)) => (file, names),
+    };
+    // A damaged file must not end the run, and the decoder makes no promise.
+    match catch_unwind(AssertUnwindSafe(|| ask_table(&file, names, keys))) {
+        Ok(Ok(asked)) => asked,
+        Ok(Err(Failure::NoColumn(_))) => Asked::NoColumn,
+        Ok(Err(Failure::Read(cause))) => Asked::Unread(cause.to_string()),
+        Err(_) => Asked::Unread("the Parquet data is damaged".into()),
+    }
+}
+
+fn is_called_parquet(path: &Path) -> bool {
+    let end = path.extension().and_then(|end| end.to_str());
+    end.is_some_and(|end| ["parquet", "parq", "pq"].contains(&end))
+}
+
+fn ask_table(file: &File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Asked, Failure> {
+    let columns = plain::columns(file.try_clone().map_err(Failure::Read)?, names)?;
+    // SAFETY: the map is only read, here and now. Who cuts the file meanwhile ends the process; no other harm is done.
+    let map = unsafe { memmap2::Mmap::map(file) }.map_err(Failure::Read)?;
+    let chunks = match tamis_formats::parquet_chunks(&map) {
+        Ok(chunks) => chunks,
+        Err(error) => return Ok(Asked::Unread(error.to_string())),
+    };
+    let of = chunks
+        .iter()
+        .map(|chunk| chunk.row_group + 1)
+        .max()
+        .unwrap_or(0);
+    let mut why = None;
+    let mut answers = vec![
+        Answer {
+            groups: Vec::new(),
+            of
+        };
+        keys.len()
+    ];
+    let encoded: Vec<Vec<Option<Vec<Vec<u8>>>>> = keys
+        .iter()
+        .map(|values| {
+            let values = columns.iter().zip(values);
+            values
+                .map(|(column, text)| column.encodings(text))
+                .collect()
+        })
+        .collect();
+    if encoded.iter().flatten().any(Option::is_none) {
+        why = Some("what is asked for can't be told apart by a filter of such a column");
+    }
+    for group in 0..of {
+        let of_group: Vec<_> = chunks
+            .iter()
+            .filter(|chunk| chunk.row_group == group)
+            .collect();
+        let filters: Vec<Option<Foreign<'_>>> = columns
+            .iter()
+            .map(|column| {
+                let chunk = of_group.get(column.number)?;
+                let place = chunk
+                    .filter
+                    .clone()
+                    .filter(|_| chunk.column == column.path)?;
+                tamis_formats::open(&map[place], Format::Parquet).ok()
+            })
+            .collect();
+        if filters.iter().any(Option::is_none) {
+            why = Some("not every row group has a filter");
+        }
+        for (values, answer) in encoded.iter().zip(&mut answers) {
+            let may_hold = filters.iter().zip(values).all(|pair| match pair {
+                (Some(filter), Some(values)) => values.iter().any(|value| filter.contains(value)),
+                _ => true,
+            });
+            if may_hold {
+                answer.groups.push(group);
+            }
+        }
+    }
+    Ok(Asked::Answers(answers, why))
+}

@@ -1,0 +1,458 @@
+//! What BF.* commands work on.
+
+use crate::error::Error;
+use crate::loading::Loading;
+use crate::words::Layout;
+use tamis::raw::HEADER_LEN;
+use tamis::{Expansion, Growing, Hasher};
+use tamis_formats::redisbloom::Chain;
+
+/// A Bloom filter in one of two layouts, or one that is arriving.
+pub enum Bloom {
+    Tamis(Growing),
+    RedisBloom(Chain<'static>),
+    Loading(Loading),
+}
+
+/// Everything that makes a new filter what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewBloom {
+    pub rate: f64,
+    pub capacity: u64,
+    /// 0 is a filter that can't grow.
+    pub expansion: u32,
+    pub layout: Layout,
+    pub hasher: Hasher,
+}
+
+/// What BF.INFO tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BloomInfo {
+    pub capacity: u64,
+    pub bytes: u64,
+    pub layers: u64,
+    pub keys: u64,
+    pub expansion: Option<u64>,
+}
+
+/// The first chunk of a filter in Tamis's layout: this, how it grows (32 bits)
+/// and how many bytes follow (64), both little-endian. What follows are the
+/// bytes of a `.tamis` file.
+const MAGIC: &[u8; 8] = b"TAMISBF1";
+const DUMP_HEADER: usize = 20;
+
+/// A rate beyond which a filter is of no use; RedisBloom has the same.
+const HIGHEST_RATE: f64 = 0.25;
+
+const fn expansion_of(number: u32) -> Expansion {
+    match number {
+        0 => Expansion::None,
+        2 => Expansion::Auto,
+        times => Expansion::Times(times),
+    }
+}
+
+const fn number_of(expansion: Expansion) -> u32 {
+    match expansion {
+        Expansion::None => 0,
+        Expansion::Auto => 2,
+        Expansion::Times(times) => times,
+    }
+}
+
+impl NewBloom {
+    /// An empty one.
+    pub fn make(&self) -> Result<Bloom, Error> {
+        let rate = self.rate.min(HIGHEST_RATE);
+        Ok(match self.layout {
+            Layout::Tamis => {
+                let expansion = expansion_of(self.expansion);
+                Bloom::Tamis(Growing::reserve(
+                    self.capacity,
+                    rate,
+                    expansion,
+                    self.hasher,
+                )?)
+            }
+            Layout::RedisBloom => {
+                let growth = (self.expansion > 0).then_some(self.expansion);
+                Bloom::RedisBloom(Chain::new(self.capacity, self.rate, growth)?)
+            }
+        })
+    }
+}
+
+impl Bloom {
+    /// The answer of a filter that is none yet.
+    pub fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Loading(loading) => Err(loading.refusal()),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn layout(&self) -> Layout {
+        match self {
+            Self::RedisBloom(_) => Layout::RedisBloom,
+            Self::Tamis(_) | Self::Loading(_) => Layout::Tamis,
+        }
+    }
+
+    pub fn contains(&self, key: &[u8]) -> Result<bool, Error> {
+        match self {
+            Self::Tamis(filter) => Ok(filter.contains(key)),
+            Self::RedisBloom(chain) => Ok(chain.contains(key)),
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    pub fn contains_many(&self, keys: &[&[u8]], out: &mut [bool]) -> Result<(), Error> {
+        match self {
+            Self::Tamis(filter) => filter.contains_many(keys, out),
+            Self::RedisBloom(chain) => chain.contains_many(keys, out),
+            Self::Loading(loading) => return Err(loading.refusal()),
+        }
+        Ok(())
+    }
+
+    /// Adds a key, if that takes no more than `limit` bytes; whether it was
+    /// new.
+    pub fn insert(&mut self, key: &[u8], limit: u64) -> Result<bool, Error> {
+        match self {
+            Self::Tamis(filter) => {
+                let hash = filter.hasher().hash(key);
+                if filter.room() == 0 {
+                    if filter.contains_hash(hash) {
+                        return Ok(false);
+                    }
+                    allow(filter.bytes(), filter.growth_bytes(), limit)?;
+                }
+                Ok(filter.insert_hash(hash)?)
+            }
+            Self::RedisBloom(chain) => {
+                if limit < u64::MAX && !chain.contains(key) {
+                    let bytes = chain.parts().iter().map(|part| part.len() as u64).sum();
+                    allow(bytes, chain.growth_bytes(), limit)?;
+                }
+                Ok(chain.insert(key)?)
+            }
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    /// Adds keys in their order; `new[i]` answers for `keys[i]`. When it fails,
+    /// says at which key: those before are in, and it and the others are not.
+    pub fn insert_many(
+        &mut self,
+        keys: &[&[u8]],
+        new: &mut [bool],
+        limit: u64,
+    ) -> Result<(), (usize, Error)> {
+        if let Self::Tamis(filter) = self
+            && filter.room() >= keys.len() as u64
+        {
+            // All at once: it can't grow, so it can't fail.
+            return filter
+                .insert_many(keys, new)
+                .map_err(|error| (0, error.into()));
+        }
+        for (i, (key, new)) in keys.iter().zip(new).enumerate() {
+            *new = self.insert(key, limit).map_err(|error| (i, error))?;
+        }
+        Ok(())
+    }
+
+    pub fn info(&self) -> Result<BloomInfo, Error> {
+        match self {
+            Self::Tamis(filter) => Ok(BloomInfo {
+                capacity: filter.capacity(),
+                bytes: filter.bytes(),
+                layers: filter.shape().layers().into(),
+                keys: filter.keys().get(),
+                expansion: Some(number_of(filter.expansion()).into()).filter(|times| *times > 0),
+            }),
+            Self::RedisBloom(chain) => Ok(BloomInfo {
+                capacity: chain.capacity(),
+                bytes: chain.parts().iter().map(|part| part.len() as u64).sum(),
+                layers: chain.parts().len() as u64,
+                keys: chain.keys(),
+                expansion: chain.growth(),
+            }),
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    /// An empty one that began alike.
+    pub fn template(&self) -> Result<Self, Error> {
+        match self {
+            Self::Tamis(filter) => Ok(Self::Tamis(filter.template()?)),
+            Self::RedisBloom(chain) => Ok(Self::RedisBloom(chain.template()?)),
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    pub fn duplicate(&self) -> Result<Self, Error> {
+        match self {
+            Self::Tamis(filter) => {
+                let mut copy = Growing::from_bytes(&filter.to_bytes())?;
+                copy.set_expansion(filter.expansion());
+                Ok(Self::Tamis(copy))
+            }
+            Self::RedisBloom(chain) => Ok(Self::RedisBloom(chain.clone())),
+            Self::Loading(loading) => Ok(Self::Loading(loading.clone())),
+        }
+    }
+
+    /// Adds all keys of another, or changes nothing.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Error> {
+        match (self, other) {
+            (Self::Tamis(ours), Self::Tamis(theirs)) => ours.union_with(theirs).map_err(unfit),
+            (Self::RedisBloom(ours), Self::RedisBloom(theirs)) => {
+                ours.union_within_capacity(theirs).map_err(unfit)
+            }
+            (ours, theirs) => {
+                ours.check()?;
+                theirs.check()?;
+                Err(Error::new(
+                    "ERR filters of different layouts can't be merged",
+                ))
+            }
+        }
+    }
+
+    /// The first chunk of BF.SCANDUMP.
+    pub fn dump_header(&self) -> Vec<u8> {
+        match self {
+            Self::Tamis(filter) => {
+                let mut header = MAGIC.to_vec();
+                header.extend(number_of(filter.expansion()).to_le_bytes());
+                header.extend((HEADER_LEN as u64 + filter.bytes()).to_le_bytes());
+                header
+            }
+            Self::RedisBloom(chain) => chain.dump_header(),
+            Self::Loading(loading) => loading.header().to_vec(),
+        }
+    }
+
+    /// What follows, from a byte on: at most `most` bytes, none at the end.
+    pub fn dump(&self, at: u64, most: usize) -> Vec<u8> {
+        match self {
+            Self::Tamis(filter) => match at.checked_sub(HEADER_LEN as u64) {
+                Some(at) => filter.read_body(at, most),
+                None => {
+                    let mut bytes = filter.sealed_header().encode()[at as usize..].to_vec();
+                    bytes.extend(filter.read_body(0, most.saturating_sub(bytes.len())));
+                    bytes
+                }
+            },
+            Self::RedisBloom(chain) => piece(&chain.parts(), at, most),
+            Self::Loading(loading) => piece(&[loading.received()], at, most),
+        }
+    }
+
+    /// How many bytes follow a first chunk.
+    pub fn expected(header: &[u8]) -> Result<u64, Error> {
+        match tamis_header(header) {
+            Some((_, bytes)) => Ok(bytes),
+            None => Chain::bytes_of(header).map_err(Error::bad_data),
+        }
+    }
+
+    /// The filter that has arrived. Never panics, whatever the bytes.
+    pub fn arrived(loading: &Loading) -> Result<Self, Error> {
+        Self::decode(loading.header(), loading.received())
+    }
+
+    /// A filter's first chunk and all that follows.
+    pub fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error> {
+        let Some((expansion, _)) = tamis_header(header) else {
+            let lengths = Chain::lengths_of(header).map_err(Error::bad_data)?;
+            let mut rest = bytes;
+            let mut chunks = Vec::new();
+            for len in lengths {
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                let chunk = rest.split_off(..len).ok_or(Error::bad_data("too short"))?;
+                chunks.push(chunk);
+            }
+            let chain = Chain::of_chunks(header, &chunks).map_err(Error::bad_data)?;
+            return Ok(Self::RedisBloom(chain.into_owned()));
+        };
+        let mut filter = Growing::from_bytes(bytes).map_err(Error::bad_data)?;
+        filter.set_expansion(expansion_of(expansion));
+        Ok(Self::Tamis(filter))
+    }
+}
+
+fn unfit(error: impl Into<Error>) -> Error {
+    match error.into() {
+        full if full == Error::FULL => Error::new(
+            "ERR the filters hold more keys together than their layers were made for: reserve larger ones",
+        ),
+        error => error,
+    }
+}
+
+fn allow(bytes: u64, more: u64, limit: u64) -> Result<(), Error> {
+    let fits = more == 0 || bytes.saturating_add(more) <= limit;
+    fits.then_some(()).ok_or(Error::LIMIT)
+}
+
+fn tamis_header(header: &[u8]) -> Option<(u32, u64)> {
+    let header: &[u8; DUMP_HEADER] = header.try_into().ok()?;
+    let (magic, rest) = header.split_first_chunk::<8>()?;
+    let (expansion, bytes) = rest.split_first_chunk::<4>()?;
+    let bytes = bytes.try_into().ok()?;
+    (magic == MAGIC).then_some((u32::from_le_bytes(*expansion), u64::from_le_bytes(bytes)))
+}
+
+/// Bytes from `at` on, of one part: as RedisBloom's chunks, they never cross
+/// from one part to the next.
+pub(crate) fn piece(parts: &[&[u8]], at: u64, most: usize) -> Vec<u8> {
+    let mut at = at;
+    for part in parts {
+        match part.len() as u64 {
+            len if at >= len => at -= len,
+            len => {
+                let end = at.saturating_add(most as u64).min(len);
+                return part[at as usize..end as usize].to_vec();
+            }
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(capacity: u64, expansion: u32, layout: Layout) -> Bloom {
+        let hasher = Hasher::default();
+        NewBloom {
+            rate: 0.01,
+            capacity,
+            expansion,
+            layout,
+            hasher,
+        }
+        .make()
+        .unwrap()
+    }
+
+    fn keys(range: std::ops::Range<u32>) -> Vec<Vec<u8>> {
+        range.map(|i| format!("key:{i}").into_bytes()).collect()
+    }
+
+    fn add(filter: &mut Bloom, keys: &[Vec<u8>]) -> Vec<bool> {
+        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let mut new = vec![false; keys.len()];
+        for (keys, new) in keys.chunks(7).zip(new.chunks_mut(7)) {
+            filter.insert_many(keys, new, u64::MAX).unwrap();
+        }
+        new
+    }
+
+    fn dumped(filter: &Bloom, most: usize) -> Loading {
+        let header = filter.dump_header();
+        let mut loading = Loading::new(&header, Bloom::expected(&header).unwrap());
+        let mut at = 0;
+        loop {
+            let chunk = filter.dump(at, most);
+            if chunk.is_empty() {
+                return loading;
+            }
+            at += chunk.len() as u64;
+            loading.push(1 + at, &chunk).unwrap();
+        }
+    }
+
+    #[test]
+    fn both_layouts_add_ask_dump_and_load() {
+        for layout in [Layout::Tamis, Layout::RedisBloom] {
+            for expansion in [1, 2, 4] {
+                let mut filter = new(100, expansion, layout);
+                let all = keys(0..3_000);
+                let new = add(&mut filter, &all);
+                assert!(new.iter().filter(|new| **new).count() > 2_940);
+                assert!(add(&mut filter, &all).iter().all(|new| !new));
+                let info = filter.info().unwrap();
+                assert_eq!(info.expansion, Some(expansion.into()));
+                assert!(info.layers > 1 && info.capacity >= info.keys);
+                for most in [1, 100, 1 << 20] {
+                    let loading = dumped(&filter, most);
+                    assert!(loading.is_whole());
+                    let mut copy = Bloom::arrived(&loading).unwrap();
+                    assert_eq!(copy.info().unwrap(), info);
+                    assert!(all.iter().all(|key| copy.contains(key).unwrap()));
+                    // And it grows on alike.
+                    let more = keys(3_000..4_000);
+                    let mut other = filter.duplicate().unwrap();
+                    assert_eq!(add(&mut copy, &more), add(&mut other, &more));
+                    assert_eq!(dumped(&copy, 999).received(), dumped(&other, 99).received());
+                    if most == 1 {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_cannot_grow_says_so_and_keeps_what_it_has() {
+        for layout in [Layout::Tamis, Layout::RedisBloom] {
+            let mut filter = new(3, 0, layout);
+            let all = keys(0..6);
+            let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+            let mut new = [false; 6];
+            let (at, error) = filter.insert_many(&slices, &mut new, u64::MAX).unwrap_err();
+            assert_eq!((at, error), (3, Error::FULL));
+            assert_eq!(new, [true, true, true, false, false, false]);
+            assert!(!filter.insert(&all[0], u64::MAX).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_limit_stops_growth_only() {
+        for layout in [Layout::Tamis, Layout::RedisBloom] {
+            let mut filter = new(100, 2, layout);
+            let all = keys(0..200);
+            let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+            let mut new = [false; 200];
+            let (at, error) = filter.insert_many(&slices, &mut new, 300).unwrap_err();
+            assert_eq!(error, Error::LIMIT);
+            assert!((100..=104).contains(&at), "{at}");
+            assert!(!filter.insert(&all[0], 300).unwrap());
+        }
+    }
+
+    #[test]
+    fn merging_needs_room() {
+        for layout in [Layout::Tamis, Layout::RedisBloom] {
+            let (mut a, mut b) = (new(5_000, 2, layout), new(5_000, 2, layout));
+            add(&mut a, &keys(0..2_000));
+            add(&mut b, &keys(2_000..4_000));
+            a.union_with(&b).unwrap();
+            assert!(keys(0..4_000).iter().all(|key| a.contains(key).unwrap()));
+            let before = dumped(&a, 1 << 20).received().to_vec();
+            assert!(a.union_with(&b).is_err());
+            assert!(a.union_with(&new(7_000, 2, layout)).is_err());
+            assert_eq!(dumped(&a, 1 << 20).received(), before);
+            let empty = a.template().unwrap();
+            assert_eq!(empty.info().unwrap().keys, 0);
+        }
+        let (mut a, b) = (new(100, 2, Layout::Tamis), new(100, 2, Layout::RedisBloom));
+        assert!(a.union_with(&b).is_err());
+    }
+
+    #[test]
+    fn half_a_filter_answers_nothing() {
+        let mut filter = new(1_000, 2, Layout::RedisBloom);
+        add(&mut filter, &keys(0..10));
+        let header = filter.dump_header();
+        let mut loading = Loading::new(&header, Bloom::expected(&header).unwrap());
+        loading.push(101, &filter.dump(0, 100)).unwrap();
+        let mut half = Bloom::Loading(loading);
+        assert!(half.contains(b"key:1").is_err() && half.insert(b"x", u64::MAX).is_err());
+        assert!(half.info().is_err() && half.template().is_err());
+        assert!(half.contains_many(&[b"key:1"], &mut [false]).is_err());
+    }
+}

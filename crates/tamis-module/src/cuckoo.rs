@@ -1,0 +1,242 @@
+//! What CF.* commands work on.
+
+mod tables;
+
+use crate::bloom::piece;
+use crate::error::Error;
+use crate::loading::Loading;
+use crate::words::Layout;
+pub use tables::Tables;
+use tamis::Hasher;
+use tamis_formats::redisbloom;
+
+/// A cuckoo filter in one of two layouts, or one that is arriving.
+pub enum Cuckoo {
+    Tamis(Tables),
+    RedisBloom(redisbloom::Cuckoo<'static>),
+    Loading(Loading),
+}
+
+/// Everything that makes a new filter what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewCuckoo {
+    pub rate: f64,
+    pub capacity: u64,
+    /// 0 is a filter that can't grow.
+    pub expansion: u32,
+    /// Of RedisBloom's layout alone.
+    pub bucket_size: u16,
+    /// Of RedisBloom's layout alone.
+    pub most_kicks: u16,
+    pub layout: Layout,
+    pub hasher: Hasher,
+}
+
+/// What CF.INFO tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CuckooInfo {
+    pub bytes: u64,
+    pub buckets: u64,
+    pub layers: u64,
+    pub keys: u64,
+    pub deletes: u64,
+    pub bucket_size: u64,
+    pub expansion: u64,
+    pub most_kicks: u64,
+}
+
+/// RedisBloom's default for cf-max-expansions.
+const MOST_EXPANSIONS: usize = 32;
+
+impl NewCuckoo {
+    /// An empty one.
+    pub fn make(&self) -> Result<Cuckoo, Error> {
+        Ok(match self.layout {
+            Layout::Tamis => {
+                let rate = self.rate.min(0.25);
+                Cuckoo::Tamis(Tables::new(
+                    self.capacity,
+                    rate,
+                    self.expansion,
+                    self.hasher,
+                )?)
+            }
+            Layout::RedisBloom => Cuckoo::RedisBloom(redisbloom::Cuckoo::new(
+                self.capacity,
+                self.bucket_size,
+                self.most_kicks,
+                self.expansion as u16,
+            )?),
+        })
+    }
+}
+
+impl Cuckoo {
+    /// The answer of a filter that is none yet.
+    pub fn check(&self) -> Result<(), Error> {
+        match self {
+            Self::Loading(loading) => Err(loading.refusal()),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn layout(&self) -> Layout {
+        match self {
+            Self::RedisBloom(_) => Layout::RedisBloom,
+            Self::Tamis(_) | Self::Loading(_) => Layout::Tamis,
+        }
+    }
+
+    pub fn contains(&self, key: &[u8]) -> Result<bool, Error> {
+        match self {
+            Self::Tamis(tables) => Ok(tables.contains(key)),
+            Self::RedisBloom(cuckoo) => Ok(cuckoo.contains(key)),
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    pub fn count(&self, key: &[u8]) -> Result<u64, Error> {
+        match self {
+            Self::Tamis(tables) => Ok(tables.count(key)),
+            Self::RedisBloom(cuckoo) => Ok(cuckoo.count(key)),
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    /// Adds a copy of the key, if that takes no more than `limit` bytes.
+    pub fn insert(&mut self, key: &[u8], limit: u64) -> Result<(), Error> {
+        match self {
+            Self::Tamis(tables) => tables.insert(key, limit),
+            Self::RedisBloom(cuckoo) => {
+                let tables = cuckoo.parts().len();
+                let bytes = cuckoo.capacity();
+                // Whether it must grow shows when it does.
+                let most = bytes.saturating_add(cuckoo.growth_bytes());
+                let error = match most > limit {
+                    true => Error::LIMIT,
+                    false => Error::new("Maximum expansions reached"),
+                };
+                let may_grow = tables <= MOST_EXPANSIONS && most <= limit;
+                match cuckoo.insert_within(key, may_grow) {
+                    Ok(()) => Ok(()),
+                    Err(tamis_formats::Error::Full { .. }) if cuckoo.settings()[2] == 0 => {
+                        Err(Error::new("Filter is full"))
+                    }
+                    Err(tamis_formats::Error::Full { .. }) => Err(error),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    /// Takes out a copy of the key; whether there was one.
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        match self {
+            Self::Tamis(tables) => Ok(tables.remove(key)),
+            Self::RedisBloom(cuckoo) => Ok(cuckoo.remove(key)),
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    pub fn compact(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Tamis(tables) => tables.compact(),
+            Self::RedisBloom(cuckoo) => {
+                cuckoo.compact();
+                Ok(())
+            }
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    pub fn info(&self) -> Result<CuckooInfo, Error> {
+        match self {
+            Self::Tamis(tables) => Ok(tables.info()),
+            Self::RedisBloom(cuckoo) => {
+                let [bucket_size, most_kicks, expansion] = cuckoo.settings().map(u64::from);
+                Ok(CuckooInfo {
+                    bytes: cuckoo.capacity(),
+                    buckets: cuckoo.buckets(),
+                    layers: cuckoo.parts().len() as u64,
+                    keys: cuckoo.keys(),
+                    deletes: cuckoo.deletes(),
+                    bucket_size,
+                    expansion,
+                    most_kicks,
+                })
+            }
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    pub fn duplicate(&self) -> Result<Self, Error> {
+        match self {
+            Self::Tamis(tables) => Ok(Self::Tamis(tables.duplicate()?)),
+            Self::RedisBloom(cuckoo) => Ok(Self::RedisBloom(cuckoo.clone())),
+            Self::Loading(loading) => Ok(Self::Loading(loading.clone())),
+        }
+    }
+
+    /// Adds all keys of another, with all copies, or changes nothing.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Error> {
+        match (self, other) {
+            (Self::Tamis(ours), Self::Tamis(theirs)) => ours.union_with(theirs),
+            (ours, theirs) => {
+                ours.check()?;
+                theirs.check()?;
+                Err(Error::new(
+                    "ERR only filters of Tamis's layout can be merged",
+                ))
+            }
+        }
+    }
+
+    /// The first chunk of CF.SCANDUMP.
+    pub fn dump_header(&self) -> Vec<u8> {
+        match self {
+            Self::Tamis(tables) => tables.dump_header(),
+            Self::RedisBloom(cuckoo) => cuckoo.dump_header(),
+            Self::Loading(loading) => loading.header().to_vec(),
+        }
+    }
+
+    /// What follows, from a byte on: at most `most` bytes, none at the end.
+    pub fn dump(&self, at: u64, most: usize) -> Vec<u8> {
+        match self {
+            Self::Tamis(tables) => tables.dump(at, most),
+            Self::RedisBloom(cuckoo) => piece(&cuckoo.parts(), at, most),
+            Self::Loading(loading) => piece(&[loading.received()], at, most),
+        }
+    }
+
+    /// How many bytes follow a first chunk.
+    pub fn expected(header: &[u8]) -> Result<u64, Error> {
+        match Tables::is_header(header) {
+            true => Tables::expected(header),
+            false => redisbloom::Cuckoo::bytes_of(header).map_err(|_| Error::new("Invalid header")),
+        }
+    }
+
+    /// The filter that has arrived. Never panics, whatever the bytes.
+    pub fn arrived(loading: &Loading) -> Result<Self, Error> {
+        Self::decode(loading.header(), loading.received())
+    }
+
+    /// A filter's first chunk and all that follows.
+    pub fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error> {
+        if Tables::is_header(header) {
+            return Tables::decode(header, bytes).map(Self::Tamis);
+        }
+        let lengths = redisbloom::Cuckoo::lengths_of(header).map_err(Error::bad_data)?;
+        let mut rest = bytes;
+        let mut chunks = Vec::new();
+        for len in lengths {
+            let len = usize::try_from(len).unwrap_or(usize::MAX);
+            let chunk = rest.split_off(..len).ok_or(Error::bad_data("too short"))?;
+            chunks.push(chunk);
+        }
+        let cuckoo = redisbloom::Cuckoo::of_chunks(header, &chunks).map_err(Error::bad_data)?;
+        Ok(Self::RedisBloom(cuckoo.into_owned()))
+    }
+}

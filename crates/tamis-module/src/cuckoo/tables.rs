@@ -1,0 +1,381 @@
+//! A cuckoo filter that grows and keeps its rate, and from which a key can be
+//! removed wherever it lies.
+//!
+//! It is layers of tables that are all of one shape: one in the first layer,
+//! and in each further layer `expansion` times as many. Which table of a layer
+//! a key belongs to follows from its hash, evenly; the table of an older layer
+//! is the one that the tables of a newer layer were split from. So two keys
+//! that a newer layer can't tell apart can't be told apart in an older one,
+//! either. That is what makes removing sound: where the newest layer that
+//! seems to have a key has in truth another one, the key's own entry in an
+//! older layer answers for both from then on. Tables of unlike shapes could
+//! not do that, and would answer a false "no".
+//!
+//! All layers there may ever be share the promised rate alike.
+
+use super::CuckooInfo;
+use crate::error::Error;
+use tamis::raw::HEADER_LEN;
+use tamis::{Cuckoo, Hash, Hasher};
+
+/// Tables are no smaller: what is written about each would weigh too much.
+const FEWEST_KEYS: u64 = 1024;
+/// How many keys there may be at least before a filter that grows by more than
+/// its first table each time can't any more …
+const REACH_KEYS: f64 = 1e8;
+/// … and how many times the keys it was made for.
+const REACH_TIMES: f64 = 1e3;
+/// Layers of a filter that grows by its first table each time.
+const MOST_EQUAL: u32 = 32;
+const MOST_TABLES: u64 = 1 << 24;
+
+/// The first chunk of a dump: this, expansion, most layers, layers (32 bits
+/// each), deletes and the bytes that follow (64). All little-endian. What
+/// follows are all tables, each as the bytes of a `.tamis` file.
+const MAGIC: &[u8; 8] = b"TAMISCF1";
+const DUMP_HEADER: usize = 36;
+
+pub struct Tables {
+    /// Oldest first.
+    layers: Vec<Vec<Cuckoo>>,
+    expansion: u32,
+    most_layers: u32,
+    deletes: u64,
+}
+
+fn most_layers(capacity: u64, expansion: u32) -> u32 {
+    match expansion {
+        0 => 1,
+        1 => MOST_EQUAL,
+        times => {
+            let reach = (REACH_KEYS / capacity as f64).max(REACH_TIMES);
+            1 + (reach.ln() / f64::from(times).ln()).ceil() as u32
+        }
+    }
+}
+
+impl Tables {
+    pub fn new(capacity: u64, rate: f64, expansion: u32, hasher: Hasher) -> Result<Self, Error> {
+        let capacity = capacity.max(FEWEST_KEYS);
+        let most_layers = most_layers(capacity, expansion);
+        let first = Cuckoo::with_hasher(capacity, rate / f64::from(most_layers), hasher)?;
+        Ok(Self {
+            layers: vec![vec![first]],
+            expansion,
+            most_layers,
+            deletes: 0,
+        })
+    }
+
+    fn first(&self) -> &Cuckoo {
+        &self.layers[0][0]
+    }
+
+    fn hash(&self, key: &[u8]) -> Hash {
+        self.first().hasher().hash(key)
+    }
+
+    /// The tables that can hold a key, newest first.
+    fn path(&self, hash: Hash) -> impl Iterator<Item = &Cuckoo> {
+        self.layers
+            .iter()
+            .rev()
+            .map(move |layer| &layer[hash.shard(layer.len())])
+    }
+
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let hash = self.hash(key);
+        self.path(hash).any(|table| table.contains_hash(hash))
+    }
+
+    pub fn count(&self, key: &[u8]) -> u64 {
+        let hash = self.hash(key);
+        self.path(hash).map(|table| table.count_hash(hash)).sum()
+    }
+
+    /// Tables of a layer.
+    fn tables_of(&self, layer: u32) -> Option<u64> {
+        u64::from(self.expansion.max(1))
+            .checked_pow(layer)
+            .filter(|tables| *tables <= MOST_TABLES)
+    }
+
+    fn table_bytes(&self) -> u64 {
+        self.first().bytes()
+    }
+
+    pub fn insert(&mut self, key: &[u8], limit: u64) -> Result<(), Error> {
+        let hash = self.hash(key);
+        let mut copies = None;
+        // Older layers first, so that what was removed there makes room.
+        for layer in &mut self.layers {
+            let table = hash.shard(layer.len());
+            let table = &mut layer[table];
+            copies = None;
+            // Beyond its capacity its rate would be higher than promised.
+            if table.keys().get() < table.capacity() {
+                match table.insert_hash(hash) {
+                    Ok(_) => return Ok(()),
+                    Err(tamis::Error::Full { .. }) => {}
+                    Err(error) => copies = Some(error),
+                }
+            }
+        }
+        match copies {
+            // More of the same is no reason to grow.
+            Some(error) => Err(error.into()),
+            None => {
+                self.grow(limit)?;
+                let newest = self.layers.len() - 1;
+                let table = hash.shard(self.layers[newest].len());
+                self.layers[newest][table].insert_hash(hash)?;
+                Ok(())
+            }
+        }
+    }
+
+    fn grow(&mut self, limit: u64) -> Result<(), Error> {
+        if self.expansion == 0 {
+            return Err(Error::new("Filter is full"));
+        }
+        let layers = self.layers.len() as u32;
+        let tables = self.tables_of(layers).filter(|_| layers < self.most_layers);
+        let tables = tables.ok_or(Error::new("Maximum expansions reached"))?;
+        if self
+            .bytes()
+            .saturating_add(tables.saturating_mul(self.table_bytes()))
+            > limit
+        {
+            return Err(Error::LIMIT);
+        }
+        let layer = (0..tables).map(|_| self.first().template());
+        let layer = layer.collect::<Result<_, _>>()?;
+        self.layers.push(layer);
+        Ok(())
+    }
+
+    pub fn remove(&mut self, key: &[u8]) -> bool {
+        let hash = self.hash(key);
+        let removed = self.layers.iter_mut().rev().any(|layer| {
+            let table = hash.shard(layer.len());
+            layer[table].remove_hash(hash)
+        });
+        self.deletes = self.deletes.saturating_add(removed.into());
+        removed
+    }
+
+    /// Moves entries to older layers, and lets go of layers that this empties.
+    pub fn compact(&mut self) -> Result<(), Error> {
+        for newer in (1..self.layers.len()).rev() {
+            let (older, rest) = self.layers.split_at_mut(newer);
+            let layer = &mut rest[0];
+            let split = layer.len();
+            for (i, table) in layer.iter_mut().enumerate() {
+                for older in older.iter_mut() {
+                    let parent = i / (split / older.len()).max(1);
+                    let parent = &mut older[parent];
+                    let both = parent.keys().get() + table.keys().get();
+                    if table.keys().get() > 0
+                        && both <= parent.capacity()
+                        && parent.union_with(table).is_ok()
+                    {
+                        *table = table.template()?;
+                    }
+                }
+            }
+        }
+        while self.layers.len() > 1
+            && self
+                .layers
+                .last()
+                .is_some_and(|l| l.iter().all(|t| t.keys().get() == 0))
+        {
+            self.layers.pop();
+        }
+        self.deletes = 0;
+        Ok(())
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Cuckoo> {
+        self.layers.iter().flatten()
+    }
+
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Cuckoo> {
+        self.layers.iter_mut().flatten()
+    }
+
+    /// The memory of the lists of tables.
+    #[cfg(feature = "server")]
+    pub(crate) fn lists(&self) -> Vec<(*const u8, usize)> {
+        let layers = self.layers.iter();
+        let mut all: Vec<_> = layers
+            .map(|layer| (layer.as_ptr().cast(), align_of::<Cuckoo>()))
+            .collect();
+        all.push((self.layers.as_ptr().cast(), align_of::<Vec<Cuckoo>>()));
+        all
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.all().count() as u64 * self.table_bytes()
+    }
+
+    pub fn keys(&self) -> u64 {
+        self.all().map(|table| table.keys().get()).sum()
+    }
+
+    pub fn rate(&self) -> f64 {
+        self.first().rate() * f64::from(self.most_layers)
+    }
+
+    pub(super) fn info(&self) -> CuckooInfo {
+        let shape = self.first().shape();
+        CuckooInfo {
+            bytes: self.bytes(),
+            buckets: shape.slots() / u64::from(shape.window()),
+            layers: self.layers.len() as u64,
+            keys: self.keys(),
+            deletes: self.deletes,
+            bucket_size: shape.window().into(),
+            expansion: self.expansion.into(),
+            most_kicks: 500,
+        }
+    }
+
+    pub fn duplicate(&self) -> Result<Self, Error> {
+        let copy = |table: &Cuckoo| Cuckoo::from_bytes(&table.to_bytes());
+        let layers = self.layers.iter();
+        let layers = layers.map(|layer| layer.iter().map(copy).collect());
+        Ok(Self {
+            layers: layers.collect::<Result<_, _>>()?,
+            ..*self
+        })
+    }
+
+    /// Adds all entries of another, table by table, where each has room for
+    /// those of both; else changes nothing.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Error> {
+        let alike = self.expansion == other.expansion
+            && self.most_layers == other.most_layers
+            && self.first().same_shape(other.first())
+            && self.first().hasher().agrees_with(other.first().hasher());
+        if !alike {
+            return Err(Error::new(
+                "ERR filters of different size, rate, expansion or hash can't be merged",
+            ));
+        }
+        let mut merged = self.duplicate()?;
+        while merged.layers.len() < other.layers.len() {
+            merged.grow(u64::MAX)?;
+        }
+        let full =
+            Error::new("ERR the filters hold more items together than their tables were made for");
+        for (ours, theirs) in merged.all_mut().zip(other.all()) {
+            if ours.keys().get() + theirs.keys().get() > ours.capacity() {
+                return Err(full);
+            }
+            ours.union_with(theirs).map_err(|_| full.clone())?;
+        }
+        merged.deletes = merged.deletes.saturating_add(other.deletes);
+        *self = merged;
+        Ok(())
+    }
+
+    fn stride(&self) -> u64 {
+        HEADER_LEN as u64 + self.table_bytes()
+    }
+
+    pub(super) fn dump_header(&self) -> Vec<u8> {
+        let mut header = MAGIC.to_vec();
+        let layers = self.layers.len() as u32;
+        for number in [self.expansion, self.most_layers, layers] {
+            header.extend(number.to_le_bytes());
+        }
+        header.extend(self.deletes.to_le_bytes());
+        header.extend((self.all().count() as u64 * self.stride()).to_le_bytes());
+        header
+    }
+
+    /// At most the rest of one table.
+    pub(super) fn dump(&self, at: u64, most: usize) -> Vec<u8> {
+        let (table, at) = (at / self.stride(), at % self.stride());
+        let Some(table) = self.all().nth(table as usize) else {
+            return Vec::new();
+        };
+        match at.checked_sub(HEADER_LEN as u64) {
+            Some(at) => table.read_body(at, most),
+            None => {
+                let mut bytes = table.sealed_header().encode()[at as usize..].to_vec();
+                bytes.extend(table.read_body(0, most.saturating_sub(bytes.len())));
+                bytes
+            }
+        }
+    }
+
+    pub(super) fn is_header(header: &[u8]) -> bool {
+        header.len() == DUMP_HEADER && header.starts_with(MAGIC)
+    }
+
+    pub(super) fn expected(header: &[u8]) -> Result<u64, Error> {
+        let bytes = header.last_chunk().ok_or(Error::bad_data("too short"))?;
+        Ok(u64::from_le_bytes(*bytes))
+    }
+
+    pub(super) fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error> {
+        let bad = || Error::bad_data("the tables don't fit together");
+        let number = |at: usize| {
+            let field = header.get(at..).and_then(<[u8]>::first_chunk);
+            field
+                .map(|field| u32::from_le_bytes(*field))
+                .ok_or_else(bad)
+        };
+        let (expansion, most, layers) = (number(8)?, number(12)?, number(16)?);
+        let deletes = header
+            .get(20..)
+            .and_then(<[u8]>::first_chunk)
+            .ok_or_else(bad)?;
+        let first = tamis::raw::Header::decode(bytes, None).map_err(Error::bad_data)?;
+        let stride = HEADER_LEN as u64 + first.body_len();
+        let expected = most_layers(first.capacity(), expansion);
+        if most != expected || !(1..=most).contains(&layers) {
+            return Err(bad());
+        }
+        let mut this = Self {
+            layers: Vec::new(),
+            expansion,
+            most_layers: most,
+            deletes: u64::from_le_bytes(*deletes),
+        };
+        let mut rest = bytes;
+        for layer in 0..layers {
+            let tables = this.tables_of(layer).ok_or_else(bad)?;
+            // Before anything is taken for them, they are there.
+            if tables.saturating_mul(stride) > rest.len() as u64 {
+                return Err(bad());
+            }
+            let mut decoded = Vec::with_capacity(tables as usize);
+            for _ in 0..tables {
+                let table = rest.split_off(..stride as usize).ok_or_else(bad)?;
+                let table = Cuckoo::from_bytes(table).map_err(Error::bad_data)?;
+                let first = this
+                    .layers
+                    .first()
+                    .map_or(decoded.first(), |layer| layer.first());
+                let alike = first.is_none_or(|first: &Cuckoo| {
+                    first.same_shape(&table)
+                        && first.hasher().agrees_with(table.hasher())
+                        && first.capacity() == table.capacity()
+                        && first.rate() == table.rate()
+                });
+                if !alike {
+                    return Err(bad());
+                }
+                decoded.push(table);
+            }
+            this.layers.push(decoded);
+        }
+        rest.is_empty().then_some(this).ok_or_else(bad)
+    }
+}
+
+#[cfg(test)]
+mod tests;

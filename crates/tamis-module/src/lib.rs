@@ -1,0 +1,14 @@
+//! BF.* and CF.* for Redis and Valkey.
+//!
+//! The filters are plain objects that know no server: [`bloom`] and [`cuckoo`],
+//! each in Tamis's layout, in RedisBloom's, or on the way in ([`loading`]).
+//! `server` puts them behind commands.
+
+pub mod bloom;
+pub mod cuckoo;
+pub mod error;
+pub mod loading;
+pub mod words;
+
+#[cfg(feature = "server")]
+mod server;

@@ -1,0 +1,129 @@
+//! All memory of the module is the server's, so that `used_memory`, `maxmemory`
+//! and defragmentation know of it.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use valkey_module::raw;
+
+/// What every allocator of a server aligns to.
+const NATURAL: usize = 16;
+
+/// Bytes asked for and not given back.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+pub(super) fn bytes_in_use() -> usize {
+    BYTES.load(Relaxed)
+}
+
+/// Where a server aligns less than is asked for (64 bytes for a cache line), a
+/// block is larger by the alignment, and the word before what the caller gets
+/// is where the block begins.
+struct ServerAlloc;
+
+#[cfg(not(test))]
+#[global_allocator]
+static ALLOCATOR: ServerAlloc = ServerAlloc;
+
+fn block_len(layout: Layout) -> usize {
+    match layout.align() {
+        ..=NATURAL => layout.size(),
+        align => layout.size() + align,
+    }
+}
+
+/// The first aligned address in a block that leaves room for a word.
+fn place(block: *mut u8, align: usize) -> *mut u8 {
+    let after_word = block as usize + size_of::<usize>();
+    block.wrapping_add(after_word.next_multiple_of(align) - block as usize)
+}
+
+/// # Safety
+/// `ptr` is an allocation of this allocator with that alignment.
+unsafe fn block_of(ptr: *mut u8, align: usize) -> *mut u8 {
+    match align {
+        ..=NATURAL => ptr,
+        // SAFETY: `alloc` has put it there.
+        _ => unsafe { ptr.cast::<*mut u8>().sub(1).read() },
+    }
+}
+
+// SAFETY: blocks are the server's, large enough and aligned; NULL is passed on.
+unsafe impl GlobalAlloc for ServerAlloc {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: pointers to the server's functions, set once when it loads
+        // the module. The first returns NULL where the second ends the server.
+        let block = unsafe {
+            match (raw::RedisModule_TryAlloc, raw::RedisModule_Alloc) {
+                (Some(alloc), _) | (None, Some(alloc)) => alloc(block_len(layout)).cast::<u8>(),
+                (None, None) => std::process::abort(),
+            }
+        };
+        if block.is_null() {
+            return block;
+        }
+        BYTES.fetch_add(layout.size(), Relaxed);
+        if layout.align() <= NATURAL {
+            return block;
+        }
+        let ptr = place(block, layout.align());
+        // SAFETY: `place` left room for it, aligned as the place is.
+        unsafe { ptr.cast::<*mut u8>().sub(1).write(block) };
+        ptr
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        BYTES.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: `ptr` is of `alloc`, with this layout.
+        unsafe {
+            let block = block_of(ptr, layout.align());
+            if let Some(free) = raw::RedisModule_Free {
+                free(block.cast());
+            }
+        }
+    }
+}
+
+/// What an allocation really takes.
+///
+/// # Safety
+/// `ptr` is an allocation of this allocator with that alignment.
+pub(super) unsafe fn size_of_allocation(ptr: *const u8, align: usize) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let block = block_of(ptr.cast_mut(), align);
+        raw::RedisModule_MallocSize.map_or(0, |size| size(block.cast()))
+    }
+}
+
+/// Moves an allocation where the server would rather have it; its address from
+/// now on.
+///
+/// # Safety
+/// `ptr` is an allocation of this allocator with that layout, and nobody else
+/// has it.
+pub(super) unsafe fn defragment(
+    context: *mut raw::RedisModuleDefragCtx,
+    ptr: *mut u8,
+    layout: Layout,
+) -> *mut u8 {
+    // SAFETY: as the caller promises.
+    let (block, moved) = unsafe {
+        let block = block_of(ptr, layout.align());
+        let moved = raw::RedisModule_DefragAlloc.map(|alloc| alloc(context, block.cast()));
+        (block, moved.unwrap_or(std::ptr::null_mut()).cast::<u8>())
+    };
+    if moved.is_null() {
+        return ptr;
+    }
+    let was_at = ptr as usize - block as usize;
+    if layout.align() <= NATURAL {
+        return moved;
+    }
+    let new = place(moved, layout.align());
+    // SAFETY: both lie within the block, which has room for the alignment.
+    unsafe {
+        std::ptr::copy(moved.add(was_at), new, layout.size());
+        new.cast::<*mut u8>().sub(1).write(moved);
+    }
+    new
+}

@@ -1,0 +1,294 @@
+//! The server's functions, as far as they are needed, with lifetimes.
+
+use crate::error::Error;
+use std::ffi::{CString, c_char, c_int, c_longlong, c_void};
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use valkey_module::raw;
+
+/// Calls a function of the server, all of which are there since Redis 7.0.
+macro_rules! api {
+    ($name:ident($($argument:expr),* $(,)?)) => {
+        // SAFETY: a function of the server, set when it loaded the module, and
+        // called as its documentation says, on the server's thread.
+        unsafe { (valkey_module::raw::$name.expect("a function of Redis 7.0"))($($argument),*) }
+    };
+}
+pub(super) use api;
+
+pub(super) type RawString = *mut raw::RedisModuleString;
+
+/// A command that is being executed.
+pub(super) struct Call<'c> {
+    pub(super) context: *mut raw::RedisModuleCtx,
+    arguments: &'c [RawString],
+}
+
+/// Runs a command. It answers by itself, or this does with its error. A panic
+/// must not get into the server.
+pub(super) fn run(
+    context: *mut raw::RedisModuleCtx,
+    argv: *mut RawString,
+    argc: c_int,
+    command: fn(&Call<'_>) -> Result<(), Error>,
+) -> c_int {
+    // SAFETY: the server gives so many arguments, which live as long as the call.
+    let arguments = unsafe { std::slice::from_raw_parts(argv, argc as usize) };
+    let call = Call { context, arguments };
+    let done = catch_unwind(AssertUnwindSafe(|| command(&call)));
+    let bug = || {
+        Err(Error::new(
+            "ERR internal error of the module tamis: please report it",
+        ))
+    };
+    if let Err(error) = done.unwrap_or_else(|_| bug()) {
+        call.reply_error(&error);
+    }
+    raw::REDISMODULE_OK as c_int
+}
+
+/// An entry for the server to a command of ours.
+macro_rules! entry {
+    ($command:path) => {{
+        unsafe extern "C" fn entry(
+            context: *mut valkey_module::raw::RedisModuleCtx,
+            argv: *mut $crate::server::api::RawString,
+            argc: std::ffi::c_int,
+        ) -> std::ffi::c_int {
+            $crate::server::api::run(context, argv, argc, $command)
+        }
+        entry
+    }};
+}
+pub(super) use entry;
+
+pub(super) fn string_bytes<'s>(string: *const raw::RedisModuleString) -> &'s [u8] {
+    let mut len = 0;
+    let data = api!(RedisModule_StringPtrLen(string, &mut len));
+    // SAFETY: the server's string has so many bytes; callers keep it alive.
+    unsafe { std::slice::from_raw_parts(data.cast(), len) }
+}
+
+fn c_string(text: &str) -> CString {
+    // A word of a client, quoted in an error, may hold anything.
+    CString::new(text.replace(['\0', '\r', '\n'], " ")).unwrap_or_default()
+}
+
+impl<'c> Call<'c> {
+    pub(super) fn len(&self) -> usize {
+        self.arguments.len()
+    }
+
+    /// An argument; 0 is the command's name.
+    pub(super) fn bytes(&self, at: usize) -> &'c [u8] {
+        string_bytes(self.arguments[at])
+    }
+
+    pub(super) fn all_bytes(&self, from: usize) -> Vec<&'c [u8]> {
+        self.arguments[from..]
+            .iter()
+            .map(|argument| string_bytes(*argument))
+            .collect()
+    }
+
+    pub(super) fn arguments(&self) -> &'c [RawString] {
+        self.arguments
+    }
+
+    /// Refuses another number of arguments than these, the command's included.
+    pub(super) fn expect(&self, count: std::ops::RangeInclusive<usize>) -> Result<(), Error> {
+        if count.contains(&self.len()) {
+            return Ok(());
+        }
+        let name = String::from_utf8_lossy(self.bytes(0)).to_lowercase();
+        Err(Error(
+            format!("ERR wrong number of arguments for '{name}' command").into(),
+        ))
+    }
+
+    /// Whether this does what another server has already done: limits of this
+    /// one must not make a difference.
+    pub(super) fn must_obey(&self) -> bool {
+        let obeyed = raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING;
+        self.flags() & obeyed as c_int != 0
+    }
+
+    pub(super) fn is_resp3(&self) -> bool {
+        self.flags() & raw::REDISMODULE_CTX_FLAGS_RESP3 as c_int != 0
+    }
+
+    fn flags(&self) -> c_int {
+        api!(RedisModule_GetContextFlags(self.context))
+    }
+
+    // Answers.
+
+    pub(super) fn reply_error(&self, error: &Error) {
+        let text = c_string(&error.0);
+        api!(RedisModule_ReplyWithError(self.context, text.as_ptr()));
+    }
+
+    pub(super) fn reply_ok(&self) {
+        api!(RedisModule_ReplyWithSimpleString(
+            self.context,
+            c"OK".as_ptr()
+        ));
+    }
+
+    pub(super) fn reply_integer(&self, number: i64) {
+        api!(RedisModule_ReplyWithLongLong(
+            self.context,
+            number as c_longlong
+        ));
+    }
+
+    pub(super) fn reply_count(&self, number: u64) {
+        self.reply_integer(i64::try_from(number).unwrap_or(i64::MAX));
+    }
+
+    /// 0 or 1 in RESP2.
+    pub(super) fn reply_bool(&self, value: bool) {
+        api!(RedisModule_ReplyWithBool(self.context, value.into()));
+    }
+
+    pub(super) fn reply_bytes(&self, bytes: &[u8]) {
+        api!(RedisModule_ReplyWithStringBuffer(
+            self.context,
+            bytes.as_ptr().cast(),
+            bytes.len(),
+        ));
+    }
+
+    pub(super) fn reply_null(&self) {
+        api!(RedisModule_ReplyWithNull(self.context));
+    }
+
+    pub(super) fn reply_array(&self, len: usize) {
+        api!(RedisModule_ReplyWithArray(self.context, len as _));
+    }
+
+    /// An array of names and values in RESP2.
+    pub(super) fn reply_map(&self, len: usize) {
+        api!(RedisModule_ReplyWithMap(self.context, len as _));
+    }
+
+    // What replicas and the append-only file get.
+
+    pub(super) fn replicate_as_is(&self) {
+        api!(RedisModule_ReplicateVerbatim(self.context));
+    }
+
+    pub(super) fn replicate(&self, command: &str, arguments: &[RawString]) {
+        let command = c_string(command);
+        api!(RedisModule_Replicate(
+            self.context,
+            command.as_ptr(),
+            c"v".as_ptr(),
+            arguments.as_ptr(),
+            arguments.len(),
+        ));
+    }
+
+    pub(super) fn string(&self, bytes: &[u8]) -> NewString {
+        let string = api!(RedisModule_CreateString(
+            std::ptr::null_mut(),
+            bytes.as_ptr().cast(),
+            bytes.len(),
+        ));
+        NewString(string)
+    }
+
+    /// Tells subscribers of keyspace events.
+    pub(super) fn notify(&self, event: &str) {
+        let event = c_string(event);
+        api!(RedisModule_NotifyKeyspaceEvent(
+            self.context,
+            raw::REDISMODULE_NOTIFY_MODULE,
+            event.as_ptr(),
+            self.arguments[1],
+        ));
+    }
+
+    pub(super) fn open(&self, at: usize, write: bool) -> Key<'_> {
+        let mode = match write {
+            true => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
+            false => raw::REDISMODULE_READ,
+        };
+        let key = api!(RedisModule_OpenKey(
+            self.context,
+            self.arguments[at],
+            mode as c_int
+        ));
+        Key {
+            key: key.cast(),
+            call: PhantomData,
+        }
+    }
+}
+
+/// A string that we made.
+pub(super) struct NewString(pub(super) RawString);
+
+impl Drop for NewString {
+    fn drop(&mut self) {
+        api!(RedisModule_FreeString(std::ptr::null_mut(), self.0));
+    }
+}
+
+/// An open key.
+pub(super) struct Key<'c> {
+    key: *mut raw::RedisModuleKey,
+    call: PhantomData<&'c ()>,
+}
+
+impl Key<'_> {
+    /// The module value, and its type; none if there is no such key.
+    pub(super) fn value(
+        &self,
+    ) -> Result<Option<(*mut raw::RedisModuleType, NonNull<c_void>)>, Error> {
+        if self.key.is_null() {
+            return Ok(None);
+        }
+        match api!(RedisModule_KeyType(self.key)) as isize {
+            raw::REDISMODULE_KEYTYPE_EMPTY => Ok(None),
+            raw::REDISMODULE_KEYTYPE_MODULE => {
+                let of = api!(RedisModule_ModuleTypeGetType(self.key));
+                let value = NonNull::new(api!(RedisModule_ModuleTypeGetValue(self.key)));
+                Ok(value.map(|value| (of, value)))
+            }
+            _ => Err(wrong_type()),
+        }
+    }
+
+    pub(super) fn set(&self, of: *mut raw::RedisModuleType, value: *mut c_void) {
+        api!(RedisModule_ModuleTypeSetValue(self.key, of, value));
+    }
+
+    pub(super) fn delete(&self) {
+        api!(RedisModule_DeleteKey(self.key));
+    }
+}
+
+impl Drop for Key<'_> {
+    fn drop(&mut self) {
+        if !self.key.is_null() {
+            api!(RedisModule_CloseKey(self.key));
+        }
+    }
+}
+
+pub(super) fn wrong_type() -> Error {
+    Error::new("WRONGTYPE Operation against a key holding the wrong kind of value")
+}
+
+pub(super) fn log(context: *mut raw::RedisModuleCtx, text: &str) {
+    let text = c_string(text);
+    let format: *const c_char = c"%s".as_ptr();
+    api!(RedisModule_Log(
+        context,
+        c"warning".as_ptr(),
+        format,
+        text.as_ptr()
+    ));
+}

@@ -1,0 +1,323 @@
+//! The commands on cuckoo filters.
+
+use super::api::{Call, Key, NewString, RawString};
+use super::chunks;
+use super::stats::{self, Counter};
+use super::{settings, types};
+use crate::cuckoo::{Cuckoo, NewCuckoo};
+use crate::error::Error;
+use crate::words::{Layout, Wish};
+
+fn specified(wish: &Wish) -> Result<NewCuckoo, Error> {
+    // Only Tamis's layout can keep a rate that is asked for.
+    let layout = wish.layout.unwrap_or(match wish.rate {
+        Some(_) => Layout::Tamis,
+        None => super::default_layout(),
+    });
+    let default_expansion = || {
+        settings::cuckoo_expansion().unwrap_or(match layout {
+            Layout::Tamis => 2,
+            Layout::RedisBloom => 1,
+        })
+    };
+    Ok(NewCuckoo {
+        rate: wish.rate.unwrap_or_else(settings::cuckoo_rate),
+        capacity: wish.capacity.unwrap_or_else(settings::cuckoo_size),
+        expansion: wish.expansion.unwrap_or_else(default_expansion),
+        bucket_size: wish.bucket_size.unwrap_or_else(settings::bucket_size),
+        most_kicks: wish.most_kicks.unwrap_or_else(settings::most_kicks),
+        layout,
+        hasher: super::hasher(wish, layout)?,
+    })
+}
+
+/// A new filter, replicated with everything that makes it what it is.
+fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> {
+    let new = specified(wish)?;
+    let limit = super::limit(call);
+    // Before memory is taken: an item is a byte at least.
+    if new.capacity > limit {
+        return Err(Error::LIMIT);
+    }
+    let filter = new.make()?;
+    if filter.info()?.bytes > limit {
+        return Err(Error::LIMIT);
+    }
+    types::set(key, filter);
+    let mut words = vec![
+        new.capacity.to_string(),
+        "EXPANSION".to_owned(),
+        new.expansion.to_string(),
+    ];
+    match new.layout {
+        Layout::Tamis => words.extend(["ERROR".to_owned(), new.rate.to_string()]),
+        Layout::RedisBloom => words.extend([
+            "BUCKETSIZE".to_owned(),
+            new.bucket_size.to_string(),
+            "MAXITERATIONS".to_owned(),
+            new.most_kicks.to_string(),
+        ]),
+    }
+    let mut strings: Vec<NewString> = words
+        .iter()
+        .map(|word| call.string(word.as_bytes()))
+        .collect();
+    strings.extend(super::made(call, new.layout, &new.hasher));
+    let key_name = call.arguments()[1];
+    let all: Vec<RawString> = std::iter::once(key_name)
+        .chain(strings.iter().map(|s| s.0))
+        .collect();
+    call.replicate("CF.RESERVE", &all);
+    call.notify("cuckoo.reserve");
+    Ok(())
+}
+
+pub(super) fn reserve(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=20)?;
+    let wish = Wish::cuckoo_reserve(&call.all_bytes(2))?;
+    let mut key = call.open(1, true);
+    match types::get::<Cuckoo>(&mut key)? {
+        Some(_) if wish.if_missing => {}
+        Some(_) => return Err(Error::EXISTS),
+        None => create(call, &mut key, &wish)?,
+    }
+    call.reply_ok();
+    Ok(())
+}
+
+/// The filter of a key that is created if need be.
+fn filter_for<'k>(
+    call: &Call<'_>,
+    key: &'k mut Key<'_>,
+    wish: &Wish,
+) -> Result<&'k mut Cuckoo, Error> {
+    if types::get::<Cuckoo>(key)?.is_none() {
+        if wish.no_create {
+            return Err(Error::NOT_FOUND);
+        }
+        create(call, key, wish)?;
+    }
+    let filter = types::get::<Cuckoo>(key)?.ok_or(Error::NOT_FOUND)?;
+    filter.check()?;
+    Ok(filter)
+}
+
+pub(super) fn add(call: &Call<'_>) -> Result<(), Error> {
+    add_one(call, false)
+}
+
+pub(super) fn addnx(call: &Call<'_>) -> Result<(), Error> {
+    add_one(call, true)
+}
+
+fn add_one(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let mut key = call.open(1, true);
+    let filter = filter_for(call, &mut key, &Wish::default())?;
+    let item = call.bytes(2);
+    stats::count(Counter::CuckooAdds, 1);
+    if only_new && filter.contains(item)? {
+        call.reply_bool(false);
+        return Ok(());
+    }
+    filter.insert(item, super::limit(call))?;
+    call.replicate("CF.ADD", &call.arguments()[1..]);
+    call.notify("cuckoo.add");
+    call.reply_bool(true);
+    Ok(())
+}
+
+pub(super) fn insert(call: &Call<'_>) -> Result<(), Error> {
+    insert_all(call, false)
+}
+
+pub(super) fn insertnx(call: &Call<'_>) -> Result<(), Error> {
+    insert_all(call, true)
+}
+
+/// Answers 1 for an item that is in now, 0 for one that was (NX), -1 for one
+/// that could not be added.
+fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
+    call.expect(4..=usize::MAX)?;
+    let (wish, at) = Wish::cuckoo_insert(&call.all_bytes(2))?;
+    let mut key = call.open(1, true);
+    let filter = filter_for(call, &mut key, &wish)?;
+    let limit = super::limit(call);
+    let from = 2 + at;
+    let mut answers = Vec::with_capacity(call.len() - from);
+    let mut added = vec![call.arguments()[1], std::ptr::null_mut()];
+    for at in from..call.len() {
+        let item = call.bytes(at);
+        answers.push(if only_new && filter.contains(item)? {
+            0
+        } else if filter.insert(item, limit).is_ok() {
+            added.push(call.arguments()[at]);
+            1
+        } else {
+            -1
+        });
+    }
+    stats::count(Counter::CuckooAdds, answers.len() as u64);
+    if added.len() > 2 {
+        // Item by item in this order, replicas do the same.
+        let items = call.string(b"ITEMS");
+        added[1] = items.0;
+        call.replicate("CF.INSERT", &added);
+        call.notify("cuckoo.add");
+    }
+    let as_bool = call.is_resp3() && !only_new;
+    call.reply_array(answers.len());
+    for answer in answers {
+        match as_bool {
+            true => call.reply_bool(answer == 1),
+            false => call.reply_integer(answer),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let mut key = call.open(1, false);
+    let found = match types::get::<Cuckoo>(&mut key)? {
+        Some(filter) => filter.contains(call.bytes(2))?,
+        None => false,
+    };
+    stats::count(Counter::CuckooAsked, 1);
+    stats::count(Counter::CuckooHits, found.into());
+    call.reply_bool(found);
+    Ok(())
+}
+
+pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=usize::MAX)?;
+    let mut key = call.open(1, false);
+    let filter = types::get::<Cuckoo>(&mut key)?;
+    let ask = |item: &&[u8]| {
+        filter
+            .as_ref()
+            .map_or(Ok(false), |filter| filter.contains(item))
+    };
+    let found: Vec<bool> = call
+        .all_bytes(2)
+        .iter()
+        .map(ask)
+        .collect::<Result<_, _>>()?;
+    stats::count(Counter::CuckooAsked, found.len() as u64);
+    stats::count(
+        Counter::CuckooHits,
+        found.iter().filter(|found| **found).count() as u64,
+    );
+    call.reply_array(found.len());
+    found.iter().for_each(|found| call.reply_bool(*found));
+    Ok(())
+}
+
+pub(super) fn count(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let mut key = call.open(1, false);
+    let count = match types::get::<Cuckoo>(&mut key)? {
+        Some(filter) => filter.count(call.bytes(2))?,
+        None => 0,
+    };
+    call.reply_count(count);
+    Ok(())
+}
+
+pub(super) fn del(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let mut key = call.open(1, true);
+    let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::new("Not found"))?;
+    let removed = filter.remove(call.bytes(2))?;
+    if removed {
+        call.replicate_as_is();
+        call.notify("cuckoo.del");
+    }
+    call.reply_bool(removed);
+    Ok(())
+}
+
+pub(super) fn compact(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(2..=2)?;
+    let mut key = call.open(1, true);
+    let filter = types::get::<Cuckoo>(&mut key)?;
+    filter
+        .ok_or(Error::new("Cuckoo filter was not found"))?
+        .compact()?;
+    call.replicate_as_is();
+    call.reply_ok();
+    Ok(())
+}
+
+pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(2..=2)?;
+    let mut key = call.open(1, false);
+    let info = types::get::<Cuckoo>(&mut key)?
+        .ok_or(Error::NOT_FOUND)?
+        .info()?;
+    let fields = [
+        ("Size", info.bytes),
+        ("Number of buckets", info.buckets),
+        ("Number of filters", info.layers),
+        ("Number of items inserted", info.keys),
+        ("Number of items deleted", info.deletes),
+        ("Bucket size", info.bucket_size),
+        ("Expansion rate", info.expansion),
+        ("Max iterations", info.most_kicks),
+    ];
+    call.reply_map(fields.len());
+    for (name, number) in fields {
+        call.reply_bytes(name.as_bytes());
+        call.reply_count(number);
+    }
+    Ok(())
+}
+
+pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=usize::MAX)?;
+    let mut merged = {
+        let mut key = call.open(1, false);
+        types::get::<Cuckoo>(&mut key)?
+            .map(|filter| filter.duplicate())
+            .transpose()?
+    };
+    for source in 2..call.len() {
+        if call.bytes(source) == call.bytes(1) {
+            continue;
+        }
+        let mut key = call.open(source, false);
+        let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::NOT_FOUND)?;
+        filter.check()?;
+        match &mut merged {
+            Some(merged) => merged.union_with(filter)?,
+            None => merged = Some(filter.duplicate()?),
+        }
+    }
+    let merged = merged.ok_or(Error::NOT_FOUND)?;
+    merged.check()?;
+    if merged.info()?.bytes > super::limit(call) {
+        return Err(Error::LIMIT);
+    }
+    let mut key = call.open(1, true);
+    match types::get::<Cuckoo>(&mut key)? {
+        Some(filter) => *filter = merged,
+        None => types::set(&mut key, merged),
+    }
+    call.replicate_as_is();
+    call.notify("cuckoo.merge");
+    call.reply_ok();
+    Ok(())
+}
+
+pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let mut key = call.open(1, false);
+    let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::NOT_FOUND)?;
+    filter.check()?;
+    chunks::dump(call, filter, || call.reply_null())
+}
+
+pub(super) fn loadchunk(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(4..=4)?;
+    chunks::load::<Cuckoo>(call, "cuckoo.load")
+}

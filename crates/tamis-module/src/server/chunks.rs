@@ -1,0 +1,93 @@
+//! Filters that leave and come in chunks: SCANDUMP and LOADCHUNK.
+
+use super::api::Call;
+use super::types::{self, Value};
+use crate::error::Error;
+use crate::loading::Loading;
+
+/// As large as RedisBloom's.
+const MOST_CHUNK: usize = 16 << 20;
+
+fn iterator(call: &Call<'_>, error: &'static str) -> Result<i64, Error> {
+    let text = std::str::from_utf8(call.bytes(2)).ok();
+    text.and_then(|text| text.parse().ok())
+        .ok_or(Error::new(error))
+}
+
+/// Answers with the next iterator and chunk; at the end with 0 and `nothing`.
+pub(super) fn dump<V: Value>(call: &Call<'_>, value: &V, nothing: impl Fn()) -> Result<(), Error> {
+    let iterator = iterator(call, "Second argument must be numeric")?;
+    let at = u64::try_from(iterator).map_err(|_| Error::new("Second argument must be numeric"))?;
+    let (next, chunk) = match at.checked_sub(1) {
+        None => (1, value.dump_header()),
+        Some(at) => match value.dump(at, MOST_CHUNK) {
+            chunk if chunk.is_empty() => (0, chunk),
+            chunk => (1 + at + chunk.len() as u64, chunk),
+        },
+    };
+    call.reply_array(2);
+    call.reply_count(next);
+    match next {
+        0 => nothing(),
+        _ => call.reply_bytes(&chunk),
+    }
+    Ok(())
+}
+
+/// Takes the next chunk. With the last one the key becomes a filter; before, it
+/// refuses every other command.
+pub(super) fn load<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error> {
+    let iterator = iterator(call, "ERR Second argument must be numeric")?;
+    let data = call.bytes(3);
+    let bad = || Error::new("ERR received bad data");
+    let mut key = call.open(1, true);
+    let mut value = types::get::<V>(&mut key)?;
+    let is_whole = (value.as_mut()).is_some_and(|value| value.as_loading().is_none());
+    let loading = match (iterator, value) {
+        (..=0, _) => return Err(bad()),
+        (1, _) if is_whole => return Err(bad()),
+        (1, _) => {
+            let expected = V::expected(data)?;
+            if expected > super::limit(call) {
+                return Err(Error::LIMIT);
+            }
+            let loading = Loading::new(data, expected);
+            if loading.is_whole() {
+                // Nothing follows, so it is nothing.
+                return Err(bad());
+            }
+            types::set(&mut key, V::loading(loading));
+            call.replicate_as_is();
+            call.reply_ok();
+            return Ok(());
+        }
+        (_, None) => return Err(Error::NOT_FOUND),
+        // The last chunk again, because its answer was lost?
+        (end, Some(value)) if is_whole => {
+            let start = (end as u64 - 1).checked_sub(data.len() as u64);
+            let same = start.is_some_and(|at| value.dump(at, data.len()) == data);
+            return same.then(|| call.reply_ok()).ok_or_else(bad);
+        }
+        (end, Some(value)) => {
+            let loading = value.as_loading().ok_or_else(bad)?;
+            loading.push(end as u64, data)?;
+            loading
+        }
+    };
+    if loading.is_whole() {
+        match V::arrived(loading) {
+            Ok(filter) => {
+                types::set(&mut key, filter);
+                call.notify(event);
+            }
+            Err(error) => {
+                key.delete();
+                call.replicate("DEL", &call.arguments()[1..2]);
+                return Err(error);
+            }
+        }
+    }
+    call.replicate_as_is();
+    call.reply_ok();
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! The module: its commands, types and options, behind the server's interface.
+
+mod alloc;
+mod api;
+mod bf;
+mod catalogue;
+mod cf;
+mod chunks;
+mod settings;
+mod stats;
+mod types;
+
+use crate::error::Error;
+use crate::words::{Layout, Wish};
+use api::{Call, NewString, RawString, api, log, string_bytes};
+use std::ffi::{c_char, c_int};
+use tamis::{Hasher, SecretKey};
+use valkey_module::raw;
+
+fn default_layout() -> Layout {
+    match settings::compatible() {
+        true => Layout::RedisBloom,
+        false => Layout::Tamis,
+    }
+}
+
+/// How a new filter hashes its keys. RedisBloom's layout knows one way.
+fn hasher(wish: &Wish, layout: Layout) -> Result<Hasher, Error> {
+    let secret = match (wish.secret, layout) {
+        (_, Layout::RedisBloom) | (Some(None), _) => None,
+        (Some(secret), _) => secret.map(SecretKey::new),
+        (None, Layout::Tamis) if settings::secret() => Some(SecretKey::random()?),
+        (None, Layout::Tamis) => None,
+    };
+    Ok(secret.map_or_else(Hasher::default, Hasher::keyed))
+}
+
+/// The words that tell a replica how its filter is made, whatever its options.
+fn made(call: &Call<'_>, layout: Layout, hasher: &Hasher) -> Vec<NewString> {
+    let secret = match hasher {
+        Hasher::Keyed { key, .. } => call.string(key.as_bytes()),
+        _ => call.string(b"NONE"),
+    };
+    let layout = match layout {
+        Layout::Tamis => call.string(b"tamis"),
+        Layout::RedisBloom => call.string(b"redisbloom"),
+    };
+    vec![
+        call.string(b"LAYOUT"),
+        layout,
+        call.string(b"SECRET"),
+        secret,
+    ]
+}
+
+/// How large a filter may become by this call.
+fn limit(call: &Call<'_>) -> u64 {
+    match call.must_obey() {
+        true => u64::MAX,
+        false => settings::most_bytes(),
+    }
+}
+
+const NAME: &std::ffi::CStr = c"tamis";
+const VERSION: c_int = 1;
+
+/// What the server calls when it loads the module.
+///
+/// # Safety
+/// Only the server calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn RedisModule_OnLoad(
+    context: *mut raw::RedisModuleCtx,
+    argv: *mut RawString,
+    argc: c_int,
+) -> c_int {
+    // Nothing may be allocated before this.
+    // SAFETY: as the server's documentation says.
+    let ready = unsafe {
+        raw::Export_RedisModule_Init(
+            context,
+            NAME.as_ptr().cast::<c_char>(),
+            VERSION,
+            raw::REDISMODULE_APIVER_1 as c_int,
+        )
+    };
+    if ready != raw::REDISMODULE_OK as c_int {
+        return raw::REDISMODULE_ERR as c_int;
+    }
+    let words = match argc {
+        ..1 => &[],
+        // SAFETY: the server gives so many words, which live as long as the call.
+        _ => unsafe { std::slice::from_raw_parts(argv, argc as usize) },
+    };
+    let loaded = std::panic::catch_unwind(|| load(context, words));
+    let bug = || Err("internal error: please report it".to_owned());
+    match loaded.unwrap_or_else(|_| bug()) {
+        Ok(()) => raw::REDISMODULE_OK as c_int,
+        Err(error) => {
+            log(context, &error);
+            raw::REDISMODULE_ERR as c_int
+        }
+    }
+}
+
+fn load(context: *mut raw::RedisModuleCtx, words: &[RawString]) -> Result<(), String> {
+    let options =
+        raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
+    api!(RedisModule_SetModuleOptions(context, options as c_int));
+    types::register(context)?;
+    catalogue::register(context)?;
+    api!(RedisModule_RegisterInfoFunc(context, Some(stats::tell)));
+    let words: Vec<&[u8]> = words.iter().map(|word| string_bytes(*word)).collect();
+    settings::register(context, &words)
+}

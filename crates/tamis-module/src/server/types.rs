@@ -1,0 +1,588 @@
+//! Filters as values of the server's keys: four types, two for each kind of
+//! filter. Those of RedisBloom's names have RedisBloom's bytes.
+
+use super::alloc::{defragment, size_of_allocation};
+use super::api::{Key, RawString, api, wrong_type};
+use crate::bloom::Bloom;
+use crate::cuckoo::Cuckoo;
+use crate::error::Error;
+use crate::loading::Loading;
+use crate::words::Layout as Bytes;
+use std::alloc::Layout;
+use std::borrow::Cow;
+use std::ffi::{CStr, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed};
+use tamis_formats::redisbloom::{self, Sink, Source};
+use valkey_module::raw;
+
+/// Strings of an RDB file are no longer than this.
+const MOST_PIECE: usize = 16 << 20;
+
+/// A kind of filter, as this file needs it.
+pub(super) trait Value: Sized + 'static {
+    const LOADCHUNK: &'static CStr;
+    /// In Tamis's layout, then in RedisBloom's.
+    fn types() -> &'static [AtomicPtr<raw::RedisModuleType>; 2];
+    fn alive() -> &'static AtomicI64;
+
+    fn layout(&self) -> Bytes;
+    fn loading(loading: Loading) -> Self;
+    fn as_loading(&mut self) -> Option<&mut Loading>;
+    fn expected(header: &[u8]) -> Result<u64, Error>;
+    fn arrived(loading: &Loading) -> Result<Self, Error>;
+    fn dump_header(&self) -> Vec<u8>;
+    fn dump(&self, at: u64, most: usize) -> Vec<u8>;
+    fn duplicate(&self) -> Result<Self, Error>;
+    fn save_theirs(&self, to: &mut Saving);
+    fn load_theirs(from: &mut Stored) -> Result<Self, Error>;
+    /// All memory but the value itself.
+    fn allocations(&self) -> Vec<(*const u8, usize)>;
+    fn defragment(&mut self, context: *mut raw::RedisModuleDefragCtx);
+}
+
+/// The value of a key; none if there is no such key.
+pub(super) fn get<'k, V: Value>(key: &'k mut Key<'_>) -> Result<Option<&'k mut V>, Error> {
+    let Some((of, value)) = key.value()? else {
+        return Ok(None);
+    };
+    match V::types().iter().any(|known| known.load(Relaxed) == of) {
+        // SAFETY: values of these types are boxes that `set` made, and as long
+        // as the key is open nobody else has this one: commands run one by one
+        // and open no key twice for writing.
+        true => Ok(Some(unsafe { value.cast::<V>().as_mut() })),
+        false => Err(wrong_type()),
+    }
+}
+
+/// Makes this the value of a key, whatever it was before.
+pub(super) fn set<V: Value>(key: &mut Key<'_>, value: V) {
+    let of = V::types()[usize::from(value.layout() == Bytes::RedisBloom)].load(Relaxed);
+    key.set(of, boxed(value));
+}
+
+fn boxed<V: Value>(value: V) -> *mut c_void {
+    V::alive().fetch_add(1, Relaxed);
+    Box::into_raw(Box::new(value)).cast()
+}
+
+/// A value as the server's callbacks name it.
+///
+/// # Safety
+/// It is one that `boxed` made, of this kind.
+unsafe fn value<'v, V: Value>(value: *const c_void) -> &'v V {
+    // SAFETY: as the caller promises.
+    unsafe { &*value.cast::<V>() }
+}
+
+/// A panic must not get into the server.
+fn guarded<T>(otherwise: T, work: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(otherwise)
+}
+
+// Saving and loading.
+
+/// What an RDB file is written to.
+pub(super) struct Saving(*mut raw::RedisModuleIO);
+
+impl Sink for Saving {
+    fn unsigned(&mut self, number: u64) {
+        api!(RedisModule_SaveUnsigned(self.0, number));
+    }
+
+    fn double(&mut self, number: f64) {
+        api!(RedisModule_SaveDouble(self.0, number));
+    }
+
+    fn string(&mut self, bytes: &[u8]) {
+        api!(RedisModule_SaveStringBuffer(
+            self.0,
+            bytes.as_ptr().cast(),
+            bytes.len()
+        ));
+    }
+}
+
+/// What an RDB file is read from.
+pub(super) struct Stored(*mut raw::RedisModuleIO);
+
+impl Stored {
+    fn check<T>(&self, read: T) -> Result<T, tamis_formats::Error> {
+        match api!(RedisModule_IsIOError(self.0)) {
+            0 => Ok(read),
+            _ => Err(tamis_formats::Error::Parameter {
+                what: "RDB value",
+                expected: "all of its fields",
+                got: "an early end".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Source<'static> for Stored {
+    fn unsigned(&mut self, _: &'static str) -> Result<u64, tamis_formats::Error> {
+        let number = api!(RedisModule_LoadUnsigned(self.0));
+        self.check(number)
+    }
+
+    fn double(&mut self, _: &'static str) -> Result<f64, tamis_formats::Error> {
+        let number = api!(RedisModule_LoadDouble(self.0));
+        self.check(number)
+    }
+
+    fn string(&mut self, _: &'static str) -> Result<Cow<'static, [u8]>, tamis_formats::Error> {
+        let mut len = 0;
+        let data = api!(RedisModule_LoadStringBuffer(self.0, &mut len));
+        let data = NonNull::new(data.cast::<u8>());
+        let Some(data) = data else {
+            return self.check(Cow::Borrowed(&[][..]));
+        };
+        // SAFETY: a buffer of so many bytes, which is ours to free.
+        let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr(), len) }.to_vec();
+        api!(RedisModule_Free(data.as_ptr().cast()));
+        self.check(Cow::Owned(bytes))
+    }
+}
+
+unsafe extern "C" fn save_theirs<V: Value>(io: *mut raw::RedisModuleIO, of: *mut c_void) {
+    guarded((), || {
+        // SAFETY: the server gives a value of its type.
+        let value = unsafe { value::<V>(of) };
+        value.save_theirs(&mut Saving(io));
+    });
+}
+
+unsafe extern "C" fn load_theirs<V: Value>(
+    io: *mut raw::RedisModuleIO,
+    version: c_int,
+) -> *mut c_void {
+    guarded(null_mut(), || match version {
+        4 => V::load_theirs(&mut Stored(io)).map_or(null_mut(), boxed),
+        _ => null_mut(),
+    })
+}
+
+/// Tamis's layouts are saved as SCANDUMP gives them: the first chunk, how many
+/// bytes follow, and those in pieces. Fewer than there should be are a filter
+/// that is still arriving.
+unsafe extern "C" fn save_ours<V: Value>(io: *mut raw::RedisModuleIO, of: *mut c_void) {
+    guarded((), || {
+        // SAFETY: the server gives a value of its type.
+        let value = unsafe { value::<V>(of) };
+        let mut to = Saving(io);
+        let mut total = 0;
+        pieces(value, |piece| total += piece.len() as u64);
+        to.string(&value.dump_header());
+        to.unsigned(total);
+        pieces(value, |piece| to.string(piece));
+    });
+}
+
+fn pieces<V: Value>(value: &V, mut each: impl FnMut(&[u8])) {
+    let mut at = 0;
+    loop {
+        let piece = value.dump(at, MOST_PIECE);
+        if piece.is_empty() {
+            return;
+        }
+        at += piece.len() as u64;
+        each(&piece);
+    }
+}
+
+unsafe extern "C" fn load_ours<V: Value>(
+    io: *mut raw::RedisModuleIO,
+    version: c_int,
+) -> *mut c_void {
+    guarded(null_mut(), || match version {
+        1 => load_pieces::<V>(&mut Stored(io)).map_or(null_mut(), boxed),
+        _ => null_mut(),
+    })
+}
+
+fn load_pieces<V: Value>(from: &mut Stored) -> Result<V, Error> {
+    let header = from.string("header")?;
+    let total = from.unsigned("bytes")?;
+    let expected = V::expected(&header)?;
+    let mut loading = Loading::new(&header, expected);
+    let mut at = 0;
+    while at < total {
+        let piece = from.string("piece")?;
+        at += piece.len() as u64;
+        match piece.is_empty() || at > total {
+            true => return Err(Error::bad_data("pieces of another length")),
+            false => loading.push(1 + at, &piece)?,
+        }
+    }
+    match loading.is_whole() {
+        true => match V::arrived(&loading)? {
+            ours if ours.layout() == Bytes::Tamis => Ok(ours),
+            _ => Err(Error::bad_data("a layout of another type")),
+        },
+        false => Ok(V::loading(loading)),
+    }
+}
+
+unsafe extern "C" fn rewrite<V: Value>(
+    io: *mut raw::RedisModuleIO,
+    key: RawString,
+    of: *mut c_void,
+) {
+    guarded((), || {
+        // SAFETY: the server gives a value of its type.
+        let value = unsafe { value::<V>(of) };
+        let emit = |iterator: u64, data: &[u8]| {
+            api!(RedisModule_EmitAOF(
+                io,
+                V::LOADCHUNK.as_ptr(),
+                c"slb".as_ptr(),
+                key,
+                iterator as i64,
+                data.as_ptr(),
+                data.len(),
+            ));
+        };
+        emit(1, &value.dump_header());
+        let mut so_far = 1;
+        pieces(value, |piece| {
+            so_far += piece.len() as u64;
+            emit(so_far, piece);
+        });
+    });
+}
+
+// The rest of being a value.
+
+unsafe extern "C" fn free<V: Value>(of: *mut c_void) {
+    V::alive().fetch_sub(1, Relaxed);
+    // SAFETY: the server gives what `boxed` made, for the last time.
+    guarded((), || drop(unsafe { Box::from_raw(of.cast::<V>()) }));
+}
+
+unsafe extern "C" fn copy<V: Value>(_: RawString, _: RawString, of: *const c_void) -> *mut c_void {
+    guarded(null_mut(), || {
+        // SAFETY: the server gives a value of its type.
+        let value = unsafe { value::<V>(of) };
+        value.duplicate().map_or(null_mut(), boxed)
+    })
+}
+
+unsafe extern "C" fn mem_usage<V: Value>(of: *const c_void) -> usize {
+    guarded(0, || {
+        // SAFETY: the server gives a value of its type; all are allocations of
+        // ours, aligned so.
+        unsafe {
+            let rest = value::<V>(of).allocations().into_iter();
+            let rest: usize = rest
+                .map(|(ptr, align)| size_of_allocation(ptr, align))
+                .sum();
+            size_of_allocation(of.cast(), align_of::<V>()) + rest
+        }
+    })
+}
+
+/// One for each piece of memory, and for each 64 KiB: from 64 on the server
+/// frees in another thread.
+unsafe extern "C" fn free_effort<V: Value>(_: RawString, of: *const c_void) -> usize {
+    guarded(1, || {
+        // SAFETY: the server gives a value of its type.
+        let (value, bytes) = unsafe { (value::<V>(of), mem_usage::<V>(of)) };
+        value.allocations().len() + bytes / (64 << 10)
+    })
+}
+
+unsafe extern "C" fn digest<V: Value>(to: *mut raw::RedisModuleDigest, of: *mut c_void) {
+    guarded((), || {
+        // SAFETY: the server gives a value of its type.
+        let value = unsafe { value::<V>(of) };
+        let add = |bytes: &[u8]| {
+            api!(RedisModule_DigestAddStringBuffer(
+                to,
+                bytes.as_ptr().cast(),
+                bytes.len()
+            ));
+        };
+        add(&value.dump_header());
+        pieces(value, add);
+        api!(RedisModule_DigestEndSequence(to));
+    });
+}
+
+unsafe extern "C" fn defrag<V: Value>(
+    context: *mut raw::RedisModuleDefragCtx,
+    _: RawString,
+    of: *mut *mut c_void,
+) -> c_int {
+    guarded(0, || {
+        // SAFETY: the server gives where it has a value of this type, and
+        // nobody else has it now.
+        unsafe {
+            *of = defragment(context, (*of).cast(), Layout::new::<V>()).cast();
+            (*(*of).cast::<V>()).defragment(context);
+        }
+        0
+    })
+}
+
+/// Moves a vector's memory.
+fn defragment_vec(vec: &mut Vec<u8>, context: *mut raw::RedisModuleDefragCtx) {
+    if vec.capacity() == 0 {
+        return;
+    }
+    let mut old = std::mem::ManuallyDrop::new(std::mem::take(vec));
+    let (len, capacity) = (old.len(), old.capacity());
+    // SAFETY: the vector's memory is of our allocator, with this layout, and
+    // the same holds after it was moved.
+    unsafe {
+        let layout = Layout::from_size_align_unchecked(capacity, 1);
+        let new = defragment(context, old.as_mut_ptr(), layout);
+        *vec = Vec::from_raw_parts(new, len, capacity);
+    }
+}
+
+fn part_addresses(parts: &[&[u8]]) -> Vec<(*const u8, usize)> {
+    parts.iter().map(|part| (part.as_ptr(), 1)).collect()
+}
+
+/// The addresses of what has come of a filter so far.
+fn loading_addresses(loading: &Loading) -> Vec<(*const u8, usize)> {
+    let parts = [loading.header(), loading.received()];
+    let parts = parts.into_iter().filter(|part| !part.is_empty());
+    parts.map(|part| (part.as_ptr(), 1)).collect()
+}
+
+/// Moves a body of the library's.
+fn defragment_body(context: *mut raw::RedisModuleDefragCtx, ptr: *mut u8, len: usize) -> *mut u8 {
+    // SAFETY: the library's bodies are of our allocator, in whole lines aligned
+    // to 64 bytes, and it asks this of its own alone.
+    unsafe { defragment(context, ptr, Layout::from_size_align_unchecked(len, 64)) }
+}
+
+static BLOOM_TYPES: [AtomicPtr<raw::RedisModuleType>; 2] =
+    [const { AtomicPtr::new(null_mut()) }; 2];
+static CUCKOO_TYPES: [AtomicPtr<raw::RedisModuleType>; 2] =
+    [const { AtomicPtr::new(null_mut()) }; 2];
+static BLOOMS: AtomicI64 = AtomicI64::new(0);
+static CUCKOOS: AtomicI64 = AtomicI64::new(0);
+
+impl Value for Bloom {
+    const LOADCHUNK: &'static CStr = c"BF.LOADCHUNK";
+
+    fn types() -> &'static [AtomicPtr<raw::RedisModuleType>; 2] {
+        &BLOOM_TYPES
+    }
+
+    fn alive() -> &'static AtomicI64 {
+        &BLOOMS
+    }
+
+    fn layout(&self) -> Bytes {
+        Self::layout(self)
+    }
+
+    fn loading(loading: Loading) -> Self {
+        Self::Loading(loading)
+    }
+
+    fn as_loading(&mut self) -> Option<&mut Loading> {
+        match self {
+            Self::Loading(loading) => Some(loading),
+            _ => None,
+        }
+    }
+
+    fn expected(header: &[u8]) -> Result<u64, Error> {
+        Self::expected(header)
+    }
+
+    fn arrived(loading: &Loading) -> Result<Self, Error> {
+        Self::arrived(loading)
+    }
+
+    fn dump_header(&self) -> Vec<u8> {
+        Self::dump_header(self)
+    }
+
+    fn dump(&self, at: u64, most: usize) -> Vec<u8> {
+        Self::dump(self, at, most)
+    }
+
+    fn duplicate(&self) -> Result<Self, Error> {
+        Self::duplicate(self)
+    }
+
+    fn save_theirs(&self, to: &mut Saving) {
+        if let Self::RedisBloom(chain) = self {
+            chain.encode(to);
+        }
+    }
+
+    fn load_theirs(from: &mut Stored) -> Result<Self, Error> {
+        Ok(Self::RedisBloom(redisbloom::Chain::decode(from)?))
+    }
+
+    fn allocations(&self) -> Vec<(*const u8, usize)> {
+        match self {
+            Self::Tamis(filter) => filter.allocations(),
+            Self::RedisBloom(chain) => part_addresses(&chain.parts()),
+            Self::Loading(loading) => loading_addresses(loading),
+        }
+    }
+
+    fn defragment(&mut self, context: *mut raw::RedisModuleDefragCtx) {
+        match self {
+            // SAFETY: `defragment` keeps length, content and alignment.
+            Self::Tamis(filter) => unsafe {
+                filter.relocate(&mut |ptr, len| defragment_body(context, ptr, len))
+            },
+            Self::RedisBloom(chain) => {
+                chain
+                    .bodies_mut()
+                    .for_each(|body| defragment_vec(body, context));
+            }
+            Self::Loading(_) => {}
+        }
+    }
+}
+
+impl Value for Cuckoo {
+    const LOADCHUNK: &'static CStr = c"CF.LOADCHUNK";
+
+    fn types() -> &'static [AtomicPtr<raw::RedisModuleType>; 2] {
+        &CUCKOO_TYPES
+    }
+
+    fn alive() -> &'static AtomicI64 {
+        &CUCKOOS
+    }
+
+    fn layout(&self) -> Bytes {
+        Self::layout(self)
+    }
+
+    fn loading(loading: Loading) -> Self {
+        Self::Loading(loading)
+    }
+
+    fn as_loading(&mut self) -> Option<&mut Loading> {
+        match self {
+            Self::Loading(loading) => Some(loading),
+            _ => None,
+        }
+    }
+
+    fn expected(header: &[u8]) -> Result<u64, Error> {
+        Self::expected(header)
+    }
+
+    fn arrived(loading: &Loading) -> Result<Self, Error> {
+        Self::arrived(loading)
+    }
+
+    fn dump_header(&self) -> Vec<u8> {
+        Self::dump_header(self)
+    }
+
+    fn dump(&self, at: u64, most: usize) -> Vec<u8> {
+        Self::dump(self, at, most)
+    }
+
+    fn duplicate(&self) -> Result<Self, Error> {
+        Self::duplicate(self)
+    }
+
+    fn save_theirs(&self, to: &mut Saving) {
+        if let Self::RedisBloom(cuckoo) = self {
+            cuckoo.encode(to);
+        }
+    }
+
+    fn load_theirs(from: &mut Stored) -> Result<Self, Error> {
+        Ok(Self::RedisBloom(redisbloom::Cuckoo::decode(from)?))
+    }
+
+    fn allocations(&self) -> Vec<(*const u8, usize)> {
+        match self {
+            Self::Tamis(tables) => {
+                let mut all = tables.lists();
+                all.extend(tables.all().flat_map(|table| table.allocations()));
+                all
+            }
+            Self::RedisBloom(cuckoo) => part_addresses(&cuckoo.parts()),
+            Self::Loading(loading) => loading_addresses(loading),
+        }
+    }
+
+    fn defragment(&mut self, context: *mut raw::RedisModuleDefragCtx) {
+        match self {
+            Self::Tamis(tables) => {
+                for table in tables.all_mut() {
+                    // SAFETY: `defragment` keeps length, content and alignment.
+                    unsafe { table.relocate(&mut |ptr, len| defragment_body(context, ptr, len)) };
+                }
+            }
+            Self::RedisBloom(cuckoo) => {
+                cuckoo
+                    .bodies_mut()
+                    .for_each(|body| defragment_vec(body, context));
+            }
+            Self::Loading(_) => {}
+        }
+    }
+}
+
+/// How many filters of each kind there are.
+pub(super) fn alive() -> (i64, i64) {
+    (BLOOMS.load(Relaxed), CUCKOOS.load(Relaxed))
+}
+
+fn register_one<V: Value>(
+    context: *mut raw::RedisModuleCtx,
+    name: &CStr,
+    layout: Bytes,
+) -> Result<(), String> {
+    let theirs = layout == Bytes::RedisBloom;
+    // SAFETY: all of it is numbers and optional pointers, for which zero is none.
+    let mut methods: raw::RedisModuleTypeMethods = unsafe { std::mem::zeroed() };
+    methods.version = raw::REDISMODULE_TYPE_METHOD_VERSION.into();
+    methods.rdb_load = Some(if theirs {
+        load_theirs::<V>
+    } else {
+        load_ours::<V>
+    });
+    methods.rdb_save = Some(if theirs {
+        save_theirs::<V>
+    } else {
+        save_ours::<V>
+    });
+    methods.aof_rewrite = Some(rewrite::<V>);
+    methods.mem_usage = Some(mem_usage::<V>);
+    methods.digest = Some(digest::<V>);
+    methods.free = Some(free::<V>);
+    methods.free_effort = Some(free_effort::<V>);
+    methods.copy = Some(copy::<V>);
+    methods.defrag = Some(defrag::<V>);
+    let version = if theirs { 4 } else { 1 };
+    let made = api!(RedisModule_CreateDataType(
+        context,
+        name.as_ptr(),
+        version,
+        &mut methods
+    ));
+    if made.is_null() {
+        return Err(format!(
+            "the type {} exists already: is another module for BF.* and CF.* loaded?",
+            name.to_string_lossy()
+        ));
+    }
+    V::types()[usize::from(theirs)].store(made, Relaxed);
+    Ok(())
+}
+
+pub(super) fn register(context: *mut raw::RedisModuleCtx) -> Result<(), String> {
+    register_one::<Bloom>(context, c"tamis--bf", Bytes::Tamis)?;
+    register_one::<Bloom>(context, c"MBbloom--", Bytes::RedisBloom)?;
+    register_one::<Cuckoo>(context, c"tamis--cf", Bytes::Tamis)?;
+    register_one::<Cuckoo>(context, c"MBbloomCF", Bytes::RedisBloom)
+}

@@ -1,0 +1,398 @@
+//! The words behind a command's key. Every word is read or refused.
+
+use crate::error::Error;
+use std::str::FromStr;
+
+/// The most keys that a filter can be reserved for.
+pub const MOST_KEYS: u64 = 1 << 30;
+/// The most that a layer can be larger than the last.
+pub const MOST_EXPANSION: u64 = 32768;
+
+/// Which bytes a new filter has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Tamis's.
+    Tamis,
+    /// RedisBloom's.
+    RedisBloom,
+}
+
+/// What a filter is to be, as far as it was said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wish {
+    pub rate: Option<f64>,
+    pub capacity: Option<u64>,
+    /// 0 is a filter that can't grow.
+    pub expansion: Option<u32>,
+    pub bucket_size: Option<u16>,
+    pub most_kicks: Option<u16>,
+    pub layout: Option<Layout>,
+    /// How keys are hashed: by a secret, or without.
+    pub secret: Option<Option<[u8; 16]>>,
+    pub no_create: bool,
+    pub if_missing: bool,
+}
+
+fn number<T: FromStr>(word: &[u8], error: &'static str) -> Result<T, Error> {
+    let text = std::str::from_utf8(word).ok();
+    text.and_then(|text| text.parse().ok())
+        .ok_or(Error::new(error))
+}
+
+/// A rate between 0 and 1.
+pub fn rate(word: &[u8], bad: &'static str) -> Result<f64, Error> {
+    let rate: f64 = number(word, bad)?;
+    let range = Error::new("ERR error rate must be in the range (0.000000, 1.000000)");
+    // Written so that NaN is refused, too.
+    (rate > 0.0 && rate < 1.0).then_some(rate).ok_or(range)
+}
+
+fn within(
+    word: &[u8],
+    bad: &'static str,
+    range: std::ops::RangeInclusive<u64>,
+    text: &'static str,
+) -> Result<u64, Error> {
+    // A negative number is one, though none that will do.
+    let value: i128 = number(word, bad)?;
+    let value = u64::try_from(value).map_err(|_| Error::new(text))?;
+    range
+        .contains(&value)
+        .then_some(value)
+        .ok_or(Error::new(text))
+}
+
+pub fn bloom_capacity(word: &[u8], bad: &'static str) -> Result<u64, Error> {
+    let text = "ERR capacity must be in the range [1, 1073741824]";
+    within(word, bad, 1..=MOST_KEYS, text)
+}
+
+fn bloom_expansion(word: &[u8], bad: &'static str) -> Result<u32, Error> {
+    let text = "ERR expansion must be in the range [0, 32768]";
+    within(word, bad, 0..=MOST_EXPANSION, text).map(|value| value as u32)
+}
+
+/// Reads words one after the other; each may come once.
+struct Words<'w, 'a> {
+    rest: &'w [&'a [u8]],
+    seen: Vec<&'static str>,
+}
+
+impl<'w, 'a> Words<'w, 'a> {
+    fn new(rest: &'w [&'a [u8]]) -> Self {
+        let seen = Vec::new();
+        Self { rest, seen }
+    }
+
+    /// The next word, as one of `known`.
+    fn next(&mut self, known: &[&'static str]) -> Result<Option<&'static str>, Error> {
+        let Some((word, rest)) = self.rest.split_first() else {
+            return Ok(None);
+        };
+        let known = known
+            .iter()
+            .find(|known| word.eq_ignore_ascii_case(known.as_bytes()));
+        let unknown = || {
+            let word = word[..word.len().min(64)].escape_ascii();
+            Error(format!("ERR Unknown argument received: '{word}'").into())
+        };
+        let known = *known.ok_or_else(unknown)?;
+        if self.seen.contains(&known) {
+            return Err(Error(format!("ERR {known} was given twice").into()));
+        }
+        self.seen.push(known);
+        self.rest = rest;
+        Ok(Some(known))
+    }
+
+    fn value(&mut self, missing: &'static str) -> Result<&'a [u8], Error> {
+        let (value, rest) = self.rest.split_first().ok_or(Error::new(missing))?;
+        self.rest = rest;
+        Ok(value)
+    }
+}
+
+impl Wish {
+    /// Words that a server sends to its replicas with what it made, so that
+    /// they make the same whatever their own options say.
+    fn made(&mut self, word: &str, words: &mut Words<'_, '_>) -> Result<(), Error> {
+        let value = words.value("ERR a value is missing")?;
+        match word {
+            "LAYOUT" if value.eq_ignore_ascii_case(b"tamis") => self.layout = Some(Layout::Tamis),
+            "LAYOUT" if value.eq_ignore_ascii_case(b"redisbloom") => {
+                self.layout = Some(Layout::RedisBloom);
+            }
+            "LAYOUT" => return Err(Error::new("ERR LAYOUT must be tamis or redisbloom")),
+            _ if value.eq_ignore_ascii_case(b"none") => self.secret = Some(None),
+            _ => {
+                let secret = value.try_into();
+                let secret =
+                    secret.map_err(|_| Error::new("ERR SECRET must be NONE or 16 bytes"))?;
+                self.secret = Some(Some(secret));
+            }
+        }
+        Ok(())
+    }
+
+    /// The words of BF.RESERVE behind the key.
+    pub fn bloom_reserve(words: &[&[u8]]) -> Result<Self, Error> {
+        let [rate_word, capacity, rest @ ..] = words else {
+            return Err(Error::new(
+                "ERR wrong number of arguments for 'bf.reserve' command",
+            ));
+        };
+        let mut wish = Self {
+            rate: Some(rate(rate_word, "ERR bad error rate")?),
+            capacity: Some(bloom_capacity(capacity, "ERR bad capacity")?),
+            ..Self::default()
+        };
+        let mut fixed = false;
+        let mut words = Words::new(rest);
+        let known = [
+            "EXPANSION",
+            "NONSCALING",
+            "NX",
+            "IFNOTEXISTS",
+            "LAYOUT",
+            "SECRET",
+        ];
+        while let Some(word) = words.next(&known)? {
+            match word {
+                "EXPANSION" => {
+                    let value = words.value("ERR no expansion")?;
+                    wish.expansion = Some(bloom_expansion(value, "ERR bad expansion")?);
+                }
+                "NONSCALING" => fixed = true,
+                "NX" | "IFNOTEXISTS" => wish.if_missing = true,
+                made => wish.made(made, &mut words)?,
+            }
+        }
+        wish.fix(fixed)
+    }
+
+    /// The words of BF.INSERT behind the key, and where the items begin.
+    pub fn bloom_insert(all: &[&[u8]]) -> Result<(Self, usize), Error> {
+        let mut wish = Self::default();
+        let mut fixed = false;
+        let mut words = Words::new(all);
+        let known = [
+            "CAPACITY",
+            "ERROR",
+            "EXPANSION",
+            "NOCREATE",
+            "NONSCALING",
+            "ITEMS",
+        ];
+        loop {
+            match words.next(&known)? {
+                Some("CAPACITY") => {
+                    let value = words.value("Bad capacity")?;
+                    wish.capacity = Some(bloom_capacity(value, "Bad capacity")?);
+                }
+                Some("ERROR") => {
+                    wish.rate = Some(rate(words.value("Bad error rate")?, "Bad error rate")?);
+                }
+                Some("EXPANSION") => {
+                    let value = words.value("Bad expansion")?;
+                    wish.expansion = Some(bloom_expansion(value, "Bad expansion")?);
+                }
+                Some("NOCREATE") => wish.no_create = true,
+                Some("NONSCALING") => fixed = true,
+                Some(_) if !words.rest.is_empty() => {
+                    let at = all.len() - words.rest.len();
+                    return Ok((wish.fix(fixed)?, at));
+                }
+                Some(_) | None => {
+                    return Err(Error::new(
+                        "ERR wrong number of arguments for 'bf.insert' command",
+                    ));
+                }
+            }
+        }
+    }
+
+    fn fix(mut self, fixed: bool) -> Result<Self, Error> {
+        match (fixed, self.expansion) {
+            (true, Some(1..)) => Err(Error::new("Nonscaling filters cannot expand")),
+            (true, _) => {
+                self.expansion = Some(0);
+                Ok(self)
+            }
+            (false, _) => Ok(self),
+        }
+    }
+
+    /// The words of CF.RESERVE behind the key.
+    pub fn cuckoo_reserve(words: &[&[u8]]) -> Result<Self, Error> {
+        let [capacity, rest @ ..] = words else {
+            return Err(Error::new(
+                "ERR wrong number of arguments for 'cf.reserve' command",
+            ));
+        };
+        let range = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";
+        let mut wish = Self {
+            capacity: Some(within(capacity, "Bad capacity", 1..=MOST_KEYS, range)?),
+            ..Self::default()
+        };
+        let mut words = Words::new(rest);
+        let known = [
+            "BUCKETSIZE",
+            "MAXITERATIONS",
+            "EXPANSION",
+            "ERROR",
+            "NX",
+            "IFNOTEXISTS",
+            "LAYOUT",
+            "SECRET",
+        ];
+        while let Some(word) = words.next(&known)? {
+            match word {
+                "BUCKETSIZE" => {
+                    let bad = "Couldn't parse BUCKETSIZE";
+                    let range = "BUCKETSIZE: value must be in the range [1, 255]";
+                    wish.bucket_size = Some(within(words.value(bad)?, bad, 1..=255, range)? as u16);
+                }
+                "MAXITERATIONS" => {
+                    let bad = "Couldn't parse MAXITERATIONS";
+                    let range = "MAXITERATIONS: value must be in the range [1, 65535]";
+                    wish.most_kicks =
+                        Some(within(words.value(bad)?, bad, 1..=65535, range)? as u16);
+                }
+                "EXPANSION" => {
+                    let bad = "Couldn't parse EXPANSION";
+                    let range = "EXPANSION: value must be in the range [0, 32768]";
+                    let value = within(words.value(bad)?, bad, 0..=MOST_EXPANSION, range)?;
+                    wish.expansion = Some(value as u32);
+                }
+                "ERROR" => {
+                    let bad = "ERR bad error rate";
+                    wish.rate = Some(rate(words.value(bad)?, bad)?);
+                }
+                "NX" | "IFNOTEXISTS" => wish.if_missing = true,
+                made => wish.made(made, &mut words)?,
+            }
+        }
+        if wish
+            .bucket_size
+            .is_some_and(|size| wish.capacity < Some(2 * u64::from(size)))
+        {
+            return Err(Error::new(range));
+        }
+        if wish.layout == Some(Layout::RedisBloom) && wish.rate.is_some() {
+            return Err(Error::new(
+                "ERR the redisbloom layout has fingerprints of one byte: no ERROR can be asked for",
+            ));
+        }
+        Ok(wish)
+    }
+
+    /// The words of CF.INSERT and CF.INSERTNX behind the key, and where the
+    /// items begin.
+    pub fn cuckoo_insert(all: &[&[u8]]) -> Result<(Self, usize), Error> {
+        let mut wish = Self::default();
+        let mut words = Words::new(all);
+        loop {
+            match words.next(&["CAPACITY", "NOCREATE", "ITEMS"])? {
+                Some("CAPACITY") => {
+                    let value = words.value("Bad capacity")?;
+                    let range = "Capacity must be in the range [cf-bucket-size * 2, 1073741824]";
+                    wish.capacity = Some(within(value, "Bad capacity", 1..=MOST_KEYS, range)?);
+                }
+                Some("NOCREATE") => wish.no_create = true,
+                Some(_) if !words.rest.is_empty() => {
+                    return Ok((wish, all.len() - words.rest.len()));
+                }
+                Some(_) | None => {
+                    return Err(Error::new(
+                        "ERR wrong number of arguments for 'cf.insert' command",
+                    ));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<&[u8]> {
+        line.split(' ')
+            .filter(|word| !word.is_empty())
+            .map(str::as_bytes)
+            .collect()
+    }
+
+    #[test]
+    fn every_word_is_read_or_refused() {
+        let wish = Wish::bloom_reserve(&words("0.01 1000 expansion 4 nx")).unwrap();
+        assert_eq!(
+            (wish.rate, wish.capacity, wish.expansion),
+            (Some(0.01), Some(1000), Some(4))
+        );
+        assert!(wish.if_missing);
+        for (line, text) in [
+            ("x 1", "ERR bad error rate"),
+            (
+                "1 1",
+                "ERR error rate must be in the range (0.000000, 1.000000)",
+            ),
+            (
+                "nan 1",
+                "ERR error rate must be in the range (0.000000, 1.000000)",
+            ),
+            ("0.1 x", "ERR bad capacity"),
+            (
+                "0.1 -1",
+                "ERR capacity must be in the range [1, 1073741824]",
+            ),
+            (
+                "0.1 99999999999999999999999",
+                "ERR capacity must be in the range [1, 1073741824]",
+            ),
+            ("0.1 1 EXPANSION", "ERR no expansion"),
+            ("0.1 1 EXPANSION x", "ERR bad expansion"),
+            (
+                "0.1 1 EXPANSION 2 NONSCALING",
+                "Nonscaling filters cannot expand",
+            ),
+            ("0.1 1 FOO", "ERR Unknown argument received: 'FOO'"),
+            ("0.1 1 NX NX", "ERR NX was given twice"),
+        ] {
+            assert_eq!(
+                Wish::bloom_reserve(&words(line)).unwrap_err().0,
+                text,
+                "{line}"
+            );
+        }
+        let (wish, at) =
+            Wish::bloom_insert(&words("ERROR 0.1 CAPACITY 5 NOCREATE ITEMS a items")).unwrap();
+        assert!(wish.no_create && at == 6);
+        for line in [
+            "ITEMS",
+            "",
+            "a b",
+            "CAPACITY 5",
+            "ERROR 2 ITEMS a",
+            "NONSCALING EXPANSION 2 ITEMS a",
+        ] {
+            assert!(Wish::bloom_insert(&words(line)).is_err(), "{line}");
+        }
+        for line in [
+            "10 BUCKETSIZE 6",
+            "10 ERROR 0.1 LAYOUT redisbloom",
+            "10 EXPANSION -1",
+            "0",
+            "4 SECRET 3",
+        ] {
+            assert!(Wish::cuckoo_reserve(&words(line)).is_err(), "{line}");
+        }
+        assert!(
+            Wish::cuckoo_reserve(&words("10 BUCKETSIZE 5 MAXITERATIONS 3 EXPANSION 0")).is_ok()
+        );
+        assert_eq!(
+            Wish::cuckoo_insert(&words("CAPACITY 5 ITEMS a")).unwrap().1,
+            3
+        );
+    }
+}

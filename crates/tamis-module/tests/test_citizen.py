@@ -1,0 +1,312 @@
+"""A filter is a value like others: it is saved, copied, replicated, measured, moved and forbidden."""
+
+import time
+
+import pytest
+import redis
+from conftest import add_all, digest, found, keys, sample
+
+NAMES = ["bf", "bf:fixed", "bf:secret", "cf", "cf:asked", "their:bf", "their:cf", "half"]
+
+
+def fill(r):
+    """One of everything."""
+    add_all(r.bf().madd, "bf", keys(0, 3000))
+    r.execute_command("BF.RESERVE", "bf:fixed", 0.001, 2000, "NONSCALING")
+    add_all(r.bf().madd, "bf:fixed", keys(0, 2000))
+    r.config_set("tamis.secret", "yes")
+    add_all(r.bf().madd, "bf:secret", keys(0, 1000))
+    r.config_set("tamis.secret", "no")
+    r.cf().insert("cf", keys(0, 3000))
+    r.execute_command("CF.RESERVE", "cf:asked", 2000, "ERROR", 0.0001, "EXPANSION", 3)
+    r.cf().insert("cf:asked", keys(0, 5000))
+    for key in keys(0, 500):
+        r.cf().delete("cf:asked", key)
+    r.restore("their:bf", 0, sample("bfscale.dump"))
+    r.restore("their:cf", 0, sample("cfkick.dump"))
+    r.bf().loadchunk("half", 1, sample("bfscale.chunk0.iter1"))
+    r.bf().loadchunk("half", 145, sample("bfscale.chunk1.iter145"))
+
+
+def check(r):
+    assert found(r, "bf", keys(0, 3000)) == 3000
+    assert found(r, "bf:fixed", keys(0, 2000)) == 2000
+    assert found(r, "bf:secret", keys(0, 1000)) == 1000
+    assert found(r, "cf", keys(0, 3000), "CF.MEXISTS") == 3000
+    assert found(r, "cf:asked", keys(500, 5000), "CF.MEXISTS") == 4500
+    with pytest.raises(redis.ResponseError, match="being loaded: 144 of 2688 bytes"):
+        r.bf().exists("half", "key1")
+
+
+def test_restart_from_rdb(servers):
+    server = servers()
+    r = server.client()
+    fill(r)
+    before = digest(r, *NAMES)
+    assert len(set(before)) == len(NAMES)
+    server.stop(save=True)
+    server.start()
+    check(server.client())
+    assert digest(server.client(), *NAMES) == before
+    # What was half loaded is gone on with.
+    for iterator, number in [(457, 2), (1153, 3), (2689, 4)]:
+        server.client().bf().loadchunk("half", iterator, sample(f"bfscale.chunk{number}.iter{iterator}"))
+    assert found(server.client(), "half", keys(0, 1000)) == 1000
+
+
+@pytest.mark.parametrize("rewrite", [False, True])
+def test_restart_from_aof(servers, rewrite):
+    server = servers(**{"appendonly": "yes", "aof-use-rdb-preamble": "no"})
+    r = server.client()
+    fill(r)
+    if rewrite:
+        r.bgrewriteaof()
+        while r.info("persistence")["aof_rewrite_in_progress"] or r.info("persistence")["aof_rewrite_scheduled"]:
+            time.sleep(0.05)
+    before = digest(r, *NAMES)
+    server.stop()
+    server.start()
+    check(server.client())
+    assert digest(server.client(), *NAMES) == before
+
+
+def test_dump_restore_copy(r):
+    fill(r)
+    for name in NAMES:
+        r.restore(f"{name}:restored", 0, r.dump(name))
+        assert r.copy(name, f"{name}:copied")
+        assert len(set(digest(r, name, f"{name}:restored", f"{name}:copied"))) == 1, name
+    r.bf().add("bf:copied", "only in the copy")
+    assert not r.bf().exists("bf", "only in the copy")
+
+
+def replicated(primary, replica):
+    """Waits until the replica has all of it."""
+    primary.execute_command("WAIT", 1, 10000)
+
+
+def test_a_replica_is_the_same_whatever_its_options(servers):
+    primary, replica = servers(), servers(
+        "COMPATIBLE", "yes", "BF-INITIAL-SIZE", "5000", "BF-ERROR-RATE", "0.2", "SECRET", "yes",
+        "CF-INITIAL-SIZE", "9999", "MAX-KEY-BYTES", "1000",
+    )
+    r, copy = primary.client(), replica.client()
+    copy.replicaof("127.0.0.1", primary.port)
+    while copy.info("replication")["master_link_status"] != "up":
+        time.sleep(0.05)
+    fill(r)
+    # Growth, full filters, duplicates, deletes, merges, clears.
+    for i in range(20):
+        r.bf().madd("bf", *keys(i * 400, i * 400 + 700))
+        r.bf().insert("made", keys(i * 50, i * 50 + 80), capacity=60, error=0.001)
+        r.execute_command("CF.INSERT", "cf", "ITEMS", *keys(i * 300, i * 300 + 400))
+        r.execute_command("CF.INSERTNX", "cf:nx", "ITEMS", *keys(i * 100, i * 100 + 150))
+        r.cf().addnx("cf:nx", f"key{i}")
+        r.cf().delete("cf", f"key{i * 7}")
+        r.bf().add("bf:one", f"key{i // 2}")
+    r.execute_command("BF.RESERVE", "part", 0.01, 3, "NONSCALING")
+    assert len(r.execute_command("BF.MADD", "part", "a", "b", "c", "d", "e")) == 4
+    r.execute_command("CF.RESERVE", "cf:part", 1024, "EXPANSION", 0)
+    for at in range(0, 2000, 500):
+        r.execute_command("CF.INSERT", "cf:part", "ITEMS", *keys(at, at + 500))
+    r.execute_command("CF.COMPACT", "cf")
+    for name in ["m1", "m2"]:
+        r.execute_command("BF.RESERVE", name, 0.01, 9000)
+        r.bf().madd(name, *keys(0, 100))
+    r.execute_command("BF.MERGE", "merged", "m1", "m2")
+    r.execute_command("BF.CLEAR", "m1")
+    with pytest.raises(redis.ResponseError):
+        r.bf().loadchunk("bad", 1, sample("bfscale.chunk0.iter1"))
+        r.bf().loadchunk("bad", 2689, b"x" * 2688 + b"x")
+    replicated(r, copy)
+    names = NAMES + ["made", "cf:nx", "bf:one", "part", "cf:part", "merged", "m1", "m2"]
+    assert digest(r, *names) == digest(copy, *names)
+    assert sorted(r.keys()) == sorted(copy.keys())
+    log = (replica.folder / "log").read_text() + (primary.folder / "log").read_text()
+    assert "CRITICAL" not in log
+    # A new replica gets all of it at once.
+    second = servers().client()
+    second.replicaof("127.0.0.1", primary.port)
+    while second.info("replication")["master_link_status"] != "up":
+        time.sleep(0.05)
+    assert digest(second, *names) == digest(r, *names)
+    check(second)
+
+
+def test_what_changes_nothing_is_not_replicated(servers):
+    r = servers(appendonly="yes").client()
+    r.bf().madd("bf", *keys(0, 50))
+    r.cf().insert("cf", keys(0, 50))
+    before = r.info("replication")["master_repl_offset"], r.info("persistence")["aof_current_size"]
+    r.bf().madd("bf", *keys(0, 50))
+    r.bf().add("bf", "key1")
+    r.execute_command("BF.RESERVE", "bf", 0.01, 5, "NX")
+    r.cf().insertnx("cf", keys(0, 50))
+    r.cf().addnx("cf", "key1")
+    r.cf().delete("cf", "never there")
+    assert (r.info("replication")["master_repl_offset"], r.info("persistence")["aof_current_size"]) == before
+
+
+def test_memory_usage_is_what_the_server_gave(servers):
+    server = servers()
+    r = server.client()
+    r.execute_command("CONFIG", "SET", "maxmemory", "0")
+    jemalloc = "jemalloc" in r.info("memory")["mem_allocator"]
+    for make in [
+        lambda: r.execute_command("BF.RESERVE", "k", 0.01, 10_000_000),
+        lambda: add_all(r.bf().madd, "k", keys(0, 300_000)),
+        lambda: r.execute_command("CF.RESERVE", "k", 5_000_000, "ERROR", 0.001),
+        lambda: r.restore("k", 0, sample("bfscale.dump")),
+    ]:
+        r.memory_purge() if jemalloc else None
+        before = r.info("memory")["used_memory"]
+        make()
+        used = r.info("memory")["used_memory"] - before
+        told = r.memory_usage("k")
+        # What else the server has, for its clients above all, moves by some KiB.
+        assert abs(told - used) < 65536 + used * 0.01, (told, used)
+        r.delete("k")
+
+
+@pytest.mark.any_server
+def test_memory_a_key(r):
+    r.execute_command("BF.RESERVE", "reserved", 0.01, 1_000_000)
+    print("reserved 1 M at 1 %:", r.memory_usage("reserved") * 8 / 1e6, "bits an item")
+    assert r.memory_usage("reserved") * 8 <= 10.5e6
+    done = 0
+    for count in [200_000, 1_000_000]:
+        add_all(r.bf().madd, "grown", keys(done, count), 20_000)
+        done = count
+        size = r.bf().info("grown").size
+        print(f"grown to {count} at 1 %:", size * 8 / count, "bits an item,", r.memory_usage("grown") * 8 / count, "all in")
+        assert size * 8 / count <= 24
+    assert r.memory_usage("grown") * 8 / count <= 24
+
+
+def test_a_limit_a_key(r):
+    r.config_set("tamis.max-key-bytes", "100kb")
+    for line in ["BF.RESERVE k 0.01 1000000000", "BF.RESERVE k 0.01 90000", "CF.RESERVE k 900000"]:
+        with pytest.raises(redis.ResponseError, match="max-key-bytes"):
+            r.execute_command(*line.split())
+    answers = r.execute_command("BF.MADD", "k", *keys(0, 90_000))
+    assert "max-key-bytes" in str(answers[-1]) and 10_000 < len(answers) < 90_000
+    assert found(r, "k", keys(0, len(answers) - 1)) == len(answers) - 1
+    assert r.memory_usage("k") < 150_000
+    # The length of the first layer.
+    header = bytearray(sample("bfscale.chunk0.iter1"))
+    header[20:28] = (2**40).to_bytes(8, "little")
+    with pytest.raises(redis.ResponseError, match="max-key-bytes"):
+        r.bf().loadchunk("l", 1, bytes(header))
+
+
+def test_maxmemory(r):
+    r.bf().add("k", "x")
+    r.config_set("maxmemory", "1")
+    for line in ["BF.ADD k y", "BF.RESERVE l 0.01 10", "CF.ADD c x", "BF.LOADCHUNK d 1 x", "BF.MERGE m k"]:
+        with pytest.raises(redis.ResponseError, match="OOM|maxmemory"):
+            r.execute_command(*line.split())
+    assert r.bf().exists("k", "x")
+    r.config_set("maxmemory", "0")
+
+
+def test_lazy_free(r):
+    r.execute_command("BF.RESERVE", "k", 0.01, 10_000_000)
+    before = r.info("memory").get("lazyfreed_objects", 0)
+    r.unlink("k")
+    for _ in range(100):
+        if r.info("memory").get("lazyfreed_objects", 0) > before:
+            return
+        time.sleep(0.05)
+    raise AssertionError("freed on the main thread")
+
+
+def test_defragmentation_keeps_every_answer(servers):
+    server = servers()
+    r = server.client()
+    try:
+        r.config_set("activedefrag", "yes")
+    except redis.ResponseError:
+        assert servers.program != "redis8", "this server can defragment"
+        return
+    r.execute_command("CONFIG", "SET", "active-defrag-ignore-bytes", "1", "active-defrag-threshold-lower", "1",
+                      "active-defrag-cycle-min", "60", "active-defrag-cycle-max", "75")
+    for layout in ["tamis", "redisbloom"]:
+        for i in range(3000):
+            r.execute_command("BF.RESERVE", f"{layout}{i}", 0.01, 100 + i % 500, "LAYOUT", layout)
+            r.bf().madd(f"{layout}{i}", *keys(i, i + 20))
+    r.cf().insert("cf", keys(0, 5000))
+    for layout in ["tamis", "redisbloom"]:
+        for i in range(3000):
+            if i % 7:
+                r.delete(f"{layout}{i}")
+    for _ in range(200):
+        if r.info("stats")["active_defrag_key_hits"] > 0:
+            break
+        time.sleep(0.05)
+    hits = r.info("stats")
+    print("moved:", hits["active_defrag_key_hits"], "keys,", hits["active_defrag_hits"], "allocations")
+    for layout in ["tamis", "redisbloom"]:
+        for i in range(0, 3000, 7):
+            assert r.bf().mexists(f"{layout}{i}", *keys(i, i + 20)) == [1] * 20
+    assert found(r, "cf", keys(0, 5000), "CF.MEXISTS") == 5000
+    if servers.program == "redis8":
+        assert hits["active_defrag_hits"] > 0
+
+
+def test_commands_are_documented_and_categorised(r):
+    # redis-py reads answers of COMMAND for itself.
+    r.response_callbacks.pop("COMMAND", None)
+    names = [name.decode().lower() for name in r.execute_command("COMMAND", "LIST")]
+    names = [name for name in names if name.startswith(("bf.", "cf."))]
+    assert len(names) == 26
+    for name in names:
+        docs = r.execute_command("COMMAND", "DOCS", name)[1]
+        assert b"summary" in docs and b"arguments" in docs
+    assert r.execute_command("COMMAND", "GETKEYS", "BF.MERGE", "a", "b", "c") == [b"a", b"b", b"c"]
+    assert r.execute_command("COMMAND", "GETKEYS", "BF.MADD", "a", "b", "c") == [b"a"]
+    # Redis 7.0 has no categories for commands of modules.
+    if "bloom" in r.acl_cat():
+        category = {name: {member.lower() for member in r.acl_cat(name)} for name in ["read", "write", "bloom", "cuckoo"]}
+        assert {"bf.exists", "cf.count", "bf.scandump"} <= category["read"]
+        assert {"bf.add", "cf.compact", "bf.merge", "cf.del"} <= category["write"]
+        assert {"bf.add", "bf.info"} <= category["bloom"] and {"cf.add", "cf.info"} <= category["cuckoo"]
+    r.execute_command("ACL", "SETUSER", "reader", "on", ">x", "~*", "-@all", "+bf.exists")
+    reader = redis.Redis(port=r.connection_pool.connection_kwargs["port"], username="reader", password="x")
+    r.bf().add("k", "x")
+    assert reader.bf().exists("k", "x")
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        reader.bf().add("k", "y")
+
+
+def test_info_and_events(r):
+    r.config_set("notify-keyspace-events", "KEd")
+    listener = r.pubsub()
+    listener.psubscribe("__keyspace@0__:*")
+    listener.get_message(timeout=5)
+    r.bf().add("k", "x")
+    r.bf().add("k", "x")
+    r.cf().add("c", "x")
+    events = [listener.get_message(timeout=5)["data"] for _ in range(4)]
+    assert events == [b"bloom.reserve", b"bloom.add", b"cuckoo.reserve", b"cuckoo.add"]
+    assert listener.get_message(timeout=0.1) is None
+    r.bf().exists("k", "x")
+    info = r.info("tamis_filters")
+    assert info["tamis_bloom_keys"] == 1 and info["tamis_cuckoo_keys"] == 1
+    assert info["tamis_bloom_items_offered"] == 2 and info["tamis_bloom_items_found"] == 1
+    assert info["tamis_bytes"] > 0
+    r.flushall()
+    assert r.info("tamis_filters")["tamis_bloom_keys"] == 0
+
+
+def test_options(servers):
+    r = servers("BF-ERROR-RATE", "0.001", "bf_initial_size", "5000").client()
+    r.bf().add("k", "x")
+    assert r.bf().info("k").capacity == 5000
+    assert r.config_get("tamis.bf-error-rate") == {"tamis.bf-error-rate": "0.001"}
+    with pytest.raises(redis.ResponseError):
+        r.config_set("tamis.bf-error-rate", "2")
+    with pytest.raises(redis.ResponseError):
+        r.config_set("tamis.bf-initial-size", "0")
+    for words in [("FOO", "yes"), ("COMPATIBLE", "maybe"), ("COMPATIBLE",)]:
+        with pytest.raises(AssertionError):
+            servers(*words)
