@@ -30,7 +30,7 @@ impl ForeignArgs {
     /// Whether a filter in Redis is Redisson's, which must be said.
     pub(crate) fn is_redisson(&self) -> Result<bool> {
         match self.format {
-            None => Ok(false),
+            None => self.refuse_for_ours("in Redis").map(|()| false),
             Some(Format::Redisson) => Ok(true),
             Some(other) => bail!(
                 "--format {other}: of other systems' filters, only redisson's are asked in Redis\n\

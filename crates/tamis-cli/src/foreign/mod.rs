@@ -71,10 +71,23 @@ impl ForeignArgs {
         opened.collect::<Result<_>>().map(Some)
     }
 
+    /// What is said of keys would have no effect on a filter of ours.
+    pub(crate) fn refuse_for_ours(&self, filter: impl std::fmt::Display) -> Result<()> {
+        match (self.keys, &self.name) {
+            (None, None) => Ok(()),
+            (Some(_), _) => {
+                bail!("{filter}: --keys is for other systems' filters, not a tamis filter")
+            }
+            (_, Some(_)) => {
+                bail!("{filter}: --name is for other systems' filters, not a tamis filter")
+            }
+        }
+    }
+
     /// For commands that take no filter of another system from Redis.
     pub(crate) fn refuse_in_redis(&self) -> Result<()> {
         match self.format {
-            None => Ok(()),
+            None => self.refuse_for_ours("in Redis"),
             Some(format) => bail!(
                 "--format {format}: of other systems' filters in Redis, redisson's can be checked, \
                  added to, told of and created"
@@ -109,7 +122,7 @@ impl ForeignArgs {
             .with_context(|| format!("reading {}", path.display()))?;
         let is_ours = start.starts_with(OURS) || FileIndex::is_index(&start);
         match (is_ours, self.format) {
-            (true, None) => Ok(None),
+            (true, None) => self.refuse_for_ours(path.display()).map(|()| None),
             (true, Some(format)) => bail!(
                 "{}: a tamis filter or index, not one of {format}\nhint: leave out --format",
                 path.display()
