@@ -13,7 +13,7 @@ use std::ops::Range;
 use tamis_formats::Keys;
 
 /// Keys that are encoded under the GIL in one go.
-const BLOCK: usize = 1 << 14;
+const BLOCK: usize = 1 << 12;
 
 /// How a filter's keys become bytes.
 #[derive(Clone, Copy)]
