@@ -10,6 +10,7 @@ mod filters;
 mod fuse;
 mod growing;
 mod index;
+mod module;
 mod pages;
 mod redis;
 mod report;
@@ -31,6 +32,7 @@ suites:
   growing                                  a growing filter and a right-sized one
   fuse                                     filters of finished lists
   redis [--keys 1e5] [--batch 1e4] [--rounds 9]   filters in Redis
+  module [--keys 1e7] [--calls 2e4] [--rounds 9]  BF.* of the module beside SETBIT, GETBIT, SET, GET
   index [--files 1000] [--size 2e6]        one id in a thousand logs
   report [--check]                         docs/benchmarks.md from the results
 ";
@@ -57,6 +59,7 @@ fn run() -> Result<(), String> {
         "growing" => growing::run(args)?,
         "fuse" => fuse::run(args)?,
         "redis" => redis::run(args)?,
+        "module" => module::run(args)?,
         "index" => index::run(args)?,
         "report" => return report(args),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
