@@ -190,6 +190,14 @@ impl KeyFile {
 }
 
 impl RedisArgs {
+    /// For what is not written so that replicas can be waited for.
+    pub(crate) fn refuse_waiting(&self) -> Result<()> {
+        match self.wait_replicas {
+            0 => Ok(()),
+            _ => Err(anyhow!("--wait-replicas is for tamis filters")),
+        }
+    }
+
     pub(crate) fn options(&self, key: &KeyFile) -> Result<Options> {
         let mut options = Options::new()
             .connect_timeout(self.redis_timeout)

@@ -9,6 +9,7 @@ mod human;
 mod index;
 mod location;
 mod output;
+mod redisson;
 mod stdout;
 mod stream;
 
@@ -38,7 +39,8 @@ Examples:
   tamis check seen.tamis candidates.txt     print those that may be in it
   tamis check -v seen.tamis candidates.txt  print those that certainly are not
   tamis index -o logs.index logs/           which words are in which file
-  tamis grep logs.index 8f14e45fceea167a    find one, opening only files that may have it")]
+  tamis grep logs.index 8f14e45fceea167a    find one, opening only files that may have it
+  tamis check --keys upper known.bloom sha1.txt    ask another system's filter")]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -628,11 +628,75 @@ fn gzip_is_seen_through_and_not_added_to() {
     let plain = std::fs::read(sample_path("dcso/dcso_v1_n1000_p01_key0-499.bloom")).unwrap();
     assert_eq!(sandbox.read("plain"), plain);
     assert_eq!(sandbox.feed("add --keys utf8 plain", "x\n").code, 0);
+    // Once is enough: there is gzip that unpacks to itself.
+    sandbox.write("twice", gzip(&before));
+    fails(
+        &sandbox.feed("check --keys utf8 twice", "key1\n"),
+        &["twice"],
+    );
+    // A packed log is not unpacked because it might be a filter.
+    sandbox.write(
+        "log.gz",
+        gzip("a line of a log\n".repeat(1 << 16).as_bytes()),
+    );
+    fails(
+        &sandbox.feed("check log.gz", "key1\n"),
+        &["log.gz", "--format"],
+    );
+    let json = std::fs::read(sample_path("bitsandblooms/bb_v3_n1000_p01_key0-499.json")).unwrap();
+    sandbox.write("json.gz", gzip(&json));
+    assert_eq!(sandbox.feed("check json.gz", "key1\n").text(), "key1\n");
     // Cut, it is no filter of which half is taken for all.
     sandbox.write("f", &before[..before.len() - 20]);
     fails(
         &sandbox.feed("check --keys utf8 f", "key1\n"),
         &["gzip", "unpacked"],
+    );
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let level = flate2::Compression::default();
+    std::io::Read::read_to_end(&mut flate2::read::GzEncoder::new(bytes, level), &mut packed)
+        .unwrap();
+    packed
+}
+
+#[test]
+fn many_add_at_once_and_no_key_is_lost() {
+    let sandbox = Sandbox::new();
+    sandbox.ok("create --format dcso -n 10000 f");
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let sandbox = &sandbox;
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let keys: String = (0..50).map(|i| format!("{worker} {round} {i}\n")).collect();
+                    assert_eq!(sandbox.feed("add --keys utf8 f", keys).code, 0);
+                }
+            });
+        }
+    });
+    let all = (0..1000).map(|i| format!("{} {} {}\n", i / 250, i / 50 % 5, i % 50));
+    let all: String = all.collect();
+    assert_eq!(sandbox.feed("check --keys utf8 f", &all).text(), all);
+}
+
+#[test]
+fn what_is_said_of_keys_is_not_for_our_own_filters() {
+    let sandbox = Sandbox::new();
+    sandbox.ok("create ours.tamis -n 100");
+    for command in ["check", "add", "remove"] {
+        let ran = sandbox.feed(&format!("{command} --keys upper ours.tamis"), "x\n");
+        fails(&ran, &["--keys is for other systems' filters"]);
+    }
+    fails(
+        &sandbox.run("info --name x ours.tamis"),
+        &["--name is for other systems' filters"],
+    );
+    fails(
+        &sandbox.feed("check --keys upper redis://127.0.0.1:1/x", "x\n"),
+        &["--keys is for other systems' filters"],
     );
 }
 

@@ -178,23 +178,45 @@ impl From<Format> for Hint<'_> {
 /// ```
 pub fn open<'a, 'h>(bytes: &'a [u8], hint: impl Into<Hint<'h>>) -> Result<Foreign<'a>, Error> {
     let hint = hint.into();
-    // Bits may begin like gzip, so that what can't be unpacked may be a filter.
-    let mut gzip = None;
-    if bytes.starts_with(&[0x1F, 0x8B]) {
-        let mut file = Vec::new();
-        match flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut file) {
-            Ok(_) => {
-                let mut opened = open(&file, hint)?.into_owned();
-                opened.gzipped = true;
-                return Ok(opened);
-            }
-            Err(error) => gzip = Some(error.to_string()),
-        }
+    if !bytes.starts_with(&[0x1F, 0x8B]) {
+        return open_unpacked(bytes, hint);
     }
-    let unknown = || {
-        gzip.clone()
-            .map_or(Error::Unknown, |reason| Error::Gzip { reason })
+    match unpack(bytes) {
+        // Only once: there is gzip that unpacks to itself.
+        Ok(file) => {
+            let mut opened = open_unpacked(&file, hint)?.into_owned();
+            opened.gzipped = true;
+            Ok(opened)
+        }
+        // Bits may begin like gzip.
+        Err(error) => open_unpacked(bytes, hint).map_err(|other| match other {
+            Error::Unknown | Error::Corrupt { .. } => error,
+            other => other,
+        }),
+    }
+}
+
+/// What is inside of gzip, unless it is plain text: nobody means a log of many
+/// gigabytes to be unpacked because it might be a filter.
+fn unpack(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    const BEGINNING: u64 = 64 << 10;
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
+    let unpacking = |error: std::io::Error| Error::Gzip {
+        reason: error.to_string(),
     };
+    let mut file = Vec::new();
+    let mut inside = flate2::read::MultiGzDecoder::new(bytes);
+    let beginning = (&mut inside).take(BEGINNING).read_to_end(&mut file);
+    beginning.map_err(unpacking)?;
+    let is_json = file.first() == Some(&b'{');
+    if file.len() as u64 == BEGINNING && !is_json && file.iter().all(is_text) {
+        return Err(Error::Unknown);
+    }
+    inside.read_to_end(&mut file).map_err(unpacking)?;
+    Ok(file)
+}
+
+fn open_unpacked<'a>(bytes: &'a [u8], hint: Hint<'_>) -> Result<Foreign<'a>, Error> {
     let format = match hint.format {
         Some(format) => format,
         // Which of two formats it is stands in the value, of which there may be several.
@@ -207,7 +229,7 @@ pub fn open<'a, 'h>(bytes: &'a [u8], hint: impl Into<Hint<'h>>) -> Result<Foreig
             });
         }
         None => match detect(bytes, fits)[..] {
-            [] => return Err(unknown()),
+            [] => return Err(Error::Unknown),
             [format] => format,
             ref fits => {
                 return Err(Error::Ambiguous {
@@ -216,13 +238,9 @@ pub fn open<'a, 'h>(bytes: &'a [u8], hint: impl Into<Hint<'h>>) -> Result<Foreig
             }
         },
     };
-    let body = match (read(format, bytes, hint.name), gzip) {
-        (Err(Error::Corrupt { .. }), Some(reason)) => return Err(Error::Gzip { reason }),
-        (body, _) => body?,
-    };
     Ok(Foreign {
         format,
-        body,
+        body: read(format, bytes, hint.name)?,
         gzipped: false,
     })
 }

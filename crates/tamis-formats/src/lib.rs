@@ -47,4 +47,5 @@ pub use format::parquet::{
 };
 pub use format::poppy::Optimise;
 pub use format::pybloomfilter;
+pub use format::redisson::Shape as RedissonShape;
 pub use names::{Format, Keys};

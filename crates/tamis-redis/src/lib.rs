@@ -56,6 +56,7 @@
 //!   have.
 
 pub mod aio;
+mod bit_string;
 mod blocking;
 mod body;
 mod chunks;
@@ -73,6 +74,7 @@ mod survey;
 mod warning;
 mod wire;
 
+pub use bit_string::BitString;
 pub use error::Error;
 pub use filter::RedisFilter;
 pub use location::{Location, Servers};

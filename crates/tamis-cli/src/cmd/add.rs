@@ -3,6 +3,7 @@ use crate::engine::batch::Print;
 use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, named};
+use crate::redisson::Live;
 use crate::stream::{InputArgs, Keyed, Pass, Report, claim};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
@@ -58,6 +59,16 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let report = match &args.filter {
         Place::File(path) => add_to_file(path, &args)?,
+        Place::Redis(at) if args.foreign.is_redisson()? => {
+            args.redis.refuse_waiting()?;
+            let encoding = args.foreign.codec(&args.input)?;
+            let mut live = Live::open(at, &args.redis.options(&args.key)?)?;
+            let report = add(&mut live, &encoding, &args, |live, keys, new| {
+                live.add(keys, new)
+            })?;
+            summarise(&report, &args);
+            report
+        }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
             let hasher = *filter.hasher();

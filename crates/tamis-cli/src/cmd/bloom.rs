@@ -11,10 +11,11 @@ use tamis_formats::{Create, Foreign, ParquetFilter};
 /// Add filters to the columns of an existing Parquet file
 ///
 /// Writes a copy of the file that has a split-block filter of the column in
-/// every row group, which DuckDB, Spark, Arrow and `tamis which
-/// --parquet-filters` ask before they read any data. The data pages stay as
-/// they are, byte for byte: the filters and a new footer follow them. A filter
-/// that the column has already is replaced.
+/// every row group, as DuckDB, Spark and Arrow write them, to be asked before
+/// any data is read: by DuckDB, for example, and by `tamis which
+/// --parquet-filters`. The data pages stay as they are, byte for byte: the
+/// filters and a new footer follow them. A filter that the column has already
+/// is replaced.
 ///
 /// Each filter is made for the distinct values of its row group and keeps the
 /// rate.

@@ -2,6 +2,7 @@ use crate::engine::batch::Print;
 use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::redisson::Live;
 use crate::stream::{InputArgs, Keyed, Pass};
 use crate::{Exit, output};
 use anyhow::{Result, bail};
@@ -72,6 +73,11 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 filter.contains_hashes(hashes, found);
                 Ok(())
             })
+        }
+        Place::Redis(at) if args.foreign.is_redisson()? => {
+            let encoding = args.foreign.codec(&args.input)?;
+            let live = Live::open(at, &args.redis.options(&args.key)?)?;
+            check(&args, &encoding, live, Live::ask)
         }
         Place::Redis(at) => {
             let filter = args.redis.open(at, &args.key)?;

@@ -111,6 +111,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     {
         return copy_foreign(opened, &args);
     }
+    args.foreign.refuse_in_redis()?;
     let mut filter = args.from.load(&args.key, &args.redis)?;
     match args.as_kind {
         None => {}

@@ -1,7 +1,7 @@
 use crate::foreign;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of, warn_of_secret};
 use crate::stream::RuleArgs;
-use crate::{Exit, human, output};
+use crate::{Exit, human, output, redisson};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -183,6 +183,19 @@ fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
 pub(crate) fn run(args: Args) -> Result<Exit> {
     if let (Some(format), Place::File(path)) = (args.format, &args.filter) {
         return create_foreign(format, path, &args);
+    }
+    if let (Some(format), Place::Redis(at)) = (args.format, &args.filter) {
+        if format != Format::Redisson {
+            bail!("{at}: of other systems' filters, only redisson's are made in Redis");
+        }
+        if args.shape.hash.seed() != 0 {
+            bail!("--seed: redisson has no seed");
+        }
+        args.redis.refuse_waiting()?;
+        let options = args.redis.options(&KeyFile::default())?;
+        let (keys, rate) = (args.shape.keys, args.shape.rate.unwrap_or(0.01));
+        redisson::create(at, keys, rate, args.force, &options)?;
+        return Ok(Exit::Done);
     }
     let rule = args.rule.of_values(args.values)?;
     let hasher = args.shape.hasher()?.with_rule(rule);

@@ -1,6 +1,7 @@
 use crate::cmd::list::{nodes_json, shares_json};
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::redisson::Live;
 use crate::{Exit, human, output};
 use anyhow::Result;
 use serde_json::json;
@@ -125,6 +126,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 sealed: is_sealed(path),
                 ..About::of(&filter)
             }
+        }
+        Place::Redis(at) if args.foreign.is_redisson()? => {
+            Live::open(at, &args.redis.options(&args.key)?)?.info(args.json)?;
+            return Ok(Exit::Done);
         }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;

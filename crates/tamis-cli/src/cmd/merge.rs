@@ -62,6 +62,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     if let Some(opened) = open_foreign(&args)? {
         return merge_foreign(&opened, &args);
     }
+    args.foreign.refuse_in_redis()?;
     let (first, others) = args.filters.split_first().context("no filters")?;
     let mut merged = first.load(&args.key, &args.redis)?;
     for place in others {

@@ -62,6 +62,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             report
         }
         Place::Redis(at) => {
+            args.foreign.refuse_in_redis()?;
             let mut filter = args.redis.open(at, &args.key)?;
             filter.remove_hashes(&[], &mut []).map_err(in_redis(at))?;
             let hasher = *filter.hasher();

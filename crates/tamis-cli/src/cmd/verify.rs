@@ -53,6 +53,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         },
         Place::Redis(at) if args.seal => bail!("{at}: only files are sealed"),
         Place::Redis(at) => {
+            args.foreign.refuse_in_redis()?;
             let mut filter = args.redis.open(at, &args.key)?;
             filter.verify().map_err(in_redis(at))?;
             output::print("header and chunks: all there\n")?;

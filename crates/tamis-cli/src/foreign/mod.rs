@@ -30,7 +30,7 @@ pub(crate) struct ForeignArgs {
 
     /// How its keys became bytes: utf8, utf16, int32, int64, float32, float64, upper, lower
     #[arg(long = "keys", value_name = "HOW")]
-    keys: Option<Keys>,
+    pub(crate) keys: Option<Keys>,
 
     /// Which filter of a file: the column of Parquet or ORC, the key of an RDB file
     #[arg(long, value_name = "NAME", visible_alias = "column")]
@@ -71,6 +71,30 @@ impl ForeignArgs {
         opened.collect::<Result<_>>().map(Some)
     }
 
+    /// What is said of keys would have no effect on a filter of ours.
+    pub(crate) fn refuse_for_ours(&self, filter: impl std::fmt::Display) -> Result<()> {
+        match (self.keys, &self.name) {
+            (None, None) => Ok(()),
+            (Some(_), _) => {
+                bail!("{filter}: --keys is for other systems' filters, not a tamis filter")
+            }
+            (_, Some(_)) => {
+                bail!("{filter}: --name is for other systems' filters, not a tamis filter")
+            }
+        }
+    }
+
+    /// For commands that take no filter of another system from Redis.
+    pub(crate) fn refuse_in_redis(&self) -> Result<()> {
+        match self.format {
+            None => self.refuse_for_ours("in Redis"),
+            Some(format) => bail!(
+                "--format {format}: of other systems' filters in Redis, redisson's can be checked, \
+                 added to, told of and created"
+            ),
+        }
+    }
+
     /// A Parquet file of which no column was named: all its columns are meant.
     fn parquet_file(&self, path: &Path) -> Result<Option<&'static [u8]>> {
         let is_meant = self.name.is_none() && matches!(self.format, None | Some(Format::Parquet));
@@ -98,7 +122,7 @@ impl ForeignArgs {
             .with_context(|| format!("reading {}", path.display()))?;
         let is_ours = start.starts_with(OURS) || FileIndex::is_index(&start);
         match (is_ours, self.format) {
-            (true, None) => Ok(None),
+            (true, None) => self.refuse_for_ours(path.display()).map(|()| None),
             (true, Some(format)) => bail!(
                 "{}: a tamis filter or index, not one of {format}\nhint: leave out --format",
                 path.display()

@@ -2,7 +2,7 @@
 //! a hash beside it, so the string alone can't be opened.
 
 use super::{MOST_HASHES, sized, with_zeros};
-use crate::bits::{Bits, Order};
+use crate::bits::{Bits, Modulus, Order};
 use crate::plain::Plain;
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
@@ -22,17 +22,91 @@ pub(crate) fn shape(keys: u64, rate: f64) -> Result<(u64, u32), Error> {
     Ok((sized(bits.max(1.0), MOST_BITS)?, hashes as u32))
 }
 
-/// The string has the bytes up to the last set bit; the rest is added.
-pub(crate) fn read(string: &mut Vec<u8>, size: u64, hashes: u32) -> Result<Plain, Error> {
-    let corrupt = |what, expected: u64, got: u64| {
-        Error::corrupt(Format::Redisson, what, format_args!("1 to {expected}"), got)
-    };
+/// Which bits of its Redis string a key of a Redisson filter has: to ask and
+/// change one that lives in Redis.
+///
+/// ```
+/// use tamis_formats::RedissonShape;
+/// let shape = RedissonShape::for_keys(1_000, 0.01)?;
+/// assert_eq!((shape.size(), shape.hashes()), (9_585, 7));
+/// assert_eq!(shape.bits(b"key").len(), 7);
+/// # Ok::<(), tamis_formats::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Shape {
+    size: u64,
+    hashes: u32,
+    modulus: Modulus,
+}
+
+impl Shape {
+    /// The `size` and `hashIterations` of a filter's configuration.
+    pub fn new(size: u64, hashes: u32) -> Result<Self, Error> {
+        check(size, hashes)?;
+        Ok(Self {
+            size,
+            hashes,
+            modulus: Modulus::new(size),
+        })
+    }
+
+    /// Of a new filter, as Redisson makes it.
+    pub fn for_keys(keys: u64, rate: f64) -> Result<Self, Error> {
+        let (size, hashes) = shape(keys, rate)?;
+        Self::new(size, hashes)
+    }
+
+    /// How many bits there are.
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// How many bits a key has.
+    pub const fn hashes(&self) -> u32 {
+        self.hashes
+    }
+
+    /// The key's bits, as SETBIT counts them.
+    pub fn bits(&self, key: &[u8]) -> Vec<u64> {
+        let hashes = self.hashes;
+        let mut bits = Vec::with_capacity(hashes as usize);
+        Probe::Redisson { hashes }.all(key, &self.modulus, |bit| {
+            bits.push(bit);
+            true
+        });
+        bits
+    }
+
+    /// How often a key that is not in it is taken for one, with so many bits set.
+    pub fn rate_now(&self, ones: u64) -> f64 {
+        (ones as f64 / self.size as f64).powf(self.hashes.into())
+    }
+
+    /// The number of keys, estimated from how many bits are set; none if all are.
+    pub fn keys_now(&self, ones: u64) -> Option<f64> {
+        let unset = (-(ones as f64 / self.size as f64)).ln_1p();
+        let keys = -unset * self.size as f64 / f64::from(self.hashes);
+        keys.is_finite().then_some(keys)
+    }
+}
+
+fn corrupt(what: &'static str, most: u64, got: u64) -> Error {
+    Error::corrupt(Format::Redisson, what, format_args!("1 to {most}"), got)
+}
+
+fn check(size: u64, hashes: u32) -> Result<(), Error> {
     if !(1..=MOST_BITS).contains(&size) {
         return Err(corrupt("size", MOST_BITS, size));
     }
     if !(1..=MOST_HASHES as u32).contains(&hashes) {
         return Err(corrupt("hashIterations", MOST_HASHES, hashes.into()));
     }
+    Ok(())
+}
+
+/// The string has the bytes up to the last set bit; the rest is added.
+pub(crate) fn read(string: &mut Vec<u8>, size: u64, hashes: u32) -> Result<Plain, Error> {
+    check(size, hashes)?;
     let bits = Bits {
         at: 0,
         len: size,

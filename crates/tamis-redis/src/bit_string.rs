@@ -1,0 +1,227 @@
+//! A string of bits and the hash that describes it: how other programs keep
+//! their filters in Redis.
+
+use crate::blocking::Blocking;
+use crate::chunks::slot;
+use crate::link::{Again, Request, now};
+use crate::wire::Wire;
+use crate::{Error, Location, Options};
+use redis::{Cmd, FromRedisValue, Value, cmd};
+
+/// Commands that are sent together.
+const TOGETHER: usize = 4096;
+
+/// A string of bits, the key `NAME`, and what describes it: the hash
+/// `{NAME}:config`, beside it in every cluster. Redisson keeps its filters so.
+///
+/// ```no_run
+/// use tamis_redis::{BitString, Options};
+/// let at = "redis://localhost/users".parse()?;
+/// let mut bits = BitString::open(&at, &["size", "hashIterations"], &Options::new())?;
+/// let was_set = bits.set(&[vec![7, 11]])?; // of one key
+/// assert!(bits.get(&[vec![7, 11]])?[0]);
+/// # Ok::<(), tamis_redis::Error>(())
+/// ```
+pub struct BitString {
+    wire: Wire<Blocking>,
+    name: String,
+    /// What must not change while we ask.
+    watched: Vec<(String, String)>,
+}
+
+impl BitString {
+    fn new(at: &Location, options: &Options) -> Result<Self, Error> {
+        Ok(Self {
+            wire: now(Wire::new(Blocking::new(at, options), options))?,
+            name: at.name().to_owned(),
+            watched: Vec::new(),
+        })
+    }
+
+    /// Opens one that is described by all of these fields.
+    pub fn open(at: &Location, fields: &[&str], options: &Options) -> Result<Self, Error> {
+        let mut this = Self::new(at, options)?;
+        let mut command = cmd("HMGET");
+        command.arg(this.config()).arg(fields);
+        let values: Vec<Option<String>> = this.one("reading the description", command)?;
+        if values.iter().all(Option::is_none) {
+            return Err(Error::NotFound { name: this.name });
+        }
+        for (field, value) in fields.iter().zip(values) {
+            match value {
+                Some(value) => this.watched.push(((*field).to_owned(), value)),
+                None => {
+                    return Err(Error::Corrupt {
+                        key: this.config(),
+                        reason: format!("it has no field {field}"),
+                    });
+                }
+            }
+        }
+        Ok(this)
+    }
+
+    /// Makes an empty one. With `force` one that is there is replaced; what
+    /// has the name and no description is never touched.
+    pub fn create(
+        at: &Location,
+        fields: &[(&str, String)],
+        force: bool,
+        options: &Options,
+    ) -> Result<(), Error> {
+        let mut this = Self::new(at, options)?;
+        let exists = |key: &str| cmd("EXISTS").arg(key).take();
+        let asked = [exists(&this.name), exists(&this.config())];
+        let there = this.ask("looking for what is there", &asked, Again::Harmless)?;
+        let is = |at: usize| matches!(there.get(at), Some(Value::Int(1)));
+        if is(0) && !is(1) {
+            return Err(Error::Corrupt {
+                key: this.name,
+                reason: "it is there and has no description: it is something else's".into(),
+            });
+        }
+        let mut commands = vec![cmd("MULTI")];
+        if force {
+            commands.push(cmd("DEL").arg(&this.name).arg(this.config()).take());
+        }
+        for (field, value) in fields {
+            commands.push(
+                cmd("HSETNX")
+                    .arg(this.config())
+                    .arg(field)
+                    .arg(value)
+                    .take(),
+            );
+        }
+        commands.push(cmd("EXEC"));
+        let mut answers = this.ask("creating", &commands, Again::Never)?;
+        let done = answers.pop().unwrap_or(Value::Nil);
+        let done = Vec::<i64>::from_redis_value(done).unwrap_or_default();
+        // The first field tells whether there were any.
+        match done.get(usize::from(force)) {
+            Some(1) => Ok(()),
+            _ => Err(Error::Exists { name: this.name }),
+        }
+    }
+
+    /// What describes it, of the fields that it was opened with.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let found = self.watched.iter().find(|(field, _)| field == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Another field of the description.
+    pub fn more(&mut self, name: &str) -> Result<Option<String>, Error> {
+        let command = cmd("HGET").arg(self.config()).arg(name).take();
+        self.one("reading the description", command)
+    }
+
+    /// Of keys with these bits, whether all of a key's are set.
+    pub fn get(&mut self, keys: &[Vec<u64>]) -> Result<Vec<bool>, Error> {
+        let command = |bits: &Vec<u64>| {
+            let mut command = cmd("BITFIELD_RO");
+            command.arg(&self.name);
+            for bit in bits {
+                command.arg("GET").arg("u1").arg(*bit);
+            }
+            command
+        };
+        let commands: Vec<Cmd> = keys.iter().map(command).collect();
+        self.bits("asking", &commands, Again::Harmless)
+    }
+
+    /// Sets the bits of keys, each key's at once; says of which all were set
+    /// already. Nothing is sent again whose answer was lost.
+    pub fn set(&mut self, keys: &[Vec<u64>]) -> Result<Vec<bool>, Error> {
+        let command = |bits: &Vec<u64>| {
+            let mut command = cmd("BITFIELD");
+            command.arg(&self.name);
+            for bit in bits {
+                command.arg("SET").arg("u1").arg(*bit).arg(1);
+            }
+            command
+        };
+        let commands: Vec<Cmd> = keys.iter().map(command).collect();
+        self.bits("adding", &commands, Again::Never)
+    }
+
+    /// How many bits are set.
+    pub fn ones(&mut self) -> Result<u64, Error> {
+        let command = cmd("BITCOUNT").arg(&self.name).take();
+        self.one("counting bits", command)
+    }
+
+    /// How many bytes it has: those up to the last bit that was ever set.
+    pub fn bytes(&mut self) -> Result<u64, Error> {
+        let command = cmd("STRLEN").arg(&self.name).take();
+        self.one("measuring", command)
+    }
+
+    fn config(&self) -> String {
+        format!("{{{}}}:config", self.name)
+    }
+
+    /// Whether all bits of each command's answer are set. The description is
+    /// read before and after, so that no answer is about another filter.
+    fn bits(
+        &mut self,
+        action: &'static str,
+        commands: &[Cmd],
+        again: Again,
+    ) -> Result<Vec<bool>, Error> {
+        let mut watch = cmd("HMGET");
+        watch.arg(self.config());
+        for (field, _) in &self.watched {
+            watch.arg(field);
+        }
+        let mut all = Vec::with_capacity(commands.len());
+        for commands in commands.chunks(TOGETHER) {
+            let mut sent = vec![watch.clone()];
+            sent.extend_from_slice(commands);
+            sent.push(watch.clone());
+            let mut answers = self.ask(action, &sent, again)?;
+            let watched = [answers.pop(), answers.drain(..1).next()];
+            let bits = answers.into_iter().map(Vec::<u8>::from_redis_value);
+            let same = watched.into_iter().flatten().all(|value| {
+                let now = Vec::<Option<String>>::from_redis_value(value).unwrap_or_default();
+                let then = self.watched.iter().map(|(_, value)| Some(value));
+                now.iter().map(Option::as_ref).eq(then)
+            });
+            if !same {
+                let name = self.name.clone();
+                return Err(Error::Gone { name });
+            }
+            for bits in bits {
+                let bits = bits.map_err(|error| unexpected(action, error))?;
+                all.push(bits.iter().all(|bit| *bit == 1));
+            }
+        }
+        Ok(all)
+    }
+
+    fn one<T: FromRedisValue>(&mut self, action: &'static str, command: Cmd) -> Result<T, Error> {
+        let mut answers = self.ask(action, &[command], Again::Harmless)?;
+        let value = answers.pop().unwrap_or(Value::Nil);
+        T::from_redis_value(value).map_err(|error| unexpected(action, error))
+    }
+
+    fn ask(
+        &mut self,
+        action: &'static str,
+        commands: &[Cmd],
+        again: Again,
+    ) -> Result<Vec<Value>, Error> {
+        let mut request = Request::new(slot(&self.name), commands);
+        request.again = again;
+        let answers = now(self.wire.ask(action, vec![request]))?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+}
+
+fn unexpected(action: &'static str, error: impl Into<redis::RedisError>) -> Error {
+    Error::Server {
+        action,
+        node: None,
+        source: error.into(),
+    }
+}
