@@ -7,6 +7,7 @@ mod clock;
 mod cuckoo;
 mod dedup;
 mod filters;
+mod formats;
 mod fuse;
 mod growing;
 mod index;
@@ -34,6 +35,7 @@ suites:
   redis [--keys 1e5] [--batch 1e4] [--rounds 9]   filters in Redis
   module [--keys 1e7] [--calls 2e4] [--rounds 9]  BF.* of the module beside SETBIT, GETBIT, SET, GET
   index [--files 1000] [--size 2e6]        one id in a thousand logs
+  formats [--keys 1e7] [--rounds 9] [--python target/venv-peers/bin/python]   other systems' files
   report [--check]                         docs/benchmarks.md from the results
 ";
 
@@ -61,6 +63,7 @@ fn run() -> Result<(), String> {
         "redis" => redis::run(args)?,
         "module" => module::run(args)?,
         "index" => index::run(args)?,
+        "formats" => formats::run(args)?,
         "report" => return report(args),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
     };
