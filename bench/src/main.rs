@@ -7,6 +7,7 @@ mod clock;
 mod cuckoo;
 mod dedup;
 mod filters;
+mod formats;
 mod fuse;
 mod growing;
 mod index;
@@ -32,6 +33,7 @@ suites:
   fuse                                     filters of finished lists
   redis [--keys 1e5] [--batch 1e4] [--rounds 9]   filters in Redis
   index [--files 1000] [--size 2e6]        one id in a thousand logs
+  formats [--keys 1e7] [--rounds 9] [--python target/venv-peers/bin/python]   other systems' files
   report [--check]                         docs/benchmarks.md from the results
 ";
 
@@ -58,6 +60,7 @@ fn run() -> Result<(), String> {
         "fuse" => fuse::run(args)?,
         "redis" => redis::run(args)?,
         "index" => index::run(args)?,
+        "formats" => formats::run(args)?,
         "report" => return report(args),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
     };

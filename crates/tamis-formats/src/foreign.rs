@@ -396,6 +396,7 @@ impl Foreign<'_> {
         out.fill(false);
         match &self.body {
             Body::Plain { file, plain, .. } => plain.contains_many(file, keys, out),
+            Body::Poppy { file, poppy, .. } => poppy.contains_many(file, keys, out),
             Body::Redis {
                 value: Value::Bloom(chain),
                 ..
