@@ -11,6 +11,7 @@ mod formats;
 mod fuse;
 mod growing;
 mod index;
+mod module;
 mod pages;
 mod redis;
 mod report;
@@ -32,6 +33,7 @@ suites:
   growing                                  a growing filter and a right-sized one
   fuse                                     filters of finished lists
   redis [--keys 1e5] [--batch 1e4] [--rounds 9]   filters in Redis
+  module [--keys 1e7] [--calls 2e4] [--rounds 9]  BF.* of the module beside SETBIT, GETBIT, SET, GET
   index [--files 1000] [--size 2e6]        one id in a thousand logs
   formats [--keys 1e7] [--rounds 9] [--python target/venv-peers/bin/python]   other systems' files
   report [--check]                         docs/benchmarks.md from the results
@@ -59,6 +61,7 @@ fn run() -> Result<(), String> {
         "growing" => growing::run(args)?,
         "fuse" => fuse::run(args)?,
         "redis" => redis::run(args)?,
+        "module" => module::run(args)?,
         "index" => index::run(args)?,
         "formats" => formats::run(args)?,
         "report" => return report(args),
