@@ -7,9 +7,11 @@ mod clock;
 mod cuckoo;
 mod dedup;
 mod filters;
+mod formats;
 mod fuse;
 mod growing;
 mod index;
+mod module;
 mod pages;
 mod redis;
 mod report;
@@ -31,7 +33,9 @@ suites:
   growing                                  a growing filter and a right-sized one
   fuse                                     filters of finished lists
   redis [--keys 1e5] [--batch 1e4] [--rounds 9]   filters in Redis
+  module [--keys 1e7] [--calls 2e4] [--rounds 9]  BF.* of the module beside SETBIT, GETBIT, SET, GET
   index [--files 1000] [--size 2e6]        one id in a thousand logs
+  formats [--keys 1e7] [--rounds 9] [--python target/venv-peers/bin/python]   other systems' files
   report [--check]                         docs/benchmarks.md from the results
 ";
 
@@ -57,7 +61,9 @@ fn run() -> Result<(), String> {
         "growing" => growing::run(args)?,
         "fuse" => fuse::run(args)?,
         "redis" => redis::run(args)?,
+        "module" => module::run(args)?,
         "index" => index::run(args)?,
+        "formats" => formats::run(args)?,
         "report" => return report(args),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
     };

@@ -1,14 +1,14 @@
 //! A filter of another system, whatever its format.
 
+mod create;
 mod rewrap;
 mod union;
 
+pub use create::{Create, create};
 pub use rewrap::Wrap;
 
 use crate::detect::detect;
-use crate::format::poppy::{Optimise, Poppy};
-use crate::format::redis::chain::Chain;
-use crate::format::redis::cuckoo::Cuckoo;
+use crate::format::poppy::Poppy;
 use crate::format::redis::{self, Value, Wrapping};
 use crate::format::sst::Table;
 use crate::format::{
@@ -16,7 +16,7 @@ use crate::format::{
     redisson, spark, sst, valkey,
 };
 use crate::plain::Plain;
-use crate::{Error, Facts, Format, Keys, Strategy};
+use crate::{Error, Facts, Format, Keys};
 use std::borrow::Cow;
 use std::io::Read as _;
 
@@ -267,185 +267,6 @@ pub fn redisson(mut string: Vec<u8>, size: u64, hashes: u32) -> Result<Foreign<'
     })
 }
 
-/// An empty filter to be made: its format, and what that leaves open.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Create {
-    /// BIP 37.
-    Bip37 {
-        /// Makes the filter's hashes its own.
-        tweak: u32,
-        /// Which of the node's transactions update it: 0, 1 or 2.
-        flags: u8,
-    },
-    /// Go's bits-and-blooms.
-    BitsAndBlooms {
-        /// As JSON instead of binary.
-        json: bool,
-    },
-    /// DCSO's bloom, version 1.
-    Dcso,
-    /// Guava.
-    Guava {
-        /// How bits are chosen.
-        strategy: Strategy,
-        /// As Guava before 33.4 counts hashes, instead of later ones.
-        before_33_4: bool,
-    },
-    /// npm's bloom-filters.
-    Npm {
-        /// Of its hashes.
-        seed: u64,
-    },
-    /// A split-block filter of Parquet, by itself.
-    Parquet,
-    /// poppy, version 2.
-    Poppy(Optimise),
-    /// pybloomfiltermmap3.
-    Pybloomfilter {
-        /// One a bit; none chooses 1, 2, 3 and so on, as many as the rate asks for.
-        seeds: Vec<u32>,
-    },
-    /// RedisBloom's Bloom filter, for RESTORE or LOADCHUNK.
-    RedisBloom {
-        /// How many times larger each layer is than the one before; none makes a
-        /// filter that takes no more keys than it was made for.
-        growth: Option<u32>,
-        /// As chunks instead of a DUMP.
-        chunks: bool,
-    },
-    /// RedisBloom's cuckoo filter, whose rate is what its buckets make it.
-    RedisCuckoo {
-        /// Slots of a bucket.
-        bucket_size: u16,
-        /// How often a fingerprint is moved before the filter grows.
-        most_kicks: u16,
-        /// How many times larger each table is than the one before; 0 takes no
-        /// more keys than fit.
-        expansion: u16,
-        /// As chunks instead of a DUMP.
-        chunks: bool,
-    },
-    /// Redisson.
-    Redisson,
-    /// Spark.
-    Spark {
-        /// Of version 2; none makes version 1.
-        seed: Option<u32>,
-    },
-}
-
-impl Create {
-    /// Guava as its newest version makes it.
-    ///
-    /// ```
-    /// use tamis_formats::{Create, Strategy};
-    /// assert!(matches!(Create::guava(), Create::Guava { strategy: Strategy::Mitz64, .. }));
-    /// ```
-    pub const fn guava() -> Self {
-        Self::Guava {
-            strategy: Strategy::Mitz64,
-            before_33_4: false,
-        }
-    }
-}
-
-/// An empty filter for `keys` keys at `rate`, sized by its own system's rule.
-///
-/// ```
-/// use tamis_formats::{Create, create};
-/// let mut filter = create(Create::Spark { seed: None }, 1_000, 0.01)?;
-/// assert!(filter.insert(b"key")?);
-/// assert!(!filter.insert(b"key")?); // not new any more
-/// # Ok::<(), tamis_formats::Error>(())
-/// ```
-pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Error> {
-    if !(rate > 0.0 && rate < 1.0) {
-        return Err(Error::Parameter {
-            what: "rate",
-            expected: "more than 0 and less than 1",
-            got: rate.to_string(),
-        });
-    }
-    let (format, file) = match what {
-        Create::Bip37 { tweak, flags } => (Format::Bip37, bip37::create(keys, rate, tweak, flags)),
-        Create::BitsAndBlooms { json } => {
-            let file = bits_and_blooms::create(keys, rate)?;
-            let file = if json {
-                bits_and_blooms::to_json(&file)
-            } else {
-                file
-            };
-            (Format::BitsAndBlooms, file)
-        }
-        Create::Dcso => (Format::Dcso, dcso::create(keys, rate)?),
-        Create::Guava {
-            strategy,
-            before_33_4,
-        } => (
-            Format::Guava,
-            guava::create(keys, rate, strategy, before_33_4)?,
-        ),
-        Create::Npm { seed } => (Format::Npm, npm::create(keys, rate, seed)?),
-        Create::Parquet => (Format::Parquet, parquet::create(keys, rate)),
-        Create::Poppy(optimise) => (Format::Poppy, poppy::create(keys, rate, optimise)?),
-        Create::Pybloomfilter { seeds } => {
-            let seeds = match seeds.is_empty() {
-                true => {
-                    let hashes = pybloomfilter::hashes_for(rate) as u32;
-                    (1..=hashes.min(pybloomfilter::MOST_HASHES as u32)).collect()
-                }
-                false => seeds,
-            };
-            let file = pybloomfilter::create(keys, rate, &seeds)?;
-            (Format::Pybloomfilter, file)
-        }
-        Create::RedisBloom { growth, chunks } => {
-            let value = Value::Bloom(Chain::new(keys, rate, growth)?);
-            return Ok(Foreign::redis(value, chunks));
-        }
-        Create::RedisCuckoo {
-            bucket_size,
-            most_kicks,
-            expansion,
-            chunks,
-        } => {
-            let cuckoo = Cuckoo::new(keys, bucket_size, most_kicks, expansion)?;
-            return Ok(Foreign::redis(Value::Cuckoo(cuckoo), chunks));
-        }
-        Create::Redisson => {
-            let (size, hashes) = redisson::shape(keys, rate)?;
-            return redisson(Vec::new(), size, hashes);
-        }
-        Create::Spark { seed } => (Format::Spark, spark::create(keys, rate, seed)?),
-    };
-    let body = match open(&file, format)?.body {
-        // Nothing is copied where the file is what lies in memory.
-        Body::Plain {
-            envelope: Envelope::None,
-            plain,
-            facts,
-            ..
-        } => Body::Plain {
-            file: file.into(),
-            envelope: Envelope::None,
-            plain,
-            facts,
-        },
-        Body::Poppy { poppy, facts, .. } => Body::Poppy {
-            file: file.into(),
-            poppy,
-            facts,
-        },
-        _ => return Ok(open(&file, format)?.into_owned()),
-    };
-    Ok(Foreign {
-        format,
-        body,
-        gzipped: false,
-    })
-}
-
 impl Foreign<'static> {
     const fn redis(value: Value<'static>, chunks: bool) -> Self {
         Self {
@@ -575,6 +396,7 @@ impl Foreign<'_> {
         out.fill(false);
         match &self.body {
             Body::Plain { file, plain, .. } => plain.contains_many(file, keys, out),
+            Body::Poppy { file, poppy, .. } => poppy.contains_many(file, keys, out),
             Body::Redis {
                 value: Value::Bloom(chain),
                 ..

@@ -15,7 +15,7 @@ pub(crate) struct Plain {
 }
 
 /// Keys whose bits are fetched together: enough to hide the memory's latency.
-const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
 
 impl Plain {
     /// The bits must lie in the file, and be one at least.
@@ -107,7 +107,7 @@ impl Plain {
 
 /// Asks the memory for the cache line of `place`; only a hint.
 #[inline(always)]
-fn prefetch(place: &u8) {
+pub(crate) fn prefetch(place: &u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: prefetching never faults, whatever the address.
     unsafe {

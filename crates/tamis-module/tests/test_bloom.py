@@ -1,5 +1,8 @@
 """BF.* through redis-py's own methods, and what they leave out."""
 
+import os
+import subprocess
+
 import pytest
 import redis
 from conftest import add_all, found, keys
@@ -176,3 +179,7 @@ def test_dump_and_load_through_the_client(r):
         r.execute_command("DEBUG", "DIGEST-VALUE", "a", "copy")[1]
     # The last chunk again, because its answer was lost.
     assert bf.loadchunk("copy", *chunks[-1])
+
+
+def test_redis_rs(server):
+    subprocess.run([os.environ["TAMIS_MODULE_REDIS_RS"], str(server.port)], check=True)

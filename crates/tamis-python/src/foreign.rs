@@ -123,13 +123,13 @@ impl MappedFilter {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let class = match error {
-            Error::Corrupt { .. } | Error::Unknown => "CorruptError",
+            Error::Corrupt { .. } | Error::Unknown | Error::Gzip { .. } => "CorruptError",
             Error::Ambiguous { .. }
             | Error::KeysNeeded { .. }
             | Error::Several { .. }
             | Error::Parameter { .. } => "ParameterError",
             Error::Key { .. } => "KeyTypeError",
-            Error::ReadOnly { .. } => "UnableError",
+            Error::ReadOnly { .. } | Error::Unable { .. } => "UnableError",
             Error::Full { .. } => "FullError",
             Error::Unlike { .. } => "UnlikeError",
             _ => "TamisError",

@@ -1,15 +1,19 @@
 //! Python objects as keys of other systems: the bytes that those hash.
 
+use crate::column::prefetch;
 use crate::error::Failure;
 use crate::key;
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyIterator, PyList, PyMemoryView, PyString,
+};
 use std::borrow::Cow;
 use std::ops::Range;
 use tamis_formats::Keys;
 
 /// Keys that are encoded under the GIL in one go.
-const BLOCK: usize = 1 << 14;
+const BLOCK: usize = 1 << 12;
 
 /// How a filter's keys become bytes.
 #[derive(Clone, Copy)]
@@ -50,10 +54,20 @@ impl Block {
 
 impl Encoder {
     /// The bytes of one key.
+    #[inline]
     pub(crate) fn encode<'a>(self, object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Failure> {
         if let Some(utf8) = key::utf8(object) {
-            return self.text(object, utf8.into());
+            return match self.0 {
+                Keys::Utf8 => Ok(utf8.into()),
+                _ => self.text(object, utf8.into()),
+            };
         }
+        self.encode_other(object)
+    }
+
+    /// [`encode`](Self::encode) for what is no `str`, or is one without UTF-8.
+    #[inline(never)]
+    fn encode_other<'a>(self, object: &Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Failure> {
         if object.is_instance_of::<PyBytes>()
             || object.is_instance_of::<PyByteArray>()
             || object.is_instance_of::<PyMemoryView>()
@@ -158,7 +172,7 @@ impl Encoder {
         let mut block = Block::default();
         let mut ended = Ok(());
         let (objects, nulls) = objects_of(keys)?;
-        for object in objects.try_iter()? {
+        for object in Objects::of(&objects)? {
             let encoded = object.map_err(Failure::from).and_then(|object| {
                 match nulls && object.is_none() {
                     true => block.push(None),
@@ -178,6 +192,50 @@ impl Encoder {
         }
         each(&block)?;
         ended
+    }
+}
+
+/// The objects of a list, whose memory is asked for before they come, or of
+/// anything else that can be iterated.
+enum Objects<'a, 'py> {
+    List(&'a Bound<'py, PyList>, usize),
+    Other(Bound<'py, PyIterator>),
+}
+
+impl<'a, 'py> Objects<'a, 'py> {
+    fn of(objects: &'a Bound<'py, PyAny>) -> PyResult<Self> {
+        Ok(match objects.cast_exact::<PyList>() {
+            Ok(list) => Self::List(list, 0),
+            Err(_) => Self::Other(objects.try_iter()?),
+        })
+    }
+}
+
+impl<'py> Iterator for Objects<'_, 'py> {
+    type Item = PyResult<Bound<'py, PyAny>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        /// How many objects later.
+        const AHEAD: usize = 16;
+        match self {
+            Self::List(list, next) => {
+                let (at, len) = (*next, list.len());
+                if at >= len {
+                    return None;
+                }
+                *next += 1;
+                if at + AHEAD < len {
+                    // SAFETY: a borrowed reference that is not followed.
+                    let later = unsafe {
+                        ffi::PyList_GetItem(list.as_ptr(), (at + AHEAD) as ffi::Py_ssize_t)
+                    };
+                    prefetch(later.cast());
+                }
+                Some(list.get_item(at))
+            }
+            Self::Other(objects) => objects.next(),
+        }
     }
 }
 

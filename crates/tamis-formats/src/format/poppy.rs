@@ -9,6 +9,7 @@ use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::bits::{Bits, Modulus, Order};
 use crate::fields::Fields;
 use crate::hash::crates::poppy_64;
+use crate::plain::{BLOCK, prefetch};
 use crate::{Error, Facts, Format, Keys};
 use std::f64::consts::LN_2;
 
@@ -169,6 +170,37 @@ impl Poppy {
             _ => true,
         };
         in_cache && self.all(first, |bit| self.buckets.get(file, bucket + bit))
+    }
+
+    /// Sets `out[i]` where it may have the key; leaves the others alone.
+    pub(crate) fn contains_many<K: AsRef<[u8]>>(&self, file: &[u8], keys: &[K], out: &mut [bool]) {
+        let each = self.hashes as usize;
+        let mut positions = Vec::with_capacity(BLOCK * each);
+        let fetch = |bits: &Bits, bit| {
+            if let Some(byte) = bits.byte(file, bit) {
+                prefetch(byte);
+            }
+        };
+        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            positions.clear();
+            let mut in_cache = [true; BLOCK];
+            for (key, in_cache) in keys.iter().zip(&mut in_cache) {
+                let first = first_hash(key.as_ref());
+                let (cached, bucket) = self.place(first);
+                // One bit of a small part of the file: asked at once.
+                if let (Some(bit), Some(cache)) = (cached, &self.cache) {
+                    *in_cache = cache.get(file, bit);
+                }
+                self.all(first, |bit| {
+                    fetch(&self.buckets, bucket + bit);
+                    positions.push(bucket + bit);
+                    true
+                });
+            }
+            for ((positions, out), in_cache) in positions.chunks(each).zip(out).zip(in_cache) {
+                *out |= in_cache && positions.iter().all(|bit| self.buckets.get(file, *bit));
+            }
+        }
     }
 
     /// Says whether any bit was new. Of a full filter only what it has is taken.

@@ -79,7 +79,7 @@ class UnlikeError(TamisError, ValueError):
 
 
 class FullError(TamisError, ValueError):
-    """A cuckoo filter has no room for the key."""
+    """A cuckoo filter, or one of another system, has no room for the key."""
 
 
 class TooManyCopiesError(TamisError, ValueError):

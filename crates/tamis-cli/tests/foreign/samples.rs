@@ -1,0 +1,296 @@
+//! Files that other systems' own programs wrote, and the keys in them.
+
+use std::path::PathBuf;
+
+/// A file of another system, and what is known of it.
+pub(crate) struct Sample {
+    pub(crate) file: &'static str,
+    pub(crate) format: &'static str,
+    /// What must be said to ask it.
+    pub(crate) flags: &'static str,
+    pub(crate) keys: fn() -> Vec<String>,
+    pub(crate) can: Can,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Can {
+    /// Only be asked.
+    Ask,
+    /// Be added to.
+    Add,
+    /// And be removed from.
+    Remove,
+}
+
+pub(crate) fn words() -> Vec<String> {
+    (0..500).map(|i| format!("key{i}")).collect()
+}
+
+pub(crate) fn numbers() -> Vec<String> {
+    (0..500).map(|i| i.to_string()).collect()
+}
+
+const fn sample(
+    file: &'static str,
+    format: &'static str,
+    flags: &'static str,
+    keys: fn() -> Vec<String>,
+    can: Can,
+) -> Sample {
+    Sample {
+        file,
+        format,
+        flags,
+        keys,
+        can,
+    }
+}
+
+pub(crate) const SAMPLES: &[Sample] = &[
+    sample(
+        "bip37/bip37_n100_p01_tweak0_key0-49.bin",
+        "bip37",
+        "",
+        || words()[..50].to_vec(),
+        Can::Add,
+    ),
+    sample(
+        "bitsandblooms/bb_v3_n1000_p01_key0-499.bin",
+        "bits-and-blooms",
+        "",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "bitsandblooms/bb_v3_n1000_p01_key0-499.json",
+        "bits-and-blooms",
+        "",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "cassandra/cassandra4_Filter.db",
+        "cassandra",
+        "",
+        words,
+        Can::Ask,
+    ),
+    sample(
+        "dcso/dcso_v1_n1000_p01_key0-499.bloom",
+        "dcso",
+        "--keys utf8",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "dcso/dcso_v1_n1000_p01_key0-499.bloom.gz",
+        "dcso",
+        "--keys utf8",
+        words,
+        Can::Ask,
+    ),
+    sample(
+        "dcso/debian_cli_0.2.4_n1000_p01_key0-499.bloom",
+        "dcso",
+        "--keys utf8",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "guava/guava_bytes_n1000_p01_key0-499.mitz64.bin",
+        "guava",
+        "--keys utf8",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "guava/guava_string_utf8_n1000_p01_key0-499.mitz32.bin",
+        "guava",
+        "--keys utf8",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "guava/guava_unencodedchars_n1000_p01_key0-499.mitz64.bin",
+        "guava",
+        "--keys utf16",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "guava/guava_int_n1000_p01_0-499.mitz64.bin",
+        "guava",
+        "--keys int32",
+        numbers,
+        Can::Add,
+    ),
+    sample(
+        "guava/guava_long_n1000_p01_0-499.mitz64.bin",
+        "guava",
+        "--keys int64",
+        numbers,
+        Can::Add,
+    ),
+    sample(
+        "leveldb/leveldb_bloom10_key0000-0499.ldb",
+        "leveldb",
+        "",
+        padded,
+        Can::Ask,
+    ),
+    sample(
+        "rocksdb/rocksdb_fastlocalbloom10_key0000-0499.sst",
+        "rocksdb",
+        "",
+        padded,
+        Can::Ask,
+    ),
+    sample(
+        "npm-bloom-filters/bloom_n1000_p01_key0-499.json",
+        "bloom-filters",
+        "",
+        words,
+        Can::Add,
+    ),
+    sample("orc/pyarrow26.orc", "orc", "--name s", words, Can::Ask),
+    sample(
+        "orc/spark43_orc2.3.orc",
+        "orc",
+        "--name i64",
+        sevens,
+        Can::Ask,
+    ),
+    sample(
+        "parquet/duckdb.parquet",
+        "parquet",
+        "--name s",
+        words,
+        Can::Ask,
+    ),
+    sample(
+        "parquet/pyarrow.parquet",
+        "parquet",
+        "--column i64",
+        sevens,
+        Can::Ask,
+    ),
+    sample(
+        "parquet/parquet-mr-1.17.parquet",
+        "parquet",
+        "--name s --keys utf8",
+        words,
+        Can::Ask,
+    ),
+    sample(
+        "poppy/poppy_v1_n1000_p01_key0-499.bloom",
+        "dcso",
+        "--keys utf8",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "poppy/poppy_v2_n1000_p01_key0-499.bloom",
+        "poppy",
+        "--keys utf8",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "poppy/poppy_v2_opt3_n20000_p001.bloom",
+        "poppy",
+        "--keys utf8",
+        poppies,
+        Can::Add,
+    ),
+    sample(
+        "pybloomfilter/pbfm3_0.6.3_cap1000_p01_seeds.bloom",
+        "pybloomfilter",
+        "--keys utf8",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "redisbloom/bfscale.dump",
+        "redisbloom",
+        "",
+        || (0..1000).map(|i| format!("key{i}")).collect(),
+        Can::Add,
+    ),
+    sample("redisbloom/bffixed.dump", "redisbloom", "", words, Can::Add),
+    sample(
+        "redisbloom/cfbig.dump",
+        "redisbloom-cuckoo",
+        "",
+        words,
+        Can::Remove,
+    ),
+    sample(
+        "redisbloom/cfkick.nolzf.dump",
+        "redisbloom-cuckoo",
+        "",
+        kicked,
+        Can::Remove,
+    ),
+    sample(
+        "redisbloom/all.rdb",
+        "redisbloom-cuckoo",
+        "--name cfkick",
+        kicked,
+        Can::Remove,
+    ),
+    sample(
+        "redisbloom/all.rdb",
+        "redisbloom",
+        "--name bffixed",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "spark/spark_default_string_key0-499.bin",
+        "spark",
+        "--keys utf8",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "spark/spark_v1_long_0-499_bits9600.bin",
+        "spark",
+        "--keys int64",
+        numbers,
+        Can::Add,
+    ),
+    sample(
+        "valkey-bloom/bloomfilter3_asslice_fixedseed_n1000_p01_key0-499.bin",
+        "valkey-bloom",
+        "",
+        words,
+        Can::Ask,
+    ),
+];
+
+fn padded() -> Vec<String> {
+    (0..500).map(|i| format!("key{i:04}")).collect()
+}
+
+fn sevens() -> Vec<String> {
+    (0..500).map(|i| (7 * i).to_string()).collect()
+}
+
+pub(crate) fn kicked() -> Vec<String> {
+    (40..600).map(|i| format!("key{i}")).collect()
+}
+
+fn poppies() -> Vec<String> {
+    let key = |i: u32| match i % 2 {
+        1 => format!("some-long-key-{i}"),
+        _ => format!("k{i}"),
+    };
+    (0..5000).map(key).collect()
+}
+
+pub(crate) fn sample_path(name: &str) -> PathBuf {
+    let samples = "../tamis-formats/tests/samples";
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join(samples)
+        .join(name)
+}

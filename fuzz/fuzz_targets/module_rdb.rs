@@ -1,0 +1,95 @@
+//! Fields of an RDB value of RedisBloom's types, as the server hands them to the
+//! module: any numbers, any strings. The first byte is the kind.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::borrow::Cow;
+use tamis_formats::Error;
+use tamis_formats::redisbloom::{Chain, Cuckoo, Sink, Source};
+
+/// Numbers are 8 bytes, strings have their length (16 bits) before them.
+struct Fields<'a>(&'a [u8]);
+
+fn end() -> Error {
+    Error::Parameter {
+        what: "field",
+        expected: "more bytes",
+        got: "the end".into(),
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn take<const N: usize>(&mut self) -> Result<&'a [u8; N], Error> {
+        let (field, rest) = self.0.split_first_chunk().ok_or_else(end)?;
+        self.0 = rest;
+        Ok(field)
+    }
+}
+
+impl<'a> Source<'a> for Fields<'a> {
+    fn unsigned(&mut self, _: &'static str) -> Result<u64, Error> {
+        Ok(u64::from_le_bytes(*self.take()?))
+    }
+
+    fn double(&mut self, _: &'static str) -> Result<f64, Error> {
+        Ok(f64::from_le_bytes(*self.take()?))
+    }
+
+    fn string(&mut self, _: &'static str) -> Result<Cow<'a, [u8]>, Error> {
+        let len = u16::from_le_bytes(*self.take()?);
+        let (string, rest) = self.0.split_at_checked(len.into()).ok_or_else(end)?;
+        self.0 = rest;
+        Ok(string.into())
+    }
+}
+
+/// The same fields, written.
+struct Written(Vec<u8>);
+
+impl Sink for Written {
+    fn unsigned(&mut self, number: u64) {
+        self.0.extend(number.to_le_bytes());
+    }
+
+    fn double(&mut self, number: f64) {
+        self.0.extend(number.to_le_bytes());
+    }
+
+    fn string(&mut self, bytes: &[u8]) {
+        self.0.extend((bytes.len() as u16).to_le_bytes());
+        self.0.extend(bytes);
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((kind, fields)) = data.split_first() else {
+        return;
+    };
+    let mut written = Written(Vec::new());
+    let mut reader = Fields(fields);
+    match kind % 2 {
+        0 => {
+            let Ok(chain) = Chain::decode(&mut reader) else {
+                return;
+            };
+            chain.encode(&mut written);
+            let mut chain = chain.into_owned();
+            if chain.growth_bytes() < 1 << 24 && chain.insert(b"key").is_ok() {
+                assert!(chain.contains(b"key"));
+            }
+        }
+        _ => {
+            let Ok(cuckoo) = Cuckoo::decode(&mut reader) else {
+                return;
+            };
+            cuckoo.encode(&mut written);
+            let mut cuckoo = cuckoo.into_owned();
+            if cuckoo.insert_within(b"key", false).is_ok() {
+                assert!(cuckoo.contains(b"key") && cuckoo.remove(b"key"));
+            }
+            cuckoo.compact();
+        }
+    }
+    let read = fields.len() - reader.0.len();
+    assert_eq!(written.0, fields[..read], "saved as it was loaded");
+});
