@@ -418,8 +418,8 @@ fn sigkill_neither_loses_nor_glues_what_is_appended() {
         kills += usize::from(child.wait().unwrap().code().is_none());
         runs += 1;
         assert!(runs < 70, "only {kills} of {runs} runs were killed in time");
-        // Not every system tears a line when it kills.
-        if runs.is_multiple_of(3) {
+        // Not every system tears a line when it kills. One that it tore is left.
+        if runs.is_multiple_of(3) && dir.read("out").ends_with(b"\n") {
             append().write_all(b"<record 0").unwrap();
         }
     }
