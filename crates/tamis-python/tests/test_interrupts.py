@@ -103,8 +103,8 @@ def works_in_the_background():
     return False
 
 
-def heard_within(call, under_way):
-    """Whether a signal ends the call while it is under way, which is asked inside the handler."""
+def heard(call, under_way):
+    """Whether a signal ended the call while it was under way, which is asked inside the handler; else it ended before."""
 
     def handler(*_):
         if under_way():
@@ -114,23 +114,13 @@ def heard_within(call, under_way):
     before = signal.signal(signal.SIGALRM, handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.02)
-        with pytest.raises(Interrupted):
-            call()
+        call()
+    except Interrupted:
+        return True
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def long_enough(make):
-    """The first of `make(1)`, `make(2)`, `make(4)`, … that takes three tenths of a second."""
-    size = 1
-    while True:
-        call = make(size)
-        start = time.perf_counter()
-        call()
-        if time.perf_counter() - start > 0.3:
-            return call
-        size *= 2
+    return False
 
 
 def batches():
@@ -155,7 +145,7 @@ def test_a_batch_hears_a_signal(name, keys, threads):
         n *= 2
     total = len(f)
     f, batch = tamis.Filter(1000, 0.01, kind="growing"), keys(n)
-    heard_within(lambda: f.update(batch, threads=threads), lambda: len(f) < total)
+    assert heard(lambda: f.update(batch, threads=threads), lambda: len(f) < total)
     assert len(f) < total
 
 
@@ -190,8 +180,8 @@ def whole_filters():
 
 @pytest.mark.parametrize("make", list(whole_filters()), ids=lambda make: make.__name__)
 def test_work_on_a_whole_filter_hears_a_signal(make):
-    call = long_enough(make)
-    heard_within(call, works_in_the_background)
+    # How long a disk or a machine takes is not known before: what was too short is made longer.
+    assert any(heard(make(size), works_in_the_background) for size in (1, 2, 4, 8, 16, 32))
     while works_in_the_background():
         time.sleep(0.01)
 
