@@ -49,10 +49,6 @@ impl KeyCount {
     }
 }
 
-/// A count from here on is not known: adding to it, which must be quick, leaves
-/// it unknown.
-const UNKNOWN: u64 = 1 << 63;
-
 /// A filter of one kind: [`Bloom`](crate::Bloom), [`Blocked`](crate::Blocked),
 /// [`Counting`](crate::Counting), [`Cuckoo`](crate::Cuckoo).
 ///
@@ -78,7 +74,7 @@ pub struct Filter<L, B = Bytes> {
     hasher: Hasher,
     capacity: u64,
     rate: f64,
-    /// Those counted, or [`UNKNOWN`]. Of a shared mapping, the count is in the file
+    /// Those counted, or [`KEYS_UNKNOWN`]. Of a shared mapping, the count is in the file
     /// and this one is unused.
     keys: AtomicU64,
     body: B,
@@ -200,7 +196,7 @@ impl<L: Layout> Filter<L> {
     }
 
     fn change_count(&self, change: impl Fn(u64) -> u64) {
-        let change = |keys: u64| (keys < UNKNOWN).then(|| change(keys));
+        let change = |keys: u64| (keys != KEYS_UNKNOWN).then(|| change(keys));
         let _ = match self.body.shared_keys() {
             Some(keys) => keys.fetch_update(Relaxed, Relaxed, |keys| {
                 change(u64::from_le(keys)).map(u64::to_le)
@@ -212,7 +208,7 @@ impl<L: Layout> Filter<L> {
     pub(crate) fn set_count(&self, keys: u64) {
         match self.body.shared_keys() {
             Some(shared) => shared.store(keys.to_le(), Relaxed),
-            None => self.keys.store(keys.min(UNKNOWN), Relaxed),
+            None => self.keys.store(keys, Relaxed),
         }
     }
 }
@@ -228,10 +224,10 @@ impl<L: Layout, B: Body> Filter<L, B> {
             capacity: header.capacity,
             rate: header.rate,
             keys: AtomicU64::new(match header.state.open_under {
-                None => header.state.keys.min(UNKNOWN),
+                None => header.state.keys,
                 // A writer that died, or one still at work, may be between a
                 // key and its count.
-                Some(_) => UNKNOWN,
+                Some(_) => KEYS_UNKNOWN,
             }),
             body,
         })
@@ -262,11 +258,10 @@ impl<L: Layout, B: Body> Filter<L, B> {
     }
 
     fn counted(&self) -> u64 {
-        let keys = match self.body.shared_keys() {
+        match self.body.shared_keys() {
             Some(keys) => u64::from_le(keys.load(Relaxed)),
             None => self.keys.load(Relaxed),
-        };
-        if keys < UNKNOWN { keys } else { KEYS_UNKNOWN }
+        }
     }
 
     /// Whether the key may have been added. "No" is always right; "yes" is
@@ -581,8 +576,10 @@ impl<L: BitLayout> Filter<L> {
             return self.insert_hash(hash); // other processes add, too
         };
         let new = self.shape.insert_alone(words, hash);
+        // A branch, so that the next key need not wait for this answer.
         if new {
-            *self.keys.get_mut() += 1; // an unknown number stays one
+            let keys = self.keys.get_mut();
+            *keys = keys.saturating_add(1); // unknown is the largest number, and stays
         }
         new
     }
