@@ -215,7 +215,7 @@ def test_what_cannot_be_asked_is_a_candidate(folder, tmp_path):
     database.execute(f"COPY (SELECT 1 AS other) TO '{tmp_path}/other.parquet'")
     (tmp_path / "good.parquet").write_bytes(whole)
     (tmp_path / "cut.parquet").write_bytes(whole[:-100])
-    (tmp_path / "headless.parquet").write_bytes(b"XXXX" + whole[4:])
+    (tmp_path / "headless.parquet").write_bytes(b"none" + whole[4:])
     (tmp_path / "empty.parquet").write_bytes(b"")
     (tmp_path / "secret.parquet").write_bytes(b"PARE" + whole[4:-4] + b"PARE")
     (tmp_path / "notes.txt").write_text("no table, and no candidate\n")
