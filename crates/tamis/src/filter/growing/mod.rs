@@ -11,6 +11,11 @@
 //! In memory the body is in parts, of whole layers each: what was there at
 //! first, and a part for every layer added since.
 
+mod asking;
+#[cfg(test)]
+mod tests;
+mod union;
+
 use crate::error::Error;
 use crate::filter::{KeyCount, hash_all};
 use crate::hash::Hash;
@@ -24,7 +29,6 @@ use crate::raw::header::{Header, KEYS_UNKNOWN, State};
 use crate::raw::layers::{GrowingLayer, GrowingShape, KEYS, Layer, parse, put};
 use crate::raw::layout::{BLOCK, BitLayout, Layout};
 use crate::raw::shape::Shape;
-use crate::raw::word::Word as _;
 use crate::store::body::{Body, Bytes};
 use crate::store::{self, Terms};
 use std::fmt;
@@ -438,90 +442,6 @@ impl Growing {
         }
     }
 
-    /// Adds all keys of `other`, which must have begun like this one and hash
-    /// alike. Each layer takes what it was made for, so that the rate is kept:
-    /// where the keys of both are more than that, this is [`Error::Full`].
-    /// Whatever the error, nothing has changed.
-    ///
-    /// ```
-    /// use tamis::{Expansion, Growing, Hasher};
-    /// let new = || Growing::reserve(10_000, 0.01, Expansion::Auto, Hasher::default());
-    /// let (mut a, mut b) = (new()?, new()?);
-    /// a.insert("left")?;
-    /// b.insert("right")?;
-    /// a.union_with(&b)?;
-    /// assert!(a.contains("left") && a.contains("right"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn union_with<C: Body>(&mut self, other: &Growing<C>) -> Result<(), Error> {
-        let unlike = |what, ours: &dyn fmt::Display, theirs: &dyn fmt::Display| Error::Unlike {
-            what,
-            ours: ours.to_string(),
-            theirs: theirs.to_string(),
-        };
-        if self.is_shared() {
-            return Err(unlike("home", &"a file", &"any"));
-        }
-        if !self.hasher.agrees_with(&other.hasher) {
-            return Err(unlike("hash", &self.hasher.name(), &other.hasher.name()));
-        }
-        if self.rate != other.rate {
-            return Err(unlike("rate", &self.rate, &other.rate));
-        }
-        if !self.counted || !other.counted {
-            let expected = "keys that were counted";
-            return Err(Error::corrupt("number of keys", expected, "unknown"));
-        }
-        for (ours, theirs) in self.layers.iter().zip(&other.layers) {
-            if ours.shape != theirs.shape || ours.capacity != theirs.capacity {
-                let (ours, theirs) = (ours.shape.lines(), theirs.shape.lines());
-                return Err(unlike("lines of a layer", &ours, &theirs));
-            }
-            if ours.keys.saturating_add(theirs.keys) > ours.capacity {
-                return Err(self.refusal());
-            }
-        }
-        let mut shape = self.shape;
-        let mut more = Vec::new();
-        for layer in other.layers.iter().skip(self.layers.len()) {
-            shape = shape.and(layer.shape)?;
-            more.push(Bytes::zeroed((layer.shape.lines() + 1) * 64)?);
-        }
-        for (tail, layer) in more.into_iter().zip(&other.layers[self.layers.len()..]) {
-            let geometry = GrowingLayer {
-                shape: layer.shape,
-                capacity: layer.capacity,
-                rate: layer.rate,
-            };
-            put(&geometry, tail.words());
-            self.tails.push(tail);
-            self.layers.push(Layer {
-                keys: 0,
-                part: self.tails.len(),
-                at: LINE_WORDS,
-                ..*layer
-            });
-        }
-        self.shape = shape;
-        for (i, theirs) in other.layers.iter().enumerate() {
-            let ours = self.layers[i];
-            for (to, from) in self.words(&ours).iter().zip(other.words(theirs)) {
-                to.fetch_or(from.get().to_le(), Relaxed);
-            }
-            let keys = ours.keys + theirs.keys;
-            self.layers[i].keys = keys;
-            let about = ours.at - LINE_WORDS + KEYS;
-            self.part(ours.part).words()[about].store(keys.to_le(), Relaxed);
-        }
-        let (newest, older) = (
-            self.newest().capacity,
-            &self.layers[..self.layers.len() - 1],
-        );
-        let older: u64 = older.iter().map(|layer| layer.keys).sum();
-        self.capacity = older.saturating_add(newest);
-        Ok(())
-    }
-
     /// Removes all keys. The layers stay, so that the memory does, too; keys
     /// go into the newest, which is the largest.
     ///
@@ -631,93 +551,6 @@ impl<B: Body> Growing<B> {
         &self.part(layer.part).words()[layer.at..][..len]
     }
 
-    fn has(&self, layer: &Layer, hash: Hash) -> bool {
-        layer.shape.contains(self.words(layer), hash)
-    }
-
-    /// Whether the key may have been added. "No" is always right; "yes" is
-    /// wrong for about one in `1/rate` keys that were not added.
-    ///
-    /// ```
-    /// use tamis::Growing;
-    /// let mut seen = Growing::new(1_000, 0.001)?;
-    /// seen.insert("apple")?;
-    /// assert!(seen.contains("apple")); // always
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(self.hasher.hash(key.as_ref()))
-    }
-
-    /// [`contains`](Self::contains) for a key that is already hashed.
-    #[must_use]
-    pub fn contains_hash(&self, hash: Hash) -> bool {
-        self.layers.iter().rev().any(|layer| self.has(layer, hash))
-    }
-
-    /// Asks many keys; `out[i]` answers for `keys[i]`.
-    ///
-    /// # Panics
-    /// If `out` is not as long as `keys`.
-    ///
-    /// ```
-    /// use tamis::Growing;
-    /// let mut seen = Growing::new(1_000, 0.001)?;
-    /// seen.insert("b")?;
-    /// let mut found = [false; 3];
-    /// seen.contains_many(&["a", "b", "c"], &mut found);
-    /// assert_eq!(found, [false, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
-        assert_eq!(keys.len(), out.len(), "one answer for each key");
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            self.ask(&self.layers, hash_all(&self.hasher, keys, &mut hashes), out);
-        }
-    }
-
-    /// [`contains_many`](Self::contains_many) for keys that are already hashed.
-    ///
-    /// # Panics
-    /// If `out` is not as long as `hashes`.
-    pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
-        assert_eq!(hashes.len(), out.len(), "one answer for each key");
-        for (hashes, out) in hashes.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            self.ask(&self.layers, hashes, out);
-        }
-    }
-
-    /// Asks at most [`BLOCK`] keys, of the newest layer first: it has about
-    /// half of all keys.
-    fn ask(&self, layers: &[Layer], hashes: &[Hash], out: &mut [bool]) {
-        out.fill(false);
-        if layers.is_empty() {
-            return;
-        }
-        // Those that no layer has had so far, and which they are.
-        let mut waiting = [Hash::default(); BLOCK];
-        let mut who: [usize; BLOCK] = std::array::from_fn(|i| i);
-        let mut len = hashes.len();
-        waiting[..len].copy_from_slice(hashes);
-        let mut found = [false; BLOCK];
-        for layer in layers.iter().rev() {
-            let words = self.words(layer);
-            (layer.shape).contains_hashes(words, &waiting[..len], &mut found[..len]);
-            let mut left = 0;
-            for i in 0..len {
-                out[who[i]] = found[i];
-                (waiting[left], who[left]) = (waiting[i], who[i]);
-                left += usize::from(!found[i]);
-            }
-            len = left;
-            if len == 0 {
-                return;
-            }
-        }
-    }
-
     /// How keys are hashed.
     #[must_use]
     pub const fn hasher(&self) -> &Hasher {
@@ -788,7 +621,7 @@ impl<B: Body> Growing<B> {
     #[must_use]
     pub fn room(&self) -> u64 {
         let newest = self.newest();
-        newest.capacity - newest.keys
+        newest.capacity.saturating_sub(newest.keys)
     }
 
     pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
@@ -804,121 +637,5 @@ impl<B> fmt::Debug for Growing<B> {
             .field("capacity", &self.capacity)
             .field("rate", &self.rate)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(i: u64) -> [u8; 8] {
-        i.to_le_bytes()
-    }
-
-    fn filled(reserve: u64, rate: f64, expansion: Expansion, keys: u64) -> Growing {
-        let mut seen = Growing::reserve(reserve, rate, expansion, Hasher::default()).unwrap();
-        let all: Vec<_> = (0..keys).map(key).collect();
-        let mut new = vec![false; all.len()];
-        seen.insert_many(&all, &mut new).unwrap();
-        let mut found = vec![false; all.len()];
-        seen.contains_many(&all, &mut found);
-        assert!(found.iter().all(|found| *found));
-        seen
-    }
-
-    fn bits_a_key(seen: &Growing, keys: u64) -> f64 {
-        seen.bytes() as f64 * 8.0 / keys as f64
-    }
-
-    #[test]
-    fn a_reservation_costs_little_and_keeps_the_rate() {
-        for (rate, most) in [(0.01, 10.48), (0.001, 16.2), (1e-4, 22.0)] {
-            let seen = filled(1_000_000, rate, Expansion::Auto, 900_000);
-            println!("{rate}: {}", bits_a_key(&seen, 1_000_000));
-            assert!(bits_a_key(&seen, 1_000_000) <= most);
-            assert_eq!(seen.shape().layers(), 1);
-        }
-        for expansion in [Expansion::Auto, Expansion::Times(1), Expansion::Times(4)] {
-            let seen = filled(20_000, 0.01, expansion, 200_000);
-            println!(
-                "{expansion:?}: {} layers, {}",
-                seen.shape().layers(),
-                bits_a_key(&seen, 200_000)
-            );
-            assert!(
-                seen.rate_now() <= 0.01,
-                "{expansion:?}: {}",
-                seen.rate_now()
-            );
-        }
-    }
-
-    #[test]
-    fn from_a_hundred_keys_to_a_million() {
-        for keys in [200_000, 1_000_000] {
-            let seen = filled(100, 0.01, Expansion::Auto, keys);
-            println!(
-                "{keys}: {} layers, {}",
-                seen.shape().layers(),
-                bits_a_key(&seen, keys)
-            );
-            assert!(
-                bits_a_key(&seen, keys) <= 24.0,
-                "{}",
-                bits_a_key(&seen, keys)
-            );
-            assert!(seen.rate_now() <= 0.01);
-        }
-    }
-
-    #[test]
-    fn a_body_is_read_in_pieces() {
-        let seen = filled(100, 0.01, Expansion::Auto, 5_000);
-        let whole = &seen.to_bytes()[crate::raw::HEADER_LEN..];
-        for piece in [1, 7, 64, 1000, 1 << 20] {
-            let mut got = Vec::new();
-            loop {
-                let more = seen.read_body(got.len() as u64, piece);
-                if more.is_empty() {
-                    break;
-                }
-                got.extend(more);
-            }
-            assert_eq!(got, whole);
-        }
-    }
-
-    #[test]
-    fn a_union_holds_both_or_changes_nothing() {
-        let mut a = filled(10_000, 0.01, Expansion::Auto, 4_000);
-        let mut b = a.template().unwrap();
-        for i in 10_000..14_000 {
-            b.insert(key(i)).unwrap();
-        }
-        a.union_with(&b).unwrap();
-        assert!((0..4_000).chain(10_000..14_000).all(|i| a.contains(key(i))));
-        assert!(a.rate_now() <= 0.01);
-        let before = a.to_bytes();
-        assert!(matches!(a.union_with(&b), Err(Error::Full { .. })));
-        assert_eq!(a.to_bytes(), before);
-        // One that has grown brings its layers.
-        let mut empty = a.template().unwrap();
-        let grown = filled(10_000, 0.01, Expansion::Auto, 30_000);
-        empty.union_with(&grown).unwrap();
-        assert_eq!(empty.to_bytes(), grown.to_bytes());
-        assert!(empty.insert(key(99_999)).unwrap());
-        let other = Growing::new(1_000, 0.001).unwrap();
-        assert!(matches!(a.union_with(&other), Err(Error::Unlike { .. })));
-    }
-
-    #[test]
-    fn a_file_of_any_expansion_grows_on() {
-        let mut seen = filled(100, 0.01, Expansion::Times(3), 5_000);
-        let mut opened = Growing::from_bytes(&seen.to_bytes()).unwrap();
-        opened.set_expansion(Expansion::Times(3));
-        for i in 5_000..50_000 {
-            assert_eq!(seen.insert(key(i)).unwrap(), opened.insert(key(i)).unwrap());
-        }
-        assert_eq!(seen.to_bytes(), opened.to_bytes());
     }
 }

@@ -1,0 +1,97 @@
+//! Whether a key is in one of the layers.
+
+use super::Growing;
+use crate::filter::hash_all;
+use crate::hash::Hash;
+use crate::raw::layers::Layer;
+use crate::raw::layout::{BLOCK, Layout};
+use crate::store::body::Body;
+
+impl<B: Body> Growing<B> {
+    pub(super) fn has(&self, layer: &Layer, hash: Hash) -> bool {
+        layer.shape.contains(self.words(layer), hash)
+    }
+
+    /// Whether the key may have been added. "No" is always right; "yes" is
+    /// wrong for about one in `1/rate` keys that were not added.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("apple")?;
+    /// assert!(seen.contains("apple")); // always
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_hash(self.hasher.hash(key.as_ref()))
+    }
+
+    /// [`contains`](Self::contains) for a key that is already hashed.
+    #[must_use]
+    pub fn contains_hash(&self, hash: Hash) -> bool {
+        self.layers.iter().rev().any(|layer| self.has(layer, hash))
+    }
+
+    /// Asks many keys; `out[i]` answers for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("b")?;
+    /// let mut found = [false; 3];
+    /// seen.contains_many(&["a", "b", "c"], &mut found);
+    /// assert_eq!(found, [false, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+        assert_eq!(keys.len(), out.len(), "one answer for each key");
+        let mut hashes = [Hash::default(); BLOCK];
+        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            self.ask(&self.layers, hash_all(&self.hasher, keys, &mut hashes), out);
+        }
+    }
+
+    /// [`contains_many`](Self::contains_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `out` is not as long as `hashes`.
+    pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
+        assert_eq!(hashes.len(), out.len(), "one answer for each key");
+        for (hashes, out) in hashes.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            self.ask(&self.layers, hashes, out);
+        }
+    }
+
+    /// Asks at most [`BLOCK`] keys, of the newest layer first: it has about
+    /// half of all keys.
+    pub(super) fn ask(&self, layers: &[Layer], hashes: &[Hash], out: &mut [bool]) {
+        out.fill(false);
+        if layers.is_empty() {
+            return;
+        }
+        // Those that no layer has had so far, and which they are.
+        let mut waiting = [Hash::default(); BLOCK];
+        let mut who: [usize; BLOCK] = std::array::from_fn(|i| i);
+        let mut len = hashes.len();
+        waiting[..len].copy_from_slice(hashes);
+        let mut found = [false; BLOCK];
+        for layer in layers.iter().rev() {
+            let words = self.words(layer);
+            (layer.shape).contains_hashes(words, &waiting[..len], &mut found[..len]);
+            let mut left = 0;
+            for i in 0..len {
+                out[who[i]] = found[i];
+                (waiting[left], who[left]) = (waiting[i], who[i]);
+                left += usize::from(!found[i]);
+            }
+            len = left;
+            if len == 0 {
+                return;
+            }
+        }
+    }
+}
