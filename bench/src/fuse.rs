@@ -112,10 +112,25 @@ impl Built {
         }
     }
 
-    /// How many keys it takes for present.
-    fn count(&self, keys: &[u64]) -> usize {
+    /// How many keys it takes for present, asked one at a time.
+    fn count_singly(&self, keys: &[u64]) -> usize {
+        // The kind is known before the loop, as in a program that holds one.
+        let hashes = || keys.iter().map(|key| Hash::from_u64(*key));
         match self {
             Self::Xorf(filter) => keys.iter().filter(|key| filter.contains(key)).count(),
+            Self::Tamis(filter) => match &**filter {
+                AnyFilter::Fuse(filter) => {
+                    hashes().filter(|&hash| filter.contains_hash(hash)).count()
+                }
+                filter => hashes().filter(|&hash| filter.contains_hash(hash)).count(),
+            },
+        }
+    }
+
+    /// The same in batches, where the peer has them.
+    fn count(&self, keys: &[u64]) -> usize {
+        match self {
+            Self::Xorf(_) => self.count_singly(keys),
             Self::Tamis(filter) => {
                 let mut hashes = [Hash::default(); BATCH];
                 let mut answers = [false; BATCH];
@@ -169,6 +184,7 @@ fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
         processor.add(processors.into_iter());
     }
     let (mut hit, mut miss) = (Rounds::new(), Rounds::new());
+    let (mut single_hit, mut single_miss) = (Rounds::new(), Rounds::new());
     let mut wrong = vec![0; built.len()];
     let timed = |first: u64, step: u64, work: &mut dyn FnMut(&[u64])| {
         let mut chunk = Vec::with_capacity(CHUNK);
@@ -189,7 +205,17 @@ fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
                 assert_eq!(filter.count(keys), keys.len(), "a false no");
             })
         }));
+        single_hit.add(built.iter().map(|filter| {
+            timed(0, 7919, &mut |keys| {
+                assert_eq!(filter.count_singly(keys), keys.len(), "a false no");
+            })
+        }));
         let absent = n * (round + 1);
+        single_miss.add(built.iter().map(|filter| {
+            timed(absent, 1, &mut |keys| {
+                std::hint::black_box(filter.count_singly(keys));
+            })
+        }));
         miss.add(
             built
                 .iter()
@@ -207,8 +233,10 @@ fn compare(suite: &mut Suite, n: u64, rounds: u64) -> Result<(), String> {
     suite.rows.extend([
         Row::times(&group, "build, wall clock", &wall),
         Row::times(&group, "build, processor time", &processor),
-        Row::times(&group, "look up, present", &hit),
-        Row::times(&group, "look up, absent", &miss),
+        Row::times(&group, "single look-up, present", &single_hit),
+        Row::times(&group, "single look-up, absent", &single_miss),
+        Row::times(&group, "batch look-up, present", &hit),
+        Row::times(&group, "batch look-up, absent", &miss),
         Row::shares(
             &group,
             "false yes",

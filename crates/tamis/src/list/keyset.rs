@@ -4,8 +4,8 @@
 
 use crate::error::Error;
 use crate::hash::Hash;
-use crate::raw::roomy::reserve_roomy;
-use crate::raw::sorted::sorted_distinct;
+use crate::raw::roomy::roomy;
+use crate::raw::sorted::{sorted_distinct, sorted_distinct_of};
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -25,7 +25,10 @@ const LEAST: usize = 1 << 12;
 /// Takes hashes, in any order and as often as they come.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    hashes: Vec<Hash>,
+    /// In vectors that are never moved: that would cost more than to fill them.
+    hashes: Vec<Vec<Hash>>,
+    /// How many these are.
+    held: usize,
     /// How many to hold before the rest goes to disk.
     most: usize,
     threads: usize,
@@ -49,6 +52,7 @@ impl Collector {
         let most = usize::try_from(memory / (3 * HASH_LEN as u64)).unwrap_or(usize::MAX);
         Self {
             hashes: Vec::new(),
+            held: 0,
             most: most.max(LEAST),
             threads,
             dir,
@@ -57,22 +61,22 @@ impl Collector {
     }
 
     pub(crate) fn add(&mut self, mut hashes: &[Hash]) -> Result<(), Error> {
+        /// As many as the vectors before it, so that small lists stay small.
+        const VECTOR: Range<usize> = LEAST..1 << 20;
         while !hashes.is_empty() {
-            let room = self.most - self.hashes.len();
-            if room == 0 {
-                self.make_room()?;
+            let last = self.hashes.last_mut();
+            let Some(last) = last.filter(|last| last.len() < last.capacity()) else {
+                if self.held == self.most {
+                    self.make_room()?;
+                }
+                let size = self.held.clamp(VECTOR.start, VECTOR.end);
+                self.hashes.push(roomy(size.min(self.most - self.held)));
                 continue;
-            }
+            };
+            let room = last.capacity() - last.len();
             let (now, later) = hashes.split_at(room.min(hashes.len()));
-            // Doubling would take memory that is never used.
-            let wanted = (self.hashes.len() + now.len())
-                .max(2 * self.hashes.len())
-                .min(self.most);
-            if self.hashes.capacity() < self.hashes.len() + now.len() {
-                let more = wanted - self.hashes.len();
-                reserve_roomy(&mut self.hashes, more);
-            }
-            self.hashes.extend_from_slice(now);
+            last.extend_from_slice(now);
+            self.held += now.len();
             hashes = later;
         }
         Ok(())
@@ -80,15 +84,22 @@ impl Collector {
 
     /// Removes duplicates, and if that is not much, moves all to disk.
     fn make_room(&mut self) -> Result<(), Error> {
-        self.hashes = sorted_distinct(std::mem::take(&mut self.hashes), self.threads);
-        if self.hashes.len() > self.most / 2 {
-            self.spill()?;
+        let sorted = self.sorted();
+        if sorted.len() > self.most / 2 {
+            return self.spill(&sorted);
         }
+        self.held = sorted.len();
+        self.hashes = vec![sorted];
         Ok(())
     }
 
-    /// Writes the hashes, which are sorted, as a run.
-    fn spill(&mut self) -> Result<(), Error> {
+    fn sorted(&mut self) -> Vec<Hash> {
+        self.held = 0;
+        sorted_distinct_of(std::mem::take(&mut self.hashes), self.threads)
+    }
+
+    /// Writes sorted hashes as a run.
+    fn spill(&mut self, sorted: &[Hash]) -> Result<(), Error> {
         let runs = match &mut self.spilled {
             Some(runs) => runs,
             none => none.insert(Runs {
@@ -97,33 +108,29 @@ impl Collector {
             }),
         };
         let begin = runs.runs.last().map_or(0, |run| run[PARTS]);
-        runs.file.write(begin, &self.hashes)?;
-        let run = (0..=PARTS).map(|part| begin + starts(&self.hashes, part) as u64);
+        runs.file.write(begin, sorted)?;
+        let run = (0..=PARTS).map(|part| begin + starts(sorted, part) as u64);
         runs.runs.push(run.collect());
-        self.hashes.clear();
         Ok(())
     }
 
-    /// The hashes as they came, if none is on disk.
-    pub(crate) fn into_memory(self) -> Result<Vec<Hash>, Self> {
-        match self.spilled {
-            None => Ok(self.hashes),
-            Some(_) => Err(self),
-        }
+    /// Takes the hashes as they came, if none is on disk.
+    pub(crate) fn take_unsorted(&mut self) -> Option<Vec<Vec<Hash>>> {
+        let in_memory = self.spilled.is_none();
+        in_memory.then(|| {
+            self.held = 0;
+            std::mem::take(&mut self.hashes)
+        })
     }
 
     /// All hashes, each once.
     pub(crate) fn finish(mut self) -> Result<KeySet, Error> {
-        let hashes = sorted_distinct(std::mem::take(&mut self.hashes), self.threads);
+        let hashes = self.sorted();
         if self.spilled.is_none() {
-            return Ok(KeySet {
-                len: hashes.len() as u64,
-                place: Place::Memory(hashes),
-            });
+            return Ok(KeySet::of(hashes));
         }
-        self.hashes = hashes;
-        self.spill()?;
-        self.hashes = Vec::new();
+        self.spill(&hashes)?;
+        drop(hashes);
         let Some(runs) = self.spilled.take() else {
             unreachable!("it spilled just now")
         };
@@ -180,21 +187,12 @@ enum Place {
 }
 
 impl KeySet {
-    /// Hashes that are only [`group`](crate::raw::sorted::group)ed, and may be
-    /// there twice. Their parts are not to be asked for one by one.
-    pub(crate) fn grouped(hashes: Vec<Hash>) -> Self {
+    /// Sorted hashes, each once.
+    pub(crate) fn of(hashes: Vec<Hash>) -> Self {
         Self {
             len: hashes.len() as u64,
             place: Place::Memory(hashes),
         }
-    }
-
-    /// Back to the start, to be sorted.
-    pub(crate) fn into_collector(self, mut collector: Collector) -> Collector {
-        if let Place::Memory(hashes) = self.place {
-            collector.hashes = hashes;
-        }
-        collector
     }
 
     pub(crate) const fn len(&self) -> u64 {

@@ -17,7 +17,7 @@ use crate::raw::header::{Header, State};
 use crate::raw::layout::Layout as _;
 use crate::raw::ribbon;
 use crate::raw::shape::Shape;
-use crate::raw::sorted::{Decided, group, group_bits};
+use crate::raw::sorted::{Decided, Grouped, sorted_distinct_of};
 use crate::store::body::Bytes;
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -299,48 +299,57 @@ impl ListBuilder {
         }
     }
 
-    fn fuse(&self, list: Collector) -> Result<(FuseShape, Vec<u64>, u64), Error> {
-        let list = match list.into_memory() {
-            Ok(hashes) => {
+    fn fuse(&self, mut list: Collector) -> Result<(FuseShape, Vec<u64>, u64), Error> {
+        let set = match list.take_unsorted() {
+            Some(hashes) => {
                 // Most lists come without duplicates, and those with show it.
                 // So sorting, which building does not need, is put off.
-                let hashes = group(hashes, self.threads);
-                let keys = hashes.len() as u64;
-                if FuseShape::shard_bits_for(keys) <= group_bits(hashes.len()) {
-                    let set = KeySet::grouped(hashes);
-                    match self.fuse_of(&set)? {
-                        Ok((shape, words)) => return Ok((shape, words, keys)),
-                        Err(Failed::Unsolvable) => return Err(Failed::Unsolvable.into()),
-                        Err(Failed::Duplicates) => set.into_collector(self.collector()),
+                let keys: usize = hashes.iter().map(Vec::len).sum();
+                let shard_bits = FuseShape::shard_bits_for(keys as u64);
+                let runs = Grouped::new(hashes, shard_bits, self.threads);
+                match self.fuse_of_groups(&runs)? {
+                    Ok((shape, words)) => return Ok((shape, words, runs.len() as u64)),
+                    Err(Failed::Unsolvable) => return Err(Failed::Unsolvable.into()),
+                    Err(Failed::Duplicates) => {
+                        KeySet::of(sorted_distinct_of(runs.into_keys(), self.threads))
                     }
-                } else {
-                    KeySet::grouped(hashes).into_collector(self.collector())
                 }
             }
-            Err(list) => list,
+            None => list.finish()?,
         };
-        let set = list.finish()?;
-        let (shape, words) = self.fuse_of(&set)??;
+        let fullest = set.fullest(FuseShape::shard_bits_for(set.len()));
+        let mut builder = self.fuse_builder(set.len(), fullest)?;
+        for piece in pieces(&[&set], self.piece()) {
+            builder.feed(&set.parts(piece)?)?;
+        }
+        let (shape, words) = builder.finish()?;
         Ok((shape, words, set.len()))
     }
 
-    fn fuse_of(&self, set: &KeySet) -> Result<Result<(FuseShape, Vec<u64>), Failed>, Error> {
-        let keys = set.len();
+    fn fuse_of_groups(
+        &self,
+        runs: &Grouped<Hash>,
+    ) -> Result<Result<(FuseShape, Vec<u64>), Failed>, Error> {
+        let keys = runs.len() as u64;
+        let shards = 1 << FuseShape::shard_bits_for(keys);
+        let shards = (0..shards).map(|shard| {
+            let groups = runs.groups() / shards;
+            let groups = shard * groups..(shard + 1) * groups;
+            let pieces: Vec<&[Hash]> = groups.flat_map(|i| runs.group(i)).collect();
+            (shard, pieces)
+        });
+        let size =
+            |(_, pieces): (usize, Vec<&[Hash]>)| pieces.iter().map(|piece| piece.len()).sum();
+        let fullest: usize = shards.clone().map(size).max().unwrap_or(0);
+        let mut builder = self.fuse_builder(keys, fullest as u64)?;
+        Ok(builder.fill_shards(shards).and_then(|()| builder.finish()))
+    }
+
+    fn fuse_builder(&self, keys: u64, fullest: u64) -> Result<fuse::Builder<'_>, Error> {
         let arity = self.arity.unwrap_or_else(|| fuse::smaller_arity(keys));
-        let shape = FuseShape::for_keys(
-            keys,
-            set.fullest(FuseShape::shard_bits_for(keys)),
-            arity,
-            self.width,
-        )?;
+        let shape = FuseShape::for_keys(keys, fullest, arity, self.width)?;
         let threads = (self.memory / 3 / FUSE_SHARD_MEMORY).clamp(1, self.threads as u64);
-        let mut builder = fuse::Builder::new(shape, threads as usize, &self.done);
-        for piece in pieces(&[set], self.piece()) {
-            if let Err(failed) = builder.feed(&set.parts(piece)?) {
-                return Ok(Err(failed));
-            }
-        }
-        Ok(builder.finish())
+        Ok(fuse::Builder::new(shape, threads as usize, &self.done))
     }
 
     fn ribbon(

@@ -6,7 +6,7 @@ use crate::raw::roomy::roomy;
 use std::sync::Mutex;
 
 /// A key on its way into a static filter.
-pub(crate) trait Key: Copy + Send + Sync + PartialEq {
+pub(crate) trait Key: Copy + Send + Sync + PartialEq + From<Hash> {
     fn hash(self) -> Hash;
     /// The same key under another hash.
     fn with_hash(self, hash: Hash) -> Self;
@@ -36,6 +36,15 @@ impl Key for Hash {
 pub(crate) struct Decided {
     pub(crate) hash: Hash,
     pub(crate) denied: bool,
+}
+
+impl From<Hash> for Decided {
+    fn from(hash: Hash) -> Self {
+        Self {
+            hash,
+            denied: false,
+        }
+    }
 }
 
 impl Key for Decided {
@@ -98,80 +107,110 @@ pub(crate) fn sort<K: Key>(keys: &mut [K]) {
     keys.sort_unstable_by_key(|key| key.hash());
 }
 
-/// The keys in ascending order, each once: two scatters, after which hardly a
-/// key is out of place.
-pub(crate) fn sorted_distinct<K: Key>(mut keys: Vec<K>, threads: usize) -> Vec<K> {
+/// The keys in ascending order, each once.
+pub(crate) fn sorted_distinct<K: Key>(keys: Vec<K>, threads: usize) -> Vec<K> {
+    sorted_distinct_of(vec![keys], threads)
+}
+
+/// The same of several vectors' keys: two scatters, after which hardly a key is out of place.
+pub(crate) fn sorted_distinct_of<K: Key>(keys: Vec<Vec<K>>, threads: usize) -> Vec<K> {
     const FEW: usize = 8192;
-    if keys.len() < FEW {
+    if keys.iter().map(Vec::len).sum::<usize>() < FEW {
+        let mut keys = keys.concat();
         sort(&mut keys);
-    } else {
-        let bits = group_bits(keys.len());
-        regroup(&mut keys, threads, |pieces, group| {
-            let bin_bits = group.len().max(2).next_power_of_two().ilog2();
-            let bin = |key: &K| ((key.hash().hi << bits) >> (64 - bin_bits)) as usize;
-            let ends = scatter(pieces, group, 1 << bin_bits, bin);
-            let mut start = 0;
-            for end in ends {
-                match &mut group[start..end] {
-                    [] | [_] => {}
-                    bin => sort(bin),
-                }
-                start = end;
-            }
-        });
+        keys.dedup();
+        return keys;
     }
-    keys.dedup();
-    keys
-}
-
-/// Groups are small enough for a few of them to fit a core's cache, and not
-/// too many to write to at once.
-pub(crate) fn group_bits(keys: usize) -> u32 {
-    (keys / 4096).checked_ilog2().unwrap_or(0).clamp(1, 11)
-}
-
-/// Orders the keys by the top [`group_bits`] of their hashes only.
-pub(crate) fn group<K: Key>(mut keys: Vec<K>, threads: usize) -> Vec<K> {
-    regroup(&mut keys, threads, |pieces, mut group| {
-        for piece in pieces {
-            let (front, others) = group.split_at_mut(piece.len());
-            front.copy_from_slice(piece);
-            group = others;
-        }
-    });
-    keys
-}
-
-/// Finds the pieces of every group and has `fill` put them in its place.
-fn regroup<K: Key>(keys: &mut [K], threads: usize, fill: impl Fn(&[&[K]], &mut [K]) + Sync) {
-    let Some(&any) = keys.first() else {
-        return;
-    };
-    let bits = group_bits(keys.len());
-    let runs = Mutex::new(Vec::new());
-    for_each(
-        threads,
-        keys.chunks(keys.len().div_ceil(threads.max(1))),
-        |chunk| {
-            let mut run = roomy(chunk.len());
-            run.resize(chunk.len(), any);
-            let group = |key: &K| (key.hash().hi >> (64 - bits)) as usize;
-            let ends = scatter(&[chunk], &mut run, 1 << bits, group);
-            runs.lock().expect(NO_PANIC).push((run, ends));
-        },
-    );
-    let runs = runs.into_inner().expect(NO_PANIC);
-    let mut rest = keys;
-    let groups = (0..1 << bits).map(|i: usize| {
-        let begin = |ends: &[usize]| i.checked_sub(1).map_or(0, |before| ends[before]);
-        let pieces = runs.iter().map(|(run, ends)| &run[begin(ends)..ends[i]]);
-        let pieces: Vec<&[K]> = pieces.collect();
+    let runs = Grouped::new(keys, 0, threads);
+    let mut sorted = roomy(runs.len());
+    sorted.resize(runs.len(), Hash::default().into());
+    let mut rest = &mut sorted[..];
+    let groups = (0..runs.groups()).map(|i| {
+        let pieces: Vec<&[K]> = runs.group(i).collect();
         let size = pieces.iter().map(|piece| piece.len()).sum();
         let (group, others) = std::mem::take(&mut rest).split_at_mut(size);
         rest = others;
         (pieces, group)
     });
-    for_each(threads, groups, |(pieces, group)| fill(&pieces, group));
+    for_each(threads, groups, |(pieces, group)| {
+        let bin_bits = group.len().max(2).next_power_of_two().ilog2();
+        let bin = |key: &K| ((key.hash().hi << runs.bits) >> (64 - bin_bits)) as usize;
+        let ends = scatter(&pieces, group, 1 << bin_bits, bin);
+        let mut start = 0;
+        for end in ends {
+            match &mut group[start..end] {
+                [] | [_] => {}
+                bin => sort(bin),
+            }
+            start = end;
+        }
+    });
+    drop(runs);
+    sorted.dedup();
+    sorted
+}
+
+/// Keys in runs, each ordered by the top bits of their hashes only. A run, and
+/// where it is ordered, fit the cache.
+pub(crate) struct Grouped<K> {
+    keys: Vec<Vec<K>>,
+    /// Of every run, where its groups end.
+    ends: Vec<Vec<usize>>,
+    /// There are `2^bits` groups.
+    bits: u32,
+}
+
+impl<K: Key> Grouped<K> {
+    /// Keys of a run.
+    const RUN: usize = 1 << 19;
+
+    /// By at least so many bits.
+    pub(crate) fn new(mut keys: Vec<Vec<K>>, least_bits: u32, threads: usize) -> Self {
+        let total: usize = keys.iter().map(Vec::len).sum();
+        // Groups are small enough for a few of them to fit a core's cache, and
+        // not too many to write to at once.
+        let bits = (total / 4096).checked_ilog2().unwrap_or(0).clamp(1, 11);
+        let bits = bits.max(least_bits);
+        let group = |key: &K| (key.hash().hi >> (64 - bits)) as usize;
+        let mut ends = Vec::new();
+        let runs: Vec<_> = keys
+            .iter_mut()
+            .flat_map(|keys| keys.chunks_mut(Self::RUN))
+            .collect();
+        ends.resize(runs.len(), Vec::new());
+        for_each_with(
+            threads,
+            runs.into_iter().zip(&mut ends),
+            || roomy(Self::RUN.min(total)),
+            |ordered, (run, ends)| {
+                ordered.resize(run.len(), Hash::default().into());
+                *ends = scatter(&[&*run], ordered, 1 << bits, group);
+                run.copy_from_slice(ordered);
+            },
+        );
+        Self { keys, ends, bits }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.iter().map(Vec::len).sum()
+    }
+
+    pub(crate) const fn groups(&self) -> usize {
+        1 << self.bits
+    }
+
+    /// The keys of a group, in pieces.
+    pub(crate) fn group(&self, i: usize) -> impl Iterator<Item = &[K]> {
+        let runs = self.keys.iter().flat_map(|keys| keys.chunks(Self::RUN));
+        runs.zip(&self.ends).map(move |(run, ends)| {
+            let begin = i.checked_sub(1).map_or(0, |before| ends[before]);
+            &run[begin..ends[i]]
+        })
+    }
+
+    pub(crate) fn into_keys(self) -> Vec<Vec<K>> {
+        self.keys
+    }
 }
 
 /// Copies the pieces to `out`, ordered by bin, and tells where each bin ends.
@@ -210,18 +249,27 @@ mod tests {
             lo: i % 2,
         };
         for hash in [good, poor] {
-            for count in [0u64, 1, 2, 1000, 5000, 100_000] {
+            for count in [0u64, 1, 2, 1000, 5000, 100_000, 1_200_000] {
                 let keys: Vec<Hash> = (0..count).map(hash).collect();
                 let doubled: Vec<Hash> = keys.iter().chain(&keys).copied().collect();
                 let mut expected = keys.clone();
                 expected.sort();
                 for threads in [1, 3] {
                     assert_eq!(sorted_distinct(doubled.clone(), threads), expected);
-                    let mut grouped = group(keys.clone(), threads);
-                    let top = |hash: &Hash| hash.hi >> (64 - group_bits(keys.len()));
-                    assert!(grouped.is_sorted_by_key(top));
-                    grouped.sort();
-                    assert_eq!(grouped, expected);
+                    let (some, others) = keys.split_at(keys.len() / 3);
+                    let pieces = vec![some.to_vec(), Vec::new(), others.to_vec()];
+                    let runs = Grouped::new(pieces.clone(), 3, threads);
+                    assert_eq!(runs.len(), keys.len());
+                    let mut all: Vec<Hash> = Vec::new();
+                    for i in 0..runs.groups() {
+                        let group = || runs.group(i).flatten();
+                        let of_group = |hash: &Hash| hash.hi >> (64 - runs.bits) == i as u64;
+                        assert!(group().all(of_group));
+                        all.extend(group());
+                    }
+                    all.sort();
+                    assert_eq!(all, expected);
+                    assert_eq!(sorted_distinct_of(pieces, threads), expected);
                 }
             }
         }

@@ -1,56 +1,44 @@
-//! Fuse look-ups by AVX-512, eight keys at a time: `FuseShape::slots` and `matches`, lane by lane.
+//! Fuse look-ups by AVX-512: where the slots of eight keys are, at a time.
 
-use super::{BLOCK, FuseShape, Hash, Word, contains, prefetch};
+use super::{BLOCK, Hash, Slots};
 use std::arch::x86_64::*;
-use std::mem::{offset_of, size_of, transmute};
+use std::mem::{offset_of, transmute};
 
-/// SAFETY: the machine has [`Level::Avx512`](crate::raw::isa::Level), and `shape` is valid for `words`.
+/// SAFETY: the machine has [`Level::Avx512`](crate::raw::isa::Level).
 #[target_feature(enable = "avx512f,avx512dq")]
-pub(super) unsafe fn contains_hashes<const ARITY: usize, W: Word, H: Copy + Into<Hash>>(
-    shape: &FuseShape,
-    words: &[W],
+pub(super) unsafe fn contains_hashes<const ARITY: usize, H: Copy + Into<Hash>>(
+    slots: Slots<'_>,
     keys: &[H],
     out: &mut [bool],
 ) {
-    const { assert!(size_of::<W>() == 8) };
     // Slots are fetched this many groups before they are tested. Loads one by one: they beat gathers here.
     const AHEAD: usize = 4;
-    let body: *const u8 = words.as_ptr().cast();
-    let mask = shape.mask();
     // A block of narrow slots is hardly more than a line: fetching one slot of a pair fetches both.
-    let stride = if shape.width > 8 { 1 } else { 2 };
+    let stride = if slots.shape.width > 8 { 1 } else { 2 };
     let (groups, rest) = keys.as_chunks::<8>();
     let (out_groups, out_rest) = out.as_chunks_mut::<8>();
-    // Where the slots of a group are, and what their exclusive or must be.
-    let mut ring = [([[0u64; 8]; ARITY], [0u64; 8]); AHEAD];
+    // Where the slots of a group are, and its hashes.
+    let mut ring = [([[0u64; 8]; ARITY], [Hash::default(); 8]); AHEAD];
     for at in 0..groups.len() + AHEAD {
-        let (bits, wanted) = &mut ring[at % AHEAD];
+        let (spots, hashes) = &mut ring[at % AHEAD];
         if let Some(group) = at.checked_sub(AHEAD) {
             for (lane, out) in out_groups[group].iter_mut().enumerate() {
-                let left = bits.iter().fold(wanted[lane], |x, bits| {
-                    // SAFETY: a slot ends before the last word, so the eight bytes from its first are in the body.
-                    let bytes = unsafe {
-                        body.add((bits[lane] / 8) as usize)
-                            .cast::<u64>()
-                            .read_unaligned()
-                    };
-                    x ^ (bytes >> (bits[lane] % 8))
-                });
-                *out = left & mask == 0;
+                let spots: [u64; ARITY] = std::array::from_fn(|i| spots[i][lane]);
+                *out = slots.match_at(hashes[lane], spots);
             }
         }
         if let Some(group) = groups.get(at) {
-            let group = group.map(Into::into);
-            *wanted = group.map(|hash| hash.hi);
-            // SAFETY: there is a seed for every shard; a vector is eight integers.
-            *bits = unsafe { slot_bits::<ARITY>(shape, body, &group).map(|bits| transmute(bits)) };
-            for bits in bits.iter().step_by(stride) {
-                bits.iter().for_each(|&bit| prefetch(words, bit));
+            *hashes = group.map(Into::into);
+            // SAFETY: a vector is eight integers.
+            *spots = spots_of::<ARITY>(slots, hashes).map(|spots| unsafe { transmute(spots) });
+            for spots in spots.iter().step_by(stride) {
+                spots.iter().for_each(|&spot| slots.prefetch(spot));
             }
         }
     }
     for (&key, out) in rest.iter().zip(out_rest) {
-        *out = contains(shape, words, key.into());
+        let hash = key.into();
+        *out = slots.match_at(hash, slots.spots::<ARITY>(hash));
     }
 }
 
@@ -68,21 +56,18 @@ fn halves(group: &[Hash; 8]) -> (__m512i, __m512i) {
     }
 }
 
-/// SAFETY: the body begins with a seed for every shard.
+/// [`Slots::spots`] of eight hashes.
 #[target_feature(enable = "avx512f,avx512dq")]
 #[inline]
-unsafe fn slot_bits<const ARITY: usize>(
-    shape: &FuseShape,
-    body: *const u8,
-    group: &[Hash; 8],
-) -> [__m512i; ARITY] {
+fn spots_of<const ARITY: usize>(slots: Slots<'_>, group: &[Hash; 8]) -> [__m512i; ARITY] {
+    let shape = slots.shape;
     let all = |x: u64| _mm512_set1_epi64(x as i64);
     let (hi, lo) = halves(group);
     let (blocks, width) = (all(shape.segment_blocks.into()), all(shape.width.into()));
     let bits = i64::from(shape.shard_bits);
     let shard = _mm512_srl_epi64(hi, _mm_cvtsi64_si128(64 - bits)); // here a shift by 64 gives 0
-    // SAFETY: a seed for every shard is what the caller promises.
-    let seed = unsafe { _mm512_i64gather_epi64::<8>(shard, body.cast()) };
+    // SAFETY: the body begins with a seed for every shard.
+    let seed = unsafe { _mm512_i64gather_epi64::<8>(shard, slots.body.cast()) };
     let place = _mm512_srli_epi64::<32>(_mm512_sll_epi64(hi, _mm_cvtsi64_si128(bits)));
     let place = _mm512_mul_epu32(place, all((shape.segments - 1).into()));
     let segment = _mm512_mul_epu32(_mm512_srli_epi64::<32>(place), blocks);
@@ -99,13 +84,14 @@ unsafe fn slot_bits<const ARITY: usize>(
         0
     };
     let first_word = _mm512_add_epi64(
-        all(shape.first_word()),
-        _mm512_mul_epu32(shard, all(shape.shard_words())),
+        all(shape.sizes.seeds),
+        _mm512_mul_epu32(shard, all(shape.sizes.shard)),
     );
     // A block is `width` words.
     let start = |block| {
-        _mm512_slli_epi64::<6>(_mm512_add_epi64(first_word, _mm512_mul_epu32(block, width)))
+        _mm512_slli_epi64::<9>(_mm512_add_epi64(first_word, _mm512_mul_epu32(block, width)))
     };
+    let last = all(8 * u64::from(shape.width) - 8);
     let starts = (
         start(_mm512_mask_blend_epi64(swap, near, far)),
         start(_mm512_mask_blend_epi64(swap, far, near)),
@@ -115,7 +101,13 @@ unsafe fn slot_bits<const ARITY: usize>(
         let step = _mm512_srli_epi64::<10>(_mm512_mul_epu32(step, all(BLOCK - 1)));
         let one = _mm512_and_si512(bits, all(BLOCK - 1));
         let other = _mm512_xor_si512(one, _mm512_add_epi64(step, all(1)));
-        [one, other].map(|slot| _mm512_add_epi64(start, _mm512_mul_epu32(slot, width)))
+        [one, other].map(|slot| {
+            let bit = _mm512_mul_epu32(slot, width);
+            let byte = _mm512_min_epu64(_mm512_srli_epi64::<3>(bit), last);
+            // 64 times the byte, and the bits from there.
+            let spot = _mm512_add_epi64(bit, _mm512_mul_epu32(byte, all(64 - 8)));
+            _mm512_add_epi64(start, spot)
+        })
     };
     let pairs = [
         pair(starts.0, mixed),

@@ -1,6 +1,6 @@
 //! Filling the table of a fuse filter.
 
-use super::{BLOCK, FuseShape};
+use super::{BLOCK, FuseShape, Place};
 use crate::error::Error;
 use crate::hash::{Hash, mix};
 use crate::kind::Kind;
@@ -34,7 +34,7 @@ impl<'a> Builder<'a> {
             shape,
             threads,
             pending: Vec::new(),
-            words: vec![0; shape.body_words() as usize],
+            words: vec![0; shape.sizes.body as usize],
             done,
         }
     }
@@ -45,80 +45,88 @@ impl<'a> Builder<'a> {
         let Some(&last) = sorted.last() else {
             return Ok(());
         };
-        let open = self.shape.shard(last);
-        let whole = sorted.partition_point(|&hash| self.shape.shard(hash) < open);
-        let (whole, rest) = sorted.split_at(whole);
-        if let Some(&first) = self.pending.first() {
-            // The pending shard ends where the next begins.
-            let shard = self.shape.shard(first);
-            let more = sorted.partition_point(|&hash| self.shape.shard(hash) == shard);
-            self.pending.extend_from_slice(&sorted[..more]);
-            if shard == open {
+        let shape = self.shape;
+        let mut rest = sorted;
+        // The shard of the first hashes, and what is there of it already.
+        let mut begun = std::mem::take(&mut self.pending);
+        let mut shards = Vec::new();
+        if let Some(&first) = begun.first() {
+            let shard = shape.shard(first);
+            let more = rest.partition_point(|&hash| shape.shard(hash) == shard);
+            begun.extend_from_slice(&rest[..more]);
+            rest = &rest[more..];
+            if rest.is_empty() {
+                self.pending = begun;
                 return Ok(());
             }
-            let pending = std::mem::take(&mut self.pending);
-            self.fill_shards(&[&pending, &whole[more..]])?;
-        } else {
-            self.fill_shards(&[whole])?;
+            shards.push((shard as usize, vec![&begun[..]]));
         }
-        self.pending.extend_from_slice(rest);
+        let open = rest.partition_point(|&hash| shape.shard(hash) < shape.shard(last));
+        let (mut whole, open) = rest.split_at(open);
+        while let Some(&first) = whole.first() {
+            let shard = shape.shard(first);
+            let size = whole.partition_point(|&hash| shape.shard(hash) == shard);
+            let (hashes, others) = whole.split_at(size);
+            shards.push((shard as usize, vec![hashes]));
+            whole = others;
+        }
+        self.fill_shards(shards.into_iter())?;
+        self.pending.extend_from_slice(open);
         Ok(())
     }
 
     pub(crate) fn finish(mut self) -> Result<(FuseShape, Vec<u64>), Failed> {
         let pending = std::mem::take(&mut self.pending);
-        self.fill_shards(&[&pending])?;
+        if let Some(&first) = pending.first() {
+            let shard = self.shape.shard(first) as usize;
+            self.fill_shards([(shard, vec![&pending[..]])].into_iter())?;
+        }
         Ok((self.shape, self.words))
     }
 
-    /// Fills the shards of these hashes, each of which lies in one of the
-    /// slices as a whole.
-    fn fill_shards(&mut self, hashes: &[&[Hash]]) -> Result<(), Failed> {
+    /// Fills these shards, which ascend, from all their hashes, without duplicates and in any order.
+    pub(crate) fn fill_shards<'h>(
+        &mut self,
+        shards: impl ExactSizeIterator<Item = (usize, Vec<&'h [Hash]>)> + Send,
+    ) -> Result<(), Failed> {
         match self.shape.arity {
-            3 => self.fill_shards_of::<3>(hashes),
-            _ => self.fill_shards_of::<4>(hashes),
+            3 => self.fill_shards_of::<3>(shards),
+            _ => self.fill_shards_of::<4>(shards),
         }
     }
 
-    fn fill_shards_of<const ARITY: usize>(&mut self, hashes: &[&[Hash]]) -> Result<(), Failed> {
+    fn fill_shards_of<'h, const ARITY: usize>(
+        &mut self,
+        shards: impl ExactSizeIterator<Item = (usize, Vec<&'h [Hash]>)> + Send,
+    ) -> Result<(), Failed> {
         let shape = self.shape;
-        let mut shards = Vec::new();
-        for mut rest in hashes.iter().copied() {
-            while let Some(&first) = rest.first() {
-                let shard = shape.shard(first);
-                let size = rest.partition_point(|&hash| shape.shard(hash) == shard);
-                let (hashes, others) = rest.split_at(size);
-                shards.push((shard as usize, hashes));
-                rest = others;
-            }
-        }
-        if shards.is_empty() {
+        if shape.segments == 0 || shards.len() == 0 {
             return Ok(());
         }
+        let threads = self.threads.min(shards.len());
         // A shard without keys keeps seed and slots of zero: nobody asks it.
-        let (seeds, slots) = self.words.split_at_mut(shape.first_word() as usize);
+        let (seeds, slots) = self.words.split_at_mut(shape.sizes.seeds as usize);
         let mut places = seeds
             .iter_mut()
-            .zip(slots.chunks_mut(shape.shard_words() as usize));
+            .zip(slots.chunks_mut(shape.sizes.shard as usize));
         let mut next = 0;
-        let tasks = shards.iter().filter_map(|&(shard, hashes)| {
+        let tasks = shards.filter_map(|(shard, hashes)| {
             let place = places.nth(shard - next)?;
             next = shard + 1;
             Some((hashes, place))
         });
         let failed = Mutex::new(None);
-        let threads = self.threads.min(shards.len());
         for_each_with(
             threads,
             tasks,
             Peeling::<ARITY>::default,
             |peeling, (hashes, (seed, words))| {
                 if failed.lock().expect(NO_PANIC).is_none() {
-                    match peeling.fill(&shape, hashes, words) {
+                    match peeling.fill(&shape, &hashes, words) {
                         Ok(found) => *seed = found.to_le(),
                         Err(error) => *failed.lock().expect(NO_PANIC) = Some(error),
                     }
-                    self.done.fetch_add(hashes.len() as u64, Relaxed);
+                    self.done.fetch_add(count(&hashes) as u64, Relaxed);
                 }
             },
         );
@@ -143,22 +151,77 @@ impl From<Failed> for Error {
     }
 }
 
-/// What peeling needs to know of a key.
+/// The slots of a key, packed so that many keys' exclusive or takes no more
+/// room than one.
 #[derive(Clone, Copy)]
-struct Edge<const ARITY: usize> {
-    slots: [u32; ARITY],
-    fingerprint: u32,
+struct Packed(u64);
+
+impl Packed {
+    /// Bits below the number of the first block.
+    const BELOW: u32 = 41;
+
+    #[inline(always)]
+    fn new<const ARITY: usize>(Place { blocks, within }: Place<ARITY>) -> Self {
+        let apart = (blocks[1] + Self::bias::<ARITY>()).wrapping_sub(blocks[0]);
+        let packed = blocks[0] << Self::BELOW | apart << (6 * ARITY);
+        let within = within.iter().enumerate();
+        Self(within.fold(packed, |packed, (i, slot)| packed | slot << (6 * i)))
+    }
+
+    #[inline(always)]
+    fn slots<const ARITY: usize>(self) -> [u64; ARITY] {
+        let first = self.0 >> Self::BELOW;
+        let apart = (self.0 & ((1 << Self::BELOW) - 1)) >> (6 * ARITY);
+        let place = Place {
+            blocks: [first, (first + apart).wrapping_sub(Self::bias::<ARITY>())],
+            within: std::array::from_fn(|i| (self.0 >> (6 * i)) % BLOCK),
+        };
+        place.slots()
+    }
+
+    /// Of three slots, the first block may be the far one.
+    const fn bias<const ARITY: usize>() -> u64 {
+        if ARITY == 3 { 1 << 20 } else { 0 }
+    }
+}
+
+/// A slot of the table while it is solved: how many unpeeled keys have it, and the exclusive or of their fingerprints
+/// and of their slots. When one is peeled by this slot, its own stay here; and on the way back the slot's value takes
+/// the place of the fingerprint.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// The number of keys in the high half, the fingerprints in the low one.
+    keys: u64,
+    packed: u64,
+}
+
+impl Slot {
+    const ONE: u64 = 1 << 32;
+
+    #[inline(always)]
+    fn add(&mut self, fingerprint: u64, packed: u64) {
+        self.keys = (self.keys + Self::ONE) ^ fingerprint;
+        self.packed ^= packed;
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, fingerprint: u64, packed: u64) {
+        self.keys = (self.keys - Self::ONE) ^ fingerprint;
+        self.packed ^= packed;
+    }
+
+    #[inline(always)]
+    const fn count(self) -> u64 {
+        self.keys >> 32
+    }
 }
 
 /// The search for an order in which every key, when those before it are gone, has a slot to itself.
 #[derive(Default)]
 struct Peeling<const ARITY: usize> {
-    edges: Vec<Edge<ARITY>>,
-    /// The edges in the order found, so that the way back reads them one after the other.
-    peeled: Vec<Edge<ARITY>>,
-    /// Of each slot: how many unpeeled edges touch it (high half) and the xor of their indices (low half).
-    table: Vec<u64>,
-    /// The slots that came to have one edge. As far as it is worked off: the own slot of each peeled edge.
+    /// Between searches, all zero.
+    table: Vec<Slot>,
+    /// The slots that came to have one key. As far as it is worked off: the own slot of each peeled key.
     queue: Vec<u32>,
 }
 
@@ -166,137 +229,132 @@ impl<const ARITY: usize> Peeling<ARITY> {
     fn fill(
         &mut self,
         shape: &FuseShape,
-        hashes: &[Hash],
+        hashes: &[&[Hash]],
         words: &mut [u64],
     ) -> Result<u64, Failed> {
+        // Once: all shards have one shape.
+        if self.table.is_empty() {
+            let slots = shape.shard_slots() as usize;
+            reserve_roomy(&mut self.table, slots);
+            self.table.resize(slots, Slot::default());
+            reserve_roomy(&mut self.queue, slots + ARITY);
+            self.queue.resize(slots + ARITY, 0);
+        }
         let mut seeds = (0..ATTEMPTS).map(mix);
         let seed = loop {
             let seed = seeds.next().ok_or(Failed::Unsolvable)?;
             if self.peel(shape, hashes, seed) {
                 break seed;
             }
-            if self.has_duplicates(hashes) {
+            if self.has_duplicates(shape, hashes, seed) {
                 return Err(Failed::Duplicates);
             }
+            self.table.fill(Slot::default());
         };
-        // No edge is left, so the table is all zero, and now takes the values of the slots:
-        // on the way back, each edge finds its own slot still zero and makes its xor right.
-        let values = &mut self.table[..];
-        for (&own, edge) in self.queue[..hashes.len()].iter().zip(&self.peeled).rev() {
-            let others = edge
-                .slots
-                .iter()
-                .fold(0, |x, &slot| x ^ values[slot as usize]);
-            values[own as usize] = others ^ u64::from(edge.fingerprint);
+        // On the way back, a key's other slots are those of keys peeled after it, which have their values, or nobody's,
+        // and zero: its own makes their exclusive or right.
+        let table = &mut self.table[..];
+        let ahead = two_segments(shape);
+        for &own in self.queue[..count(hashes)].iter().rev() {
+            fetch(table, u64::from(own).wrapping_sub(ahead));
+            // The own slot, which holds the fingerprint, is among them.
+            let slots = Packed(table[own as usize].packed).slots::<ARITY>();
+            table[own as usize].keys =
+                (slots.iter()).fold(0, |x, &slot| x ^ table[slot as usize].keys);
         }
-        pack(values, shape.width, words);
+        pack(table, shape.width, words);
         Ok(seed)
     }
 
     /// After peeling has failed: whether that was because of equal hashes.
-    fn has_duplicates(&self, hashes: &[Hash]) -> bool {
-        // A peeled edge has left its own slot empty; one that is stuck has no empty slot.
-        let stuck = |edge: &Edge<ARITY>| {
-            edge.slots
+    fn has_duplicates(&self, shape: &FuseShape, hashes: &[&[Hash]], seed: u64) -> bool {
+        // A peeled key has left its own slot empty; one that is stuck has no empty slot.
+        let stuck = |hash: &&Hash| {
+            let slots = shape.place::<ARITY>(**hash, seed).slots();
+            slots
                 .iter()
-                .all(|&slot| self.table[slot as usize] != 0)
+                .all(|&slot| self.table[slot as usize].count() != 0)
         };
-        let stuck = self
-            .edges
-            .iter()
-            .zip(hashes)
-            .filter(|(edge, _)| stuck(edge));
-        let mut stuck: Vec<(u64, u64)> = stuck.map(|(_, hash)| (hash.hi, hash.lo)).collect();
+        let hashes = hashes.iter().copied().flatten();
+        let mut stuck: Vec<Hash> = hashes.filter(stuck).copied().collect();
         stuck.sort_unstable();
         stuck.windows(2).any(|pair| pair[0] == pair[1])
     }
 
-    fn peel(&mut self, shape: &FuseShape, hashes: &[Hash], seed: u64) -> bool {
-        const ONE: u64 = 1 << 32;
+    fn peel(&mut self, shape: &FuseShape, hashes: &[&[Hash]], seed: u64) -> bool {
         /// The queue is refilled for this many slots at once: long enough for the processor to work on many of its
         /// entries side by side, short enough for all they touch to stay in the cache.
         const STRETCH: usize = 16384;
-        /// How far ahead of its use a slot is fetched, and twice as far its edge.
-        const AHEAD: usize = 8;
-        let Self {
-            edges,
-            peeled,
-            table,
-            queue,
-        } = self;
-        let slots = shape.shard_slots() as usize;
-        table.clear();
-        reserve_roomy(table, slots);
-        table.resize(slots, 0);
-        reserve_roomy(queue, (slots + ARITY).saturating_sub(queue.len()));
-        queue.resize(slots + ARITY, 0);
-        peeled.clear();
-        reserve_roomy(peeled, hashes.len());
-        edges.clear();
-        reserve_roomy(edges, hashes.len());
-        let (table, queue) = (&mut table[..], &mut queue[..]);
-        edges.extend(hashes.iter().enumerate().map(|(i, &hash)| {
-            let slots = shape.slots::<ARITY>(hash, seed).map(|slot| slot as u32);
-            for slot in slots {
-                let entry = &mut table[slot as usize];
-                *entry = (*entry + ONE) ^ i as u64;
+        let (table, queue) = (&mut self.table[..], &mut self.queue[..]);
+        let ahead = two_segments(shape);
+        for &hash in hashes.iter().copied().flatten() {
+            let place = shape.place::<ARITY>(hash, seed);
+            fetch(table, place.blocks[0] * BLOCK + place.within[0] + ahead);
+            let Packed(packed) = Packed::new(place);
+            let fingerprint = hash.hi & shape.mask();
+            for at in place.slots() {
+                table[at as usize].add(fingerprint, packed);
             }
-            Edge {
-                slots,
-                fingerprint: (hash.hi & shape.mask()) as u32,
-            }
-        }));
-        let (mut next, mut end) = (0, 0);
-        for start in (0..slots).step_by(STRETCH) {
-            for (slot, entry) in table.iter().enumerate().skip(start).take(STRETCH) {
+        }
+        let (mut next, mut end, mut peeled) = (0, 0, 0);
+        for start in (0..table.len()).step_by(STRETCH) {
+            for (at, slot) in table.iter().enumerate().skip(start).take(STRETCH) {
                 // No branch, as nobody could predict it: write always, keep if it is one.
-                queue[end] = slot as u32;
-                end += usize::from(entry >> 32 == 1);
+                queue[end] = at as u32;
+                end += usize::from(slot.count() == 1);
             }
             while next < end {
                 let own = queue[next];
                 next += 1;
-                // What the next ones need lies anywhere in two segments.
-                let edge_at = |ahead: usize| {
-                    let entry = table[queue[(next + ahead).min(end - 1)] as usize];
-                    edges.get((entry & (ONE - 1)) as usize)
+                fetch(table, u64::from(own) + ahead);
+                let slot = table[own as usize];
+                if slot.count() != 1 {
+                    continue; // its key went by another slot
+                }
+                let Slot { keys, packed } = slot;
+                let fingerprint = keys - Slot::ONE;
+                for at in Packed(packed).slots::<ARITY>() {
+                    let other = &mut table[at as usize];
+                    other.remove(fingerprint, packed);
+                    queue[end] = at as u32;
+                    end += usize::from(other.count() == 1);
+                }
+                table[own as usize] = Slot {
+                    keys: fingerprint,
+                    packed,
                 };
-                if let Some(edge) = edge_at(2 * AHEAD) {
-                    isa::prefetch(edge);
-                }
-                if let Some(edge) = edge_at(AHEAD) {
-                    for slot in edge.slots {
-                        isa::prefetch(&table[slot as usize]);
-                    }
-                }
-                let entry = table[own as usize];
-                if entry >> 32 != 1 {
-                    continue; // its edge went by another slot
-                }
-                let i = entry & (ONE - 1);
-                let edge = edges[i as usize];
-                for slot in edge.slots {
-                    let entry = &mut table[slot as usize];
-                    *entry = (*entry - ONE) ^ i;
-                    queue[end] = slot;
-                    end += usize::from(*entry >> 32 == 1);
-                }
-                queue[peeled.len()] = own;
-                peeled.push(edge);
+                queue[peeled] = own;
+                peeled += 1;
             }
         }
-        peeled.len() == hashes.len()
+        peeled == count(hashes)
     }
 }
 
-fn pack(values: &[u64], width: u32, words: &mut [u64]) {
+fn count(pieces: &[&[Hash]]) -> usize {
+    pieces.iter().map(|piece| piece.len()).sum()
+}
+
+/// How far ahead slots are fetched: those of the segment that is worked on, and of the next, are in the cache.
+fn two_segments(shape: &FuseShape) -> u64 {
+    2 * u64::from(shape.segment_blocks) * BLOCK
+}
+
+#[inline(always)]
+fn fetch(table: &[Slot], at: u64) {
+    isa::prefetch(table.as_ptr().wrapping_add(at as usize));
+}
+
+/// Writes the values of the slots, and leaves zeros behind.
+fn pack(table: &mut [Slot], width: u32, words: &mut [u64]) {
     // A block of values is `width` words.
-    for (values, words) in values
-        .chunks(BLOCK as usize)
+    for (slots, words) in table
+        .chunks_mut(BLOCK as usize)
         .zip(words.chunks_mut(width as usize))
     {
         let mut bit = 0;
-        for &value in values {
+        for slot in slots {
+            let value = std::mem::take(slot).keys;
             let (word, shift) = (bit / 64, bit % 64);
             words[word] |= value << shift;
             if shift as u32 + width > 64 {

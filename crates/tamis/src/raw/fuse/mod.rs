@@ -45,6 +45,20 @@ pub struct FuseShape {
     segments: u32,
     /// Blocks of a segment.
     segment_blocks: u32,
+    /// What follows from these numbers, so that asking for one key need not
+    /// work it out again.
+    sizes: Sizes,
+}
+
+/// Sizes of the body's parts, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sizes {
+    /// The seeds, up to a cache line; the slots follow.
+    seeds: u64,
+    /// The slots of a shard.
+    shard: u64,
+    /// All.
+    body: u64,
 }
 
 impl FuseShape {
@@ -73,12 +87,23 @@ impl FuseShape {
             (_, 2..=1024, _) => return refuse("blocks of a segment", "1 to 65536", segment_blocks),
             _ => return refuse("segments", "2 to 1024", segments),
         }
+        let seeds = (1u64 << shard_bits).next_multiple_of(8);
+        let shard = u64::from(segments) * u64::from(segment_blocks) * u64::from(width);
         Ok(Self {
             arity,
             width,
             shard_bits,
             segments,
             segment_blocks,
+            sizes: Sizes {
+                seeds,
+                shard,
+                // At least one word more, for readers that take a slot for two words; whole lines.
+                body: match segments {
+                    0 => 0,
+                    _ => (seeds + (shard << shard_bits) + 1).next_multiple_of(8),
+                },
+            },
         })
     }
 
@@ -141,29 +166,11 @@ impl FuseShape {
     }
 
     pub(crate) const fn body_len(&self) -> u64 {
-        self.body_words() * 8
-    }
-
-    /// Where the slots begin: after the seeds, at a cache line.
-    const fn first_word(&self) -> u64 {
-        (1u64 << self.shard_bits).next_multiple_of(8)
-    }
-
-    const fn shard_words(&self) -> u64 {
-        self.shard_slots() / BLOCK * self.width as u64
+        self.sizes.body * 8
     }
 
     const fn shard_slots(&self) -> u64 {
         self.segments as u64 * self.segment_blocks as u64 * BLOCK
-    }
-
-    /// The seeds, the slots, at least one word more (so that any slot may be read as two words), in whole lines.
-    const fn body_words(&self) -> u64 {
-        match self.segments {
-            0 => 0,
-            _ => (self.first_word() + (self.shard_words() << self.shard_bits) + 1)
-                .next_multiple_of(8),
-        }
     }
 
     /// The seed of a hash's shard is this word.
@@ -172,36 +179,47 @@ impl FuseShape {
         (hash.hi >> 1) >> (63 - self.shard_bits) // in two steps, since shard_bits may be 0
     }
 
-    /// The slots of a hash within its shard.
+    /// Where a hash's slots are, within its shard.
     #[inline(always)]
-    fn slots<const ARITY: usize>(&self, hash: Hash, seed: u64) -> [u64; ARITY] {
+    fn place<const ARITY: usize>(&self, hash: Hash, seed: u64) -> Place<ARITY> {
         let blocks = u64::from(self.segment_blocks);
         // hi alone says where: shard, segment, near block. So the order of hashes is that of near blocks.
         let place = ((hash.hi << self.shard_bits) >> 32) * u64::from(self.segments - 1);
         let segment = (place >> 32) * blocks;
-        let near = (segment + (((place & 0xFFFF_FFFF) * blocks) >> 32)) * BLOCK;
+        let near = segment + (((place & 0xFFFF_FFFF) * blocks) >> 32);
         // lo, with the seed, gives the far block in the next segment, and the slots in both.
         let mixed = mix(hash.lo ^ seed);
-        let far = (segment + blocks + (((mixed >> 32) * blocks) >> 32)) * BLOCK;
-        let (one, other) = pair(mixed);
-        if ARITY == 4 {
-            let (one_far, other_far) = pair(mixed >> 16);
-            let slots = [near + one, near + other, far + one_far, far + other_far];
-            return std::array::from_fn(|i| slots[i]);
+        let far = segment + blocks + (((mixed >> 32) * blocks) >> 32);
+        // Of three, both blocks must hold pairs equally often, or the table could not be as full.
+        let swap = match ARITY {
+            3 => (near ^ far) & (mixed >> 22 & 1).wrapping_neg(),
+            _ => 0,
+        };
+        let (pair, other) = (pair(mixed), pair(mixed >> 16));
+        let within = [pair.0, pair.1, other.0, other.1];
+        Place {
+            blocks: [near ^ swap, far ^ swap],
+            within: std::array::from_fn(|i| within[i]),
         }
-        // Both blocks must hold pairs equally often, or the table could not be as full.
-        let swap = (near ^ far) & (mixed >> 22 & 1).wrapping_neg();
-        let slots = [
-            (near ^ swap) + one,
-            (near ^ swap) + other,
-            (far ^ swap) + (mixed >> 16) % BLOCK,
-        ];
-        std::array::from_fn(|i| slots[i])
     }
 
     #[inline(always)]
     fn mask(&self) -> u64 {
         (1 << self.width) - 1
+    }
+}
+
+/// The slots of a key: the first two in one block, the others in the other.
+#[derive(Clone, Copy)]
+struct Place<const ARITY: usize> {
+    blocks: [u64; 2],
+    within: [u64; ARITY],
+}
+
+impl<const ARITY: usize> Place<ARITY> {
+    #[inline(always)]
+    fn slots(self) -> [u64; ARITY] {
+        std::array::from_fn(|i| self.blocks[i / 2] * BLOCK + self.within[i])
     }
 }
 
@@ -247,46 +265,95 @@ fn segments(keys: u64, arity: u32) -> (u32, u32) {
     (segments, u32::try_from(blocks).unwrap_or(u32::MAX))
 }
 
-/// Whether the set has the key. `shape` must have passed `validate` for this many words.
+/// Whether the set has the key. `words` are a body of the shape.
 #[inline]
 fn contains<W: Word>(shape: &FuseShape, words: &[W], hash: Hash) -> bool {
-    match (shape.segments, shape.arity) {
-        (0, _) => false,
-        (_, 3) => matches(shape, words, hash, slot_bits::<3, W>(shape, words, hash)),
-        _ => matches(shape, words, hash, slot_bits::<4, W>(shape, words, hash)),
+    let Some(slots) = Slots::new(shape, words) else {
+        return false;
+    };
+    match shape.arity {
+        3 => slots.match_at(hash, slots.spots::<3>(hash)),
+        _ => slots.match_at(hash, slots.spots::<4>(hash)),
     }
 }
 
-/// The first bit of each slot of a hash in the body.
-#[inline(always)]
-fn slot_bits<const ARITY: usize, W: Word>(
-    shape: &FuseShape,
-    words: &[W],
-    hash: Hash,
-) -> [u64; ARITY] {
-    let shard = shape.shard(hash);
-    let base = (shape.first_word() + shard * shape.shard_words()) * 64;
-    shape
-        .slots(hash, words[shard as usize].get())
-        .map(|slot| base + slot * u64::from(shape.width))
+/// A body of the right length, to read without looking at its end again.
+#[derive(Clone, Copy)]
+struct Slots<'a> {
+    shape: &'a FuseShape,
+    /// Eight bytes a word, which nobody writes: the filter is finished.
+    body: *const u8,
 }
 
-#[inline(always)]
-fn matches<const ARITY: usize, W: Word>(
-    shape: &FuseShape,
-    words: &[W],
-    hash: Hash,
-    bits: [u64; ARITY],
-) -> bool {
-    let left = bits.iter().fold(hash.hi, |x, &bit| {
-        let (word, shift) = ((bit / 64) as usize, bit % 64);
-        let [low, high] = &words[word..word + 2] else {
-            unreachable!()
-        };
-        x ^ (low.get() >> shift) ^ (high.get() << 1 << (63 - shift))
-    });
-    left & shape.mask() == 0
+impl<'a> Slots<'a> {
+    /// None, if it is the filter of the empty set.
+    #[inline(always)]
+    fn new<W: Word>(shape: &'a FuseShape, words: &'a [W]) -> Option<Self> {
+        const { assert!(size_of::<W>() == 8) };
+        assert_eq!(words.len() as u64, shape.sizes.body, "a body of the shape");
+        (shape.segments > 0).then_some(Self {
+            shape,
+            body: words.as_ptr().cast(),
+        })
+    }
+
+    /// The eight bytes from this one on.
+    ///
+    /// SAFETY: they are in the body.
+    #[inline(always)]
+    unsafe fn read(&self, at: u64) -> u64 {
+        debug_assert!(at + 8 <= self.shape.body_len());
+        // SAFETY: the caller's promise.
+        let place = unsafe { self.body.add(at as usize) };
+        // SAFETY: likewise.
+        u64::from_le(unsafe { place.cast::<u64>().read_unaligned() })
+    }
+
+    /// Where to read each slot of a hash.
+    #[inline(always)]
+    fn spots<const ARITY: usize>(&self, hash: Hash) -> [u64; ARITY] {
+        let shape = self.shape;
+        let shard = shape.shard(hash);
+        // SAFETY: the body begins with a seed for every shard.
+        let seed = unsafe { self.read(shard * 8) };
+        let Place { blocks, within } = shape.place::<ARITY>(hash, seed);
+        let base = shape.sizes.seeds + shard * shape.sizes.shard;
+        // A block is `width` words.
+        let blocks = blocks.map(|block| (base + block * u64::from(shape.width)) * 8 * 64);
+        let spots = &SPOTS[shape.width as usize];
+        std::array::from_fn(|i| blocks[i / 2] + u64::from(spots[within[i] as usize]))
+    }
+
+    /// Whether the slots at these spots, which [`spots`](Self::spots) gave, say yes.
+    #[inline(always)]
+    fn match_at<const ARITY: usize>(&self, hash: Hash, spots: [u64; ARITY]) -> bool {
+        let left = spots.iter().fold(hash.hi, |x, &spot| {
+            // SAFETY: these are eight bytes of a block.
+            x ^ (unsafe { self.read(spot / 64) } >> (spot % 64))
+        });
+        left & self.shape.mask() == 0
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, spot: u64) {
+        isa::prefetch(self.body.wrapping_add((spot / 64) as usize));
+    }
 }
+
+/// For every width and slot, the slot's spot in a block: 64 times the byte from which to read eight, which are all in
+/// the block, and by how many bits to shift them. A read that left the block would wait for one more line.
+static SPOTS: [[u16; BLOCK as usize]; MAX_WIDTH as usize + 1] = {
+    let mut spots = [[0; BLOCK as usize]; MAX_WIDTH as usize + 1];
+    let mut at = 0;
+    while at < spots.len() * BLOCK as usize {
+        let (width, slot) = (at / BLOCK as usize, at % BLOCK as usize);
+        let (bit, last) = (slot * width, (8 * width).saturating_sub(8));
+        let byte = if bit / 8 < last { bit / 8 } else { last };
+        spots[width][slot] = (64 * byte + bit - 8 * byte) as u16;
+        at += 1;
+    }
+    spots
+};
 
 /// `contains` of many: `out[i]` becomes the answer for `keys[i]`, which is
 /// hashed, or as good as.
@@ -297,55 +364,41 @@ fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
     out: &mut [bool],
 ) {
     assert_eq!(keys.len(), out.len(), "one answer for each key");
-    if shape.segments == 0 {
+    let Some(slots) = Slots::new(shape, words) else {
         return out.fill(false);
-    }
+    };
     #[cfg(target_arch = "x86_64")]
     if isa::Isa::best().has(isa::Level::Avx512) {
-        // Unchecked loads follow, so this does not lean on the caller.
-        assert_eq!(
-            words.len() as u64,
-            shape.body_words(),
-            "the body of this shape"
-        );
-        // SAFETY: the CPU has the instructions, and this is a body of the shape.
+        // SAFETY: the CPU has the instructions.
         return unsafe {
             match shape.arity {
-                3 => avx512::contains_hashes::<3, W, H>(shape, words, keys, out),
-                _ => avx512::contains_hashes::<4, W, H>(shape, words, keys, out),
+                3 => avx512::contains_hashes::<3, H>(slots, keys, out),
+                _ => avx512::contains_hashes::<4, H>(slots, keys, out),
             }
         };
     }
     match shape.arity {
-        3 => contains_hashes_scalar::<3, W, H>(shape, words, keys, out),
-        _ => contains_hashes_scalar::<4, W, H>(shape, words, keys, out),
+        3 => contains_hashes_scalar::<3, H>(slots, keys, out),
+        _ => contains_hashes_scalar::<4, H>(slots, keys, out),
     }
 }
 
-fn contains_hashes_scalar<const ARITY: usize, W: Word, H: Copy + Into<Hash>>(
-    shape: &FuseShape,
-    words: &[W],
+fn contains_hashes_scalar<const ARITY: usize, H: Copy + Into<Hash>>(
+    slots: Slots<'_>,
     keys: &[H],
     out: &mut [bool],
 ) {
     const AHEAD: usize = 32;
     let mut asked = [(Hash::default(), [0; ARITY]); AHEAD];
     for (keys, out) in keys.chunks(AHEAD).zip(out.chunks_mut(AHEAD)) {
-        for ((hash, bits), &key) in asked.iter_mut().zip(keys) {
+        for ((hash, spots), &key) in asked.iter_mut().zip(keys) {
             *hash = key.into();
-            *bits = slot_bits(shape, words, *hash);
-            bits.iter().for_each(|&bit| prefetch(words, bit));
+            *spots = slots.spots(*hash);
+            spots.iter().for_each(|&spot| slots.prefetch(spot));
         }
-        for (&(hash, bits), out) in asked.iter().zip(out) {
-            *out = matches(shape, words, hash, bits);
+        for (&(hash, spots), out) in asked.iter().zip(out) {
+            *out = slots.match_at(hash, spots);
         }
-    }
-}
-
-#[inline(always)]
-fn prefetch<W>(words: &[W], bit: u64) {
-    if let Some(word) = words.get((bit / 64) as usize) {
-        isa::prefetch(word);
     }
 }
 

@@ -56,11 +56,11 @@ fn check(shape: &FuseShape, words: &[[u8; 8]], keys: &[Hash], absent: &[Hash]) -
     let mut found = vec![false; asked.len()];
     contains_hashes(shape, words, &asked, &mut found);
     assert_eq!(found, expected, "{shape:?}");
-    if shape.segments > 0 {
+    if let Some(slots) = Slots::new(shape, words) {
         found.fill(false);
         match shape.arity {
-            3 => contains_hashes_scalar::<3, _, _>(shape, words, &asked, &mut found),
-            _ => contains_hashes_scalar::<4, _, _>(shape, words, &asked, &mut found),
+            3 => contains_hashes_scalar::<3, _>(slots, &asked, &mut found),
+            _ => contains_hashes_scalar::<4, _>(slots, &asked, &mut found),
         }
         assert_eq!(found, expected, "{shape:?}");
     }
@@ -75,7 +75,7 @@ fn every_small_size() {
             for offset in [0, 1 << 20, 2 << 20] {
                 let keys = hashes(offset..offset + n);
                 let (shape, body) = build(keys.clone(), arity, 8, 2).unwrap();
-                assert!(shape.body_words() * 8 <= 256 + 2 * n, "{shape:?}");
+                assert!(shape.sizes.body * 8 <= 256 + 2 * n, "{shape:?}");
                 check(&shape, &bytes(&body), &keys, &absent);
             }
         }
@@ -214,7 +214,7 @@ fn corrupt_shapes_are_refused() {
         ) else {
             continue;
         };
-        let words: Vec<[u8; 8]> = (0..shape.body_words())
+        let words: Vec<[u8; 8]> = (0..shape.sizes.body)
             .map(|i| mix(i ^ b).to_le_bytes())
             .collect();
         let mut asked: Vec<Hash> = (0..20).map(|i| hash(c ^ i)).collect();
