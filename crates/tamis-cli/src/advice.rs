@@ -129,6 +129,7 @@ impl Advice {
     }
 
     /// The command that makes such a filter.
+    #[cfg(feature = "serve")]
     pub(crate) fn command(&self, plan: &Plan) -> String {
         let kind = plan.kind();
         if kind.is_static() {

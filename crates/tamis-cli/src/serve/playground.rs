@@ -1,14 +1,19 @@
 //! `POST /v1/playground`: a tiny filter, made of the keys in the request and
 //! forgotten with the response. What the page draws is what the library set.
 
+use super::App;
+use super::api::read;
 use super::problem::{Problem, json};
 use crate::human;
-use axum::body::Bytes;
+use axum::body::Body;
+use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use tamis::raw::{BloomShape, BlockedShape, CountingShape, CuckooEntry, CuckooShape, Shape, Word as _};
+use tamis::raw::{
+    BlockedShape, BloomShape, CountingShape, CuckooEntry, CuckooShape, Shape, Word as _,
+};
 use tamis::{AnyFilter, Hash, Hasher, Plan};
 
 /// Bounds of what is drawn.
@@ -42,16 +47,38 @@ struct Request {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 enum Asked {
-    Bloom { bits: u64, hashes: u32 },
-    Blocked { lines: u64, hashes_per_line: u32, lines_per_key: u32 },
-    Counting { lines: u64, hashes_per_line: u32, lines_per_key: u32 },
-    Cuckoo { slots: u64, window: u32, width: u32 },
+    Bloom {
+        bits: u64,
+        hashes: u32,
+    },
+    Blocked {
+        lines: u64,
+        hashes_per_line: u32,
+        lines_per_key: u32,
+    },
+    Counting {
+        lines: u64,
+        hashes_per_line: u32,
+        lines_per_key: u32,
+    },
+    Cuckoo {
+        slots: u64,
+        window: u32,
+        width: u32,
+    },
 }
 
-pub(super) async fn playground(body: Bytes) -> Result<impl IntoResponse, Problem> {
+pub(super) async fn playground(
+    State(app): State<App>,
+    body: Body,
+) -> Result<impl IntoResponse, Problem> {
     let bad = |text: String| Problem::bad_request(text);
+    let body = read(&app, body).await?;
     if body.len() > MAX_BODY {
-        return Err(bad(format!("body: expected at most {MAX_BODY} bytes, got {}", body.len())));
+        return Err(bad(format!(
+            "body: expected at most {MAX_BODY} bytes, got {}",
+            body.len()
+        )));
     }
     let request: Request = serde_json::from_slice(&body)
         .map_err(|error| bad(format!("expected a JSON object: {error}")))?;
@@ -66,7 +93,9 @@ impl Asked {
     fn shape(self) -> Result<Shape, String> {
         let (what, size, most) = match self {
             Self::Bloom { bits, .. } => ("bits", bits, MAX_BITS),
-            Self::Blocked { lines, .. } | Self::Counting { lines, .. } => ("lines", lines, MAX_LINES),
+            Self::Blocked { lines, .. } | Self::Counting { lines, .. } => {
+                ("lines", lines, MAX_LINES)
+            }
             Self::Cuckoo { slots, .. } => ("slots", slots, MAX_SLOTS),
         };
         if size > most {
@@ -74,15 +103,21 @@ impl Asked {
         }
         let shape = match self {
             Self::Bloom { bits, hashes } => BloomShape::new(bits, hashes).map(Shape::from),
-            Self::Blocked { lines, hashes_per_line, lines_per_key } => {
-                BlockedShape::new(lines, hashes_per_line, lines_per_key).map(Shape::from)
-            }
-            Self::Counting { lines, hashes_per_line, lines_per_key } => {
-                CountingShape::new(lines, hashes_per_line, lines_per_key).map(Shape::from)
-            }
-            Self::Cuckoo { slots, window, width } => {
-                CuckooShape::new(slots, window, width).map(Shape::from)
-            }
+            Self::Blocked {
+                lines,
+                hashes_per_line,
+                lines_per_key,
+            } => BlockedShape::new(lines, hashes_per_line, lines_per_key).map(Shape::from),
+            Self::Counting {
+                lines,
+                hashes_per_line,
+                lines_per_key,
+            } => CountingShape::new(lines, hashes_per_line, lines_per_key).map(Shape::from),
+            Self::Cuckoo {
+                slots,
+                window,
+                width,
+            } => CuckooShape::new(slots, window, width).map(Shape::from),
         };
         shape.map_err(|error| error.to_string())
     }
@@ -97,11 +132,16 @@ fn play(request: &Request) -> Result<Value, String> {
         ("ask", &request.ask),
     ] {
         if keys.len() > MAX_KEYS {
-            return Err(format!("{name}: expected at most {MAX_KEYS} keys, got {}", keys.len()));
+            return Err(format!(
+                "{name}: expected at most {MAX_KEYS} keys, got {}",
+                keys.len()
+            ));
         }
         if let Some(key) = keys.iter().find(|key| key.len() > MAX_KEY_BYTES) {
             let got = key.len();
-            return Err(format!("{name}: expected keys of at most {MAX_KEY_BYTES} bytes, got {got}"));
+            return Err(format!(
+                "{name}: expected keys of at most {MAX_KEY_BYTES} bytes, got {got}"
+            ));
         }
     }
     let mut a = Toy::of(shape, &request.a)?;
@@ -219,7 +259,11 @@ impl Toy {
         };
         let body = self.filter.body();
         let words = body.first()?;
-        Some((0..shape.slots()).map(|slot| shape.entry_in(words, slot)).collect())
+        Some(
+            (0..shape.slots())
+                .map(|slot| shape.entry_in(words, slot))
+                .collect(),
+        )
     }
 
     fn tell(&self) -> Value {
@@ -237,7 +281,9 @@ impl Toy {
 
     fn find_false_yes(&self) -> Value {
         let is_wrong = |key: &String| self.filter.contains(key) && !self.holds(key);
-        let found = (1..=MAX_TRIES).map(|n| (n, format!("stranger {n}"))).find(|(_, key)| is_wrong(key));
+        let found = (1..=MAX_TRIES)
+            .map(|n| (n, format!("stranger {n}")))
+            .find(|(_, key)| is_wrong(key));
         match found {
             Some((tried, key)) => json!({ "key": key, "tried": tried }),
             None => json!({ "key": null, "tried": MAX_TRIES }),
@@ -265,7 +311,10 @@ fn about(shape: Shape, key: &str) -> Value {
         Shape::Cuckoo(shape) => {
             let entry = shape.entry(hash);
             let window = u64::from(shape.window());
-            let slots = entry.places().into_iter().flat_map(|first| first..first + window);
+            let slots = entry
+                .places()
+                .into_iter()
+                .flat_map(|first| first..first + window);
             let at: Vec<u64> = slots.collect();
             return json!({ "key": key, "at": at, "fingerprint": entry.fingerprint() });
         }
@@ -321,7 +370,9 @@ fn moves(
         };
         sorted(a) == sorted(b)
     };
-    let mut changed: Vec<usize> = (0..after.len()).filter(|&slot| before[slot] != after[slot]).collect();
+    let mut changed: Vec<usize> = (0..after.len())
+        .filter(|&slot| before[slot] != after[slot])
+        .collect();
     let mut told = Vec::new();
     let mut start = Some((new, None));
     while let Some(mut homeless) = start.take() {
@@ -339,7 +390,9 @@ fn moves(
             }
         }
         // Those that are left have changed places among themselves.
-        start = changed.first().and_then(|&slot| before[slot].map(|entry| (entry, Some(slot))));
+        start = changed
+            .first()
+            .and_then(|&slot| before[slot].map(|entry| (entry, Some(slot))));
     }
     told
 }
@@ -392,7 +445,10 @@ mod tests {
                 assert!(moves[0]["from"].is_null());
             }
         }
-        assert!(kicks > 50 && refused > 50, "{kicks} moved, {refused} refused");
+        assert!(
+            kicks > 50 && refused > 50,
+            "{kicks} moved, {refused} refused"
+        );
     }
 
     /// No key that was added is ever denied, and a false "yes" is called one.
@@ -406,19 +462,28 @@ mod tests {
         ] {
             let told = play(&request(shape.clone(), 20)).unwrap();
             for asked in told["asked"].as_array().unwrap() {
-                assert_eq!((&asked["a"], &asked["union"]), (&json!("yes"), &json!("yes")), "{shape}");
+                assert_eq!(
+                    (&asked["a"], &asked["union"]),
+                    (&json!("yes"), &json!("yes")),
+                    "{shape}"
+                );
             }
             let found = &told["found"]["key"];
             let mut again = request(shape.clone(), 20);
             again.ask = vec![found.as_str().unwrap().into()];
-            assert_eq!(play(&again).unwrap()["asked"][0]["a"], "false yes", "{shape}");
+            assert_eq!(
+                play(&again).unwrap()["asked"][0]["a"],
+                "false yes",
+                "{shape}"
+            );
         }
     }
 
     /// The classic mistake, shown: removing what was never added takes a key along.
     #[test]
     fn a_false_no_needs_the_removal_of_a_stranger() {
-        let shape = json!({ "kind": "counting", "lines": 1, "hashes_per_line": 2, "lines_per_key": 1 });
+        let shape =
+            json!({ "kind": "counting", "lines": 1, "hashes_per_line": 2, "lines_per_key": 1 });
         let mut request = request(shape, 60);
         let told = play(&request).unwrap();
         assert_eq!(told["a"]["false_no"], json!([]));
@@ -438,8 +503,16 @@ mod tests {
             (bloom(4097), 1, "bits: expected at most 4096, got 4097"),
             (bloom(0), 1, "bits"),
             (bloom(64), 1001, "a: expected at most 1000 keys, got 1001"),
-            (json!({ "kind": "cuckoo", "slots": 1, "window": 2, "width": 8 }), 1, "slots"),
-            (json!({ "kind": "blocked", "lines": 9, "hashes_per_line": 1, "lines_per_key": 1 }), 1, "at most 8"),
+            (
+                json!({ "kind": "cuckoo", "slots": 1, "window": 2, "width": 8 }),
+                1,
+                "slots",
+            ),
+            (
+                json!({ "kind": "blocked", "lines": 9, "hashes_per_line": 1, "lines_per_key": 1 }),
+                1,
+                "at most 8",
+            ),
         ] {
             let error = play(&request(shape, keys)).unwrap_err();
             assert!(error.contains(expected), "{error}");
