@@ -456,8 +456,8 @@ mod tests {
     fn answers_are_told_from_the_truth() {
         for shape in [
             json!({ "kind": "bloom", "bits": 64, "hashes": 3 }),
-            json!({ "kind": "blocked", "lines": 2, "hashes_per_line": 6, "lines_per_key": 1 }),
-            json!({ "kind": "counting", "lines": 2, "hashes_per_line": 3, "lines_per_key": 2 }),
+            json!({ "kind": "blocked", "lines": 2, "hashes_per_line": 2, "lines_per_key": 1 }),
+            json!({ "kind": "counting", "lines": 2, "hashes_per_line": 1, "lines_per_key": 2 }),
             json!({ "kind": "cuckoo", "slots": 80, "window": 2, "width": 6 }),
         ] {
             let told = play(&request(shape.clone(), 20)).unwrap();

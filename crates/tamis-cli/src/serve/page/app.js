@@ -15,7 +15,9 @@ function address() {
   return { name: Object.hasOwn(pages, name) ? name : first, state: new URLSearchParams(query) };
 }
 
+// No id is an address, or the browser would go there.
 const tab = (name) => document.getElementById(`tab-${name}`);
+const panel = (name) => document.getElementById(`panel-${name}`);
 
 function show() {
   const { name, state } = address();
@@ -23,7 +25,7 @@ function show() {
     const selected = other === name;
     tab(other).setAttribute("aria-selected", String(selected));
     tab(other).tabIndex = selected ? 0 : -1;
-    document.getElementById(other).hidden = !selected;
+    panel(other).hidden = !selected;
   }
   document.title = `${tab(name).textContent} – Tamis`;
   if (current && current !== name) pages[current].leave?.();
@@ -33,7 +35,8 @@ function show() {
 
 /** Goes to a page, as a link would. */
 function go(name, state = "") {
-  location.hash = state ? `${name}?${state}` : name;
+  history.pushState(null, "", state ? `#${name}?${state}` : `#${name}`);
+  show();
 }
 
 // While a slider is dragged or a text typed, its states are one step back.
@@ -50,7 +53,7 @@ function remember(name, state, finished) {
 }
 
 for (const [name, page] of Object.entries(pages)) {
-  page.mount(document.getElementById(name), (state, finished = true) => remember(name, state, finished));
+  page.mount(panel(name), (state, finished = true) => remember(name, state, finished));
   tab(name).addEventListener("click", () => {
     unfinished = false;
     if (current !== name) go(name, page.state?.() ?? "");

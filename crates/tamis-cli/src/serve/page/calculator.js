@@ -1,6 +1,6 @@
 // Keys, rate, size: any two. Every number comes from /v1/plan.
 
-import { ask, choice, choose, h, rate, settled, short } from "./dom.js";
+import { ask, capital, choice, choose, h, put, rate, short, typing } from "./dom.js";
 import { curve } from "./curve.js";
 
 // What sliders reach; numbers beyond can be typed.
@@ -57,20 +57,20 @@ export function mount(panel, keep) {
 }
 
 function fieldOf(name, field) {
-  const typed = settled(() => changed(false), 120);
+  const { typed, done } = typing(changed);
   return h("div", { class: "field", "data-field": name },
     h("label", { for: `number-${name}` }, field.label),
     h("input", {
       id: `number-${name}`, type: "text", autocomplete: "off", spellcheck: "false",
       "aria-describedby": `hint-${name}`,
       oninput: (event) => { values[name] = event.target.value.trim(); typed(); },
-      onchange: () => changed(true),
+      onchange: done,
     }),
     h("output", { id: `found-${name}`, class: "found" }),
     h("input", {
       id: `slider-${name}`, type: "range", min: field.from, max: field.to, step: "0.01", "aria-label": `${field.label}, slider`,
       oninput: (event) => { slide(name, event.target); typed(); },
-      onchange: () => changed(true),
+      onchange: done,
     }),
     h("small", { id: `hint-${name}` }, field.hint));
 }
@@ -99,6 +99,7 @@ export function show(query) {
   for (const name of given) values[name] = query.get(name);
   need = needs.some(([value]) => value === query.get("need")) ? query.get("need") : "";
   kind = query.get("kind") ?? "";
+  for (const name of Object.keys(fields)) root.querySelector(`#number-${name}`).value = values[name];
   update();
 }
 
@@ -117,21 +118,19 @@ async function update() {
   choose(root, "find", find);
   choose(root, "need", need);
   const mine = ++sequence;
-  const query = state();
-  const asked = new URLSearchParams(query);
+  const address = location.hash;
+  const asked = new URLSearchParams(state());
   asked.delete("kind");
-  try {
-    const plan = await ask(`v1/plan?${asked}`);
-    if (mine === sequence) draw(plan);
-  } catch (error) {
-    if (mine === sequence) refuse(error.message);
-  }
-  if (mine === sequence) root.dataset.shown = query;
+  const [plan, problem] = await ask(`v1/plan?${asked}`);
+  if (mine !== sequence) return; // something newer was asked
+  if (problem) refuse(problem);
+  else draw(plan);
+  root.dataset.shown = address; // that is now shown
 }
 
 function refuse(text) {
-  root.querySelector("#advice").replaceChildren(h("p", { class: "problem" }, text));
-  root.querySelector("#kinds").replaceChildren();
+  put(root.querySelector("#advice"), h("p", { class: "problem" }, text));
+  put(root.querySelector("#kinds"));
   root.querySelector("#command").textContent = "";
   for (const name of Object.keys(fields)) {
     root.querySelector(`#found-${name}`).textContent = "";
@@ -157,19 +156,18 @@ function draw(answer) {
   const [first, ...others] = answer.advice;
   const [, name, why] = first.match(/^Pick ([a-z]+): (.*)$/s) ?? [null, pick, first];
   const picked = rows.find((row) => row.kind === pick);
-  root.querySelector("#advice").replaceChildren(
+  put(root.querySelector("#advice"),
     h("p", { class: "pick" }, h("span", { class: "swatch", "data-kind": name }), h("strong", null, `Pick ${name}`),
-      h("span", { class: "figures" }, `${picked.size}, ${picked.rate} false “yes”, ${picked.keys} keys`)),
+      h("span", { class: "figures" }, `${picked.size} · ${picked.keys} keys · rate ${picked.rate}`)),
     why.split("\n").map((line) => h("p", null, capital(line))),
     others.flatMap((line) => line.split("\n")).map((line) => h("p", { class: "aside" }, line)));
   root.querySelector("#command").textContent = rows[at].command;
   root.querySelector("#copy").disabled = false;
   const largest = Math.max(...plans.map((plan) => plan.bytes));
-  root.querySelector("#kinds").replaceChildren(...rows.map((row, i) => kindRow(row, plans[i], largest, shown, pick)));
-  drawing.draw(answer.curve, { pick, shown, keys: plans[at].keys });
+  put(root.querySelector("#kinds"), ...rows.map((row, i) => kindRow(row, plans[i], largest, shown, pick)));
+  drawing.draw(answer.curve, shown, plans[at].keys);
 }
 
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function kindRow(row, plan, largest, shown, pick) {
   const cell = (name, text, ...more) => h("td", { "data-name": name, "data-value": plan[name] }, text, ...more);

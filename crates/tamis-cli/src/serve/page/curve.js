@@ -1,6 +1,6 @@
 // The curve of rate against keys, as a drawing, a reading and a table.
 
-import { count, h, rate, s, short } from "./dom.js";
+import { count, h, onWidth, put, rate, s, short } from "./dom.js";
 
 const margin = { left: 58, right: 16, top: 14, bottom: 44 };
 
@@ -19,19 +19,18 @@ export function curve(root) {
   let told = null;
 
   slider.addEventListener("input", () => data && point());
-  new ResizeObserver(() => data && picture()).observe(drawing);
+  onWidth(drawing, () => data && picture());
 
   function clear() {
     data = null;
-    drawing.replaceChildren();
+    put(drawing);
     reading.textContent = "";
-    table.replaceChildren();
+    put(table);
   }
 
-  function draw(answer, options) {
-    const before = data && slider.value !== "" ? Number(slider.value) - data.middle : 0;
-    data = { ...answer, ...options };
-    data.middle = nearest(answer.keys, options.keys);
+  function draw(answer, shown, planned) {
+    const before = data ? Number(slider.value) - data.middle : 0;
+    data = { ...answer, shown, middle: nearest(answer.keys, planned) };
     slider.max = answer.keys.length - 1;
     slider.value = Math.min(answer.keys.length - 1, Math.max(0, data.middle + before));
     picture();
@@ -45,7 +44,7 @@ export function curve(root) {
     const keys = data.keys[at];
     const times = keys / data.keys[data.middle];
     const factor = at === data.middle ? "as planned" : times > 1 ? `${rate(times)} times as many as planned` : `${rate(1 / times)} times fewer than planned`;
-    reading.replaceChildren(h("strong", null, `${count(keys)} keys`), ` (${factor}): `,
+    put(reading, h("strong", null, `${count(keys)} keys`), ` (${factor}): `,
       data.rates.map(({ kind, rates }, i) => [i ? ", " : "", h("span", { class: "nowrap" }, h("span", { class: "swatch", "data-kind": kind }), `${kind} ${rates[at] === null ? "takes no more" : rate(rates[at])}`)]));
     slider.setAttribute("aria-valuetext", `${short(keys)} keys`);
     told?.(at);
@@ -53,7 +52,7 @@ export function curve(root) {
 
   function tabulate() {
     const steps = data.keys.map((_, i) => i).filter((i) => (i - data.middle) % 6 === 0);
-    table.replaceChildren(
+    put(table,
       h("thead", null, h("tr", null, h("th", { scope: "col" }, "Keys"), data.rates.map(({ kind }) => h("th", { scope: "col" }, kind)))),
       h("tbody", null, steps.map((i) => h("tr", { class: i === data.middle ? "is-shown" : null },
         h("th", { scope: "row" }, count(data.keys[i])),
@@ -61,12 +60,13 @@ export function curve(root) {
   }
 
   function picture() {
+    if (drawing.clientWidth === 0) return; // not seen: drawn when it is
     const width = Math.max(280, drawing.clientWidth);
     const height = Math.round(Math.min(380, Math.max(240, width * 0.5)));
     const all = data.rates.flatMap(({ rates }) => rates).filter((r) => r > 0);
     const planned = data.rates.map(({ rates }) => rates[data.middle]).filter((r) => r > 0);
     // Far below the planned rate nobody looks.
-    const low = Math.floor(Math.max(Math.log10(Math.min(...all)), Math.log10(Math.min(...planned)) - 3));
+    const low = Math.floor(Math.max(Math.log10(Math.min(...all)), Math.log10(Math.min(...planned)) - 2));
     const x = (keys) => margin.left + ((Math.log(keys) - Math.log(data.keys[0])) / (Math.log(data.keys.at(-1)) - Math.log(data.keys[0]) || 1)) * (width - margin.left - margin.right);
     const y = (r) => margin.top + (Math.log10(r) / low) * (height - margin.top - margin.bottom);
     const decades = Array.from({ length: -low + 1 }, (_, i) => -i).filter((d) => d % Math.ceil(-low / 6) === 0);
@@ -103,7 +103,7 @@ export function curve(root) {
       slider.value = Math.round(Math.min(1, Math.max(0, at)) * (data.keys.length - 1));
       point();
     });
-    drawing.replaceChildren(svg,
+    put(drawing, svg,
       h("ul", { class: "legend", "aria-hidden": "true" }, data.rates.map(({ kind, rates }) => h("li", null, h("span", { class: "swatch", "data-kind": kind }), kind, rates.at(-1) === null ? h("small", null, " ● ends") : null))));
     told(Number(slider.value));
   }

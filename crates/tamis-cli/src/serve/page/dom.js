@@ -7,8 +7,15 @@ function fill(node, attributes, children) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...nodes(children));
   return node;
+}
+
+const nodes = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+
+/** Gives an element these children instead of its own. */
+export function put(target, ...children) {
+  target.replaceChildren(...nodes(children));
 }
 
 /** An element. */
@@ -21,23 +28,23 @@ export function s(name, attributes, ...children) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
-/** JSON of the service, or an Error with what it says. */
+/** What the service says, and else what is wrong: [value] or [null, problem]. */
 export async function ask(path, options) {
-  let response;
+  let response, text;
   try {
     response = await fetch(path, { credentials: "same-origin", ...options });
+    text = await response.text();
   } catch {
-    throw new Error("The service does not answer. Is it still running?");
+    return [null, "The service does not answer. Is it still running?"];
   }
-  const text = await response.text();
-  let value;
+  let value = null;
   try {
     value = JSON.parse(text);
   } catch {
-    throw new Error(`${response.status}: ${text.slice(0, 200) || response.statusText}`);
+    // Something between here and the service has answered instead.
   }
-  if (!response.ok) throw new Error(value.error ?? `${response.status} ${response.statusText}`);
-  return value;
+  if (response.ok && value !== null) return [value];
+  return [null, value?.error ?? `${response.status} ${response.statusText}`];
 }
 
 /** The keys in a text box: one a line, empty lines are none. */
@@ -79,11 +86,30 @@ export function choose(root, name, value) {
   for (const input of root.querySelectorAll(`input[name="${name}"]`)) input.checked = input.value === value;
 }
 
-/** Calls `f` when there were no more calls for some time. */
-export function settled(f, milliseconds) {
+/** What a box does: `changed(false)` when nothing was typed for a moment, `changed(true)` when it is left. */
+export function typing(changed) {
   let timer;
-  return (...args) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => f(...args), milliseconds);
+  return {
+    typed() {
+      clearTimeout(timer);
+      timer = setTimeout(() => changed(false), 120);
+    },
+    done() {
+      clearTimeout(timer);
+      changed(true);
+    },
   };
 }
+
+/** Calls `f` when an element has become wider or narrower. */
+export function onWidth(element, f) {
+  let before = element.clientWidth;
+  new ResizeObserver(() => {
+    if (element.clientWidth === before) return;
+    before = element.clientWidth;
+    f();
+  }).observe(element);
+}
+
+/** With a capital at the beginning. */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

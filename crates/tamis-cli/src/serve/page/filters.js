@@ -1,7 +1,7 @@
 // The filters being served: how full, how wrong, what they answered, and a box
 // to ask them.
 
-import { ask, count, h, keysIn, rate, s, short } from "./dom.js";
+import { ask, count, h, keysIn, onWidth, put, rate, s, short } from "./dom.js";
 
 const pause = 3000; // between two looks, while the tab is seen
 
@@ -41,13 +41,13 @@ export function mount(panel, keep) {
             h("h2", { id: "recent-title" }, "The last minutes"),
             h("div", { id: "filter-recent" }))))));
   document.addEventListener("visibilitychange", () => shown && !document.hidden && look());
-  new ResizeObserver(() => shown && filters.length && draw()).observe(root.querySelector("#filter-lines"));
+  onWidth(root.querySelector("#filter-lines"), () => shown && filters.length && draw());
 }
 
 export const state = () => (name ? new URLSearchParams({ name }).toString() : "");
 
 export function show(query) {
-  name = query.get("name") ?? name;
+  name = query.get("name") ?? "";
   shown = true;
   look();
 }
@@ -59,13 +59,11 @@ export function leave() {
 
 async function look() {
   clearTimeout(timer);
-  const problem = root.querySelector("#filters-problem");
-  try {
-    filters = (await ask("v1/filters")).filters;
-    problem.textContent = "";
+  const [told, problem] = await ask("v1/filters");
+  root.querySelector("#filters-problem").textContent = problem ?? "";
+  if (told) {
+    filters = told.filters;
     draw();
-  } catch (error) {
-    problem.textContent = error.message;
   }
   root.dataset.looked = String(Number(root.dataset.looked ?? 0) + 1);
   clearTimeout(timer);
@@ -81,7 +79,7 @@ function draw() {
   const filter = chosen();
   root.querySelector("#filter").hidden = !filter;
   const focused = root.querySelector("#filter-list").contains(document.activeElement) ? document.activeElement.dataset.name : null;
-  root.querySelector("#filter-list").replaceChildren(...(filters.length ? filters.map((each) => item(each, each === filter)) : [h("li", null, "None: start the service with a filter, as in ", h("code", null, "tamis serve seen.tamis"), ".")]));
+  put(root.querySelector("#filter-list"), ...(filters.length ? filters.map((each) => item(each, each === filter)) : [h("li", null, "None: start the service with a filter, as in ", h("code", null, "tamis serve seen.tamis"), ".")]));
   if (focused !== null) [...root.querySelectorAll("#filter-list button")].find((button) => button.dataset.name === focused)?.focus();
   if (!filter) return;
   root.querySelector("#filter-name").textContent = filter.name;
@@ -93,12 +91,12 @@ function draw() {
     ["Fill", "fill", known(filter.lines?.fill, percent)],
     ["Rate now", "rate_now", known(filter.rate_now, rate)],
     ["Rate promised", "rate", known(filter.rate, rate)],
-    ["Size", "bytes", known(filter.bytes, (n) => `${short(n)}B`)],
+    ["Size", "bytes", known(filter.bytes, (n) => `${short(n).replace(/(?=[A-Za-z]|$)/, " ")}B`)],
     ["Writing", "writable", filter.writable ? "allowed" : "no"],
     ["From", "place", filter.place ?? "–"],
-    ["Loaded", "loaded_at", known(filter.loaded_at, (seconds) => new Date(seconds * 1000).toLocaleString())],
+    ["Loaded", "loaded_at", known(filter.loaded_at, (seconds) => new Date(seconds * 1000).toLocaleString("sv"))],
   ];
-  root.querySelector("#filter-facts").replaceChildren(...facts.map(([title, fact, text]) => h("div", null,
+  put(root.querySelector("#filter-facts"), ...facts.map(([title, fact, text]) => h("div", null,
     h("dt", null, title),
     h("dd", { "data-fact": fact, "data-value": fact === "fill" ? filter.lines?.fill : filter[fact], class: fact === "rate_now" && filter.rate_now > filter.rate * 1.0001 ? "over" : null }, text))));
   root.querySelector("#check-hint").textContent = (filter.key_rule?.values ?? 1) > 1 ? `one a line, its ${filter.key_rule.values} values with tabs between them` : "one a line";
@@ -112,10 +110,10 @@ function item(filter, current) {
   bar.style.inlineSize = `${(full ?? 0) * 100}%`;
   return h("li", null, h("button", {
     type: "button", class: "filter", "data-name": filter.name, "aria-current": current ? "true" : null,
-    onclick: () => { name = filter.name; root.querySelector("#check-answers").replaceChildren(); remember(state()); draw(); },
+    onclick: () => { name = filter.name; put(root.querySelector("#check-answers")); remember(state()); draw(); },
   },
     h("span", { class: "name" }, filter.name),
-    h("small", null, filter.fault && !filter.kind ? "not available" : `${filter.kind}, ${known(filter.keys, (n) => `${short(n)} keys`)}${full === null ? "" : `, ${percent(full)} of what it was made for`}`),
+    h("small", null, filter.fault && !filter.kind ? "not available" : `${filter.kind}, ${known(filter.keys, short)}${full === null ? "" : ` of ${short(filter.capacity)}`} keys`),
     h("span", { class: "track", "aria-hidden": "true" }, bar)));
 }
 
@@ -145,14 +143,14 @@ const asTable = (heads, rows) => h("details", null, h("summary", null, "as a tab
 /** Keeps a table open that is drawn anew. */
 function replace(target, ...children) {
   const open = target.querySelector("details")?.open;
-  target.replaceChildren(...children);
+  put(target, ...children);
   if (open) target.querySelector("details").open = true;
 }
 
 function lines(told) {
   const target = root.querySelector("#filter-lines");
   if (!told) {
-    target.replaceChildren(h("p", { class: "aside" }, "This kind has no lines that fill up: its table is as full as it was made."));
+    put(target, h("p", { class: "aside" }, "This kind has no lines that fill up: its table is as full as it was made."));
     return;
   }
   const wide = 100 / told.counts.length;
@@ -167,7 +165,7 @@ function lines(told) {
 const sorts = [["yes", "may be present"], ["no", "certainly absent"], ["new", "added"], ["known", "added before"]];
 
 function recent(minutes) {
-  const clock = (minute) => new Date(minute.at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const clock = (minute) => new Date(minute.at * 1000).toLocaleTimeString("sv", { hour: "2-digit", minute: "2-digit" });
   const sum = (sort) => minutes.reduce((all, minute) => all + minute[sort], 0);
   replace(root.querySelector("#filter-recent"),
     h("ul", { class: "legend" }, sorts.map(([sort, text]) => h("li", null, h("span", { class: `swatch ${sort}` }), h("span", null, text, " ", h("strong", { "data-recent": sort }, count(sum(sort))))))),
@@ -182,23 +180,24 @@ async function check(event) {
   const target = root.querySelector("#check-answers");
   const keys = keysIn(root.querySelector("#check-keys").value);
   if (!filter || keys.length === 0) {
-    target.replaceChildren(h("p", { class: "aside" }, "Type a key first."));
+    put(target, h("p", { class: "aside" }, "Type a key first."));
     return;
   }
   const several = (filter.key_rule?.values ?? 1) > 1;
-  try {
-    const { found } = await ask(`v1/filters/${encodeURIComponent(filter.name)}/check`, {
-      method: "POST", headers: { "content-type": "application/json", accept: "application/json" },
-      body: JSON.stringify(several ? keys.map((key) => key.split("\t")) : keys),
-    });
-    target.replaceChildren(h("table", { class: "keys" },
-      h("caption", null, `${count(found.filter(Boolean).length)} of ${count(found.length)} may be present`),
-      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Key"), h("th", { scope: "col" }, "Answer"))),
-      h("tbody", null, keys.slice(0, 1000).map((key, i) => h("tr", { "data-key": key },
-        h("th", { scope: "row" }, key),
-        h("td", null, h("span", { class: "badge", "data-verdict": found[i] ? "yes" : "no" }, found[i] ? "may be present" : "certainly absent")))))));
-    look();
-  } catch (error) {
-    target.replaceChildren(h("p", { class: "problem" }, error.message));
+  const [told, problem] = await ask(`v1/filters/${encodeURIComponent(filter.name)}/check`, {
+    method: "POST", headers: { "content-type": "application/json", accept: "application/json" },
+    body: JSON.stringify(several ? keys.map((key) => key.split("\t")) : keys),
+  });
+  if (problem) {
+    put(target, h("p", { class: "problem" }, problem));
+    return;
   }
+  const { found } = told;
+  put(target, h("table", { class: "keys" },
+    h("caption", null, `${count(found.filter(Boolean).length)} of ${count(found.length)} may be present`),
+    h("thead", null, h("tr", null, h("th", { scope: "col" }, "Key"), h("th", { scope: "col" }, "Answer"))),
+    h("tbody", null, keys.slice(0, 1000).map((key, i) => h("tr", { "data-key": key },
+      h("th", { scope: "row" }, key),
+      h("td", null, h("span", { class: "badge", "data-verdict": found[i] ? "yes" : "no" }, found[i] ? "may be present" : "certainly absent")))))));
+  look();
 }

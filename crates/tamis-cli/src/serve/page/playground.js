@@ -1,7 +1,7 @@
 // Tiny filters, drawn. The service builds them with the library and tells what
 // it set; nothing of a filter is computed here.
 
-import { ask, choice, choose, count, h, keysIn, settled } from "./dom.js";
+import { ask, capital, choice, choose, count, h, keysIn, onWidth, put, typing } from "./dom.js";
 import { cells, slots } from "./cells.js";
 
 const kinds = {
@@ -60,10 +60,10 @@ export function mount(panel, keep) {
         }),
         h("p", { id: "play-about", class: "aside" }),
         h("div", { id: "play-shape", class: "numbers-row" }),
-        Object.entries(boxes).map(([name, [label]]) => box(name, label)),
         h("div", { class: "buttons" },
-          h("button", { type: "button", id: "more", onclick: more }, "Add five keys"),
-          h("button", { type: "button", id: "find", onclick: find }, "Find a false “yes”"))),
+          h("button", { type: "button", id: "find", onclick: find }, "Find a false “yes”"),
+          h("button", { type: "button", id: "more", onclick: more }, "Add five keys")),
+        Object.entries(boxes).map(([name, [label]]) => box(name, label))),
       h("div", { class: "results" },
         h("section", { class: "card", "aria-labelledby": "picture-title" },
           h("h2", { id: "picture-title" }, "The filter"),
@@ -75,11 +75,11 @@ export function mount(panel, keep) {
         h("section", { class: "card", "aria-labelledby": "keys-title" },
           h("h2", { id: "keys-title" }, "Keys and where they lie"),
           h("div", { id: "keys" })))));
-  new ResizeObserver(() => answer && draw()).observe(root.querySelector("#pictures"));
+  onWidth(root.querySelector("#pictures"), () => answer && draw());
 }
 
 function box(name, label) {
-  const typed = settled(() => changed(false), 120);
+  const { typed, done } = typing(changed);
   const look = (event) => {
     const before = event.target.value.slice(0, event.target.selectionStart);
     lookAt(name, keysIn(`${before}x`).length - 1);
@@ -89,7 +89,7 @@ function box(name, label) {
     h("textarea", {
       id: `box-${name}`, rows: name === "a" ? 6 : 3, spellcheck: "false", autocomplete: "off",
       oninput: (event) => { texts[name] = event.target.value; look(event); typed(); },
-      onchange: () => changed(true), onkeyup: look, onclick: look,
+      onchange: done, onkeyup: look, onclick: look,
     }));
 }
 
@@ -125,19 +125,18 @@ const send = (body) => ask("v1/playground", { method: "POST", headers: { "conten
 async function update() {
   controls();
   const mine = ++sequence;
-  const shown = state();
-  try {
-    const told = await send(request());
-    if (mine !== sequence) return;
-    answer = told;
-    draw();
-  } catch (error) {
-    if (mine !== sequence) return;
-    answer = null;
-    root.querySelector("#play-told").replaceChildren(h("span", { class: "problem" }, error.message));
-    for (const id of ["pictures", "asked", "keys"]) root.querySelector(`#${id}`).replaceChildren();
-  }
-  root.dataset.shown = shown;
+  const address = location.hash;
+  const [told, problem] = await send(request());
+  if (mine !== sequence) return; // something newer was asked
+  answer = told;
+  if (problem) refuse(problem);
+  else draw();
+  root.dataset.shown = address; // that is now shown
+}
+
+function refuse(text) {
+  put(root.querySelector("#play-told"), h("span", { class: "problem" }, text));
+  for (const id of ["pictures", "asked", "keys"]) put(root.querySelector(`#${id}`));
 }
 
 function controls() {
@@ -146,7 +145,7 @@ function controls() {
   const row = root.querySelector("#play-shape");
   if (row.dataset.kind !== kind) {
     row.dataset.kind = kind;
-    row.replaceChildren(...Object.entries(kinds[kind].shape).map(([what, [label, , most]]) => h("div", { class: "field" },
+    put(row, ...Object.entries(kinds[kind].shape).map(([what, [label, , most]]) => h("div", { class: "field" },
       h("label", { for: `shape-${what}` }, label),
       h("input", {
         id: `shape-${what}`, type: "number", min: 1, max: most, step: 1,
@@ -181,14 +180,15 @@ function lookedAt() {
 let pictures = [];
 
 function draw() {
+  const width = root.querySelector("#pictures").clientWidth;
+  if (width === 0) return; // not seen: drawn when it is
   const both = answer.b.keys.length > 0;
   const unit = kinds[kind].unit;
   const taken = answer.a.cells.filter((cell) => cell).length;
   const refused = answer.a.keys.filter((key) => key.refused).length;
-  root.querySelector("#play-told").replaceChildren(
+  put(root.querySelector("#play-told"),
     `A: ${count(answer.a.keys.length - refused)} keys${refused ? ` (${refused} more were refused: it is full)` : ""}, ${count(taken)} of ${count(answer.a.cells.length)} ${unit} ${kind === "cuckoo" ? "taken" : kind === "counting" ? "above 0" : "set"}; a stranger gets a false “yes” ${answer.a.rate_text} of the time.`,
     answer.a.false_no.length > 0 ? h("span", { class: "problem" }, ` A false “no”: ${answer.a.false_no.join(", ")} went missing, because a key was removed that had never been added.`) : "");
-  const width = root.querySelector("#pictures").clientWidth;
   const painter = kind === "cuckoo" ? slots : cells;
   const picture = (name, title, set) => {
     if (set.error) return { figure: h("figure", null, h("figcaption", null, title), h("p", { class: "problem" }, set.error)), mark() {} };
@@ -199,9 +199,9 @@ function draw() {
   };
   pictures = [picture("a", both ? "A" : "A, with the selected key marked", answer.a)];
   if (both) pictures.push(picture("b", "B", answer.b), picture("union", "A ∪ B: union", answer.union), picture("intersection", "A ∩ B: intersection", answer.intersection));
-  root.querySelector("#pictures").replaceChildren(...pictures.map(({ figure }) => figure));
-  root.querySelector("#asked").replaceChildren(...askedTable(both));
-  root.querySelector("#keys").replaceChildren(...[["a", "A", answer.a.keys], ["b", "B", answer.b.keys], ["removed", "Removed from A", answer.removed]].filter(([, , keys]) => keys.length).map(([list, title, keys]) => keyTable(list, title, keys)));
+  put(root.querySelector("#pictures"), ...pictures.map(({ figure }) => figure));
+  put(root.querySelector("#asked"), ...askedTable(both));
+  put(root.querySelector("#keys"), ...[["a", "A", answer.a.keys], ["b", "B", answer.b.keys], ["removed", "Removed from A", answer.removed]].filter(([, , keys]) => keys.length).map(([list, title, keys]) => keyTable(list, title, keys)));
   marks();
 }
 
@@ -227,7 +227,7 @@ function askedTable(both) {
   const sets = both ? [["a", "A"], ["b", "B"], ["union", "A ∪ B"], ["intersection", "A ∩ B"]] : [["a", "A"]];
   return [
     h("table", { class: "keys" },
-      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Key"), h("th", { scope: "col" }, kinds[kind].unit), sets.map(([, title]) => h("th", { scope: "col" }, title)))),
+      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Key"), h("th", { scope: "col" }, capital(kinds[kind].unit)), sets.map(([, title]) => h("th", { scope: "col" }, title)))),
       h("tbody", null, answer.asked.map((told, i) => h("tr", { "data-key": told.key, "data-at": told.at.join(" ") },
         keyCell("ask", i, told.key), h("td", { class: "at" }, place(told)), sets.map(([name]) => h("td", { "data-set": name }, badge(told[name]))))))),
     answer.asked.filter((told) => told.a === "false yes").map(why),
@@ -255,7 +255,7 @@ function keyTable(list, title, keys) {
   };
   return h("table", { class: "keys", "data-list": list },
     h("caption", null, title),
-    h("thead", null, h("tr", null, [list === "removed" ? "Key" : "Key, in order", kinds[kind].unit, list === "removed" ? "When removed" : "When added"].map((text) => h("th", { scope: "col" }, text)))),
+    h("thead", null, h("tr", null, [list === "removed" ? "Key" : "Key, in order", capital(kinds[kind].unit), list === "removed" ? "When removed" : "When added"].map((text) => h("th", { scope: "col" }, text)))),
     h("tbody", null, keys.map((told, i) => h("tr", { "data-key": told.key, "data-at": told.at.join(" "), "data-fingerprint": told.fingerprint },
       keyCell(list, i, told.key), h("td", { class: "at" }, place(told)), outcome(told)))));
 }
@@ -273,18 +273,15 @@ function more() {
 async function find() {
   const button = root.querySelector("#find");
   button.disabled = true;
-  try {
-    const { found } = await send({ ...request(), find: true });
-    if (found.key === null) {
-      root.querySelector("#play-told").textContent = `None of ${count(found.tried)} strangers got a false “yes”. Add more keys, or make the filter smaller.`;
-      return;
-    }
-    texts.ask = [...keysIn(texts.ask).filter((key) => key !== found.key), found.key].join("\n");
-    looking = { list: "ask", index: keysIn(texts.ask).length - 1 };
-    changed(true);
-  } catch (error) {
-    root.querySelector("#play-told").textContent = error.message;
-  } finally {
-    button.disabled = false;
+  const [told, problem] = await send({ ...request(), find: true });
+  button.disabled = false;
+  if (problem) return refuse(problem);
+  const { key, tried } = told.found;
+  if (key === null) {
+    root.querySelector("#play-told").textContent = `None of ${count(tried)} strangers got a false “yes”. Add more keys, or make the filter smaller.`;
+    return;
   }
+  texts.ask = [...keysIn(texts.ask).filter((other) => other !== key), key].join("\n");
+  looking = { list: "ask", index: keysIn(texts.ask).length - 1 };
+  changed(true);
 }
