@@ -54,7 +54,8 @@ fn file(name: &str) -> Response {
         (header::CONTENT_TYPE, *sort),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // Without a referrer, its own requests would have no origin, either.
+        (header::REFERRER_POLICY, "same-origin"),
         // Another version of the program has other files.
         (header::CACHE_CONTROL, "no-cache"),
     ];

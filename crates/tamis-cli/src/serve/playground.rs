@@ -2,7 +2,7 @@
 //! forgotten with the response. What the page draws is what the library set.
 
 use super::App;
-use super::api::read;
+use super::body::read;
 use super::problem::{Problem, json};
 use crate::human;
 use axum::body::Body;
@@ -73,7 +73,8 @@ pub(super) async fn playground(
     body: Body,
 ) -> Result<impl IntoResponse, Problem> {
     let bad = |text: String| Problem::bad_request(text);
-    let body = read(&app, body).await?;
+    let held = read(&app, body).await?;
+    let body = held.bytes();
     if body.len() > MAX_BODY {
         return Err(bad(format!(
             "body: expected at most {MAX_BODY} bytes, got {}",

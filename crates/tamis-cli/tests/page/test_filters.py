@@ -21,6 +21,16 @@ TABS = {
 }
 
 
+TOKEN = "0123456789-of-the-tests-alone-abcdef"
+
+
+def writing(folder):
+    """Options that let clients add."""
+    (folder / "token").write_text(TOKEN)
+    (folder / "token").chmod(0o600)
+    return "--write", "--token-file", "token"
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("filters")
@@ -30,7 +40,7 @@ def served(tmp_path_factory):
     # A name of a file that is markup.
     tamis("create", f"{HOSTILE}.tamis".replace("/", ""), "-n", "100", cwd=folder)
     tamis("create", "online.tamis", "-n", "500", "--kind", "counting", cwd=folder)
-    service = Service(folder, "--write", "seen.tamis", "online.tamis", "words.tamis")
+    service = Service(folder, *writing(folder), "seen.tamis", "online.tamis", "words.tamis")
     yield service
     service.end()
 
@@ -52,7 +62,9 @@ def fact(page, name):
 
 def post(service, path, body):
     done = subprocess.run(
-        ["curl", "-sS", "--fail-with-body", "--data-binary", "@-", service.address + path], input=body, capture_output=True
+        ["curl", "-sS", "--fail-with-body", "--data-binary", "@-", "-H", f"Authorization: Bearer {TOKEN}", service.address + path],
+        input=body,
+        capture_output=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.decode()
@@ -111,7 +123,7 @@ def test_every_filter_has_its_place(page):
 def test_markup_stays_text(driver, tmp_path):
     (name, key) = (HOSTILE, "<script>document.title='owned'</script>")
     tamis("create", f"{name}.tamis", "-n", "100", cwd=tmp_path)
-    service = Service(tmp_path, "--write", f"trap={name}.tamis")
+    service = Service(tmp_path, *writing(tmp_path), f"trap={name}.tamis")
     page = Page(driver, service.address)
     page.errors()
     try:
