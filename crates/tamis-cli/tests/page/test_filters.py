@@ -219,6 +219,11 @@ def draw(page, width, picture):
     height = page.script("return document.documentElement.scrollHeight")
     height = min(height, 1800)
     shot = page.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}})  # fmt: skip
-    image = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    image = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
+    # The 256 colours that are seen most; the edges of letters take the nearest.
+    seen = sorted(image.getcolors(1 << 24), reverse=True)[:256]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, colour in seen for part in colour])
+    image = image.quantize(palette=palette, dither=Image.Dither.NONE)
     picture.parent.mkdir(exist_ok=True)
     image.save(picture, optimize=True)
