@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use tamis_fuzz::mended;
 use tamis_module::bloom::Bloom;
 use tamis_module::cuckoo::Cuckoo;
+use tamis_module::filter::Filter;
 use tamis_module::loading::Loading;
 
 fuzz_target!(|data: &[u8]| {

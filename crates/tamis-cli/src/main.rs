@@ -1,5 +1,6 @@
 //! The `tamis` command. One file a subcommand, under `cmd/`.
 
+mod advice;
 mod bar;
 mod cmd;
 mod engine;
@@ -10,6 +11,8 @@ mod index;
 mod location;
 mod output;
 mod redisson;
+#[cfg(feature = "serve")]
+mod serve;
 mod stdout;
 mod stream;
 
@@ -69,6 +72,8 @@ enum Command {
     Gc(cmd::gc::Args),
     Export(cmd::export::Args),
     Import(cmd::import::Args),
+    #[cfg(feature = "serve")]
+    Serve(cmd::serve::Args),
 }
 
 /// How a command that worked ends.
@@ -111,6 +116,8 @@ fn main() -> ExitCode {
         Command::Gc(args) => cmd::gc::run(args),
         Command::Export(args) => cmd::export::run(args),
         Command::Import(args) => cmd::import::run(args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => cmd::serve::run(args),
     };
     match result {
         Ok(Exit::Done) => ExitCode::SUCCESS,

@@ -1,6 +1,7 @@
 //! What BF.* commands work on.
 
 use crate::error::Error;
+use crate::filter::{Filter, parts, piece};
 use crate::loading::Loading;
 use crate::words::Layout;
 use tamis::raw::HEADER_LEN;
@@ -83,21 +84,6 @@ impl NewBloom {
 }
 
 impl Bloom {
-    /// The answer of a filter that is none yet.
-    pub fn check(&self) -> Result<(), Error> {
-        match self {
-            Self::Loading(loading) => Err(loading.refusal()),
-            _ => Ok(()),
-        }
-    }
-
-    pub fn layout(&self) -> Layout {
-        match self {
-            Self::RedisBloom(_) => Layout::RedisBloom,
-            Self::Tamis(_) | Self::Loading(_) => Layout::Tamis,
-        }
-    }
-
     pub fn contains(&self, key: &[u8]) -> Result<bool, Error> {
         match self {
             Self::Tamis(filter) => Ok(filter.contains(key)),
@@ -190,8 +176,39 @@ impl Bloom {
             Self::Loading(loading) => Err(loading.refusal()),
         }
     }
+}
 
-    pub fn duplicate(&self) -> Result<Self, Error> {
+impl Filter for Bloom {
+    fn loading(loading: Loading) -> Self {
+        Self::Loading(loading)
+    }
+
+    fn as_loading(&self) -> Option<&Loading> {
+        match self {
+            Self::Loading(loading) => Some(loading),
+            _ => None,
+        }
+    }
+
+    fn as_loading_mut(&mut self) -> Option<&mut Loading> {
+        match self {
+            Self::Loading(loading) => Some(loading),
+            _ => None,
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        match self {
+            Self::RedisBloom(_) => Layout::RedisBloom,
+            Self::Tamis(_) | Self::Loading(_) => Layout::Tamis,
+        }
+    }
+
+    fn bytes(&self) -> Result<u64, Error> {
+        Ok(self.info()?.bytes)
+    }
+
+    fn duplicate(&self) -> Result<Self, Error> {
         match self {
             Self::Tamis(filter) => {
                 let mut copy = Growing::from_bytes(&filter.to_bytes())?;
@@ -203,8 +220,7 @@ impl Bloom {
         }
     }
 
-    /// Adds all keys of another, or changes nothing.
-    pub fn union_with(&mut self, other: &Self) -> Result<(), Error> {
+    fn union_with(&mut self, other: &Self) -> Result<(), Error> {
         match (self, other) {
             (Self::Tamis(ours), Self::Tamis(theirs)) => ours.union_with(theirs).map_err(unfit),
             (Self::RedisBloom(ours), Self::RedisBloom(theirs)) => {
@@ -220,8 +236,7 @@ impl Bloom {
         }
     }
 
-    /// The first chunk of BF.SCANDUMP.
-    pub fn dump_header(&self) -> Vec<u8> {
+    fn dump_header(&self) -> Vec<u8> {
         match self {
             Self::Tamis(filter) => {
                 let mut header = MAGIC.to_vec();
@@ -234,8 +249,7 @@ impl Bloom {
         }
     }
 
-    /// What follows, from a byte on: at most `most` bytes, none at the end.
-    pub fn dump(&self, at: u64, most: usize) -> Vec<u8> {
+    fn dump(&self, at: u64, most: usize) -> Vec<u8> {
         match self {
             Self::Tamis(filter) => match at.checked_sub(HEADER_LEN as u64) {
                 Some(at) => filter.read_body(at, most),
@@ -250,30 +264,17 @@ impl Bloom {
         }
     }
 
-    /// How many bytes follow a first chunk.
-    pub fn expected(header: &[u8]) -> Result<u64, Error> {
+    fn expected(header: &[u8]) -> Result<u64, Error> {
         match tamis_header(header) {
             Some((_, bytes)) => Ok(bytes),
             None => Chain::bytes_of(header).map_err(Error::bad_data),
         }
     }
 
-    /// The filter that has arrived. Never panics, whatever the bytes.
-    pub fn arrived(loading: &Loading) -> Result<Self, Error> {
-        Self::decode(loading.header(), loading.received())
-    }
-
-    /// A filter's first chunk and all that follows.
-    pub fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error> {
+    fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error> {
         let Some((expansion, _)) = tamis_header(header) else {
             let lengths = Chain::lengths_of(header).map_err(Error::bad_data)?;
-            let mut rest = bytes;
-            let mut chunks = Vec::new();
-            for len in lengths {
-                let len = usize::try_from(len).unwrap_or(usize::MAX);
-                let chunk = rest.split_off(..len).ok_or(Error::bad_data("too short"))?;
-                chunks.push(chunk);
-            }
+            let chunks = parts(lengths, bytes)?;
             let chain = Chain::of_chunks(header, &chunks).map_err(Error::bad_data)?;
             return Ok(Self::RedisBloom(chain.into_owned()));
         };
@@ -303,22 +304,6 @@ fn tamis_header(header: &[u8]) -> Option<(u32, u64)> {
     let (expansion, bytes) = rest.split_first_chunk::<4>()?;
     let bytes = bytes.try_into().ok()?;
     (magic == MAGIC).then_some((u32::from_le_bytes(*expansion), u64::from_le_bytes(bytes)))
-}
-
-/// Bytes from `at` on, of one part: as RedisBloom's chunks, they never cross
-/// from one part to the next.
-pub(crate) fn piece(parts: &[&[u8]], at: u64, most: usize) -> Vec<u8> {
-    let mut at = at;
-    for part in parts {
-        match part.len() as u64 {
-            len if at >= len => at -= len,
-            len => {
-                let end = at.saturating_add(most as u64).min(len);
-                return part[at as usize..end as usize].to_vec();
-            }
-        }
-    }
-    Vec::new()
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 mod tables;
 
-use crate::bloom::piece;
 use crate::error::Error;
+use crate::filter::{Filter, parts, piece};
 use crate::loading::Loading;
 use crate::words::Layout;
 pub use tables::Tables;
@@ -72,21 +72,6 @@ impl NewCuckoo {
 }
 
 impl Cuckoo {
-    /// The answer of a filter that is none yet.
-    pub fn check(&self) -> Result<(), Error> {
-        match self {
-            Self::Loading(loading) => Err(loading.refusal()),
-            _ => Ok(()),
-        }
-    }
-
-    pub fn layout(&self) -> Layout {
-        match self {
-            Self::RedisBloom(_) => Layout::RedisBloom,
-            Self::Tamis(_) | Self::Loading(_) => Layout::Tamis,
-        }
-    }
-
     pub fn contains(&self, key: &[u8]) -> Result<bool, Error> {
         match self {
             Self::Tamis(tables) => Ok(tables.contains(key)),
@@ -169,8 +154,39 @@ impl Cuckoo {
             Self::Loading(loading) => Err(loading.refusal()),
         }
     }
+}
 
-    pub fn duplicate(&self) -> Result<Self, Error> {
+impl Filter for Cuckoo {
+    fn loading(loading: Loading) -> Self {
+        Self::Loading(loading)
+    }
+
+    fn as_loading(&self) -> Option<&Loading> {
+        match self {
+            Self::Loading(loading) => Some(loading),
+            _ => None,
+        }
+    }
+
+    fn as_loading_mut(&mut self) -> Option<&mut Loading> {
+        match self {
+            Self::Loading(loading) => Some(loading),
+            _ => None,
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        match self {
+            Self::RedisBloom(_) => Layout::RedisBloom,
+            Self::Tamis(_) | Self::Loading(_) => Layout::Tamis,
+        }
+    }
+
+    fn bytes(&self) -> Result<u64, Error> {
+        Ok(self.info()?.bytes)
+    }
+
+    fn duplicate(&self) -> Result<Self, Error> {
         match self {
             Self::Tamis(tables) => Ok(Self::Tamis(tables.duplicate()?)),
             Self::RedisBloom(cuckoo) => Ok(Self::RedisBloom(cuckoo.clone())),
@@ -178,8 +194,7 @@ impl Cuckoo {
         }
     }
 
-    /// Adds all keys of another, with all copies, or changes nothing.
-    pub fn union_with(&mut self, other: &Self) -> Result<(), Error> {
+    fn union_with(&mut self, other: &Self) -> Result<(), Error> {
         match (self, other) {
             (Self::Tamis(ours), Self::Tamis(theirs)) => ours.union_with(theirs),
             (ours, theirs) => {
@@ -192,8 +207,7 @@ impl Cuckoo {
         }
     }
 
-    /// The first chunk of CF.SCANDUMP.
-    pub fn dump_header(&self) -> Vec<u8> {
+    fn dump_header(&self) -> Vec<u8> {
         match self {
             Self::Tamis(tables) => tables.dump_header(),
             Self::RedisBloom(cuckoo) => cuckoo.dump_header(),
@@ -201,8 +215,7 @@ impl Cuckoo {
         }
     }
 
-    /// What follows, from a byte on: at most `most` bytes, none at the end.
-    pub fn dump(&self, at: u64, most: usize) -> Vec<u8> {
+    fn dump(&self, at: u64, most: usize) -> Vec<u8> {
         match self {
             Self::Tamis(tables) => tables.dump(at, most),
             Self::RedisBloom(cuckoo) => piece(&cuckoo.parts(), at, most),
@@ -210,32 +223,19 @@ impl Cuckoo {
         }
     }
 
-    /// How many bytes follow a first chunk.
-    pub fn expected(header: &[u8]) -> Result<u64, Error> {
+    fn expected(header: &[u8]) -> Result<u64, Error> {
         match Tables::is_header(header) {
             true => Tables::expected(header),
             false => redisbloom::Cuckoo::bytes_of(header).map_err(|_| Error::new("Invalid header")),
         }
     }
 
-    /// The filter that has arrived. Never panics, whatever the bytes.
-    pub fn arrived(loading: &Loading) -> Result<Self, Error> {
-        Self::decode(loading.header(), loading.received())
-    }
-
-    /// A filter's first chunk and all that follows.
-    pub fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error> {
+    fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error> {
         if Tables::is_header(header) {
             return Tables::decode(header, bytes).map(Self::Tamis);
         }
         let lengths = redisbloom::Cuckoo::lengths_of(header).map_err(Error::bad_data)?;
-        let mut rest = bytes;
-        let mut chunks = Vec::new();
-        for len in lengths {
-            let len = usize::try_from(len).unwrap_or(usize::MAX);
-            let chunk = rest.split_off(..len).ok_or(Error::bad_data("too short"))?;
-            chunks.push(chunk);
-        }
+        let chunks = parts(lengths, bytes)?;
         let cuckoo = redisbloom::Cuckoo::of_chunks(header, &chunks).map_err(Error::bad_data)?;
         Ok(Self::RedisBloom(cuckoo.into_owned()))
     }

@@ -7,6 +7,7 @@
 pub mod bloom;
 pub mod cuckoo;
 pub mod error;
+pub mod filter;
 pub mod loading;
 pub mod words;
 

@@ -1,11 +1,12 @@
 //! The commands on Bloom filters.
 
-use super::api::{Call, Key, NewString, RawString};
-use super::chunks;
+use super::api::{Call, Key, RawString};
 use super::stats::{self, Counter};
+use super::{both, chunks};
 use super::{settings, types};
 use crate::bloom::{Bloom, NewBloom};
 use crate::error::Error;
+use crate::filter::Filter;
 use crate::words::Wish;
 
 /// What a new filter is, from what was said and the module's options.
@@ -31,26 +32,19 @@ fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> 
         return Err(Error::LIMIT);
     }
     let filter = new.make()?;
-    if filter.info()?.bytes > limit {
-        return Err(Error::LIMIT);
-    }
-    types::set(key, filter);
     let words = [
         new.rate.to_string(),
         new.capacity.to_string(),
         "EXPANSION".to_owned(),
         new.expansion.to_string(),
     ];
-    let mut strings: Vec<NewString> = words
-        .iter()
-        .map(|word| call.string(word.as_bytes()))
-        .collect();
-    strings.extend(super::made(call, new.layout, &new.hasher));
-    let key_name = call.arguments()[1];
-    let all: Vec<RawString> = std::iter::once(key_name)
-        .chain(strings.iter().map(|s| s.0))
-        .collect();
-    call.replicate("BF.RESERVE", &all);
+    both::put(
+        call,
+        key,
+        filter,
+        ("BF.RESERVE", &words),
+        (new.layout, &new.hasher),
+    )?;
     call.notify("bloom.reserve");
     Ok(())
 }
@@ -58,24 +52,13 @@ fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> 
 pub(super) fn reserve(call: &Call<'_>) -> Result<(), Error> {
     call.expect(4..=16)?;
     let wish = Wish::bloom_reserve(&call.all_bytes(2))?;
-    let mut key = call.open(1, true);
-    match types::get::<Bloom>(&mut key)? {
-        Some(_) if wish.if_missing => {}
-        Some(_) => return Err(Error::EXISTS),
-        None => create(call, &mut key, &wish)?,
-    }
-    call.reply_ok();
-    Ok(())
+    both::reserve::<Bloom>(call, &wish, create)
 }
 
 pub(super) fn add(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
     let mut key = call.open(1, true);
-    let made = types::get::<Bloom>(&mut key)?.is_none();
-    if made {
-        create(call, &mut key, &Wish::default())?;
-    }
-    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
+    let filter = both::filter_for::<Bloom>(call, &mut key, &Wish::default(), create)?;
     let new = filter.insert(call.bytes(2), super::limit(call))?;
     stats::count(Counter::BloomAdds, 1);
     if new {
@@ -101,14 +84,7 @@ pub(super) fn insert(call: &Call<'_>) -> Result<(), Error> {
 /// ends with the error, and what was added before is replicated.
 fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
     let mut key = call.open(1, true);
-    if types::get::<Bloom>(&mut key)?.is_none() {
-        if wish.no_create {
-            return Err(Error::NOT_FOUND);
-        }
-        create(call, &mut key, wish)?;
-    }
-    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
-    filter.check()?;
+    let filter = both::filter_for::<Bloom>(call, &mut key, wish, create)?;
     let items = call.all_bytes(from);
     let mut new = vec![false; items.len()];
     let failed = filter
@@ -230,39 +206,7 @@ pub(super) fn clear(call: &Call<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=usize::MAX)?;
-    let mut merged = {
-        let mut key = call.open(1, false);
-        types::get::<Bloom>(&mut key)?
-            .map(|filter| filter.duplicate())
-            .transpose()?
-    };
-    for source in 2..call.len() {
-        if call.bytes(source) == call.bytes(1) {
-            continue;
-        }
-        let mut key = call.open(source, false);
-        let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
-        filter.check()?;
-        match &mut merged {
-            Some(merged) => merged.union_with(filter)?,
-            None => merged = Some(filter.duplicate()?),
-        }
-    }
-    let merged = merged.ok_or(Error::NOT_FOUND)?;
-    merged.check()?;
-    if merged.info()?.bytes > super::limit(call) {
-        return Err(Error::LIMIT);
-    }
-    let mut key = call.open(1, true);
-    match types::get::<Bloom>(&mut key)? {
-        Some(filter) => *filter = merged,
-        None => types::set(&mut key, merged),
-    }
-    call.replicate_as_is();
-    call.notify("bloom.merge");
-    call.reply_ok();
-    Ok(())
+    both::merge::<Bloom>(call, "bloom.merge")
 }
 
 pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {

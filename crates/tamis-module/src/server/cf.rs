@@ -1,11 +1,12 @@
 //! The commands on cuckoo filters.
 
-use super::api::{Call, Key, NewString, RawString};
-use super::chunks;
+use super::api::{Call, Key};
 use super::stats::{self, Counter};
+use super::{both, chunks};
 use super::{settings, types};
 use crate::cuckoo::{Cuckoo, NewCuckoo};
 use crate::error::Error;
+use crate::filter::Filter;
 use crate::words::{Layout, Wish};
 
 fn specified(wish: &Wish) -> Result<NewCuckoo, Error> {
@@ -40,10 +41,6 @@ fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> 
         return Err(Error::LIMIT);
     }
     let filter = new.make()?;
-    if filter.info()?.bytes > limit {
-        return Err(Error::LIMIT);
-    }
-    types::set(key, filter);
     let mut words = vec![
         new.capacity.to_string(),
         "EXPANSION".to_owned(),
@@ -58,16 +55,13 @@ fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> 
             new.most_kicks.to_string(),
         ]),
     }
-    let mut strings: Vec<NewString> = words
-        .iter()
-        .map(|word| call.string(word.as_bytes()))
-        .collect();
-    strings.extend(super::made(call, new.layout, &new.hasher));
-    let key_name = call.arguments()[1];
-    let all: Vec<RawString> = std::iter::once(key_name)
-        .chain(strings.iter().map(|s| s.0))
-        .collect();
-    call.replicate("CF.RESERVE", &all);
+    both::put(
+        call,
+        key,
+        filter,
+        ("CF.RESERVE", &words),
+        (new.layout, &new.hasher),
+    )?;
     call.notify("cuckoo.reserve");
     Ok(())
 }
@@ -75,31 +69,7 @@ fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> 
 pub(super) fn reserve(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=20)?;
     let wish = Wish::cuckoo_reserve(&call.all_bytes(2))?;
-    let mut key = call.open(1, true);
-    match types::get::<Cuckoo>(&mut key)? {
-        Some(_) if wish.if_missing => {}
-        Some(_) => return Err(Error::EXISTS),
-        None => create(call, &mut key, &wish)?,
-    }
-    call.reply_ok();
-    Ok(())
-}
-
-/// The filter of a key that is created if need be.
-fn filter_for<'k>(
-    call: &Call<'_>,
-    key: &'k mut Key<'_>,
-    wish: &Wish,
-) -> Result<&'k mut Cuckoo, Error> {
-    if types::get::<Cuckoo>(key)?.is_none() {
-        if wish.no_create {
-            return Err(Error::NOT_FOUND);
-        }
-        create(call, key, wish)?;
-    }
-    let filter = types::get::<Cuckoo>(key)?.ok_or(Error::NOT_FOUND)?;
-    filter.check()?;
-    Ok(filter)
+    both::reserve::<Cuckoo>(call, &wish, create)
 }
 
 pub(super) fn add(call: &Call<'_>) -> Result<(), Error> {
@@ -113,7 +83,7 @@ pub(super) fn addnx(call: &Call<'_>) -> Result<(), Error> {
 fn add_one(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
     call.expect(3..=3)?;
     let mut key = call.open(1, true);
-    let filter = filter_for(call, &mut key, &Wish::default())?;
+    let filter = both::filter_for::<Cuckoo>(call, &mut key, &Wish::default(), create)?;
     let item = call.bytes(2);
     stats::count(Counter::CuckooAdds, 1);
     if only_new && filter.contains(item)? {
@@ -141,7 +111,7 @@ fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
     call.expect(4..=usize::MAX)?;
     let (wish, at) = Wish::cuckoo_insert(&call.all_bytes(2))?;
     let mut key = call.open(1, true);
-    let filter = filter_for(call, &mut key, &wish)?;
+    let filter = both::filter_for::<Cuckoo>(call, &mut key, &wish, create)?;
     let limit = super::limit(call);
     let from = 2 + at;
     let mut answers = Vec::with_capacity(call.len() - from);
@@ -274,39 +244,7 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=usize::MAX)?;
-    let mut merged = {
-        let mut key = call.open(1, false);
-        types::get::<Cuckoo>(&mut key)?
-            .map(|filter| filter.duplicate())
-            .transpose()?
-    };
-    for source in 2..call.len() {
-        if call.bytes(source) == call.bytes(1) {
-            continue;
-        }
-        let mut key = call.open(source, false);
-        let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::NOT_FOUND)?;
-        filter.check()?;
-        match &mut merged {
-            Some(merged) => merged.union_with(filter)?,
-            None => merged = Some(filter.duplicate()?),
-        }
-    }
-    let merged = merged.ok_or(Error::NOT_FOUND)?;
-    merged.check()?;
-    if merged.info()?.bytes > super::limit(call) {
-        return Err(Error::LIMIT);
-    }
-    let mut key = call.open(1, true);
-    match types::get::<Cuckoo>(&mut key)? {
-        Some(filter) => *filter = merged,
-        None => types::set(&mut key, merged),
-    }
-    call.replicate_as_is();
-    call.notify("cuckoo.merge");
-    call.reply_ok();
-    Ok(())
+    both::merge::<Cuckoo>(call, "cuckoo.merge")
 }
 
 pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {

@@ -69,7 +69,7 @@ pub(super) fn load<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error> 
             return same.then(|| call.reply_ok()).ok_or_else(bad);
         }
         (end, Some(value)) => {
-            let loading = value.as_loading().ok_or_else(bad)?;
+            let loading = value.as_loading_mut().ok_or_else(bad)?;
             loading.push(end as u64, data)?;
             loading
         }

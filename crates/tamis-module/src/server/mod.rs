@@ -3,6 +3,7 @@
 mod alloc;
 mod api;
 mod bf;
+mod both;
 mod catalogue;
 mod cf;
 mod chunks;

@@ -6,6 +6,7 @@ use super::api::{Key, RawString, api, wrong_type};
 use crate::bloom::Bloom;
 use crate::cuckoo::Cuckoo;
 use crate::error::Error;
+use crate::filter::Filter;
 use crate::loading::Loading;
 use crate::words::Layout as Bytes;
 use std::alloc::Layout;
@@ -21,20 +22,12 @@ use valkey_module::raw;
 const MOST_PIECE: usize = 16 << 20;
 
 /// A kind of filter, as this file needs it.
-pub(super) trait Value: Sized + 'static {
+pub(super) trait Value: Filter + 'static {
     const LOADCHUNK: &'static CStr;
     /// In Tamis's layout, then in RedisBloom's.
     fn types() -> &'static [AtomicPtr<raw::RedisModuleType>; 2];
     fn alive() -> &'static AtomicI64;
 
-    fn layout(&self) -> Bytes;
-    fn loading(loading: Loading) -> Self;
-    fn as_loading(&mut self) -> Option<&mut Loading>;
-    fn expected(header: &[u8]) -> Result<u64, Error>;
-    fn arrived(loading: &Loading) -> Result<Self, Error>;
-    fn dump_header(&self) -> Vec<u8>;
-    fn dump(&self, at: u64, most: usize) -> Vec<u8>;
-    fn duplicate(&self) -> Result<Self, Error>;
     fn save_theirs(&self, to: &mut Saving);
     fn load_theirs(from: &mut Stored) -> Result<Self, Error>;
     /// All memory but the value itself.
@@ -377,41 +370,6 @@ impl Value for Bloom {
         &BLOOMS
     }
 
-    fn layout(&self) -> Bytes {
-        Self::layout(self)
-    }
-
-    fn loading(loading: Loading) -> Self {
-        Self::Loading(loading)
-    }
-
-    fn as_loading(&mut self) -> Option<&mut Loading> {
-        match self {
-            Self::Loading(loading) => Some(loading),
-            _ => None,
-        }
-    }
-
-    fn expected(header: &[u8]) -> Result<u64, Error> {
-        Self::expected(header)
-    }
-
-    fn arrived(loading: &Loading) -> Result<Self, Error> {
-        Self::arrived(loading)
-    }
-
-    fn dump_header(&self) -> Vec<u8> {
-        Self::dump_header(self)
-    }
-
-    fn dump(&self, at: u64, most: usize) -> Vec<u8> {
-        Self::dump(self, at, most)
-    }
-
-    fn duplicate(&self) -> Result<Self, Error> {
-        Self::duplicate(self)
-    }
-
     fn save_theirs(&self, to: &mut Saving) {
         if let Self::RedisBloom(chain) = self {
             chain.encode(to);
@@ -455,41 +413,6 @@ impl Value for Cuckoo {
 
     fn alive() -> &'static AtomicI64 {
         &CUCKOOS
-    }
-
-    fn layout(&self) -> Bytes {
-        Self::layout(self)
-    }
-
-    fn loading(loading: Loading) -> Self {
-        Self::Loading(loading)
-    }
-
-    fn as_loading(&mut self) -> Option<&mut Loading> {
-        match self {
-            Self::Loading(loading) => Some(loading),
-            _ => None,
-        }
-    }
-
-    fn expected(header: &[u8]) -> Result<u64, Error> {
-        Self::expected(header)
-    }
-
-    fn arrived(loading: &Loading) -> Result<Self, Error> {
-        Self::arrived(loading)
-    }
-
-    fn dump_header(&self) -> Vec<u8> {
-        Self::dump_header(self)
-    }
-
-    fn dump(&self, at: u64, most: usize) -> Vec<u8> {
-        Self::dump(self, at, most)
-    }
-
-    fn duplicate(&self) -> Result<Self, Error> {
-        Self::duplicate(self)
     }
 
     fn save_theirs(&self, to: &mut Saving) {

@@ -1,0 +1,77 @@
+//! What Bloom and cuckoo filters have in common: they exist in two layouts, leave
+//! and arrive in chunks, and can be united.
+
+use crate::error::Error;
+use crate::loading::Loading;
+use crate::words::Layout;
+
+pub trait Filter: Sized {
+    fn loading(loading: Loading) -> Self;
+
+    /// What has come of a filter that is none yet.
+    fn as_loading(&self) -> Option<&Loading>;
+
+    fn as_loading_mut(&mut self) -> Option<&mut Loading>;
+
+    fn layout(&self) -> Layout;
+
+    /// What its tables take.
+    fn bytes(&self) -> Result<u64, Error>;
+
+    fn duplicate(&self) -> Result<Self, Error>;
+
+    /// Adds all keys of another, with all copies, or changes nothing.
+    fn union_with(&mut self, other: &Self) -> Result<(), Error>;
+
+    /// The first chunk of SCANDUMP.
+    fn dump_header(&self) -> Vec<u8>;
+
+    /// What follows, from a byte on: at most `most` bytes, none at the end.
+    fn dump(&self, at: u64, most: usize) -> Vec<u8>;
+
+    /// How many bytes follow a first chunk.
+    fn expected(header: &[u8]) -> Result<u64, Error>;
+
+    /// A filter's first chunk and all that follows. Never panics, whatever the
+    /// bytes.
+    fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error>;
+
+    /// The answer of a filter that is none yet.
+    fn check(&self) -> Result<(), Error> {
+        self.as_loading()
+            .map_or(Ok(()), |loading| Err(loading.refusal()))
+    }
+
+    /// The filter that has arrived.
+    fn arrived(loading: &Loading) -> Result<Self, Error> {
+        Self::decode(loading.header(), loading.received())
+    }
+}
+
+/// Bytes from `at` on, of one part: as RedisBloom's chunks, they never cross
+/// from one part to the next.
+pub(crate) fn piece(parts: &[&[u8]], at: u64, most: usize) -> Vec<u8> {
+    let mut at = at;
+    for part in parts {
+        match part.len() as u64 {
+            len if at >= len => at -= len,
+            len => {
+                let end = at.saturating_add(most as u64).min(len);
+                return part[at as usize..end as usize].to_vec();
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// The parts that a header tells the lengths of.
+pub(crate) fn parts(
+    lengths: impl IntoIterator<Item = u64>,
+    mut bytes: &[u8],
+) -> Result<Vec<&[u8]>, Error> {
+    let part = |len| {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        bytes.split_off(..len).ok_or(Error::bad_data("too short"))
+    };
+    lengths.into_iter().map(part).collect()
+}
