@@ -1,6 +1,6 @@
 //! Filling the table of a fuse filter.
 
-use super::{BLOCK, FuseShape, Place};
+use super::{BLOCK, FuseShape, MAX_BUILT_BLOCKS, Place};
 use crate::error::Error;
 use crate::hash::{Hash, mix};
 use crate::kind::Kind;
@@ -154,14 +154,14 @@ impl From<Failed> for Error {
 /// The slots of a key, packed so that many keys' exclusive or takes no more
 /// room than one.
 #[derive(Clone, Copy)]
-struct Packed(u64);
+pub(super) struct Packed(u64);
 
 impl Packed {
-    /// Bits below the number of the first block.
-    const BELOW: u32 = 41;
+    /// Bits below the number of the first block: how far the second is from it, and six for each slot.
+    const BELOW: u32 = 64 - MAX_BUILT_BLOCKS.ilog2();
 
     #[inline(always)]
-    fn new<const ARITY: usize>(Place { blocks, within }: Place<ARITY>) -> Self {
+    pub(super) fn new<const ARITY: usize>(Place { blocks, within }: Place<ARITY>) -> Self {
         let apart = (blocks[1] + Self::bias::<ARITY>()).wrapping_sub(blocks[0]);
         let packed = blocks[0] << Self::BELOW | apart << (6 * ARITY);
         let within = within.iter().enumerate();
@@ -169,7 +169,7 @@ impl Packed {
     }
 
     #[inline(always)]
-    fn slots<const ARITY: usize>(self) -> [u64; ARITY] {
+    pub(super) fn slots<const ARITY: usize>(self) -> [u64; ARITY] {
         let first = self.0 >> Self::BELOW;
         let apart = (self.0 & ((1 << Self::BELOW) - 1)) >> (6 * ARITY);
         let place = Place {

@@ -33,6 +33,9 @@ const BLOCK: u64 = 64;
 /// Bits of a slot at most.
 const MAX_WIDTH: u32 = 32;
 
+/// Blocks of a shard at most, as building numbers them.
+const MAX_BUILT_BLOCKS: u64 = 1 << 23;
+
 /// Width, arity and segments of a [`Fuse`](crate::Fuse) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuseShape {
@@ -110,15 +113,16 @@ impl FuseShape {
     /// The shape for `keys` distinct keys, of which the fullest shard has
     /// `fullest`.
     pub(crate) fn for_keys(keys: u64, fullest: u64, arity: u32, width: u32) -> Result<Self, Error> {
-        let too_many = |_| Error::parameter("keys", "no more than a fuse filter can number", keys);
-        match keys {
-            0 => Self::new(arity, width, 0, 0, 0),
-            _ => {
-                let (segments, blocks) = segments(fullest, arity);
-                Self::new(arity, width, Self::shard_bits_for(keys), segments, blocks)
-                    .map_err(too_many)
-            }
+        let too_many = || Error::parameter("keys", "no more than a fuse filter can number", keys);
+        if keys == 0 {
+            return Self::new(arity, width, 0, 0, 0);
         }
+        let (segments, blocks) = segments(fullest, arity);
+        if u64::from(segments) * u64::from(blocks) > MAX_BUILT_BLOCKS {
+            return Err(too_many());
+        }
+        Self::new(arity, width, Self::shard_bits_for(keys), segments, blocks)
+            .map_err(|_| too_many())
     }
 
     /// About the shape that a build for so many keys ends with: how many keys

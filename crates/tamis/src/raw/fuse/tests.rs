@@ -168,6 +168,26 @@ fn many_of_one_key_and_hopeless_hashes() {
 }
 
 #[test]
+fn a_place_is_packed_without_loss_up_to_the_largest_shard() {
+    fn check<const ARITY: usize>(blocks: [u64; 2], within: [u64; ARITY]) {
+        let place = Place { blocks, within };
+        let packed = build::Packed::new(place);
+        assert_eq!(packed.slots::<ARITY>(), place.slots(), "{blocks:?}");
+    }
+    let last = MAX_BUILT_BLOCKS - 1;
+    for apart in [1, 2, 1000, 2 * 65536 - 1] {
+        for near in [0, 77, last - apart] {
+            check([near, near + apart], [63, 0, 1, 62]);
+            check([near, near + apart], [0, 63, 5]);
+            check([near + apart, near], [63, 1, 0]);
+        }
+    }
+    let too_many = FuseShape::for_keys(1 << 36, 600_000_000, 4, 8);
+    assert!(matches!(too_many, Err(Error::Parameter { .. })));
+    assert!(FuseShape::for_keys(1 << 36, 400_000_000, 4, 8).is_ok());
+}
+
+#[test]
 fn few_seeds_are_enough() {
     let mut tried = [0; 2];
     for (arity, tried) in [3, 4].into_iter().zip(&mut tried) {
