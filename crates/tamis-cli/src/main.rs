@@ -10,6 +10,7 @@ mod index;
 mod location;
 mod output;
 mod redisson;
+mod remote;
 mod stdout;
 mod stream;
 
