@@ -4,6 +4,7 @@ use crate::error::Failure;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
+use std::borrow::Cow;
 use tamis::{Hash, Hasher};
 
 /// The hash of the key that an object is.
@@ -22,13 +23,37 @@ pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, F
 #[cold]
 #[inline(never)]
 fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
+    Ok(match other(object)? {
+        Other::Bytes(bytes) => hasher.hash(bytes.as_bytes()),
+        Other::Integer(bytes) => hasher.hash_exact(&bytes),
+    })
+}
+
+/// The bytes of the key that an object is, for servers that hash.
+pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Failure> {
+    if let Some(bytes) = utf8(object) {
+        return Ok(bytes.into());
+    }
+    Ok(match other(object)? {
+        Other::Bytes(bytes) => bytes.as_bytes().to_vec().into(),
+        Other::Integer(bytes) => bytes.to_vec().into(),
+    })
+}
+
+/// A key that is no `str` with UTF-8.
+enum Other<'py> {
+    Bytes(Bound<'py, PyBytes>),
+    Integer([u8; 8]),
+}
+
+fn other<'py>(object: &Bound<'py, PyAny>) -> Result<Other<'py>, Failure> {
     let py = object.py();
     if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok(hasher.hash(bytes.as_bytes()));
+        return Ok(Other::Bytes(bytes.clone()));
     }
     if let Ok(text) = object.cast::<PyString>() {
         return match text.encode_utf8() {
-            Ok(bytes) => Ok(hasher.hash(bytes.as_bytes())),
+            Ok(bytes) => Ok(Other::Bytes(bytes)),
             Err(error) => Err(Failure::Own(
                 "KeyEncodingError",
                 format!(
@@ -41,17 +66,17 @@ fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failur
     }
     let is_bool = object.is_instance_of::<PyBool>();
     if object.is_instance_of::<PyInt>() && !is_bool {
-        return integer(object).map(|bytes| hasher.hash_exact(&bytes));
+        return integer(object).map(Other::Integer);
     }
     if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() {
-        return Ok(hasher.hash(bytes_of(object)?.as_bytes()));
+        return Ok(Other::Bytes(bytes_of(object)?));
     }
     // Integers of other libraries, such as numpy's scalars.
     if !is_bool && object.hasattr("__index__")? {
         // SAFETY: a new reference or an exception.
         let number =
             unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Index(object.as_ptr())) }?;
-        return integer(&number).map(|bytes| hasher.hash_exact(&bytes));
+        return integer(&number).map(Other::Integer);
     }
     Err(Failure::no_key(format!(
         "key: expected str, bytes or int, got {}; encode it yourself, in a way that stays the same \

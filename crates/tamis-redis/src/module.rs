@@ -205,9 +205,13 @@ impl<L: Link> Module<L> {
         self.wire.ask_one(action, self.key.home, command).await
     }
 
-    /// The error, or that the filter is not there any more, which explains it.
+    /// The error; or if the server has refused because the filter is not there
+    /// any more, that. One that was silent is not asked.
     async fn or_gone(&mut self, error: Error) -> Error {
-        let refused = matches!(error, Error::Server { .. } | Error::Unconfirmed { .. });
+        let refused = match &error {
+            Error::Server { source, .. } => !source.is_io_error(),
+            _ => false,
+        };
         match refused && matches!(self.is_there().await, Ok(false)) {
             true => self.gone(),
             false => error,
@@ -290,7 +294,7 @@ impl<L: Link> Module<L> {
         let (_, header): (u64, Vec<u8>) = self.ask("asking about the filter", dump).await?;
         // Keys (64 bits), layers, options, growth (32 each), and of each layer its bytes, bits
         // and keys (64), then its rate.
-        const NO_SCALING: u32 = 4;
+        const NO_SCALING: u32 = 8;
         const RATE: usize = 20 + 24;
         let options = header.get(12..).and_then(|rest| rest.first_chunk());
         let rate = header.get(RATE..).and_then(|rest| rest.first_chunk());

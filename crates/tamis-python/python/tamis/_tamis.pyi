@@ -301,6 +301,7 @@ def connect(
     key_file: _Path | None = None,
     ignore_case: bool = False,
     url: bool = False,
+    module: bool = False,
     timeout: float = 10.0,
     retry_for: float = 30.0,
     wait_replicas: int = 0,

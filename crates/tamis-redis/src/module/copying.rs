@@ -8,7 +8,7 @@ use crate::wire::Wire;
 use crate::{Error, Location};
 use redis::{Cmd, Value, cmd};
 use tamis::raw::{HEADER_LEN, Header};
-use tamis::{AnyFilter, Draft, Hasher, Kind, Plan};
+use tamis::{AnyFilter, Draft, Hasher, KeyRule, Kind, Plan};
 
 /// What a chunk has at most, as a module gives them.
 const CHUNK: usize = 16 << 20;
@@ -197,6 +197,13 @@ impl<L: Link> Module<L> {
                 what: "the secret of a filter that a module keeps",
                 expected: "one in the filter, because the server hashes",
                 got: "one kept apart".into(),
+            }));
+        }
+        if *filter.hasher().rule() != KeyRule::EXACT {
+            return Err(Error::Filter(tamis::Error::Parameter {
+                what: "how keys of a filter that a module keeps are made",
+                expected: "exact, because its clients would not know of another way",
+                got: filter.hasher().rule().to_string(),
             }));
         }
         let mut making = Making::new(wire, at)?;

@@ -45,6 +45,8 @@ impl Work for Batch {
 struct Trouble {
     unconfirmed: Vec<usize>,
     reason: Option<String>,
+    /// The server has said no, perhaps because the filter has gone.
+    refused: bool,
     gone: bool,
 }
 
@@ -233,6 +235,7 @@ impl<L: Link> Module<L> {
                 let answers = match &outcome {
                     Ok(answers) => form.answers(span.len(), answers),
                     Err(failure) => {
+                        trouble.refused |= matches!(failure, Failure::Refused(_));
                         trouble.with(span, failure.to_string());
                         continue;
                     }
@@ -251,19 +254,18 @@ impl<L: Link> Module<L> {
             trouble.reason.is_none() && !trouble.gone
         };
         let sent = self.wire.run(keys.len(), WINDOW, make, done).await;
-        if trouble.gone {
+        if trouble.gone || trouble.refused && matches!(self.is_there().await, Ok(false)) {
             return Err(self.gone());
         }
         let Some(reason) = trouble.reason else {
             return Ok(());
         };
         trouble.unconfirmed.extend(sent..keys.len());
-        let error = Error::Unconfirmed {
+        Err(Error::Unconfirmed {
             keys: trouble.unconfirmed,
             of: keys.len(),
             reason,
-        };
-        Err(self.or_gone(error).await)
+        })
     }
 
     /// Asks keys; `found[i]` answers for `keys[i]`.
