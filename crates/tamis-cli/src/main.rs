@@ -11,6 +11,8 @@ mod location;
 mod output;
 mod redisson;
 mod remote;
+#[cfg(feature = "serve")]
+mod serve;
 mod stdout;
 mod stream;
 
@@ -70,6 +72,8 @@ enum Command {
     Gc(cmd::gc::Args),
     Export(cmd::export::Args),
     Import(cmd::import::Args),
+    #[cfg(feature = "serve")]
+    Serve(cmd::serve::Args),
 }
 
 /// How a command that worked ends.
@@ -112,6 +116,8 @@ fn main() -> ExitCode {
         Command::Gc(args) => cmd::gc::run(args),
         Command::Export(args) => cmd::export::run(args),
         Command::Import(args) => cmd::import::run(args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => cmd::serve::run(args),
     };
     match result {
         Ok(Exit::Done) => ExitCode::SUCCESS,

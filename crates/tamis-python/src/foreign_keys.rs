@@ -167,7 +167,11 @@ impl Encoder {
         keys: &Bound<'_, PyAny>,
         each: impl FnMut(&Block) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        blocks(keys, |object, push| Ok(push(&self.encode(object)?)), each)
+        let encode = |object: &Bound<'_, PyAny>, push: &mut dyn FnMut(&[u8])| {
+            push(&self.encode(object)?);
+            Ok(())
+        };
+        blocks(keys, encode, each)
     }
 }
 
