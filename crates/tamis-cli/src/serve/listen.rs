@@ -242,18 +242,10 @@ async fn answer(
     Ok(response)
 }
 
-/// What browsers should know: nothing here is for other sites, and the page
-/// needs nothing from elsewhere.
+/// What browsers should know: nothing here is for other sites. What the page
+/// may do is said with the page.
 fn protect(response: &mut Response) {
     let headers = response.headers_mut();
-    let is_page = |kind: &HeaderValue| kind.as_bytes().starts_with(b"text/html");
-    if headers.get(header::CONTENT_TYPE).is_some_and(is_page) {
-        headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
-        headers.insert(
-            header::REFERRER_POLICY,
-            HeaderValue::from_static("no-referrer"),
-        );
-    }
     headers.insert(
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
@@ -267,11 +259,6 @@ fn protect(response: &mut Response) {
 const SAME_ORIGIN: (HeaderName, HeaderValue) = (
     HeaderName::from_static("cross-origin-resource-policy"),
     HeaderValue::from_static("same-origin"),
-);
-
-const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
 /// Runs `work` until its end or that of `stop`; whether it was stopped.

@@ -86,11 +86,9 @@ def says(expected, printed):
 def run(command, home, redis):
     """Its exit code, and what it prints, with the page's address of Redis."""
     env = {**os.environ, "PATH": f"{home.parent / 'bin'}:{os.environ['PATH']}", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
-    addresses = {}
+    addresses = {SERVICE: service_address(home)}
     if REDIS in command:
         addresses[REDIS] = redis()
-    if SERVICE in command:
-        addresses[SERVICE] = service_address(home)
     for said, real in addresses.items():
         command = command.replace(said, real)
     ran = subprocess.run(["bash", "-c", command], cwd=home, env=env, text=True,

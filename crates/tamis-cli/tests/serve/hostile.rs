@@ -281,7 +281,7 @@ fn paths_lead_nowhere_else() {
         "/secret",
         "/../secret",
         "/%2e%2e/secret",
-        "/page/index.html",
+        "/page/none.html",
         "/src/serve/page/index.html",
         "/..\\secret",
         "*",
