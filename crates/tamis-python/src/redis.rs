@@ -174,6 +174,7 @@ impl RedisFilter {
             threads: 1,
             answers,
             ordered: true,
+            progress: None,
         };
         batch.run(
             keys,
