@@ -6,6 +6,7 @@ None of these libraries is imported here before the caller has: an object of the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from .errors import ParameterError
@@ -27,23 +28,23 @@ def like(keys: Any, answers: Any) -> Any:
     """The answers as an object of the keys' type, with its name and index."""
     library = library_of(keys)
     if library == "pandas":
-        import numpy
-        import pandas
+        numpy = import_module("numpy")
+        pandas = import_module("pandas")
 
         array = numpy.asarray(answers, dtype=bool)
         if isinstance(keys, pandas.Series):
             return pandas.Series(array, index=keys.index, name=keys.name)
         return array
     if library == "numpy":
-        import numpy
+        numpy = import_module("numpy")
 
         return numpy.asarray(answers, dtype=bool)
     if library == "polars":
-        import polars
+        polars = import_module("polars")
 
         return polars.Series(keys.name, answers, dtype=polars.Boolean)
     if library == "pyarrow":
-        import pyarrow
+        pyarrow = import_module("pyarrow")
 
         array = pyarrow.array(answers, pyarrow.bool_())
         if not isinstance(keys, pyarrow.ChunkedArray):
@@ -140,9 +141,9 @@ def tuples_of(frame: Any, names: list[Any]) -> list[tuple[Any, ...]]:
 def inverted(answers: Any) -> Any:
     library = library_of(answers)
     if library == "pyarrow":
-        import pyarrow.compute
+        compute = import_module("pyarrow.compute")
 
-        return pyarrow.compute.invert(answers)
+        return compute.invert(answers)
     return [not answer for answer in answers] if library == "builtins" else ~answers
 
 
@@ -154,25 +155,25 @@ def nulls_of(column: Any) -> Any:
     if library == "polars":
         nulls = column.is_null()
         return nulls | column.is_nan().fill_null(True) if column.dtype.is_float() else nulls
-    import pyarrow.compute
+    compute = import_module("pyarrow.compute")
 
-    nulls = pyarrow.compute.is_null(column, nan_is_null=True)
+    nulls = compute.is_null(column, nan_is_null=True)
     return nulls.combine_chunks() if hasattr(nulls, "combine_chunks") else nulls
 
 
 def either(frame: Any, answers: Any, nulls: Any) -> Any:
     library = library_of(frame)
     if library == "pandas":
-        import numpy
+        numpy = import_module("numpy")
 
         return numpy.asarray(answers, dtype=bool) | nulls
     if library == "polars":
-        import polars
+        polars = import_module("polars")
 
         return polars.Series(answers, dtype=polars.Boolean) | nulls
-    import pyarrow.compute
+    compute = import_module("pyarrow.compute")
 
-    return pyarrow.compute.or_(pyarrow.array(answers, pyarrow.bool_()), nulls)
+    return compute.or_(import_module("pyarrow").array(answers), nulls)
 
 
 def single_column(frame: Any, name: Any) -> Any:
@@ -181,12 +182,12 @@ def single_column(frame: Any, name: Any) -> Any:
     if library == "pandas" and str(column.dtype) in ("bool", "boolean"):
         return column.astype("Int8")
     if library == "polars":
-        import polars
+        polars = import_module("polars")
 
         if column.dtype == polars.Boolean:
             return column.cast(polars.Int8)
     if library == "pyarrow":
-        import pyarrow
+        pyarrow = import_module("pyarrow")
 
         if column.type == pyarrow.bool_():
             return column.cast(pyarrow.int8())
@@ -207,13 +208,13 @@ def plain(frame: Any, name: Any) -> list[Any]:
 def chosen(frame: Any, mask: Any) -> Any:
     library = library_of(frame)
     if library == "pandas":
-        import numpy
+        numpy = import_module("numpy")
 
         return frame[numpy.asarray(mask, dtype=bool)]
     if library == "polars":
-        import polars
+        polars = import_module("polars")
 
         return frame.filter(polars.Series(mask, dtype=polars.Boolean))
-    import pyarrow
+    pyarrow = import_module("pyarrow")
 
     return frame.filter(pyarrow.array(mask, pyarrow.bool_()))

@@ -696,6 +696,10 @@ impl Filter {
         Self::read(slf, |state| ask!(state, filter => filter.to_base64()))
     }
 
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyTuple>, Failure> {
+        pickle::reduce(slf, 2)
+    }
+
     #[pyo3(signature = (protocol, /))]
     fn __reduce_ex__<'py>(
         slf: &Bound<'py, Self>,
