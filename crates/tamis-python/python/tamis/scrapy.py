@@ -8,9 +8,9 @@ In the project's settings::
     TAMIS_RATE = 1e-9                    # about one new page in 1/rate is taken for seen, and not fetched;
                                          # in Redis 1e-6 if nothing is said, and 3e-8 at least
 
-**What is remembered.** A request is added to the filter once its response has gone through the spider's callback and
-everything that came out has been handed on. Until then it is pending: in memory, and in the file of pending requests
-(``TAMIS_PENDING``, "seen.tamis.pending" by default), where it is written before it is scheduled. A crawl that begins
+**What is remembered.** A request is added to the filter once its response has gone through the spider's callback. Until
+then it is pending: in memory, and in the file of pending requests (``TAMIS_PENDING``, "seen.tamis.pending" by default),
+where it is written before the page that it came from counts as fetched. A crawl that begins
 takes up what the last one left pending. So a page that was not fetched is never taken for fetched, whenever the process
 dies; pages that were being fetched at that moment are fetched again. A page whose download failed, or whose callback
 raised, is pending, too. A request that can't be written (its callback is no method of the spider, or its meta can't be
@@ -72,7 +72,8 @@ class TamisDupeFilter(BaseDupeFilter):
         self._pending = pending
         self._crawler = crawler
         self._in_flight: set[bytes] = set()
-        self._restored: set[bytes] = set()
+        # In flight, and not yet at the scheduler.
+        self._foreseen: set[bytes] = set()
         self._unwritten: set[bytes] = set()
         self._logged = False
 
@@ -97,6 +98,7 @@ class TamisDupeFilter(BaseDupeFilter):
         this = cls(filter, pending, crawler)
         _of_crawler[crawler] = this
         crawler.signals.connect(this._take_up, signal=signals.spider_opened)
+        crawler.signals.connect(this._dropped, signal=signals.request_dropped)
         return this
 
     def _fingerprint(self, request: Request) -> bytes:
@@ -120,32 +122,47 @@ class TamisDupeFilter(BaseDupeFilter):
                 continue
             request = request_from_dict(pickle.loads(data), spider=spider)
             self._in_flight.add(fingerprint)
-            self._restored.add(fingerprint)
+            self._foreseen.add(fingerprint)
             engine.crawl(request)
         if self._in_flight:
             _logger.info("%d requests were pending and are taken up", len(self._in_flight))
         self._pending.keep_only(self._in_flight)
 
-    def request_seen(self, request: Request) -> bool:
+    def foresee(self, request: Request) -> bool:
+        """The spider has made a request: from here on no death loses it. False if it can't be written."""
         fingerprint = self._fingerprint(request)
-        if fingerprint in self._restored:
-            self._restored.remove(fingerprint)
-            return False
-        if fingerprint in self._in_flight or fingerprint in self._filter:
+        if fingerprint in self._in_flight:
+            return fingerprint not in self._unwritten
+        if fingerprint in self._filter and not request.dont_filter:
             return True
+        self._in_flight.add(fingerprint)
+        self._foreseen.add(fingerprint)
         try:
             data = pickle.dumps(request.to_dict(spider=self._crawler.spider), protocol=4)
         except Exception as error:  # of whatever class the caller's objects raise
             _logger.warning("%s can't be written, so the page that it came from stays pending: %s", request, error)
             self._unwritten.add(fingerprint)
-        else:
-            self._pending.write(fingerprint, data, self._in_flight)
-        self._in_flight.add(fingerprint)
-        return False
+            return False
+        self._pending.write(fingerprint, data, self._in_flight)
+        return True
 
-    def is_written(self, request: Request) -> bool:
-        """Whether a death would not lose the request."""
-        return not self._unwritten or self._fingerprint(request) not in self._unwritten
+    def request_seen(self, request: Request) -> bool:
+        # Those of the spider are foreseen; those of its start and of redirections are not yet.
+        fingerprint = self._fingerprint(request)
+        if fingerprint not in self._in_flight:
+            self.foresee(request)
+        if fingerprint in self._foreseen:
+            self._foreseen.remove(fingerprint)
+            return False
+        return True
+
+    def _dropped(self, request: Request) -> None:
+        """It never came to the scheduler: the crawl is not to fetch it."""
+        fingerprint = self._fingerprint(request)
+        if fingerprint in self._foreseen:
+            self._foreseen.remove(fingerprint)
+            self._in_flight.discard(fingerprint)
+            self._unwritten.discard(fingerprint)
 
     def fetched(self, request: Request) -> None:
         """The response has gone through the spider; requests that were redirected to it, with it."""
@@ -154,6 +171,7 @@ class TamisDupeFilter(BaseDupeFilter):
             fingerprint = self._fingerprint(one)
             self._filter.add(fingerprint)
             self._in_flight.discard(fingerprint)
+            self._foreseen.discard(fingerprint)
             self._unwritten.discard(fingerprint)
 
     def close(self, reason: str) -> None:
@@ -192,8 +210,8 @@ class TamisFetched:
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterator[Any]:
         watch = Watch(self._crawler)
         for one in result:
+            watch.leaves(one)
             yield one
-            watch.left(one)
         watch.done(response)
 
     async def process_spider_output_async(
@@ -201,8 +219,8 @@ class TamisFetched:
     ) -> AsyncIterator[Any]:
         watch = Watch(self._crawler)
         async for one in result:
+            watch.leaves(one)
             yield one
-            watch.left(one)
         watch.done(response)
 
 
@@ -213,10 +231,10 @@ class Watch:
         self._dupefilter = _of_crawler.get(crawler)
         self._whole = True
 
-    def left(self, one: Any) -> None:
-        """The engine has taken it."""
-        if self._dupefilter is not None and isinstance(one, Request):
-            self._whole = self._whole and self._dupefilter.is_written(one)
+    def leaves(self, one: Any) -> None:
+        """The engine is about to get it."""
+        if self._dupefilter is not None and isinstance(one, Request) and not self._dupefilter.foresee(one):
+            self._whole = False
 
     def done(self, response: Response) -> None:
         """That was all."""
