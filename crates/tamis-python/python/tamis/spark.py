@@ -30,11 +30,20 @@ __all__ = ["build", "not_seen"]
 _FAN_IN = 4
 
 
-def build(df: DataFrame, subset: str | Sequence[str], n: int, p: float = 0.01, **options: Any) -> Filter:
+def build(
+    df: DataFrame,
+    subset: str | Sequence[str],
+    n: int,
+    p: float = 0.01,
+    *,
+    partitions: int | None = None,
+    **options: Any,
+) -> Filter:
     """One filter of the keys of a DataFrame's column, or of the tuples of several.
 
     ``n`` is how many keys to expect in all; ``options`` are those of `Filter`, with ``key=`` for a secret of 16 bytes.
-    A null is no key.
+    A null is no key. Each partial filter has the full size, so partitions beyond ``partitions`` are read by fewer tasks:
+    Spark's default parallelism if nothing is said, which is one a core.
     """
     shape = Shape(n, p, options)
     names = [subset] if isinstance(subset, str) else list(subset)
@@ -61,7 +70,9 @@ def build(df: DataFrame, subset: str | Sequence[str], n: int, p: float = 0.01, *
         if all is not None:
             yield number, bytes(all)
 
-    parts = df.select(*names).mapInArrow(partial, "part int, filter binary").rdd.map(lambda row: (row[0], bytes(row[1])))
+    keys = df.select(*names)
+    keys = keys.coalesce(partitions or df.sparkSession.sparkContext.defaultParallelism)
+    parts = keys.mapInArrow(partial, "part int, filter binary").rdd.map(lambda row: (row[0], bytes(row[1])))
     count = parts.getNumPartitions()
     while count > 1:
         count = -(-count // _FAN_IN)

@@ -46,7 +46,8 @@ def pages(session):
 
 @pytest.mark.parametrize("partitions", [1, 2, 7, 17])
 def test_the_union_is_the_filter_that_one_process_builds(pages, partitions):
-    built = spark.build(pages.repartition(partitions), "url", n=30_000, p=0.01)
+    built = spark.build(pages.repartition(partitions), "url", n=30_000, p=0.01, partitions=partitions)
+    assert bytes(spark.build(pages.repartition(partitions), "url", n=30_000))[128:] == bytes(built)[128:]
     if partitions == 1:
         built = built | tamis.Filter(30_000, 0.01)
     assert bytes(built) == alone(URLS, 30_000, 0.01)
