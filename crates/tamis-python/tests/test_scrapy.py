@@ -22,6 +22,7 @@ from scrapy.crawler import CrawlerProcess
 
 class Pages(scrapy.Spider):
     name = "pages"
+    allowed_domains = ["127.0.0.1"]
 
     async def start(self):
         yield scrapy.Request(sys.argv[1] + "/0")
@@ -178,7 +179,7 @@ def test_in_redis(site, tmp_path, server):
 
 
 def test_what_a_crawl_refuses_is_not_pending(site, tmp_path):
-    before = "self.allowed_domains = ['127.0.0.1']; yield scrapy.Request('http://elsewhere.invalid/')"
+    before = "yield scrapy.Request('http://elsewhere.invalid/')"
     assert set(site.run(tmp_path, "seen.tamis", before=before)) == reachable(site.pages)
     assert (tmp_path / "seen.tamis.pending").read_bytes() == b""
 

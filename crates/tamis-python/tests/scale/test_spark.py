@@ -1,7 +1,8 @@
 """Filters built and asked by a real Spark: a local cluster of four workers, each a process."""
 
-import pathlib
+import os
 import secrets
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -16,6 +17,8 @@ URLS = [f"https://example.org/{i}" for i in range(20_000)]
 
 @pytest.fixture(scope="module")
 def session():
+    # The workers' Python is this one, not the system's.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local-cluster[4,1,1024]").appName("tamis")
     settings = {
         "spark.ui.enabled": "false",
@@ -98,7 +101,7 @@ def test_from_files(session, tmp_path):
     assert bytes(built) == alone(URLS, 30_000, 0.01)
 
 
-def test_mistakes_are_said(pages, tmp_path):
+def test_mistakes_are_said(pages):
     for options in ({"grow": True}, {"keyed": True}, {"delete": True, "kind": "cuckoo"}):
         with pytest.raises(tamis.ParameterError):
             spark.build(pages, "url", 1000, **options)
@@ -108,4 +111,3 @@ def test_mistakes_are_said(pages, tmp_path):
         spark.not_seen(pages, "url", tamis.Filter(10, hash_func=repr))
     with pytest.raises(Exception, match="nowhere"):
         spark.build(pages, "nowhere", 1000)
-    assert pathlib.Path(tmp_path).exists()
