@@ -10,6 +10,8 @@ mod index;
 mod location;
 mod output;
 mod redisson;
+#[cfg(feature = "serve")]
+mod serve;
 mod stdout;
 mod stream;
 
@@ -69,6 +71,8 @@ enum Command {
     Gc(cmd::gc::Args),
     Export(cmd::export::Args),
     Import(cmd::import::Args),
+    #[cfg(feature = "serve")]
+    Serve(cmd::serve::Args),
 }
 
 /// How a command that worked ends.
@@ -111,6 +115,8 @@ fn main() -> ExitCode {
         Command::Gc(args) => cmd::gc::run(args),
         Command::Export(args) => cmd::export::run(args),
         Command::Import(args) => cmd::import::run(args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => cmd::serve::run(args),
     };
     match result {
         Ok(Exit::Done) => ExitCode::SUCCESS,

@@ -145,13 +145,14 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
 }
 
 /// Whether a filter's file has a checksum of its body.
-fn is_sealed(path: &Path) -> Option<bool> {
+pub(crate) fn is_sealed(path: &Path) -> Option<bool> {
     let mut start = [0; HEADER_LEN];
     fs::File::open(path).ok()?.read_exact(&mut start).ok()?;
     Some(Header::decode_without_key(&start).ok()?.is_sealed())
 }
 
-fn to_json(about: &About) -> serde_json::Value {
+/// The same for programs.
+pub(crate) fn to_json(about: &About) -> serde_json::Value {
     let (counted, keys) = match about.keys {
         KeyCount::Counted(n) => (true, n),
         KeyCount::Estimated(n) => (false, n),

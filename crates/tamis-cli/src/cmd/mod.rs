@@ -19,5 +19,7 @@ pub(crate) mod list;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod remove;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod verify;
 pub(crate) mod which;

@@ -10,7 +10,7 @@ use crate::output;
 use crate::stream::{InputArgs, Keyed};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use tamis::index::FileIndex;
 use tamis::{Existing, Replacement};
@@ -54,6 +54,27 @@ impl ForeignArgs {
             None => Ok(None),
             Some(bytes) => self.read(path, bytes, self.name.as_deref()),
         }
+    }
+
+    /// The same with bytes of its own, whatever becomes of the file.
+    #[cfg(feature = "serve")]
+    pub(crate) fn open_copy(&self, path: &Path) -> Result<Option<Opened>> {
+        let Some(mut file) = self.file(path)? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .with_context(|| format!("reading {}", path.display()))?;
+        let filter = match tamis_formats::open(&bytes, self.hint(self.name.as_deref())) {
+            Ok(filter) => filter.into_owned(),
+            Err(Error::Unknown) => return Ok(None),
+            Err(error) => return Err(named(path)(error)),
+        };
+        Ok(Some(Opened {
+            filter,
+            path: path.to_owned(),
+            name: self.name.clone(),
+        }))
     }
 
     /// Opens every filter of a file, or the one that was named.
@@ -104,6 +125,12 @@ impl ForeignArgs {
 
     /// The whole file, if it may be of another system.
     fn bytes(&self, path: &Path) -> Result<Option<&'static [u8]>> {
+        let file = self.file(path)?;
+        file.map(|file| map(path, &file)).transpose()
+    }
+
+    /// The file, at its start, if it may be of another system.
+    fn file(&self, path: &Path) -> Result<Option<File>> {
         if self.format == Some(Format::Redisson) {
             bail!(
                 "{}: a redisson filter lives in Redis: redis://HOST:PORT/NAME",
@@ -119,6 +146,7 @@ impl ForeignArgs {
         (&mut file)
             .take(16)
             .read_to_end(&mut start)
+            .and_then(|_| file.rewind())
             .with_context(|| format!("reading {}", path.display()))?;
         let is_ours = start.starts_with(OURS) || FileIndex::is_index(&start);
         match (is_ours, self.format) {
@@ -127,7 +155,7 @@ impl ForeignArgs {
                 "{}: a tamis filter or index, not one of {format}\nhint: leave out --format",
                 path.display()
             ),
-            (false, _) => map(path, &file).map(Some),
+            (false, _) => Ok(Some(file)),
         }
     }
 
@@ -217,6 +245,14 @@ pub(crate) fn map(path: &Path, file: &File) -> Result<&'static [u8]> {
 
 /// How every filter and index of ours begins.
 const OURS: &[u8] = b"TAMIS\r\n\x1a";
+
+/// Whether a file begins as those of ours do.
+#[cfg(feature = "serve")]
+pub(crate) fn is_ours(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = regular(path).and_then(|file| Ok(file.take(8).read_to_end(&mut start)?));
+    read.is_ok() && start == OURS
+}
 
 fn keys_hint(format: Format) -> String {
     let example = match format {

@@ -173,6 +173,12 @@ fn print(opened: &[Opened], as_json: bool) -> Result<()> {
     output::print(&texts.join("\n"))
 }
 
+/// What is known of a filter, for programs.
+#[cfg(feature = "serve")]
+pub(crate) fn to_json(opened: &Opened) -> serde_json::Value {
+    Standing::of(&opened.filter).to_json(opened)
+}
+
 /// Says when a filter holds more than it was made for.
 pub(crate) fn warn_if_over(opened: &Opened) {
     let facts = opened.filter.facts();

@@ -17,7 +17,7 @@ use crate::raw::word::Word;
 use crate::store::replace::{Existing, Readers, is_at, open_regular, write_atomically};
 use crate::store::{Terms, verify};
 use memmap2::{MmapOptions, MmapRaw};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -89,6 +89,23 @@ impl FileLock {
     /// The locked file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the system says of the locked file, whatever lies at its path now:
+    /// a program that takes no locks may have replaced it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{Blocked, FileLock};
+    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
+    /// let lock = FileLock::acquire(&path)?;
+    /// assert_eq!(lock.metadata()?.len(), std::fs::metadata(&path).unwrap().len());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn metadata(&self) -> Result<Metadata, Error> {
+        let path = &self.path;
+        self.file.metadata().map_err(Error::io("reading", path))
     }
 
     /// Replaces the locked file. The new one is locked before it takes the

@@ -1,0 +1,167 @@
+use crate::foreign::ForeignArgs;
+use crate::location::{KeyFile, Place, PlaceParser, RedisArgs};
+use crate::serve::{self, Limits, Named, Settings, Writing};
+use crate::{Exit, human};
+use anyhow::Result;
+use clap::builder::{TypedValueParser, ValueParserFactory};
+use clap::error::ErrorKind;
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Serve filters over HTTP, and a page to look at them
+///
+/// Answers at http://127.0.0.1:7654/ until SIGTERM or Ctrl-C. A filter is called
+/// NAME, or as its file without extension. A file that is replaced (build a new
+/// one, rename it over) answers without a gap. Without filters, the page still
+/// has the calculator and the playground.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  tamis serve blocked.tamis
+  curl --data-binary @senders.txt http://127.0.0.1:7654/v1/filters/blocked/check
+  tamis serve --write --token-file token seen.tamis urls=redis://10.0.0.7/seen
+  tamis serve --listen 0.0.0.0:443 --host filters.example.org \
+    --tls-cert cert.pem --tls-key key.pem blocked.tamis")]
+pub(crate) struct Args {
+    /// The filters: files, or redis://HOST:PORT/DB/NAME
+    #[arg(value_name = "[NAME=]FILTER")]
+    filters: Vec<Named>,
+
+    /// The address and port to listen on; port 0 is any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7654")]
+    listen: SocketAddr,
+
+    /// Let clients add keys, if they have the token of --token-file
+    #[arg(long, requires = "token_file")]
+    write: bool,
+
+    /// The token of those who may write: "Authorization: Bearer TOKEN"; made if there is none
+    #[arg(long, value_name = "FILE", requires = "write")]
+    token_file: Option<PathBuf>,
+
+    /// Save additions so often, and confirm them before
+    ///
+    /// By default an addition is confirmed when it is on disk. With this, a
+    /// crash loses what was added since the last time.
+    #[arg(long, value_name = "TIME", value_parser = human::parse_duration, requires = "write")]
+    save_every: Option<Duration>,
+
+    /// A name that the service is called by, beside addresses and localhost; may be given several times
+    ///
+    /// Requests for other names are refused: a page that is open in a browser
+    /// could have one of its own lead here.
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+
+    /// Encrypt: the certificate (PEM), with those that lead to its authority behind it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// How large the body of a request may be
+    #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = human::parse_size)]
+    max_body: u64,
+
+    /// How long a client may take to send a request, or to read an answer
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = human::parse_duration)]
+    timeout: Duration,
+
+    /// How many clients may be connected at once
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    max_connections: u32,
+
+    #[command(flatten)]
+    key: KeyFile,
+
+    #[command(flatten)]
+    foreign: ForeignArgs,
+
+    #[command(flatten)]
+    redis: RedisArgs,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    serve::run(Settings {
+        filters: args.filters,
+        listen: args.listen,
+        hosts: args.host,
+        tls: args.tls_cert.zip(args.tls_key),
+        token: args.token_file,
+        writing: match (args.write, args.save_every) {
+            (false, _) => Writing::No,
+            (true, None) => Writing::AtOnce,
+            (true, Some(interval)) => Writing::Every(interval),
+        },
+        limits: Limits {
+            body: usize::try_from(args.max_body).unwrap_or(usize::MAX),
+            time: args.timeout,
+            connections: args.max_connections.max(1) as usize,
+        },
+        key: args.key,
+        foreign: args.foreign,
+        redis: args.redis,
+    })?;
+    Ok(Exit::Done)
+}
+
+impl ValueParserFactory for Named {
+    type Parser = NamedParser;
+
+    fn value_parser() -> NamedParser {
+        NamedParser
+    }
+}
+
+/// Reads `[NAME=]FILTER`.
+#[derive(Clone)]
+pub(crate) struct NamedParser;
+
+impl TypedValueParser for NamedParser {
+    type Value = Named;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        text: &OsStr,
+    ) -> Result<Named, clap::Error> {
+        // A name ends before the first `=`; what is before one in a path or an address is none.
+        let bytes = text.as_encoded_bytes();
+        let named = bytes.iter().position(|&b| b == b'=').and_then(|at| {
+            let name = std::str::from_utf8(&bytes[..at]).ok()?;
+            // Cut behind an ASCII byte, it is an OsStr of its own; text is the simple case.
+            let rest = text.to_str().map(|text| &text[at + 1..])?;
+            is_name(name).then(|| (name.to_owned(), rest.to_owned()))
+        });
+        if let Some((name, rest)) = named {
+            let place = PlaceParser.parse_ref(command, argument, OsStr::new(&rest))?;
+            return Ok(Named { name, place });
+        }
+        let place = PlaceParser.parse_ref(command, argument, text)?;
+        let name = match &place {
+            Place::File(path) => path.file_stem().and_then(OsStr::to_str).map(str::to_owned),
+            Place::Redis(at) => Some(at.name().to_owned()),
+        };
+        match name.filter(|name| is_name(name)) {
+            Some(name) => Ok(Named { name, place }),
+            None => {
+                let text = format!(
+                    "{place} needs a name of letters, digits, '.', '_' and '-'\n\
+                     hint: NAME=FILTER names it\n"
+                );
+                Err(clap::Error::raw(ErrorKind::ValueValidation, text).with_cmd(command))
+            }
+        }
+    }
+}
+
+/// What may stand in a path of a URL as it is, and is no step in it.
+fn is_name(name: &str) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    !name.is_empty() && name.bytes().all(is_plain) && name != "." && name != ".."
+}

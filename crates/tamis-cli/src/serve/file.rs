@@ -1,0 +1,471 @@
+//! A filter of a file: asked from a private copy, replaced when its file is,
+//! and saved when it was added to.
+
+use super::filters::{Added, Writing};
+use super::keys::Form;
+use super::loaded::{Loaded, Opening};
+use super::log;
+use super::problem::Problem;
+use super::stamp::Stamp;
+use crate::cmd::info;
+use crate::location::named;
+use crate::output;
+use anyhow::{Context as _, Result, anyhow};
+use axum::http::StatusCode;
+use bytes::Bytes;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+use tamis::FileLock;
+use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, watch};
+
+/// How often a look is taken whether the file has been replaced.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Additions that are saved before their time, in bytes, and those above which none is taken.
+const MANY_UNSAVED: usize = 64 << 20;
+const MOST_UNSAVED: usize = 256 << 20;
+/// When to try again what failed: opening a file that stays as it is, saving.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+pub(super) struct FileFilter {
+    path: PathBuf,
+    opening: Opening,
+    current: RwLock<Arc<Version>>,
+    watched: Mutex<Watched>,
+    /// Present if keys may be added.
+    writer: Option<Writer>,
+}
+
+/// One content of the file.
+pub(super) struct Version {
+    filter: RwLock<Loaded>,
+    pub(super) loaded_at: SystemTime,
+}
+
+/// What is known of the file in place.
+struct Watched {
+    /// Of the file that answers.
+    answers: Stamp,
+    /// Of the file that was there at the last look.
+    seen: Stamp,
+    /// The file that could not be opened, and when that was last tried.
+    failed: Option<(Stamp, Instant)>,
+    /// Why the file in place is not the one that answers.
+    fault: Option<String>,
+    /// How often another file was taken.
+    replaced: u64,
+}
+
+/// Puts additions on disk.
+///
+/// Whoever adds takes turns with whoever saves, so that nobody who only asks
+/// waits for more than an insertion.
+struct Writer {
+    turns: Arc<Turns<Turn>>,
+    /// There is something to save.
+    wake: Notify,
+    /// There is so much to save that the interval is not waited for.
+    is_much: Notify,
+    saved: watch::Sender<Saved>,
+    /// Answers wait for the disk, unless additions are saved at intervals.
+    interval: Option<Duration>,
+}
+
+struct Turn {
+    lock: FileLock,
+    /// Bodies of requests whose keys are not on disk, in order: what another
+    /// file gets that somebody puts in the place of ours.
+    unsaved: Vec<(Form, Bytes)>,
+    unsaved_bytes: usize,
+    /// Number of the last request.
+    last: u64,
+}
+
+/// How far saving has got, as numbers of requests.
+#[derive(Clone, Debug, Default)]
+struct Saved {
+    upto: u64,
+    /// Up to this one could not be saved, and why.
+    failed: u64,
+    error: String,
+}
+
+impl FileFilter {
+    /// Opens a file; with `write`, and locks it if it can be added to.
+    pub(super) fn open(path: &Path, opening: &Opening, writing: Writing) -> Result<Self> {
+        let lock = match writing {
+            Writing::No => None,
+            _ => Some(FileLock::try_acquire(path).map_err(named(path))?),
+        };
+        let (loaded, stamp) = load_settled(path, opening)?;
+        let writer = lock.filter(|_| loaded.is_writable()).map(|lock| Writer {
+            turns: Arc::new(Turns::new(Turn {
+                lock,
+                unsaved: Vec::new(),
+                unsaved_bytes: 0,
+                last: 0,
+            })),
+            wake: Notify::new(),
+            is_much: Notify::new(),
+            saved: watch::Sender::default(),
+            interval: match writing {
+                Writing::Every(interval) => Some(interval),
+                Writing::AtOnce | Writing::No => None,
+            },
+        });
+        Ok(Self {
+            path: path.to_owned(),
+            opening: opening.clone(),
+            current: RwLock::new(Version::new(loaded)),
+            watched: Mutex::new(Watched {
+                answers: stamp,
+                seen: stamp,
+                failed: None,
+                fault: None,
+                replaced: 0,
+            }),
+            writer,
+        })
+    }
+
+    pub(super) fn is_writable(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// What answers now. All keys of a request are asked of one version.
+    pub(super) fn version(&self) -> Arc<Version> {
+        let current = self.current.read();
+        Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Why the file in place is not the one that answers, if so.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.watched().fault.clone()
+    }
+
+    /// How often another file was taken.
+    pub(super) fn times_replaced(&self) -> u64 {
+        self.watched().replaced
+    }
+
+    fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What can be told of it. Reads all of it.
+    pub(super) async fn about(self: &Arc<Self>) -> Value {
+        // So that nobody waits to add while this reads, and others to ask behind them.
+        let turn = match &self.writer {
+            Some(writer) => Some(writer.turn().await),
+            None => None,
+        };
+        let version = self.version();
+        let told = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            version.read(Loaded::about)
+        });
+        told.await.unwrap_or(Value::Null)
+    }
+
+    /// Takes the file that is now in place, if it is another one and sound.
+    fn look(&self) {
+        let fault = match stamp_of(&self.path) {
+            Ok(stamp) => match self.consider(stamp) {
+                Some(fault) => fault,
+                None => return,
+            },
+            Err(error) => Some(format!("{error:#}; the file that was there answers")),
+        };
+        self.set_fault(fault);
+    }
+
+    /// What is now wrong with the file in place, `None` if it is too early to tell.
+    fn consider(&self, stamp: Stamp) -> Option<Option<String>> {
+        let is_settled = {
+            let mut watched = self.watched();
+            let is_settled = std::mem::replace(&mut watched.seen, stamp) == stamp;
+            if watched.answers == stamp {
+                return Some(None);
+            }
+            if matches!(watched.failed, Some((failed, at)) if failed == stamp && at.elapsed() < TRY_AGAIN)
+            {
+                return None;
+            }
+            is_settled
+        };
+        // A checksum tells a file that is still being written; of another, only time does.
+        if !is_settled && info::is_sealed(&self.path) != Some(true) {
+            return None;
+        }
+        let loaded = self.opening.load(&self.path);
+        let is_still = stamp_of(&self.path).is_ok_and(|now| now == stamp);
+        match loaded {
+            _ if !is_still => None,
+            Ok(loaded) => {
+                self.replace(loaded, stamp);
+                log(format_args!(
+                    "{}: the new file answers",
+                    self.path.display()
+                ));
+                Some(None)
+            }
+            Err(_) if !is_settled => None,
+            Err(error) => {
+                self.watched().failed = Some((stamp, Instant::now()));
+                Some(Some(format!("{error:#}; the file that was there answers")))
+            }
+        }
+    }
+
+    fn replace(&self, loaded: Loaded, stamp: Stamp) {
+        let version = Version::new(loaded);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = version;
+        let mut watched = self.watched();
+        watched.answers = stamp;
+        watched.failed = None;
+        watched.replaced += 1;
+    }
+
+    fn set_fault(&self, fault: Option<String>) {
+        let mut watched = self.watched();
+        if let Some(fault) = &fault
+            && watched.fault.as_ref() != Some(fault)
+        {
+            log(fault);
+        }
+        watched.fault = fault;
+    }
+
+    /// Looks at the file again and again.
+    pub(super) async fn watch(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            match &self.writer {
+                None => {
+                    let filter = Arc::clone(&self);
+                    // A panic was told by its thread; the next look is another one.
+                    let _ = tokio::task::spawn_blocking(move || filter.look()).await;
+                }
+                Some(writer) => {
+                    let turn = writer.turn().await;
+                    let filter = Arc::clone(&self);
+                    let look = move || filter.retake(turn);
+                    let _ = tokio::task::spawn_blocking(look).await;
+                }
+            }
+        }
+    }
+
+    /// Adds the keys of a request's body.
+    pub(super) async fn add(&self, form: Form, body: Bytes) -> Result<Added, Problem> {
+        let Some(writer) = &self.writer else {
+            return Err(Problem::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this filter can't be added to: it is a finished list or another system's",
+            ));
+        };
+        let mut saved = writer.saved.subscribe();
+        let (new, number) = {
+            let mut turn = writer.turn().await;
+            if let Some(fault) = self.fault() {
+                return Err(Problem::unavailable(&anyhow!(fault)));
+            }
+            if turn.unsaved_bytes > MOST_UNSAVED {
+                let text = "too many additions wait for the disk: try again";
+                return Err(Problem::unavailable(&anyhow!(text)));
+            }
+            let version = self.version();
+            let mut filter = version.filter.write();
+            let filter = filter.as_mut().map_err(|_| poisoned())?;
+            let keys = form.read(&body, &filter.rule())?;
+            let new = filter.add(&keys);
+            drop(keys);
+            // Those before one that was refused are in.
+            turn.unsaved_bytes += body.len();
+            if turn.unsaved_bytes > MANY_UNSAVED {
+                writer.is_much.notify_one();
+            }
+            turn.unsaved.push((form, body));
+            turn.last += 1;
+            (new, turn.last)
+        };
+        writer.wake.notify_one();
+        let new = new.map_err(|error| {
+            let text = format!("{error:#}\nkeys before the one that was refused are added");
+            Problem::new(StatusCode::INSUFFICIENT_STORAGE, text)
+        })?;
+        if writer.interval.is_some() {
+            return Ok(Added { new, saved: false });
+        }
+        let done = saved
+            .wait_for(|saved| saved.upto >= number || saved.failed >= number)
+            .await;
+        match done {
+            Ok(saved) if saved.upto >= number => Ok(Added { new, saved: true }),
+            Ok(saved) => Err(Problem::unavailable(&anyhow!(
+                "the keys are in memory, but not on disk: {}",
+                saved.error
+            ))),
+            Err(_) => Err(Problem::unavailable(&anyhow!("the service is ending"))),
+        }
+    }
+
+    /// Saves whenever there is something to save.
+    pub(super) async fn keep_saving(self: Arc<Self>) {
+        let Some(writer) = &self.writer else {
+            return;
+        };
+        loop {
+            writer.wake.notified().await;
+            if let Some(interval) = writer.interval {
+                // Whichever ends first; nothing is lost if both do.
+                let _ = tokio::time::timeout(interval, writer.is_much.notified()).await;
+            }
+            let start = Instant::now();
+            let rest = match self.save().await {
+                // No more than half of the time is spent on saving.
+                Ok(()) => start.elapsed(),
+                Err(_) => {
+                    writer.wake.notify_one();
+                    TRY_AGAIN
+                }
+            };
+            tokio::time::sleep(rest).await;
+        }
+    }
+
+    /// Puts what was added on disk, and tells those who wait for it.
+    pub(super) async fn save(self: &Arc<Self>) -> Result<()> {
+        let Some(writer) = &self.writer else {
+            return Ok(());
+        };
+        let turn = writer.turn().await;
+        let filter = Arc::clone(self);
+        let saved = tokio::task::spawn_blocking(move || filter.save_now(turn)).await;
+        saved.context("saving")?
+    }
+
+    fn save_now(&self, turn: OwnedMutexGuard<Turn>) -> Result<()> {
+        if turn.unsaved.is_empty() {
+            return Ok(());
+        }
+        let mut turn = self.retake(turn);
+        let Some(writer) = &self.writer else {
+            return Ok(());
+        };
+        let last = turn.last;
+        let saved = match self.fault() {
+            Some(fault) => Err(anyhow!(fault)),
+            None => self.version().read(|loaded| loaded.save(&mut turn.lock)),
+        };
+        match &saved {
+            Ok(()) => {
+                turn.unsaved = Vec::new();
+                turn.unsaved_bytes = 0;
+                if let Ok(file) = turn.lock.metadata() {
+                    let stamp = (&file).into();
+                    let mut watched = self.watched();
+                    (watched.answers, watched.seen) = (stamp, stamp);
+                }
+                writer.saved.send_modify(|saved| saved.upto = last);
+            }
+            Err(error) => {
+                let error = output::hide_passwords(&format!("{error:#}"));
+                log(format_args!("not saved: {error}"));
+                writer.saved.send_modify(|saved| {
+                    saved.failed = last;
+                    saved.error = error;
+                });
+            }
+        }
+        saved
+    }
+
+    /// If somebody who takes no locks has put another file in the place of
+    /// ours: that one answers from now on, and gets what was not saved yet.
+    fn retake(&self, mut turn: OwnedMutexGuard<Turn>) -> OwnedMutexGuard<Turn> {
+        let taken = stamp_of(&self.path).and_then(|stamp| {
+            let is_settled = {
+                let mut watched = self.watched();
+                let is_settled = std::mem::replace(&mut watched.seen, stamp) == stamp;
+                if stamp == watched.answers {
+                    return Ok(());
+                }
+                is_settled
+            };
+            if !is_settled && info::is_sealed(&self.path) != Some(true) {
+                return Err(anyhow!("it is being written by another program"));
+            }
+            let ours: Stamp = (&turn.lock.metadata()?).into();
+            let lock = match stamp.is_same_file(&ours) {
+                true => None, // written over: our lock still holds
+                false => Some(FileLock::try_acquire(&self.path)?),
+            };
+            let mut loaded = self.opening.load(&self.path)?;
+            if !loaded.is_writable() {
+                return Err(anyhow!("the new file can't be added to"));
+            }
+            for (form, body) in &turn.unsaved {
+                let keys = form.read(body, &loaded.rule());
+                loaded.add(&keys.map_err(|problem| anyhow!(problem.text))?)?;
+            }
+            if let Some(lock) = lock {
+                turn.lock = lock;
+            }
+            self.replace(loaded, (&turn.lock.metadata()?).into());
+            log(format_args!(
+                "{}: the new file answers",
+                self.path.display()
+            ));
+            Ok(())
+        });
+        self.set_fault(taken.err().map(|error| {
+            format!(
+                "{}: {error:#}; the file that was there answers, and is not added to",
+                self.path.display()
+            )
+        }));
+        turn
+    }
+}
+
+impl Version {
+    fn new(loaded: Loaded) -> Arc<Self> {
+        Arc::new(Self {
+            filter: RwLock::new(loaded),
+            loaded_at: SystemTime::now(),
+        })
+    }
+
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Loaded) -> T) -> T {
+        read(&self.filter.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Writer {
+    async fn turn(&self) -> OwnedMutexGuard<Turn> {
+        Arc::clone(&self.turns).lock_owned().await
+    }
+}
+
+fn poisoned() -> Problem {
+    Problem::unavailable(&anyhow!("an addition failed half-way"))
+}
+
+fn stamp_of(path: &Path) -> Result<Stamp> {
+    let file = fs::metadata(path).with_context(|| path.display().to_string())?;
+    Ok((&file).into())
+}
+
+/// A file and its stamp: of the file that was read, not of one that came later.
+fn load_settled(path: &Path, opening: &Opening) -> Result<(Loaded, Stamp)> {
+    loop {
+        let before = stamp_of(path)?;
+        let loaded = opening.load(path)?;
+        if stamp_of(path)? == before {
+            return Ok((loaded, before));
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The filters being served, by name.
+
+use super::file::FileFilter;
+use super::keys::Form;
+use super::loaded::{Loaded, Opening};
+use super::problem::Problem;
+use super::remote::RemoteFilter;
+use super::tally::{Answers, Tally};
+use crate::location::{Place, RedisArgs};
+use anyhow::{Result, bail};
+use axum::http::StatusCode;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+/// Keys of a request above which answering takes so long that others should
+/// not wait for the thread: about a millisecond.
+const MANY_BYTES: usize = 256 << 10;
+
+/// A filter's name and place, as in `NAME=FILTER`.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) place: Place,
+}
+
+/// Who may add, and when additions are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writing {
+    No,
+    /// Before they are confirmed.
+    AtOnce,
+    /// So much later, at most.
+    Every(Duration),
+}
+
+#[derive(Default)]
+pub(super) struct Filters(BTreeMap<String, Served>);
+
+pub(super) struct Served {
+    name: String,
+    place: Place,
+    source: Source,
+    pub(super) tally: Tally,
+    about: Mutex<Option<Told>>,
+}
+
+enum Source {
+    File(Arc<FileFilter>),
+    Redis(Arc<RemoteFilter>),
+}
+
+/// What was told of a filter, and what that took.
+struct Told {
+    value: Value,
+    at: Instant,
+    took: Duration,
+}
+
+/// Answers to an addition.
+pub(super) struct Added {
+    pub(super) new: Vec<bool>,
+    /// Whether they are on disk, or as Redis confirms.
+    pub(super) saved: bool,
+}
+
+impl Filters {
+    /// Opens all of them; one that fails is the end.
+    pub(super) fn open(
+        named: Vec<Named>,
+        opening: &Opening,
+        redis: &RedisArgs,
+        writing: Writing,
+    ) -> Result<Self> {
+        let mut all = BTreeMap::new();
+        for Named { name, place } in named {
+            if all.contains_key(&name) {
+                bail!("two filters are called {name:?}\nhint: NAME=FILTER names one");
+            }
+            let source = match &place {
+                Place::File(path) => {
+                    Source::File(Arc::new(FileFilter::open(path, opening, writing)?))
+                }
+                Place::Redis(at) => {
+                    let is_writable = writing != Writing::No;
+                    let filter = RemoteFilter::open(at, &opening.key, redis, is_writable)?;
+                    Source::Redis(Arc::new(filter))
+                }
+            };
+            let served = Served {
+                name: name.clone(),
+                place,
+                source,
+                tally: Tally::default(),
+                about: Mutex::default(),
+            };
+            all.insert(name, served);
+        }
+        Ok(Self(all))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<&Served, Problem> {
+        self.0.get(name).ok_or_else(|| {
+            let text = match name.len() <= 100 {
+                true => format!("there is no filter {name:?}; GET /v1/filters lists them"),
+                false => "there is no filter of this name; GET /v1/filters lists them".into(),
+            };
+            Problem::new(StatusCode::NOT_FOUND, text)
+        })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Served> {
+        self.0.values()
+    }
+
+    /// Starts what goes on beside the requests: watching files, and saving.
+    pub(super) fn start(&self) {
+        for served in self.iter() {
+            if let Source::File(filter) = &served.source {
+                tokio::spawn(Arc::clone(filter).watch());
+                tokio::spawn(Arc::clone(filter).keep_saving());
+            }
+        }
+    }
+
+    /// Saves what is not saved yet, at the end.
+    pub(super) async fn save(&self) -> Result<()> {
+        let mut result = Ok(());
+        for served in self.iter() {
+            if let Source::File(filter) = &served.source {
+                result = filter.save().await.and(result);
+            }
+        }
+        result
+    }
+}
+
+impl Served {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn is_writable(&self) -> bool {
+        match &self.source {
+            Source::File(filter) => filter.is_writable(),
+            Source::Redis(filter) => filter.is_writable(),
+        }
+    }
+
+    /// Why the file in place is not the one that answers, if so.
+    pub(super) fn fault(&self) -> Option<String> {
+        match &self.source {
+            Source::File(filter) => filter.fault(),
+            Source::Redis(_) => None,
+        }
+    }
+
+    /// How often another file was taken.
+    pub(super) fn times_replaced(&self) -> u64 {
+        match &self.source {
+            Source::File(filter) => filter.times_replaced(),
+            Source::Redis(_) => 0,
+        }
+    }
+
+    /// Which keys of a request's body may be present.
+    pub(super) async fn check(&self, form: Form, body: Bytes) -> Result<Vec<bool>, Problem> {
+        let found = match &self.source {
+            Source::File(filter) => {
+                let version = filter.version();
+                let ask = |loaded: &Loaded| {
+                    let keys = form.read(&body, &loaded.rule())?;
+                    let found = loaded.ask(&keys);
+                    found.map_err(|error| Problem::bad_request(format!("{error:#}")))
+                };
+                match body.len() {
+                    ..MANY_BYTES => version.read(ask)?,
+                    _ => tokio::task::block_in_place(|| version.read(ask))?,
+                }
+            }
+            Source::Redis(filter) => filter.ask(form, body).await?,
+        };
+        self.tally.add(Answers::to_check(&found));
+        Ok(found)
+    }
+
+    /// Adds the keys of a request's body.
+    pub(super) async fn add(&self, form: Form, body: Bytes) -> Result<Added, Problem> {
+        let added = match &self.source {
+            Source::File(filter) => filter.add(form, body).await?,
+            Source::Redis(filter) => Added {
+                new: filter.add(form, body).await?,
+                saved: true,
+            },
+        };
+        self.tally.add(Answers::to_add(&added.new));
+        Ok(added)
+    }
+
+    /// What can be told of it. To read all of a large filter takes a while, so
+    /// it may be what was told a little earlier.
+    pub(super) async fn about(&self) -> Result<Value, Problem> {
+        let mut about = self.content().await?;
+        about["name"] = json!(self.name);
+        about["place"] = json!(crate::output::hide_passwords(&self.place.to_string()));
+        about["writable"] = json!(self.is_writable());
+        about["fault"] = json!(self.fault());
+        if let Source::File(filter) = &self.source {
+            let since = filter.version().loaded_at.duration_since(UNIX_EPOCH);
+            about["loaded_at"] = json!(since.map_or(0, |time| time.as_secs()));
+            about["times_replaced"] = json!(filter.times_replaced());
+        }
+        about["recent"] = self.tally.recent();
+        Ok(about)
+    }
+
+    async fn content(&self) -> Result<Value, Problem> {
+        let told = || self.about.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(told) = &*told()
+            && told.at.elapsed() < told.took * 10
+        {
+            return Ok(told.value.clone());
+        }
+        let start = Instant::now();
+        let value = match &self.source {
+            Source::File(filter) => filter.about().await,
+            Source::Redis(filter) => {
+                let about = filter.about().await;
+                about.map_err(|error| Problem::unavailable(&error))?
+            }
+        };
+        *told() = Some(Told {
+            value: value.clone(),
+            at: Instant::now(),
+            took: start.elapsed(),
+        });
+        Ok(value)
+    }
+}

@@ -1,0 +1,152 @@
+//! `tamis serve`: filters over HTTP, and a page.
+//!
+//! ```text
+//! listen.rs    connections, their number and their time      guard.rs   who may ask what
+//!     |
+//! api.rs       /v1/filters      page.rs    /
+//!     |
+//! filters.rs   by name          keys.rs    bodies into keys, answers into bodies
+//!     |
+//! file.rs      a file: watched, replaced, saved              remote.rs  in Redis
+//! loaded.rs    its content
+//! ```
+
+mod api;
+mod body;
+mod file;
+mod filters;
+mod guard;
+mod keys;
+mod lines;
+mod listen;
+mod loaded;
+mod metrics;
+mod openapi;
+mod page;
+mod patient;
+mod problem;
+mod remote;
+mod stamp;
+mod tally;
+mod tls;
+
+pub(crate) use filters::{Named, Writing};
+
+use crate::foreign::ForeignArgs;
+use crate::location::{KeyFile, RedisArgs};
+use crate::output;
+use anyhow::{Context as _, Result};
+use axum::Router;
+use axum::http::StatusCode;
+use filters::Filters;
+use guard::{Guard, Token};
+use loaded::Opening;
+use metrics::Metrics;
+use problem::Problem;
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+/// Everything that the user has said.
+pub(crate) struct Settings {
+    pub(crate) filters: Vec<Named>,
+    pub(crate) listen: SocketAddr,
+    /// Names that the service may be called by.
+    pub(crate) hosts: Vec<String>,
+    /// The certificate and its key.
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// What those who write must know.
+    pub(crate) token: Option<PathBuf>,
+    pub(crate) writing: Writing,
+    pub(crate) limits: Limits,
+    pub(crate) key: KeyFile,
+    pub(crate) foreign: ForeignArgs,
+    pub(crate) redis: RedisArgs,
+}
+
+/// What one client can take from the others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Bytes of a request's body.
+    pub(crate) body: usize,
+    /// For each of: a request's head, its body, and writing the response.
+    pub(crate) time: Duration,
+    /// Connections at once.
+    pub(crate) connections: usize,
+}
+
+/// What handlers share.
+pub(crate) type App = Arc<Shared>;
+
+pub(crate) struct Shared {
+    filters: Filters,
+    limits: Limits,
+    guard: Guard,
+    metrics: Metrics,
+    /// Bytes of bodies in memory.
+    buffered: AtomicUsize,
+}
+
+/// Serves until a signal ends it.
+pub(crate) fn run(settings: Settings) -> Result<()> {
+    let tls = match &settings.tls {
+        Some((certificate, key)) => Some(tls::acceptor(certificate, key)?),
+        None => None,
+    };
+    let token = settings.token.as_deref().map(Token::load_or_create);
+    let guard = Guard::new(settings.hosts, token.transpose()?);
+    let opening = Opening {
+        key: settings.key,
+        foreign: settings.foreign,
+    };
+    let filters = Filters::open(
+        settings.filters,
+        &opening,
+        &settings.redis,
+        settings.writing,
+    )?;
+    let app = Arc::new(Shared {
+        filters,
+        limits: settings.limits,
+        guard,
+        metrics: Metrics::default(),
+        buffered: AtomicUsize::new(0),
+    });
+    let listener = TcpListener::bind(settings.listen)
+        .with_context(|| format!("listening on {}", settings.listen))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting threads")?;
+    let ended = runtime.block_on(async {
+        app.filters.start();
+        listen::serve(listener, tls, router(&app), Arc::clone(&app)).await?;
+        app.filters.save().await
+    });
+    // Who is still waiting for Redis waits in vain.
+    runtime.shutdown_background();
+    ended
+}
+
+fn router(app: &App) -> Router {
+    api::routes()
+        .merge(metrics::routes())
+        .merge(openapi::routes())
+        .merge(page::routes())
+        .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
+        .method_not_allowed_fallback(async || {
+            let text =
+                "this path does not take this method; /v1/openapi.json describes what it does";
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, text)
+        })
+        .with_state(Arc::clone(app))
+}
+
+/// Says what the service does. Nobody may be reading it.
+fn log(text: impl std::fmt::Display) {
+    let text = output::hide_passwords(&text.to_string());
+    let _ = writeln!(std::io::stderr(), "tamis: {text}");
+}

@@ -1,0 +1,50 @@
+//! What a client is told when it can't get what it asked for.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+/// A status and a text for people, as JSON: `{"error": "..."}`.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) status: StatusCode,
+    pub(super) text: String,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { status, text }
+    }
+
+    /// The request can't be understood.
+    pub(super) fn bad_request(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, text)
+    }
+
+    /// The fault is on this side.
+    pub(super) fn unavailable(error: &anyhow::Error) -> Self {
+        let text = crate::output::hide_passwords(&format!("{error:#}"));
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = json(&json!({ "error": self.text }));
+        match self.status {
+            StatusCode::UNAUTHORIZED => {
+                let how = [(header::WWW_AUTHENTICATE, "Bearer")];
+                (self.status, how, body).into_response()
+            }
+            status => (status, body).into_response(),
+        }
+    }
+}
+
+/// A JSON response, with a line's end for those who read it in a terminal.
+pub(super) fn json(value: &serde_json::Value) -> impl IntoResponse + use<> {
+    let mut text = value.to_string();
+    text.push('\n');
+    ([(header::CONTENT_TYPE, "application/json")], text)
+}

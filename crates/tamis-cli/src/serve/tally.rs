@@ -1,0 +1,160 @@
+//! What was asked and answered: since the start, and in the last minutes.
+
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Minutes that are told apart.
+const MINUTES: u64 = 15;
+
+/// Answers of one filter.
+#[derive(Debug, Default)]
+pub(super) struct Tally(Mutex<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    all: Answers,
+    /// By minutes since 1970, the newest last.
+    recent: VecDeque<(u64, Answers)>,
+}
+
+/// How many keys were answered how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answers {
+    /// Asked, and perhaps present.
+    pub(super) yes: u64,
+    /// Asked, and certainly absent.
+    pub(super) no: u64,
+    /// Added, and new.
+    pub(super) new: u64,
+    /// Added, and present before, or so it seemed.
+    pub(super) known: u64,
+}
+
+impl Answers {
+    pub(super) fn to_check(found: &[bool]) -> Self {
+        let yes = count(found);
+        let no = found.len() as u64 - yes;
+        let others = Self::default();
+        Self { yes, no, ..others }
+    }
+
+    pub(super) fn to_add(were_new: &[bool]) -> Self {
+        let new = count(were_new);
+        let known = were_new.len() as u64 - new;
+        let others = Self::default();
+        Self {
+            new,
+            known,
+            ..others
+        }
+    }
+
+    fn add(&mut self, more: Self) {
+        self.yes += more.yes;
+        self.no += more.no;
+        self.new += more.new;
+        self.known += more.known;
+    }
+}
+
+fn count(answers: &[bool]) -> u64 {
+    answers.iter().map(|&answer| u64::from(answer)).sum()
+}
+
+impl Tally {
+    pub(super) fn add(&self, more: Answers) {
+        self.add_at(minute_now(), more);
+    }
+
+    fn add_at(&self, minute: u64, more: Answers) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.all.add(more);
+        match counts.recent.back_mut() {
+            // A clock that is set back makes no new minutes.
+            Some((last, answers)) if *last >= minute => answers.add(more),
+            _ => counts.recent.push_back((minute, more)),
+        }
+        if counts.recent.len() as u64 > MINUTES {
+            counts.recent.pop_front();
+        }
+    }
+
+    /// Since the start.
+    pub(super) fn all(&self) -> Answers {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).all
+    }
+
+    /// The last minutes, oldest first, the present one last.
+    pub(super) fn recent(&self) -> Value {
+        self.recent_at(minute_now())
+    }
+
+    fn recent_at(&self, now: u64) -> Value {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |minute| {
+            let all = counts.recent.iter();
+            let mut found = all.filter(|(at, _)| *at == minute);
+            found
+                .next()
+                .map_or(Answers::default(), |(_, answers)| *answers)
+        };
+        let minutes = (0..MINUTES).rev().filter_map(|ago| now.checked_sub(ago));
+        minutes
+            .map(|minute| {
+                let Answers {
+                    yes,
+                    no,
+                    new,
+                    known,
+                } = of(minute);
+                json!({ "at": minute * 60, "yes": yes, "no": no, "new": new, "known": known })
+            })
+            .collect()
+    }
+}
+
+fn minute_now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| time.as_secs() / 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minutes_are_told_apart_and_forgotten() {
+        let tally = Tally::default();
+        tally.add_at(1_000, Answers::to_check(&[true, false, false]));
+        tally.add_at(1_001, Answers::to_add(&[true, true, false]));
+        tally.add_at(1_001, Answers::to_check(&[true]));
+        let recent = tally.recent_at(1_002);
+        let recent = recent.as_array().unwrap();
+        assert_eq!(recent.len(), 15);
+        assert_eq!(
+            recent[12],
+            json!({ "at": 60_000, "yes": 1, "no": 2, "new": 0, "known": 0 })
+        );
+        assert_eq!(
+            recent[13],
+            json!({ "at": 60_060, "yes": 1, "no": 0, "new": 2, "known": 1 })
+        );
+        assert_eq!(
+            recent[14],
+            json!({ "at": 60_120, "yes": 0, "no": 0, "new": 0, "known": 0 })
+        );
+
+        for minute in 2_000..2_100 {
+            tally.add_at(minute, Answers::to_check(&[true]));
+        }
+        // The clock was set back: nothing is lost, and nothing panics.
+        tally.add_at(5, Answers::to_check(&[true]));
+        let recent = tally.recent_at(2_099);
+        let yes = |minute: &Value| minute["yes"].as_u64().unwrap();
+        assert_eq!(recent.as_array().unwrap().iter().map(yes).sum::<u64>(), 16);
+        assert_eq!(tally.all().yes, 103);
+        assert_eq!(tally.recent_at(0).as_array().unwrap().len(), 1);
+    }
+}
