@@ -23,7 +23,7 @@ pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, F
 #[cold]
 #[inline(never)]
 fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
-    Ok(match encode(&hasher.rule(), object)? {
+    Ok(match encode(hasher.rule(), object)? {
         Encoded::Text(bytes) => hasher.hash(bytes.as_bytes()),
         Encoded::Exact(bytes) => hasher.hash_exact(&bytes),
     })

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, SupportsIndex, TypeVar, final, overload
 
 from pybloomfilter import BloomFilter as BloomFilter
+from typing_extensions import disjoint_base
 
 __version__: str
 
@@ -45,6 +46,7 @@ class _NumpyArray(Protocol):
 # the same library.
 _Column = _ArrowArray | _ArrowStream | _NumpyArray
 
+@disjoint_base
 class Filter:
     def __new__(
         cls,

@@ -98,7 +98,6 @@ class TamisDupeFilter(BaseDupeFilter):
         this = cls(filter, pending, crawler)
         _of_crawler[crawler] = this
         crawler.signals.connect(this._take_up, signal=signals.spider_opened)
-        crawler.signals.connect(this._dropped, signal=signals.request_dropped)
         return this
 
     def _fingerprint(self, request: Request) -> bytes:
@@ -155,14 +154,6 @@ class TamisDupeFilter(BaseDupeFilter):
             self._foreseen.remove(fingerprint)
             return False
         return True
-
-    def _dropped(self, request: Request) -> None:
-        """It never came to the scheduler: the crawl is not to fetch it."""
-        fingerprint = self._fingerprint(request)
-        if fingerprint in self._foreseen:
-            self._foreseen.remove(fingerprint)
-            self._in_flight.discard(fingerprint)
-            self._unwritten.discard(fingerprint)
 
     def fetched(self, request: Request) -> None:
         """The response has gone through the spider; requests that were redirected to it, with it."""

@@ -21,7 +21,6 @@ from ._partial import Shape, shipped, unshipped
 from ._tamis import Filter
 
 if TYPE_CHECKING:
-    import pyarrow
     from pyspark.sql import DataFrame
 
 __all__ = ["build", "not_seen"]
@@ -48,7 +47,7 @@ def build(
     shape = Shape(n, p, options)
     names = [subset] if isinstance(subset, str) else list(subset)
 
-    def partial(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    def partial(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow
         from pyspark import TaskContext
 
@@ -91,7 +90,7 @@ def not_seen(df: DataFrame, subset: str | Sequence[str], filter: Any, *, key: by
     how, what = shipped(filter)
     sent = df.sparkSession.sparkContext.broadcast(what) if how == "bytes" else None
 
-    def choose(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    def choose(batches: Iterable[Any]) -> Iterator[Any]:
         filter = unshipped(how, what if sent is None else sent.value, key)
         for batch in batches:
             yield rows_not_seen(batch, names, filter)

@@ -26,7 +26,7 @@ pub(crate) struct Made(Mutex<Option<Filter>>);
 /// made before.
 pub(crate) enum Start {
     Keys(u64),
-    Made(Filter),
+    Made(Box<Filter>),
 }
 
 impl<'py> FromPyObject<'_, 'py> for Start {
@@ -38,7 +38,7 @@ impl<'py> FromPyObject<'_, 'py> for Start {
         };
         let made = &made.get().0;
         let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
-        made.map(Self::Made)
+        made.map(|filter| Self::Made(Box::new(filter)))
             .ok_or_else(|| PyTypeError::new_err("the filter was taken already"))
     }
 }

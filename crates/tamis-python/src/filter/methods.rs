@@ -45,7 +45,7 @@ impl Filter {
     ) -> Result<Self, Failure> {
         let n = match n {
             Start::Keys(n) => n,
-            Start::Made(filter) => return Ok(filter),
+            Start::Made(filter) => return Ok(*filter),
         };
         let wanted = Wanted {
             n,
