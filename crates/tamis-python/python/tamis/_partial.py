@@ -1,4 +1,4 @@
-"""What Spark and Dask share: partial filters of one shape, built where the rows are and united.
+"""Beyond one machine: partial filters of one shape, built where the rows are and united.
 
 A filter travels as its bytes, or as the path of its file, which each worker maps.
 """
