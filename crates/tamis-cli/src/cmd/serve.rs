@@ -7,6 +7,7 @@ use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::error::ErrorKind;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Serve filters over HTTP, and a page to look at them
@@ -20,7 +21,9 @@ use std::time::Duration;
 Examples:
   tamis serve blocked.tamis
   curl --data-binary @senders.txt http://127.0.0.1:7654/v1/filters/blocked/check
-  tamis serve --write seen.tamis urls=redis://10.0.0.7/seen")]
+  tamis serve --write --token-file token seen.tamis urls=redis://10.0.0.7/seen
+  tamis serve --listen 0.0.0.0:443 --host filters.example.org \
+    --tls-cert cert.pem --tls-key key.pem blocked.tamis")]
 pub(crate) struct Args {
     /// The filters: files, or redis://HOST:PORT/DB/NAME
     #[arg(value_name = "[NAME=]FILTER")]
@@ -30,9 +33,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7654")]
     listen: SocketAddr,
 
-    /// Let clients add keys
-    #[arg(long)]
+    /// Let clients add keys, if they have the token of --token-file
+    #[arg(long, requires = "token_file")]
     write: bool,
+
+    /// The token of those who may write: "Authorization: Bearer TOKEN"; made if there is none
+    #[arg(long, value_name = "FILE", requires = "write")]
+    token_file: Option<PathBuf>,
 
     /// Save additions so often, and confirm them before
     ///
@@ -40,6 +47,21 @@ pub(crate) struct Args {
     /// crash loses what was added since the last time.
     #[arg(long, value_name = "TIME", value_parser = human::parse_duration, requires = "write")]
     save_every: Option<Duration>,
+
+    /// A name that the service is called by, beside addresses and localhost; may be given several times
+    ///
+    /// Requests for other names are refused: a page that is open in a browser
+    /// could have one of its own lead here.
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+
+    /// Encrypt: the certificate (PEM), with those that lead to its authority behind it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
 
     /// How large the body of a request may be
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = human::parse_size)]
@@ -67,6 +89,9 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     serve::run(Settings {
         filters: args.filters,
         listen: args.listen,
+        hosts: args.host,
+        tls: args.tls_cert.zip(args.tls_key),
+        token: args.token_file,
         writing: match (args.write, args.save_every) {
             (false, _) => Writing::No,
             (true, None) => Writing::AtOnce,

@@ -1,16 +1,17 @@
 //! What the service answers under `/v1/filters`, and its health.
 
 use super::App;
+use super::body;
 use super::keys::Form;
 use super::problem::{Problem, json};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde_json::json as value;
 
 pub(super) fn routes() -> Router<App> {
@@ -37,21 +38,21 @@ async fn list(State(app): State<App>) -> Result<Response, Problem> {
     Ok(json(&value!({ "filters": all })).into_response())
 }
 
-async fn info(State(app): State<App>, Path(name): Path<String>) -> Result<Response, Problem> {
-    let about = app.filters.get(&name)?.about().await?;
+async fn info(State(app): State<App>, name: FilterName) -> Result<Response, Problem> {
+    let about = app.filters.get(&name.0)?.about().await?;
     Ok(json(&about).into_response())
 }
 
 async fn check(
     State(app): State<App>,
-    Path(name): Path<String>,
+    name: FilterName,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let served = app.filters.get(&name)?;
+    let body = body::read(&app, body).await?;
+    let served = app.filters.get(&name.0)?;
     let form = Form::of_request(&headers)?;
-    let body = read(&app, body).await?;
-    let found = served.check(form, body).await?;
+    let found = served.check(form, body.bytes()).await?;
     Ok(match Form::of_response(&headers, form) {
         Form::Json => json(&value!({ "found": found })).into_response(),
         Form::Lines => lines(&found, ["yes\n", "no\n"]),
@@ -60,24 +61,36 @@ async fn check(
 
 async fn add(
     State(app): State<App>,
-    Path(name): Path<String>,
+    name: FilterName,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let served = app.filters.get(&name)?;
-    if !app.is_writing {
-        return Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            "the service was started without --write: nothing can be added",
-        ));
+    if let Err(refused) = app.guard.check_token(&headers) {
+        body::discard(&app, body).await;
+        return Err(refused);
     }
+    let body = body::read(&app, body).await?;
+    let served = app.filters.get(&name.0)?;
     let form = Form::of_request(&headers)?;
-    let body = read(&app, body).await?;
-    let added = served.add(form, body).await?;
+    let added = served.add(form, body.bytes()).await?;
     Ok(match Form::of_response(&headers, form) {
         Form::Json => json(&value!({ "new": added.new, "saved": added.saved })).into_response(),
         Form::Lines => lines(&added.new, ["new\n", "known\n"]),
     })
+}
+
+/// The name in the path.
+struct FilterName(String);
+
+impl FromRequestParts<App> for FilterName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let name = Path::from_request_parts(head, app).await;
+        let refuse = |error| Problem::bad_request(format!("the filter's name: {error}"));
+        let Path(name) = name.map_err(|error: PathRejection| refuse(error.body_text()))?;
+        Ok(Self(name))
+    }
 }
 
 /// One word a line.
@@ -87,30 +100,4 @@ fn lines(answers: &[bool], [yes, no]: [&str; 2]) -> Response {
         text.push_str(if *answer { yes } else { no });
     }
     ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
-}
-
-/// The whole body of a request.
-pub(super) async fn read(app: &App, body: Body) -> Result<Bytes, Problem> {
-    let most = app.limits.body;
-    let body = tokio::time::timeout(app.limits.time, Limited::new(body, most).collect());
-    match body.await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!(
-                "the body is larger than {} (--max-body): send fewer keys at once",
-                crate::human::size(most as u64)
-            ),
-        )),
-        Ok(Err(error)) => Err(Problem::bad_request(format!(
-            "the body ends early: {error}"
-        ))),
-        Err(_) => Err(Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            format!(
-                "the body did not come within {} (--timeout)",
-                crate::human::duration(app.limits.time)
-            ),
-        )),
-    }
 }

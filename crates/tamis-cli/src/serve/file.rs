@@ -22,7 +22,10 @@ use tamis::FileLock;
 use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, watch};
 
 /// How often a look is taken whether the file has been replaced.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Additions that are saved before their time, in bytes, and those above which none is taken.
+const MANY_UNSAVED: usize = 64 << 20;
+const MOST_UNSAVED: usize = 256 << 20;
 /// When to try again what failed: opening a file that stays as it is, saving.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
@@ -63,6 +66,8 @@ struct Writer {
     turns: Arc<Turns<Turn>>,
     /// There is something to save.
     wake: Notify,
+    /// There is so much to save that the interval is not waited for.
+    is_much: Notify,
     saved: watch::Sender<Saved>,
     /// Answers wait for the disk, unless additions are saved at intervals.
     interval: Option<Duration>,
@@ -73,6 +78,7 @@ struct Turn {
     /// Bodies of requests whose keys are not on disk, in order: what another
     /// file gets that somebody puts in the place of ours.
     unsaved: Vec<(Form, Bytes)>,
+    unsaved_bytes: usize,
     /// Number of the last request.
     last: u64,
 }
@@ -98,9 +104,11 @@ impl FileFilter {
             turns: Arc::new(Turns::new(Turn {
                 lock,
                 unsaved: Vec::new(),
+                unsaved_bytes: 0,
                 last: 0,
             })),
             wake: Notify::new(),
+            is_much: Notify::new(),
             saved: watch::Sender::default(),
             interval: match writing {
                 Writing::Every(interval) => Some(interval),
@@ -264,6 +272,10 @@ impl FileFilter {
             if let Some(fault) = self.fault() {
                 return Err(Problem::unavailable(&anyhow!(fault)));
             }
+            if turn.unsaved_bytes > MOST_UNSAVED {
+                let text = "too many additions wait for the disk: try again";
+                return Err(Problem::unavailable(&anyhow!(text)));
+            }
             let version = self.version();
             let mut filter = version.filter.write();
             let filter = filter.as_mut().map_err(|_| poisoned())?;
@@ -271,6 +283,10 @@ impl FileFilter {
             let new = filter.add(&keys);
             drop(keys);
             // Those before one that was refused are in.
+            turn.unsaved_bytes += body.len();
+            if turn.unsaved_bytes > MANY_UNSAVED {
+                writer.is_much.notify_one();
+            }
             turn.unsaved.push((form, body));
             turn.last += 1;
             (new, turn.last)
@@ -304,7 +320,8 @@ impl FileFilter {
         loop {
             writer.wake.notified().await;
             if let Some(interval) = writer.interval {
-                tokio::time::sleep(interval).await;
+                // Whichever ends first; nothing is lost if both do.
+                let _ = tokio::time::timeout(interval, writer.is_much.notified()).await;
             }
             let start = Instant::now();
             let rest = match self.save().await {
@@ -346,8 +363,11 @@ impl FileFilter {
         match &saved {
             Ok(()) => {
                 turn.unsaved = Vec::new();
+                turn.unsaved_bytes = 0;
                 if let Ok(file) = turn.lock.metadata() {
-                    self.watched().answers = (&file).into();
+                    let stamp = (&file).into();
+                    let mut watched = self.watched();
+                    (watched.answers, watched.seen) = (stamp, stamp);
                 }
                 writer.saved.send_modify(|saved| saved.upto = last);
             }
@@ -367,10 +387,22 @@ impl FileFilter {
     /// ours: that one answers from now on, and gets what was not saved yet.
     fn retake(&self, mut turn: OwnedMutexGuard<Turn>) -> OwnedMutexGuard<Turn> {
         let taken = stamp_of(&self.path).and_then(|stamp| {
-            if stamp == self.watched().answers {
-                return Ok(());
+            let is_settled = {
+                let mut watched = self.watched();
+                let is_settled = std::mem::replace(&mut watched.seen, stamp) == stamp;
+                if stamp == watched.answers {
+                    return Ok(());
+                }
+                is_settled
+            };
+            if !is_settled && info::is_sealed(&self.path) != Some(true) {
+                return Err(anyhow!("it is being written by another program"));
             }
-            let lock = FileLock::try_acquire(&self.path)?;
+            let ours: Stamp = (&turn.lock.metadata()?).into();
+            let lock = match stamp.is_same_file(&ours) {
+                true => None, // written over: our lock still holds
+                false => Some(FileLock::try_acquire(&self.path)?),
+            };
             let mut loaded = self.opening.load(&self.path)?;
             if !loaded.is_writable() {
                 return Err(anyhow!("the new file can't be added to"));
@@ -379,9 +411,10 @@ impl FileFilter {
                 let keys = form.read(body, &loaded.rule());
                 loaded.add(&keys.map_err(|problem| anyhow!(problem.text))?)?;
             }
-            let stamp = (&lock.metadata()?).into();
-            turn.lock = lock;
-            self.replace(loaded, stamp);
+            if let Some(lock) = lock {
+                turn.lock = lock;
+            }
+            self.replace(loaded, (&turn.lock.metadata()?).into());
             log(format_args!(
                 "{}: the new file answers",
                 self.path.display()

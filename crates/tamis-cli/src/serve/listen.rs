@@ -1,9 +1,13 @@
 //! Connections: how many, for how long, and how they end.
 
-use super::{App, log};
+use super::patient::Patient;
+use super::{App, body, log};
 use anyhow::{Context as _, Result};
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -12,20 +16,46 @@ use std::convert::Infallible;
 use std::net::TcpListener;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tower_service::Service as _;
+
+/// The most of a request's head, and what is read of a body at once.
+const BUFFER: usize = 64 << 10;
+/// Clients above the number that is allowed who are told so at once; others are only cut off.
+const TOLD: usize = 64;
+const TOLD_FOR: Duration = Duration::from_secs(1);
+/// How long clients may still send and read when the service ends.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What a client above the number is told.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/json\r\n\
+    content-length: 74\r\n\
+    connection: close\r\n\
+    retry-after: 1\r\n\r\n\
+    {\"error\":\"too many clients are connected (--max-connections): try again\"}\n";
 
 /// Serves until a signal comes, and what was asked until then.
-pub(super) async fn serve(listener: TcpListener, router: Router, app: App) -> Result<()> {
-    let listener = {
-        listener.set_nonblocking(true).context("listening")?;
-        tokio::net::TcpListener::from_std(listener).context("listening")?
-    };
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    app: App,
+) -> Result<()> {
+    listener.set_nonblocking(true).context("listening")?;
+    let listener = tokio::net::TcpListener::from_std(listener).context("listening")?;
     let at = listener.local_addr().context("listening")?;
-    log(format_args!("listening on http://{at}"));
+    let (first, again) = (signal(1)?, signal(2)?);
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    log(format_args!("listening on {scheme}://{at}"));
 
     let places = Arc::new(Semaphore::new(app.limits.connections));
+    let told = Arc::new(Semaphore::new(TOLD));
     let stop = watch::Sender::new(false);
     let accept = async {
         loop {
@@ -37,54 +67,146 @@ pub(super) async fn serve(listener: TcpListener, router: Router, app: App) -> Re
                     continue;
                 }
             };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                continue;
-            };
-            let connection = connect(stream, router.clone(), Arc::clone(&app), stop.subscribe());
-            tokio::spawn(async move {
-                connection.await;
-                drop(place);
-            });
+            match Arc::clone(&places).try_acquire_owned() {
+                Ok(place) => {
+                    let connection = Connection {
+                        router: router.clone(),
+                        app: Arc::clone(&app),
+                        stop: stop.subscribe(),
+                        _place: place,
+                    };
+                    tokio::spawn(connection.open(stream, tls.clone()));
+                }
+                Err(_) => {
+                    app.metrics.refused_connections.fetch_add(1, Relaxed);
+                    if let Ok(place) = Arc::clone(&told).try_acquire_owned() {
+                        tokio::spawn(refuse(stream, tls.is_some(), place));
+                    }
+                }
+            }
         }
     };
-    until(accept, signal()?).await;
+    until(accept, first).await;
     log("ending: what was asked is answered, and what was added is saved");
     stop.send_replace(true);
     drop(listener);
+    tokio::spawn(async {
+        again.await;
+        log("ended at once by a second signal: what is not saved is lost");
+        std::process::exit(130);
+    });
     // Every place is free again when every connection has ended.
     let all = u32::try_from(app.limits.connections).unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(app.limits.time, places.acquire_many(all)).await;
+    let grace = app.limits.time.min(GRACE);
+    let _ = tokio::time::timeout(grace, places.acquire_many(all)).await;
     Ok(())
 }
 
-/// One connection, to its end.
-async fn connect(stream: TcpStream, router: Router, app: App, mut stop: watch::Receiver<bool>) {
-    // Answers are small, and whole when they are written.
-    let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request: Request<Incoming>| {
-        let mut router = router.clone();
-        async move { answer(&mut router, request).await }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(app.limits.time)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
-    let stopped = async {
-        let _ = stop.wait_for(|stop| *stop).await;
+/// Says that there is no place, and waits until the client has seen it.
+async fn refuse(mut stream: TcpStream, is_encrypted: bool, _place: OwnedSemaphorePermit) {
+    if is_encrypted {
+        return;
+    }
+    let told = async {
+        stream.write_all(FULL).await?;
+        stream.shutdown().await?;
+        // What arrives after the end would make the system take back what was said.
+        let mut rest = [0; 1024];
+        while stream.read(&mut rest).await? > 0 {}
+        std::io::Result::Ok(())
     };
-    // How a connection ends is the client's business.
-    if until(connection.as_mut(), stopped).await {
-        connection.as_mut().graceful_shutdown();
-        let _ = connection.await;
+    let _ = tokio::time::timeout(TOLD_FOR, told).await;
+}
+
+struct Connection {
+    router: Router,
+    app: App,
+    stop: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn open(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        // Answers are small, and whole when they are written.
+        let _ = stream.set_nodelay(true);
+        let time = self.app.limits.time;
+        match tls {
+            None => self.run(stream).await,
+            Some(tls) => {
+                if let Ok(Ok(stream)) = tokio::time::timeout(time, tls.accept(stream)).await {
+                    self.run(stream).await;
+                }
+            }
+        }
+    }
+
+    /// Answers, until the connection's end.
+    async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
+        let (app, router) = (Arc::clone(&self.app), self.router);
+        let service = service_fn(move |request: Request<Incoming>| {
+            answer(Arc::clone(&app), router.clone(), request)
+        });
+        let time = self.app.limits.time;
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(time)
+            .max_buf_size(BUFFER)
+            .serve_connection(TokioIo::new(Patient::new(stream, time)), service);
+        let mut connection = pin!(connection);
+        let stopped = async {
+            let _ = self.stop.wait_for(|stop| *stop).await;
+        };
+        self.app.metrics.connections.fetch_add(1, Relaxed);
+        // How a connection ends is the client's business.
+        if until(connection.as_mut(), stopped).await {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+        self.app.metrics.connections.fetch_sub(1, Relaxed);
     }
 }
 
 async fn answer(
-    router: &mut Router,
+    app: App,
+    mut router: Router,
     request: Request<Incoming>,
-) -> Result<axum::response::Response, Infallible> {
-    tower_service::Service::call(router, request).await
+) -> Result<Response, Infallible> {
+    let start = Instant::now();
+    let (head, request_body) = request.into_parts();
+    let mut response = match app.guard.check(&head) {
+        Ok(()) => router.call(Request::from_parts(head, request_body)).await?,
+        Err(refused) => {
+            body::discard(&app, Body::new(request_body)).await;
+            refused.into_response()
+        }
+    };
+    protect(&mut response);
+    app.metrics.answered(response.status(), start.elapsed());
+    Ok(response)
+}
+
+/// What browsers should know: nothing here is for other sites, and the page
+/// needs nothing from elsewhere.
+fn protect(response: &mut Response) {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        ),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            header::HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
 }
 
 /// Runs `work` until its end or that of `stop`; whether it was stopped.
@@ -99,24 +221,28 @@ async fn until<T>(work: impl Future<Output = T>, stop: impl Future<Output = ()>)
     .await
 }
 
-/// The first signal that asks the process to end.
+/// Ends when so many signals have asked the process to end.
 #[cfg(unix)]
-fn signal() -> Result<impl Future<Output = ()>> {
+fn signal(times: usize) -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let watching = "watching for signals";
     let mut interrupt = signal(SignalKind::interrupt()).context(watching)?;
     let mut terminate = signal(SignalKind::terminate()).context(watching)?;
     Ok(async move {
-        until(interrupt.recv(), async {
-            terminate.recv().await;
-        })
-        .await;
+        for _ in 0..times {
+            let terminated = async {
+                terminate.recv().await;
+            };
+            until(interrupt.recv(), terminated).await;
+        }
     })
 }
 
 #[cfg(not(unix))]
-fn signal() -> Result<impl Future<Output = ()>> {
-    Ok(async {
-        let _ = tokio::signal::ctrl_c().await;
+fn signal(times: usize) -> Result<impl Future<Output = ()>> {
+    Ok(async move {
+        for _ in 0..times {
+            let _ = tokio::signal::ctrl_c().await;
+        }
     })
 }

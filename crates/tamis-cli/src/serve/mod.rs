@@ -12,17 +12,23 @@
 //! ```
 
 mod api;
+mod body;
 mod file;
 mod filters;
+mod guard;
 mod keys;
 mod lines;
 mod listen;
 mod loaded;
+mod metrics;
+mod openapi;
 mod page;
+mod patient;
 mod problem;
 mod remote;
 mod stamp;
 mod tally;
+mod tls;
 
 pub(crate) use filters::{Named, Writing};
 
@@ -33,17 +39,27 @@ use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::http::StatusCode;
 use filters::Filters;
+use guard::{Guard, Token};
 use loaded::Opening;
+use metrics::Metrics;
 use problem::Problem;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 /// Everything that the user has said.
 pub(crate) struct Settings {
     pub(crate) filters: Vec<Named>,
     pub(crate) listen: SocketAddr,
+    /// Names that the service may be called by.
+    pub(crate) hosts: Vec<String>,
+    /// The certificate and its key.
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// What those who write must know.
+    pub(crate) token: Option<PathBuf>,
     pub(crate) writing: Writing,
     pub(crate) limits: Limits,
     pub(crate) key: KeyFile,
@@ -68,11 +84,20 @@ pub(crate) type App = Arc<Shared>;
 pub(crate) struct Shared {
     filters: Filters,
     limits: Limits,
-    is_writing: bool,
+    guard: Guard,
+    metrics: Metrics,
+    /// Bytes of bodies in memory.
+    buffered: AtomicUsize,
 }
 
 /// Serves until a signal ends it.
 pub(crate) fn run(settings: Settings) -> Result<()> {
+    let tls = match &settings.tls {
+        Some((certificate, key)) => Some(tls::acceptor(certificate, key)?),
+        None => None,
+    };
+    let token = settings.token.as_deref().map(Token::load_or_create);
+    let guard = Guard::new(settings.hosts, token.transpose()?);
     let opening = Opening {
         key: settings.key,
         foreign: settings.foreign,
@@ -86,7 +111,9 @@ pub(crate) fn run(settings: Settings) -> Result<()> {
     let app = Arc::new(Shared {
         filters,
         limits: settings.limits,
-        is_writing: settings.writing != Writing::No,
+        guard,
+        metrics: Metrics::default(),
+        buffered: AtomicUsize::new(0),
     });
     let listener = TcpListener::bind(settings.listen)
         .with_context(|| format!("listening on {}", settings.listen))?;
@@ -94,15 +121,20 @@ pub(crate) fn run(settings: Settings) -> Result<()> {
         .enable_all()
         .build()
         .context("starting threads")?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         app.filters.start();
-        listen::serve(listener, router(&app), Arc::clone(&app)).await?;
+        listen::serve(listener, tls, router(&app), Arc::clone(&app)).await?;
         app.filters.save().await
-    })
+    });
+    // Who is still waiting for Redis waits in vain.
+    runtime.shutdown_background();
+    ended
 }
 
 fn router(app: &App) -> Router {
     api::routes()
+        .merge(metrics::routes())
+        .merge(openapi::routes())
         .merge(page::routes())
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
         .method_not_allowed_fallback(async || {

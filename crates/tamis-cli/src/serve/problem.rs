@@ -31,7 +31,14 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        (self.status, json(&json!({ "error": self.text }))).into_response()
+        let body = json(&json!({ "error": self.text }));
+        match self.status {
+            StatusCode::UNAUTHORIZED => {
+                let how = [(header::WWW_AUTHENTICATE, "Bearer")];
+                (self.status, how, body).into_response()
+            }
+            status => (status, body).into_response(),
+        }
     }
 }
 

@@ -11,6 +11,13 @@ pub(super) struct Stamp {
     modified: Option<SystemTime>,
 }
 
+impl Stamp {
+    /// Whether both are of one file, at different times perhaps.
+    pub(super) fn is_same_file(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+}
+
 impl From<&Metadata> for Stamp {
     fn from(file: &Metadata) -> Self {
         Self {

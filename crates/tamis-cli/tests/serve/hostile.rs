@@ -1,0 +1,367 @@
+//! Clients that mean harm, or don't know better: a clear refusal, and nobody
+//! else notices.
+
+use crate::common::Sandbox;
+use crate::service::{Service, receive, send};
+use std::io::{BufReader, Read, Write};
+use std::net::TcpStream;
+
+fn serving(words: &str) -> (Sandbox, Service) {
+    let dir = Sandbox::new();
+    dir.write("list", "apple\npear\n");
+    dir.ok("build words.tamis list");
+    let service = Service::start(&dir, &format!("words.tamis {words}"));
+    (dir, service)
+}
+
+const CHECK: &str = "POST /v1/filters/words/check";
+
+/// Still there, and right.
+fn assert_well(mut service: Service) {
+    assert!(service.is_running(), "{}", service.log());
+    assert_eq!(service.check("words", "apple\nnone"), "yes\nno\n");
+    service.end();
+}
+
+/// All that comes until the other side closes.
+fn read_to_end(mut stream: &TcpStream) -> String {
+    let mut text = Vec::new();
+    // A reset is an end, too.
+    let _ = stream.read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[test]
+fn bodies_have_a_limit() {
+    let (_dir, service) = serving("--max-body 100k");
+    let fits = "k\n".repeat(50_000);
+    assert_eq!(service.check("words", &fits), "no\n".repeat(50_000));
+    for len in [100_001, 150_000, 350_000] {
+        let refused = service.ask(CHECK, "", vec![b'k'; len]);
+        assert_eq!(refused.status, 413);
+        assert!(
+            refused.error().contains("--max-body"),
+            "{}",
+            refused.error()
+        );
+    }
+    // The head says that it will be far too much.
+    let mut stream = service.connect();
+    let head = format!(
+        "{CHECK} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 99999999999999\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let refused = receive(&mut BufReader::new(&stream)).unwrap();
+    assert_eq!(refused.status, 413);
+    // The head does not say it.
+    let mut stream = service.connect();
+    let head = format!("{CHECK} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let chunk = [b"4000\r\n".to_vec(), vec![b'k'; 0x4000], b"\r\n".to_vec()].concat();
+    for _ in 0..20 {
+        stream.write_all(&chunk).unwrap();
+    }
+    stream.write_all(b"0\r\n\r\n").unwrap();
+    let refused = receive(&mut BufReader::new(&stream)).unwrap();
+    assert_eq!(refused.status, 413);
+    refused.error();
+    assert_well(service);
+}
+
+#[test]
+fn heads_have_a_limit() {
+    let (_dir, service) = serving("");
+    let long = "x".repeat(200_000);
+    for request in [
+        format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+        format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {long}\r\n\r\n"),
+        format!(
+            "GET / HTTP/1.1\r\nhost: localhost\r\n{}\r\n",
+            "a: b\r\n".repeat(2000)
+        ),
+    ] {
+        let mut stream = service.connect();
+        // It may close before all is sent.
+        let _ = stream.write_all(request.as_bytes());
+        let text = read_to_end(&stream);
+        assert!(text.is_empty() || text.starts_with("HTTP/1.1 4"), "{text}");
+    }
+    assert_well(service);
+}
+
+#[test]
+fn who_is_slow_is_cut_off() {
+    let (_dir, service) = serving("--timeout 300ms");
+    // Never a word; half a head; a head and half a body; and nothing more after an answer.
+    let silent = service.connect();
+    let mut half_head = service.connect();
+    half_head
+        .write_all(b"GET / HTTP/1.1\r\nhost: local")
+        .unwrap();
+    let mut half_body = service.connect();
+    let head = format!("{CHECK} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nappl");
+    half_body.write_all(head.as_bytes()).unwrap();
+    let mut idle = service.connect();
+    send(&mut idle, "localhost", CHECK, "", b"apple").unwrap();
+    assert_eq!(receive(&mut BufReader::new(&idle)).unwrap().text(), "yes\n");
+
+    assert_eq!(read_to_end(&idle), "");
+    let text = read_to_end(&silent);
+    assert!(
+        text.is_empty() || text.starts_with("HTTP/1.1 408"),
+        "{text}"
+    );
+    let text = read_to_end(&half_head);
+    assert!(
+        text.is_empty() || text.starts_with("HTTP/1.1 408"),
+        "{text}"
+    );
+    let refused = receive(&mut BufReader::new(&half_body)).unwrap();
+    assert_eq!(refused.status, 408);
+    assert!(refused.error().contains("--timeout"), "{}", refused.error());
+    assert_well(service);
+}
+
+/// A byte now and then does not buy more time.
+#[test]
+fn dripping_is_slow() {
+    let (_dir, service) = serving("--timeout 300ms");
+    for start in [
+        "GET / HTTP/1.1\r\nhost: localhost\r\nx: ".to_owned(),
+        format!("{CHECK} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n"),
+    ] {
+        let mut stream = service.connect();
+        stream.write_all(start.as_bytes()).unwrap();
+        let mut dripping = stream.try_clone().unwrap();
+        let drip = std::thread::spawn(move || {
+            while dripping.write_all(b"a").is_ok() {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        });
+        let text = read_to_end(&stream);
+        assert!(
+            text.is_empty() || text.starts_with("HTTP/1.1 408"),
+            "{text}"
+        );
+        drip.join().unwrap();
+    }
+    assert_well(service);
+}
+
+/// Who does not read the answer does not keep its place.
+#[test]
+fn who_does_not_read_is_cut_off() {
+    let (_dir, service) = serving("--timeout 500ms --max-body 16M --max-connections 2");
+    let mut stuck = service.connect();
+    let body = vec![b'\n'; 16_000_000];
+    send(&mut stuck, "localhost", CHECK, "", &body).unwrap();
+    service.until("its place is free", || {
+        let metrics = service.get("/metrics").text();
+        metrics.lines().any(|line| line == "tamis_connections 1")
+    });
+    assert_well(service);
+}
+
+#[test]
+fn connections_have_a_limit() {
+    let (_dir, service) = serving("--timeout 2s --max-connections 5");
+    let slow: Vec<_> = (0..5).map(|_| service.connect()).collect();
+    let mut refused = None;
+    // The system may have accepted before the service has.
+    service.until("no place is left", || {
+        let mut stream = service.connect();
+        let sent = send(
+            &mut stream,
+            "localhost",
+            CHECK,
+            "connection: close\r\n",
+            b"apple",
+        );
+        let answer = sent.and_then(|()| receive(&mut BufReader::new(stream)));
+        refused = answer.ok().filter(|answer| answer.status == 503);
+        refused.is_some()
+    });
+    let error = refused.unwrap().error();
+    assert!(error.contains("--max-connections"), "{error}");
+    for stream in &slow {
+        read_to_end(stream); // cut off, being slow
+    }
+    let metrics = service.get("/metrics").text();
+    let refused = "tamis_connections_refused_total ";
+    let line = metrics
+        .lines()
+        .find(|line| line.starts_with(refused))
+        .unwrap();
+    assert_ne!(line, "tamis_connections_refused_total 0");
+    assert_well(service);
+}
+
+#[test]
+fn what_is_no_list_of_keys_is_refused() {
+    let (_dir, service) = serving("");
+    let json = "content-type: application/json\r\n";
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for body in [
+        &b""[..],
+        b"[",
+        b"[\"a\"",
+        b"[\"a\",]",
+        b"[\"a\"] x",
+        b"\"a\"",
+        b"{\"keys\": [\"a\"]}",
+        b"null",
+        b"[null]",
+        b"[1]",
+        b"[1.5]",
+        b"[true]",
+        b"[{}]",
+        b"[[\"a\"]]",
+        b"[\"\\ud800\"]",
+        b"[\"\xff\xfe\"]",
+        b"\xff",
+        b"[\"a\nb\"]",
+        b"\0",
+        deep.as_bytes(),
+    ] {
+        let refused = service.ask(CHECK, json, body);
+        assert_eq!(
+            refused.status,
+            400,
+            "{:?}",
+            String::from_utf8_lossy(body).get(..40)
+        );
+        refused.error();
+    }
+    for kind in [
+        "text/html",
+        "multipart/form-data",
+        "application/xml",
+        ";",
+        "\u{7f}",
+    ] {
+        let headers = format!("content-type: {kind}\r\n");
+        let mut stream = service.connect();
+        send(&mut stream, "localhost", CHECK, &headers, b"apple").unwrap();
+        let refused = receive(&mut BufReader::new(stream)).unwrap();
+        assert!(
+            [400, 415].contains(&refused.status),
+            "{kind}: {}",
+            refused.status
+        );
+    }
+    assert_well(service);
+}
+
+#[test]
+fn paths_lead_nowhere_else() {
+    let (dir, service) = serving("");
+    dir.write("secret", "must not be served");
+    let long = "a".repeat(50_000);
+    for path in [
+        "/v1/filters/none",
+        "/v1/filters/none/check",
+        "/v1/filters/..",
+        "/v1/filters/%2e%2e",
+        "/v1/filters/%2e%2e/check",
+        "/v1/filters/%2e%2e%2fsecret",
+        "/v1/filters/../secret",
+        "/v1/filters/%00",
+        "/v1/filters/words%00",
+        "/v1/filters/words%00/check",
+        "/v1/filters/%ff",
+        "/v1/filters/%",
+        "/v1/filters/%zz",
+        "/v1/filters/words/",
+        "/v1/filters//check",
+        "/v1/filters/words/check/",
+        "/v1/filters/words/%63heck",
+        "/v1//filters",
+        "//v1/filters",
+        "/secret",
+        "/../secret",
+        "/%2e%2e/secret",
+        "/page/index.html",
+        "/src/serve/page/index.html",
+        "/..\\secret",
+        "*",
+        &format!("/v1/filters/{long}"),
+        &format!("/v1/filters/{long}/check"),
+    ] {
+        for method in ["GET", "POST", "DELETE", "OPTIONS"] {
+            let answer = service.ask(&format!("{method} {path}"), "", "");
+            let start: String = path.chars().take(60).collect();
+            assert!(
+                (400..500).contains(&answer.status),
+                "{method} {start}: {}",
+                answer.status
+            );
+            assert!(!answer.text().contains("must not be served"));
+        }
+    }
+    assert!(service.get("/v1/filters/none").error().contains("none"));
+    assert_well(service);
+}
+
+#[test]
+fn what_is_no_http_ends_the_connection() {
+    let (_dir, service) = serving("--timeout 2s");
+    let noise: Vec<u8> = (0..100_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    for bytes in [
+        &noise[..],
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET / HTTP/9.9\r\nhost: localhost\r\n\r\n",
+        b"GET /\r\n\r\n",
+        b"\0\0\0\0\r\n\r\n",
+        b"POST /v1/filters/words/check HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        b"POST /v1/filters/words/check HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\napple",
+        b"POST /v1/filters/words/check HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\napple",
+        b"POST /v1/filters/words/check HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff1\r\n",
+    ] {
+        let mut stream = service.connect();
+        let _ = stream.write_all(bytes);
+        let text = read_to_end(&stream);
+        assert!(!text.starts_with("HTTP/1.1 2") && !text.starts_with("HTTP/1.1 5"), "{text}");
+    }
+    // A body that ends early, the client being gone.
+    let mut stream = service.connect();
+    let head = format!("{CHECK} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\napple");
+    stream.write_all(head.as_bytes()).unwrap();
+    drop(stream);
+    assert_well(service);
+}
+
+#[test]
+fn a_log_that_nobody_reads_ends_nothing() {
+    let dir = Sandbox::new();
+    dir.write("list", "apple\n");
+    dir.ok("build words.tamis list");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let mut child = dir
+        .command(&format!("serve --listen {address} words.tamis"))
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    let mut stream = loop {
+        if let Ok(stream) = TcpStream::connect(address) {
+            break stream;
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it ended");
+    };
+    std::fs::write(dir.path("words.tamis"), "noise, of which the log tells").unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut info = || {
+        send(&mut stream, "localhost", "GET /v1/filters/words", "", b"").unwrap();
+        receive(&mut reader).unwrap().json()
+    };
+    while info()["fault"].is_null() {}
+    // SAFETY: a plain system call, on a child that was not waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    assert!(child.wait().unwrap().success());
+}

@@ -1,0 +1,75 @@
+//! Filters in Redis, served.
+
+use crate::common::Sandbox;
+use crate::servers::Server;
+use crate::service::{Service, TOKEN};
+use serde_json::json;
+
+#[test]
+fn a_filter_in_redis_is_asked_and_added_to() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = format!("redis://{}/seen", server.address());
+    dir.ok(&format!("create {seen} -n 1000 -p 1e-6"));
+    let service = Service::start_writing(&dir, &seen);
+    assert_eq!(service.check("seen", "apple"), "no\n");
+    assert_eq!(
+        service.add("seen", "apple\npear\napple").text(),
+        "new\nnew\nknown\n"
+    );
+    assert_eq!(service.check("seen", "apple\nplum"), "yes\nno\n");
+    assert_eq!(dir.feed(&format!("check {seen}"), "pear\n").code, 0);
+    let headers = format!("authorization: Bearer {TOKEN}\r\ncontent-type: application/json\r\n");
+    let added = service.ask("POST /v1/filters/seen/add", &headers, r#"["fig"]"#);
+    assert_eq!(added.json(), json!({ "new": [true], "saved": true }));
+
+    let about = service.json("/v1/filters/seen");
+    assert_eq!(
+        (&about["kind"], &about["writable"]),
+        (&json!("blocked"), &json!(true))
+    );
+    let listed = service.json("/v1/filters");
+    assert_eq!(listed["filters"].as_array().unwrap().len(), 1);
+
+    // Deleted and made anew: the new one answers.
+    dir.ok(&format!("delete {seen}"));
+    let gone = service.ask("POST /v1/filters/seen/check", "", "apple");
+    assert_eq!(gone.status, 503, "{}", gone.text());
+    gone.error();
+    dir.ok(&format!("create {seen} -n 1000 -p 1e-6"));
+    assert_eq!(service.check("seen", "apple"), "no\n");
+    assert_eq!(service.add("seen", "apple").text(), "new\n");
+    service.end();
+}
+
+#[test]
+fn a_server_that_is_gone_is_told_and_found_again() {
+    let mut server = Server::start(&[]);
+    let dir = Sandbox::new();
+    dir.write("list", "apple\n");
+    dir.ok("build words.tamis list");
+    let plain = format!("redis://{}/seen", server.address());
+    dir.ok(&format!("create {plain} -n 1000 -p 1e-6"));
+    let service = Service::start(
+        &dir,
+        &format!("{plain} words.tamis --retry-for 100ms --redis-timeout 500ms"),
+    );
+    server.kill();
+    let refused = service.ask("POST /v1/filters/seen/check", "", "apple");
+    assert_eq!(refused.status, 503);
+    refused.error();
+    // The other filter does not notice.
+    assert_eq!(service.check("words", "apple"), "yes\n");
+    let listed = service.json("/v1/filters");
+    let seen = &listed["filters"][0];
+    assert_eq!(seen["name"], "seen");
+    assert!(seen["fault"].is_string(), "{seen}");
+    assert_eq!(service.get("/metrics").status, 200);
+    server.restart();
+    dir.ok(&format!("create {plain} -n 1000 -p 1e-6"));
+    service.until("found again", || {
+        let answer = service.ask("POST /v1/filters/seen/check", "", "apple");
+        answer.status == 200 && answer.text() == "no\n"
+    });
+    service.end();
+}

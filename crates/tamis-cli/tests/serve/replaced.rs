@@ -1,0 +1,180 @@
+//! Files that are replaced under the service.
+
+use crate::common::Sandbox;
+use crate::service::{Service, receive, send};
+use std::fs;
+use std::io::BufReader;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Two lists with no key in common, of sizes far apart, that nearly never say
+/// a false yes.
+fn two_lists(dir: &Sandbox) {
+    let keys = |of: char, n: u32| (0..n).map(|i| format!("{of}{i}\n")).collect::<String>();
+    dir.write("a", keys('a', 300));
+    dir.write("b", keys('b', 100_000));
+    dir.ok("build -p 1e-9 a.tamis a");
+    dir.ok("build -p 1e-9 b.tamis b");
+}
+
+/// Puts a copy of a list in the place of what is served.
+fn put(dir: &Sandbox, list: char) {
+    fs::copy(dir.path(&format!("{list}.tamis")), dir.path("new")).unwrap();
+    fs::rename(dir.path("new"), dir.path("list.tamis")).unwrap();
+}
+
+#[test]
+fn a_hundred_replacements_under_load() {
+    let dir = Sandbox::new();
+    two_lists(&dir);
+    put(&dir, 'a');
+    let service = Service::start(&dir, "list.tamis");
+    let keys: String = (0..300).map(|i| format!("a{i}\nb{i}\n")).collect();
+    let answers = |is_a: bool| ["yes\nno\n", "no\nyes\n"][usize::from(!is_a)].repeat(300);
+    let (all_a, all_b) = (answers(true), answers(false));
+    let is_over = AtomicBool::new(false);
+    let (from_a, from_b) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut stream = service.connect();
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                while !is_over.load(Relaxed) {
+                    let line = "POST /v1/filters/list/check";
+                    send(&mut stream, service.address, line, "", keys.as_bytes()).unwrap();
+                    let answer = receive(&mut reader).unwrap();
+                    assert_eq!(answer.status, 200, "{}", answer.text());
+                    let text = answer.text();
+                    match (text == all_a, text == all_b) {
+                        (true, _) => from_a.fetch_add(1, Relaxed),
+                        (_, true) => from_b.fetch_add(1, Relaxed),
+                        _ => panic!("an answer of neither list: {text}"),
+                    };
+                }
+            });
+        }
+        for turn in 1..=100 {
+            put(&dir, ['a', 'b'][turn % 2]);
+            service.until("the new file answers", || {
+                service.json("/v1/filters/list")["times_replaced"] == turn
+            });
+        }
+        is_over.store(true, Relaxed);
+    });
+    // Both have answered, or the test has tested nothing.
+    let (from_a, from_b) = (from_a.into_inner(), from_b.into_inner());
+    assert!(from_a >= 100 && from_b >= 100, "{from_a}, {from_b}");
+    assert_eq!(service.check("list", "a1\nb1"), "yes\nno\n");
+    service.end();
+}
+
+/// What stands in the place of a file must be sound, or the old one answers,
+/// and everyone can see why.
+#[test]
+fn whatever_becomes_of_the_file_the_old_one_answers() {
+    let dir = Sandbox::new();
+    two_lists(&dir);
+    put(&dir, 'b');
+    let whole = dir.read("b.tamis");
+    let mut service = Service::start(&dir, "list.tamis");
+    let path = dir.path("list.tamis");
+    let remove = || {
+        let _ = fs::remove_file(&path);
+        let _ = fs::remove_dir(&path);
+    };
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    let cut = |len: usize| {
+        // In place: whoever had it mapped would die at the next look.
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(len as u64).unwrap();
+    };
+    let spoilt: [(&str, &dyn Fn()); 10] = [
+        ("cut to nothing", &|| cut(0)),
+        ("cut within the header", &|| cut(100)),
+        ("cut behind the header", &|| cut(128)),
+        ("cut in half", &|| cut(whole.len() / 2)),
+        ("grown", &|| cut(whole.len() + 1)),
+        ("one bit flipped", &|| fs::write(&path, &flipped).unwrap()),
+        ("noise", &|| fs::write(&path, vec![0xA5; 10_000]).unwrap()),
+        ("gone", &remove),
+        ("a folder", &|| {
+            remove();
+            fs::create_dir(&path).unwrap();
+        }),
+        ("a link to itself", &|| {
+            remove();
+            std::os::unix::fs::symlink("list.tamis", &path).unwrap();
+        }),
+    ];
+    for (what, spoil) in spoilt {
+        spoil();
+        service.until(what, || {
+            !service.json("/v1/filters/list")["fault"].is_null()
+        });
+        assert_eq!(
+            service.check("list", "a1\nb1\nb99999"),
+            "no\nyes\nyes\n",
+            "{what}"
+        );
+        let metrics = service.get("/metrics").text();
+        assert!(
+            metrics.contains("tamis_filter_fault{filter=\"list\"} 1"),
+            "{what}"
+        );
+        let fault = service.json("/v1/filters/list")["fault"].clone();
+        assert!(service.log().contains(fault.as_str().unwrap()), "{fault}");
+        assert!(service.is_running(), "{what}");
+
+        remove();
+        put(&dir, 'b');
+        service.until("sound again", || {
+            service.json("/v1/filters/list")["fault"].is_null()
+        });
+    }
+    put(&dir, 'a');
+    service.until("the new file answers", || {
+        service.check("list", "a1\nb1") == "yes\nno\n"
+    });
+    service.end();
+}
+
+/// A file that is written over bit by bit is taken when it is whole, and its
+/// halves are never asked.
+#[test]
+fn a_file_written_in_place_is_taken_when_it_is_whole() {
+    let dir = Sandbox::new();
+    two_lists(&dir);
+    put(&dir, 'a');
+    let service = Service::start(&dir, "list.tamis");
+    let new = dir.read("b.tamis");
+    let mut file = fs::File::create(dir.path("list.tamis")).unwrap();
+    for piece in new.chunks(new.len() / 7 + 1) {
+        use std::io::Write as _;
+        file.write_all(piece).unwrap();
+        let answers = service.check("list", "a1\na299\nb1\nb99999");
+        let is_old = answers == "yes\nyes\nno\nno\n";
+        let is_new = answers == "no\nno\nyes\nyes\n";
+        assert!(is_old || is_new, "{answers}");
+    }
+    drop(file);
+    service.until("the new file answers", || {
+        service.check("list", "a1\nb1") == "no\nyes\n"
+    });
+    service.end();
+}
+
+/// A filter that `tamis add` changes is followed, also one without checksum.
+#[test]
+fn additions_of_others_are_seen() {
+    let dir = Sandbox::new();
+    dir.write("more", "later\n");
+    dir.ok("create seen.tamis -n 1000 -p 1e-6");
+    let service = Service::start(&dir, "seen.tamis");
+    assert_eq!(service.check("seen", "later"), "no\n");
+    dir.ok("add seen.tamis more");
+    service.until("added", || service.check("seen", "later") == "yes\n");
+    dir.write("more", "in place\n");
+    dir.ok("add --shared seen.tamis more");
+    service.until("added", || service.check("seen", "in place") == "yes\n");
+    service.end();
+}
