@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Asking goes on until it took this long: a hundred keys are asked many times.
-const LONG_ENOUGH: Duration = Duration::from_millis(100);
+const LONG_ENOUGH: Duration = Duration::from_millis(50);
 /// Asking ends after this long, reading the questions included, also if not all were asked.
 const LONG: Duration = Duration::from_secs(3);
 
