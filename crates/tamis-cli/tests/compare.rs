@@ -426,6 +426,7 @@ fn a_folder_that_exists_is_not_kept_in() {
     let sandbox = Sandbox::new();
     sandbox.write("keys", "a\nb\n");
     sandbox.ok("compare keys --keep kept");
+    assert_eq!(sandbox.list(), ["kept", "keys"]);
     assert!(sandbox.path("kept/redb").exists());
     let ran = sandbox.run("compare keys --keep kept");
     assert_eq!(ran.code, 2);

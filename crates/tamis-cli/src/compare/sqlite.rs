@@ -60,42 +60,49 @@ const DONE: c_int = 101;
 const OPEN_READ_WRITE: c_int = 2;
 const OPEN_CREATE: c_int = 4;
 
-/// The functions that are used, as sqlite3.h declares them. What they name by a pointer is opaque here.
+// The functions that are used, as sqlite3.h declares them. What they name by a pointer is opaque here.
+type Open = unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, *const c_char) -> c_int;
+type Execute = unsafe extern "C" fn(
+    *mut c_void,
+    *const c_char,
+    *const c_void,
+    *mut c_void,
+    *mut *mut c_char,
+) -> c_int;
+type Prepare = unsafe extern "C" fn(
+    *mut c_void,
+    *const c_char,
+    c_int,
+    *mut *mut c_void,
+    *mut *const c_char,
+) -> c_int;
+type Bind = unsafe extern "C" fn(*mut c_void, c_int, *const c_void, u64, *const c_void) -> c_int;
+type Handle = unsafe extern "C" fn(*mut c_void) -> c_int;
+type Message = unsafe extern "C" fn(*mut c_void) -> *const c_char;
+
 struct Library {
-    open: unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, *const c_char) -> c_int,
-    close: unsafe extern "C" fn(*mut c_void) -> c_int,
-    execute: unsafe extern "C" fn(
-        *mut c_void,
-        *const c_char,
-        *const c_void,
-        *mut c_void,
-        *mut *mut c_char,
-    ) -> c_int,
-    prepare: unsafe extern "C" fn(
-        *mut c_void,
-        *const c_char,
-        c_int,
-        *mut *mut c_void,
-        *mut *const c_char,
-    ) -> c_int,
-    bind: unsafe extern "C" fn(*mut c_void, c_int, *const c_void, u64, *const c_void) -> c_int,
-    step: unsafe extern "C" fn(*mut c_void) -> c_int,
-    reset: unsafe extern "C" fn(*mut c_void) -> c_int,
-    finalize: unsafe extern "C" fn(*mut c_void) -> c_int,
-    message: unsafe extern "C" fn(*mut c_void) -> *const c_char,
+    open: Open,
+    close: Handle,
+    execute: Execute,
+    prepare: Prepare,
+    bind: Bind,
+    step: Handle,
+    reset: Handle,
+    finalize: Handle,
+    message: Message,
 }
 
 /// A function of the library by its name.
 macro_rules! function {
-    ($library:expr, $name:literal) => {{
+    ($library:expr, $name:literal, $type:ty) => {{
         // SAFETY: the library was loaded and is never unloaded; the name ends with NUL.
         let found = unsafe { libc::dlsym($library, $name.as_ptr()) };
         if found.is_null() {
             bail!("the system's SQLite has no {}", $name.to_string_lossy());
         }
-        // SAFETY: it is the function of this name, whose declaration in sqlite3.h is the type of the field, and which
+        // SAFETY: it is the function of this name, whose declaration in sqlite3.h is this type, and which
         // SQLite promises never to change.
-        unsafe { std::mem::transmute(found) }
+        unsafe { std::mem::transmute::<*mut c_void, $type>(found) }
     }};
 }
 
@@ -108,15 +115,15 @@ impl Library {
             return Err(Unfit("SQLite's library (libsqlite3) is not installed here".into()).into());
         };
         Ok(Self {
-            open: function!(library, c"sqlite3_open_v2"),
-            close: function!(library, c"sqlite3_close"),
-            execute: function!(library, c"sqlite3_exec"),
-            prepare: function!(library, c"sqlite3_prepare_v2"),
-            bind: function!(library, c"sqlite3_bind_blob64"),
-            step: function!(library, c"sqlite3_step"),
-            reset: function!(library, c"sqlite3_reset"),
-            finalize: function!(library, c"sqlite3_finalize"),
-            message: function!(library, c"sqlite3_errmsg"),
+            open: function!(library, c"sqlite3_open_v2", Open),
+            close: function!(library, c"sqlite3_close", Handle),
+            execute: function!(library, c"sqlite3_exec", Execute),
+            prepare: function!(library, c"sqlite3_prepare_v2", Prepare),
+            bind: function!(library, c"sqlite3_bind_blob64", Bind),
+            step: function!(library, c"sqlite3_step", Handle),
+            reset: function!(library, c"sqlite3_reset", Handle),
+            finalize: function!(library, c"sqlite3_finalize", Handle),
+            message: function!(library, c"sqlite3_errmsg", Message),
         })
     }
 
