@@ -22,11 +22,12 @@ pub(super) fn hash_set(work: &Work) -> Result<Step> {
     // Slots for an eighth more than it can hold, in a power of two, each with a byte that tells of it; and what the
     // system's allocator takes for a key: 8 bytes more, in steps of 16.
     let slots = (set.capacity() as u64 * 8 / 7).next_power_of_two();
-    let key = |key: &Box<[u8]>| match key.len() as u64 {
+    let allocated = |key: &[u8]| match key.len() as u64 {
         0 => 0,
         length => (length + 8).next_multiple_of(16).max(32),
     };
-    let size = slots * (size_of::<Box<[u8]>>() as u64 + 1) + set.iter().map(key).sum::<u64>();
+    let size = slots * (size_of::<Box<[u8]>>() as u64 + 1)
+        + set.iter().map(|key| allocated(key)).sum::<u64>();
     Ok(Step {
         size,
         build_seconds,

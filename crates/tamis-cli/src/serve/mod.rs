@@ -3,7 +3,7 @@
 //! ```text
 //! listen.rs    connections, their number and their time      guard.rs   who may ask what
 //!     |
-//! api.rs       /v1/filters      page.rs    /
+//! api.rs       /v1/filters      page.rs    /, plan.rs, playground.rs
 //!     |
 //! filters.rs   by name          keys.rs    bodies into keys, answers into bodies
 //!     |
@@ -24,6 +24,8 @@ mod metrics;
 mod openapi;
 mod page;
 mod patient;
+mod plan;
+mod playground;
 mod problem;
 mod remote;
 mod stamp;

@@ -8,6 +8,10 @@ use crate::raw::word::Word;
 /// The chance that a planned table refuses one of its n keys is about this.
 const REFUSAL: f64 = 1e-6;
 
+/// The share of the slots that can be taken, for windows of 2, 3 and 4 (Walzer
+/// 2018); in small tables up to chance.
+const THRESHOLDS: [f64; 3] = [0.965, 0.994, 0.999];
+
 impl Rated for CuckooShape {
     /// A key is taken for another if it has the same fingerprint and its place
     /// is one of the other's two, wherever the entries lie. One key in `places`
@@ -58,6 +62,11 @@ impl CuckooShape {
             .min_by(|a, b| a.rate_at(keys as f64).total_cmp(&b.rate_at(keys as f64)))
     }
 
+    /// How many entries can be expected to find a slot, at most.
+    pub(crate) fn most_entries(&self) -> u64 {
+        (self.slots() as f64 * THRESHOLDS[self.window() as usize - 2]) as u64
+    }
+
     /// How many slots of this sort `n` keys need at `rate`.
     pub(crate) fn slots_for(&self, n: f64, rate: f64) -> f64 {
         // The rate, solved for the places.
@@ -72,9 +81,8 @@ impl CuckooShape {
     fn slots_to_fit(&self, n: f64) -> f64 {
         let window = f64::from(self.window());
         let factorial = |k: u32| (1..=u64::from(k)).product::<u64>() as f64;
-        // Below 96.5, 99.4 and 99.9 % of the slots there is room for every key
-        // (Walzer 2018), up to chance in small tables; keeping this far below
-        // makes the search short.
+        // Below the thresholds there is room for every key, up to chance in
+        // small tables; keeping this far below makes the search short.
         let loaded =
             n / [0.92, 0.97, 0.98][self.window() as usize - 2] + (5.0 * n.sqrt()).min(64.0);
         // window + 1 keys that have one and the same place twice do not fit, be

@@ -274,6 +274,32 @@ impl Plan {
         rate_at(&self.shape, keys as f64)
     }
 
+    /// The expected rate after `keys` keys, however many it was planned for;
+    /// `None` where it can't be expected to take so many. Bits and counters take
+    /// any number of keys, at a rising rate; a cuckoo filter refuses what finds
+    /// no slot; a finished list is finished; a growing filter grows, and keeps
+    /// what it promises.
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    /// let twice = |kind| Plan::for_rate(kind, 10_000, 0.01).map(|plan| plan.rate_after(20_000));
+    /// assert!(twice(Kind::Blocked)? > Some(0.05));
+    /// assert!(twice(Kind::Growing)? <= Some(0.01));
+    /// assert_eq!(twice(Kind::Cuckoo)?, None);
+    /// assert_eq!(twice(Kind::Fuse)?, None);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn rate_after(&self, keys: u64) -> Option<f64> {
+        match self.shape {
+            Shape::Cuckoo(shape) if keys > shape.most_entries() => None,
+            Shape::Fuse(_) | Shape::Ribbon(_) | Shape::Cascade(_) if keys > self.keys => None,
+            Shape::Growing(_) => growing::plan_for_rate(keys, self.promise)
+                .ok()
+                .map(|plan| plan.rate),
+            _ => Some(self.rate_at(keys)),
+        }
+    }
+
     /// The body's size in bytes.
     pub const fn bytes(&self) -> u64 {
         self.shape.body_len()

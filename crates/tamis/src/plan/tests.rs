@@ -283,3 +283,44 @@ fn finished_lists_have_plans() {
         assert!(plan.bits_per_key() <= 8.0 * most, "{plan:?}");
     }
 }
+
+#[test]
+fn what_becomes_of_a_plan_with_other_numbers_of_keys() {
+    let plan = |kind| Plan::for_rate(kind, 10_000, 0.01).unwrap();
+    for kind in [Kind::Bloom, Kind::Blocked, Kind::Counting] {
+        for keys in [0, 1, 10_000, 1_000_000] {
+            assert_eq!(plan(kind).rate_after(keys), Some(plan(kind).rate_at(keys)));
+        }
+    }
+    for kind in [Kind::Fuse, Kind::Ribbon, Kind::Cascade] {
+        let plan = plan(kind);
+        assert_eq!(plan.rate_after(10_000), Some(plan.rate()), "{kind}");
+        assert_eq!(plan.rate_after(10_001), None, "{kind}");
+    }
+    let growing = plan(Kind::Growing);
+    assert_eq!(growing.rate_after(10_000), Some(growing.rate()));
+    for keys in [1, 1000, 1_000_000, 1_000_000_000] {
+        let rate = growing.rate_after(keys).unwrap();
+        assert!(rate > 0.0 && rate <= 0.01, "{keys}: {rate}");
+    }
+}
+
+/// The last number of keys with a rate is the last that a table takes, nearly.
+#[test]
+fn a_cuckoo_filter_ends_where_its_rates_do() {
+    for (window, width) in [(2, 10), (3, 12), (4, 14)] {
+        let shape = CuckooShape::new(50_000, window, width).unwrap();
+        let plan = Plan::of(shape, 40_000);
+        let mut table = crate::Cuckoo::from_plan(&plan, crate::Hasher::default()).unwrap();
+        let taken = (0u64..)
+            .take_while(|key| table.insert(key.to_le_bytes()).is_ok())
+            .count() as u64;
+        let most = (0..=50_000)
+            .rfind(|&keys| plan.rate_after(keys).is_some())
+            .unwrap();
+        assert!(
+            taken <= most && taken as f64 > most as f64 * 0.95,
+            "window {window}: took {taken} of {most}"
+        );
+    }
+}

@@ -55,10 +55,20 @@ impl BloomShape {
         self.bits.div_ceil(512) * 64
     }
 
-    /// The key's positions: the top of a linear congruential sequence whose
-    /// start and increment are the two halves of the hash. Unlike double
-    /// hashing, two keys share all positions only if they share the hash.
-    fn positions(self, hash: Hash) -> impl Iterator<Item = u64> {
+    /// The key's bits, by number; two of them may be the same.
+    ///
+    /// ```
+    /// use tamis::raw::BloomShape;
+    /// use tamis::Hasher;
+    /// let shape = BloomShape::new(64, 3)?;
+    /// let positions: Vec<u64> = shape.positions(Hasher::default().hash(b"key")).collect();
+    /// assert!(positions.len() == 3 && positions.iter().all(|bit| *bit < 64));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn positions(self, hash: Hash) -> impl Iterator<Item = u64> {
+        // The top of a linear congruential sequence whose start and increment
+        // are the two halves of the hash. Unlike double hashing, two keys share
+        // all positions only if they share the hash.
         let mut x = hash.lo;
         (0..self.hashes).map(move |_| {
             let position = reduce(x, self.bits);

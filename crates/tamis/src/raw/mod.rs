@@ -31,6 +31,7 @@ pub use bloom::BloomShape;
 pub use cascade::CascadeShape;
 pub use counting::CountingShape;
 pub use cuckoo::CuckooShape;
+pub use cuckoo::table::Entry as CuckooEntry;
 pub use fuse::FuseShape;
 pub use header::{HEADER_LEN, Header};
 pub use layers::{GrowingLayer, GrowingShape};

@@ -24,13 +24,26 @@ pub(crate) enum Full {
     Key { copies: u64 },
 }
 
-/// What a hash, or a taken slot, means: a fingerprint that lies in one of two
-/// places.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry {
+/// What a cuckoo filter keeps of a key, or finds in a taken slot: a fingerprint
+/// that lies in one of two places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
     pub(crate) fingerprint: u64,
     pub(crate) place: u64,
     pub(crate) other: u64,
+}
+
+impl Entry {
+    /// What is left of the key: 1 or more.
+    pub const fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The first slot of each of its two places; of a taken slot, the place
+    /// that it lies in comes first.
+    pub const fn places(&self) -> [u64; 2] {
+        [self.place, self.other]
+    }
 }
 
 /// An entry on its way through the table.
@@ -62,10 +75,21 @@ impl Homeless {
 }
 
 impl CuckooShape {
-    /// The low half is mixed once more: of a hash made from consecutive
-    /// numbers, the top bits of both halves together are not random enough.
+    /// What the filter keeps of a key, and where it may lie: in any of the
+    /// [`window`](Self::window) slots from the first of each place on.
+    ///
+    /// ```
+    /// use tamis::raw::CuckooShape;
+    /// use tamis::Hasher;
+    /// let shape = CuckooShape::new(32, 2, 8)?;
+    /// let entry = shape.entry(Hasher::default().hash(b"key"));
+    /// assert!(entry.fingerprint() > 0 && entry.places().iter().all(|first| *first <= 30));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
     #[inline]
-    pub(crate) fn entry(&self, hash: Hash) -> Entry {
+    pub fn entry(&self, hash: Hash) -> Entry {
+        // The low half is mixed once more: of a hash made from consecutive
+        // numbers, the top bits of both halves together are not random enough.
         let place = reduce(hash.hi, self.places);
         let fingerprint = 1 + reduce(mix(hash.lo), self.fingerprints);
         Entry {
@@ -204,12 +228,34 @@ impl CuckooShape {
         u64::from(here.count_ones() + there.count_ones())
     }
 
-    /// Every entry, in the order of the slots.
-    pub(crate) fn entries<W: Word>(&self, words: &[W]) -> impl Iterator<Item = Entry> {
-        (0..self.slots).filter_map(move |slot| match self.get(words, slot) {
+    /// What lies in a slot of the body that `words` are, if it is taken.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Plan};
+    /// use tamis::raw::CuckooShape;
+    /// let shape = CuckooShape::new(32, 2, 8)?;
+    /// let mut filter = AnyFilter::from_plan(&Plan::of(shape, 10), Hasher::default())?;
+    /// filter.insert("key")?;
+    /// let taken = (0..32).find_map(|slot| shape.entry_in(filter.body()[0], slot)).unwrap();
+    /// let key = shape.entry(Hasher::default().hash(b"key"));
+    /// assert_eq!(taken.fingerprint(), key.fingerprint());
+    /// assert!(key.places().contains(&taken.places()[0]));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such slot, or the words are fewer than the shape's.
+    pub fn entry_in<W: Word>(&self, words: &[W], slot: u64) -> Option<Entry> {
+        assert!(slot < self.slots, "slot {slot} of {}", self.slots);
+        match self.get(words, slot) {
             0 => None,
             value => Some(self.resident(slot, value)),
-        })
+        }
+    }
+
+    /// Every entry, in the order of the slots.
+    pub(crate) fn entries<W: Word>(&self, words: &[W]) -> impl Iterator<Item = Entry> {
+        (0..self.slots).filter_map(move |slot| self.entry_in(words, slot))
     }
 
     #[inline]

@@ -1,0 +1,299 @@
+//! Which filter to take and what it costs: the one source of what `tamis plan`
+//! prints and of what the page of `tamis serve` shows.
+
+use crate::human;
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use tamis::raw::Shape;
+use tamis::{Kind, Plan};
+
+/// Two of three numbers, and what else is needed of the filter.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Question {
+    pub(crate) keys: Option<u64>,
+    pub(crate) rate: Option<f64>,
+    pub(crate) size: Option<u64>,
+    pub(crate) need: Need,
+}
+
+/// What else is needed of the filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Need {
+    #[default]
+    Nothing,
+    /// The list is finished: nothing will be added to it.
+    Finished,
+    /// Keys must be removable.
+    Delete,
+    /// The number of keys is not known.
+    Grow,
+}
+
+impl Need {
+    /// The kinds that serve, the one to pick first where sizes are equal.
+    const fn kinds(self) -> &'static [Kind] {
+        match self {
+            Self::Finished => &[Kind::Fuse, Kind::Ribbon, Kind::Blocked],
+            Self::Delete => &[Kind::Cuckoo, Kind::Counting],
+            Self::Grow => &[Kind::Growing, Kind::Blocked],
+            Self::Nothing => &[
+                Kind::Blocked,
+                Kind::Bloom,
+                Kind::Fuse,
+                Kind::Ribbon,
+                Kind::Cuckoo,
+                Kind::Counting,
+                Kind::Growing,
+            ],
+        }
+    }
+}
+
+/// The filters that would serve, and the one to take.
+pub(crate) struct Advice {
+    asked: Question,
+    plans: Vec<Plan>,
+    pick: usize,
+    why: String,
+}
+
+impl Question {
+    pub(crate) fn answer(self) -> Result<Advice> {
+        let mut plans = Vec::new();
+        let mut refusals = Vec::new();
+        for &kind in self.need.kinds() {
+            match self.plan(kind) {
+                Ok(plan) => plans.push(plan),
+                // A kind that can't serve these numbers is left out, unless none can.
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        if plans.is_empty() {
+            return Err(refusals.swap_remove(0));
+        }
+        let (pick, why) = pick(&plans, self.need);
+        Ok(Advice {
+            asked: self,
+            plans,
+            pick,
+            why,
+        })
+    }
+
+    fn plan(&self, kind: Kind) -> Result<Plan> {
+        match (self.keys, self.rate, self.size) {
+            (Some(_), Some(_), Some(_)) => {
+                bail!("two of -n, -p and --size say it all; give only two")
+            }
+            (Some(keys), rate, None) => Ok(Plan::for_rate(kind, keys, rate.unwrap_or(0.01))?),
+            (Some(keys), None, Some(size)) => Ok(Plan::for_size(kind, keys, size)?),
+            (None, Some(rate), Some(size)) => Ok(Plan::for_rate_in_size(kind, rate, size)?),
+            (None, ..) => bail!("say how many keys: -n N (or a rate and a size: -p P --size S)"),
+        }
+    }
+}
+
+impl Advice {
+    /// Every kind that serves.
+    pub(crate) fn plans(&self) -> &[Plan] {
+        &self.plans
+    }
+
+    /// The one to take.
+    pub(crate) fn pick(&self) -> &Plan {
+        &self.plans[self.pick]
+    }
+
+    /// Why that one, where something simpler does the job, and what happens
+    /// when it is overfilled: a line each.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let pick = self.pick();
+        let mut lines = vec![format!("Pick {}: {}", pick.kind(), self.why)];
+        lines.extend(when_not(pick));
+        let may_overfill = !pick.kind().is_static() && pick.kind() != Kind::Growing;
+        if self.asked.keys.is_some() && self.asked.size.is_none() && may_overfill {
+            lines.push(match pick.kind() {
+                Kind::Cuckoo => "It takes few more keys than that; then adding is refused.".into(),
+                _ => format!(
+                    "Twice the keys in the same filter would raise the rate to {}.",
+                    human::rate(pick.rate_at(pick.keys().saturating_mul(2)))
+                ),
+            });
+        }
+        lines
+    }
+
+    /// The numbers of every kind, for programs.
+    pub(crate) fn json(&self) -> Value {
+        json!(self.plans.iter().map(plan_json).collect::<Vec<_>>())
+    }
+
+    /// The command that makes such a filter.
+    #[cfg(feature = "serve")]
+    pub(crate) fn command(&self, plan: &Plan) -> String {
+        let kind = plan.kind();
+        if kind.is_static() {
+            let smallest = if kind == Kind::Ribbon {
+                " --smallest"
+            } else {
+                ""
+            };
+            let rate = self.asked.size.map_or(plan.promise(), |_| plan.rate());
+            return format!("tamis build list.tamis keys.txt -p {rate}{smallest}");
+        }
+        let mut command = format!("tamis create seen.tamis -n {}", plan.keys());
+        match (self.asked.rate, self.asked.size) {
+            (None, Some(size)) => command += &format!(" --size {size}"),
+            _ => command += &format!(" -p {}", plan.promise()),
+        }
+        if kind != Kind::Blocked {
+            command += &format!(" --kind {kind}");
+        }
+        command
+    }
+}
+
+/// The kind to take, and why.
+fn pick(plans: &[Plan], need: Need) -> (usize, String) {
+    let of = |kind| plans.iter().find(|plan| plan.kind() == kind);
+    let first = &plans[0];
+    match need {
+        Need::Finished => {
+            let saved = |plan: &Plan| (1.0 - plan.bytes() as f64 / first.bytes() as f64) * 100.0;
+            let ribbon = of(Kind::Ribbon).map(|ribbon| {
+                format!(
+                    " Ribbon saves {:.0} % of it and is slower to build and to ask: it pays where \
+                     memory or transfer is dear.",
+                    saved(ribbon)
+                )
+            });
+            let why = "built by `tamis build`; two cache misses a key.".to_string();
+            (0, why + &ribbon.unwrap_or_default())
+        }
+        Need::Delete => match plans {
+            // Below some rate a cuckoo filter's widest slots are not enough.
+            [cuckoo, counting] if counting.bytes() < cuckoo.bytes() => {
+                (1, "at this rate it is the smaller one.".into())
+            }
+            _ => (
+                0,
+                "it is the smaller one. Take counting if one key is added more than a few times, \
+                 or if several processes write the filter at once.\n\
+                 Remove only keys that were added: any other may take a key along that was."
+                    .into(),
+            ),
+        },
+        Need::Grow => (
+            0,
+            "it keeps the rate at any number of keys. A right guess saves memory and time: \
+             each time it grows, a key costs one probe more."
+                .into(),
+        ),
+        Need::Nothing => {
+            let misses = match cache_misses(first).as_str() {
+                "1" => "one cache miss".into(),
+                n => format!("{n} cache misses"),
+            };
+            let more = of(Kind::Bloom).map(|bloom| {
+                format!(
+                    " instead of up to {}, for {:.1} % more memory than bloom",
+                    bloom.hashes(),
+                    (first.bits_per_key() / bloom.bits_per_key() - 1.0) * 100.0
+                )
+            });
+            let layout = match first.shape() {
+                Shape::Blocked(shape) => format!(
+                    " It is {} of 64 bytes for each key, and {} in each.",
+                    number(shape.lines_per_key(), "line"),
+                    number(shape.hashes_per_line(), "bit")
+                ),
+                _ => String::new(),
+            };
+            (
+                0,
+                format!("a key costs {misses}{}.{layout}", more.unwrap_or_default()),
+            )
+        }
+    }
+}
+
+fn number(n: u32, of: &str) -> String {
+    format!("{n} {of}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What a kind is for, in a few words.
+pub(crate) const fn purpose(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Blocked => "the default",
+        Kind::Bloom => "the textbook",
+        Kind::Fuse => "finished lists",
+        Kind::Ribbon => "finished lists, smallest",
+        Kind::Cuckoo => "removing keys",
+        Kind::Counting => "removing, repeated keys",
+        Kind::Growing => "an unknown number of keys",
+        _ => "",
+    }
+}
+
+/// How many lines of memory a key touches.
+pub(crate) fn cache_misses(plan: &Plan) -> String {
+    match plan.shape() {
+        Shape::Blocked(shape) => shape.lines_per_key().to_string(),
+        // A line is four of the memory's, with the counters of two words in each.
+        Shape::Counting(shape) => {
+            let of_a_line = (shape.hashes_per_line() / 2 + 1).min(4);
+            format!("up to {}", shape.lines_per_key() * of_a_line)
+        }
+        Shape::Growing(shape) => format!("{} layers", shape.layers()),
+        Shape::Fuse(_) | Shape::Cuckoo(_) => "2".into(),
+        // Two groups of words, one after the other.
+        Shape::Ribbon(shape) => match shape.width() {
+            ..=4 => "1 to 2".into(),
+            width => format!("{} in a row", (width * 16).div_ceil(64) + 1),
+        },
+        _ => format!("up to {}", plan.hashes()),
+    }
+}
+
+/// Where something simpler does the job, and does it exactly.
+fn when_not(plan: &Plan) -> Vec<String> {
+    let mut out = Vec::new();
+    if plan.keys() <= 100_000 {
+        out.push(format!(
+            "Not at all? {} keys fit in an exact hash set of about {}; a filter pays when that hurts.",
+            human::count(plan.keys()),
+            human::size(plan.keys().saturating_mul(64)),
+        ));
+    }
+    if plan.bits_per_key() > 60.0 {
+        out.push(
+            "Not at all? At this rate 128-bit digests of the keys cost about 160 bits a key and \
+             are exact in practice."
+                .into(),
+        );
+    }
+    out.push(format!(
+        "Integers below {}? A plain bitmap is no larger, and exact.",
+        human::count(plan.bytes().saturating_mul(8)),
+    ));
+    out
+}
+
+fn plan_json(plan: &Plan) -> Value {
+    let lines = match plan.shape() {
+        Shape::Blocked(s) => Some((s.lines_per_key(), s.hashes_per_line())),
+        Shape::Counting(s) => Some((s.lines_per_key(), s.hashes_per_line())),
+        Shape::Growing(s) => Some((s.lines_per_key(), s.hashes_per_line())),
+        _ => None,
+    };
+    json!({
+        "kind": plan.kind().name(),
+        "keys": plan.keys(),
+        "bytes": plan.bytes(),
+        "bits_per_key": plan.bits_per_key(),
+        "hashes": plan.hashes(),
+        "lines_per_key": lines.map(|(lines, _)| lines),
+        "hashes_per_line": lines.map(|(_, hashes)| hashes),
+        "rate": plan.rate(),
+    })
+}

@@ -1,0 +1,115 @@
+// Elements, requests and numbers as text. Whatever comes from outside becomes
+// text nodes and attributes, never markup.
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...nodes(children));
+  return node;
+}
+
+const nodes = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+
+/** Gives an element these children instead of its own. */
+export function put(target, ...children) {
+  target.replaceChildren(...nodes(children));
+}
+
+/** An element. */
+export function h(name, attributes, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+/** An element of a drawing. */
+export function s(name, attributes, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+/** What the service says, and else what is wrong: [value] or [null, problem]. */
+export async function ask(path, options) {
+  let response, text;
+  try {
+    response = await fetch(path, { credentials: "same-origin", ...options });
+    text = await response.text();
+  } catch {
+    return [null, "The service does not answer. Is it still running?"];
+  }
+  let value = null;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Something between here and the service has answered instead.
+  }
+  if (response.ok && value !== null) return [value];
+  return [null, value?.error ?? `${response.status} ${response.statusText}`];
+}
+
+/** The keys in a text box: one a line, empty lines are none. */
+export function keysIn(text) {
+  return text.split("\n").map((line) => line.replace(/\r$/, "")).filter((line) => line !== "");
+}
+
+/** `1,234,567`. */
+export const count = (n) => n.toLocaleString("en-US");
+
+/** A rate in up to three digits. */
+export function rate(r) {
+  if (r === null || r === undefined) return "–";
+  if (r === 0) return "0";
+  return r >= 0.0005 ? String(Number(r.toPrecision(3))) : r.toExponential(2).replace(/\.?0+e/, "e");
+}
+
+/** A number of keys or bytes, short: 10M, 1.5k. */
+export function short(n) {
+  const units = ["", "k", "M", "G", "T", "P", "E"];
+  let unit = 0;
+  while (n >= 999.5 && unit < units.length - 1) {
+    n /= 1000;
+    unit += 1;
+  }
+  return Number(n.toPrecision(3)) + units[unit];
+}
+
+/** A group of buttons of which one is chosen. */
+export function choice(legend, name, options, onchange) {
+  return h("fieldset", { class: "choice" }, h("legend", null, legend),
+    h("div", { class: "options" }, options.map(([value, text]) => h("label", null,
+      h("input", { type: "radio", name, value, onchange: () => onchange(value) }),
+      h("span", null, text)))));
+}
+
+/** Checks the option of a group. */
+export function choose(root, name, value) {
+  for (const input of root.querySelectorAll(`input[name="${name}"]`)) input.checked = input.value === value;
+}
+
+/** What a box does: `changed(false)` when nothing was typed for a moment, `changed(true)` when it is left. */
+export function typing(changed) {
+  let timer;
+  return {
+    typed() {
+      clearTimeout(timer);
+      timer = setTimeout(() => changed(false), 120);
+    },
+    done() {
+      clearTimeout(timer);
+      changed(true);
+    },
+  };
+}
+
+/** Calls `f` when an element has become wider or narrower. */
+export function onWidth(element, f) {
+  let before = element.clientWidth;
+  new ResizeObserver(() => {
+    if (element.clientWidth === before) return;
+    before = element.clientWidth;
+    f();
+  }).observe(element);
+}
+
+/** With a capital at the beginning. */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,0 +1,203 @@
+// The filters being served: how full, how wrong, what they answered, and a box
+// to ask them.
+
+import { ask, count, h, keysIn, onWidth, put, rate, s, short } from "./dom.js";
+
+const pause = 3000; // between two looks, while the tab is seen
+
+let root, remember, timer;
+let name = "";
+let filters = [];
+let shown = false;
+
+export function mount(panel, keep) {
+  root = panel;
+  remember = keep;
+  root.append(
+    h("h1", { class: "only-read" }, "Filters"),
+    h("p", { id: "filters-problem", class: "problem", role: "alert" }),
+    h("div", { class: "columns" },
+      h("nav", { class: "card controls", "aria-labelledby": "filters-title" },
+        h("h2", { id: "filters-title" }, "Being served"),
+        h("ul", { id: "filter-list" })),
+      h("div", { class: "results", id: "filter" },
+        h("section", { class: "card", "aria-labelledby": "filter-name" },
+          h("h2", { id: "filter-name" }),
+          h("p", { id: "filter-fault", class: "problem" }),
+          h("dl", { id: "filter-facts", class: "facts" })),
+        h("section", { class: "card", "aria-labelledby": "check-title" },
+          h("h2", { id: "check-title" }, "Ask it"),
+          h("form", { id: "check", onsubmit: check },
+            h("div", { class: "field box" },
+              h("label", { for: "check-keys" }, "Keys ", h("small", { id: "check-hint" }, "one a line")),
+              h("textarea", { id: "check-keys", rows: 3, spellcheck: "false", autocomplete: "off" })),
+            h("button", { type: "submit" }, "Check")),
+          h("div", { id: "check-answers", role: "status" })),
+        h("div", { class: "pair" },
+          h("section", { class: "card", "aria-labelledby": "lines-title" },
+            h("h2", { id: "lines-title" }, "How full its lines are"),
+            h("div", { id: "filter-lines" })),
+          h("section", { class: "card", "aria-labelledby": "recent-title" },
+            h("h2", { id: "recent-title" }, "The last minutes"),
+            h("div", { id: "filter-recent" }))))));
+  document.addEventListener("visibilitychange", () => shown && !document.hidden && look());
+  onWidth(root.querySelector("#filter-lines"), () => shown && filters.length && draw());
+}
+
+export const state = () => (name ? new URLSearchParams({ name }).toString() : "");
+
+export function show(query) {
+  name = query.get("name") ?? "";
+  shown = true;
+  look();
+}
+
+export function leave() {
+  shown = false;
+  clearTimeout(timer);
+}
+
+async function look() {
+  clearTimeout(timer);
+  const [told, problem] = await ask("v1/filters");
+  root.querySelector("#filters-problem").textContent = problem ?? "";
+  if (told) {
+    filters = told.filters;
+    draw();
+  }
+  root.dataset.looked = String(Number(root.dataset.looked ?? 0) + 1);
+  clearTimeout(timer);
+  if (shown && !document.hidden) timer = setTimeout(look, pause);
+}
+
+const chosen = () => filters.find((filter) => filter.name === name) ?? filters[0];
+const known = (number, text) => (number === undefined || number === null ? "–" : text(number));
+const share = (filter) => (filter.capacity ? Math.min(1, filter.keys / filter.capacity) : null);
+const percent = (part) => `${Number((part * 100).toPrecision(3))} %`;
+
+function draw() {
+  const filter = chosen();
+  root.querySelector("#filter").hidden = !filter;
+  const focused = root.querySelector("#filter-list").contains(document.activeElement) ? document.activeElement.dataset.name : null;
+  put(root.querySelector("#filter-list"), ...(filters.length ? filters.map((each) => item(each, each === filter)) : [h("li", null, "None: start the service with a filter, as in ", h("code", null, "tamis serve seen.tamis"), ".")]));
+  if (focused !== null) [...root.querySelectorAll("#filter-list button")].find((button) => button.dataset.name === focused)?.focus();
+  if (!filter) return;
+  root.querySelector("#filter-name").textContent = filter.name;
+  root.querySelector("#filter-fault").textContent = filter.fault ?? "";
+  const facts = [
+    ["Kind", "kind", known(filter.kind, String)],
+    ["Keys", "keys", known(filter.keys, (n) => `${filter.keys_counted === false ? "about " : ""}${count(n)}`)],
+    ["Made for", "capacity", known(filter.capacity, (n) => `${count(n)} keys`)],
+    ["Fill", "fill", known(filter.lines?.fill, percent)],
+    ["Rate now", "rate_now", known(filter.rate_now, rate)],
+    ["Rate promised", "rate", known(filter.rate, rate)],
+    ["Size", "bytes", known(filter.bytes, (n) => `${short(n).replace(/(?=[A-Za-z]|$)/, " ")}B`)],
+    ["Writing", "writable", filter.writable ? "allowed" : "no"],
+    ["From", "place", filter.place ?? "–"],
+    ["Loaded", "loaded_at", known(filter.loaded_at, (seconds) => new Date(seconds * 1000).toLocaleString("sv"))],
+  ];
+  put(root.querySelector("#filter-facts"), ...facts.map(([title, fact, text]) => h("div", null,
+    h("dt", null, title),
+    h("dd", { "data-fact": fact, "data-value": fact === "fill" ? filter.lines?.fill : filter[fact], class: fact === "rate_now" && filter.rate_now > filter.rate * 1.0001 ? "over" : null }, text))));
+  root.querySelector("#check-hint").textContent = (filter.key_rule?.values ?? 1) > 1 ? `one a line, its ${filter.key_rule.values} values with tabs between them` : "one a line";
+  lines(filter.lines);
+  recent(filter.recent ?? []);
+}
+
+function item(filter, current) {
+  const full = share(filter);
+  const bar = h("span", { class: filter.over_capacity ? "bar over" : "bar" });
+  bar.style.inlineSize = `${(full ?? 0) * 100}%`;
+  return h("li", null, h("button", {
+    type: "button", class: "filter", "data-name": filter.name, "aria-current": current ? "true" : null,
+    onclick: () => { name = filter.name; put(root.querySelector("#check-answers")); remember(state()); draw(); },
+  },
+    h("span", { class: "name" }, filter.name),
+    h("small", null, filter.fault && !filter.kind ? "not available" : `${filter.kind}, ${known(filter.keys, short)}${full === null ? "" : ` of ${short(filter.capacity)}`} keys`),
+    h("span", { class: "track", "aria-hidden": "true" }, bar)));
+}
+
+/** A bar a value, from the bottom; `stacks` are lists of [class, value]. */
+function columns(stacks, labels, described) {
+  const width = Math.max(240, Math.min(root.querySelector("#filter-lines").clientWidth || 320, 640));
+  const [height, bottom] = [150, 18];
+  const most = Math.max(1, ...stacks.map((parts) => parts.reduce((sum, [, value]) => sum + value, 0)));
+  const wide = width / stacks.length;
+  return s("svg", { class: "columns-chart", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": described },
+    s("line", { class: "grid", x1: 0, x2: width, y1: height - bottom, y2: height - bottom }),
+    stacks.map((parts, i) => {
+      let y = height - bottom;
+      return parts.map(([kind, value, text]) => {
+        const high = (value / most) * (height - bottom - 6);
+        y -= high;
+        return value ? s("rect", { class: `column ${kind}`, x: i * wide + 1, y, width: Math.max(1, wide - 2), height: Math.max(1, high) }, s("title", null, text)) : null;
+      });
+    }),
+    labels.map(([at, text, anchor]) => s("text", { class: "tick", x: at * width, y: height - 4, "text-anchor": anchor }, text)));
+}
+
+const asTable = (heads, rows) => h("details", null, h("summary", null, "as a table"), h("table", { class: "numbers" },
+  h("thead", null, h("tr", null, heads.map((text) => h("th", { scope: "col" }, text)))),
+  h("tbody", null, rows.map(([first, ...others]) => h("tr", null, h("th", { scope: "row" }, first), others.map((text) => h("td", null, text)))))));
+
+/** Keeps a table open that is drawn anew. */
+function replace(target, ...children) {
+  const open = target.querySelector("details")?.open;
+  put(target, ...children);
+  if (open) target.querySelector("details").open = true;
+}
+
+function lines(told) {
+  const target = root.querySelector("#filter-lines");
+  if (!told) {
+    put(target, h("p", { class: "aside" }, "This kind has no lines that fill up: its table is as full as it was made."));
+    return;
+  }
+  const wide = 100 / told.counts.length;
+  const from = (i) => `${Number((i * wide).toFixed(1))} to ${Number(((i + 1) * wide).toFixed(1))} %`;
+  const sampled = told.sampled < told.lines ? `${count(told.sampled)} of ${count(told.lines)} lines` : `${count(told.lines)} lines`;
+  replace(target,
+    h("p", { class: "aside" }, `${sampled}; ${percent(told.fill)} of their bits are set.`),
+    columns(told.counts.map((n, i) => [["a", n, `${count(n)} lines are ${from(i)} full`]]), [[0, "empty", "start"], [0.5, "half", "middle"], [1, "full", "end"]], "How many lines are how full; the table has the numbers"),
+    asTable(["Full", "Lines"], told.counts.map((n, i) => [from(i), count(n)]).filter(([, n]) => n !== "0")));
+}
+
+const sorts = [["yes", "may be present"], ["no", "certainly absent"], ["new", "added"], ["known", "added before"]];
+
+function recent(minutes) {
+  const clock = (minute) => new Date(minute.at * 1000).toLocaleTimeString("sv", { hour: "2-digit", minute: "2-digit" });
+  const sum = (sort) => minutes.reduce((all, minute) => all + minute[sort], 0);
+  replace(root.querySelector("#filter-recent"),
+    h("ul", { class: "legend" }, sorts.map(([sort, text]) => h("li", null, h("span", { class: `swatch ${sort}` }), h("span", null, text, " ", h("strong", { "data-recent": sort }, count(sum(sort))))))),
+    columns(minutes.map((minute) => sorts.map(([sort, text]) => [sort, minute[sort], `${clock(minute)}: ${count(minute[sort])} ${text}`])),
+      minutes.length ? [[0, clock(minutes[0]), "start"], [1, "now", "end"]] : [], "Answers of the last minutes; the table has the numbers"),
+    asTable(["Minute", ...sorts.map(([, text]) => text)], minutes.filter((minute) => sorts.some(([sort]) => minute[sort])).map((minute) => [clock(minute), ...sorts.map(([sort]) => count(minute[sort]))])));
+}
+
+async function check(event) {
+  event.preventDefault();
+  const filter = chosen();
+  const target = root.querySelector("#check-answers");
+  const keys = keysIn(root.querySelector("#check-keys").value);
+  if (!filter || keys.length === 0) {
+    put(target, h("p", { class: "aside" }, "Type a key first."));
+    return;
+  }
+  const several = (filter.key_rule?.values ?? 1) > 1;
+  const [told, problem] = await ask(`v1/filters/${encodeURIComponent(filter.name)}/check`, {
+    method: "POST", headers: { "content-type": "application/json", accept: "application/json" },
+    body: JSON.stringify(several ? keys.map((key) => key.split("\t")) : keys),
+  });
+  if (problem) {
+    put(target, h("p", { class: "problem" }, problem));
+    return;
+  }
+  const { found } = told;
+  put(target, h("table", { class: "keys" },
+    h("caption", null, `${count(found.filter(Boolean).length)} of ${count(found.length)} may be present`),
+    h("thead", null, h("tr", null, h("th", { scope: "col" }, "Key"), h("th", { scope: "col" }, "Answer"))),
+    h("tbody", null, keys.slice(0, 1000).map((key, i) => h("tr", { "data-key": key },
+      h("th", { scope: "row" }, key),
+      h("td", null, h("span", { class: "badge", "data-verdict": found[i] ? "yes" : "no" }, found[i] ? "may be present" : "certainly absent")))))));
+  look();
+}

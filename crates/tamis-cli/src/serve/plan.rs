@@ -1,0 +1,97 @@
+//! `GET /v1/plan`: what `tamis plan` says, with the curve of rates, for the
+//! page's calculator. Every number is the library's.
+
+use super::problem::{Problem, json};
+use crate::advice::{self, Advice, Need, Question};
+use crate::human;
+use axum::extract::RawQuery;
+use axum::response::IntoResponse;
+use serde_json::{Value, json};
+use tamis::Plan;
+
+/// The curve goes from a 16th of the keys to 16 times as many, in steps of a sixth of a doubling.
+const STEPS: i32 = 24;
+const STEPS_OF_A_DOUBLING: f64 = 6.0;
+
+pub(super) async fn plan(RawQuery(query): RawQuery) -> Result<impl IntoResponse, Problem> {
+    let question = read(&query.unwrap_or_default())?;
+    // Some milliseconds at worst, but those of a thread that others wait for.
+    let answer = move || question.answer().map(|advice| tell(&question, &advice));
+    let answer = tokio::task::spawn_blocking(answer)
+        .await
+        .map_err(|error| Problem::unavailable(&error.into()))?
+        .map_err(|error| Problem::bad_request(format!("{error:#}")))?;
+    Ok(json(&answer))
+}
+
+/// `keys=10M&rate=1%25&need=delete`: numbers as the command takes them.
+fn read(query: &str) -> Result<Question, Problem> {
+    let mut question = Question::default();
+    let mut seen = Vec::new();
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        let wrong = |error| Problem::bad_request(format!("{name}: {error}"));
+        match &*name {
+            "keys" => question.keys = Some(human::parse_count(&value).map_err(wrong)?),
+            "rate" => question.rate = Some(human::parse_rate(&value).map_err(wrong)?),
+            "size" => question.size = Some(human::parse_size(&value).map_err(wrong)?),
+            "need" => {
+                question.need = match &*value {
+                    "" => Need::Nothing,
+                    "finished" => Need::Finished,
+                    "delete" => Need::Delete,
+                    "grow" => Need::Grow,
+                    _ => {
+                        let text = format!("expected finished, delete or grow, got '{value}'");
+                        return Err(wrong(text));
+                    }
+                }
+            }
+            _ => {
+                return Err(wrong("expected keys, rate, size or need".into()));
+            }
+        }
+        if seen.contains(&name) {
+            return Err(Problem::bad_request(format!("{name}: given twice")));
+        }
+        seen.push(name);
+    }
+    Ok(question)
+}
+
+fn tell(question: &Question, advice: &Advice) -> Value {
+    let plans = advice.plans();
+    let middle = advice.pick().keys() as f64;
+    let keys: Vec<u64> = (-STEPS..=STEPS)
+        .map(|step| (middle * (f64::from(step) / STEPS_OF_A_DOUBLING).exp2()).round() as u64)
+        .filter(|keys| *keys > 0)
+        .collect();
+    let rates = |plan: &Plan| -> Vec<Option<f64>> {
+        keys.iter().map(|keys| plan.rate_after(*keys)).collect()
+    };
+    json!({
+        // The numbers as they were understood.
+        "asked": { "keys": question.keys, "rate": question.rate, "size": question.size },
+        // What `tamis plan --json` prints.
+        "plans": advice.json(),
+        // What `tamis plan` prints.
+        "rows": plans.iter().map(|plan| json!({
+            "kind": plan.kind().name(),
+            "keys": human::count(plan.keys()),
+            "size": human::size(plan.bytes()),
+            "bits_per_key": format!("{:.2}", plan.bits_per_key()),
+            "cache_misses": advice::cache_misses(plan),
+            "rate": human::rate(plan.rate()),
+            "for": advice::purpose(plan.kind()),
+            "command": advice.command(plan),
+        })).collect::<Vec<_>>(),
+        "pick": advice.pick().kind().name(),
+        "advice": advice.lines(),
+        "curve": {
+            "keys": keys,
+            "rates": plans.iter().map(|plan| json!({
+                "kind": plan.kind().name(),
+                "rates": rates(plan),
+            })).collect::<Vec<_>>(),
+        },
+    })
+}

@@ -1,0 +1,229 @@
+"""The filters that are being served, as the page shows them; the keyboard, the names that readers hear, and the
+pictures in docs/."""
+
+import os
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Page, Service, tamis
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+HOSTILE = "<img src=x onerror=document.title='owned'>"
+WIDTHS = (390, 1400)
+PICTURES = ROOT / "docs/page"
+TABS = {
+    "calculator": "calculator?keys=10M&rate=0.001",
+    "playground": "playground?kind=bloom&shape=96,3&b=plum%0Afig%0Aquince%0Amedlar&ask=apple%0Abanana%0Amango",
+    "filters": "filters?name=seen",
+}
+
+
+TOKEN = "0123456789-of-the-tests-alone-abcdef"
+
+
+def writing(folder):
+    """Options that let clients add."""
+    (folder / "token").write_text(TOKEN)
+    (folder / "token").chmod(0o600)
+    return "--write", "--token-file", "token"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("filters")
+    tamis("create", "seen.tamis", "-n", "10k", "-p", "0.001", cwd=folder)
+    tamis("add", "seen.tamis", cwd=folder, stdin="\n".join(f"https://example.org/{i}" for i in range(6400)).encode())
+    tamis("build", "words.tamis", cwd=folder, stdin=b"\n".join(b"word %d" % i for i in range(2000)))
+    # A name of a file that is markup.
+    tamis("create", f"{HOSTILE}.tamis".replace("/", ""), "-n", "100", cwd=folder)
+    tamis("create", "online.tamis", "-n", "500", "--kind", "counting", cwd=folder)
+    service = Service(folder, *writing(folder), "seen.tamis", "online.tamis", "words.tamis")
+    yield service
+    service.end()
+
+
+@pytest.fixture
+def page(driver, served):
+    page = Page(driver, served.address)
+    page.errors()
+    yield page
+    driver.set_window_size(1400, 1000)
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 0, "height": 0, "deviceScaleFactor": 0, "mobile": False})  # fmt: skip
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert page.errors() == []
+
+
+def fact(page, name):
+    return page.script("return document.querySelector(`[data-fact='${arguments[0]}']`)?.dataset.value", name)
+
+
+def post(service, path, body):
+    done = subprocess.run(
+        ["curl", "-sS", "--fail-with-body", "--data-binary", "@-", "-H", f"Authorization: Bearer {TOKEN}", service.address + path],
+        input=body,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.decode()
+
+
+def check(page, text):
+    """Asks the box; the answers by key."""
+    page.type("#check-keys", text)
+    page.one("#check button").click()
+    keys = text.split("\n")
+    shown = """return [...document.querySelectorAll("#check-answers tbody tr")].map((row) => [row.dataset.key, row.querySelector(".badge").dataset.verdict])"""
+    page.wait(lambda: [key for key, _ in page.script(shown)] == keys, "answers")
+    return dict(page.script(shown))
+
+
+def test_a_key_added_by_curl_a_moment_ago_is_there(page, served):
+    page.open("filters?name=seen")
+    page.wait(lambda: fact(page, "keys"), "the facts")
+    before = int(fact(page, "keys"))
+    assert check(page, "https://example.org/1\nmoment") == {"https://example.org/1": "yes", "moment": "no"}
+    assert post(served, "v1/filters/seen/add", b"moment\n").split() == ["new"]
+    assert check(page, "moment") == {"moment": "yes"}
+    # The page finds out by itself, without a reload.
+    page.wait(lambda: int(fact(page, "keys")) == before + 1, "the new number of keys")
+    page.wait(lambda: page.text('[data-recent="new"]') == "1", "the last minutes")
+    assert int(page.text('[data-recent="yes"]')) >= 2 and int(page.text('[data-recent="no"]')) >= 1
+    assert len(page.all("#filter-recent .column")) >= 3
+
+
+def test_facts_equal_those_of_the_command(page, served):
+    page.open("filters?name=seen")
+    page.wait(lambda: fact(page, "keys"), "the facts")
+    import json
+
+    info = json.loads(tamis("info", "--json", "seen.tamis", cwd=served.folder))
+    for name in ["kind", "keys", "capacity", "rate", "rate_now", "bytes"]:
+        assert fact(page, name) == str(info[name]) or float(fact(page, name)) == info[name], name
+    assert 0.3 < float(fact(page, "fill")) < 0.5
+    # Lines of a filter that is two thirds full are neither empty nor full.
+    histogram = page.script("""return [...document.querySelectorAll("#filter-lines tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent))""")  # fmt: skip
+    assert sum(int(lines.replace(",", "")) for _, lines in histogram) == info["shape"]["lines"]
+    assert all(10 < float(full.split()[0]) < 65 for full, _ in histogram)
+
+
+def test_every_filter_has_its_place(page):
+    page.open("filters")
+    page.wait(lambda: len(page.all("#filter-list button")) == 3, "three filters")
+    page.one('#filter-list button[data-name="words"]').click()
+    assert "name=words" in page.driver.current_url
+    assert page.text("#filter-name") == "words" and fact(page, "kind") == "fuse"
+    assert "no lines" in page.text("#filter-lines")
+    page.driver.back()
+    page.wait(lambda: page.text("#filter-name") == "online", "the first filter")
+
+
+def test_markup_stays_text(driver, tmp_path):
+    (name, key) = (HOSTILE, "<script>document.title='owned'</script>")
+    tamis("create", f"{name}.tamis", "-n", "100", cwd=tmp_path)
+    service = Service(tmp_path, *writing(tmp_path), f"trap={name}.tamis")
+    page = Page(driver, service.address)
+    page.errors()
+    try:
+        post(service, "v1/filters/trap/add", key.encode())
+        page.open("filters")
+        page.wait(lambda: fact(page, "place"), "the facts")
+        assert name in page.text('[data-fact="place"]')
+        assert check(page, f"{key}\n{name}") == {key: "yes", name: "no"}
+        page.open(f"filters?name={name}").wait(lambda: fact(page, "place"), "the facts")
+        assert page.all("main img, main script") == [] and "owned" not in driver.title
+        assert page.errors() == []
+    finally:
+        service.end()
+
+
+def test_a_service_that_ended_is_said(driver, tmp_path):
+    service = Service(tmp_path)
+    page = Page(driver, service.address).open("filters")
+    page.wait(lambda: "None" in page.text("#filter-list"), "the list")
+    service.end()
+    page.wait(lambda: "does not answer" in page.text("#filters-problem"), "the problem")
+    # The browser tells of what it could not load.
+    assert all("ERR_CONNECTION_REFUSED" in entry["message"] for entry in page.errors())
+
+
+def test_the_keyboard_reaches_everything(page):
+    page.open("calculator")
+    page.wait(lambda: page.all("#kinds tr"), "the table")
+    page.one("#tab-calculator").send_keys(Keys.ARROW_RIGHT)
+    assert page.driver.switch_to.active_element.get_attribute("id") == "tab-playground"
+    page.wait(lambda: page.one("#panel-playground").is_displayed() and not page.one("#panel-calculator").is_displayed())
+    page.driver.switch_to.active_element.send_keys(Keys.END)
+    page.wait(lambda: page.one("#panel-filters").is_displayed())
+    page.driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    page.wait(lambda: page.one("#panel-calculator").is_displayed())
+    # Only the chosen tab is a stop of the Tab key; its panel is the next.
+    assert [tab.get_attribute("tabindex") for tab in page.all("[role=tab]")] == ["0", "-1", "-1"]
+    page.driver.switch_to.active_element.send_keys(Keys.TAB)
+    assert page.script("return document.getElementById('panel-calculator').contains(document.activeElement)")
+
+
+def test_everything_has_a_name(page):
+    for tab, state in TABS.items():
+        page.open(state)
+        page.wait(lambda: page.all(f"#panel-{tab} svg"), f"the drawing of {tab}")
+        for element in page.all(f"#panel-{tab} :is(input, textarea, button, svg, section, nav, [role])"):
+            if element.is_displayed() and element.tag_name != "output":
+                assert element.accessible_name or element.get_attribute("role") in ("status", "alert"), element.get_attribute("outerHTML")[:200]  # fmt: skip
+        assert page.script("return document.querySelectorAll(':is(input, textarea):not([type=radio])').length") == page.script("return [...document.querySelectorAll(':is(input, textarea):not([type=radio])')].filter((box) => box.labels.length || box.ariaLabel).length")  # fmt: skip
+        ids = page.script("return [...document.querySelectorAll('[id]')].map((element) => element.id)")
+        assert len(ids) == len(set(ids))
+
+
+def window(page, width, scheme):
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 500})  # fmt: skip
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})  # fmt: skip
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("tab", TABS)
+def test_it_fits_and_is_drawn(page, served, tab, width):
+    if tab == "filters":
+        post(served, "v1/filters/seen/check", "\n".join(f"https://example.org/{i}" for i in range(6000, 7000)).encode())
+    for scheme in ("dark", "light"):
+        window(page, width, scheme)
+        page.open(TABS[tab])
+        page.wait(lambda: page.all(f"#panel-{tab} svg"), "the drawing")
+        # Nothing is wider than the screen.
+        assert page.script("return document.documentElement.scrollWidth") <= width
+        ground = page.script("return getComputedStyle(document.documentElement).backgroundColor")
+        assert (sum(map(int, ground[4:-1].split(","))) < 200) == (scheme == "dark"), ground
+        picture = PICTURES / f"{tab}-{width}.png"
+        if os.environ.get("TAMIS_PAGE_PICTURES") and (scheme == "dark") == (tab == "playground"):
+            draw(page, width, picture)
+    # The pictures are drawn on demand alone, so that they change when the page does; here they are only looked for.
+    data = picture.read_bytes()
+    assert struct.unpack(">I", data[16:20])[0] == width and len(data) < 150_000
+
+
+def draw(page, width, picture):
+    """`TAMIS_PAGE_PICTURES=1` draws the pictures anew; needs `pip install pillow`."""
+    import base64
+    import io
+
+    from PIL import Image
+
+    if page.all("#check-keys"):
+        visible = page.one("#check-keys").is_displayed()
+        if visible:
+            check(page, "https://example.org/7\nhttps://example.org/never")
+    page.wait(lambda: page.script("return document.getAnimations().length === 0"), "colours to stand still")
+    page.script("document.activeElement?.blur()")
+    height = page.script("return document.documentElement.scrollHeight")
+    height = min(height, 1800)
+    shot = page.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}})  # fmt: skip
+    image = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")
+    # The 256 colours that are seen most; the edges of letters take the nearest.
+    seen = sorted(image.getcolors(1 << 24), reverse=True)[:256]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, colour in seen for part in colour])
+    image = image.quantize(palette=palette, dither=Image.Dither.NONE)
+    picture.parent.mkdir(exist_ok=True)
+    image.save(picture, optimize=True)
