@@ -200,6 +200,7 @@ impl RedisFilter {
             threads: 1,
             answers,
             ordered: true,
+            progress: None,
         };
         batch.run(
             keys,

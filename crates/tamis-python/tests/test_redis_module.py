@@ -76,7 +76,7 @@ def test_every_sort_of_keys(server):
     with tamis.connect(f"redis://{server}/sorts", 10_000, 0.0001, module=True) as seen:
         for key in ["text", b"bytes", 7, -1, 2**64 - 1, numpy.int32(12), memoryview(b"view")]:
             assert seen.add(key) and key in seen and key in seen.copy()
-        for key in [1.5, True, None, 2**64]:
+        for key in [True, None, 2**64, [1]]:
             with pytest.raises(tamis.TamisError):
                 seen.add(key)
         numbers = list(range(100, 600))
@@ -91,7 +91,7 @@ def test_every_sort_of_keys(server):
         assert all(seen.contains_many([f"made {i}" for i in range(10)]))
         # Keys before one that is none are in, as in a loop.
         with pytest.raises(TypeError):
-            seen.add_many(["before", 1.5, "after"])
+            seen.add_many(["before", None, "after"])
         assert "before" in seen and "after" not in seen
         seen.delete()
 
