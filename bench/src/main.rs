@@ -15,6 +15,7 @@ mod module;
 mod pages;
 mod redis;
 mod report;
+mod serve;
 #[path = "../../crates/tamis-redis/tests/common/server.rs"]
 #[allow(dead_code)] // tests do more with a server
 mod server;
@@ -36,6 +37,7 @@ suites:
   module [--keys 1e7] [--calls 2e4] [--rounds 9]  BF.* of the module beside SETBIT, GETBIT, SET, GET
   index [--files 1000] [--size 2e6]        one id in a thousand logs
   formats [--keys 1e7] [--rounds 9] [--python target/venv-peers/bin/python]   other systems' files
+  serve [--rounds 15] [--connections 500] [--seconds 30]   `tamis serve` beside the library and a bare axum
   report [--check]                         docs/benchmarks.md from the results
 ";
 
@@ -64,6 +66,8 @@ fn run() -> Result<(), String> {
         "module" => module::run(args)?,
         "index" => index::run(args)?,
         "formats" => formats::run(args)?,
+        "serve" => serve::run(args)?,
+        serve::HELLO => return serve::hello(),
         "report" => return report(args),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
     };

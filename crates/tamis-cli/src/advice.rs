@@ -68,7 +68,14 @@ impl Question {
                 Err(refusal) => refusals.push(refusal),
             }
         }
-        if plans.is_empty() {
+        // A blocked filter stands beside a growing one to compare; it does not grow.
+        let serves = match self.need {
+            Need::Grow => plans
+                .first()
+                .is_some_and(|plan| plan.kind() == Kind::Growing),
+            _ => !plans.is_empty(),
+        };
+        if !serves {
             return Err(refusals.swap_remove(0));
         }
         let (pick, why) = pick(&plans, self.need);
@@ -167,14 +174,25 @@ fn pick(plans: &[Plan], need: Need) -> (usize, String) {
                     saved(ribbon)
                 )
             });
-            let why = "built by `tamis build`; two cache misses a key.".to_string();
-            (0, why + &ribbon.unwrap_or_default())
+            let why = match first.kind() {
+                Kind::Fuse => {
+                    let why = "built by `tamis build`; two cache misses a key.".to_string();
+                    why + &ribbon.unwrap_or_default()
+                }
+                Kind::Ribbon => "built by `tamis build --smallest`.".into(),
+                _ => "the kinds for finished lists can't serve these numbers.".into(),
+            };
+            (0, why)
         }
         Need::Delete => match plans {
             // Below some rate a cuckoo filter's widest slots are not enough.
             [cuckoo, counting] if counting.bytes() < cuckoo.bytes() => {
                 (1, "at this rate it is the smaller one.".into())
             }
+            [_] => (
+                0,
+                "no other kind that can remove keys serves these numbers.".into(),
+            ),
             _ => (
                 0,
                 "it is the smaller one. Take counting if one key is added more than a few times, \
@@ -296,4 +314,38 @@ fn plan_json(plan: &Plan) -> Value {
         "hashes_per_line": lines.map(|(_, hashes)| hashes),
         "rate": plan.rate(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the kind that a need is about can't serve, nothing is said of another that is true of
+    /// that one only.
+    #[test]
+    fn advice_is_true_of_the_kind_that_it_names() {
+        let ask = |rate, need| {
+            let keys = Some(1_000_000);
+            let question = Question {
+                keys,
+                rate: Some(rate),
+                size: None,
+                need,
+            };
+            question.answer().unwrap().lines().remove(0)
+        };
+        assert!(ask(1e-3, Need::Finished).starts_with("Pick fuse: built by"));
+        assert!(ask(1e-12, Need::Finished).starts_with("Pick blocked: the kinds for finished"));
+        assert!(ask(1e-12, Need::Delete).starts_with("Pick counting: no other"));
+        let question = Question {
+            rate: Some(1e-6),
+            size: Some(640),
+            need: Need::Grow,
+            ..Question::default()
+        };
+        let Err(refusal) = question.answer() else {
+            panic!("a filter that does not grow was advised");
+        };
+        assert!(refusal.to_string().contains("growing"), "{refusal}");
+    }
 }

@@ -144,6 +144,11 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
+/// `1 record`, `1,234 records`.
+pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { many })
+}
+
 /// `1.24 MB`; powers of ten.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];

@@ -100,8 +100,7 @@ impl Place {
         &self,
         filter: &AnyFilter,
         force: bool,
-        key: &KeyFile,
-        redis: &RedisArgs,
+        options: impl FnOnce() -> Result<Options>,
     ) -> Result<()> {
         match self {
             Self::File(path) => match force {
@@ -111,7 +110,7 @@ impl Place {
             .map_err(named(path)),
             Self::Redis(at) => {
                 warn_of_secret(filter.hasher(), format_args!("the copy at {at}"));
-                let options = redis.options(key)?;
+                let options = options()?;
                 let saved = match force {
                     true => RedisFilter::upload_over(at, filter, &options),
                     false => RedisFilter::upload(at, filter, &options),

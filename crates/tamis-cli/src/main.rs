@@ -3,6 +3,8 @@
 mod advice;
 mod bar;
 mod cmd;
+#[cfg(feature = "compare")]
+mod compare;
 mod engine;
 mod estimate;
 mod foreign;
@@ -11,6 +13,7 @@ mod index;
 mod location;
 mod output;
 mod redisson;
+mod remote;
 #[cfg(feature = "serve")]
 mod serve;
 mod stdout;
@@ -36,6 +39,7 @@ Exit codes: 0 some key was found or the work is done, 1 no key was found, 2 an e
 Examples:
   tamis dedup urls.txt                      each distinct line once
   tamis plan -n 10M -p 0.001                what would it cost?
+  tamis compare urls.txt                    which is best for these keys?
   tamis create seen.tamis -n 10M            make a filter
   tamis add seen.tamis urls.txt             add keys, one a line
   tamis build words.tamis words.txt         a smaller filter, of a finished list
@@ -53,6 +57,11 @@ struct Cli {
 enum Command {
     Dedup(cmd::dedup::Args),
     Plan(cmd::plan::Args),
+    #[cfg(feature = "compare")]
+    Compare(cmd::compare::Args),
+    #[cfg(feature = "compare")]
+    #[command(hide = true)]
+    CompareStep(cmd::compare::StepArgs),
     Create(cmd::create::Args),
     Build(cmd::build::Args),
     Add(cmd::add::Args),
@@ -97,6 +106,10 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Dedup(args) => cmd::dedup::run(args),
         Command::Plan(args) => cmd::plan::run(args),
+        #[cfg(feature = "compare")]
+        Command::Compare(args) => cmd::compare::run(args),
+        #[cfg(feature = "compare")]
+        Command::CompareStep(args) => cmd::compare::run_step(args),
         Command::Create(args) => cmd::create::run(args),
         Command::Build(args) => cmd::build::run(args),
         Command::Add(args) => cmd::add::run(args),

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tamis::{AnyFilter, Hash, Hasher};
-use tamis_redis::RedisFilter;
 
 /// Bytes that travel together: enough to make a system call cheap, few enough
 /// to stay in the second-level cache.
@@ -330,22 +329,6 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
             input_errors: outcome.input_errors.len(),
         })
     }
-}
-
-/// Adds keys to a filter in Redis and tells those that were new. What another
-/// worker would now be told is not new must not be lost: when the server
-/// fails, the answers it gave still hold, and a key that it did not answer
-/// for, which may be in the filter or not, is new.
-pub(crate) fn claim(
-    filter: &mut RedisFilter,
-    hashes: &[Hash],
-    new: &mut [bool],
-) -> Result<(), Halt> {
-    let result = filter.insert_hashes(hashes, new);
-    if let Err(tamis_redis::Error::Unconfirmed { keys, .. }) = &result {
-        keys.iter().for_each(|key| new[*key] = true);
-    }
-    result.map_err(|error| Halt::FailedAfter(error.into()))
 }
 
 /// The first SIGINT, SIGTERM or SIGHUP asks the run to end with what was read;

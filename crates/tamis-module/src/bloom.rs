@@ -27,8 +27,9 @@ pub struct NewBloom {
 }
 
 /// What BF.INFO tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BloomInfo {
+    pub rate: f64,
     pub capacity: u64,
     pub bytes: u64,
     pub layers: u64,
@@ -151,6 +152,7 @@ impl Bloom {
     pub fn info(&self) -> Result<BloomInfo, Error> {
         match self {
             Self::Tamis(filter) => Ok(BloomInfo {
+                rate: filter.rate(),
                 capacity: filter.capacity(),
                 bytes: filter.bytes(),
                 layers: filter.shape().layers().into(),
@@ -158,6 +160,7 @@ impl Bloom {
                 expansion: Some(number_of(filter.expansion()).into()).filter(|times| *times > 0),
             }),
             Self::RedisBloom(chain) => Ok(BloomInfo {
+                rate: chain.rate(),
                 capacity: chain.capacity(),
                 bytes: chain.parts().iter().map(|part| part.len() as u64).sum(),
                 layers: chain.parts().len() as u64,

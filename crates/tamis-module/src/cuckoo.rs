@@ -33,8 +33,12 @@ pub struct NewCuckoo {
 }
 
 /// What CF.INFO tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CuckooInfo {
+    /// Of RedisBloom's layout, which promises none: what it is once its tables
+    /// are full.
+    pub rate: f64,
+    pub capacity: u64,
     pub bytes: u64,
     pub buckets: u64,
     pub layers: u64,
@@ -140,7 +144,11 @@ impl Cuckoo {
             Self::Tamis(tables) => Ok(tables.info()),
             Self::RedisBloom(cuckoo) => {
                 let [bucket_size, most_kicks, expansion] = cuckoo.settings().map(u64::from);
+                let tables = cuckoo.parts().len() as f64;
                 Ok(CuckooInfo {
+                    // A key is compared with all slots of two buckets a table.
+                    rate: 1.0 - (254f64 / 255.0).powf(2.0 * bucket_size as f64 * tables),
+                    capacity: cuckoo.capacity(),
                     bytes: cuckoo.capacity(),
                     buckets: cuckoo.buckets(),
                     layers: cuckoo.parts().len() as u64,

@@ -169,6 +169,44 @@ def test_memory_usage_is_what_the_server_gave(servers):
         r.delete("k")
 
 
+@pytest.mark.parametrize("layout", ["tamis", "redisbloom"])
+def test_memory_usage_counts_small_things(servers, layout):
+    """What lies beside the bits weighs most in small filters, of which there may be many."""
+    names = [f"{kind}{i}" for kind in ["bf", "cf"] for i in range(500)]
+    r = servers(**{"lazyfree-lazy-user-del": "no"}).client()
+
+    def told():
+        pipe = r.pipeline(transaction=False)
+        for name in names:
+            pipe.memory_usage(name, samples=0)
+        return sum(pipe.execute())
+
+    def used():
+        r.connection_pool.disconnect()  # the server has buffers for each client
+        return r.info("memory")["used_memory"]
+
+    pipe = r.pipeline(transaction=False)
+    for name in names:
+        if name.startswith("bf"):
+            pipe.execute_command("BF.RESERVE", name, 0.01, 4, "EXPANSION", 1, "LAYOUT", layout)
+            pipe.execute_command("BF.MADD", name, *keys(0, 40))
+        else:
+            pipe.execute_command("CF.RESERVE", name, 16, "NX", "LAYOUT", layout)
+            pipe.execute_command("CF.INSERT", name, "ITEMS", *keys(0, 60))
+    pipe.execute()
+    assert int(r.bf().info("bf7").filterNum) > 5
+    filters, before = told(), used()
+    pipe = r.pipeline(transaction=False)
+    for name in names:
+        pipe.set(name, "")
+    pipe.execute()
+    # In the same tables of the server, so that the filters alone make the difference.
+    told_less, freed = filters - told(), before - used()
+    print(layout, "told", told_less, "freed", freed)
+    # A list of layers that is not counted would make it ten times as much.
+    assert abs(told_less - freed) < 65536
+
+
 @pytest.mark.any_server
 def test_memory_a_key(r):
     r.execute_command("BF.RESERVE", "reserved", 0.01, 1_000_000)

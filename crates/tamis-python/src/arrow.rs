@@ -180,7 +180,13 @@ unsafe fn plain_column<'a>(
             let swapped = cfg!(target_endian = "big");
             fixed(width, Encoding::Integer { signed, swapped })
         };
+        let floats = |width| {
+            let swapped = cfg!(target_endian = "big");
+            fixed(width, Encoding::Float { swapped })
+        };
         let values = match format {
+            "f" => floats(4)?,
+            "g" => floats(8)?,
             "c" => integers(1, true)?,
             "C" => integers(1, false)?,
             "s" => integers(2, true)?,
@@ -339,16 +345,16 @@ fn unknown(format: &str) -> NoKeys {
             "dates or times".into(),
             "cast them to int64 or to string first",
         ),
-        [b'e' | b'f' | b'g'] => (
-            "floating-point numbers".into(),
-            "cast them to integers or to string first",
+        [b'e'] => (
+            "floating-point numbers of 16 bits".into(),
+            "cast them to float32 first",
         ),
         _ => (
             format!("the Arrow type {format:?}"),
-            "cast it to string, binary or an integer type first",
+            "cast it to string, binary or a type of numbers first",
         ),
     };
     NoKeys::of_type(format!(
-        "keys: expected a column of strings, bytes or integers, got {what}; {hint}"
+        "keys: expected a column of strings, bytes, integers or floats, got {what}; {hint}"
     ))
 }

@@ -7,6 +7,7 @@ use crate::interrupt::Lookout;
 use crate::key;
 use crate::mask::{Answers, Bits};
 use crate::numpy;
+use crate::progress::Progress;
 use crate::source::Source;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -31,7 +32,7 @@ impl<F: Fn(&[Hash], &mut [bool]) -> Result<(), Failure> + Sync> Work for F {}
 
 /// How a batch is run.
 #[derive(Clone, Copy)]
-pub(crate) struct Batch {
+pub(crate) struct Batch<'a> {
     pub(crate) hasher: Hasher,
     /// 0 for one a core.
     pub(crate) threads: usize,
@@ -39,9 +40,11 @@ pub(crate) struct Batch {
     pub(crate) answers: bool,
     /// Whether the work depends on the order of the keys.
     pub(crate) ordered: bool,
+    /// Who is told how far it is.
+    pub(crate) progress: Option<&'a Progress>,
 }
 
-impl Batch {
+impl Batch<'_> {
     /// Does `work` with all keys; the answers come in an object like `keys`.
     /// Whatever fails, it is as in a loop: the work is done for the keys before,
     /// and for none after.
@@ -229,6 +232,14 @@ impl Batch {
             }
             Ok::<_, Failure>(())
         })?;
+        self.tell(py, hashes.len())
+    }
+
+    /// The pause after some keys, in which Python is heard and told.
+    fn tell(&self, py: Python<'_>, keys: usize) -> Result<(), Failure> {
+        if let Some(progress) = self.progress {
+            progress.more(py, keys)?;
+        }
         Ok(py.check_signals()?)
     }
 
@@ -260,8 +271,11 @@ impl Batch {
             for start in (0..column.len).step_by(SPAN) {
                 let rows = start..column.len.min(start + SPAN);
                 let found = &mut found[..rows.len()];
-                self.run_rows(column, rows, work, found, &mut lookout)?;
+                self.run_rows(column, rows.clone(), work, found, &mut lookout)?;
                 answers.extend(found);
+                if self.progress.is_some() {
+                    Python::attach(|py| self.tell(py, rows.len()))?;
+                }
             }
             Ok::<_, Failure>(())
         })?;

@@ -5,6 +5,7 @@ use crate::error::Failure;
 use crate::filter::Filter;
 use crate::interrupt;
 use crate::options::{self, Count, parse_kind};
+use crate::progress::Progress;
 use pyo3::prelude::*;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -30,10 +31,11 @@ use tamis::{Both, Error, Hash, Hasher, Kind, ListBuilder};
 ///
 /// ``kind="ribbon"`` is the smallest and takes longer to ask. ``memory`` bounds
 /// the bytes that building takes, about; the rest goes to files in
-/// ``temp_dir``. ``threads`` is 0 for one a core. The hash, ``ignore_case`` and ``url``
+/// ``temp_dir``. ``threads`` is 0 for one a core; ``progress`` is that of
+/// `Filter.add_many`. The hash, ``ignore_case`` and ``url``
 /// are those of `Filter`.
 #[pyfunction]
-#[pyo3(signature = (keys, p=0.01, *, allow=None, both=None, kind=None, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, memory=None, temp_dir=None, threads=0))]
+#[pyo3(signature = (keys, p=0.01, *, allow=None, both=None, kind=None, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, memory=None, temp_dir=None, threads=0, progress=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -53,7 +55,9 @@ pub(crate) fn build(
     memory: Option<Count>,
     temp_dir: Option<PathBuf>,
     threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Filter, Failure> {
+    let progress = Progress::asked(progress)?;
     let kind = match (kind.map(parse_kind).transpose()?, allow) {
         (None | Some(Kind::Cascade), Some(_)) | (Some(Kind::Cascade), None) => Kind::Cascade,
         (Some(kind), Some(_)) => {
@@ -91,12 +95,14 @@ pub(crate) fn build(
         list = list.temp_dir(dir);
     }
     let list = Mutex::new(list);
-    collect(keys, &hasher, &list, ListBuilder::add_hashes)?;
+    let told = progress.as_ref();
+    collect(keys, &hasher, &list, told, ListBuilder::add_hashes)?;
     if let Some(allow) = allow {
-        collect(allow, &hasher, &list, ListBuilder::allow_hashes)?;
+        collect(allow, &hasher, &list, told, ListBuilder::allow_hashes)?;
     }
     let list = list.into_inner().unwrap_or_else(PoisonError::into_inner);
     let filter = interrupt::apart(keys.py(), || list.build())??;
+    Progress::finish(progress, keys.py())?;
     Ok(Filter::in_memory(filter))
 }
 
@@ -105,6 +111,7 @@ fn collect(
     keys: &Bound<'_, PyAny>,
     hasher: &Hasher,
     list: &Mutex<ListBuilder>,
+    progress: Option<&Progress>,
     add: impl Fn(&mut ListBuilder, &[Hash]) -> Result<(), Error> + Sync,
 ) -> Result<(), Failure> {
     let batch = Batch {
@@ -112,6 +119,7 @@ fn collect(
         threads: 1,
         answers: false,
         ordered: false,
+        progress,
     };
     batch.run(keys, &|hashes: &[Hash], _: &mut [bool]| {
         let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);

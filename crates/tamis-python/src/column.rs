@@ -1,5 +1,6 @@
 //! Keys that lie in memory as a column, readable without the GIL.
 
+use crate::float;
 use std::borrow::Cow;
 use std::ops::Range;
 use tamis::{Hash, Hasher};
@@ -75,6 +76,8 @@ pub(crate) enum Encoding {
     Ucs4 { swapped: bool },
     /// An integer, whose key are its 8 little-endian bytes.
     Integer { signed: bool, swapped: bool },
+    /// A float of 4 or 8 bytes; NaN is no key.
+    Float { swapped: bool },
 }
 
 /// Bits in Arrow's order.
@@ -132,6 +135,17 @@ impl Column<'_> {
                             values.len()
                         )));
                     }
+                }
+            }
+            return Ok(());
+        }
+        if let Values::Fixed(fixed) = &self.values
+            && let Encoding::Float { swapped } = fixed.encoding
+        {
+            for row in range.filter(valid) {
+                if let Some(hash) = float::hash(hasher, fixed.float(row, swapped)) {
+                    hashes.push(hash);
+                    rows.push(row - start);
                 }
             }
             return Ok(());
@@ -296,11 +310,28 @@ impl Fixed<'_> {
                     hashes.push(hasher.hash(text.as_bytes()));
                 }
             }
+            // Hashed above, since some rows are no keys.
+            Encoding::Float { .. } => {}
             Encoding::Integer { .. } => {
                 hashes.extend(rows.map(|row| hasher.hash_exact(&self.integer(row).to_le_bytes())));
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn float(&self, row: usize, swapped: bool) -> f64 {
+        match *self.bytes(row) {
+            [a, b, c, d] => match swapped {
+                true => f32::from_be_bytes([a, b, c, d]).into(),
+                false => f32::from_le_bytes([a, b, c, d]).into(),
+            },
+            [a, b, c, d, e, f, g, h] => match swapped {
+                true => f64::from_be_bytes([a, b, c, d, e, f, g, h]),
+                false => f64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            },
+            _ => f64::NAN,
+        }
     }
 
     /// The integer of a row, extended to 64 bits by its sign if it has one.

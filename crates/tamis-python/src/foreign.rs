@@ -3,9 +3,8 @@
 use crate::error::Failure;
 use crate::foreign_keys::Encoder;
 use crate::interrupt::{self, Lookout};
-use crate::key;
 use crate::lock::{Holds, Mark, Shared};
-use crate::mask::{Answers, Bits};
+use crate::mask::Answers;
 use memmap2::Mmap;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -216,14 +215,6 @@ impl ForeignFilter {
     }
 }
 
-/// Answers in the shape in which they become an object like the keys.
-fn wanted(keys: &Bound<'_, PyAny>) -> PyResult<Answers> {
-    Ok(match key::library(keys)?.as_str() {
-        "pyarrow" | "polars" => Answers::Bits(Bits::default()),
-        _ => Answers::Bools(Vec::new()),
-    })
-}
-
 #[pymethods]
 impl ForeignFilter {
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
@@ -240,7 +231,7 @@ impl ForeignFilter {
     /// False.
     #[pyo3(signature = (keys, /))]
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
-        self.batch(keys, wanted(keys)?, |mark, keys, found| {
+        self.batch(keys, Answers::wanted(keys)?, |mark, keys, found| {
             mark.read(|filter| filter.get().contains_many(keys, found));
             Ok(())
         })
@@ -268,7 +259,7 @@ impl ForeignFilter {
     /// one, keys before it may be in.
     #[pyo3(signature = (keys, /))]
     fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
-        self.insert_all(keys, wanted(keys)?)
+        self.insert_all(keys, Answers::wanted(keys)?)
     }
 
     /// Takes a key out of a cuckoo filter once; tells if it was there. Remove

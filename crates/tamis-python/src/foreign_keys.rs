@@ -161,38 +161,52 @@ impl Encoder {
         ))
     }
 
-    /// Calls `each` with the keys, some at a time. Whatever fails, it is as in a
-    /// loop: it was called with the keys before.
+    /// Calls `each` with the keys, some at a time.
     pub(crate) fn blocks(
         self,
         keys: &Bound<'_, PyAny>,
-        mut each: impl FnMut(&Block) -> Result<(), Failure>,
+        each: impl FnMut(&Block) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        key::refuse_one_key(keys)?;
-        let mut block = Block::default();
-        let mut ended = Ok(());
-        let (objects, nulls) = objects_of(keys)?;
-        for object in Objects::of(&objects)? {
-            let encoded = object.map_err(Failure::from).and_then(|object| {
-                match nulls && object.is_none() {
-                    true => block.push(None),
-                    false => block.push(Some(&self.encode(&object)?)),
-                }
-                Ok(())
-            });
-            if encoded.is_err() {
-                ended = encoded;
-                break;
-            }
-            if block.keys.len() == BLOCK {
-                each(&block)?;
-                block.bytes.clear();
-                block.keys.clear();
-            }
-        }
-        each(&block)?;
-        ended
+        let encode = |object: &Bound<'_, PyAny>, push: &mut dyn FnMut(&[u8])| {
+            push(&self.encode(object)?);
+            Ok(())
+        };
+        blocks(keys, encode, each)
     }
+}
+
+/// Calls `each` with the bytes of keys, some at a time; `encode` pushes those of
+/// one. Whatever fails, it is as in a loop: `each` was called with the keys
+/// before.
+pub(crate) fn blocks(
+    keys: &Bound<'_, PyAny>,
+    encode: impl Fn(&Bound<'_, PyAny>, &mut dyn FnMut(&[u8])) -> Result<(), Failure>,
+    mut each: impl FnMut(&Block) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    key::refuse_one_key(keys)?;
+    let mut block = Block::default();
+    let mut ended = Ok(());
+    let (objects, nulls) = objects_of(keys)?;
+    for object in Objects::of(&objects)? {
+        let encoded = object.map_err(Failure::from).and_then(|object| {
+            match nulls && object.is_none() {
+                true => block.push(None),
+                false => encode(&object, &mut |key| block.push(Some(key)))?,
+            }
+            Ok(())
+        });
+        if encoded.is_err() {
+            ended = encoded;
+            break;
+        }
+        if block.keys.len() == BLOCK {
+            each(&block)?;
+            block.bytes.clear();
+            block.keys.clear();
+        }
+    }
+    each(&block)?;
+    ended
 }
 
 /// The objects of a list, whose memory is asked for before they come, or of

@@ -1,10 +1,12 @@
 //! Python objects as keys: which bytes a key is, and their hash.
 
 use crate::error::Failure;
+use crate::float::Float;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyInt, PyMemoryView, PyString};
-use tamis::{Hash, Hasher};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString, PyTuple};
+use std::borrow::Cow;
+use tamis::{Hash, Hasher, KeyRule};
 
 /// The hash of the key that an object is.
 #[inline(always)] // the answer would go through memory
@@ -22,13 +24,43 @@ pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, F
 #[cold]
 #[inline(never)]
 fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
+    Ok(match encode(hasher.rule(), object)? {
+        Encoded::Text(bytes) => hasher.hash(bytes.as_bytes()),
+        Encoded::Exact(bytes) => hasher.hash_exact(&bytes),
+    })
+}
+
+/// The bytes of the key that an object is, for servers that hash.
+pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Failure> {
+    if let Some(bytes) = utf8(object) {
+        return Ok(bytes.into());
+    }
+    Ok(match encode(&KeyRule::EXACT, object)? {
+        Encoded::Text(bytes) => bytes.as_bytes().to_vec().into(),
+        Encoded::Exact(bytes) => bytes.into(),
+    })
+}
+
+/// The bytes that a key is.
+pub(crate) enum Encoded<'py> {
+    /// Those of text, to which the filter's rule for keys applies.
+    Text(Bound<'py, PyBytes>),
+    /// Those of a number or of several values.
+    Exact(Vec<u8>),
+}
+
+/// May run Python code.
+pub(crate) fn encode<'py>(
+    rule: &KeyRule,
+    object: &Bound<'py, PyAny>,
+) -> Result<Encoded<'py>, Failure> {
     let py = object.py();
     if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok(hasher.hash(bytes.as_bytes()));
+        return Ok(Encoded::Text(bytes.clone()));
     }
     if let Ok(text) = object.cast::<PyString>() {
         return match text.encode_utf8() {
-            Ok(bytes) => Ok(hasher.hash(bytes.as_bytes())),
+            Ok(bytes) => Ok(Encoded::Text(bytes)),
             Err(error) => Err(Failure::Own(
                 "KeyEncodingError",
                 format!(
@@ -39,26 +71,97 @@ fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failur
             )),
         };
     }
+    if let Ok(number) = object.cast::<PyFloat>() {
+        return of_float(number.value()).map(Encoded::Exact);
+    }
+    if let Ok(values) = object.cast::<PyTuple>() {
+        return of_tuple(rule, values).map(Encoded::Exact);
+    }
     let is_bool = object.is_instance_of::<PyBool>();
     if object.is_instance_of::<PyInt>() && !is_bool {
-        return integer(object).map(|bytes| hasher.hash_exact(&bytes));
+        return integer(object).map(|bytes| Encoded::Exact(bytes.into()));
     }
     if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() {
-        return Ok(hasher.hash(bytes_of(object)?.as_bytes()));
+        return Ok(Encoded::Text(bytes_of(object)?));
     }
     // Integers of other libraries, such as numpy's scalars.
     if !is_bool && object.hasattr("__index__")? {
         // SAFETY: a new reference or an exception.
         let number =
             unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Index(object.as_ptr())) }?;
-        return integer(&number).map(|bytes| hasher.hash_exact(&bytes));
+        return integer(&number).map(|bytes| Encoded::Exact(bytes.into()));
+    }
+    // Other floats of numpy than its float64, which is Python's.
+    if library(object)? == "numpy" && object.hasattr("item")? {
+        let item = object.call_method0("item")?;
+        if let Ok(number) = item.cast_exact::<PyFloat>() {
+            return of_float(number.value()).map(Encoded::Exact);
+        }
     }
     Err(Failure::no_key(format!(
-        "key: expected str, bytes or int, got {}; encode it yourself, in a way that stays the same \
-         between runs, e.g. str(key), repr(key) or struct.pack(\"<d\", key) \
-         (not hash(key): Python randomises it)",
+        "key: expected str, bytes, int, float or a tuple of these, got {}; encode it yourself, in \
+         a way that stays the same between runs, e.g. str(key) or repr(key), or give the filter a \
+         hash_func that does (not hash(): Python randomises it)",
         type_name(object)
     )))
+}
+
+/// `None` among the values of a tuple; no text has these bytes, nor an integer.
+const NONE: [u8; 2] = [0xff, b'n'];
+/// How deep tuples may lie in tuples: far from the end of the stack.
+const DEPTH: usize = 64;
+
+fn of_float(value: f64) -> Result<Vec<u8>, Failure> {
+    match Float::of(value) {
+        Some(float) => Ok(float.bytes().into()),
+        None => Err(Failure::no_key(
+            "key: expected a number, got NaN, which equals nothing, not even itself; leave it out, \
+             or pass None inside a tuple",
+        )),
+    }
+}
+
+/// Each value behind its length, as the command joins columns.
+fn of_tuple(rule: &KeyRule, values: &Bound<'_, PyTuple>) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    append_tuple(rule, values, DEPTH, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn append_tuple(
+    rule: &KeyRule,
+    values: &Bound<'_, PyTuple>,
+    depth: usize,
+    bytes: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    if values.len() < 2 {
+        return Err(Failure::no_key(format!(
+            "key: expected a tuple of 2 values or more, got {}; pass a single value as it is",
+            values.len()
+        )));
+    }
+    if depth == 0 {
+        return Err(Failure::no_key(format!(
+            "key: expected tuples in tuples no deeper than {DEPTH}, got more"
+        )));
+    }
+    for value in values {
+        if let Some(text) = utf8(&value) {
+            rule.append_part(text, bytes);
+        } else if value.is_none() {
+            KeyRule::EXACT.append_part(&NONE, bytes);
+        } else if let Ok(values) = value.cast::<PyTuple>() {
+            let mut inner = Vec::new();
+            append_tuple(rule, values, depth - 1, &mut inner)?;
+            KeyRule::EXACT.append_part(&inner, bytes);
+        } else {
+            match encode(rule, &value)? {
+                Encoded::Text(text) => rule.append_part(text.as_bytes(), bytes),
+                Encoded::Exact(number) => KeyRule::EXACT.append_part(&number, bytes),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The bytes of bytes, or a copy of the bytes of anything like them.

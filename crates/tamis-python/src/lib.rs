@@ -7,10 +7,12 @@ mod capsule;
 mod column;
 mod error;
 mod filter;
+mod float;
 mod foreign;
 mod foreign_keys;
 mod fork;
 mod guard;
+mod hash_func;
 mod interrupt;
 mod key;
 mod lock;
@@ -19,6 +21,7 @@ mod method;
 mod numpy;
 mod options;
 mod plan;
+mod progress;
 // Mapped files, permissions and descriptors: as the original, not on Windows.
 #[cfg(unix)]
 mod pybloom;
@@ -54,6 +57,7 @@ mod _tamis {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::lock::require_main_interpreter(module.py())?;
         crate::lock::require_gil(module.py())?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         crate::fork::register(module)
     }
 }

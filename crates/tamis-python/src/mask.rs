@@ -28,6 +28,14 @@ pub(crate) struct Bits {
 }
 
 impl Answers {
+    /// In the shape in which they become an object like the keys.
+    pub(crate) fn wanted(keys: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(match key::library(keys)?.as_str() {
+            "pyarrow" | "polars" => Self::Bits(Bits::default()),
+            _ => Self::Bools(Vec::new()),
+        })
+    }
+
     pub(crate) fn extend(&mut self, answers: &[bool]) {
         match self {
             Self::Dropped => {}

@@ -63,7 +63,9 @@ pub(crate) fn column<'a>(
     }
     let order: char = dtype.getattr("byteorder")?.extract()?;
     let swapped = order == '>' || (order != '<' && cfg!(target_endian = "big"));
+    let width = dtype.getattr("itemsize")?.extract()?;
     let encoding = match kind {
+        'f' if matches!(width, 4 | 8) => Encoding::Float { swapped },
         'S' => Encoding::Padded,
         'V' => Encoding::Bytes,
         'U' => Encoding::Ucs4 { swapped },
@@ -73,7 +75,7 @@ pub(crate) fn column<'a>(
         },
         _ => {
             return Err(Failure::no_key(format!(
-                "keys: expected an array of strings, bytes or integers, got dtype {dtype}; \
+                "keys: expected an array of strings, bytes, integers or floats, got dtype {dtype}; \
                  convert it first, e.g. keys.astype(str) or keys.astype(\"int64\")"
             )));
         }
@@ -87,7 +89,7 @@ pub(crate) fn column<'a>(
     let fixed = Fixed {
         first: std::ptr::with_exposed_provenance(address),
         stride,
-        width: dtype.getattr("itemsize")?.extract()?,
+        width,
         encoding,
         owner: PhantomData,
     };

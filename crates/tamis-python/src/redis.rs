@@ -3,15 +3,18 @@
 use crate::batch::Batch;
 use crate::error::Failure;
 use crate::filter::Filter;
+use crate::foreign_keys::blocks;
 use crate::fork::Process;
+use crate::interrupt::Lookout;
 use crate::key;
+use crate::mask::Answers;
 use crate::options::{self, Count, Need};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tamis::{Hash, Hasher, Kind, Plan};
+use tamis::{Hash, Hasher, KeyCount, KeyRule, Kind, Plan};
 use tamis_redis::{Error, Location, Options};
 
 /// A filter that many workers share, in Redis: what `connect` gives. It has
@@ -19,7 +22,8 @@ use tamis_redis::{Error, Location, Options};
 /// one for some thousand keys.
 #[pyclass(frozen, module = "tamis", name = "RedisFilter")]
 pub(crate) struct RedisFilter {
-    hasher: Hasher,
+    /// None where a module of the server hashes the keys.
+    hasher: Option<Hasher>,
     location: Location,
     /// One connection, so one call at a time; `None` when closed.
     filter: Mutex<Option<tamis_redis::RedisFilter>>,
@@ -31,13 +35,15 @@ pub(crate) struct RedisFilter {
 ///
 /// With ``n`` the filter is made if it is not there, so that every worker can
 /// begin with the same call; ``p``, ``kind``, ``delete``, ``grow``, the hash,
-/// ``ignore_case`` and ``url`` are as for `Filter`, and count only then. A server may be silent for
+/// ``ignore_case`` and ``url`` are as for `Filter`, and count only then. ``module`` makes it in the
+/// module of the server, which hashes the keys itself, so that clients of BF.* and CF.* share it;
+/// a filter that is there is found wherever it is. A server may be silent for
 /// ``timeout`` seconds; while servers are down or change roles, calls go on
 /// trying for ``retry_for`` seconds. ``wait_replicas`` takes an addition as done
 /// only when so many replicas have it. ``tls_ca`` is a file (PEM) of the
 /// authority to trust.
 #[pyfunction]
-#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None))]
+#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, module=false, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -56,6 +62,7 @@ pub(crate) fn connect(
     key_file: Option<PathBuf>,
     ignore_case: bool,
     url: bool,
+    module: bool,
     timeout: f64,
     retry_for: f64,
     wait_replicas: u32,
@@ -71,7 +78,11 @@ pub(crate) fn connect(
     if let Some(path) = tls_ca {
         options = options.tls_root(std::fs::read(path).map_err(PyErr::from)?);
     }
-    let needs_plan = p.is_some() || kind.is_some() || delete || grow || seed.is_some() || keyed;
+    if module {
+        options = options.in_module();
+    }
+    let needs_plan =
+        p.is_some() || kind.is_some() || delete || grow || seed.is_some() || keyed || module;
     if n.is_none() && needs_plan {
         return Err(Failure::parameter(
             "n: expected how many keys to make the filter for, got only how to make it",
@@ -94,7 +105,16 @@ pub(crate) fn connect(
             shared: true,
             ..Need::default()
         };
-        let plan = |kind: Kind| Ok(Plan::one_line(kind, n.0, p.unwrap_or(0.01))?);
+        let rate = p.unwrap_or(0.01);
+        if module {
+            let kind = match kind {
+                Some(name) => options::parse_kind(name)?,
+                None if delete => Kind::Cuckoo,
+                None => Kind::Growing,
+            };
+            return Ok(Plan::for_rate(kind, n.0, rate)?);
+        }
+        let plan = |kind: Kind| Ok(Plan::one_line(kind, n.0, rate)?);
         need.plan(kind, plan)
     });
     let plan = plan.transpose()?;
@@ -109,15 +129,18 @@ pub(crate) fn connect(
             created => created,
         }
     })?;
-    options::one_value(filter.hasher())?;
-    let has = filter.hasher().rule();
+    let hasher = filter.hasher().copied();
+    if let Some(hasher) = &hasher {
+        options::one_value(hasher)?;
+    }
+    let has = hasher.as_ref().map_or(&KeyRule::EXACT, Hasher::rule);
     if (ignore_case && !has.ignores_case()) || (url && !has.normalises_urls()) {
         return Err(Failure::parameter(format!(
             "ignore_case, url: expected what the filter was made with ({has}), got {rule}"
         )));
     }
     Ok(RedisFilter {
-        hasher: *filter.hasher(),
+        hasher,
         location,
         filter: Mutex::new(Some(filter)),
         process: Process::this(),
@@ -165,23 +188,111 @@ impl RedisFilter {
         &self,
         keys: &Bound<'py, PyAny>,
         answers: bool,
-        talk: impl Fn(&mut tamis_redis::RedisFilter, &[Hash], &mut [bool]) -> Result<(), Error> + Sync,
+        verb: Verb,
     ) -> Result<Bound<'py, PyAny>, Failure> {
         // Said before the keys are looked at.
         self.with(keys.py(), |_| Ok(()))?;
+        let Some(hasher) = self.hasher else {
+            return self.run_keys(keys, answers, verb);
+        };
         let batch = Batch {
-            hasher: self.hasher,
+            hasher,
             threads: 1,
             answers,
             ordered: true,
+            progress: None,
         };
         batch.run(
             keys,
             &|hashes: &[Hash], out: &mut [bool]| match self.lock().as_mut() {
-                Some(filter) => Ok(talk(filter, hashes, out)?),
+                Some(filter) => Ok(verb.hashes(filter, hashes, out)?),
                 None => Err(Failure::closed()),
             },
         )
+    }
+
+    /// The same with the keys themselves.
+    fn run_keys<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        answers: bool,
+        verb: Verb,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        let py = keys.py();
+        let mut answers = match answers {
+            true => Answers::wanted(keys)?,
+            false => Answers::Dropped,
+        };
+        let mut lookout = Lookout::new();
+        let encode = |object: &Bound<'_, PyAny>, push: &mut dyn FnMut(&[u8])| {
+            push(&key::bytes(object)?);
+            Ok(())
+        };
+        blocks(keys, encode, |block| {
+            py.detach(|| {
+                lookout.look()?;
+                let keys = block.slices();
+                let mut out = vec![false; keys.len()];
+                match self.lock().as_mut() {
+                    Some(filter) => verb.keys(filter, &keys, &mut out)?,
+                    None => return Err(Failure::closed()),
+                }
+                answers.extend(&block.with_nulls(out));
+                Ok(())
+            })
+        })?;
+        Ok(answers.like(keys)?)
+    }
+
+    fn one(&self, key: &Bound<'_, PyAny>, verb: Verb) -> Result<bool, Failure> {
+        let mut answer = [false];
+        match &self.hasher {
+            Some(hasher) => {
+                let hash = key::hash(hasher, key)?;
+                self.with(key.py(), |filter| verb.hashes(filter, &[hash], &mut answer))?;
+            }
+            None => {
+                let bytes = key::bytes(key)?;
+                self.with(key.py(), |filter| verb.keys(filter, &[&bytes], &mut answer))?;
+            }
+        }
+        Ok(answer[0])
+    }
+}
+
+/// What is done with keys.
+#[derive(Clone, Copy)]
+enum Verb {
+    Add,
+    Ask,
+    Remove,
+}
+
+impl Verb {
+    fn hashes(
+        self,
+        filter: &mut tamis_redis::RedisFilter,
+        hashes: &[Hash],
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        match self {
+            Self::Add => filter.insert_hashes(hashes, out),
+            Self::Ask => filter.contains_hashes(hashes, out),
+            Self::Remove => filter.remove_hashes(hashes, out),
+        }
+    }
+
+    fn keys(
+        self,
+        filter: &mut tamis_redis::RedisFilter,
+        keys: &[&[u8]],
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        match self {
+            Self::Add => filter.insert_many(keys, out),
+            Self::Ask => filter.contains_many(keys, out),
+            Self::Remove => filter.remove_many(keys, out),
+        }
     }
 }
 
@@ -191,57 +302,37 @@ impl RedisFilter {
     /// once, exactly one is told True.
     #[pyo3(signature = (key, /))]
     fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
-        let mut new = [false];
-        let hash = key::hash(&self.hasher, key)?;
-        self.with(key.py(), |filter| filter.insert_hashes(&[hash], &mut new))?;
-        Ok(new[0])
+        self.one(key, Verb::Add)
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
-        let mut found = [false];
-        let hash = key::hash(&self.hasher, key)?;
-        self.with(key.py(), |filter| {
-            filter.contains_hashes(&[hash], &mut found)
-        })?;
-        Ok(found[0])
+        self.one(key, Verb::Ask)
     }
 
     /// Adds many keys, and answers nothing; see `add_many`.
     #[pyo3(signature = (keys, /))]
     fn update(&self, keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
-        self.run(keys, false, |filter, hashes, new| {
-            filter.insert_hashes(hashes, new)
-        })
-        .map(drop)
+        self.run(keys, false, Verb::Add).map(drop)
     }
 
     /// Adds many keys; tells of each if it was new. Keys and answers are as
     /// those of `Filter.add_many`.
     #[pyo3(signature = (keys, /))]
     fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
-        self.run(keys, true, |filter, hashes, new| {
-            filter.insert_hashes(hashes, new)
-        })
+        self.run(keys, true, Verb::Add)
     }
 
     /// Asks many keys; tells of each if it may have been added.
     #[pyo3(signature = (keys, /))]
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
-        self.run(keys, true, |filter, hashes, found| {
-            filter.contains_hashes(hashes, found)
-        })
+        self.run(keys, true, Verb::Ask)
     }
 
     /// Takes back one adding of a key, of a filter made with ``delete=True``;
     /// tells if it seemed present. Only for keys that were added.
     #[pyo3(signature = (key, /))]
     fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
-        let mut removed = [false];
-        let hash = key::hash(&self.hasher, key)?;
-        self.with(key.py(), |filter| {
-            filter.remove_hashes(&[hash], &mut removed)
-        })?;
-        Ok(removed[0])
+        self.one(key, Verb::Remove)
     }
 
     /// How often a key was added, at most, to a filter made with
@@ -249,8 +340,16 @@ impl RedisFilter {
     #[pyo3(signature = (key, /))]
     fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64, Failure> {
         let mut counts = [0];
-        let hash = key::hash(&self.hasher, key)?;
-        self.with(key.py(), |filter| filter.count_hashes(&[hash], &mut counts))?;
+        match &self.hasher {
+            Some(hasher) => {
+                let hash = key::hash(hasher, key)?;
+                self.with(key.py(), |filter| filter.count_hashes(&[hash], &mut counts))?;
+            }
+            None => {
+                let bytes = key::bytes(key)?;
+                self.with(key.py(), |filter| filter.count_many(&[&bytes], &mut counts))?;
+            }
+        }
         Ok(counts[0])
     }
 
@@ -320,7 +419,8 @@ impl RedisFilter {
         })
     }
 
-    /// The kind: "blocked", "counting" or "growing".
+    /// The kind: "blocked", "counting" or "growing"; in a module "growing" or
+    /// "cuckoo".
     #[getter]
     fn kind(&self, py: Python<'_>) -> Result<&'static str, Failure> {
         self.with(py, |filter| Ok(filter.kind().name()))
@@ -347,21 +447,23 @@ impl RedisFilter {
 
     /// What the filter is and how full, as a dict.
     fn info<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
-        let (kind, capacity, rate, keys, rate_now, bytes, time) = self.with(py, |f| {
+        let (kind, capacity, rate, counted, rate_now, bytes, time) = self.with(py, |f| {
             let (keys, rate_now, time) = (f.keys()?, f.rate_now()?, f.time_to_live()?);
             let (kind, capacity, rate) = (f.kind(), f.capacity(), f.rate());
-            Ok((kind, capacity, rate, keys.get(), rate_now, f.bytes(), time))
+            Ok((kind, capacity, rate, keys, rate_now, f.bytes(), time))
         })?;
+        let keys = counted.get();
         let info = PyDict::new(py);
         info.set_item("kind", kind.name())?;
         info.set_item("capacity", capacity)?;
         info.set_item("p", rate)?;
         info.set_item("keys", keys)?;
-        info.set_item("keys_counted", false)?;
+        info.set_item("keys_counted", matches!(counted, KeyCount::Counted(_)))?;
         info.set_item("fill", keys as f64 / capacity.max(1) as f64)?;
         info.set_item("p_now", rate_now)?;
         info.set_item("bytes", bytes)?;
-        info.set_item("hash", self.hasher.name())?;
+        info.set_item("hash", self.hasher.map(|hasher| hasher.name()))?;
+        info.set_item("module", self.hasher.is_none())?;
         info.set_item("location", self.location())?;
         info.set_item("seconds_to_live", time.map(|time| time.as_secs_f64()))?;
         Ok(info)

@@ -52,11 +52,11 @@ def test_keys_are_their_bytes():
     assert Text("é") in f and Number() in f
 
 
-@pytest.mark.parametrize("bad", [None, 1.5, True, object(), ["key"], ("key",), {}, 1j])
+@pytest.mark.parametrize("bad", [None, True, object(), ["key"], {}, 1j, {"key"}])
 def test_what_is_no_key_says_how_to_encode_it(bad):
     f = tamis.Filter(1000)
     for ask in (f.add, f.__contains__, lambda key: f.add_many([key]), lambda key: f.contains_many([key])):
-        with pytest.raises(tamis.KeyTypeError, match="str, bytes or int.*encode") as error:
+        with pytest.raises(tamis.KeyTypeError, match="str, bytes, int, float.*encode") as error:
             ask(bad)
         assert isinstance(error.value, TypeError) and isinstance(error.value, tamis.TamisError)
     assert len(f) == 0
@@ -193,7 +193,7 @@ def test_unlike_filters_are_not_combined():
         a | {"key"}
     assert a != {"key"} and len(a) == 1
     with pytest.raises(tamis.UnableError):
-        tamis.Filter(10, grow=True) | tamis.Filter(10, grow=True)
+        tamis.Filter(10, grow=True) & tamis.Filter(10, grow=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)

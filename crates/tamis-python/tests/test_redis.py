@@ -122,7 +122,7 @@ def test_mistakes_are_said(server):
         tamis.connect(f"redis://{server}/nowhere")
     with tamis.connect(f"redis://{server}/mistakes", 1000) as seen:
         with pytest.raises(tamis.KeyTypeError):
-            seen.add(1.5)
+            seen.add(None)
         with pytest.raises(tamis.UnableError):
             seen.remove("key")
         with pytest.raises(tamis.UnlikeError):

@@ -1,6 +1,7 @@
 //! The filter that does not block, for services on Tokio.
 
-use crate::engine::{Engine, check_kind};
+use crate::either::Either;
+use crate::engine::Engine;
 use crate::link::{
     Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer,
     answered_by_replica, asks_for_role, client, greeting, is_replica, master, not_replicated,
@@ -8,7 +9,7 @@ use crate::link::{
 };
 use crate::location::Reach;
 use crate::stats::Counters;
-use crate::{Error, Location, Options, Stats, Warning};
+use crate::{Error, Layout, Location, Options, Stats, Warning};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Pipeline, RedisError, Value, cmd};
 use std::collections::HashMap;
@@ -377,7 +378,7 @@ impl Link for Multiplexed {
 /// An operation that is dropped before it ends has been done in part or not at
 /// all, as one that fails.
 pub struct RedisFilter {
-    engine: Engine<Multiplexed>,
+    engine: Either<Multiplexed>,
 }
 
 impl Clone for RedisFilter {
@@ -397,7 +398,7 @@ impl RedisFilter {
         options: &Options,
     ) -> Result<Self, Error> {
         let link = Multiplexed::new(at, options);
-        let engine = Engine::create(link, at, plan, hasher, options).await?;
+        let engine = Either::create(link, at, plan, hasher, options).await?;
         Ok(Self { engine })
     }
 
@@ -409,26 +410,19 @@ impl RedisFilter {
         hasher: Hasher,
         options: &Options,
     ) -> Result<Self, Error> {
-        let left = Engine::make_way(Multiplexed::new(at, options), at, options).await?;
-        let created = Self::create(at, plan, hasher, options).await?;
-        created.living_for(left).await
-    }
-
-    async fn living_for(mut self, left: Option<Duration>) -> Result<Self, Error> {
-        if let Some(left) = left {
-            self.expire_in(left).await?;
-        }
-        Ok(self)
+        let link = || Multiplexed::new(at, options);
+        let engine = Either::create_over(link, at, plan, hasher, options).await?;
+        Ok(Self { engine })
     }
 
     /// The kind of the filter of this name, if there is one.
     pub async fn kind_at(at: &Location, options: &Options) -> Result<Option<Kind>, Error> {
-        Engine::kind_at(Multiplexed::new(at, options), at, options).await
+        Either::kind_at(Multiplexed::new(at, options), at, options).await
     }
 
     /// Opens a filter. Waits for one that is being created.
     pub async fn open(at: &Location, options: &Options) -> Result<Self, Error> {
-        let engine = Engine::open(Multiplexed::new(at, options), at, options).await?;
+        let engine = Either::open(Multiplexed::new(at, options), at, options).await?;
         Ok(Self { engine })
     }
 
@@ -445,7 +439,7 @@ impl RedisFilter {
         options: &Options,
     ) -> Result<Self, Error> {
         let link = Multiplexed::new(at, options);
-        let engine = Engine::upload(link, at, filter, options).await?;
+        let engine = Either::upload(link, at, filter, options).await?;
         Ok(Self { engine })
     }
 
@@ -456,11 +450,27 @@ impl RedisFilter {
         filter: &AnyFilter<B>,
         options: &Options,
     ) -> Result<Self, Error> {
-        // Nothing goes for one that can't come.
-        check_kind(&filter.header())?;
-        let left = Engine::make_way(Multiplexed::new(at, options), at, options).await?;
-        let copied = Self::upload(at, filter, options).await?;
-        copied.living_for(left).await
+        let link = || Multiplexed::new(at, options);
+        let engine = Either::upload_over(link, at, filter, options).await?;
+        Ok(Self { engine })
+    }
+
+    /// Makes a filter in the server's module of what [`dump`](Self::dump) gave,
+    /// in place of the filter that is there if `replace` says so.
+    pub async fn restore(
+        at: &Location,
+        dump: &[u8],
+        replace: bool,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let link = || Multiplexed::new(at, options);
+        let engine = Either::restore(link, at, dump, replace, options).await?;
+        Ok(Self { engine })
+    }
+
+    /// A module's filter as the server would save it (`DUMP`).
+    pub async fn dump(&mut self) -> Result<Vec<u8>, Error> {
+        self.engine.dump().await
     }
 
     /// Copies the filter to memory.
@@ -470,9 +480,8 @@ impl RedisFilter {
 
     /// Adds a key; whether it was new.
     pub async fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let hash = self.hasher().hash(key.as_ref());
         let mut new = [false];
-        self.engine.insert_hashes(&[hash], &mut new).await?;
+        self.engine.insert_many(&[key], &mut new).await?;
         Ok(new[0])
     }
 
@@ -485,8 +494,7 @@ impl RedisFilter {
         keys: &[K],
         new: &mut [bool],
     ) -> Result<(), Error> {
-        let hashes = self.hash_all(keys);
-        self.engine.insert_hashes(&hashes, new).await
+        self.engine.insert_many(keys, new).await
     }
 
     /// [`insert_many`](Self::insert_many) for keys that are already hashed.
@@ -499,9 +507,8 @@ impl RedisFilter {
 
     /// Whether the key may have been added.
     pub async fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let hash = self.hasher().hash(key.as_ref());
         let mut out = [false];
-        self.engine.contains_hashes(&[hash], &mut out).await?;
+        self.engine.contains_many(&[key], &mut out).await?;
         Ok(out[0])
     }
 
@@ -514,8 +521,7 @@ impl RedisFilter {
         keys: &[K],
         out: &mut [bool],
     ) -> Result<(), Error> {
-        let hashes = self.hash_all(keys);
-        self.engine.contains_hashes(&hashes, out).await
+        self.engine.contains_many(keys, out).await
     }
 
     /// [`contains_many`](Self::contains_many) for keys that are already hashed.
@@ -532,10 +538,22 @@ impl RedisFilter {
 
     /// Takes back one adding of a key; counting filters only.
     pub async fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let hash = self.hasher().hash(key.as_ref());
         let mut removed = [false];
-        self.engine.remove_hashes(&[hash], &mut removed).await?;
+        self.engine.remove_many(&[key], &mut removed).await?;
         Ok(removed[0])
+    }
+
+    /// [`remove`](Self::remove) for many keys; `removed[i]` answers for
+    /// `keys[i]`.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `keys`.
+    pub async fn remove_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        removed: &mut [bool],
+    ) -> Result<(), Error> {
+        self.engine.remove_many(keys, removed).await
     }
 
     /// [`remove`](Self::remove) for many keys that are already hashed.
@@ -552,10 +570,21 @@ impl RedisFilter {
 
     /// How often a key was added, at most; counting filters only.
     pub async fn count(&mut self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
-        let hash = self.hasher().hash(key.as_ref());
         let mut count = [0];
-        self.engine.count_hashes(&[hash], &mut count).await?;
+        self.engine.count_many(&[key], &mut count).await?;
         Ok(count[0])
+    }
+
+    /// [`count`](Self::count) for many keys; `counts[i]` answers for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `counts` is not as long as `keys`.
+    pub async fn count_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        counts: &mut [u64],
+    ) -> Result<(), Error> {
+        self.engine.count_many(keys, counts).await
     }
 
     /// [`count`](Self::count) for many keys that are already hashed.
@@ -613,23 +642,23 @@ impl RedisFilter {
 
     /// [`expire_in`](Self::expire_in) without opening the filter.
     pub async fn expire_at(at: &Location, time: Duration, options: &Options) -> Result<(), Error> {
-        Engine::expire_at(Multiplexed::new(at, options), at, time, options).await
+        Either::expire_at(Multiplexed::new(at, options), at, time, options).await
     }
 
     /// [`persist`](Self::persist) without opening the filter.
     pub async fn persist_at(at: &Location, options: &Options) -> Result<(), Error> {
-        Engine::persist_at(Multiplexed::new(at, options), at, options).await
+        Either::persist_at(Multiplexed::new(at, options), at, options).await
     }
 
     /// Deletes the filter of this name, also one that was never finished.
     pub async fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
-        Engine::delete_at(Multiplexed::new(at, options), at, options).await
+        Either::delete_at(Multiplexed::new(at, options), at, options).await
     }
 
     /// What its user should know; nothing is wrong yet. As of when it was
     /// created or opened.
     pub fn warnings(&self) -> &[Warning] {
-        &self.engine.warnings
+        self.engine.warnings()
     }
 
     /// What this client and its clones have been through.
@@ -637,51 +666,57 @@ impl RedisFilter {
         self.engine.stats()
     }
 
-    /// The header: shape, hash, capacity and rate.
-    pub fn header(&self) -> &Header {
+    /// The header: shape, hash, capacity and rate. Of a growing filter, as of
+    /// the last time that its layers were looked at. A module's filter keeps
+    /// its own to itself.
+    pub fn header(&self) -> Option<&Header> {
         self.engine.header()
     }
 
-    /// Which kind it is.
+    /// Whose layout a filter has that a module of the server keeps; none of one
+    /// in plain strings.
+    pub fn module_layout(&self) -> Option<Layout> {
+        self.engine.layout()
+    }
+
+    /// Which kind it is. What a module keeps is growing (BF.*) or cuckoo (CF.*).
     pub fn kind(&self) -> Kind {
-        self.shape().kind()
+        self.engine.kind()
     }
 
-    /// The geometry.
-    pub fn shape(&self) -> Shape {
-        self.header().shape()
+    /// The geometry, if the header is known.
+    pub fn shape(&self) -> Option<Shape> {
+        self.header().map(Header::shape)
     }
 
-    /// How keys are hashed.
-    pub fn hasher(&self) -> &Hasher {
-        self.header().hasher()
+    /// How keys are hashed; none where the server hashes them.
+    pub fn hasher(&self) -> Option<&Hasher> {
+        self.header().map(Header::hasher)
     }
 
-    /// The number of keys it is made for.
+    /// The number of keys it is made for; of a filter that grows, as of the
+    /// last time that it was asked about.
     pub fn capacity(&self) -> u64 {
-        self.header().capacity()
+        self.engine.capacity()
     }
 
-    /// The promised rate, kept up to [`capacity`](Self::capacity) keys.
+    /// The promised rate, kept up to [`capacity`](Self::capacity) keys. A
+    /// cuckoo filter in RedisBloom's layout promises none: what it is when full.
     pub fn rate(&self) -> f64 {
-        self.header().rate()
+        self.engine.rate()
     }
 
     /// The body's size in bytes.
     pub fn bytes(&self) -> u64 {
-        self.header().body_len()
-    }
-
-    fn hash_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Hash> {
-        let hasher = *self.hasher();
-        keys.iter().map(|key| hasher.hash(key.as_ref())).collect()
+        self.engine.bytes()
     }
 }
 
 impl fmt::Debug for RedisFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisFilter")
-            .field("header", self.header())
+            .field("kind", &self.kind())
+            .field("header", &self.header())
             .finish_non_exhaustive()
     }
 }

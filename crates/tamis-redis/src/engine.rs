@@ -10,6 +10,8 @@ mod parts;
 pub(crate) mod survey;
 mod watch;
 
+pub(crate) use life::dangers;
+
 use crate::body::{Body, Cells, Changes, Reads};
 use crate::chunks::{Chunk, Foot, slot};
 use crate::link::{Link, Request};
@@ -99,7 +101,7 @@ impl<L: Link> Engine<L> {
     }
 
     pub(crate) async fn create(
-        link: L,
+        wire: Wire<L>,
         at: &Location,
         plan: &Plan,
         hasher: Hasher,
@@ -125,7 +127,7 @@ impl<L: Link> Engine<L> {
                 got: cells.lines_per_key().to_string(),
             }));
         }
-        let mut this = Self::begin(link, at, header, options).await?;
+        let mut this = Self::begin(wire, at, header, options).await?;
         let created = this.create_body(growing).await;
         this.finish_creation(created).await
     }
@@ -143,7 +145,7 @@ impl<L: Link> Engine<L> {
 
     /// Takes the name for a filter that is not there yet.
     async fn begin(
-        link: L,
+        mut wire: Wire<L>,
         at: &Location,
         header: Header,
         options: &Options,
@@ -154,7 +156,6 @@ impl<L: Link> Engine<L> {
             header,
         };
         check_kind(&header)?;
-        let mut wire = Wire::new(link, options).await?;
         let name = at.name().to_owned();
         let home = slot(&name);
         let mut command = cmd("EVAL");
@@ -269,10 +270,14 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    pub(crate) async fn open(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
+    pub(crate) async fn open(
+        wire: Wire<L>,
+        at: &Location,
+        options: &Options,
+    ) -> Result<Self, Error> {
         let start = Instant::now();
         let decode = |name: &str, bytes: &[u8]| Record::decode(name, bytes, options.key.as_ref());
-        let mut this = Self::find(link, at, options, decode).await?;
+        let mut this = Self::find(wire, at, options, decode).await?;
         while this.record.state != State::Ready {
             let deleted = this.record.state == State::Deleting;
             if deleted || start.elapsed() >= options.retry_for {
@@ -289,12 +294,11 @@ impl<L: Link> Engine<L> {
 
     /// The filter of this name, finished or not, without its bodies.
     async fn find(
-        link: L,
+        mut wire: Wire<L>,
         at: &Location,
         options: &Options,
         decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
     ) -> Result<Self, Error> {
-        let mut wire = Wire::new(link, options).await?;
         let record = read_record(&mut wire, at, decode).await?;
         Ok(Self::around(wire, options, at.name().to_owned(), record))
     }
@@ -435,7 +439,7 @@ async fn unlink_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<
     wire.ask("deleting the filter", requests).await.map(drop)
 }
 
-fn random() -> Result<u64, Error> {
+pub(crate) fn random() -> Result<u64, Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|e| tamis::Error::Random(e.to_string()))?;
     Ok(u64::from_le_bytes(bytes))

@@ -1,9 +1,9 @@
 //! The filter that blocks.
 
 use crate::blocking::Blocking;
-use crate::engine::{Engine, check_kind};
+use crate::either::Either;
 use crate::link::now;
-use crate::{Error, Location, Node, Options, Share, Stats, Warning};
+use crate::{Error, Layout, Location, Node, Options, Share, Stats, Warning};
 use std::fmt;
 use std::time::Duration;
 use tamis::raw::{Header, Shape};
@@ -30,7 +30,7 @@ use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
 /// Batches are much faster than single keys: they are pipelined to all nodes
 /// at once.
 pub struct RedisFilter {
-    engine: Engine<Blocking>,
+    engine: Either<Blocking>,
 }
 
 impl RedisFilter {
@@ -43,7 +43,7 @@ impl RedisFilter {
         options: &Options,
     ) -> Result<Self, Error> {
         let link = Blocking::new(at, options);
-        now(Engine::create(link, at, plan, hasher, options)).map(|engine| Self { engine })
+        now(Either::create(link, at, plan, hasher, options)).map(|engine| Self { engine })
     }
 
     /// [`create`](Self::create), in place of the filter that is there, if there
@@ -54,31 +54,28 @@ impl RedisFilter {
         hasher: Hasher,
         options: &Options,
     ) -> Result<Self, Error> {
-        let left = now(Engine::make_way(Blocking::new(at, options), at, options))?;
-        Self::create(at, plan, hasher, options)?.living_for(left)
-    }
-
-    fn living_for(mut self, left: Option<Duration>) -> Result<Self, Error> {
-        if let Some(left) = left {
-            self.expire_in(left)?;
-        }
-        Ok(self)
+        let link = || Blocking::new(at, options);
+        now(Either::create_over(link, at, plan, hasher, options)).map(|engine| Self { engine })
     }
 
     /// The kind of the filter of this name, if there is one.
     pub fn kind_at(at: &Location, options: &Options) -> Result<Option<Kind>, Error> {
-        now(Engine::kind_at(Blocking::new(at, options), at, options))
+        now(Either::kind_at(Blocking::new(at, options), at, options))
     }
 
     /// Opens a filter. Waits for one that is being created.
     pub fn open(at: &Location, options: &Options) -> Result<Self, Error> {
         let link = Blocking::new(at, options);
-        now(Engine::open(link, at, options)).map(|engine| Self { engine })
+        now(Either::open(link, at, options)).map(|engine| Self { engine })
     }
 
     /// Whether there is something of this name, a filter or not.
     pub fn exists(at: &Location, options: &Options) -> Result<bool, Error> {
-        now(Engine::exists(Blocking::new(at, options), at, options))
+        now(crate::engine::Engine::exists(
+            Blocking::new(at, options),
+            at,
+            options,
+        ))
     }
 
     /// Copies a blocked, counting or growing filter to Redis, where it must
@@ -91,7 +88,7 @@ impl RedisFilter {
         options: &Options,
     ) -> Result<Self, Error> {
         let link = Blocking::new(at, options);
-        now(Engine::upload(link, at, filter, options)).map(|engine| Self { engine })
+        now(Either::upload(link, at, filter, options)).map(|engine| Self { engine })
     }
 
     /// [`upload`](Self::upload), in place of the filter that is there, if there
@@ -101,10 +98,26 @@ impl RedisFilter {
         filter: &AnyFilter<B>,
         options: &Options,
     ) -> Result<Self, Error> {
-        // Nothing goes for one that can't come.
-        check_kind(&filter.header())?;
-        let left = now(Engine::make_way(Blocking::new(at, options), at, options))?;
-        Self::upload(at, filter, options)?.living_for(left)
+        let link = || Blocking::new(at, options);
+        now(Either::upload_over(link, at, filter, options)).map(|engine| Self { engine })
+    }
+
+    /// Makes a filter in the server's module of what [`dump`](Self::dump) gave,
+    /// in place of the filter that is there if `replace` says so.
+    pub fn restore(
+        at: &Location,
+        dump: &[u8],
+        replace: bool,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let link = || Blocking::new(at, options);
+        now(Either::restore(link, at, dump, replace, options)).map(|engine| Self { engine })
+    }
+
+    /// A module's filter as the server would save it (`DUMP`): the way to copy
+    /// one that has another system's layout.
+    pub fn dump(&mut self) -> Result<Vec<u8>, Error> {
+        now(self.engine.dump())
     }
 
     /// Copies the filter to memory: the same bits, so the same file. If it has
@@ -133,8 +146,7 @@ impl RedisFilter {
         keys: &[K],
         new: &mut [bool],
     ) -> Result<(), Error> {
-        let hashes = self.hash_all(keys);
-        self.insert_hashes(&hashes, new)
+        now(self.engine.insert_many(keys, new))
     }
 
     /// [`insert_many`](Self::insert_many) for keys that are already hashed.
@@ -162,8 +174,7 @@ impl RedisFilter {
         keys: &[K],
         out: &mut [bool],
     ) -> Result<(), Error> {
-        let hashes = self.hash_all(keys);
-        self.contains_hashes(&hashes, out)
+        now(self.engine.contains_many(keys, out))
     }
 
     /// [`contains_many`](Self::contains_many) for keys that are already hashed.
@@ -179,9 +190,21 @@ impl RedisFilter {
     /// [`Counting::remove`](tamis::Counting::remove).
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let mut removed = [false];
-        let hash = self.hasher().hash(key.as_ref());
-        self.remove_hashes(&[hash], &mut removed)?;
+        self.remove_many(&[key], &mut removed)?;
         Ok(removed[0])
+    }
+
+    /// [`remove`](Self::remove) for many keys; `removed[i]` answers for
+    /// `keys[i]`.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `keys`.
+    pub fn remove_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        removed: &mut [bool],
+    ) -> Result<(), Error> {
+        now(self.engine.remove_many(keys, removed))
     }
 
     /// [`remove`](Self::remove) for many keys that are already hashed.
@@ -196,9 +219,20 @@ impl RedisFilter {
     /// filters only.
     pub fn count(&mut self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
         let mut count = [0];
-        let hash = self.hasher().hash(key.as_ref());
-        self.count_hashes(&[hash], &mut count)?;
+        self.count_many(&[key], &mut count)?;
         Ok(count[0])
+    }
+
+    /// [`count`](Self::count) for many keys; `counts[i]` answers for `keys[i]`.
+    ///
+    /// # Panics
+    /// If `counts` is not as long as `keys`.
+    pub fn count_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        counts: &mut [u64],
+    ) -> Result<(), Error> {
+        now(self.engine.count_many(keys, counts))
     }
 
     /// [`count`](Self::count) for many keys that are already hashed.
@@ -264,26 +298,26 @@ impl RedisFilter {
     /// its secret.
     pub fn expire_at(at: &Location, time: Duration, options: &Options) -> Result<(), Error> {
         let link = Blocking::new(at, options);
-        now(Engine::expire_at(link, at, time, options))
+        now(Either::expire_at(link, at, time, options))
     }
 
     /// [`persist`](Self::persist) without opening the filter, so without its
     /// secret.
     pub fn persist_at(at: &Location, options: &Options) -> Result<(), Error> {
-        now(Engine::persist_at(Blocking::new(at, options), at, options))
+        now(Either::persist_at(Blocking::new(at, options), at, options))
     }
 
     /// Deletes the filter of this name, also one that was never finished, has
     /// lost a part, or whose secret is not at hand. [`Error::NotFound`] if
     /// there is none.
     pub fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
-        now(Engine::delete_at(Blocking::new(at, options), at, options))
+        now(Either::delete_at(Blocking::new(at, options), at, options))
     }
 
     /// What its user should know; nothing is wrong yet. As of when it was
     /// created or opened.
     pub fn warnings(&self) -> &[Warning] {
-        &self.engine.warnings
+        self.engine.warnings()
     }
 
     /// Which servers have how much of the filter, in keys of Redis and bytes of
@@ -298,8 +332,8 @@ impl RedisFilter {
     }
 
     /// The random number that tells the filter from others of its name, and is
-    /// in the names of its parts.
-    pub fn generation(&self) -> u64 {
+    /// in the names of its parts. A module's filter has none.
+    pub fn generation(&self) -> Option<u64> {
         self.engine.generation()
     }
 
@@ -310,51 +344,56 @@ impl RedisFilter {
     }
 
     /// The header: shape, hash, capacity and rate. Of a growing filter, as of
-    /// the last time that its layers were looked at.
-    pub fn header(&self) -> &Header {
+    /// the last time that its layers were looked at. A module's filter keeps
+    /// its own to itself.
+    pub fn header(&self) -> Option<&Header> {
         self.engine.header()
     }
 
-    /// Which kind it is.
+    /// Whose layout a filter has that a module of the server keeps; none of one
+    /// in plain strings.
+    pub fn module_layout(&self) -> Option<Layout> {
+        self.engine.layout()
+    }
+
+    /// Which kind it is. What a module keeps is growing (BF.*) or cuckoo (CF.*).
     pub fn kind(&self) -> Kind {
-        self.shape().kind()
+        self.engine.kind()
     }
 
-    /// The geometry.
-    pub fn shape(&self) -> Shape {
-        self.header().shape()
+    /// The geometry, if the header is known.
+    pub fn shape(&self) -> Option<Shape> {
+        self.header().map(Header::shape)
     }
 
-    /// How keys are hashed.
-    pub fn hasher(&self) -> &Hasher {
-        self.header().hasher()
+    /// How keys are hashed; none where the server hashes them.
+    pub fn hasher(&self) -> Option<&Hasher> {
+        self.header().map(Header::hasher)
     }
 
-    /// The number of keys it is made for.
+    /// The number of keys it is made for; of a filter that grows, as of the
+    /// last time that it was asked about.
     pub fn capacity(&self) -> u64 {
-        self.header().capacity()
+        self.engine.capacity()
     }
 
-    /// The promised rate, kept up to [`capacity`](Self::capacity) keys.
+    /// The promised rate, kept up to [`capacity`](Self::capacity) keys. A
+    /// cuckoo filter in RedisBloom's layout promises none: what it is when full.
     pub fn rate(&self) -> f64 {
-        self.header().rate()
+        self.engine.rate()
     }
 
     /// The body's size in bytes.
     pub fn bytes(&self) -> u64 {
-        self.header().body_len()
-    }
-
-    fn hash_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Hash> {
-        let hasher = *self.hasher();
-        keys.iter().map(|key| hasher.hash(key.as_ref())).collect()
+        self.engine.bytes()
     }
 }
 
 impl fmt::Debug for RedisFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisFilter")
-            .field("header", self.header())
+            .field("kind", &self.kind())
+            .field("header", &self.header())
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! Tamis filters in Redis or Valkey: one filter for many workers on many
 //! machines, on servers that people already run, one node or Redis Cluster. No
-//! module has to be loaded.
+//! module has to be loaded; where one that answers BF.* and CF.* is, its filters
+//! are used as well ([`Options::in_module`] makes them).
 //!
 //! ```no_run
 //! use tamis::{Hasher, Kind, Plan};
@@ -61,11 +62,13 @@ mod blocking;
 mod body;
 mod chunks;
 mod connection;
+mod either;
 mod engine;
 mod error;
 mod filter;
 mod link;
 mod location;
+mod module;
 mod options;
 mod packed;
 mod record;
@@ -78,6 +81,7 @@ pub use bit_string::BitString;
 pub use error::Error;
 pub use filter::RedisFilter;
 pub use location::{Location, Servers};
+pub use module::Layout;
 pub use options::Options;
 pub use stats::Stats;
 pub use survey::{Condition, Found, Node, Orphan, Share, Survey};

@@ -23,6 +23,7 @@ pub struct Options {
     pub(crate) replicas: Option<(u32, Duration)>,
     pub(crate) tls_root: Option<Vec<u8>>,
     pub(crate) insecure: bool,
+    pub(crate) module: bool,
 }
 
 impl Default for Options {
@@ -35,6 +36,7 @@ impl Default for Options {
             replicas: None,
             tls_root: None,
             insecure: false,
+            module: false,
         }
     }
 }
@@ -89,6 +91,25 @@ impl Options {
     /// Accepts any certificate, so that anyone can pose as the server.
     pub fn insecure(mut self) -> Self {
         self.insecure = true;
+        self
+    }
+
+    /// Makes new filters in the server's module, Tamis's or another that answers
+    /// BF.*, instead of in plain strings. Filters that are there are found
+    /// wherever they are.
+    ///
+    /// ```no_run
+    /// use tamis::{Hasher, Kind, Plan};
+    /// use tamis_redis::{Options, RedisFilter};
+    /// let at = "redis://localhost/seen".parse()?;
+    /// let plan = Plan::for_rate(Kind::Growing, 1_000_000, 0.01)?;
+    /// let options = Options::new().in_module();
+    /// let mut seen = RedisFilter::create(&at, &plan, Hasher::default(), &options)?;
+    /// assert!(seen.insert("https://example.org/")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn in_module(mut self) -> Self {
+        self.module = true;
         self
     }
 

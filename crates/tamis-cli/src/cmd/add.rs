@@ -4,7 +4,8 @@ use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, named};
 use crate::redisson::Live;
-use crate::stream::{InputArgs, Keyed, Pass, Report, claim};
+use crate::remote::{claim, with_keys};
+use crate::stream::{InputArgs, Keyed, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -71,11 +72,11 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
-            let hasher = *filter.hasher();
-            let report = add(&mut filter, &hasher, &args, |filter, hashes, new| {
-                claim(filter, hashes, new)
-            })
-            .with_context(|| at.to_string())?;
+            let report =
+                with_keys!(filter, keyed => add(&mut filter, keyed, &args, |filter, keys, new| {
+                    claim(filter, keys, new)
+                }))
+                .with_context(|| at.to_string())?;
             summarise(&report, &args);
             report
         }

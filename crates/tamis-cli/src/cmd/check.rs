@@ -3,6 +3,7 @@ use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::redisson::Live;
+use crate::remote::{Remote, with_keys};
 use crate::stream::{InputArgs, Keyed, Pass};
 use crate::{Exit, output};
 use anyhow::{Result, bail};
@@ -81,10 +82,9 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             let filter = args.redis.open(at, &args.key)?;
-            let hasher = *filter.hasher();
-            check(&args, &hasher, filter, |filter, hashes, found| {
-                filter.contains_hashes(hashes, found).map_err(in_redis(at))
-            })
+            with_keys!(filter, keyed => check(&args, keyed, filter, |filter, keys, found| {
+                Remote::contains(filter, keys, found).map_err(in_redis(at))
+            }))
         }
     }
 }

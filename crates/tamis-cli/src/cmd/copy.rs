@@ -1,15 +1,17 @@
 use crate::foreign::{self, ForeignArgs, Opened};
-use crate::location::{KeyFile, Place, RedisArgs};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, warn_of};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::str::FromStr;
 use tamis::Kind;
-use tamis_formats::{Format, Wrap};
+use tamis_formats::{Format, Hint, Wrap};
+use tamis_redis::{Layout, Location, RedisFilter};
 
 /// Copy a filter between files and Redis, bit for bit
 ///
-/// Blocked, counting and growing filters live in Redis; the others only in
-/// files.
+/// Blocked, counting and growing filters live in Redis; with --module, growing
+/// and cuckoo filters inside a server that has Tamis's module; the others only
+/// in files.
 ///
 /// Bits of one layout cannot become another's: of another system's filter the
 /// same bits are written, without gzip around them, and with --as in another
@@ -23,6 +25,7 @@ use tamis_formats::{Format, Wrap};
 Examples:
   tamis copy seen.tamis redis://10.0.0.7/seen       share a filter that was made offline
   tamis copy redis://10.0.0.7/seen backup.tamis     and back: the same bits
+  tamis copy backup.tamis redis://10.0.0.7/seen --module   for BF.* clients, too
   tamis copy online.tamis list.tamis --as blocked   a counting filter, to be handed out
   tamis copy hashlookup.bloom.gz hashlookup.bloom   another system's, unpacked
   tamis copy --name seen dump.rdb seen.dump --as dump")]
@@ -40,6 +43,10 @@ pub(crate) struct Args {
     /// Replace what is there
     #[arg(long)]
     force: bool,
+
+    /// Put it into the module of the server, where BF.* and CF.* ask it
+    #[arg(long, help_heading = "Filters in Redis")]
+    module: bool,
 
     #[command(flatten)]
     key: KeyFile,
@@ -86,6 +93,11 @@ impl FromStr for As {
 fn copy_foreign(mut opened: Opened, args: &Args) -> Result<Exit> {
     let from = opened.path.display().to_string();
     let format = opened.filter.format();
+    if let Place::Redis(at) = &args.to
+        && matches!(format, Format::RedisBloom | Format::RedisCuckoo)
+    {
+        return restore(opened, at, args);
+    }
     let to = match &args.to {
         Place::File(path) if path.extension().is_none_or(|end| end != "tamis") => path,
         to => bail!("{from} is a {format} filter, and {to} would be one of ours: {LAYOUTS}"),
@@ -102,9 +114,35 @@ fn copy_foreign(mut opened: Opened, args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Copies a filter of RedisBloom to a server whose module knows it.
+fn restore(mut opened: Opened, at: &Location, args: &Args) -> Result<Exit> {
+    opened.filter.unpack();
+    opened.filter.rewrap(Wrap::Dump)?;
+    let options = args.redis.options(&args.key)?;
+    let dump = opened.filter.to_bytes();
+    let restored = RedisFilter::restore(at, &dump, args.force, &options).map_err(in_redis(at))?;
+    warn_of(&restored);
+    eprintln!("{at}: {}", human::size(restored.bytes()));
+    Ok(Exit::Done)
+}
+
+/// A filter of another system's layout that a module keeps, as its file.
+fn dumped(at: &Location, filter: &mut RedisFilter) -> Result<Opened> {
+    // For as long as the process lives, as what is mapped.
+    let dump: &'static [u8] = filter.dump().map_err(in_redis(at))?.leak();
+    Ok(Opened {
+        filter: tamis_formats::open(dump, Hint::default()).with_context(|| at.to_string())?,
+        path: at.to_string().into(),
+        name: None,
+    })
+}
+
 pub(crate) fn run(args: Args) -> Result<Exit> {
     if let Place::File(path) = &args.to {
         output::check_place(path, args.force)?;
+        if args.module {
+            bail!("{}: --module is for a filter in Redis", path.display());
+        }
     }
     if let Place::File(path) = &args.from
         && let Some(opened) = args.foreign.open(path)?
@@ -112,13 +150,28 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         return copy_foreign(opened, &args);
     }
     args.foreign.refuse_in_redis()?;
-    let mut filter = args.from.load(&args.key, &args.redis)?;
+    let mut filter = match &args.from {
+        Place::File(_) => args.from.load(&args.key, &args.redis)?,
+        Place::Redis(at) => {
+            let mut filter = args.redis.open(at, &args.key)?;
+            if let Some(Layout::RedisBloom | Layout::ValkeyBloom) = filter.module_layout() {
+                return copy_foreign(dumped(at, &mut filter)?, &args);
+            }
+            filter.download().map_err(in_redis(at))?
+        }
+    };
     match args.as_kind {
         None => {}
         Some(As::Blocked) => filter = filter.to_blocked()?.into(),
         Some(As::Wrap(_)) => bail!("{} is a tamis filter: {LAYOUTS}", args.from),
     }
-    args.to.save(&filter, args.force, &args.key, &args.redis)?;
+    args.to.save(&filter, args.force, || {
+        let options = args.redis.options(&args.key)?;
+        Ok(match args.module {
+            true => options.in_module(),
+            false => options,
+        })
+    })?;
     eprintln!("{}: {}", args.to, human::size(filter.bytes()));
     Ok(Exit::Done)
 }

@@ -2,12 +2,12 @@ use crate::engine::input::Input;
 use crate::engine::key::KeyMaker;
 use crate::engine::reader::{Chunk, Reader};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
-use crate::stream::{CHUNK, InputArgs};
+use crate::remote::{Remote, with_keys};
+use crate::stream::{CHUNK, InputArgs, Keyed};
 use crate::{Exit, output};
 use anyhow::Result;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
-use tamis::{Hash, Hasher};
 
 /// Tell how often each key was added to a counting or cuckoo filter
 ///
@@ -45,20 +45,19 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
-            let hasher = *filter.hasher();
-            count(&args, &hasher, |hashes, counts| {
-                filter.count_hashes(hashes, counts).map_err(in_redis(at))
-            })
+            with_keys!(filter, keyed => count(&args, keyed, |keys, counts| {
+                Remote::count(&mut filter, keys, counts).map_err(in_redis(at))
+            }))
         }
     }
 }
 
 /// One chunk of records after the other: a number in front of each leaves the
 /// engine, which moves records unchanged, nothing to do.
-fn count(
+fn count<H: Keyed>(
     args: &Args,
-    hasher: &Hasher,
-    mut ask: impl FnMut(&[Hash], &mut [u64]) -> Result<()>,
+    hasher: &H,
+    mut ask: impl FnMut(&[H::Token], &mut [u64]) -> Result<()>,
 ) -> Result<Exit> {
     // Whether the kind counts is said before any input is read.
     ask(&[], &mut [])?;
@@ -78,7 +77,7 @@ fn count(
         hashes.clear();
         layout.for_each(bytes, |start, end| {
             let (key, _) = keys.key(layout.content(&bytes[start..end]), &chunk.columns);
-            hashes.push(hasher.hash_exact(key));
+            hashes.push(hasher.token(key));
         });
         counts.resize(hashes.len(), 0);
         ask(&hashes, &mut counts)?;

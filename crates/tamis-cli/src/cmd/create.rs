@@ -22,6 +22,7 @@ Examples:
   tamis create seen.tamis -n 10M --size 20MB   the best rate within 20 MB
   tamis create seen.tamis -n 10M --keyed       for keys that an attacker may choose
   tamis create redis://10.0.0.7/seen -n 10M    for many workers
+  tamis create redis://10.0.0.7/seen -n 10M --module     inside the server, for BF.* clients, too
   tamis create --format dcso seen.bloom -n 10M -p 1e-4   another system's filter")]
 pub(crate) struct Args {
     /// The filter to make: a file, or redis://HOST:PORT/DB/NAME
@@ -42,6 +43,16 @@ pub(crate) struct Args {
         "size", "kind", "keyed", "key_file", "url", "ignore_case", "values", "ttl",
     ])]
     format: Option<Format>,
+
+    /// Make it in the module of the server, where BF.* and CF.* ask it
+    ///
+    /// The server must have loaded Tamis's module, or for a growing filter any
+    /// that answers BF.*. It hashes the keys itself. Kinds: growing, the
+    /// default, and cuckoo.
+    #[arg(long, help_heading = "Filters in Redis", conflicts_with_all = [
+        "size", "format", "keyed", "key_file", "seed", "url", "ignore_case", "values",
+    ])]
+    module: bool,
 
     /// A key is so many values, as `tamis add --csv a,b` makes it of 2
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -121,11 +132,12 @@ impl ShapeArgs {
         if self.size.is_some() {
             bail!("--size is for files; say the rate (-p) of a filter in Redis");
         }
-        Ok(Plan::one_line(
-            self.kind(),
-            self.keys,
-            self.rate.unwrap_or(0.01),
-        )?)
+        let rate = self.rate.unwrap_or(0.01);
+        Ok(match self.kind() {
+            // Inside a module.
+            Kind::Cuckoo => Plan::for_rate(Kind::Cuckoo, self.keys, rate)?,
+            kind => Plan::one_line(kind, self.keys, rate)?,
+        })
     }
 
     pub(crate) fn hasher(&self) -> Result<Hasher> {
@@ -197,9 +209,12 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         redisson::create(at, keys, rate, args.force, &options)?;
         return Ok(Exit::Done);
     }
+    if args.module && matches!(args.filter, Place::File(_)) {
+        bail!("{}: --module is for a filter in Redis", args.filter);
+    }
     let rule = args.rule.of_values(args.values)?;
     let hasher = args.shape.hasher()?.with_rule(rule);
-    let plan = match &args.filter {
+    let (plan, in_module) = match &args.filter {
         Place::File(path) => {
             let plan = args.shape.plan()?;
             match args.force {
@@ -207,13 +222,17 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 false => AnyFilter::create(path, &plan, hasher),
             }
             .map_err(named(path))?;
-            plan
+            (plan, None)
         }
         Place::Redis(at) => {
-            let options = args.redis.options(&KeyFile::default())?;
+            let mut options = args.redis.options(&KeyFile::default())?;
             let mut shape = args.shape.clone();
             if args.force && shape.kind.is_none() {
                 shape.kind = RedisFilter::kind_at(at, &options).map_err(in_redis(at))?;
+            }
+            if args.module {
+                shape.kind = shape.kind.or(Some(Kind::Growing));
+                options = options.in_module();
             }
             let plan = shape.plan_in_redis()?;
             let created = match args.force {
@@ -226,7 +245,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             if let Some(time) = args.ttl {
                 filter.expire_in(time).map_err(in_redis(at))?;
             }
-            plan
+            let module = filter.module_layout();
+            (plan, module.map(|_| filter.bytes()))
         }
     };
     eprintln!(
@@ -235,8 +255,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         plan.kind(),
         human::count(plan.keys()),
         human::rate(plan.promise()),
-        human::size(plan.bytes()),
-        plan.bits_per_key(),
+        human::size(in_module.unwrap_or(plan.bytes())),
+        in_module.map_or(plan.bits_per_key(), |bytes| {
+            bytes as f64 * 8.0 / plan.keys() as f64
+        }),
     );
     Ok(Exit::Done)
 }

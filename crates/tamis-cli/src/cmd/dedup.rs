@@ -9,7 +9,8 @@ use crate::engine::exact::ExactSet;
 use crate::engine::pipeline::Checkpoint;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of};
 use crate::output::Sink;
-use crate::stream::{InputArgs, Pass, Report};
+use crate::remote::{Remote, with_keys};
+use crate::stream::{InputArgs, Keyed, Pass, Report};
 use crate::{Exit, human, output};
 use crate::{estimate, foreign};
 use anyhow::{Context, Result, bail};
@@ -431,7 +432,6 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
 }
 
 fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
-    let place = Place::Redis(at.clone());
     if args.claim == Claim::Before && sink.appears_at_end() {
         bail!(
             "--claim before prints what it has claimed at once, but OUT appears at the end\n\
@@ -439,7 +439,17 @@ fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Me
         );
     }
     let filter = open_or_create(at, args)?;
-    let hasher = *filter.hasher();
+    with_keys!(filter, keyed => with_shared(at, filter, keyed, args, sink))
+}
+
+fn with_shared<H: Keyed<Token: Remote>>(
+    at: &Location,
+    filter: RedisFilter,
+    keyed: &H,
+    args: &Args,
+    sink: &mut Sink,
+) -> Result<(Report, Memory)> {
+    let place = Place::Redis(at.clone());
     let over = Over {
         filter: &place,
         rate: filter.rate(),
@@ -448,7 +458,7 @@ fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Me
     let mut shared = Shared::new(filter, args.claim, &over)?;
     let claims_before = args.claim == Claim::Before && !args.dry_run;
     let claims_after = args.claim == Claim::After && !args.dry_run;
-    let mut add_printed = |shared: &mut [&mut &mut Shared]| {
+    let mut add_printed = |shared: &mut [&mut &mut Shared<H::Token>]| {
         shared
             .iter_mut()
             .try_for_each(|shared| shared.add_printed())?;
@@ -457,7 +467,7 @@ fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Me
     let appears_at_end = sink.appears_at_end();
     let result = Pass {
         input: &args.input.in_small_steps(),
-        hasher: &hasher,
+        hasher: keyed,
         shards: &mut [&mut shared],
         print: args.print(),
         output: &mut *sink,

@@ -11,8 +11,8 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 use tamis::raw::{HEADER_LEN, Header, Shape};
-use tamis::{AnyFilter, Body, Hasher, KeyCount};
-use tamis_redis::{Node, RedisFilter, Share};
+use tamis::{AnyFilter, Body, Hasher, KeyCount, Kind};
+use tamis_redis::{Layout, Node, RedisFilter, Share};
 
 /// Tell what a filter is and how full, or what an index has
 ///
@@ -41,8 +41,10 @@ pub(crate) struct Args {
 
 /// What can be told of a filter, wherever it lives.
 pub(crate) struct About {
-    shape: Shape,
-    hasher: Hasher,
+    kind: Kind,
+    /// What a module keeps to itself.
+    shape: Option<Shape>,
+    hasher: Option<Hasher>,
     bytes: u64,
     capacity: u64,
     pub(crate) rate: f64,
@@ -57,7 +59,8 @@ pub(crate) struct About {
 /// What can be told of a filter in Redis beside.
 struct InRedis {
     time_to_live: Option<Duration>,
-    generation: u64,
+    generation: Option<u64>,
+    module: Option<Layout>,
     shares: Vec<Share>,
     nodes: Vec<Node>,
 }
@@ -65,8 +68,9 @@ struct InRedis {
 impl About {
     pub(crate) fn of<B: Body>(filter: &AnyFilter<B>) -> Self {
         Self {
-            shape: filter.shape(),
-            hasher: *filter.hasher(),
+            kind: filter.kind(),
+            shape: Some(filter.shape()),
+            hasher: Some(*filter.hasher()),
             bytes: filter.bytes(),
             capacity: filter.capacity(),
             rate: filter.rate(),
@@ -78,18 +82,21 @@ impl About {
     }
 
     pub(crate) fn in_redis(filter: &mut RedisFilter) -> Result<Self, tamis_redis::Error> {
+        let (keys, rate_now) = (filter.keys()?, filter.rate_now()?);
         Ok(Self {
+            kind: filter.kind(),
             shape: filter.shape(),
-            hasher: *filter.hasher(),
+            hasher: filter.hasher().copied(),
             bytes: filter.bytes(),
             capacity: filter.capacity(),
             rate: filter.rate(),
-            keys: filter.keys()?,
-            rate_now: filter.rate_now()?,
+            keys,
+            rate_now,
             sealed: None,
             in_redis: Some(InRedis {
                 time_to_live: filter.time_to_live()?,
                 generation: filter.generation(),
+                module: filter.module_layout(),
                 shares: filter.shares()?,
                 nodes: filter.nodes()?,
             }),
@@ -158,7 +165,7 @@ pub(crate) fn to_json(about: &About) -> serde_json::Value {
         KeyCount::Estimated(n) => (false, n),
     };
     let mut all = json!({
-        "kind": about.shape.kind().name(),
+        "kind": about.kind.name(),
         "capacity": about.capacity,
         "rate": about.rate,
         "keys": keys,
@@ -166,29 +173,30 @@ pub(crate) fn to_json(about: &About) -> serde_json::Value {
         "rate_now": about.rate_now,
         "over_capacity": keys > about.capacity,
         "bytes": about.bytes,
-        "hash": about.hasher.name(),
-        "seed": match about.hasher { Hasher::Fast { seed, .. } => Some(seed), _ => None },
+        "hash": about.hasher.map(|hasher| hasher.name()),
+        "seed": match about.hasher { Some(Hasher::Fast { seed, .. }) => Some(seed), _ => None },
         "sealed": about.sealed,
-        "key_rule": {
-            "ignore_case": about.hasher.rule().ignores_case(),
-            "url": about.hasher.rule().normalises_urls(),
-            "values": about.hasher.rule().values(),
-        },
+        "key_rule": about.hasher.map(|hasher| json!({
+            "ignore_case": hasher.rule().ignores_case(),
+            "url": hasher.rule().normalises_urls(),
+            "values": hasher.rule().values(),
+        })),
         "seconds_to_live": about.in_redis.as_ref().and_then(|redis| {
             Some(redis.time_to_live?.as_secs_f64())
         }),
-        "shape": shape_json(about.shape),
+        "shape": about.shape.map(shape_json),
     });
     if let Some(redis) = &about.in_redis {
-        all["generation"] = format!("{:016x}", redis.generation).into();
+        all["generation"] = redis.generation.map(|it| format!("{it:016x}")).into();
+        all["module"] = redis.module.map(module_name).into();
         all["nodes"] = shares_json(&redis.shares);
         all["servers"] = nodes_json(&redis.nodes);
     }
     all
 }
 
-fn describe(about: &About) -> String {
-    let shape = match about.shape {
+fn describe_shape(shape: Shape, keys: u64) -> String {
+    match shape {
         Shape::Bloom(s) => format!("{} bits, {} hashes", human::count(s.bits()), s.hashes()),
         Shape::Blocked(s) => format!(
             "{} lines of 64 bytes, {} per key, {} bits in each",
@@ -223,7 +231,7 @@ fn describe(about: &About) -> String {
             human::count(s.slots()),
             s.width(),
             s.window(),
-            about.keys.get() as f64 / s.slots() as f64 * 100.0
+            keys as f64 / s.slots() as f64 * 100.0
         ),
         Shape::Growing(s) => format!(
             "{} layers, {} lines of 64 bytes in all",
@@ -231,32 +239,62 @@ fn describe(about: &About) -> String {
             human::count(s.lines())
         ),
         other => format!("{other:?}"),
-    };
+    }
+}
+
+fn describe_hash(hasher: &Hasher) -> String {
+    let name = hasher.name();
+    match hasher {
+        Hasher::Fast { seed, .. } => format!("{name}, seed {seed}"),
+        Hasher::Keyed { in_file: true, .. } => format!("{name}, secret in the file"),
+        Hasher::Keyed { .. } => format!("{name}, secret kept apart"),
+        _ => name.into(),
+    }
+}
+
+const fn module_name(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Tamis => "tamis",
+        Layout::RedisBloom => "redisbloom",
+        Layout::ValkeyBloom => "valkey-bloom",
+        _ => "unknown",
+    }
+}
+
+fn describe(about: &About) -> String {
     let held = match about.keys {
         KeyCount::Counted(n) => human::count(n),
         KeyCount::Estimated(n) => format!("about {} (estimated)", human::count(n)),
     };
-    let hash = match about.hasher {
-        Hasher::Fast { seed, .. } => format!("{}, seed {seed}", about.hasher.name()),
-        Hasher::Keyed { in_file: true, .. } => {
-            format!("{}, secret in the file", about.hasher.name())
-        }
-        Hasher::Keyed { .. } => format!("{}, secret kept apart", about.hasher.name()),
-        other => other.name().into(),
-    };
     let full = about.keys.get() as f64 / about.capacity.max(1) as f64 * 100.0;
     let mut out = String::new();
-    for (name, value) in [
-        ("kind", about.shape.kind().to_string()),
+    let module = about.in_redis.as_ref().and_then(|redis| redis.module);
+    let mut lines = vec![
+        ("kind", about.kind.to_string()),
         ("size", human::size(about.bytes)),
-        ("shape", shape),
-        ("hash", hash),
-        ("keys are", about.hasher.rule().to_string()),
+    ];
+    if let Some(layout) = module {
+        lines.push(("module", format!("{} layout", module_name(layout))));
+    }
+    if let Some(shape) = about.shape {
+        lines.push(("shape", describe_shape(shape, about.keys.get())));
+    }
+    if let Some(hasher) = &about.hasher {
+        lines.push(("hash", describe_hash(hasher)));
+        lines.push(("keys are", hasher.rule().to_string()));
+    }
+    // What a module does not tell, but keeps.
+    let now = match module {
+        Some(_) => format!("at most {}", human::rate(about.rate_now)),
+        None => human::rate(about.rate_now),
+    };
+    lines.extend([
         ("capacity", format!("{} keys", human::count(about.capacity))),
         ("keys", format!("{held}, {full:.1} % of capacity")),
         ("rate promised", human::rate(about.rate)),
-        ("rate now", human::rate(about.rate_now)),
-    ] {
+        ("rate now", now),
+    ]);
+    for (name, value) in lines {
         // Writing to a String can't fail.
         let _ = writeln!(out, "{name:<14} {value}");
     }
@@ -277,17 +315,19 @@ fn describe_servers(redis: &InRedis, out: &mut String) {
     if let Some(time) = redis.time_to_live {
         line("ends in", human::duration(time));
     }
-    line("generation", format!("{:016x}", redis.generation));
+    if let Some(generation) = redis.generation {
+        line("generation", format!("{generation:016x}"));
+    }
     let of = |node: &Node| redis.shares.iter().find(|share| share.node == node.address);
     for node in &redis.nodes {
         let Some(Share { keys, bytes, .. }) = of(node) else {
             continue;
         };
-        let mut about = format!(
-            "{} chunks, {} of its memory",
-            human::count(*keys),
-            human::size(*bytes)
-        );
+        let chunks = match redis.module {
+            Some(_) => "the filter".into(),
+            None => format!("{} chunks", human::count(*keys)),
+        };
+        let mut about = format!("{chunks}, {} of its memory", human::size(*bytes));
         if !node.version.is_empty() {
             let most = match node.most {
                 0 => "no limit".into(),

@@ -80,7 +80,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         .with_context(|| format!("{first} and {place}"))?;
     }
     args.output
-        .save(&merged, args.force, &args.key, &args.redis)?;
+        .save(&merged, args.force, || args.redis.options(&args.key))?;
     let about = About::of(&merged);
     eprintln!(
         "{}: about {} keys, rate now {}",

@@ -4,6 +4,8 @@ pub(crate) mod add;
 pub(crate) mod bloom;
 pub(crate) mod build;
 pub(crate) mod check;
+#[cfg(feature = "compare")]
+pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod count;
 pub(crate) mod create;

@@ -1,6 +1,7 @@
 use crate::engine::batch::Print;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::remote::{Bytes, Remote, with_keys};
 use crate::stream::{InputArgs, Keyed, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
@@ -64,11 +65,12 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Place::Redis(at) => {
             args.foreign.refuse_in_redis()?;
             let mut filter = args.redis.open(at, &args.key)?;
-            filter.remove_hashes(&[], &mut []).map_err(in_redis(at))?;
-            let hasher = *filter.hasher();
-            remove(&mut filter, &hasher, &args, |filter, hashes, removed| {
-                filter.remove_hashes(hashes, removed).map_err(in_redis(at))
-            })?
+            filter
+                .remove_many::<Bytes>(&[], &mut [])
+                .map_err(in_redis(at))?;
+            with_keys!(filter, keyed => remove(&mut filter, keyed, &args, |filter, keys, removed| {
+                Remote::remove(filter, keys, removed).map_err(in_redis(at))
+            }))?
         }
     };
     eprintln!(

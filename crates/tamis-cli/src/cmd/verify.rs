@@ -56,7 +56,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             args.foreign.refuse_in_redis()?;
             let mut filter = args.redis.open(at, &args.key)?;
             filter.verify().map_err(in_redis(at))?;
-            output::print("header and chunks: all there\n")?;
+            output::print(match filter.module_layout() {
+                Some(_) => "the filter: there\n",
+                None => "header and chunks: all there\n",
+            })?;
             let about = About::in_redis(&mut filter).map_err(in_redis(at))?;
             measure(about.rates(), args.probes, |keys, found| {
                 filter.contains_many(keys, found).map_err(in_redis(at))

@@ -94,6 +94,7 @@ async fn collect(app: &App, body: &mut Body) -> Result<Held, Problem> {
     if body.size_hint().lower() > most as u64 {
         return Err(too_large());
     }
+    let expected = body.size_hint().lower() as usize;
     let mut whole = BytesMut::new();
     let mut first = Bytes::new();
     while let Some(frame) = body.frame().await {
@@ -110,6 +111,7 @@ async fn collect(app: &App, body: &mut Body) -> Result<Held, Problem> {
         match (whole.is_empty(), first.is_empty()) {
             (true, true) => first = data,
             (true, false) => {
+                whole.reserve(expected);
                 whole.extend_from_slice(&std::mem::take(&mut first));
                 whole.extend_from_slice(&data);
             }

@@ -15,9 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// Keys of a request above which answering takes so long that others should
-/// not wait for the thread: about a millisecond.
-const MANY_BYTES: usize = 256 << 10;
+/// Bodies above which answering takes so long, some milliseconds, that others
+/// should not wait for the thread. To hand them to another costs as much as a
+/// thousand keys.
+const MANY_BYTES: usize = 1 << 20;
 
 /// A filter's name and place, as in `NAME=FILTER`.
 #[derive(Clone, Debug)]

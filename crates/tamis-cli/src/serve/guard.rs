@@ -15,7 +15,7 @@ use tamis::{Existing, Readers, Replacement, SecretKey};
 const SHORTEST_TOKEN: usize = 16;
 
 pub(super) struct Guard {
-    /// Names beside addresses and `localhost`, in lower case.
+    /// Names beside addresses and `localhost`.
     hosts: Vec<String>,
     /// None if nobody may write.
     token: Option<Token>,
@@ -23,7 +23,6 @@ pub(super) struct Guard {
 
 impl Guard {
     pub(super) fn new(hosts: Vec<String>, token: Option<Token>) -> Self {
-        let hosts = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         Self { hosts, token }
     }
 
@@ -51,12 +50,15 @@ impl Guard {
     }
 
     fn is_known(&self, host: &str) -> bool {
-        let name = without_port(host).to_ascii_lowercase();
+        let name = without_port(host);
         let address = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
         // Nobody can make an address lead elsewhere.
-        address.unwrap_or(&name).parse::<IpAddr>().is_ok()
-            || name == "localhost"
-            || self.hosts.contains(&name)
+        name.eq_ignore_ascii_case("localhost")
+            || address.unwrap_or(name).parse::<IpAddr>().is_ok()
+            || self
+                .hosts
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(name))
     }
 
     /// Refuses a request that would change something, unless it has the token.

@@ -71,11 +71,11 @@ impl Form {
                 "a key of this filter is {values} values: send JSON, an array of arrays of strings"
             ))),
             (Self::Json, values) => {
-                let Items(items) = serde_json::from_slice(body).map_err(|error| {
+                let items = serde_json::from_slice::<Items>(body).map_err(|error| {
                     Problem::bad_request(format!("expected a JSON array of strings: {error}"))
                 })?;
                 let key = |(at, item)| key_of(item, values, rule, at);
-                items.into_iter().enumerate().map(key).collect()
+                items.0.into_iter().enumerate().map(key).collect()
             }
         }
     }

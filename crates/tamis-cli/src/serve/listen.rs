@@ -6,17 +6,17 @@ use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::net::TcpListener;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
 /// The most of a request's head, and what is read of a body at once.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 256 << 10;
 /// Clients above the number that is allowed who are told so at once; others are only cut off.
 const TOLD: usize = 64;
 const TOLD_FOR: Duration = Duration::from_secs(1);
@@ -143,26 +143,83 @@ impl Connection {
     /// Answers, until the connection's end.
     async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
         let (app, router) = (Arc::clone(&self.app), self.router);
+        let waiting = Arc::new(Waiting::new());
+        let watched = Arc::clone(&waiting);
         let service = service_fn(move |request: Request<Incoming>| {
-            answer(Arc::clone(&app), router.clone(), request)
+            waiting.ends();
+            let (waiting, answer) = (
+                Arc::clone(&waiting),
+                answer(Arc::clone(&app), router.clone(), request),
+            );
+            async move {
+                let response = answer.await;
+                waiting.begins();
+                response
+            }
         });
         let time = self.app.limits.time;
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(time)
+            // One timer a connection costs less than hyper's, which is one a request.
+            .header_read_timeout(None)
             .max_buf_size(BUFFER)
             .serve_connection(TokioIo::new(Patient::new(stream, time)), service);
         let mut connection = pin!(connection);
         let stopped = async {
             let _ = self.stop.wait_for(|stop| *stop).await;
         };
+        let mut late = pin!(watched.exceeds(time));
         self.app.metrics.connections.fetch_add(1, Relaxed);
         // How a connection ends is the client's business.
-        if until(connection.as_mut(), stopped).await {
+        let work = async {
+            until(connection.as_mut(), late.as_mut()).await;
+        };
+        if until(work, stopped).await {
             connection.as_mut().graceful_shutdown();
-            let _ = connection.await;
+            until(connection, late).await;
         }
         self.app.metrics.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Since when a client owes the head of a request.
+struct Waiting {
+    start: Instant,
+    /// Milliseconds behind the start, and one more; 0 while a request is being answered.
+    since: AtomicU64,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            since: AtomicU64::new(1),
+        }
+    }
+
+    fn begins(&self) {
+        let now = self.start.elapsed().as_millis() as u64;
+        self.since.store(now + 1, Relaxed);
+    }
+
+    fn ends(&self) {
+        self.since.store(0, Relaxed);
+    }
+
+    /// Ends when the client has made us wait for so long.
+    async fn exceeds(&self, time: Duration) {
+        loop {
+            let owed = match self.since.load(Relaxed) {
+                0 => time,
+                since => {
+                    let since = Duration::from_millis(since - 1);
+                    (since + time).saturating_sub(self.start.elapsed())
+                }
+            };
+            if owed.is_zero() {
+                return;
+            }
+            tokio::time::sleep(owed).await;
+        }
     }
 }
 
@@ -185,29 +242,24 @@ async fn answer(
     Ok(response)
 }
 
-/// What browsers should know: nothing here is for other sites, and the page
-/// needs nothing from elsewhere.
+/// What browsers should know: nothing here is for other sites. What the page
+/// may do is said with the page.
 fn protect(response: &mut Response) {
     let headers = response.headers_mut();
-    for (name, value) in [
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        ),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (
-            header::HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(SAME_ORIGIN.0, SAME_ORIGIN.1);
     headers
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
 }
+
+const SAME_ORIGIN: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("cross-origin-resource-policy"),
+    HeaderValue::from_static("same-origin"),
+);
 
 /// Runs `work` until its end or that of `stop`; whether it was stopped.
 async fn until<T>(work: impl Future<Output = T>, stop: impl Future<Output = ()>) -> bool {

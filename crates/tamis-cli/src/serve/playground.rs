@@ -23,6 +23,8 @@ const MAX_KEY_BYTES: usize = 1000;
 const MAX_BITS: u64 = 4096;
 const MAX_LINES: u64 = 8;
 const MAX_SLOTS: u64 = 512;
+/// Keys that find no slot: each is searched for long.
+const MAX_REFUSED: usize = 32;
 /// Keys that are tried to find a false "yes".
 const MAX_TRIES: u32 = 100_000;
 
@@ -202,6 +204,7 @@ impl Toy {
             copies: HashMap::new(),
             keys: Vec::new(),
         };
+        let mut refused = 0;
         for key in keys {
             let before = toy.slots();
             let mut told = about(shape, key);
@@ -216,7 +219,16 @@ impl Toy {
                         told["moves"] = json!(moves(key, &before, &after));
                     }
                 }
-                Err(refusal) => told["refused"] = json!(refusal.to_string()),
+                Err(refusal) => {
+                    told["refused"] = json!(refusal.to_string());
+                    refused += 1;
+                }
+            }
+            if refused > MAX_REFUSED {
+                return Err(format!(
+                    "keys: expected at most {MAX_REFUSED} that find no slot, got more\n\
+                     hint: make the filter larger, or take fewer keys"
+                ));
             }
             toy.keys.push(told);
         }
@@ -518,6 +530,10 @@ mod tests {
             let error = play(&request(shape, keys)).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
+        let small = json!({ "kind": "cuckoo", "slots": 16, "window": 2, "width": 8 });
+        assert!(play(&request(small.clone(), 40)).is_ok());
+        let error = play(&request(small, 100)).unwrap_err();
+        assert!(error.contains("find no slot"), "{error}");
         let mut long = request(bloom(64), 1);
         long.ask = vec!["x".repeat(1001)];
         assert!(play(&long).unwrap_err().contains("1000 bytes"));

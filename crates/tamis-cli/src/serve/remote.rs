@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use serde_json::Value;
 use std::sync::Arc;
-use tamis::Hash;
+use tamis::{Hasher, KeyRule};
 use tamis_redis::{Error, Location, RedisFilter};
 use tokio::sync::Mutex as Turns;
 
@@ -21,8 +21,8 @@ pub(super) struct RemoteFilter {
     is_writable: bool,
 }
 
-/// Asks for hashed keys, or adds them.
-type Work = fn(&mut RedisFilter, &[Hash], &mut [bool]) -> Result<(), Error>;
+/// Asks for keys, or adds them.
+type Work = fn(&mut RedisFilter, &[&[u8]], &mut [bool]) -> Result<(), Error>;
 
 impl RemoteFilter {
     pub(super) fn open(
@@ -50,7 +50,10 @@ impl RemoteFilter {
         form: Form,
         body: Bytes,
     ) -> Result<Vec<bool>, Problem> {
-        self.run(form, body, RedisFilter::contains_hashes).await
+        self.run(form, body, |filter, keys, found| {
+            filter.contains_many(keys, found)
+        })
+        .await
     }
 
     pub(super) async fn add(
@@ -58,7 +61,10 @@ impl RemoteFilter {
         form: Form,
         body: Bytes,
     ) -> Result<Vec<bool>, Problem> {
-        self.run(form, body, RedisFilter::insert_hashes).await
+        self.run(form, body, |filter, keys, new| {
+            filter.insert_many(keys, new)
+        })
+        .await
     }
 
     /// Has `work` answer for the keys of a request, on a thread that may wait.
@@ -106,9 +112,10 @@ fn answer(
     body: &[u8],
     work: Work,
 ) -> Result<Result<Vec<bool>, Error>, Problem> {
-    let hasher = *filter.hasher();
-    let keys = form.read(body, hasher.rule())?;
-    let hashes: Vec<_> = keys.iter().map(|key| hasher.hash(key)).collect();
+    // A module, which hashes itself, knows no other rule.
+    let rule = filter.hasher().map_or(&KeyRule::EXACT, Hasher::rule);
+    let keys = form.read(body, rule)?;
+    let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
     let mut answers = vec![false; keys.len()];
-    Ok(work(filter, &hashes, &mut answers).map(|()| answers))
+    Ok(work(filter, &keys, &mut answers).map(|()| answers))
 }

@@ -2,7 +2,8 @@
 
 A block of kind `console` has commands behind `$ `, and below each what it prints, both streams together. A page's
 blocks are run in order, in one folder that starts with a copy of `samples/`, with `tamis` on the path. Where a page
-says 127.0.0.1:6379 the examples talk to a Redis server of the test's own.
+says 127.0.0.1:6379 the examples talk to a Redis server of the test's own; 127.0.0.1:7654 becomes a free port, on which
+`tamis serve` is waited for, and ended behind the page by the number in `serve.pid`.
 
 `python test_console.py PAGE` writes into a page what its commands print now, to be read before it is committed.
 
@@ -15,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -27,6 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[4]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TAMIS = pathlib.Path(os.environ.get("TAMIS", ROOT / "target/debug/tamis"))
 REDIS = "127.0.0.1:6379"
+SERVICE = "127.0.0.1:7654"
 
 
 def blocks(page):
@@ -83,15 +86,54 @@ def says(expected, printed):
 def run(command, home, redis):
     """Its exit code, and what it prints, with the page's address of Redis."""
     env = {**os.environ, "PATH": f"{home.parent / 'bin'}:{os.environ['PATH']}", "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
-    address = redis() if REDIS in command else REDIS
-    ran = subprocess.run(["bash", "-c", command.replace(REDIS, address)], cwd=home, env=env, text=True,
+    addresses = {SERVICE: service_address(home)}
+    if REDIS in command:
+        addresses[REDIS] = redis()
+    for said, real in addresses.items():
+        command = command.replace(said, real)
+    ran = subprocess.run(["bash", "-c", command], cwd=home, env=env, text=True,
                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
-    return ran.returncode, ran.stdout.replace(address, REDIS)
+    if "tamis serve" in command and (home / "serve.pid").exists():
+        wait_for(addresses[SERVICE], home)
+    printed = ran.stdout
+    for said, real in addresses.items():
+        printed = printed.replace(real, said)
+    return ran.returncode, printed
+
+
+def service_address(home):
+    """A free port, the same for all examples of a page."""
+    chosen = home.parent / "port"
+    if not chosen.exists():
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            chosen.write_text(str(free.getsockname()[1]))
+    return f"127.0.0.1:{chosen.read_text()}"
+
+
+def wait_for(address, home):
+    host, port = address.split(":")
+    for _ in range(1000):
+        with socket.socket() as probe:
+            if probe.connect_ex((host, int(port))) == 0:
+                return
+        time.sleep(0.01)
+    raise AssertionError((home / "serve.log").read_text())
+
+
+def end_service(home):
+    """A page that fails before it ends its service leaves it to us."""
+    pid = home / "serve.pid"
+    if pid.exists():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
 @pytest.fixture
 def home(tmp_path):
-    return make_home(tmp_path)
+    home = make_home(tmp_path)
+    yield home
+    end_service(home)
 
 
 def make_home(tmp_path):
@@ -174,6 +216,7 @@ def rewrite(page):
                     said = expected if says(expected, printed) else printed
                     lines[at] += "\n".join(["$ " + command, *said]) + "\n"
                 lines[at] = lines[at].removesuffix("\n")
+        end_service(home)
         page.write_text("\n".join(lines) + "\n")
 
 

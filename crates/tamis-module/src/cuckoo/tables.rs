@@ -230,6 +230,8 @@ impl Tables {
     pub(super) fn info(&self) -> CuckooInfo {
         let shape = self.first().shape();
         CuckooInfo {
+            rate: self.rate(),
+            capacity: self.all().map(Cuckoo::capacity).sum(),
             bytes: self.bytes(),
             buckets: shape.slots() / u64::from(shape.window()),
             layers: self.layers.len() as u64,

@@ -168,17 +168,15 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
         return Ok(());
     }
     let word = call.bytes(2);
+    if word.eq_ignore_ascii_case(b"ERROR") {
+        both::reply_rate(call, info.rate);
+        return Ok(());
+    }
     let field = fields
         .iter()
         .find(|(known, ..)| word.eq_ignore_ascii_case(known.as_bytes()));
     let (_, name, number) = field.ok_or(Error::new("Invalid information value"))?;
-    match call.is_resp3() {
-        true => {
-            call.reply_map(1);
-            call.reply_bytes(name.as_bytes());
-        }
-        false => call.reply_array(1),
-    }
+    both::begin_field(call, name);
     value(*number);
     Ok(())
 }

@@ -99,3 +99,20 @@ pub(super) fn merge<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error>
     call.reply_ok();
     Ok(())
 }
+
+/// Begins the answer to INFO of a single field; its value follows.
+pub(super) fn begin_field(call: &Call<'_>, name: &str) {
+    match call.is_resp3() {
+        true => {
+            call.reply_map(1);
+            call.reply_bytes(name.as_bytes());
+        }
+        false => call.reply_array(1),
+    }
+}
+
+/// The promised rate, which INFO tells when it is asked for.
+pub(super) fn reply_rate(call: &Call<'_>, rate: f64) {
+    begin_field(call, "Error rate");
+    call.reply_bytes(rate.to_string().as_bytes());
+}

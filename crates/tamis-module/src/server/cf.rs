@@ -220,11 +220,23 @@ pub(super) fn compact(call: &Call<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(2..=2)?;
+    call.expect(2..=3)?;
     let mut key = call.open(1, false);
     let info = types::get::<Cuckoo>(&mut key)?
         .ok_or(Error::NOT_FOUND)?
         .info()?;
+    // What INFO has no room for: clients know its eight fields.
+    if call.len() == 3 {
+        match call.bytes(2) {
+            word if word.eq_ignore_ascii_case(b"ERROR") => both::reply_rate(call, info.rate),
+            word if word.eq_ignore_ascii_case(b"CAPACITY") => {
+                both::begin_field(call, "Capacity");
+                call.reply_count(info.capacity);
+            }
+            _ => return Err(Error::new("Invalid information value")),
+        }
+        return Ok(());
+    }
     let fields = [
         ("Size", info.bytes),
         ("Number of buckets", info.buckets),

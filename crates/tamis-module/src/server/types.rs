@@ -334,8 +334,11 @@ fn defragment_vec(vec: &mut Vec<u8>, context: *mut raw::RedisModuleDefragCtx) {
     }
 }
 
-fn part_addresses(parts: &[&[u8]]) -> Vec<(*const u8, usize)> {
-    parts.iter().map(|part| (part.as_ptr(), 1)).collect()
+/// The addresses of the parts of a filter in RedisBloom's layout, and of their
+/// list.
+fn part_addresses(parts: &[&[u8]], list: (*const u8, usize)) -> Vec<(*const u8, usize)> {
+    let parts = parts.iter().map(|part| (part.as_ptr(), 1));
+    parts.chain([list]).collect()
 }
 
 /// The addresses of what has come of a filter so far.
@@ -383,7 +386,7 @@ impl Value for Bloom {
     fn allocations(&self) -> Vec<(*const u8, usize)> {
         match self {
             Self::Tamis(filter) => filter.allocations(),
-            Self::RedisBloom(chain) => part_addresses(&chain.parts()),
+            Self::RedisBloom(chain) => part_addresses(&chain.parts(), chain.list()),
             Self::Loading(loading) => loading_addresses(loading),
         }
     }
@@ -432,7 +435,7 @@ impl Value for Cuckoo {
                 all.extend(tables.all().flat_map(|table| table.allocations()));
                 all
             }
-            Self::RedisBloom(cuckoo) => part_addresses(&cuckoo.parts()),
+            Self::RedisBloom(cuckoo) => part_addresses(&cuckoo.parts(), cuckoo.list()),
             Self::Loading(loading) => loading_addresses(loading),
         }
     }

@@ -12,7 +12,21 @@ and with a rate of false "yes" that is promised and kept.
 """
 
 from . import errors
-from ._tamis import Filter, ForeignFilter, Guard, Mask, Plan, RedisFilter, build, connect, open_foreign, plan
+from ._frames import dedup
+from ._tamis import (
+    Filter,
+    ForeignFilter,
+    Guard,
+    Mask,
+    Plan,
+    RedisFilter,
+    __version__,
+    build,
+    connect,
+    open_foreign,
+    plan,
+)
+from .aio import AsyncRedisFilter, aconnect
 from .errors import (
     BusyError,
     ClosedError,
@@ -44,6 +58,7 @@ from .errors import (
 )
 
 __all__ = [
+    "AsyncRedisFilter",
     "BusyError",
     "ClosedError",
     "ContradictionError",
@@ -77,8 +92,11 @@ __all__ = [
     "UnlikeError",
     "UnsolvableError",
     "WrongKeyError",
+    "__version__",
+    "aconnect",
     "build",
     "connect",
+    "dedup",
     "errors",
     "open_foreign",
     "plan",

@@ -4,6 +4,7 @@ use super::{CHUNK_WINDOW, Engine, cells_of, random};
 use crate::body::{Body, Cells, foot};
 use crate::chunks::{Chunk, FOOT, Foot, bytes_of};
 use crate::link::{Link, Request};
+use crate::wire::Wire;
 use crate::{Error, Location, Options};
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
@@ -26,13 +27,13 @@ const UNITING_FOR: Duration = Duration::from_secs(600);
 impl<L: Link> Engine<L> {
     /// Copies a filter to Redis, where it must not exist.
     pub(crate) async fn upload<B: tamis::Body>(
-        link: L,
+        wire: Wire<L>,
         at: &Location,
         filter: &AnyFilter<B>,
         options: &Options,
     ) -> Result<Self, Error> {
         let header = filter.sealed_header();
-        let mut this = Self::begin(link, at, header, options).await?;
+        let mut this = Self::begin(wire, at, header, options).await?;
         let sent = this.send_bodies(&filter.body()).await;
         this.finish_creation(sent).await
     }

@@ -56,22 +56,10 @@ impl<L: Link> Engine<L> {
         self.look_for_dangers().await
     }
 
-    /// Looks for servers that may throw parts of the filter away. Those that
-    /// don't tell us are not suspected.
+    /// Looks for servers that may throw parts of the filter away.
     pub(super) async fn look_for_dangers(&mut self) -> Result<(), Error> {
-        let nodes = self.wire.link.masters();
-        let info = |(_, slot): &(_, u16)| Request::new(*slot, &[cmd("INFO").arg("memory").take()]);
-        let requests = nodes.iter().map(info).collect();
-        let Ok(answers) = self.wire.ask("asking about memory", requests).await else {
-            return Ok(());
-        };
         let expires = self.expires().await?;
-        self.warnings = (nodes.iter().zip(answers))
-            .filter_map(|((node, _), mut answer)| {
-                let info: String = redis::from_redis_value(answer.pop()?).ok()?;
-                Warning::of_memory(&node.to_string(), &info, expires)
-            })
-            .collect();
+        self.warnings = dangers(&mut self.wire, expires).await;
         Ok(())
     }
 
@@ -171,35 +159,39 @@ impl<L: Link> Engine<L> {
 
     /// [`expire_in`](Self::expire_in) without opening the filter.
     pub(crate) async fn expire_at(
-        link: L,
+        wire: Wire<L>,
         at: &Location,
         time: Duration,
         options: &Options,
     ) -> Result<(), Error> {
-        let mut this = Self::at_hand(link, at, options).await?;
+        let mut this = Self::at_hand(wire, at, options).await?;
         this.expire_in(time).await
     }
 
     /// [`persist`](Self::persist) without opening the filter.
-    pub(crate) async fn persist_at(link: L, at: &Location, options: &Options) -> Result<(), Error> {
-        Self::at_hand(link, at, options).await?.persist().await
+    pub(crate) async fn persist_at(
+        wire: Wire<L>,
+        at: &Location,
+        options: &Options,
+    ) -> Result<(), Error> {
+        Self::at_hand(wire, at, options).await?.persist().await
     }
 
     /// The filter of this name, whose secret we may not have: not to be asked
     /// or added to.
-    async fn at_hand(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
-        let mut this = Self::find(link, at, options, Record::decode_without_key).await?;
+    async fn at_hand(wire: Wire<L>, at: &Location, options: &Options) -> Result<Self, Error> {
+        let mut this = Self::find(wire, at, options, Record::decode_without_key).await?;
         this.find_bodies().await?;
         Ok(this)
     }
 
     /// The kind of the filter of this name, if there is one.
     pub(crate) async fn kind_at(
-        link: L,
+        wire: Wire<L>,
         at: &Location,
         options: &Options,
     ) -> Result<Option<Kind>, Error> {
-        match Self::left_at(link, at, options).await {
+        match Self::left_at(wire, at, options).await {
             Err(Error::NotFound { .. }) => Ok(None),
             found => Ok(Some(found?.record.header.shape().kind())),
         }
@@ -208,11 +200,11 @@ impl<L: Link> Engine<L> {
     /// Deletes the filter of this name, if there is one, for another; how long
     /// it would have lived, if not for ever.
     pub(crate) async fn make_way(
-        link: L,
+        wire: Wire<L>,
         at: &Location,
         options: &Options,
     ) -> Result<Option<Duration>, Error> {
-        let mut this = match Self::left_at(link, at, options).await {
+        let mut this = match Self::left_at(wire, at, options).await {
             Err(Error::NotFound { .. }) => return Ok(None),
             found => found?,
         };
@@ -225,13 +217,16 @@ impl<L: Link> Engine<L> {
     }
 
     /// Deletes the filter of this name, or what is left of it.
-    pub(crate) async fn delete_at(link: L, at: &Location, options: &Options) -> Result<(), Error> {
-        Self::left_at(link, at, options).await?.delete().await
+    pub(crate) async fn delete_at(
+        wire: Wire<L>,
+        at: &Location,
+        options: &Options,
+    ) -> Result<(), Error> {
+        Self::left_at(wire, at, options).await?.delete().await
     }
 
     /// The filter of this name, or what is left of it, without its bodies.
-    async fn left_at(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
-        let mut wire = Wire::new(link, options).await?;
+    async fn left_at(mut wire: Wire<L>, at: &Location, options: &Options) -> Result<Self, Error> {
         let decode = Record::decode_without_key;
         let record = match read_record(&mut wire, at, decode).await {
             // Its record has gone, but not its twin.
@@ -300,6 +295,23 @@ impl<L: Link> Engine<L> {
         }
         Ok(all)
     }
+}
+
+/// Servers that may throw away what a filter has, which expires or not. Those
+/// that don't tell us are not suspected.
+pub(crate) async fn dangers<L: Link>(wire: &mut Wire<L>, expires: bool) -> Vec<Warning> {
+    let nodes = wire.link.masters();
+    let info = |(_, slot): &(_, u16)| Request::new(*slot, &[cmd("INFO").arg("memory").take()]);
+    let requests = nodes.iter().map(info).collect();
+    let Ok(answers) = wire.ask("asking about memory", requests).await else {
+        return Vec::new();
+    };
+    (nodes.iter().zip(answers))
+        .filter_map(|((node, _), mut answer)| {
+            let info: String = redis::from_redis_value(answer.pop()?).ok()?;
+            Warning::of_memory(&node.to_string(), &info, expires)
+        })
+        .collect()
 }
 
 /// Lets a part live as long as the record, and a bit longer.

@@ -158,7 +158,7 @@ pub(crate) async fn collect<L: Link>(
 }
 
 /// The nodes that have slots. What the user may not ask is not known.
-async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Error> {
+pub(crate) async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Error> {
     let mut nodes = Vec::new();
     for (address, slot) in wire.link.masters() {
         let mut info = String::new();
@@ -337,7 +337,10 @@ impl<L: Link> Engine<L> {
 }
 
 /// Adds up keys by the nodes that have them.
-async fn shares<L: Link>(wire: &mut Wire<L>, keys: &[String]) -> Result<Vec<Share>, Error> {
+pub(crate) async fn shares<L: Link>(
+    wire: &mut Wire<L>,
+    keys: &[String],
+) -> Result<Vec<Share>, Error> {
     let memory = ask_each(wire, keys, memory_usage).await?;
     let mut shares: BTreeMap<String, Share> = BTreeMap::new();
     for (key, memory) in keys.iter().zip(memory) {

@@ -8,7 +8,7 @@ fn counting(keys: u64, rate: f64) -> Plan {
 }
 
 fn remove(filter: &mut RedisFilter, keys: &[String]) -> Vec<bool> {
-    let hasher = *filter.hasher();
+    let hasher = *filter.hasher().unwrap();
     let hashes: Vec<_> = keys.iter().map(|key| hasher.hash(key.as_bytes())).collect();
     let mut removed = vec![false; keys.len()];
     filter.remove_hashes(&hashes, &mut removed).unwrap();

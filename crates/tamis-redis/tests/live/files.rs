@@ -51,7 +51,7 @@ fn there_and_back(place: impl Fn(&str) -> Location) {
         let mut opened = RedisFilter::open(&at, &options()).unwrap();
         assert_eq!(
             (opened.kind(), opened.shape()),
-            (local.kind(), local.shape()),
+            (local.kind(), Some(local.shape())),
             "{name}"
         );
         assert!(all(&contains(&mut opened, &old)), "{name}");

@@ -27,7 +27,7 @@ fn works(at: &Location, options: &Options) {
     drop(created);
 
     let mut opened = RedisFilter::open(at, options).unwrap();
-    assert_eq!(opened.shape(), plan.shape());
+    assert_eq!(opened.shape(), Some(plan.shape()));
     assert_eq!(opened.kind(), Kind::Blocked);
     assert_eq!((opened.capacity(), opened.rate()), (5_000, 0.001));
     assert_eq!(opened.bytes(), plan.bytes());

@@ -106,7 +106,7 @@ fn a_cluster_is_listed() {
     let survey = survey(servers);
     let found = find(&survey, name);
     assert_eq!(found.condition, Condition::Whole);
-    assert_eq!(found.generation, filter.generation());
+    assert_eq!(Some(found.generation), filter.generation());
     assert_eq!(found.shares.len(), 3, "{:?}", found.shares);
     assert_eq!(found.shares, filter.shares().unwrap());
     assert_eq!(survey.nodes.len(), 3);

@@ -119,7 +119,7 @@ fn counters_are_not_added_to_twice() {
     assert_eq!(open.len(), keys.len());
     let hashes: Vec<_> = keys
         .iter()
-        .map(|key| filter.hasher().hash(key.as_bytes()))
+        .map(|key| filter.hasher().unwrap().hash(key.as_bytes()))
         .collect();
     let mut counts = vec![0; keys.len()];
     until("the server to be there", Duration::from_secs(20), || {

@@ -83,9 +83,8 @@ macro_rules! both {
             (AnyFilter::Cuckoo($a), AnyFilter::Cuckoo($b)) => $run,
             (AnyFilter::Growing(_), AnyFilter::Growing(_)) => Err(Error::Unable {
                 kind: Kind::Growing,
-                what: "combined",
-                instead: "together their layers would exceed the promised rate; add the keys of \
-                          one to the other, or use blocked filters made for the sum of the keys",
+                what: "intersected",
+                instead: "a key is in different layers of the two; use blocked filters of one size",
             }),
             (ours, theirs) if ours.kind() == theirs.kind() => {
                 Err(Error::finished(ours.kind(), "combined"))
@@ -314,7 +313,8 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Adds all keys of `other`; see [`Filter::union_with`].
+    /// Adds all keys of `other`; see [`Filter::union_with`], and
+    /// [`Growing::union_with`], which needs room for the keys of both.
     ///
     /// ```
     /// use tamis::{AnyFilter, Blocked};
@@ -326,7 +326,10 @@ impl AnyFilter {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn union_with<C: Body>(&mut self, other: &AnyFilter<C>) -> Result<(), Error> {
-        both!(self, other, (a, b) => a.union_with(b))
+        match (self, other) {
+            (Self::Growing(ours), AnyFilter::Growing(theirs)) => ours.union_with(theirs),
+            (ours, theirs) => both!(ours, theirs, (a, b) => a.union_with(b)),
+        }
     }
 
     /// Keeps the keys of both; see [`Filter::intersect_with`].
@@ -445,6 +448,41 @@ impl<B: Body> AnyFilter<B> {
         self.shape() == other.shape()
             && self.hasher().agrees_with(other.hasher())
             && ours.into_iter().flatten().map(Word::get).eq(theirs)
+    }
+
+    /// Whether every key of this one may be in `other`. `false` is always right:
+    /// this one holds a key that `other` does not. `true` is wrong about as
+    /// often as `other` is on all keys that it does not hold. Fails when the two
+    /// are unlike, and for kinds that have no bit a key would set in both.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut a = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// let b = a.duplicate()?;
+    /// assert!(a.is_subset_of(&b)?);
+    /// a.insert("key")?;
+    /// assert!(!a.is_subset_of(&b)? && b.is_subset_of(&a)?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn is_subset_of<C: Body>(&self, other: &AnyFilter<C>) -> Result<bool, Error> {
+        match (self, other) {
+            (Self::Bloom(a), AnyFilter::Bloom(b)) => a.is_subset_of(b),
+            (Self::Blocked(a), AnyFilter::Blocked(b)) => a.is_subset_of(b),
+            (Self::Counting(a), AnyFilter::Counting(b)) => {
+                a.check_like(b)?;
+                a.to_blocked()?.is_subset_of(&b.to_blocked()?)
+            }
+            (ours, theirs) if ours.kind() == theirs.kind() => Err(Error::Unable {
+                kind: ours.kind(),
+                what: "compared as sets",
+                instead: "only blocked, Bloom and counting filters of one shape can be",
+            }),
+            (ours, theirs) => Err(Error::Unlike {
+                what: "the kind",
+                ours: ours.kind().to_string(),
+                theirs: theirs.kind().to_string(),
+            }),
+        }
     }
 
     /// Which kind it is.

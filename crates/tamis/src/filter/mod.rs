@@ -451,6 +451,16 @@ impl<L: Layout, B: Body> Filter<L, B> {
             Some(Difference { what, ours, theirs }) => Err(Error::Unlike { what, ours, theirs }),
         }
     }
+
+    /// Whether every bit of this one is set in `other`, too.
+    pub(crate) fn is_subset_of<C: Body>(&self, other: &Filter<L, C>) -> Result<bool, Error>
+    where
+        L: BitLayout,
+    {
+        self.check_like(other)?;
+        let mut words = self.words().iter().zip(other.words());
+        Ok(words.all(|(ours, theirs)| ours.get() & !theirs.get() == 0))
+    }
 }
 
 impl<L: Rated, B: Body> Filter<L, B> {

@@ -3,32 +3,40 @@
 use super::wrong::{Adding, Wrong};
 use super::{Claim, Memory, Over};
 use crate::engine::pipeline::Halt;
-use crate::stream::claim;
+use crate::remote::{Remote, claim};
 use anyhow::Result;
 use std::collections::HashSet;
-use tamis::{Hash, Kind};
+use tamis::Kind;
 use tamis_redis::{Error, RedisFilter};
 
-pub(super) struct Shared {
+pub(super) struct Shared<T> {
     filter: RedisFilter,
     wrong: Wrong,
     is_over: bool,
     /// Keys that were asked for, were new, and are not added yet.
-    open: Open,
+    open: Open<T>,
     /// Of those added since, how many another worker had added meanwhile.
     raced: u64,
 }
 
-#[derive(Default)]
-struct Open {
-    keys: HashSet<Hash>,
-    in_order: Vec<Hash>,
+struct Open<T> {
+    keys: HashSet<T>,
+    in_order: Vec<T>,
+}
+
+impl<T> Default for Open<T> {
+    fn default() -> Self {
+        Self {
+            keys: HashSet::new(),
+            in_order: Vec::new(),
+        }
+    }
 }
 
 /// More than the noise of an estimate.
 const OVER: f64 = 1.1;
 
-impl Shared {
+impl<T: Remote> Shared<T> {
     /// Says so if the filter is over its rate already.
     pub(super) fn new(mut filter: RedisFilter, claim: Claim, over: &Over) -> Result<Self> {
         let rate = filter.rate_now()?;
@@ -57,33 +65,26 @@ impl Shared {
     }
 
     /// Adds the keys and tells those that were new, to this worker and no other.
-    pub(super) fn claim(
-        &mut self,
-        hashes: &[Hash],
-        new: &mut [bool],
-        over: &Over,
-    ) -> Result<(), Halt> {
-        if self.filter.kind() == Kind::Counting {
-            return self.claim_once(hashes, new, over);
+    pub(super) fn claim(&mut self, keys: &[T], new: &mut [bool], over: &Over) -> Result<(), Halt> {
+        if matches!(self.filter.kind(), Kind::Counting | Kind::Cuckoo) {
+            return self.claim_once(keys, new, over);
         }
         self.look(over)?;
-        let claimed = claim(&mut self.filter, hashes, new);
+        let claimed = claim(&mut self.filter, keys, new);
         self.wrong.decided(new);
         claimed
     }
 
     /// The same for a filter that counts: keys that it has, or that came
     /// before, are not added again.
-    fn claim_once(&mut self, hashes: &[Hash], new: &mut [bool], over: &Over) -> Result<(), Halt> {
+    fn claim_once(&mut self, keys: &[T], new: &mut [bool], over: &Over) -> Result<(), Halt> {
         self.look(over)?;
-        self.filter
-            .contains_hashes(hashes, new)
-            .map_err(|error| Halt::Failed(error.into()))?;
+        T::contains(&mut self.filter, keys, new).map_err(|error| Halt::Failed(error.into()))?;
         let mut first = HashSet::new();
-        let places: Vec<usize> = (0..hashes.len())
-            .filter(|at| !new[*at] && first.insert(hashes[*at]))
+        let places: Vec<usize> = (0..keys.len())
+            .filter(|at| !new[*at] && first.insert(&keys[*at]))
             .collect();
-        let absent: Vec<Hash> = places.iter().map(|at| hashes[*at]).collect();
+        let absent: Vec<T> = places.iter().map(|at| keys[*at].clone()).collect();
         let mut was_new = vec![false; absent.len()];
         let claimed = claim(&mut self.filter, &absent, &mut was_new);
         new.fill(false);
@@ -96,21 +97,15 @@ impl Shared {
 
     /// Tells the keys that are not in the filter and have not been asked for.
     /// They are to be added when their records are printed.
-    pub(super) fn ask(
-        &mut self,
-        hashes: &[Hash],
-        new: &mut [bool],
-        over: &Over,
-    ) -> Result<(), Halt> {
+    pub(super) fn ask(&mut self, keys: &[T], new: &mut [bool], over: &Over) -> Result<(), Halt> {
         self.look(over)?;
-        let mut found = vec![false; hashes.len()];
-        self.filter
-            .contains_hashes(hashes, &mut found)
+        let mut found = vec![false; keys.len()];
+        T::contains(&mut self.filter, keys, &mut found)
             .map_err(|error| Halt::Failed(error.into()))?;
-        for ((hash, found), new) in hashes.iter().zip(found).zip(&mut *new) {
-            *new = !found && self.open.keys.insert(*hash);
+        for ((key, found), new) in keys.iter().zip(found).zip(&mut *new) {
+            *new = !found && self.open.keys.insert(key.clone());
             if *new {
-                self.open.in_order.push(*hash);
+                self.open.in_order.push(key.clone());
             }
         }
         self.wrong.decided(new);
@@ -123,7 +118,7 @@ impl Shared {
             return Ok(());
         }
         let mut new = vec![false; self.open.in_order.len()];
-        self.filter.insert_hashes(&self.open.in_order, &mut new)?;
+        T::insert(&mut self.filter, &self.open.in_order, &mut new)?;
         self.raced += new.iter().filter(|new| !**new).count() as u64;
         self.open = Open::default();
         Ok(())

@@ -18,6 +18,7 @@ let find = "size";
 let need = "";
 let kind = ""; // chosen instead of the advised one
 let sequence = 0;
+let asked = null; // the state that was asked about last
 
 export function mount(panel, keep) {
   root = panel;
@@ -105,7 +106,8 @@ export function show(query) {
 
 function changed(finished) {
   remember(state(), finished);
-  update();
+  // Leaving a box is no change: what is drawn anew would slip away from under a click.
+  if (state() !== asked) update();
 }
 
 async function update() {
@@ -118,10 +120,11 @@ async function update() {
   choose(root, "find", find);
   choose(root, "need", need);
   const mine = ++sequence;
+  asked = state();
   const address = location.hash;
-  const asked = new URLSearchParams(state());
-  asked.delete("kind");
-  const [plan, problem] = await ask(`v1/plan?${asked}`);
+  const query = new URLSearchParams(asked);
+  query.delete("kind");
+  const [plan, problem] = await ask(`v1/plan?${query}`);
   if (mine !== sequence) return; // something newer was asked
   if (problem) refuse(problem);
   else draw(plan);

@@ -40,6 +40,7 @@ let shapes = defaults();
 let texts = Object.fromEntries(Object.entries(boxes).map(([name, [, text]]) => [name, text]));
 let looking = null; // { list, index }: the key whose bits are marked
 let sequence = 0;
+let asked = null; // the state that was asked about last
 
 function defaults() {
   return Object.fromEntries(Object.entries(kinds).map(([name, { shape }]) => [name, Object.fromEntries(Object.entries(shape).map(([what, [, value]]) => [what, value]))]));
@@ -112,7 +113,8 @@ export function show(query) {
 
 function changed(finished) {
   remember(state(), finished);
-  update();
+  // Leaving a box is no change: what is drawn anew would slip away from under a click.
+  if (state() !== asked) update();
 }
 
 function request() {
@@ -125,6 +127,7 @@ const send = (body) => ask("v1/playground", { method: "POST", headers: { "conten
 async function update() {
   controls();
   const mine = ++sequence;
+  asked = state();
   const address = location.hash;
   const [told, problem] = await send(request());
   if (mine !== sequence) return; // something newer was asked

@@ -255,6 +255,12 @@ impl<'a> Chain<'a> {
         self.layers.iter().map(|layer| &*layer.data).collect()
     }
 
+    /// Where the list of them lies, and how it is aligned: for servers that tell
+    /// how much memory it takes.
+    pub fn list(&self) -> (*const u8, usize) {
+        (self.layers.as_ptr().cast(), align_of::<Layer<'_>>())
+    }
+
     /// The header that BF.SCANDUMP gives.
     pub fn dump_header(&self) -> Vec<u8> {
         let mut header = Vec::with_capacity(HEADER + LAYER * self.layers.len());

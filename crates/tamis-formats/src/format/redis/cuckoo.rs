@@ -263,6 +263,12 @@ impl<'a> Cuckoo<'a> {
         self.tables.iter().map(|table| &*table.data).collect()
     }
 
+    /// Where the list of them lies, and how it is aligned: for servers that tell
+    /// how much memory it takes.
+    pub fn list(&self) -> (*const u8, usize) {
+        (self.tables.as_ptr().cast(), align_of::<Table<'_>>())
+    }
+
     /// The header that CF.SCANDUMP gives.
     pub fn dump_header(&self) -> Vec<u8> {
         let numbers = &self.numbers;

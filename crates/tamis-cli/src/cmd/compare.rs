@@ -1,0 +1,178 @@
+use crate::compare::advice::{self, Wanted};
+use crate::compare::contender::{Contender, Need};
+use crate::compare::keys::{self, Collected};
+use crate::compare::measure::{self, Folder, Lab};
+use crate::compare::report::{Comparison, Refusal};
+use crate::compare::step::{self, What};
+use crate::compare::{html, table};
+use crate::output::Sink;
+use crate::stream::{self, InputArgs};
+use crate::{Exit, human, output};
+use anyhow::{Context, Result, bail};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Compare ways to hold your own keys, and tell which to take
+///
+/// A hash set, sorted digests, a bitmap (of integers), SQLite and redb on
+/// disk, and every kind of filter hold the keys of FILE. Each is built and
+/// asked in a process of its own, one after the other, on one thread.
+///
+/// The table tells what each takes (size), what memory its process has when it
+/// answers and when it is built, how fast it is built and answers keys that it
+/// has and has not, one at a time and in batches, and how often it says "yes"
+/// to a key that it does not have.
+///
+/// Keys that it does not have are those of --absent, or else half of the keys
+/// of FILE, which are then not put in.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+What it recommends, of those that do all that is needed (--need):
+  1. a hash set, if that takes at most --memory for all keys: no filter is needed
+  2. else the smallest, or what is at most a quarter larger and answers faster; of a
+     database the size is on disk, and it is taken if only a hash set does it, too
+
+Exit codes: 0 all is well, 2 an error; what else could be compared is still told.
+
+Examples:
+  tamis compare urls.txt
+  tamis compare --absent today.txt blocked.txt -p 0.001
+  tamis compare --csv id orders.csv --need delete
+  tamis compare urls.txt.gz --html compare.html")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// Keys to ask for that are not held, read like FILE; may be given several times
+    ///
+    /// Those that are held, too, are left out.
+    #[arg(long, value_name = "FILE")]
+    absent: Vec<PathBuf>,
+
+    /// How often a false "yes" is all right, e.g. 0.01, 1%, 1e-6
+    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
+    rate: f64,
+
+    /// What else must be possible; several with commas
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    need: Vec<Need>,
+
+    /// A hash set that takes no more than this needs no filter
+    #[arg(long, value_name = "S", default_value = "2MB", value_parser = human::parse_size)]
+    memory: u64,
+
+    /// Hold at most this many keys, evenly drawn from all
+    #[arg(short = 'n', long = "keys", value_name = "N", default_value = "2M", value_parser = human::parse_count)]
+    keys: u64,
+
+    /// Give up on what takes longer to be built or asked, e.g. 30s, 5m
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = human::parse_duration)]
+    limit: Duration,
+
+    /// Print JSON, for programs
+    #[arg(long)]
+    json: bool,
+
+    /// Write a page with charts
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
+
+    /// Replace OUT if it exists
+    #[arg(long, requires = "html")]
+    force: bool,
+
+    /// Leave the keys and all that was built in this new folder, and tell what was run
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+/// One contender, in a process of its own. `tamis compare --keep` tells how it is run.
+#[derive(clap::Args)]
+pub(crate) struct StepArgs {
+    dir: PathBuf,
+
+    #[arg(value_parser = Contender::parse)]
+    contender: Contender,
+
+    what: What,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    let absent = (!args.absent.is_empty()).then(|| args.input.with_files(args.absent.clone()));
+    let mut inputs = args.input.paths();
+    inputs.extend(args.absent.iter().cloned());
+    if inputs.iter().filter(|path| *path == Path::new("-")).count() > 1 {
+        bail!("FILE and --absent are both standard input, which is there only once");
+    }
+    let mut page = match &args.html {
+        Some(path) => Some(Sink::open(Some(path), args.force, &inputs)?),
+        None => None,
+    };
+    // First of all, so that no signal finds a folder that nobody removes.
+    let stop = Arc::new(AtomicBool::new(false));
+    let signal = stream::stop_on_signals(&stop)?;
+    let folder = Folder::create(args.keep.as_deref())?;
+
+    let most = usize::try_from(args.keys).unwrap_or(usize::MAX).max(1);
+    let keys = match keys::collect(&args.input, absent.as_ref(), most, folder.path())? {
+        Collected::Keys(keys) => keys,
+        Collected::Interrupted(signal) => return Ok(Exit::Interrupted(signal)),
+    };
+    if keys.held == 0 {
+        bail!("there is no key in the input, so there is nothing to compare");
+    }
+    let lab = Lab {
+        dir: folder.path(),
+        limit: args.limit,
+        stop: &stop,
+    };
+    let Some(rows) = lab.measure(&keys, args.rate)? else {
+        let signal = signal.load(std::sync::atomic::Ordering::Relaxed);
+        return Ok(Exit::Interrupted(signal as i32));
+    };
+    drop(folder);
+    let comparison = Comparison {
+        keys,
+        rate: args.rate,
+        rows,
+    };
+    let wanted = Wanted {
+        needs: &args.need,
+        memory: args.memory,
+    };
+    let advice = advice::give(&comparison, &wanted);
+
+    output::print(&match args.json {
+        true => format!("{:#}\n", table::json(&comparison, &advice)),
+        false => table::text(&comparison, &advice),
+    })?;
+    if let Some(page) = &mut page {
+        page.write_all(html::page(&comparison, &advice, &inputs).as_bytes())
+            .and_then(|()| page.flush())
+            .context("writing the page")?;
+        page.finish(true)?;
+    }
+    if args.keep.is_some() {
+        for command in comparison.rows.iter().flat_map(|row| &row.commands) {
+            eprintln!("{command}");
+        }
+    }
+    let mut exit = Exit::Done;
+    for row in &comparison.rows {
+        if let Err(Refusal::Failed(why)) = &row.result {
+            output::complain(format_args!("{}: {why}", row.contender.name()));
+            exit = Exit::InputFailed;
+        }
+    }
+    Ok(exit)
+}
+
+pub(crate) fn run_step(args: StepArgs) -> Result<Exit> {
+    measure::end_with_parent();
+    let result = step::run(&args.dir, args.contender, args.what);
+    output::print(&serde_json::to_string(&result)?)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,120 @@
+//! Who is compared, and what each can do.
+
+use serde::Serialize;
+use tamis::Kind;
+
+/// A way to hold keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contender {
+    HashSet,
+    Digests,
+    Bitmap,
+    Sqlite,
+    Redb,
+    Filter(Kind),
+}
+
+/// What may be asked of it besides "is this key in it?".
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Need {
+    /// Keys are added later
+    Add,
+    /// Keys are removed
+    Delete,
+    /// Nobody knows how many keys there will be
+    Grow,
+    /// No answer may be wrong
+    Exact,
+    /// The keys must be listed, or come with values
+    List,
+}
+
+impl Need {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Add, Self::Delete, Self::Grow, Self::Exact, Self::List];
+
+    /// "If you need to …"
+    pub(crate) const fn to_do(self) -> &'static str {
+        match self {
+            Self::Add => "add keys later",
+            Self::Delete => "remove keys",
+            Self::Grow => "add any number of keys",
+            Self::Exact => "be certain of every answer",
+            Self::List => "list the keys",
+        }
+    }
+}
+
+impl Contender {
+    pub(crate) const ALL: [Self; 13] = [
+        Self::HashSet,
+        Self::Digests,
+        Self::Bitmap,
+        Self::Sqlite,
+        Self::Redb,
+        Self::Filter(Kind::Bloom),
+        Self::Filter(Kind::Blocked),
+        Self::Filter(Kind::Counting),
+        Self::Filter(Kind::Cuckoo),
+        Self::Filter(Kind::Growing),
+        Self::Filter(Kind::Fuse),
+        Self::Filter(Kind::Ribbon),
+        Self::Filter(Kind::Cascade),
+    ];
+
+    /// For people and programs.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::HashSet => "hash-set",
+            Self::Digests => "digests",
+            Self::Bitmap => "bitmap",
+            Self::Sqlite => "sqlite",
+            Self::Redb => "redb",
+            Self::Filter(kind) => kind.name(),
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == name);
+        found.ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|one| one.name()).collect();
+            format!("no contender '{name}'; there are {}", names.join(", "))
+        })
+    }
+
+    /// Whether one process writes a file and another answers from it. The rest is built where it is asked.
+    pub(crate) const fn is_file(self) -> bool {
+        matches!(self, Self::Sqlite | Self::Redb | Self::Filter(_))
+    }
+
+    pub(crate) const fn is_filter(self) -> bool {
+        matches!(self, Self::Filter(_))
+    }
+
+    /// Whether it is asked on the disk, its size being no memory.
+    pub(crate) const fn is_database(self) -> bool {
+        matches!(self, Self::Sqlite | Self::Redb)
+    }
+
+    /// Whether its size follows the number of keys.
+    pub(crate) const fn is_sized_by_keys(self) -> bool {
+        !matches!(self, Self::Bitmap)
+    }
+
+    pub(crate) fn serves(self, need: Need) -> bool {
+        use Need::{Add, Delete, Exact, Grow, List};
+        let served: &[Need] = match self {
+            Self::HashSet | Self::Sqlite | Self::Redb => &Need::ALL,
+            // Within its range, which is what must be known of integers.
+            Self::Bitmap => &[Add, Delete, Exact, List],
+            // An array: each new key would move half of the others.
+            Self::Digests => &[Exact],
+            Self::Filter(Kind::Bloom | Kind::Blocked) => &[Add],
+            Self::Filter(Kind::Counting | Kind::Cuckoo) => &[Add, Delete],
+            Self::Filter(Kind::Growing) => &[Add, Grow],
+            Self::Filter(_) => &[],
+        };
+        served.contains(&need)
+    }
+}

@@ -1,0 +1,13 @@
+//! In place of SQLite where its library can't be loaded.
+
+use super::report::Step;
+use super::step::{Unfit, Work};
+use anyhow::Result;
+
+pub(super) fn build(_: &Work) -> Result<Step> {
+    Err(Unfit("SQLite is compared on Unix alone".into()).into())
+}
+
+pub(super) fn ask(work: &Work) -> Result<Step> {
+    build(work)
+}

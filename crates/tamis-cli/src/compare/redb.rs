@@ -1,0 +1,45 @@
+//! redb: all keys in one transaction, asked in another.
+
+use super::contender::Contender;
+use super::report::Step;
+use super::step::Work;
+use ::redb::{Database, ReadableDatabase, TableDefinition};
+use anyhow::Result;
+use std::time::Instant;
+
+const KEYS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("keys");
+
+pub(super) fn build(work: &Work) -> Result<Step> {
+    let path = work.file(Contender::Redb);
+    let _ = std::fs::remove_file(&path); // of an earlier look at the same folder
+    let database = Database::create(&path)?;
+    let transaction = database.begin_write()?;
+    let mut table = transaction.open_table(KEYS)?;
+    let adding = work.add_held(|keys| {
+        for key in keys {
+            table.insert(*key, ())?;
+        }
+        Ok(())
+    })?;
+    drop(table);
+    let start = Instant::now();
+    transaction.commit()?;
+    drop(database);
+    Ok(Step {
+        size: std::fs::metadata(&path)?.len(),
+        build_seconds: adding + start.elapsed().as_secs_f64(),
+        ..Step::default()
+    })
+}
+
+pub(super) fn ask(work: &Work) -> Result<Step> {
+    let path = work.file(Contender::Redb);
+    let database = Database::open(&path)?;
+    let table = database.begin_read()?.open_table(KEYS)?;
+    let answers = work.ask_singly(|key| Ok(table.get(key)?.is_some()))?;
+    Ok(Step {
+        size: std::fs::metadata(&path)?.len(),
+        answers: Some(answers),
+        ..Step::default()
+    })
+}

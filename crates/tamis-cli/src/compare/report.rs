@@ -1,0 +1,113 @@
+//! What was measured.
+
+use super::contender::Contender;
+use super::keys::Keys;
+use serde::{Deserialize, Serialize};
+
+/// What one process did, as it tells the one that started it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Step {
+    /// Bytes that the structure takes, counted: of its file, or of what it has allocated.
+    pub(crate) size: u64,
+    pub(crate) build_seconds: f64,
+    pub(crate) answers: Option<Answers>,
+    /// Where the system tells it.
+    pub(crate) memory: Option<Memory>,
+}
+
+/// The most memory that a process had.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    /// All of it, as `/usr/bin/time` tells it.
+    pub(crate) peak: u64,
+    /// Without the program itself, of which more or less is in memory by chance.
+    pub(crate) own: u64,
+}
+
+/// Why a process did not do it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Refusal {
+    /// It is not for these keys or this rate.
+    Unfit(String),
+    Failed(String),
+}
+
+pub(crate) type StepResult = Result<Step, Refusal>;
+
+/// How it answered.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Answers {
+    pub(crate) present: Asked,
+    /// `None` where there is nothing to ask for.
+    pub(crate) absent: Option<Asked>,
+    /// In batches, if it takes those.
+    pub(crate) present_in_batches: Option<Asked>,
+    pub(crate) absent_in_batches: Option<Asked>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// Different keys.
+    pub(crate) keys: u64,
+    /// Of those, how many it seems to hold.
+    pub(crate) yes: u64,
+    pub(crate) per_second: f64,
+}
+
+/// What is known of one contender.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) contender: Contender,
+    pub(crate) result: Result<Measured, Refusal>,
+    /// What was run, to be run again.
+    pub(crate) commands: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(crate) size: u64,
+    /// Of the process that answers, beyond one that only reads the questions.
+    pub(crate) memory: Option<u64>,
+    /// Of the process that builds, likewise.
+    pub(crate) build_memory: Option<u64>,
+    /// All that the process that answers has, and the one that only reads the questions.
+    pub(crate) process_memory: Option<u64>,
+    pub(crate) baseline_memory: Option<u64>,
+    pub(crate) build_seconds: f64,
+    pub(crate) answers: Answers,
+}
+
+impl Measured {
+    /// The part of absent keys that it seemed to hold.
+    pub(crate) fn false_yes(&self) -> Option<f64> {
+        let absent = self.answers.absent.filter(|asked| asked.keys > 0)?;
+        Some(absent.yes as f64 / absent.keys as f64)
+    }
+
+    /// Whether it was wrong more often than five deviations beyond a rate would be.
+    pub(crate) fn exceeds(&self, rate: f64) -> bool {
+        self.answers.absent.is_some_and(|absent| {
+            let expected = absent.keys as f64 * rate;
+            absent.yes as f64 > expected + 5.0 * expected.sqrt() + 5.0
+        })
+    }
+}
+
+/// Everything that was compared.
+pub(crate) struct Comparison {
+    pub(crate) keys: Keys,
+    pub(crate) rate: f64,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Comparison {
+    /// Those that were measured.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = (Contender, &Measured)> {
+        let rows = self.rows.iter();
+        rows.filter_map(|row| Some((row.contender, row.result.as_ref().ok()?)))
+    }
+
+    pub(crate) fn bytes_per_key(&self, size: u64) -> f64 {
+        size as f64 / self.keys.held.max(1) as f64
+    }
+}

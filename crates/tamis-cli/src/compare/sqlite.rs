@@ -1,0 +1,234 @@
+//! SQLite, the one of the user's system: the library is loaded when it is compared, because compiling it would take a
+//! fifth of the time that all of Tamis takes.
+//!
+//! A table of one column without row ids, filled in one transaction and asked in another.
+
+use super::contender::Contender;
+use super::report::Step;
+use super::step::{Unfit, Work};
+use anyhow::{Context, Result, bail};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::{null, null_mut};
+use std::time::Instant;
+
+#[cfg(target_os = "macos")]
+const NAMES: [&CStr; 1] = [c"libsqlite3.dylib"];
+#[cfg(not(target_os = "macos"))]
+const NAMES: [&CStr; 2] = [c"libsqlite3.so.0", c"libsqlite3.so"];
+
+pub(super) fn build(work: &Work) -> Result<Step> {
+    let path = work.file(Contender::Sqlite);
+    let _ = std::fs::remove_file(&path); // of an earlier look at the same folder
+    let library = Library::load()?;
+    let database = library.open(&path)?;
+    // What a crash would leave is nobody's concern.
+    database.execute(c"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")?;
+    database.execute(c"CREATE TABLE keys (key BLOB PRIMARY KEY) WITHOUT ROWID")?;
+    database.execute(c"BEGIN")?;
+    let mut insert = database.prepare(c"INSERT INTO keys VALUES (?1)")?;
+    let adding = work.add_held(|keys| keys.iter().try_for_each(|key| insert.run(key).map(drop)))?;
+    let start = Instant::now();
+    drop(insert);
+    database.execute(c"COMMIT")?;
+    drop(database);
+    Ok(Step {
+        size: std::fs::metadata(&path)?.len(),
+        build_seconds: adding + start.elapsed().as_secs_f64(),
+        ..Step::default()
+    })
+}
+
+pub(super) fn ask(work: &Work) -> Result<Step> {
+    let path = work.file(Contender::Sqlite);
+    let library = Library::load()?;
+    let database = library.open(&path)?;
+    database.execute(c"BEGIN")?;
+    let mut select = database.prepare(c"SELECT 1 FROM keys WHERE key = ?1")?;
+    let answers = work.ask_singly(|key| select.run(key))?;
+    Ok(Step {
+        size: std::fs::metadata(&path)?.len(),
+        answers: Some(answers),
+        ..Step::default()
+    })
+}
+
+const OK: c_int = 0;
+const ROW: c_int = 100;
+const DONE: c_int = 101;
+const OPEN_READ_WRITE: c_int = 2;
+const OPEN_CREATE: c_int = 4;
+
+// The functions that are used, as sqlite3.h declares them. What they name by a pointer is opaque here.
+type Open = unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, *const c_char) -> c_int;
+type Execute = unsafe extern "C" fn(
+    *mut c_void,
+    *const c_char,
+    *const c_void,
+    *mut c_void,
+    *mut *mut c_char,
+) -> c_int;
+type Prepare = unsafe extern "C" fn(
+    *mut c_void,
+    *const c_char,
+    c_int,
+    *mut *mut c_void,
+    *mut *const c_char,
+) -> c_int;
+type Bind = unsafe extern "C" fn(*mut c_void, c_int, *const c_void, u64, *const c_void) -> c_int;
+type Handle = unsafe extern "C" fn(*mut c_void) -> c_int;
+type Message = unsafe extern "C" fn(*mut c_void) -> *const c_char;
+
+struct Library {
+    open: Open,
+    close: Handle,
+    execute: Execute,
+    prepare: Prepare,
+    bind: Bind,
+    step: Handle,
+    reset: Handle,
+    finalize: Handle,
+    message: Message,
+}
+
+/// A function of the library by its name.
+macro_rules! function {
+    ($library:expr, $name:literal, $type:ty) => {{
+        // SAFETY: the library was loaded and is never unloaded; the name ends with NUL.
+        let found = unsafe { libc::dlsym($library, $name.as_ptr()) };
+        if found.is_null() {
+            bail!("the system's SQLite has no {}", $name.to_string_lossy());
+        }
+        // SAFETY: it is the function of this name, whose declaration in sqlite3.h is this type, and which
+        // SQLite promises never to change.
+        unsafe { std::mem::transmute::<*mut c_void, $type>(found) }
+    }};
+}
+
+impl Library {
+    fn load() -> Result<Self> {
+        // SAFETY: SQLite does nothing when it is loaded that others could notice.
+        let load = |name: &&CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+        let library = NAMES.iter().map(load).find(|library| !library.is_null());
+        let Some(library) = library else {
+            return Err(Unfit("SQLite's library (libsqlite3) is not installed here".into()).into());
+        };
+        Ok(Self {
+            open: function!(library, c"sqlite3_open_v2", Open),
+            close: function!(library, c"sqlite3_close", Handle),
+            execute: function!(library, c"sqlite3_exec", Execute),
+            prepare: function!(library, c"sqlite3_prepare_v2", Prepare),
+            bind: function!(library, c"sqlite3_bind_blob64", Bind),
+            step: function!(library, c"sqlite3_step", Handle),
+            reset: function!(library, c"sqlite3_reset", Handle),
+            finalize: function!(library, c"sqlite3_finalize", Handle),
+            message: function!(library, c"sqlite3_errmsg", Message),
+        })
+    }
+
+    fn open(&self, path: &Path) -> Result<Database<'_>> {
+        let name = CString::new(path.as_os_str().as_bytes())?;
+        let mut database = Database {
+            library: self,
+            handle: null_mut(),
+        };
+        // SAFETY: the name ends with NUL, and the handle is written to.
+        let code = unsafe {
+            (self.open)(
+                name.as_ptr(),
+                &raw mut database.handle,
+                OPEN_READ_WRITE | OPEN_CREATE,
+                null(),
+            )
+        };
+        database.check(code)?;
+        Ok(database)
+    }
+}
+
+struct Database<'l> {
+    library: &'l Library,
+    handle: *mut c_void,
+}
+
+impl Database<'_> {
+    fn check(&self, code: c_int) -> Result<()> {
+        match code {
+            OK | ROW | DONE => Ok(()),
+            _ if self.handle.is_null() => bail!("SQLite: error {code}"),
+            _ => {
+                // SAFETY: the handle is open, and the message stays until the next call.
+                let message = unsafe { CStr::from_ptr((self.library.message)(self.handle)) };
+                bail!("SQLite: {} (error {code})", message.to_string_lossy())
+            }
+        }
+    }
+
+    fn execute(&self, sql: &CStr) -> Result<()> {
+        // SAFETY: the handle is open, and neither a callback nor a message is asked for.
+        let code = unsafe {
+            (self.library.execute)(self.handle, sql.as_ptr(), null(), null_mut(), null_mut())
+        };
+        self.check(code)
+            .with_context(|| sql.to_string_lossy().into_owned())
+    }
+
+    fn prepare(&self, sql: &CStr) -> Result<Statement<'_>> {
+        let mut handle = null_mut();
+        // SAFETY: the handle is open; the statement's is written to.
+        let code = unsafe {
+            (self.library.prepare)(self.handle, sql.as_ptr(), -1, &raw mut handle, null_mut())
+        };
+        self.check(code)?;
+        Ok(Statement {
+            database: self,
+            handle,
+        })
+    }
+}
+
+impl Drop for Database<'_> {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses it any more; its statements borrow it and are gone. Null is allowed.
+        unsafe { (self.library.close)(self.handle) };
+    }
+}
+
+/// A statement of one parameter.
+struct Statement<'d> {
+    database: &'d Database<'d>,
+    handle: *mut c_void,
+}
+
+impl Statement<'_> {
+    /// Runs it with a key; whether there is a row.
+    fn run(&mut self, key: &[u8]) -> Result<bool> {
+        let library = self.database.library;
+        // SAFETY: the statement is open. The key is not copied (no destructor is SQLITE_STATIC) and outlives all use:
+        // the statement is stepped here, reset, and bound anew before it is stepped again. An empty slice's pointer is
+        // not null, so it is bound as an empty value.
+        let (code, reset) = unsafe {
+            let code = (library.bind)(
+                self.handle,
+                1,
+                key.as_ptr().cast(),
+                key.len() as u64,
+                null(),
+            );
+            self.database.check(code)?;
+            let code = (library.step)(self.handle);
+            (code, (library.reset)(self.handle))
+        };
+        self.database.check(code)?;
+        self.database.check(reset)?;
+        Ok(code == ROW)
+    }
+}
+
+impl Drop for Statement<'_> {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses it any more, and its database is open.
+        unsafe { (self.database.library.finalize)(self.handle) };
+    }
+}

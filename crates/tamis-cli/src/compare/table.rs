@@ -1,0 +1,225 @@
+//! The comparison as text and as JSON.
+
+use super::advice::{Advice, Pick};
+use super::contender::Contender;
+use super::report::{Asked, Comparison, Measured, Refusal, Row};
+use crate::human;
+use serde_json::{Value, json};
+
+/// Memory below this can't be told from what a process has anyway.
+pub(crate) const VISIBLE: u64 = 500_000;
+
+pub(crate) fn text(comparison: &Comparison, advice: &Advice) -> String {
+    let mut lines = vec![about(comparison), String::new()];
+    lines.push(format!(
+        "{:<9} {:>8} {:>10}  {:>8} {:>8}  {:>8}  {:^15}  {:^15}  {}",
+        "", "", "", "memory:", "", "", "look-ups/s", "in batches", ""
+    ));
+    lines.push(format!(
+        "{:<9} {:>8} {:>10}  {:>8} {:>8}  {:>8}  {:>7} {:>7}  {:>7} {:>7}  {:>9}",
+        "",
+        "size",
+        "bytes/key",
+        "asked",
+        "built",
+        "built in",
+        "present",
+        "absent",
+        "present",
+        "absent",
+        "false yes"
+    ));
+    let left_out = comparison.rows.iter().filter_map(|row| {
+        let (Refusal::Unfit(why) | Refusal::Failed(why)) = row.result.as_ref().err()?;
+        Some(format!("{:<9} {why}", row.contender.name()))
+    });
+    lines.extend(
+        comparison
+            .measured()
+            .map(|(contender, measured)| line(contender.name(), measured, comparison)),
+    );
+    lines.extend(left_out);
+    lines.push(String::new());
+    lines.push(verdict(advice));
+    let others = advice.others();
+    if !others.is_empty() {
+        lines.push("If you also need to".into());
+        for (need, pick) in others {
+            let pick = match pick {
+                Some(pick) => format!("{:<9} {}", pick.contender.name(), pick.why),
+                None => "nothing here can do it".into(),
+            };
+            lines.push(format!("  {:<27} {pick}", need.to_do()));
+        }
+    }
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// What was read and what is done with it.
+pub(crate) fn about(comparison: &Comparison) -> String {
+    let keys = &comparison.keys;
+    let about = if keys.is_sample { "about " } else { "" };
+    let mut text = format!(
+        "{}, {about}{}; {} held, {:.1} bytes each",
+        human::counted(keys.records, "record", "records"),
+        human::counted(keys.distinct, "distinct key", "distinct keys"),
+        human::count(keys.held),
+        keys.held_bytes as f64 / keys.held.max(1) as f64,
+    );
+    if keys.is_sample {
+        text.push_str(" (evenly drawn: -n says how many)");
+    }
+    text.push_str(&match (keys.absent, keys.absent_is_given) {
+        (0, true) => "; --absent has no key that is not held".into(),
+        (0, false) => "; no other to ask for".into(),
+        (absent, true) => format!("; {} of --absent asked for", human::count(absent)),
+        (absent, false) => format!("; {} held back, and asked for", human::count(absent)),
+    });
+    if keys.overlapping > 0 {
+        text.push_str(&format!(
+            "; {} of --absent left out, being held",
+            human::counted(keys.overlapping, "record", "records")
+        ));
+    }
+    text
+}
+
+fn line(name: &str, measured: &Measured, comparison: &Comparison) -> String {
+    let answers = &measured.answers;
+    let speed = |asked: Option<Asked>| asked.map_or("-".into(), |asked| speed(asked.per_second));
+    format!(
+        "{name:<9} {:>8} {:>10.2}  {:>8} {:>8}  {:>8}  {:>7} {:>7}  {:>7} {:>7}  {:>9}{}",
+        human::size(measured.size),
+        comparison.bytes_per_key(measured.size),
+        memory(measured.memory),
+        memory(measured.build_memory),
+        seconds(measured.build_seconds),
+        speed(Some(answers.present)),
+        speed(answers.absent),
+        speed(answers.present_in_batches),
+        speed(answers.absent_in_batches),
+        measured.false_yes().map_or("-".into(), human::rate),
+        match measured.exceeds(comparison.rate) {
+            true => " (too many)",
+            false => "",
+        }
+    )
+}
+
+/// What to take, in a line.
+pub(crate) fn verdict(advice: &Advice) -> String {
+    let Some(Pick { contender, why, .. }) = &advice.pick else {
+        return "Nothing here can do all of that.".into();
+    };
+    let name = contender.name();
+    match contender {
+        Contender::Filter(_) => format!("Take {name}: {why}."),
+        Contender::HashSet | Contender::Bitmap => {
+            format!("No filter is needed. Take {name}: {why}.")
+        }
+        _ => format!("No filter can do this. Take {name}: {why}."),
+    }
+}
+
+pub(crate) fn memory(bytes: Option<u64>) -> String {
+    match bytes {
+        None => "-".into(),
+        Some(bytes) if bytes < VISIBLE => "<0.5 MB".into(),
+        Some(bytes) => human::size(bytes),
+    }
+}
+
+/// `12.3 M`: so many a second.
+pub(crate) fn speed(per_second: f64) -> String {
+    let (value, unit) = match per_second {
+        v if v >= 999.5e3 => (v / 1e6, " M"),
+        v if v >= 999.5 => (v / 1e3, " k"),
+        v => (v, ""),
+    };
+    let places = usize::from(value < 10.0) + usize::from(value < 100.0);
+    format!("{value:.places$}{unit}")
+}
+
+pub(crate) fn seconds(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s => format!("{s:.1} s"),
+    }
+}
+
+pub(crate) fn json(comparison: &Comparison, advice: &Advice) -> Value {
+    let pick = |pick: &Option<Pick>| match pick {
+        None => Value::Null,
+        Some(Pick {
+            contender,
+            size,
+            why,
+        }) => json!({
+            "take": contender.name(),
+            "is_filter": contender.is_filter(),
+            "bytes": size,
+            "why": why,
+        }),
+    };
+    let others = advice.others.iter().map(|(need, other)| {
+        let name = serde_json::to_value(need).unwrap_or_default();
+        (name.as_str().unwrap_or_default().to_owned(), pick(other))
+    });
+    json!({
+        "keys": comparison.keys,
+        "rate": comparison.rate,
+        "contenders": comparison.rows.iter().map(row_json).collect::<Vec<_>>(),
+        "recommendation": pick(&advice.pick),
+        "if_also_needed": others.collect::<serde_json::Map<_, _>>(),
+    })
+}
+
+fn row_json(row: &Row) -> Value {
+    let mut all = match &row.result {
+        Ok(measured) => json!({
+            "bytes": measured.size,
+            "memory": measured.memory,
+            "build_memory": measured.build_memory,
+            "process_memory": measured.process_memory,
+            "baseline_memory": measured.baseline_memory,
+            "build_seconds": measured.build_seconds,
+            "false_yes": measured.false_yes(),
+            "answers": measured.answers,
+        }),
+        Err(Refusal::Unfit(why)) => json!({ "left_out": why }),
+        Err(Refusal::Failed(why)) => json!({ "failed": why }),
+    };
+    all["name"] = row.contender.name().into();
+    all["commands"] = json!(row.commands);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_and_times_have_three_digits() {
+        for (value, text) in [
+            (3.0, "3.00"),
+            (999.0, "999"),
+            (1_000.0, "1.00 k"),
+            (12_345.0, "12.3 k"),
+            (999_900.0, "1.00 M"),
+            (123_456_789.0, "123 M"),
+        ] {
+            assert_eq!(speed(value), text);
+        }
+        assert_eq!(seconds(0.000_012), "12 µs");
+        assert_eq!(seconds(0.5), "500 ms");
+        assert_eq!(seconds(12.34), "12.3 s");
+        assert_eq!(memory(Some(1000)), "<0.5 MB");
+        assert_eq!(memory(None), "-");
+    }
+}

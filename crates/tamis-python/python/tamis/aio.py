@@ -1,0 +1,125 @@
+"""Filters in Redis for asyncio: the calls of `RedisFilter`, awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ._tamis import Filter, RedisFilter, connect
+from .errors import ClosedError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+# asyncio is imported by those who use it: whoever does not need not wait for it.
+
+__all__ = ["AsyncRedisFilter", "aconnect"]
+
+_T = TypeVar("_T")
+
+
+async def aconnect(location: str, n: int | None = None, p: float | None = None, **options: Any) -> AsyncRedisFilter:
+    """`connect` for asyncio: opens a filter in Redis without holding up the loop.
+
+    The arguments are those of `connect`.
+    """
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    thread = ThreadPoolExecutor(1, thread_name_prefix="tamis")
+    try:
+        call = partial(connect, location, n, p, **options)
+        return AsyncRedisFilter(await asyncio.get_running_loop().run_in_executor(thread, call), thread)
+    except BaseException:
+        thread.shutdown(wait=False)
+        raise
+
+
+class AsyncRedisFilter:
+    """A filter in Redis, for asyncio: what `aconnect` gives.
+
+    Each call runs on a thread of the filter's own, so that the loop goes on; calls
+    are done one after the other, in the order in which they were awaited. **A call
+    that is cancelled may be carried out all the same**: whether its keys were
+    added is then unknown, and to add them again is right. Many keys at a time
+    (`add_many`) cost one round trip instead of one each.
+    """
+
+    def __init__(self, filter: RedisFilter, thread: ThreadPoolExecutor) -> None:
+        self._filter = filter
+        self._thread = thread
+        self._open = True
+
+    async def _call(self, work: Callable[..., _T], *args: Any) -> _T:
+        import asyncio
+
+        if not self._open:
+            raise ClosedError("the filter is closed; connect again, or use it inside its `async with` block")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    async def add(self, key: Any) -> bool:
+        """Adds a key; tells if it was new, to exactly one of many workers."""
+        return await self._call(self._filter.add, key)
+
+    async def contains(self, key: Any) -> bool:
+        """Whether the key may have been added."""
+        return await self._call(self._filter.__contains__, key)
+
+    async def add_many(self, keys: Any) -> Any:
+        """Adds many keys; tells of each if it was new."""
+        return await self._call(self._filter.add_many, keys)
+
+    async def contains_many(self, keys: Any) -> Any:
+        """Asks many keys; tells of each if it may have been added."""
+        return await self._call(self._filter.contains_many, keys)
+
+    async def update(self, keys: Any) -> None:
+        """Adds many keys, and answers nothing."""
+        await self._call(self._filter.update, keys)
+
+    async def remove(self, key: Any) -> bool:
+        """Takes back one adding of a key; see `RedisFilter.remove`."""
+        return await self._call(self._filter.remove, key)
+
+    async def count(self, key: Any) -> int:
+        """How often a key was added, at most; see `RedisFilter.count`."""
+        return await self._call(self._filter.count, key)
+
+    async def clear(self) -> None:
+        """Removes all keys."""
+        await self._call(self._filter.clear)
+
+    async def info(self) -> dict[str, Any]:
+        """What the filter is and how full, as a dict."""
+        return await self._call(self._filter.info)
+
+    async def copy(self) -> Filter:
+        """A copy in memory, with the same bits."""
+        return await self._call(self._filter.copy)
+
+    async def expire(self, seconds: float | None) -> None:
+        """Lets the whole filter end after this many seconds, or never (None)."""
+        await self._call(self._filter.expire, seconds)
+
+    async def delete(self) -> None:
+        """Deletes the filter on the server, for everyone."""
+        await self._call(self._filter.delete)
+
+    async def close(self) -> None:
+        """Lets go of the connection, after the calls that wait; the filter stays on the server."""
+        import asyncio
+
+        if self._open:
+            self._open = False
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._filter.close)
+            self._thread.shutdown(wait=False)
+
+    async def __aenter__(self) -> AsyncRedisFilter:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return repr(self._filter).replace("RedisFilter", "AsyncRedisFilter")

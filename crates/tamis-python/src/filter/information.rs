@@ -1,0 +1,137 @@
+//! What a filter says of itself: as a dict, a line, a picture.
+
+use super::Filter;
+use super::state::State;
+use super::state::ask;
+use crate::error::Failure;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tamis::{Hasher, KeyCount, Kind};
+
+/// What is found by reading all of it.
+struct Facts {
+    kind: Kind,
+    capacity: u64,
+    rate: f64,
+    keys: KeyCount,
+    rate_now: f64,
+    bytes: u64,
+}
+
+impl Facts {
+    fn of(slf: &Bound<'_, Filter>) -> Result<Self, Failure> {
+        Filter::read(slf, |state| {
+            ask!(state, f => Self {
+                kind: f.kind(),
+                capacity: f.capacity(),
+                rate: f.rate(),
+                keys: f.keys(),
+                rate_now: f.rate_now(),
+                bytes: f.bytes(),
+            })
+        })
+    }
+
+    fn fill(&self) -> f64 {
+        self.keys.get() as f64 / self.capacity.max(1) as f64
+    }
+}
+
+pub(crate) fn as_dict<'py>(slf: &Bound<'py, Filter>) -> Result<Bound<'py, PyDict>, Failure> {
+    let this = slf.get();
+    let facts = Facts::of(slf)?;
+    let info = PyDict::new(slf.py());
+    info.set_item("kind", facts.kind.name())?;
+    info.set_item("capacity", facts.capacity)?;
+    info.set_item("p", facts.rate)?;
+    info.set_item("keys", facts.keys.get())?;
+    info.set_item("keys_counted", matches!(facts.keys, KeyCount::Counted(_)))?;
+    info.set_item("fill", facts.fill())?;
+    info.set_item("p_now", facts.rate_now)?;
+    info.set_item("bytes", facts.bytes)?;
+    info.set_item("hash", this.hasher.name())?;
+    info.set_item(
+        "seed",
+        match this.hasher {
+            Hasher::Fast { seed, .. } => Some(seed),
+            _ => None,
+        },
+    )?;
+    info.set_item("ignore_case", this.ignore_case())?;
+    info.set_item("url", this.url())?;
+    info.set_item("path", this.path())?;
+    Ok(info)
+}
+
+pub(crate) fn as_text(slf: &Bound<'_, Filter>) -> PyResult<String> {
+    let (py, this) = (slf.py(), slf.get());
+    let class = slf.get_type().fully_qualified_name()?;
+    let facts = this.state.with(
+        py,
+        |state| ask!(state, f => (f.kind(), f.counted(), f.capacity(), f.rate())),
+    );
+    let Ok((kind, counted, capacity, rate)) = facts else {
+        return Ok(format!("<{class}, closed>"));
+    };
+    let keys = counted.map_or("an unknown number".into(), |keys| keys.to_string());
+    let place = match &this.path {
+        Some(path) => format!(" in {}", path.display()),
+        None => String::new(),
+    };
+    Ok(format!(
+        "<{class} {kind}, {keys} of {capacity} keys, p={rate}{place}>"
+    ))
+}
+
+/// For notebooks: two bars, how full it is and how near to its rate.
+pub(crate) fn as_html(slf: &Bound<'_, Filter>) -> Result<String, Failure> {
+    let this = slf.get();
+    let title = escaped(&as_text(slf)?);
+    if this
+        .state
+        .with(slf.py(), |state| matches!(state, State::Closed))
+    {
+        return Ok(format!("<div><code>{title}</code></div>"));
+    }
+    let facts = Facts::of(slf)?;
+    let about = match facts.keys {
+        KeyCount::Counted(_) => "",
+        KeyCount::Estimated(_) => "about ",
+    };
+    let rows = [
+        (
+            "keys",
+            facts.fill(),
+            format!("{about}{} of {}", facts.keys.get(), facts.capacity),
+        ),
+        (
+            "false yes now",
+            facts.rate_now / facts.rate,
+            format!("{:.3e} of {:.3e}", facts.rate_now, facts.rate),
+        ),
+    ];
+    let rows = rows.map(|(name, share, text)| {
+        // Over the bar's end is full, in another colour.
+        let (width, colour) = match share {
+            share if share > 1.0 => (100.0, "#c0392b"),
+            share => (share.max(0.0) * 100.0, "#2e86c1"),
+        };
+        format!(
+            "<tr><td>{name}</td><td><svg width=\"120\" height=\"10\" role=\"img\">\
+             <rect width=\"120\" height=\"10\" fill=\"#ddd\"/>\
+             <rect width=\"{:.1}\" height=\"10\" fill=\"{colour}\"/></svg></td><td>{text}</td></tr>",
+            width * 1.2
+        )
+    });
+    Ok(format!(
+        "<div><code>{title}</code><table>{}</table></div>",
+        rows.concat()
+    ))
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+}

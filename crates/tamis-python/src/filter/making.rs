@@ -1,0 +1,185 @@
+//! How a filter comes to be: planned, created as a file, opened, loaded, decoded;
+//! and how it becomes an object of whatever class was asked for.
+
+use super::Filter;
+use super::state::{State, ask};
+use crate::error::Failure;
+use crate::fork::Process;
+use crate::interrupt;
+use crate::key;
+use crate::lock::Shared;
+use crate::options::{self, Count, Need};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::PyType;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use tamis::{AnyFilter, Hasher, Kind, Open, Plan};
+
+/// Hands a finished filter to `Filter.__new__`, which alone can make objects of
+/// a class that is derived from it.
+#[pyclass(frozen, module = "tamis._tamis", name = "_Made")]
+pub(crate) struct Made(Mutex<Option<Filter>>);
+
+/// What `Filter.__new__` begins with: a number of keys, from users; or what was
+/// made before.
+pub(crate) enum Start {
+    Keys(u64),
+    Made(Box<Filter>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Start {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let Ok(made) = object.cast::<Made>() else {
+            return Ok(Self::Keys(object.extract::<Count>()?.0));
+        };
+        let made = &made.get().0;
+        let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
+        made.map(|filter| Self::Made(Box::new(filter)))
+            .ok_or_else(|| PyTypeError::new_err("the filter was taken already"))
+    }
+}
+
+/// The filter as an object of the class. Its `__init__` is not called, as by
+/// pickle: it may want other arguments.
+pub(crate) fn object_of<'py>(
+    class: &Bound<'py, PyType>,
+    filter: Filter,
+) -> Result<Bound<'py, Filter>, Failure> {
+    let py = class.py();
+    let ours = py.get_type::<Filter>();
+    if class.is(&ours) {
+        return Ok(Bound::new(py, filter)?);
+    }
+    let made = Made(Mutex::new(Some(filter)));
+    let object = ours.call_method1("__new__", (class, made))?;
+    Ok(object.cast_into::<Filter>().map_err(PyErr::from)?)
+}
+
+/// What a filter is made for, as Python's arguments say it.
+pub(crate) struct Wanted<'a> {
+    pub(crate) n: u64,
+    pub(crate) p: Option<f64>,
+    pub(crate) size: Option<Count>,
+    pub(crate) kind: Option<&'a str>,
+    pub(crate) need: Need,
+    pub(crate) hasher: Hasher,
+}
+
+impl Wanted<'_> {
+    fn plan(&self) -> Result<Plan, Failure> {
+        self.need.plan(self.kind, |kind| match (self.p, self.size) {
+            (Some(_), Some(_)) => Err(Failure::parameter(
+                "p, size: expected one of them, got both; each follows from the other",
+            )),
+            (_, Some(size)) => Ok(Plan::for_size(kind, self.n, size.0)?),
+            (p, None) => Ok(Plan::for_rate(kind, self.n, p.unwrap_or(0.01))?),
+        })
+    }
+
+    pub(crate) fn in_memory(self, py: Python<'_>) -> Result<Filter, Failure> {
+        let (plan, hasher) = (self.plan()?, self.hasher);
+        let make = move || AnyFilter::from_plan(&plan, hasher);
+        let filter = interrupt::if_large(py, plan.bytes(), make)??;
+        Ok(Filter::in_memory(filter))
+    }
+
+    pub(crate) fn in_file(
+        self,
+        py: Python<'_>,
+        path: PathBuf,
+        overwrite: bool,
+    ) -> Result<Filter, Failure> {
+        let (plan, hasher) = (self.plan()?, self.hasher);
+        if plan.kind() == Kind::Cuckoo {
+            return Err(Failure::Own(
+                "UnableError",
+                "cuckoo filters can't be changed in their file; make one in memory and save it, \
+                 or create a counting filter"
+                    .into(),
+            ));
+        }
+        // It is as it was just made.
+        let open = Open::new().verify(false);
+        let open = match hasher {
+            Hasher::Keyed { key, .. } => open.key(key),
+            _ => open,
+        };
+        let place = path.clone();
+        let filter = interrupt::apart(py, move || {
+            match overwrite {
+                true => AnyFilter::create_over(&place, &plan, hasher),
+                false => AnyFilter::create(&place, &plan, hasher),
+            }?;
+            open.share(&place)
+        })??;
+        Ok(Filter {
+            path: Some(path),
+            sole_writer: sole_writer(&filter),
+            ..Filter::in_memory(filter)
+        })
+    }
+}
+
+/// Of a growing filter in a file, only one process may add.
+fn sole_writer(filter: &AnyFilter) -> Option<Process> {
+    (filter.kind() == Kind::Growing).then(Process::this)
+}
+
+pub(crate) fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    mode: &str,
+    open: Open,
+) -> Result<Filter, Failure> {
+    let place = path.clone();
+    let state = match mode {
+        "r" => State::ReadOnly(interrupt::apart(py, move || open.map(place))??),
+        "r+" => State::Writable(interrupt::apart(py, move || open.share(place))??),
+        _ => {
+            return Err(Failure::parameter(format!(
+                "mode: expected \"r\" or \"r+\", got {mode:?}; Filter.create makes a new file"
+            )));
+        }
+    };
+    options::one_value(ask!(&state, filter => filter.hasher())?)?;
+    Ok(Filter {
+        hasher: ask!(&state, filter => *filter.hasher())?,
+        sole_writer: match &state {
+            State::Writable(filter) => sole_writer(filter),
+            _ => None,
+        },
+        state: Shared::new(state),
+        path: Some(path),
+        hash_func: None,
+    })
+}
+
+pub(crate) fn load(py: Python<'_>, path: PathBuf, open: Open) -> Result<Filter, Failure> {
+    in_memory(interrupt::apart(py, move || open.load(&path))??)
+}
+
+pub(crate) fn decode(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter, Failure> {
+    let bytes = PyBackedBytes::from(key::bytes_of(data)?);
+    let len = bytes.len() as u64;
+    let decode = move || open.decode(&bytes);
+    in_memory(interrupt::if_large(data.py(), len, decode)??)
+}
+
+pub(crate) fn decode_base64(
+    py: Python<'_>,
+    text: PyBackedStr,
+    open: Open,
+) -> Result<Filter, Failure> {
+    let len = text.len() as u64;
+    let decode = move || open.decode_base64(&text);
+    in_memory(interrupt::if_large(py, len, decode)??)
+}
+
+fn in_memory(filter: AnyFilter) -> Result<Filter, Failure> {
+    options::one_value(filter.hasher())?;
+    Ok(Filter::in_memory(filter))
+}

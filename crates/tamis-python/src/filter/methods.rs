@@ -1,0 +1,747 @@
+//! The methods of `tamis.Filter`, as Python sees them.
+
+use super::making::{self, Start, Wanted};
+use super::sets::{self, Combination};
+use super::state::{State, ask};
+use super::{Filter, check_callable, information, pickle};
+use crate::batch::Batch;
+use crate::error::Failure;
+use crate::interrupt;
+use crate::lock::Mark;
+use crate::method;
+use crate::options::{self, Count, Need};
+use crate::progress::Progress;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use std::path::PathBuf;
+use tamis::Hash;
+
+#[pymethods]
+impl Filter {
+    #[new]
+    #[pyo3(signature = (n, p=None, *, size=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, hash_func=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are Python's keyword arguments"
+    )]
+    fn new(
+        py: Python<'_>,
+        n: Start,
+        p: Option<f64>,
+        size: Option<Count>,
+        kind: Option<&str>,
+        delete: bool,
+        grow: bool,
+        seed: Option<Count>,
+        keyed: bool,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+        ignore_case: bool,
+        url: bool,
+        hash_func: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Self, Failure> {
+        let n = match n {
+            Start::Keys(n) => n,
+            Start::Made(filter) => return Ok(*filter),
+        };
+        let wanted = Wanted {
+            n,
+            p,
+            size,
+            kind,
+            need: Need {
+                delete,
+                grow,
+                ..Need::default()
+            },
+            hasher: options::hasher(seed, keyed, key, key_file)?
+                .with_rule(options::rule(ignore_case, url)),
+        };
+        wanted.in_memory(py)?.hashed_by(hash_func)
+    }
+
+    /// Creates the file of an empty filter and opens it for adding, memory-mapped;
+    /// an existing file is an error unless ``overwrite=True``. The other
+    /// arguments are those of `Filter`.
+    ///
+    /// >>> import tamis
+    /// >>> with tamis.Filter.create("seen.tamis", 1_000_000, 0.01) as seen:
+    /// ...     seen.add("key")
+    /// True
+    /// >>> with tamis.Filter.open("seen.tamis") as seen:
+    /// ...     "key" in seen
+    /// True
+    #[classmethod]
+    #[pyo3(signature = (path, n, p=None, *, size=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, hash_func=None, overwrite=false))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are Python's keyword arguments"
+    )]
+    fn create<'py>(
+        cls: &Bound<'py, PyType>,
+        path: PathBuf,
+        n: Count,
+        p: Option<f64>,
+        size: Option<Count>,
+        kind: Option<&str>,
+        delete: bool,
+        grow: bool,
+        seed: Option<Count>,
+        keyed: bool,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+        ignore_case: bool,
+        url: bool,
+        hash_func: Option<&Bound<'_, PyAny>>,
+        overwrite: bool,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        let wanted = Wanted {
+            n: n.0,
+            p,
+            size,
+            kind,
+            need: Need {
+                delete,
+                grow,
+                shared: true,
+                ..Need::default()
+            },
+            hasher: options::hasher(seed, keyed, key, key_file)?
+                .with_rule(options::rule(ignore_case, url)),
+        };
+        check_callable(hash_func)?;
+        let filter = wanted.in_file(cls.py(), path, overwrite)?;
+        making::object_of(cls, filter.hashed_by(hash_func)?)
+    }
+
+    /// Creates the file of an empty filter and opens it for adding, memory-mapped;
+    /// an existing file is an error unless ``overwrite=True``. The other
+    /// arguments are those of `Filter`.
+    ///
+    /// >>> import tamis
+    /// >>> with tamis.Filter.create("seen.tamis", 1_000_000, 0.01) as seen:
+    /// ...     seen.add("key")
+    /// True
+    /// >>> with tamis.Filter.open("seen.tamis") as seen:
+    /// ...     "key" in seen
+    /// True
+    #[classmethod]
+    #[pyo3(signature = (path, mode="r", *, key=None, key_file=None, hash_func=None, verify=None))]
+    fn open<'py>(
+        cls: &Bound<'py, PyType>,
+        path: PathBuf,
+        mode: &str,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+        hash_func: Option<&Bound<'_, PyAny>>,
+        verify: Option<bool>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        let mut open = options::open(key, key_file)?;
+        if let Some(verify) = verify {
+            open = open.verify(verify);
+        }
+        let filter = making::open(cls.py(), path, mode, open)?;
+        making::object_of(cls, filter.hashed_by(hash_func)?)
+    }
+
+    /// Creates the file of an empty filter and opens it for adding, memory-mapped;
+    /// an existing file is an error unless ``overwrite=True``. The other
+    /// arguments are those of `Filter`.
+    ///
+    /// >>> import tamis
+    /// >>> with tamis.Filter.create("seen.tamis", 1_000_000, 0.01) as seen:
+    /// ...     seen.add("key")
+    /// True
+    /// >>> with tamis.Filter.open("seen.tamis") as seen:
+    /// ...     "key" in seen
+    /// True
+    #[classmethod]
+    #[pyo3(signature = (path, *, key=None, key_file=None, hash_func=None))]
+    fn load<'py>(
+        cls: &Bound<'py, PyType>,
+        path: PathBuf,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+        hash_func: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        let filter = making::load(cls.py(), path, options::open(key, key_file)?)?;
+        making::object_of(cls, filter.hashed_by(hash_func)?)
+    }
+
+    /// Creates the file of an empty filter and opens it for adding, memory-mapped;
+    /// an existing file is an error unless ``overwrite=True``. The other
+    /// arguments are those of `Filter`.
+    ///
+    /// >>> import tamis
+    /// >>> with tamis.Filter.create("seen.tamis", 1_000_000, 0.01) as seen:
+    /// ...     seen.add("key")
+    /// True
+    /// >>> with tamis.Filter.open("seen.tamis") as seen:
+    /// ...     "key" in seen
+    /// True
+    #[classmethod]
+    #[pyo3(signature = (data, *, key=None, key_file=None, hash_func=None))]
+    fn from_bytes<'py>(
+        cls: &Bound<'py, PyType>,
+        data: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+        hash_func: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        let filter = making::decode(data, options::open(key, key_file)?)?;
+        making::object_of(cls, filter.hashed_by(hash_func)?)
+    }
+
+    /// What a pickle calls.
+    #[classmethod]
+    fn _unpickled<'py>(
+        cls: &Bound<'py, PyType>,
+        data: &Bound<'_, PyAny>,
+        hash_func: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        Self::from_bytes(cls, data, None, None, hash_func)
+    }
+
+    /// Creates the file of an empty filter and opens it for adding, memory-mapped;
+    /// an existing file is an error unless ``overwrite=True``. The other
+    /// arguments are those of `Filter`.
+    ///
+    /// >>> import tamis
+    /// >>> with tamis.Filter.create("seen.tamis", 1_000_000, 0.01) as seen:
+    /// ...     seen.add("key")
+    /// True
+    /// >>> with tamis.Filter.open("seen.tamis") as seen:
+    /// ...     "key" in seen
+    /// True
+    #[classmethod]
+    #[pyo3(signature = (text, *, key=None, key_file=None, hash_func=None))]
+    fn from_base64<'py>(
+        cls: &Bound<'py, PyType>,
+        text: PyBackedStr,
+        key: Option<&Bound<'_, PyAny>>,
+        key_file: Option<PathBuf>,
+        hash_func: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        let filter = making::decode_base64(cls.py(), text, options::open(key, key_file)?)?;
+        making::object_of(cls, filter.hashed_by(hash_func)?)
+    }
+
+    #[classattr]
+    fn add(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        method::add::<Self>(py)
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        self.contains_hash(key.py(), self.hash(key)?)
+    }
+
+    /// How many distinct keys were added. `IndeterminateCountError` after a
+    /// union or an intersection; ``info()["keys"]`` then has an estimate.
+    fn __len__(&self, py: Python<'_>) -> Result<usize, Failure> {
+        let counted = self
+            .state
+            .with(py, |state| ask!(state, filter => filter.counted()))?;
+        counted.map(|keys| keys as usize).ok_or_else(|| {
+            Failure::Own(
+                "IndeterminateCountError",
+                "the number of keys is indeterminate after a union, an intersection, or a writer \
+                 that died; info()[\"keys\"] has an estimate"
+                    .into(),
+            )
+        })
+    }
+
+    fn __bool__(slf: &Bound<'_, Self>) -> Result<bool, Failure> {
+        Self::read(
+            slf,
+            |state| ask!(state, filter => filter.counted().unwrap_or_else(|| filter.estimated_keys()) > 0),
+        )
+    }
+
+    /// Adds the keys of all iterables, and answers nothing; see `add_many`.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.update(["apple", "pear", "apple"], ["plum"])
+    /// >>> len(seen)
+    /// 3
+    #[pyo3(signature = (*keys, threads=1, progress=None))]
+    fn update(
+        &self,
+        keys: &Bound<'_, PyTuple>,
+        threads: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<(), Failure> {
+        let progress = Progress::asked(progress)?;
+        for keys in keys {
+            self.insert_all(&keys, threads, false, progress.as_ref())?;
+        }
+        Progress::finish(progress, keys.py())
+    }
+
+    /// Adds many keys; tells of each if it was new.
+    ///
+    /// >>> import tamis
+    /// >>> tamis.Filter(1000).add_many(["apple", "pear", "apple"])
+    /// [True, True, False]
+    ///
+    /// ``keys`` is any iterable of keys, a numpy array of strings, bytes or
+    /// numbers, or a column of anything that has the Arrow C data interface
+    /// (pyarrow, polars, …). Arrays and columns are read in place. The answers
+    /// come in the same kind of object: a list, a numpy array, a pyarrow array,
+    /// a polars series. A null of a column is no key: it is not added, and its
+    /// answer is False.
+    ///
+    /// The GIL is released; ``threads`` work on arrays and columns, 0 for one a
+    /// core, with the same answers as one. If something is no key, or a filter
+    /// refuses one, keys before it may be in. ``progress`` is called with the
+    /// number of keys that are done, about ten times a second and at the end;
+    /// True writes it to stderr.
+    #[pyo3(signature = (keys, /, *, threads=1, progress=None))]
+    fn add_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        threads: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        let progress = Progress::asked(progress)?;
+        let new = self.insert_all(keys, threads, true, progress.as_ref())?;
+        Progress::finish(progress, keys.py())?;
+        Ok(new)
+    }
+
+    /// Asks many keys; tells of each if it may have been added. Keys, answers
+    /// and ``progress`` are as those of `add_many`.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.update(["apple", "pear"])
+    /// >>> seen.contains_many(["apple", "cherry"])
+    /// [True, False]
+    #[pyo3(signature = (keys, /, *, threads=1, progress=None))]
+    fn contains_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        threads: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        let py = keys.py();
+        self.state.with(py, |state| ask!(state, _filter => ()))?;
+        let progress = Progress::asked(progress)?;
+        let mark = Mark::on(&self.state, py);
+        let batch = Batch {
+            ordered: false,
+            hasher: self.hasher,
+            threads,
+            answers: true,
+            progress: progress.as_ref(),
+        };
+        let found = self.run(batch, keys, &|hashes: &[Hash], found: &mut [bool]| {
+            mark.read(|state| ask!(state, filter => filter.contains_hashes(hashes, found)))
+        })?;
+        Progress::finish(progress, py)?;
+        Ok(found)
+    }
+
+    /// Asks the keys of a series or column; the answers are of its own type: a
+    /// pandas or polars series with its name and index, a pyarrow or numpy
+    /// array of bool, a list. A null is no key, so it is not in.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.update(["apple", "pear"])
+    /// >>> seen.isin(["apple", "cherry"])
+    /// [True, False]
+    #[pyo3(signature = (keys, /, *, threads=1))]
+    fn isin<'py>(
+        slf: &Bound<'py, Self>,
+        keys: &Bound<'py, PyAny>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let frames = slf.py().import("tamis._frames")?;
+        frames.call_method1("isin", (slf, keys, threads))
+    }
+
+    /// Takes back one adding of a key; tells if it seemed present. Only for
+    /// kinds that can (``delete=True``), and only for keys that were added: to
+    /// remove another may take away a key that was.
+    ///
+    /// >>> import tamis
+    /// >>> online = tamis.Filter(1000, delete=True)
+    /// >>> online.add("ada"), online.remove("ada"), "ada" in online
+    /// (True, True, False)
+    #[pyo3(signature = (key, /))]
+    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        let hash = self.hash(key)?;
+        self.state.with(key.py(), |state| {
+            let mut removed = [false];
+            state.writable()?.remove_hashes(&[hash], &mut removed)?;
+            Ok(removed[0])
+        })
+    }
+
+    /// How often a key was added, at most. Only for kinds that can remove keys.
+    #[pyo3(signature = (key, /))]
+    fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64, Failure> {
+        let hash = self.hash(key)?;
+        self.state.with(key.py(), |state| {
+            let mut counts = [0];
+            ask!(state, filter => filter.count_hashes(&[hash], &mut counts))??;
+            Ok(counts[0])
+        })
+    }
+
+    /// Removes all keys.
+    fn clear(slf: &Bound<'_, Self>) -> Result<(), Failure> {
+        slf.get().check_writer()?;
+        Self::write(slf, |state| Ok(state.writable()?.clear()?))
+    }
+
+    /// A copy in memory, wherever this one lives.
+    pub(crate) fn copy<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
+        let copy = Self::alike(slf, Self::to_memory(slf)?)?;
+        if let Some(attributes) = pickle::attributes(slf)? {
+            copy.getattr("__dict__")?
+                .call_method1("update", (attributes,))?;
+        }
+        Ok(copy)
+    }
+
+    /// The blocked filter that the keys of a counting filter would have built,
+    /// bit for bit, in memory: a quarter of the size, without removal.
+    ///
+    /// >>> import tamis
+    /// >>> online = tamis.Filter(1000, kind="counting")
+    /// >>> online.update(["ada", "bob"])
+    /// >>> handed_out = online.to_blocked()
+    /// >>> handed_out.kind, "ada" in handed_out
+    /// ('blocked', True)
+    fn to_blocked<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
+        let blocked = Self::read(slf, |state| {
+            Ok(ask!(state, filter => filter.to_blocked())??)
+        })?;
+        Self::alike(slf, blocked.into())
+    }
+
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
+        Self::copy(slf)
+    }
+
+    #[pyo3(signature = (memo, /))]
+    fn __deepcopy__<'py>(
+        slf: &Bound<'py, Self>,
+        memo: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        let copy = Self::alike(slf, Self::to_memory(slf)?)?;
+        if let Some(attributes) = pickle::attributes(slf)? {
+            let module = slf.py().import("copy")?;
+            let attributes = module.call_method1("deepcopy", (attributes, memo))?;
+            copy.getattr("__dict__")?
+                .call_method1("update", (attributes,))?;
+        }
+        Ok(copy)
+    }
+
+    /// A filter with the keys of this one and of all others, which are filters
+    /// made with equal arguments, or iterables of keys.
+    ///
+    /// >>> import tamis
+    /// >>> a, b = tamis.Filter(1000), tamis.Filter(1000)
+    /// >>> a.update(["left"]); b.update(["right"])
+    /// >>> a.union(b, ["third"]).contains_many(["left", "right", "third"])
+    /// [True, True, True]
+    #[pyo3(signature = (*others))]
+    fn union<'py>(
+        slf: &Bound<'py, Self>,
+        others: &Bound<'py, PyTuple>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        sets::united(slf, others, Combination::Union)
+    }
+
+    /// A filter with the keys that this one and all others have; the others are
+    /// as for `union`. It has no fewer false "yes" than a filter of the common
+    /// keys alone.
+    ///
+    /// >>> import tamis
+    /// >>> a, b = tamis.Filter(1000), tamis.Filter(1000)
+    /// >>> a.update(["left", "both"]); b.update(["right", "both"])
+    /// >>> a.intersection(b).contains_many(["left", "both"])
+    /// [False, True]
+    #[pyo3(signature = (*others))]
+    fn intersection<'py>(
+        slf: &Bound<'py, Self>,
+        others: &Bound<'py, PyTuple>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        sets::united(slf, others, Combination::Intersection)
+    }
+
+    /// Whether every key of this one may be in the other. False is always
+    /// right. Both are blocked, bloom or counting, and made with equal arguments.
+    ///
+    /// >>> import tamis
+    /// >>> a, b = tamis.Filter(1000), tamis.Filter(1000)
+    /// >>> a.update(["x"]); b.update(["x", "y"])
+    /// >>> a.issubset(b), a <= b, b <= a
+    /// (True, True, False)
+    #[pyo3(signature = (other, /))]
+    fn issubset(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+        sets::is_subset(slf, other)
+    }
+
+    /// Whether every key of the other may be in this one; see `issubset`.
+    #[pyo3(signature = (other, /))]
+    fn issuperset(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+        sets::is_subset(other, slf)
+    }
+
+    fn __le__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+        sets::is_subset(slf, other)
+    }
+
+    fn __ge__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+        sets::is_subset(other, slf)
+    }
+
+    fn __lt__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+        Ok(sets::is_subset(slf, other)? && !Self::__eq__(slf, other)?)
+    }
+
+    fn __gt__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+        Self::__lt__(other, slf)
+    }
+
+    fn __or__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, Self>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        sets::combined(slf, other, Combination::Union)
+    }
+
+    fn __and__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, Self>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        sets::combined(slf, other, Combination::Intersection)
+    }
+
+    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<(), Failure> {
+        sets::combine(slf, other, Combination::Union)
+    }
+
+    fn __iand__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<(), Failure> {
+        sets::combine(slf, other, Combination::Intersection)
+    }
+
+    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+        sets::is_same(slf, other)
+    }
+
+    /// How full it is: the share of its capacity that is taken, above 1 when
+    /// it holds more keys than it was made for. Estimated where the number of
+    /// keys is indeterminate.
+    #[getter]
+    fn fill(slf: &Bound<'_, Self>) -> Result<f64, Failure> {
+        Self::read(
+            slf,
+            |state| ask!(state, filter => filter.keys().get() as f64 / filter.capacity().max(1) as f64),
+        )
+    }
+
+    /// About how many distinct keys were added, from what the filter holds; reads
+    /// all of it. Also where ``len`` is indeterminate.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.update(["apple", "pear"])
+    /// >>> round((seen | seen).approx_items)
+    /// 2
+    #[getter]
+    fn approx_items(slf: &Bound<'_, Self>) -> Result<f64, Failure> {
+        Self::read(
+            slf,
+            |state| ask!(state, filter => filter.estimated_keys() as f64),
+        )
+    }
+
+    /// How many keys it is made for; of a growing filter, before it grows next.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> Result<u64, Failure> {
+        self.state
+            .with(py, |state| ask!(state, filter => filter.capacity()))
+    }
+
+    /// The promised rate of false "yes", kept up to ``capacity`` keys.
+    #[getter]
+    fn p(&self, py: Python<'_>) -> Result<f64, Failure> {
+        self.state
+            .with(py, |state| ask!(state, filter => filter.rate()))
+    }
+
+    /// The rate to expect now, from what the filter really holds; reads all of
+    /// it.
+    #[getter]
+    fn p_now(slf: &Bound<'_, Self>) -> Result<f64, Failure> {
+        Self::read(slf, |state| ask!(state, filter => filter.rate_now()))
+    }
+
+    /// The kind: "blocked", "bloom", "cuckoo", "counting", "growing", "fuse",
+    /// "ribbon" or "cascade".
+    #[getter]
+    fn kind(&self, py: Python<'_>) -> Result<&'static str, Failure> {
+        self.state
+            .with(py, |state| ask!(state, filter => filter.kind().name()))
+    }
+
+    /// The size in bytes, without the header of 128.
+    #[getter]
+    pub(crate) fn nbytes(&self, py: Python<'_>) -> Result<u64, Failure> {
+        self.state
+            .with(py, |state| ask!(state, filter => filter.bytes()))
+    }
+
+    /// The file that it is mapped from, or None for one in memory.
+    #[getter]
+    pub(crate) fn path(&self) -> Option<&std::path::Path> {
+        self.path.as_deref()
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self, py: Python<'_>) -> bool {
+        self.state.with(py, |state| matches!(state, State::Closed))
+    }
+
+    /// Whether case is ignored in keys that are text.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000, ignore_case=True)
+    /// >>> seen.add("Key")
+    /// True
+    /// >>> "KEY" in seen, seen.ignore_case
+    /// (True, True)
+    #[getter]
+    pub(crate) fn ignore_case(&self) -> bool {
+        self.hasher.rule().ignores_case()
+    }
+
+    /// Whether keys that are URLs are normalised.
+    #[getter]
+    pub(crate) fn url(&self) -> bool {
+        self.hasher.rule().normalises_urls()
+    }
+
+    /// The function that makes its keys, or None.
+    #[getter]
+    fn hash_func(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let function = self.hash_func.as_ref();
+        function.map(|function| function.clone_ref(py))
+    }
+
+    /// What the filter is and how full, as a dict; reads all of it.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000, 0.01)
+    /// >>> seen.update(["apple", "pear"])
+    /// >>> info = seen.info()
+    /// >>> info["kind"], info["keys"], info["capacity"], info["fill"]
+    /// ('blocked', 2, 1000, 0.002)
+    fn info<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyDict>, Failure> {
+        information::as_dict(slf)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        information::as_text(slf)
+    }
+
+    fn _repr_html_(slf: &Bound<'_, Self>) -> Result<String, Failure> {
+        information::as_html(slf)
+    }
+
+    /// The bytes that it takes in memory; those of a mapped file are the
+    /// system's.
+    fn __sizeof__(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        let object: u64 = slf.get_type().getattr("__basicsize__")?.extract()?;
+        Ok(match slf.get().path {
+            Some(_) => object,
+            None => object + slf.get().nbytes(slf.py()).unwrap_or(0),
+        })
+    }
+
+    /// Writes the filter to a file, which is replaced as a whole or not at all.
+    #[pyo3(signature = (path, /))]
+    fn save(slf: &Bound<'_, Self>, path: PathBuf) -> Result<(), Failure> {
+        let mark = Mark::on(slf.clone().unbind(), slf.py());
+        interrupt::apart(slf.py(), move || {
+            mark.read(|state| Ok(ask!(state, filter => filter.save(&path))??))
+        })?
+    }
+
+    pub(crate) fn __bytes__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>, Failure> {
+        let bytes = Self::read(slf, |state| ask!(state, filter => filter.to_bytes()))?;
+        Ok(PyBytes::new(slf.py(), &bytes))
+    }
+
+    /// The same bytes as a file's, in base64.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.add("key")
+    /// True
+    /// >>> tamis.Filter.from_base64(seen.to_base64()) == seen
+    /// True
+    fn to_base64(slf: &Bound<'_, Self>) -> Result<String, Failure> {
+        Self::read(slf, |state| ask!(state, filter => filter.to_base64()))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyTuple>, Failure> {
+        pickle::reduce(slf, 2)
+    }
+
+    #[pyo3(signature = (protocol, /))]
+    fn __reduce_ex__<'py>(
+        slf: &Bound<'py, Self>,
+        protocol: u32,
+    ) -> Result<Bound<'py, PyTuple>, Failure> {
+        pickle::reduce(slf, protocol)
+    }
+
+    /// Of a file opened for adding: waits until all that was added is on disk.
+    fn sync(slf: &Bound<'_, Self>) -> Result<(), Failure> {
+        Self::read(slf, |state| match state {
+            State::Writable(filter) => Ok(filter.sync()?),
+            State::ReadOnly(_) => Ok(()),
+            State::Closed => Err(Failure::closed()),
+        })
+    }
+
+    /// Lets go of the file, or of the memory. Nothing can be asked any more; to
+    /// close it again does nothing.
+    fn close(slf: &Bound<'_, Self>) -> Result<(), Failure> {
+        Self::write(slf, |state| {
+            match std::mem::replace(state, State::Closed) {
+                State::Writable(filter) => filter.close()?,
+                State::ReadOnly(_) | State::Closed => {}
+            }
+            Ok(())
+        })
+    }
+
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
+        let state = &slf.get().state;
+        state.with(slf.py(), |state| ask!(state, _filter => ()))?;
+        Ok(slf.clone())
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) -> Result<(), Failure> {
+        Self::close(slf)
+    }
+
+    // A function may hold the filter that it is the function of.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.hash_func)
+    }
+}

@@ -1,0 +1,256 @@
+//! `tamis.Filter`: a filter in memory or in a mapped file.
+
+mod information;
+mod making;
+mod methods;
+mod pickle;
+mod sets;
+mod state;
+
+use crate::batch::{Batch, Work};
+use crate::error::Failure;
+use crate::fork::Process;
+use crate::hash_func;
+use crate::interrupt;
+use crate::key;
+use crate::lock::{Holds, Mark, Shared};
+use crate::method::Add;
+use crate::progress::Progress;
+use pyo3::prelude::*;
+use state::State;
+use std::path::PathBuf;
+use tamis::{AnyFilter, Hash, Hasher};
+
+/// Have I seen this key before? Never a false "no"; a false "yes" for about one
+/// in ``1/p`` keys that were not added.
+///
+/// >>> import tamis
+/// >>> seen = tamis.Filter(n=1_000_000, p=0.01)
+/// >>> seen.add("https://example.org/")      # True: it was new
+/// True
+/// >>> "https://example.org/" in seen
+/// True
+///
+/// ``n`` is how many keys to expect and ``p`` how often a false "yes" is all
+/// right (0.01 if nothing is said); instead of ``p``, ``size`` says how many
+/// bytes it may take. Say what you need and the kind follows: ``delete=True``
+/// if keys are removed, ``grow=True`` if ``n`` is only a guess; or name it:
+/// ``kind="cuckoo"``.
+///
+/// Keys are str (their UTF-8), bytes, int (8 little-endian bytes, from -2**63
+/// to 2**64-1), float, and tuples of these. ``hash_func`` makes such a key of
+/// anything else; it is not stored, so whoever opens the filter brings it
+/// again. Against keys that an attacker chooses: ``keyed=True``
+/// hashes under a random secret in the filter, ``key`` (16 bytes) or
+/// ``key_file`` under one that is kept apart from it. ``seed`` tells filters
+/// apart and is no protection.
+///
+/// ``ignore_case=True`` makes no difference between "Key" and "KEY", and
+/// ``url=True`` none between two spellings of one URL; its fragment is dropped.
+/// The filter remembers both, in its file, too.
+#[pyclass(frozen, subclass, weakref, module = "tamis", name = "Filter")]
+pub(crate) struct Filter {
+    pub(crate) hasher: Hasher,
+    pub(crate) state: Shared<State>,
+    pub(crate) path: Option<PathBuf>,
+    /// The process that alone may add to the file of a growing filter.
+    pub(crate) sole_writer: Option<Process>,
+    /// Makes keys of the caller's objects.
+    pub(crate) hash_func: Option<Py<PyAny>>,
+}
+
+/// Refuses what can't be called, before a file is made.
+fn check_callable(hash_func: Option<&Bound<'_, PyAny>>) -> Result<(), Failure> {
+    match hash_func {
+        Some(object) if !object.is_callable() => Err(Failure::parameter(format!(
+            "hash_func: expected a function that makes a str, bytes or int of a key, got {}",
+            key::type_name(object)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+impl Filter {
+    pub(crate) fn in_memory(filter: AnyFilter) -> Self {
+        Self {
+            hasher: *filter.hasher(),
+            state: Shared::new(State::Writable(filter)),
+            path: None,
+            sole_writer: None,
+            hash_func: None,
+        }
+    }
+
+    /// The filter, with a function that makes its keys.
+    fn hashed_by(self, hash_func: Option<&Bound<'_, PyAny>>) -> Result<Self, Failure> {
+        check_callable(hash_func)?;
+        let hash_func = hash_func.map(|function| function.clone().unbind());
+        Ok(Self { hash_func, ..self })
+    }
+
+    /// An object of the same class that makes keys alike.
+    pub(crate) fn alike<'py>(
+        slf: &Bound<'py, Self>,
+        filter: AnyFilter,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        let hash_func = slf.get().hash_func.as_ref();
+        let filter = Self {
+            hash_func: hash_func.map(|function| function.clone_ref(slf.py())),
+            ..Self::in_memory(filter)
+        };
+        making::object_of(&slf.get_type(), filter)
+    }
+
+    /// A copy on the heap, wherever this one lives.
+    pub(crate) fn to_memory(slf: &Bound<'_, Self>) -> Result<AnyFilter, Failure> {
+        Self::read(slf, State::duplicate)
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
+        match &self.hash_func {
+            None => key::hash(&self.hasher, key),
+            Some(function) => key::hash(&self.hasher, &hash_func::made_by(function, key)?),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
+        self.state.with(py, |state| state.contains(hash))
+    }
+
+    #[inline]
+    pub(crate) fn add_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
+        self.check_writer()?;
+        self.state
+            .with(py, |state| Ok(state.writable()?.insert_hash(hash)?))
+    }
+
+    /// Reads what takes time, such as the whole filter.
+    pub(crate) fn read<R: Send + 'static>(
+        slf: &Bound<'_, Self>,
+        work: impl FnOnce(&State) -> Result<R, Failure> + Send + 'static,
+    ) -> Result<R, Failure> {
+        let bytes = slf.get().bytes_to_read(slf.py());
+        let mark = Mark::on(slf.clone().unbind(), slf.py());
+        interrupt::if_large(slf.py(), bytes, move || mark.read(work))?
+    }
+
+    pub(crate) fn write<R: Send + 'static>(
+        slf: &Bound<'_, Self>,
+        work: impl FnOnce(&mut State) -> Result<R, Failure> + Send + 'static,
+    ) -> Result<R, Failure> {
+        let bytes = slf.get().bytes_to_read(slf.py());
+        let mark = Mark::on(slf.clone().unbind(), slf.py());
+        interrupt::if_large(slf.py(), bytes, move || mark.write(work))?
+    }
+
+    /// Writes here what is read there; `None` if both are one.
+    pub(crate) fn write_beside<R: Send + 'static>(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, Self>,
+        work: impl FnOnce(&mut State, &State) -> Result<R, Failure> + Send + 'static,
+    ) -> Result<Option<R>, Failure> {
+        let py = slf.py();
+        let bytes = slf.get().bytes_to_read(py);
+        let ours = Mark::on(slf.clone().unbind(), py);
+        let theirs = Mark::on(other.clone().unbind(), py);
+        let work = move || ours.write_beside(&theirs, work).transpose();
+        interrupt::if_large(py, bytes, work)?
+    }
+
+    /// How much work the whole filter is; a file's pages may have to come from
+    /// the disk first.
+    fn bytes_to_read(&self, py: Python<'_>) -> u64 {
+        match self.path {
+            Some(_) => u64::MAX,
+            None => self.nbytes(py).unwrap_or(0),
+        }
+    }
+
+    /// Runs a batch over the keys, or over what `hash_func` makes of them.
+    fn run<'py>(
+        &self,
+        batch: Batch<'_>,
+        keys: &Bound<'py, PyAny>,
+        work: &impl Work,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        match &self.hash_func {
+            None => batch.run(keys, work),
+            Some(function) => batch.run(&hash_func::all_made_by(function, keys)?, work),
+        }
+    }
+
+    pub(crate) fn insert_all<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        threads: usize,
+        answers: bool,
+        progress: Option<&Progress>,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        let py = keys.py();
+        // Said before the keys are looked at.
+        self.state.with(py, |state| state.writable().map(drop))?;
+        self.check_writer()?;
+        let mark = Mark::on(&self.state, py);
+        let batch = Batch {
+            ordered: true,
+            hasher: self.hasher,
+            threads,
+            answers,
+            progress,
+        };
+        self.run(batch, keys, &|hashes: &[Hash], new: &mut [bool]| {
+            mark.write(|state| Ok(state.writable()?.insert_hashes(hashes, new)?))
+        })
+    }
+
+    /// The layers that one process adds to the file of a growing filter are not
+    /// seen by another, also not by one that was forked from it.
+    #[inline]
+    pub(crate) fn check_writer(&self) -> Result<(), Failure> {
+        match &self.sole_writer {
+            Some(process) if !process.is_this() => Err(Failure::Own(
+                "BusyError",
+                "the process that this one was forked from writes the filter; of a growing filter \
+                 only one may, so close it there and open it here"
+                    .into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn is_apart(&self) -> bool {
+        matches!(self.hasher, Hasher::Keyed { in_file: false, .. })
+    }
+}
+
+impl Holds for Py<Filter> {
+    type Value = State;
+
+    fn shared(&self) -> &Shared<State> {
+        &self.get().state
+    }
+}
+
+impl Add for Filter {
+    const DOC: &'static std::ffi::CStr = c"add($self, key, /)
+--
+
+Adds a key; tells if it was new. True is always right; False is wrong for
+about one in ``1/p`` new keys, which look as if present.
+
+>>> import tamis
+>>> seen = tamis.Filter(1000)
+>>> seen.add(\"key\"), seen.add(\"key\")
+(True, False)
+>>> seen.add(b\"key\")       # the same key: a str is its UTF-8
+False";
+
+    #[inline]
+    fn add(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let this = this.get();
+        let hash = this.hash(key)?;
+        Ok(this.add_hash(key.py(), hash)?)
+    }
+}

@@ -1,0 +1,124 @@
+//! Filters as sets: united, intersected, compared.
+
+use super::Filter;
+use super::state::State;
+use crate::error::Failure;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use tamis::AnyFilter;
+
+#[derive(Clone, Copy)]
+pub(crate) enum Combination {
+    Union,
+    Intersection,
+}
+
+impl Combination {
+    fn of(self, ours: &mut AnyFilter, theirs: &State) -> Result<(), Failure> {
+        match self {
+            Self::Union => theirs.unite_into(ours),
+            Self::Intersection => theirs.intersect_into(ours),
+        }
+    }
+}
+
+/// Refuses filters that make keys of objects in different ways.
+fn check_functions(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> Result<(), Failure> {
+    match same_functions(slf, other)? {
+        true => Ok(()),
+        false => Err(Failure::Own(
+            "UnlikeError",
+            "hash_func: expected the same function in both filters, got different ones".into(),
+        )),
+    }
+}
+
+fn same_functions(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> PyResult<bool> {
+    match (&slf.get().hash_func, &other.get().hash_func) {
+        (None, None) => Ok(true),
+        (Some(ours), Some(theirs)) => ours.bind(slf.py()).eq(theirs),
+        _ => Ok(false),
+    }
+}
+
+/// A new filter of both.
+pub(crate) fn combined<'py>(
+    slf: &Bound<'py, Filter>,
+    other: &Bound<'py, Filter>,
+    how: Combination,
+) -> Result<Bound<'py, Filter>, Failure> {
+    check_functions(slf, other)?;
+    let made = Filter::write_beside(slf, other, move |ours, theirs| {
+        let mut filter = ours.duplicate()?;
+        how.of(&mut filter, theirs)?;
+        Ok(filter)
+    });
+    match made? {
+        Some(filter) => Filter::alike(slf, filter),
+        None => Filter::copy(slf),
+    }
+}
+
+/// The left one becomes that of both.
+pub(crate) fn combine(
+    slf: &Bound<'_, Filter>,
+    other: &Bound<'_, Filter>,
+    how: Combination,
+) -> Result<(), Failure> {
+    slf.get().check_writer()?;
+    check_functions(slf, other)?;
+    let done = Filter::write_beside(slf, other, move |ours, theirs| {
+        how.of(ours.writable()?, theirs)
+    });
+    match done? {
+        Some(()) => Ok(()),
+        // With itself: as it is, if it may be changed at all.
+        None => Filter::write(slf, |state| state.writable().map(drop)),
+    }
+}
+
+/// A new filter of this one and all others: filters, or keys.
+pub(crate) fn united<'py>(
+    slf: &Bound<'py, Filter>,
+    others: &Bound<'py, PyTuple>,
+    how: Combination,
+) -> Result<Bound<'py, Filter>, Failure> {
+    let all = Filter::alike(slf, Filter::to_memory(slf)?)?;
+    for other in others {
+        match (other.cast::<Filter>(), how) {
+            (Ok(other), _) => combine(&all, other, how)?,
+            (Err(_), Combination::Union) => {
+                all.get().insert_all(&other, 1, false, None).map(drop)?;
+            }
+            (Err(_), Combination::Intersection) => {
+                let mut empty = Filter::to_memory(&all)?;
+                empty.clear()?;
+                let theirs = Filter::alike(slf, empty)?;
+                theirs.get().insert_all(&other, 1, false, None)?;
+                combine(&all, &theirs, how)?;
+            }
+        }
+    }
+    Ok(all)
+}
+
+pub(crate) fn is_subset(
+    slf: &Bound<'_, Filter>,
+    other: &Bound<'_, Filter>,
+) -> Result<bool, Failure> {
+    check_functions(slf, other)?;
+    let subset = Filter::write_beside(slf, other, |ours, theirs| ours.is_subset_of(theirs));
+    match subset? {
+        Some(subset) => Ok(subset),
+        // Itself: if that can be said at all.
+        None => Filter::read(slf, |state| state.is_subset_of(state)),
+    }
+}
+
+pub(crate) fn is_same(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> Result<bool, Failure> {
+    if !same_functions(slf, other)? {
+        return Ok(false);
+    }
+    let same = Filter::write_beside(slf, other, |ours, theirs| ours.same(theirs));
+    Ok(same?.unwrap_or(true))
+}

@@ -1,0 +1,73 @@
+//! Where a filter lives: in memory, in a mapped file, or nowhere any more.
+
+use crate::error::Failure;
+use tamis::{AnyFilter, Hash, Map};
+
+/// Where a filter lives.
+pub(crate) enum State {
+    /// In memory, or in a file mapped for writing.
+    Writable(AnyFilter),
+    /// In a file mapped for reading.
+    ReadOnly(AnyFilter<Map>),
+    Closed,
+}
+
+/// Asks a filter wherever it lives.
+macro_rules! ask {
+    ($state:expr, $filter:ident => $answer:expr) => {
+        match $state {
+            State::Writable($filter) => Ok($answer),
+            State::ReadOnly($filter) => Ok($answer),
+            State::Closed => Err(Failure::closed()),
+        }
+    };
+}
+
+impl State {
+    #[inline]
+    pub(crate) fn writable(&mut self) -> Result<&mut AnyFilter, Failure> {
+        match self {
+            Self::Writable(filter) => Ok(filter),
+            Self::ReadOnly(_) => Err(Failure::read_only()),
+            Self::Closed => Err(Failure::closed()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, hash: Hash) -> Result<bool, Failure> {
+        match self {
+            // The usual one is asked here, not behind a call.
+            Self::Writable(AnyFilter::Blocked(filter)) => Ok(filter.contains_hash(hash)),
+            other => other.contains_other(hash),
+        }
+    }
+
+    #[inline(never)]
+    fn contains_other(&self, hash: Hash) -> Result<bool, Failure> {
+        ask!(self, filter => filter.contains_hash(hash))
+    }
+
+    pub(crate) fn duplicate(&self) -> Result<AnyFilter, Failure> {
+        Ok(ask!(self, filter => filter.duplicate())??)
+    }
+
+    /// Adds what is here to another filter.
+    pub(crate) fn unite_into(&self, other: &mut AnyFilter) -> Result<(), Failure> {
+        Ok(ask!(self, ours => other.union_with(ours))??)
+    }
+
+    /// Leaves in another filter what is here, too.
+    pub(crate) fn intersect_into(&self, other: &mut AnyFilter) -> Result<(), Failure> {
+        Ok(ask!(self, ours => other.intersect_with(ours))??)
+    }
+
+    pub(crate) fn is_subset_of(&self, other: &Self) -> Result<bool, Failure> {
+        Ok(ask!(self, ours => ask!(other, theirs => ours.is_subset_of(theirs)))???)
+    }
+
+    pub(crate) fn same(&self, other: &Self) -> Result<bool, Failure> {
+        ask!(self, ours => ask!(other, theirs => ours.is_same(theirs)))?
+    }
+}
+
+pub(crate) use ask;

@@ -1,0 +1,47 @@
+//! Floats as keys.
+
+use tamis::{Hash, Hasher};
+
+/// What a float that is no integer begins with: a byte that UTF-8 never has, so
+/// that no text is the same key; and with it, it is longer than an integer.
+const FLOAT: [u8; 2] = [0xff, b'f'];
+
+/// The bytes of a float; none for NaN.
+pub(crate) enum Float {
+    /// It equals this integer, and is the same key, as `1.0 == 1` in Python.
+    Integer([u8; 8]),
+    Other([u8; 10]),
+}
+
+impl Float {
+    #[inline]
+    pub(crate) fn of(value: f64) -> Option<Self> {
+        const END: f64 = 18_446_744_073_709_551_616.0; // 2**64
+        if value.is_nan() {
+            return None;
+        }
+        if value.trunc() == value && (-END / 2.0..END).contains(&value) {
+            return Some(Self::Integer(match value < 0.0 {
+                true => (value as i64).to_le_bytes(),
+                false => (value as u64).to_le_bytes(),
+            }));
+        }
+        let mut bytes = [0; 10];
+        bytes[..2].copy_from_slice(&FLOAT);
+        bytes[2..].copy_from_slice(&value.to_le_bytes());
+        Some(Self::Other(bytes))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Integer(bytes) => bytes,
+            Self::Other(bytes) => bytes,
+        }
+    }
+}
+
+/// The hash of a float of a column; NaN stands for no value there.
+#[inline]
+pub(crate) fn hash(hasher: &Hasher, value: f64) -> Option<Hash> {
+    Float::of(value).map(|float| hasher.hash_exact(float.bytes()))
+}

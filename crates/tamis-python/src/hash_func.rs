@@ -1,0 +1,69 @@
+//! `hash_func=`: a function of the caller that makes keys of other objects.
+
+use crate::error::Failure;
+use crate::key;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt, PyIterator};
+
+/// The key that a filter's `hash_func` makes of an object. An integer may have
+/// up to 128 bits, as those of other filters' functions have: beyond the range
+/// of integer keys it is its 16 little-endian bytes.
+pub(crate) fn made_by<'py>(
+    function: &Py<PyAny>,
+    object: &Bound<'py, PyAny>,
+) -> Result<Bound<'py, PyAny>, Failure> {
+    let py = object.py();
+    let key = function.bind(py).call1((object,))?;
+    let plain = key.extract::<i64>().is_ok() || key.extract::<u64>().is_ok();
+    if plain || !key.is_instance_of::<PyInt>() {
+        return Ok(key);
+    }
+    match key.extract::<i128>() {
+        Ok(wide) => Ok(PyBytes::new(py, &wide.to_le_bytes()).into_any()),
+        Err(_) => Err(Failure::Own(
+            "KeyRangeError",
+            "hash_func: expected an int from -2**127 to 2**127-1, got a larger one; return \
+             bytes instead"
+                .into(),
+        )),
+    }
+}
+
+/// What `hash_func` makes of many objects, one by one.
+#[pyclass(module = "tamis._tamis", name = "_MadeKeys")]
+pub(crate) struct MadeKeys {
+    function: Py<PyAny>,
+    objects: Py<PyIterator>,
+}
+
+#[pymethods]
+impl MadeKeys {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+        match self.objects.bind(py).clone().next() {
+            Some(object) => made_by(&self.function, &object?).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+pub(crate) fn all_made_by<'py>(
+    function: &Py<PyAny>,
+    objects: &Bound<'py, PyAny>,
+) -> Result<Bound<'py, PyAny>, Failure> {
+    key::refuse_one_key(objects)?;
+    let py = objects.py();
+    // Iterated, its values would be pyarrow's own objects.
+    let objects = match objects.hasattr("to_pylist")? {
+        true => objects.call_method0("to_pylist")?,
+        false => objects.clone(),
+    };
+    let made = MadeKeys {
+        function: function.clone_ref(py),
+        objects: objects.try_iter()?.unbind(),
+    };
+    Ok(Bound::new(py, made)?.into_any())
+}

@@ -1,0 +1,85 @@
+"""Filters in Redis, from asyncio."""
+
+import asyncio
+
+import pytest
+from test_redis import server  # noqa: F401  (a fixture)
+
+import tamis
+
+
+def run(main):
+    return asyncio.run(asyncio.wait_for(main, 60))
+
+
+def test_calls(server):
+    async def main():
+        async with await tamis.aconnect(f"redis://{server}/aio", 1000, 1e-6) as seen:
+            assert await seen.add("key") and not await seen.add("key")
+            assert await seen.contains("key") and not await seen.contains("other")
+            assert await seen.add_many(["key", "new"]) == [False, True]
+            await seen.update(["more"])
+            assert await seen.contains_many(["more", "none"]) == [True, False]
+            assert (await seen.info())["keys"] == 3
+            copy = await seen.copy()
+            assert "more" in copy and "AsyncRedisFilter" in repr(seen)
+            await seen.expire(100)
+            await seen.clear()
+            assert not await seen.contains("key")
+            await seen.delete()
+        with pytest.raises(tamis.ClosedError):
+            await seen.add("late")
+        await seen.close()
+        async with await tamis.aconnect(f"redis://{server}/aio2", 1000, delete=True) as online:
+            assert await online.add("a") and await online.count("a") == 1 and await online.remove("a")
+            await online.delete()
+
+    run(main())
+
+
+def test_of_many_tasks_one_is_told_new(server):
+    async def main():
+        workers = [await tamis.aconnect(f"redis://{server}/race", 10_000, 1e-6) for _ in range(4)]
+        tasks = [worker.add(f"key{i}") for i in range(200) for worker in workers]
+        answers = await asyncio.gather(*tasks)
+        assert sum(answers) == 200
+        await workers[0].delete()
+        for worker in workers:
+            await worker.close()
+
+    run(main())
+
+
+def test_the_loop_goes_on_meanwhile(server):
+    """A call that is held up by a silent server holds up nobody else, and can be cancelled."""
+
+    async def main():
+        silent = await asyncio.start_server(lambda reader, writer: asyncio.sleep(1000), "127.0.0.1", 0)
+        port = silent.sockets[0].getsockname()[1]
+        waiting = asyncio.create_task(tamis.aconnect(f"redis://127.0.0.1:{port}/x", timeout=0.5, retry_for=0))
+        async with await tamis.aconnect(f"redis://{server}/beside", 1000) as seen:
+            assert await seen.add("key")
+            assert not waiting.done()
+            await seen.delete()
+        with pytest.raises(tamis.ServerError):
+            await waiting
+        cancelled = asyncio.create_task(tamis.aconnect(f"redis://127.0.0.1:{port}/x", timeout=0.5, retry_for=0))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        silent.close()
+
+    run(main())
+
+
+def test_mistakes_are_said(server):
+    async def main():
+        with pytest.raises(tamis.NotFoundError):
+            await tamis.aconnect(f"redis://{server}/nowhere")
+        async with await tamis.aconnect(f"redis://{server}/wrong", 1000) as seen:
+            with pytest.raises(tamis.KeyTypeError):
+                await seen.add(None)
+            await seen.delete()
+
+    run(main())

@@ -1,0 +1,431 @@
+//! A filter that a module of the server keeps behind BF.* or CF.*: Tamis's own
+//! module, RedisBloom or valkey-bloom. Keys go there as they are, and the
+//! server hashes them.
+
+mod copying;
+mod keys;
+
+pub(crate) use copying::takes;
+
+use crate::chunks::slot;
+use crate::engine::{dangers, survey};
+use crate::link::Link;
+use crate::packed::Packed;
+use crate::warning::Warning;
+use crate::wire::Wire;
+use crate::{Error, Location, Node, Share, Stats};
+use redis::{Cmd, FromRedisValue, Value, cmd};
+use std::collections::HashMap;
+use std::time::Duration;
+use tamis::{KeyCount, Kind};
+
+/// Whose bytes a filter in a module has, by the type of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Layout {
+    /// Of Tamis's module: `tamis--bf` and `tamis--cf`.
+    Tamis,
+    /// RedisBloom's, which Tamis's module has, too: `MBbloom--` and
+    /// `MBbloomCF`.
+    RedisBloom,
+    /// valkey-bloom's: `bloomfltr`.
+    ValkeyBloom,
+}
+
+/// What TYPE says of a filter's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyType {
+    name: &'static str,
+    kind: Kind,
+    layout: Layout,
+}
+
+impl KeyType {
+    pub(crate) const fn kind(self) -> Kind {
+        self.kind
+    }
+}
+
+const TYPES: [KeyType; 5] = [
+    KeyType {
+        name: "tamis--bf",
+        kind: Kind::Growing,
+        layout: Layout::Tamis,
+    },
+    KeyType {
+        name: "tamis--cf",
+        kind: Kind::Cuckoo,
+        layout: Layout::Tamis,
+    },
+    KeyType {
+        name: "MBbloom--",
+        kind: Kind::Growing,
+        layout: Layout::RedisBloom,
+    },
+    KeyType {
+        name: "MBbloomCF",
+        kind: Kind::Cuckoo,
+        layout: Layout::RedisBloom,
+    },
+    KeyType {
+        name: "bloomfltr",
+        kind: Kind::Growing,
+        layout: Layout::ValkeyBloom,
+    },
+];
+
+/// What a key is.
+pub(crate) enum Found {
+    Nothing,
+    /// Perhaps the record of a filter of ours.
+    String,
+    Module(KeyType),
+}
+
+/// Looks once what has the filter's name.
+pub(crate) async fn look<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<Found, Error> {
+    let command = cmd("TYPE").arg(name).take();
+    let answer = wire
+        .ask_one("opening the filter", slot(name), command)
+        .await?;
+    let text = String::from_redis_value(answer).unwrap_or_default();
+    match text.as_str() {
+        "none" => Ok(Found::Nothing),
+        "string" => Ok(Found::String),
+        other => match TYPES.iter().find(|known| known.name == other) {
+            Some(known) => Ok(Found::Module(*known)),
+            None => Err(Error::Corrupt {
+                key: name.into(),
+                reason: format!("its type is {other}, which is no filter's"),
+            }),
+        },
+    }
+}
+
+/// What a module tells of a filter.
+#[derive(Clone, Copy, Debug, Default)]
+struct About {
+    capacity: u64,
+    bytes: u64,
+    keys: u64,
+    rate: f64,
+}
+
+/// Where the filter is, and what.
+#[derive(Clone)]
+struct Key {
+    name: String,
+    home: u16,
+    is: KeyType,
+}
+
+impl Key {
+    fn choose<'c>(&self, bloom: &'c str, cuckoo: &'c str) -> &'c str {
+        match self.is.kind {
+            Kind::Cuckoo => cuckoo,
+            _ => bloom,
+        }
+    }
+
+    /// Whether TYPE has answered that the filter is what it was.
+    fn is_same(&self, answer: Option<&Value>) -> bool {
+        match answer {
+            Some(Value::SimpleString(name)) => name == self.is.name,
+            Some(Value::BulkString(name)) => name == self.is.name.as_bytes(),
+            _ => false,
+        }
+    }
+
+    /// What must reach replicas ends with a write: `WAIT` waits for the last
+    /// one of a connection, and adding what is there already is none.
+    fn pulse(&self, packed: &mut Packed) {
+        packed.begin(5);
+        packed.text("SET");
+        packed.text(format!("{{{}}}:tamis:pulse", self.name));
+        packed.text("");
+        packed.text("PX");
+        packed.number(60_000);
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Module<L> {
+    wire: Wire<L>,
+    key: Key,
+    /// As of the last time that we asked.
+    about: About,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl<L: Link> Module<L> {
+    /// Opens the filter that was found.
+    pub(crate) async fn open(wire: Wire<L>, at: &Location, is: KeyType) -> Result<Self, Error> {
+        let mut this = Self {
+            wire,
+            key: Key {
+                name: at.name().to_owned(),
+                home: slot(at.name()),
+                is,
+            },
+            about: About::default(),
+            warnings: Vec::new(),
+        };
+        this.ask_about().await.map_err(|error| match error {
+            Error::Gone { name } => Error::NotFound { name },
+            error => error,
+        })?;
+        let expires = this.time_to_live().await?.is_some();
+        this.warnings = dangers(&mut this.wire, expires).await;
+        Ok(this)
+    }
+
+    fn command(&self, bloom: &str, cuckoo: &str) -> Cmd {
+        let mut command = cmd(self.key.choose(bloom, cuckoo));
+        command.arg(&self.key.name);
+        command
+    }
+
+    /// One command about the filter, whose answer proves that it is there.
+    async fn ask<T: FromRedisValue>(
+        &mut self,
+        action: &'static str,
+        command: Cmd,
+    ) -> Result<T, Error> {
+        match self.one(action, command).await {
+            Ok(value) => T::from_redis_value(value).map_err(|error| Error::Server {
+                action,
+                node: None,
+                source: error.into(),
+            }),
+            Err(error) => Err(self.or_gone(error).await),
+        }
+    }
+
+    async fn one(&mut self, action: &'static str, command: Cmd) -> Result<Value, Error> {
+        self.wire.ask_one(action, self.key.home, command).await
+    }
+
+    /// The error; or if the server has refused because the filter is not there
+    /// any more, that. One that was silent is not asked.
+    async fn or_gone(&mut self, error: Error) -> Error {
+        let refused = match &error {
+            Error::Server { source, .. } => !source.is_io_error(),
+            _ => false,
+        };
+        match refused && matches!(self.is_there().await, Ok(false)) {
+            true => self.gone(),
+            false => error,
+        }
+    }
+
+    fn gone(&self) -> Error {
+        let name = self.key.name.clone();
+        Error::Gone { name }
+    }
+
+    async fn is_there(&mut self) -> Result<bool, Error> {
+        let look = cmd("TYPE").arg(&self.key.name).take();
+        let answer = self.one("looking for the filter", look).await?;
+        Ok(self.key.is_same(Some(&answer)))
+    }
+
+    /// Asks the module what the filter is and has.
+    async fn ask_about(&mut self) -> Result<(), Error> {
+        const ACTION: &str = "asking about the filter";
+        let info = self.command("BF.INFO", "CF.INFO");
+        let fields: HashMap<String, Value> = self.ask(ACTION, info).await?;
+        let number = |name: &str| match fields.get(name) {
+            Some(Value::Int(number)) => *number as u64,
+            _ => 0,
+        };
+        let bytes = number("Size");
+        let parts = number("Number of filters");
+        let keys = number("Number of items inserted");
+        let full = match self.key.is.kind {
+            // A byte a slot.
+            Kind::Cuckoo => bytes,
+            _ => number("Capacity"),
+        };
+        let capacity = match (self.key.is.kind, self.field("CAPACITY").await?) {
+            (Kind::Cuckoo, Some(capacity)) => capacity as u64,
+            _ => full,
+        };
+        let rate = match self.field("ERROR").await? {
+            Some(rate) => rate,
+            None => {
+                self.rate_of_redisbloom(number("Bucket size"), parts)
+                    .await?
+            }
+        };
+        self.about = About {
+            capacity,
+            bytes,
+            keys,
+            rate,
+        };
+        Ok(())
+    }
+
+    /// One field of INFO; none of a module that does not tell.
+    async fn field(&mut self, name: &str) -> Result<Option<f64>, Error> {
+        let mut info = self.command("BF.INFO", "CF.INFO");
+        info.arg(name);
+        let value = match self.one("asking about the filter", info).await {
+            Ok(Value::Array(mut one)) => one.pop(),
+            Ok(Value::Map(mut one)) => one.pop().map(|(_, value)| value),
+            Ok(other) => Some(other),
+            // It has no such field.
+            Err(Error::Server { source, .. }) if !source.is_io_error() => None,
+            Err(error) => return Err(error),
+        };
+        Ok(value.and_then(|value| f64::from_redis_value(value).ok()))
+    }
+
+    /// RedisBloom tells the rate of a Bloom filter in the first chunk of a dump
+    /// alone, and knows none of a cuckoo filter: a key is compared with all
+    /// slots of two buckets a table, by 8 bits of which one value means empty.
+    async fn rate_of_redisbloom(&mut self, bucket_size: u64, tables: u64) -> Result<f64, Error> {
+        if self.key.is.kind == Kind::Cuckoo {
+            let slots = 2.0 * bucket_size as f64 * tables as f64;
+            return Ok(1.0 - (254f64 / 255.0).powf(slots));
+        }
+        let mut dump = cmd("BF.SCANDUMP");
+        dump.arg(&self.key.name).arg(0);
+        let (_, header): (u64, Vec<u8>) = self.ask("asking about the filter", dump).await?;
+        // Keys (64 bits), layers, options, growth (32 each), and of each layer its bytes, bits
+        // and keys (64), then its rate.
+        const NO_SCALING: u32 = 8;
+        const RATE: usize = 20 + 24;
+        let options = header.get(12..).and_then(|rest| rest.first_chunk());
+        let rate = header.get(RATE..).and_then(|rest| rest.first_chunk());
+        let (Some(options), Some(rate)) = (options, rate) else {
+            return Err(Error::Corrupt {
+                key: self.key.name.clone(),
+                reason: "the first chunk of its dump is too short".into(),
+            });
+        };
+        // Each layer has half the last one's.
+        let scales = u32::from_le_bytes(*options) & NO_SCALING == 0;
+        Ok(f64::from_le_bytes(*rate) * if scales { 2.0 } else { 1.0 })
+    }
+
+    pub(crate) const fn kind(&self) -> Kind {
+        self.key.is.kind
+    }
+
+    pub(crate) const fn layout(&self) -> Layout {
+        self.key.is.layout
+    }
+
+    pub(crate) const fn capacity(&self) -> u64 {
+        self.about.capacity
+    }
+
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.about.bytes
+    }
+
+    pub(crate) const fn rate(&self) -> f64 {
+        self.about.rate
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.wire.counters().stats()
+    }
+
+    /// How many keys were new to the filter, which the module counts.
+    pub(crate) async fn keys(&mut self) -> Result<KeyCount, Error> {
+        self.ask_about().await?;
+        Ok(KeyCount::Counted(self.about.keys))
+    }
+
+    /// The rate is kept at any size; what it is at this one, no module tells.
+    pub(crate) async fn rate_now(&mut self) -> Result<f64, Error> {
+        self.ask_about().await?;
+        Ok(self.about.rate)
+    }
+
+    /// Checks that the filter is there.
+    pub(crate) async fn verify(&mut self) -> Result<(), Error> {
+        match self.is_there().await? {
+            true => self.ask_about().await,
+            false => Err(self.gone()),
+        }
+    }
+
+    pub(crate) async fn clear(&mut self) -> Result<(), Error> {
+        if self.key.is.kind == Kind::Cuckoo {
+            return Err(self.unable("cleared in a module", "create it anew in its place"));
+        }
+        let command = cmd("BF.CLEAR").arg(&self.key.name).take();
+        self.ask("clearing the filter", command).await
+    }
+
+    /// Lets the filter expire after `time`.
+    pub(crate) async fn expire_in(&mut self, time: Duration) -> Result<(), Error> {
+        let most = i64::MAX as u128 / 4;
+        let time = time.as_millis().min(most) as u64;
+        let command = cmd("PEXPIRE").arg(&self.key.name).arg(time).take();
+        match self.ask("expiring the filter", command).await? {
+            1 => {}
+            _ => return Err(self.gone()),
+        }
+        self.warnings = dangers(&mut self.wire, true).await;
+        Ok(())
+    }
+
+    /// Lets the filter live for ever.
+    pub(crate) async fn persist(&mut self) -> Result<(), Error> {
+        let command = cmd("PERSIST").arg(&self.key.name).take();
+        let _: u64 = self.ask("persisting the filter", command).await?;
+        match self.is_there().await? {
+            true => Ok(()),
+            false => Err(self.gone()),
+        }
+    }
+
+    /// How long the filter lives, if not for ever.
+    pub(crate) async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
+        let command = cmd("PTTL").arg(&self.key.name).take();
+        match self
+            .ask("asking the filter's time to live", command)
+            .await?
+        {
+            left @ 0.. => Ok(Some(Duration::from_millis(left as u64))),
+            -1 => Ok(None),
+            i64::MIN..=-2 => Err(self.gone()),
+        }
+    }
+
+    /// Deletes the filter, and nothing that has come in its place.
+    pub(crate) async fn delete(mut self) -> Result<(), Error> {
+        const DELETE: &str = "if redis.call('TYPE', KEYS[1]).ok ~= ARGV[1] then return 0 end \
+                              return redis.call('UNLINK', KEYS[1])";
+        let mut command = cmd("EVAL");
+        command
+            .arg(DELETE)
+            .arg(1)
+            .arg(&self.key.name)
+            .arg(self.key.is.name);
+        match self.one("deleting the filter", command).await? {
+            Value::Int(1) => Ok(()),
+            _ => Err(self.gone()),
+        }
+    }
+
+    pub(crate) async fn shares(&mut self) -> Result<Vec<Share>, Error> {
+        survey::shares(&mut self.wire, std::slice::from_ref(&self.key.name)).await
+    }
+
+    pub(crate) async fn nodes(&mut self) -> Result<Vec<Node>, Error> {
+        survey::nodes(&mut self.wire).await
+    }
+
+    pub(crate) fn unable(&self, what: &'static str, instead: &'static str) -> Error {
+        Error::Filter(tamis::Error::Unable {
+            kind: self.key.is.kind,
+            what,
+            instead,
+        })
+    }
+}
