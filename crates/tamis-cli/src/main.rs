@@ -1,5 +1,6 @@
 //! The `tamis` command. One file a subcommand, under `cmd/`.
 
+mod about;
 mod advice;
 mod bar;
 mod cmd;

@@ -1,4 +1,4 @@
-use crate::cmd::info::About;
+use crate::about::About;
 use crate::engine::batch::Print;
 use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};

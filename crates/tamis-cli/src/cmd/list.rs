@@ -1,10 +1,11 @@
+use crate::about::{nodes_json, shares_json};
 use crate::location::{KeyFile, RedisArgs};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::time::Duration;
-use tamis_redis::{Condition, Found, Node, Orphan, Servers, Share, Survey};
+use tamis_redis::{Condition, Found, Orphan, Servers, Survey};
 
 /// List the filters on Redis servers, and what belongs to none
 ///
@@ -151,22 +152,4 @@ fn to_json(survey: &Survey) -> serde_json::Value {
 
 fn seconds(time: Option<Duration>) -> Option<f64> {
     time.map(|time| time.as_secs_f64())
-}
-
-pub(crate) fn shares_json(shares: &[Share]) -> serde_json::Value {
-    let share = |share: &Share| json!({ "node": share.node, "chunks": share.keys, "memory_bytes": share.bytes });
-    shares.iter().map(share).collect()
-}
-
-pub(crate) fn nodes_json(nodes: &[Node]) -> serde_json::Value {
-    let node = |node: &Node| {
-        json!({
-            "node": node.address,
-            "version": node.version,
-            "used_bytes": node.used,
-            "most_bytes": node.most,
-            "policy": node.policy,
-        })
-    };
-    nodes.iter().map(node).collect()
 }

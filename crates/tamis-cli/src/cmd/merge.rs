@@ -1,4 +1,4 @@
-use crate::cmd::info::About;
+use crate::about::About;
 use crate::foreign::{self, ForeignArgs, Opened};
 use crate::location::{KeyFile, Place, RedisArgs, named};
 use crate::{Exit, human, output};

@@ -1,4 +1,4 @@
-use crate::cmd::info::About;
+use crate::about::About;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::{Exit, human, output};

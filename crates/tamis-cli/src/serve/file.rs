@@ -7,7 +7,7 @@ use super::loaded::{Loaded, Opening};
 use super::log;
 use super::problem::Problem;
 use super::stamp::Stamp;
-use crate::cmd::info;
+use crate::about;
 use crate::location::named;
 use crate::output;
 use anyhow::{Context as _, Result, anyhow};
@@ -196,7 +196,7 @@ impl FileFilter {
             is_settled
         };
         // A checksum tells a file that is still being written; of another, only time does.
-        if !is_settled && info::is_sealed(&self.path) != Some(true) {
+        if !is_settled && about::is_sealed(&self.path) != Some(true) {
             return None;
         }
         let loaded = self.opening.load(&self.path);
@@ -395,7 +395,7 @@ impl FileFilter {
                 }
                 is_settled
             };
-            if !is_settled && info::is_sealed(&self.path) != Some(true) {
+            if !is_settled && about::is_sealed(&self.path) != Some(true) {
                 return Err(anyhow!("it is being written by another program"));
             }
             let ours: Stamp = (&turn.lock.metadata()?).into();

@@ -2,7 +2,7 @@
 //! the file, nothing changes under a request.
 
 use super::keys::Key;
-use crate::cmd::info::{self, About};
+use crate::about::{self, About};
 use crate::foreign::{self, Encoding, ForeignArgs, Opened};
 use crate::location::KeyFile;
 use crate::stream::Keyed as _;
@@ -103,7 +103,7 @@ impl Loaded {
     pub(super) fn about(&self) -> Value {
         match self {
             Self::Ours(filter) => {
-                let mut about = info::to_json(&About::of(filter));
+                let mut about = about::to_json(&About::of(filter));
                 if let Value::Object(about) = &mut about {
                     about.remove("sealed");
                     about.remove("seconds_to_live");

@@ -3,7 +3,7 @@
 
 use super::keys::Form;
 use super::problem::Problem;
-use crate::cmd::info::{self, About};
+use crate::about::{self, About};
 use crate::location::{KeyFile, RedisArgs, in_redis};
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
@@ -99,7 +99,7 @@ impl RemoteFilter {
         let at = self.at.clone();
         let told = tokio::task::spawn_blocking(move || {
             let about = About::in_redis(&mut turn).map_err(in_redis(&at))?;
-            anyhow::Ok(info::to_json(&about))
+            anyhow::Ok(about::to_json(&about))
         });
         told.await.context("asking Redis")?
     }
