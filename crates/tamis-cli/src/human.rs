@@ -145,6 +145,7 @@ pub(crate) fn count(n: u64) -> String {
 }
 
 /// `1 record`, `1,234 records`.
+#[cfg(feature = "compare")]
 pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { many })
 }
