@@ -108,7 +108,7 @@ fn booleans(name: &str, answers: &[bool], more: &str) -> Response {
     if !answers.is_empty() {
         text.pop();
     }
-    let _ = write!(text, "]{more}}}\n");
+    let _ = writeln!(text, "]{more}}}");
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
