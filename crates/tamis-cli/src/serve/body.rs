@@ -5,10 +5,11 @@ use super::{App, Limits};
 use crate::human;
 use axum::body::Body;
 use axum::http::StatusCode;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Bodies that all clients together may have in memory, in bodies of the largest size.
@@ -57,6 +58,39 @@ impl Drop for Room {
     }
 }
 
+/// A buffer that is used again: large memory that is new is zeroed by the system page by page, which
+/// takes longer than to read the keys in it.
+struct Pooled(Vec<u8>);
+
+/// Buffers that wait, and how large each may be.
+static POOL: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+const POOLED: usize = 8;
+const POOLED_BYTES: usize = 4 << 20;
+
+impl Pooled {
+    fn take() -> Self {
+        let pool = POOL.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Self(pool.unwrap_or_default())
+    }
+}
+
+impl AsRef<[u8]> for Pooled {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        let mut buffer = std::mem::take(&mut self.0);
+        buffer.clear();
+        let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < POOLED && (1..=POOLED_BYTES).contains(&buffer.capacity()) {
+            pool.push(buffer);
+        }
+    }
+}
+
 /// The whole body of a request.
 pub(super) async fn read(app: &App, mut body: Body) -> Result<Held, Problem> {
     let time = app.limits.time;
@@ -94,8 +128,7 @@ async fn collect(app: &App, body: &mut Body) -> Result<Held, Problem> {
     if body.size_hint().lower() > most as u64 {
         return Err(too_large());
     }
-    let expected = body.size_hint().lower() as usize;
-    let mut whole = BytesMut::new();
+    let mut whole = Pooled(Vec::new());
     let mut first = Bytes::new();
     while let Some(frame) = body.frame().await {
         let frame =
@@ -108,19 +141,19 @@ async fn collect(app: &App, body: &mut Body) -> Result<Held, Problem> {
         }
         room.more(data.len())?;
         // Most bodies come in one piece, and need no copy.
-        match (whole.is_empty(), first.is_empty()) {
+        match (whole.0.is_empty(), first.is_empty()) {
             (true, true) => first = data,
             (true, false) => {
-                whole.reserve(expected);
-                whole.extend_from_slice(&std::mem::take(&mut first));
-                whole.extend_from_slice(&data);
+                whole = Pooled::take();
+                whole.0.extend_from_slice(&std::mem::take(&mut first));
+                whole.0.extend_from_slice(&data);
             }
-            (false, _) => whole.extend_from_slice(&data),
+            (false, _) => whole.0.extend_from_slice(&data),
         }
     }
-    let bytes = match whole.is_empty() {
+    let bytes = match whole.0.is_empty() {
         true => first,
-        false => whole.freeze(),
+        false => Bytes::from_owner(whole),
     };
     Ok(Held { bytes, _room: room })
 }

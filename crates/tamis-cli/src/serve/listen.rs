@@ -24,8 +24,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
-/// The most of a request's head, and what is read of a body at once.
-const BUFFER: usize = 256 << 10;
+/// The most of a request's head, and what is read of a body at once. Larger buffers would be given
+/// back to the system each time, and cost more than they save.
+const BUFFER: usize = 64 << 10;
 /// Clients above the number that is allowed who are told so at once; others are only cut off.
 const TOLD: usize = 64;
 const TOLD_FOR: Duration = Duration::from_secs(1);

@@ -175,6 +175,11 @@ fn metrics_are_what_prometheus_reads() {
     let service = Service::start(&dir, "words.tamis");
     service.check("words", "apple\npear\nnone\n");
     service.get("/nowhere");
+    // A client may see the end of its connection before the service does.
+    service.until("only this connection is open", || {
+        let text = service.get("/metrics").text();
+        text.lines().any(|line| line == "tamis_connections 1")
+    });
     let answer = service.get("/metrics");
     let kind = answer.header("content-type").unwrap();
     assert!(kind.starts_with("text/plain; version=0.0.4"), "{kind}");
@@ -195,10 +200,7 @@ fn metrics_are_what_prometheus_reads() {
         "tamis_keys_total{filter=\"words\",answer=\"no\"} 1",
         "tamis_filter_keys{filter=\"words\"} 4",
         "tamis_filter_fault{filter=\"words\"} 0",
-        "tamis_requests_total{status=\"2xx\"} 1",
         "tamis_requests_total{status=\"4xx\"} 1",
-        "tamis_request_seconds_count 2",
-        "tamis_connections 1",
     ] {
         assert!(
             text.lines().any(|line| line == sample),
