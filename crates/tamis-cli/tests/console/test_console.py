@@ -2,8 +2,8 @@
 
 A block of kind `console` has commands behind `$ `, and below each what it prints, both streams together. A page's
 blocks are run in order, in one folder that starts with a copy of `samples/`, with `tamis` on the path. Where a page
-says 127.0.0.1:6379 the examples talk to a Redis server of the test's own; 127.0.0.1:7654 becomes a free port, on which
-`tamis serve` is waited for, and ended behind the page by the number in `serve.pid`.
+says 127.0.0.1:6379 the examples talk to a Redis server of the test's own, with our module; 127.0.0.1:7654 becomes a
+free port, on which `tamis serve` is waited for, and ended behind the page by the number in `serve.pid`.
 
 `python test_console.py PAGE` writes into a page what its commands print now, to be read before it is committed.
 
@@ -28,6 +28,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TAMIS = pathlib.Path(os.environ.get("TAMIS", ROOT / "target/debug/tamis"))
+MODULE = pathlib.Path(os.environ.get("TAMIS_MODULE", ROOT / "target/module/release/libtamis_module.so"))
 REDIS = "127.0.0.1:6379"
 SERVICE = "127.0.0.1:7654"
 
@@ -163,6 +164,8 @@ def server_on_demand(tmp_path):
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
             args = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
+            assert MODULE.exists(), f"{MODULE} is missing: the step of ./test that tests the module builds it"
+            args += ["--loadmodule", str(MODULE)]
             server = subprocess.Popen(args, stdout=subprocess.DEVNULL)
             servers.append((server, port))
             for _ in range(1000):
