@@ -9,6 +9,9 @@ mod arrow;
 #[allow(dead_code, reason = "the package uses all of it")]
 #[path = "../../crates/tamis-python/src/column.rs"]
 mod column;
+#[allow(dead_code, reason = "the package uses all of it")]
+#[path = "../../crates/tamis-python/src/float.rs"]
+mod float;
 
 use arrow::{ArrowArray, ArrowSchema, Owned, Release};
 use libfuzzer_sys::fuzz_target;
