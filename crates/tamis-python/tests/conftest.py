@@ -1,8 +1,11 @@
-"""What the tests share: the command, and a folder of their own."""
+"""What the tests share: the command, a Redis server, and a folder of their own."""
 
+import contextlib
 import os
 import pathlib
+import socket
 import subprocess
+import time
 
 import pytest
 
@@ -30,3 +33,34 @@ def command():
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The address of a Redis server of the test file's own."""
+    with redis_server(tmp_path_factory.mktemp("redis")) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def redis_server(folder, *options):
+    for _ in range(10):
+        # Between finding a port free and taking it, someone else may.
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", *options]
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
+        while process.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+            except ConnectionRefusedError:
+                time.sleep(0.02)
+            else:
+                try:
+                    yield f"127.0.0.1:{port}"
+                finally:
+                    process.kill()
+                    process.wait()
+                return
+    pytest.fail("no redis-server started on any of 10 free ports")

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from test_redis import server  # noqa: F401  (a fixture)
 
 import tamis
 

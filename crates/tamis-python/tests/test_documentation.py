@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 import pytest
-from test_redis import server  # noqa: F401  (a fixture)
 
 import tamis
 
@@ -93,6 +92,15 @@ def run_as_said(source, known, place):
         except (SyntaxError, ValueError):
             continue
         assert value == said, f"{place}: {lines[statement.end_lineno - 1]}"
+
+
+@pytest.mark.parametrize("kind", [tamis.Filter, tamis.RedisFilter])
+def test_every_method_has_words_of_its_own(kind):
+    said = {}
+    for name in (name for name in vars(kind) if not name.startswith("_")):
+        said.setdefault(getattr(kind, name).__doc__, []).append(name)
+    assert None not in said, said[None]
+    assert [names for names in said.values() if len(names) > 1] == []
 
 
 def test_the_stubs_are_the_modules(tmp_path):

@@ -11,7 +11,6 @@ import pytest
 
 import tamis
 import tamis.polars
-from test_redis import server  # noqa: F401  (a fixture)
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 

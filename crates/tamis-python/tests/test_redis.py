@@ -3,42 +3,12 @@
 import os
 import pathlib
 import signal
-import socket
-import subprocess
 import threading
-import time
 
 import pyarrow
 import pytest
 
 import tamis
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """The address of a server of this module's own."""
-    folder = tmp_path_factory.mktemp("redis")
-    for _ in range(10):
-        # Between finding a port free and taking it, someone else may.
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        process = subprocess.Popen(
-            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""],
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-        )
-        while process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-            except ConnectionRefusedError:
-                time.sleep(0.02)
-            else:
-                yield f"127.0.0.1:{port}"
-                process.kill()
-                process.wait()
-                return
-    pytest.fail("no redis-server started on any of 10 free ports")
 
 
 def test_it_is_a_filter(server):

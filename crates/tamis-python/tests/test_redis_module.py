@@ -1,14 +1,12 @@
 """`tamis.connect` to filters that a module of the server keeps. TAMIS_MODULE names the module; `./test` builds it."""
 
 import os
-import socket
-import subprocess
-import time
 
 import numpy
 import pandas
 import pyarrow
 import pytest
+from conftest import redis_server
 
 import tamis
 
@@ -18,25 +16,8 @@ def server(tmp_path_factory):
     """The address of a server with the module."""
     module = os.environ.get("TAMIS_MODULE")
     assert module, "TAMIS_MODULE is not set: it names libtamis_module.so (crates/tamis-module)"
-    folder = tmp_path_factory.mktemp("redis")
-    for _ in range(10):
-        # Between finding a port free and taking it, someone else may.
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--loadmodule", module]
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
-        while process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-            except ConnectionRefusedError:
-                time.sleep(0.02)
-            else:
-                yield f"127.0.0.1:{port}"
-                process.kill()
-                process.wait()
-                return
-    pytest.fail("no redis-server started on any of 10 free ports")
+    with redis_server(tmp_path_factory.mktemp("redis"), "--loadmodule", module) as address:
+        yield address
 
 
 def test_it_is_a_filter(server, tmp_path):

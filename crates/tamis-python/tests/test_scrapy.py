@@ -9,7 +9,6 @@ import sys
 import threading
 
 import pytest
-from test_redis import server  # noqa: F401  (a fixture)
 
 import tamis
 

@@ -117,17 +117,16 @@ impl Filter {
         making::object_of(cls, filter.hashed_by(hash_func)?)
     }
 
-    /// Creates the file of an empty filter and opens it for adding, memory-mapped;
-    /// an existing file is an error unless ``overwrite=True``. The other
-    /// arguments are those of `Filter`.
+    /// Opens a filter file, memory-mapped: it costs the same for any size, and
+    /// only the pages that are asked are read.
     ///
-    /// >>> import tamis
-    /// >>> with tamis.Filter.create("seen.tamis", 1_000_000, 0.01) as seen:
-    /// ...     seen.add("key")
-    /// True
-    /// >>> with tamis.Filter.open("seen.tamis") as seen:
-    /// ...     "key" in seen
-    /// True
+    /// ``mode`` is "r" for asking, or "r+" for adding too, together with other
+    /// processes that do the same. Bring the secret of a filter whose secret is
+    /// kept apart: ``key`` or ``key_file``.
+    ///
+    /// Adding in place ends the checksum of a file, so "r+" compares all of it
+    /// with that first, where there is one: ``verify=False`` leaves that out for
+    /// files above 16 MiB, and ``verify=True`` does it for "r", too.
     #[classmethod]
     #[pyo3(signature = (path, mode="r", *, key=None, key_file=None, hash_func=None, verify=None))]
     fn open<'py>(
@@ -147,17 +146,9 @@ impl Filter {
         making::object_of(cls, filter.hashed_by(hash_func)?)
     }
 
-    /// Creates the file of an empty filter and opens it for adding, memory-mapped;
-    /// an existing file is an error unless ``overwrite=True``. The other
-    /// arguments are those of `Filter`.
-    ///
-    /// >>> import tamis
-    /// >>> with tamis.Filter.create("seen.tamis", 1_000_000, 0.01) as seen:
-    /// ...     seen.add("key")
-    /// True
-    /// >>> with tamis.Filter.open("seen.tamis") as seen:
-    /// ...     "key" in seen
-    /// True
+    /// Reads a whole filter file into memory and compares it with its checksum; one
+    /// above 16 MiB that was last written in place has none. Changes stay in
+    /// memory until they are saved.
     #[classmethod]
     #[pyo3(signature = (path, *, key=None, key_file=None, hash_func=None))]
     fn load<'py>(
@@ -171,17 +162,8 @@ impl Filter {
         making::object_of(cls, filter.hashed_by(hash_func)?)
     }
 
-    /// Creates the file of an empty filter and opens it for adding, memory-mapped;
-    /// an existing file is an error unless ``overwrite=True``. The other
-    /// arguments are those of `Filter`.
-    ///
-    /// >>> import tamis
-    /// >>> with tamis.Filter.create("seen.tamis", 1_000_000, 0.01) as seen:
-    /// ...     seen.add("key")
-    /// True
-    /// >>> with tamis.Filter.open("seen.tamis") as seen:
-    /// ...     "key" in seen
-    /// True
+    /// The filter in the bytes that ``bytes(filter)`` made, or in those of a
+    /// file.
     #[classmethod]
     #[pyo3(signature = (data, *, key=None, key_file=None, hash_func=None))]
     fn from_bytes<'py>(
@@ -205,17 +187,8 @@ impl Filter {
         Self::from_bytes(cls, data, None, None, hash_func)
     }
 
-    /// Creates the file of an empty filter and opens it for adding, memory-mapped;
-    /// an existing file is an error unless ``overwrite=True``. The other
-    /// arguments are those of `Filter`.
-    ///
-    /// >>> import tamis
-    /// >>> with tamis.Filter.create("seen.tamis", 1_000_000, 0.01) as seen:
-    /// ...     seen.add("key")
-    /// True
-    /// >>> with tamis.Filter.open("seen.tamis") as seen:
-    /// ...     "key" in seen
-    /// True
+    /// The filter in the text that `to_base64` made; white space in it is
+    /// ignored.
     #[classmethod]
     #[pyo3(signature = (text, *, key=None, key_file=None, hash_func=None))]
     fn from_base64<'py>(
