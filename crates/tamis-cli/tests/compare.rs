@@ -432,3 +432,15 @@ fn a_folder_that_exists_is_not_kept_in() {
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("kept"), "{}", ran.err);
 }
+
+/// Few keys are asked again and again, and that is no memory of the contender's.
+#[test]
+fn one_key_takes_hardly_any_memory() {
+    let sandbox = Sandbox::new();
+    sandbox.write("one", "key\n");
+    let all = compare(&sandbox, "one");
+    for name in ["hash-set", "digests"].iter().chain(&FILTERS) {
+        let memory = contender(&all, name)["memory"].as_u64().unwrap();
+        assert!(memory < 1 << 20, "{name}: {memory} bytes");
+    }
+}

@@ -29,6 +29,13 @@ impl KeyWriter {
     }
 }
 
+/// How often these keys fit in a chunk, at least once.
+pub(crate) fn fit(keys: &[&[u8]]) -> usize {
+    let bytes: usize = keys.iter().map(|key| key.len()).sum();
+    let times = (CHUNK_KEYS / keys.len().max(1)).min(CHUNK_BYTES / bytes.max(1));
+    times.max(1)
+}
+
 /// Reads keys in chunks, so that whoever asks for them has few in memory and need not count the reading.
 pub(crate) struct KeyReader {
     file: BufReader<File>,
