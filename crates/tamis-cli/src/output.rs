@@ -34,9 +34,12 @@ fn closed() -> io::Error {
 
 /// Whether the reader of our output went away.
 pub(crate) fn is_closed(error: &anyhow::Error) -> bool {
-    let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
-    let causes = error.chain().filter_map(|cause| cause.downcast_ref());
-    causes.into_iter().any(closed)
+    let kind = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+        Some(tamis::Error::Io { source, .. }) => Some(source.kind()),
+        _ => cause.downcast_ref().map(io::Error::kind),
+    };
+    let mut kinds = error.chain().filter_map(kind);
+    kinds.any(|kind| kind == io::ErrorKind::BrokenPipe)
 }
 
 /// Where records go: a stream, or a file that appears whole at the end.

@@ -450,3 +450,12 @@ fn a_file_that_another_process_has_is_not_replaced() {
     assert!(child.wait_with_output().unwrap().status.success());
     assert_eq!(dir.ok("check -c f.tamis a").text(), "1000\n");
 }
+
+/// The library's error has it, and so has its cause.
+#[test]
+fn a_reason_is_told_once() {
+    let sandbox = Sandbox::new();
+    sandbox.write("in", "key\n");
+    let ran = sandbox.run("dedup in -o nowhere/out");
+    assert_eq!(ran.err.matches("os error 2").count(), 1, "{}", ran.err);
+}

@@ -285,7 +285,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { source, .. } => Some(source),
+            // It is told by `Display`: whoever prints the chain should not say it twice.
+            Self::Io { source, .. } => source.source(),
             _ => None,
         }
     }
