@@ -5,6 +5,7 @@ import doctest
 import importlib.util
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -65,6 +66,7 @@ def java_service_writes(path):
 def test_every_example_of_the_pages_runs(page, server, tmp_path):
     # What the pages take for granted.
     java_service_writes("customers.bin")
+    shutil.copytree(ROOT / "samples", "samples")
     known = {"tamis": tamis, "table": {"url": ["https://example.org/"]}, "urls": ["https://example.org/"]}
     session = doctest.DocTestRunner()
     for line, source in blocks(page):

@@ -65,3 +65,12 @@ pub use plan::growing::Expansion;
 pub use store::body::{Body, Bytes, Map};
 pub use store::file::FileLock;
 pub use store::replace::{Existing, Readers, Replacement};
+
+/// The Rust of the pages that need this crate alone is tested like any other example.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/guides/backend.md")]
+    struct Backend;
+}
