@@ -41,6 +41,8 @@ pub mod index;
 mod key_rule;
 mod kind;
 mod list;
+#[cfg(doctest)]
+mod pages;
 pub mod plan;
 pub mod raw;
 mod store;
@@ -65,12 +67,3 @@ pub use plan::growing::Expansion;
 pub use store::body::{Body, Bytes, Map};
 pub use store::file::FileLock;
 pub use store::replace::{Existing, Readers, Replacement};
-
-/// The Rust of the pages that need this crate alone is tested like any other example.
-#[cfg(doctest)]
-mod pages {
-    #[doc = include_str!("../../../README.md")]
-    struct Readme;
-    #[doc = include_str!("../../../docs/guides/backend.md")]
-    struct Backend;
-}
