@@ -33,7 +33,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
     args.finish()?;
     let mut suite = Suite {
         name: "filters".into(),
-        title: format!("64-bit hashed keys at {BITS_PER_KEY} bits a key"),
+        title: format!("64-bit hashed keys at {BITS_PER_KEY} bits per key"),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
              filters --keys {sizes} --rounds {rounds}"

@@ -21,7 +21,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
     args.finish()?;
     let mut suite = Suite {
         name: "urls".into(),
-        title: format!("URLs of 60 bytes at {BITS_PER_KEY} bits a key"),
+        title: format!("URLs of 60 bytes at {BITS_PER_KEY} bits per key"),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
              urls --keys {sizes} --rounds {rounds}"
