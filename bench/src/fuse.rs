@@ -44,17 +44,12 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
 
 #[derive(Clone, Copy)]
 enum Peer {
-    Fuse { arity: u32 },
+    Fuse,
     Ribbon,
     Xorf,
 }
 
-const PEERS: [Peer; 4] = [
-    Peer::Fuse { arity: 4 },
-    Peer::Fuse { arity: 3 },
-    Peer::Ribbon,
-    Peer::Xorf,
-];
+const PEERS: [Peer; 3] = [Peer::Fuse, Peer::Ribbon, Peer::Xorf];
 
 enum Built {
     Tamis(Box<AnyFilter>),
@@ -64,8 +59,7 @@ enum Built {
 impl Peer {
     const fn name(self) -> &'static str {
         match self {
-            Self::Fuse { arity: 3 } => "fuse, 3-wise",
-            Self::Fuse { .. } => "Tamis fuse",
+            Self::Fuse => "Tamis fuse",
             Self::Ribbon => "ribbon",
             Self::Xorf => "xorf",
         }
@@ -73,7 +67,7 @@ impl Peer {
 
     fn build(self, keys: &[u64]) -> Result<Built, String> {
         let kind = match self {
-            Self::Fuse { .. } => Kind::Fuse,
+            Self::Fuse => Kind::Fuse,
             Self::Ribbon => Kind::Ribbon,
             Self::Xorf => {
                 let built = BinaryFuse8::try_from(keys).map_err(|e| e.to_string())?;
@@ -82,9 +76,6 @@ impl Peer {
         };
         let build = || {
             let mut list = ListBuilder::new(kind, RATE)?;
-            if let Self::Fuse { arity } = self {
-                list = list.arity(arity)?;
-            }
             let mut hashes = [Hash::default(); BATCH];
             for keys in keys.chunks(BATCH) {
                 list.add_hashes(hash_all(keys, &mut hashes))?;

@@ -152,8 +152,7 @@ fn describe_shape(shape: Shape, keys: u64) -> String {
             s.hashes_per_line()
         ),
         Shape::Fuse(s) => format!(
-            "{}-wise, fingerprints of {} bits, {} shards",
-            s.arity(),
+            "fingerprints of {} bits, {} shards",
             s.width(),
             1u64 << s.shard_bits()
         ),
@@ -302,11 +301,10 @@ fn shape_json(shape: Shape) -> serde_json::Value {
             "hashes_per_line": s.hashes_per_line(),
         }),
         Shape::Fuse(s) => json!({
-            "arity": s.arity(),
             "width": s.width(),
             "shards": 1u64 << s.shard_bits(),
-            "segments": s.segments(),
-            "segment_blocks": s.segment_blocks(),
+            "blocks": s.blocks(),
+            "window": s.window(),
         }),
         Shape::Ribbon(s) => json!({ "rows": s.rows(), "width": s.width() }),
         Shape::Cascade(s) => json!({ "width": s.width() }),

@@ -15,7 +15,6 @@ fn a_built_filter_answers() {
     dir.write("absent", keys(20_000..40_000));
     for (flags, kind) in [
         ("", "fuse"),
-        ("--fastest", "fuse"),
         ("--smallest", "ribbon"),
         ("--smallest -p 1e-3 --seed 5", "ribbon"),
         ("--keyed", "fuse"),
@@ -50,7 +49,7 @@ fn a_built_filter_answers() {
 fn small_lists_build() {
     let dir = Sandbox::new();
     for count in [0, 1, 2, 100] {
-        for flags in ["", "--fastest", "--smallest", "--allow few"] {
+        for flags in ["", "--smallest", "--allow few"] {
             dir.write("few", keys(1000..1010));
             let built = dir.feed(&format!("build --force {flags} f.tamis"), keys(0..count));
             assert_eq!(built.code, 0, "{}", built.err);

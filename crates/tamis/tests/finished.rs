@@ -226,12 +226,6 @@ fn what_they_cannot_do_they_say() {
             .allow("key")
             .is_err()
     );
-    assert!(
-        ListBuilder::new(Kind::Fuse, 0.01)
-            .unwrap()
-            .arity(5)
-            .is_err()
-    );
 }
 
 /// The header's checksum made right again, so that the shape itself is judged.

@@ -36,8 +36,8 @@ enum What {
     Of(Shape),
     /// Begun for few keys, at this rate.
     Growing(f64),
-    /// A finished list of this kind and rate; of a fuse filter with this many
-    /// slots a key, of a cascade with this many keys `allowed-0` and so on.
+    /// A finished list of this kind and rate; of a cascade with this many keys
+    /// `allowed-0` and so on.
     List(Kind, f64, usize),
 }
 use What::*;
@@ -65,12 +65,10 @@ impl What {
             Growing(rate) => {
                 AnyFilter::Growing(tamis::Growing::with_hasher(10, rate, hasher).unwrap())
             }
-            List(kind, rate, more) => {
+            List(kind, rate, _) => {
                 let mut list = ListBuilder::new(kind, rate).unwrap().hasher(hasher);
-                match kind {
-                    Kind::Fuse => list = list.arity(more as u32).unwrap(),
-                    Kind::Cascade => list.allow_all(self.allowed()).unwrap(),
-                    _ => {}
+                if kind == Kind::Cascade {
+                    list.allow_all(self.allowed()).unwrap();
                 }
                 list.add_all(keys).unwrap();
                 return list.build().unwrap();
@@ -154,19 +152,19 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
         ("growing-layers", Growing(0.3), seeded(1), 1_600, Saved),
         ("growing-layers-2", Growing(0.03), keyed, 1_600, Saved),
         ("growing-in-place", Growing(0.5), zero, 1_500, InPlace),
-        // Of two segments, and of more.
-        ("fuse-3", List(Kind::Fuse, 0.05, 3), zero, 60, Saved),
-        ("fuse-4", List(Kind::Fuse, 0.01, 4), keyed, 60, Saved),
+        // Slots that are bytes, and others; windows of one block, and of more.
+        ("fuse", List(Kind::Fuse, 0.05, 0), zero, 60, Saved),
+        ("fuse-bytes", List(Kind::Fuse, 0.004, 0), keyed, 400, Saved),
         (
-            "fuse-3-segments",
-            List(Kind::Fuse, 0.25, 3),
+            "fuse-windows",
+            List(Kind::Fuse, 0.25, 0),
             seeded(1),
             17_000,
             Saved,
         ),
         (
-            "fuse-4-segments-apart",
-            List(Kind::Fuse, 0.1, 4),
+            "fuse-windows-apart",
+            List(Kind::Fuse, 0.1, 0),
             apart,
             4_100,
             Saved,

@@ -47,10 +47,6 @@ pub(crate) struct Args {
     #[arg(long)]
     smallest: bool,
 
-    /// Make the filter that is fastest to build and ask (3-wise fuse)
-    #[arg(long, conflicts_with_all = ["smallest", "allow"])]
-    fastest: bool,
-
     /// A list of keys that are never to be found; may be given several times
     ///
     /// The filter (a cascade) is then wrong on no key of either list. Other
@@ -84,7 +80,7 @@ pub(crate) struct Args {
     /// poppy, pybloomfilter, redisbloom, redisbloom-cuckoo, spark. Its keys are
     /// held in memory while it is built.
     #[arg(long, value_name = "FORMAT", conflicts_with_all = [
-        "smallest", "fastest", "allow", "memory", "temp_dir", "keyed", "key_file",
+        "smallest", "allow", "memory", "temp_dir", "keyed", "key_file",
     ])]
     format: Option<Format>,
 
@@ -148,20 +144,16 @@ fn build_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
 
 fn build(path: &Path, args: &Args) -> Result<Exit> {
     let hasher = args.input.hasher(args.hash.hasher()?)?;
-    let (kind, arity) = match args {
-        Args { allow, .. } if !allow.is_empty() => (Kind::Cascade, None),
-        Args { smallest: true, .. } => (Kind::Ribbon, None),
-        Args { fastest: true, .. } => (Kind::Fuse, Some(3)),
-        _ => (Kind::Fuse, None),
+    let kind = match args {
+        Args { allow, .. } if !allow.is_empty() => Kind::Cascade,
+        Args { smallest: true, .. } => Kind::Ribbon,
+        _ => Kind::Fuse,
     };
     let mut list = ListBuilder::new(kind, args.rate())?
         .hasher(hasher)
         .threads(args.input.threads())
         .memory(args.memory.unwrap_or_else(half_of_free_memory))
         .temp_dir(args.temp_dir.clone().unwrap_or_else(|| beside(path)));
-    if let Some(arity) = arity {
-        list = list.arity(arity)?;
-    }
     list = list.both(match args.both {
         None => Both::Refuse,
         Some(Winner::Block) => Both::Block,

@@ -55,7 +55,6 @@ pub struct ListBuilder {
     kind: Kind,
     rate: f64,
     width: u32,
-    arity: Option<u32>,
     hasher: Hasher,
     memory: u64,
     temp_dir: PathBuf,
@@ -114,7 +113,6 @@ impl ListBuilder {
             kind,
             rate,
             width: plan::width_for_rate(rate)?,
-            arity: None,
             hasher: Hasher::default(),
             memory: u64::MAX,
             temp_dir: std::env::temp_dir(),
@@ -130,17 +128,6 @@ impl ListBuilder {
     pub fn hasher(mut self, hasher: Hasher) -> Self {
         self.hasher = hasher;
         self
-    }
-
-    /// Of a fuse filter, how many slots a key has: 3 is faster to build and
-    /// ask, 4 is smaller for more than some 10,000 keys. By default the
-    /// smaller one.
-    pub fn arity(mut self, arity: u32) -> Result<Self, Error> {
-        if !matches!(arity, 3 | 4) {
-            return Err(Error::parameter("arity", "3 or 4", arity));
-        }
-        self.arity = Some(arity);
-        Ok(self)
     }
 
     /// Hold no more than about so many bytes; hashes beyond it go to a
@@ -346,8 +333,7 @@ impl ListBuilder {
     }
 
     fn fuse_builder(&self, keys: u64, fullest: u64) -> Result<fuse::Builder<'_>, Error> {
-        let arity = self.arity.unwrap_or_else(|| fuse::smaller_arity(keys));
-        let shape = FuseShape::for_keys(keys, fullest, arity, self.width)?;
+        let shape = FuseShape::for_keys(keys, fullest, self.width)?;
         let threads = (self.memory / 3 / FUSE_SHARD_MEMORY).clamp(1, self.threads as u64);
         Ok(fuse::Builder::new(shape, threads as usize, &self.done))
     }

@@ -5,7 +5,7 @@ use super::{Rated, check_rate, most_keys, too_large};
 use crate::error::Error;
 use crate::kind::Kind;
 use crate::raw::cascade::CascadeShape;
-use crate::raw::fuse::{self, FuseShape};
+use crate::raw::fuse::FuseShape;
 use crate::raw::ribbon::RibbonShape;
 use crate::raw::ribbon::compact::Width;
 use crate::raw::shape::Shape;
@@ -70,7 +70,7 @@ pub(super) fn shape_for(kind: Kind, keys: u64, width: u32) -> Result<Shape, Erro
             .ok_or_else(|| too_large(keys, 2f64.powi(-(width as i32))))
     };
     Ok(match kind {
-        Kind::Fuse => FuseShape::expected(keys, fuse::smaller_arity(keys), width)?.into(),
+        Kind::Fuse => FuseShape::expected(keys, width)?.into(),
         Kind::Ribbon => ribbon(width)?.into(),
         _ => {
             let first = width.saturating_sub(1).max(1);

@@ -78,9 +78,9 @@ impl Shape {
                 s.layers().into(),
             ),
             Self::Fuse(s) => (
-                s.segment_blocks().into(),
-                s.segments(),
-                s.arity() | s.width() << 8 | s.shard_bits() << 16,
+                s.blocks().into(),
+                s.window(),
+                s.width() | s.shard_bits() << 8,
                 0,
             ),
             Self::Ribbon(s) => {
@@ -109,9 +109,8 @@ impl Shape {
             Kind::Cuckoo => CuckooShape::new(size, a, b).map(Self::Cuckoo),
             Kind::Growing => GrowingShape::new(size, a, b, c).map(Self::Growing),
             Kind::Fuse => {
-                unused("highest byte of the second shape word", (b >> 24).into())?;
                 let blocks = u32::try_from(size).unwrap_or(u32::MAX);
-                FuseShape::new(b & 0xFF, b >> 8 & 0xFF, b >> 16, a, blocks).map(Self::Fuse)
+                FuseShape::new(b & 0xFF, b >> 8, blocks, a).map(Self::Fuse)
             }
             Kind::Ribbon => {
                 let middle = u64::from(a) | u64::from(b) << 32;

@@ -274,45 +274,35 @@ class Fuse:
     """The shape of a fuse filter."""
 
     def __init__(self, shape1, shape2a, shape2b):
-        self.blocks, self.segments = shape1, shape2a
-        self.arity, self.width = shape2b & 255, shape2b >> 8 & 255
-        self.shard_bits = shape2b >> 16
-        if self.arity not in (3, 4):
-            raise Corrupt(f"arity: expected 3 or 4, got {self.arity}")
+        self.blocks, self.window = shape1, shape2a
+        self.width, self.shard_bits = shape2b & 255, shape2b >> 8
         check_range("width", self.width, 32)
-        if (self.shard_bits, self.segments, self.blocks) == (0, 0, 0):
+        if (self.shard_bits, self.blocks, self.window) == (0, 0, 0):
             return
-        if self.shard_bits > 16 or not 2 <= self.segments <= 1024:
-            raise Corrupt(f"shard bits, segments: got {self.shard_bits}, {self.segments}")
-        check_range("blocks of a segment", self.blocks, 65536)
+        if self.shard_bits > 16 or not 2 <= self.blocks < 2**26:
+            raise Corrupt(f"shard bits, blocks: got {self.shard_bits}, {self.blocks}")
+        check_range("window", self.window, self.blocks // 2)
 
     def shard_words(self):
-        return self.segments * self.blocks * self.width
+        return self.blocks * self.width
 
     def first_word(self):
         return ((1 << self.shard_bits) + 7) // 8 * 8
 
     def body_words(self):
-        if self.segments == 0:
+        if self.blocks == 0:
             return 0
         return (self.first_word() + (self.shard_words() << self.shard_bits) + 1 + 7) // 8 * 8
 
     def slots(self, hi, lo, seed):
-        place = ((hi << self.shard_bits & MASK) >> 32) * (self.segments - 1)
-        segment = place >> 32
-        near = segment * self.blocks + ((place & 0xFFFFFFFF) * self.blocks >> 32)
-        m = mix(lo ^ seed)
-        far = (segment + 1) * self.blocks + ((m >> 32) * self.blocks >> 32)
-        if self.arity == 3 and m >> 22 & 1:
-            near, far = far, near
-        yield from (64 * near + slot for slot in pair(m))
-        if self.arity == 4:
-            yield from (64 * far + slot for slot in pair(m >> 16))
-        else:
-            yield 64 * far + (m >> 16) % 64
+        near = reduce(hi << self.shard_bits & MASK, self.blocks - 2 * self.window + 1)
+        m = lo * seed & MASK
+        far = near + self.window + reduce(m, self.window)
+        yield from (64 * near + slot for slot in pair(m >> 8))
+        yield from (64 * far + slot for slot in pair(m >> 20))
 
     def contains(self, hi, lo, word, bits):
-        if self.segments == 0:
+        if self.blocks == 0:
             return False
         shard = hi >> 64 - self.shard_bits
         start = 64 * (self.first_word() + shard * self.shard_words())
@@ -323,8 +313,8 @@ class Fuse:
 
 
 def pair(b):
-    one = b % 64
-    return one, one ^ 1 + ((b >> 6) % 1024 * 63 >> 10)
+    one, apart = b & 63, b >> 6 & 63
+    return one, one ^ max(apart, 1)
 
 
 class Ribbon:

@@ -1,6 +1,6 @@
 //! Filling the table of a fuse filter.
 
-use super::{BLOCK, FuseShape, MAX_BUILT_BLOCKS, Place};
+use super::{ARITY, BLOCK, FuseShape, MAX_BUILT_BLOCKS, Place};
 use crate::error::Error;
 use crate::hash::{Hash, mix};
 use crate::kind::Kind;
@@ -34,7 +34,7 @@ impl<'a> Builder<'a> {
             shape,
             threads,
             pending: Vec::new(),
-            words: vec![0; shape.sizes.body as usize],
+            words: vec![0; shape.sizes.body as usize / 8],
             done,
         }
     }
@@ -89,26 +89,16 @@ impl<'a> Builder<'a> {
         &mut self,
         shards: impl ExactSizeIterator<Item = (usize, Vec<&'h [Hash]>)> + Send,
     ) -> Result<(), Failed> {
-        match self.shape.arity {
-            3 => self.fill_shards_of::<3>(shards),
-            _ => self.fill_shards_of::<4>(shards),
-        }
-    }
-
-    fn fill_shards_of<'h, const ARITY: usize>(
-        &mut self,
-        shards: impl ExactSizeIterator<Item = (usize, Vec<&'h [Hash]>)> + Send,
-    ) -> Result<(), Failed> {
         let shape = self.shape;
-        if shape.segments == 0 || shards.len() == 0 {
+        if shape.blocks == 0 || shards.len() == 0 {
             return Ok(());
         }
         let threads = self.threads.min(shards.len());
         // A shard without keys keeps seed and slots of zero: nobody asks it.
-        let (seeds, slots) = self.words.split_at_mut(shape.sizes.seeds as usize);
+        let (seeds, slots) = self.words.split_at_mut(shape.sizes.seeds as usize / 8);
         let mut places = seeds
             .iter_mut()
-            .zip(slots.chunks_mut(shape.sizes.shard as usize));
+            .zip(slots.chunks_mut(shape.sizes.shard as usize / 8));
         let mut next = 0;
         let tasks = shards.filter_map(|(shard, hashes)| {
             let place = places.nth(shard - next)?;
@@ -119,7 +109,7 @@ impl<'a> Builder<'a> {
         for_each_with(
             threads,
             tasks,
-            Peeling::<ARITY>::default,
+            Peeling::default,
             |peeling, (hashes, (seed, words))| {
                 if failed.lock().expect(NO_PANIC).is_none() {
                     match peeling.fill(&shape, &hashes, words) {
@@ -157,31 +147,25 @@ impl From<Failed> for Error {
 pub(super) struct Packed(u64);
 
 impl Packed {
-    /// Bits below the number of the first block: how far the second is from it, and six for each slot.
+    /// Bits of the slots within their blocks.
+    const WITHIN: u32 = BLOCK.ilog2() * ARITY as u32;
+    /// Bits below the number of the near block: how far the other is from it, and the slots.
     const BELOW: u32 = 64 - MAX_BUILT_BLOCKS.ilog2();
 
     #[inline(always)]
-    pub(super) fn new<const ARITY: usize>(Place { blocks, within }: Place<ARITY>) -> Self {
-        let apart = (blocks[1] + Self::bias::<ARITY>()).wrapping_sub(blocks[0]);
-        let packed = blocks[0] << Self::BELOW | apart << (6 * ARITY);
-        let within = within.iter().enumerate();
-        Self(within.fold(packed, |packed, (i, slot)| packed | slot << (6 * i)))
+    pub(super) fn new(place: Place) -> Self {
+        let Place { near, far, .. } = place;
+        let within = (place.within().iter().rev()).fold(0, |all, slot| all * BLOCK + slot);
+        Self(near << Self::BELOW | (far - near) << Self::WITHIN | within)
     }
 
     #[inline(always)]
-    pub(super) fn slots<const ARITY: usize>(self) -> [u64; ARITY] {
-        let first = self.0 >> Self::BELOW;
-        let apart = (self.0 & ((1 << Self::BELOW) - 1)) >> (6 * ARITY);
-        let place = Place {
-            blocks: [first, (first + apart).wrapping_sub(Self::bias::<ARITY>())],
-            within: std::array::from_fn(|i| (self.0 >> (6 * i)) % BLOCK),
-        };
-        place.slots()
-    }
-
-    /// Of three slots, the first block may be the far one.
-    const fn bias<const ARITY: usize>() -> u64 {
-        if ARITY == 3 { 1 << 20 } else { 0 }
+    pub(super) fn slots(self) -> [u64; ARITY] {
+        let near = self.0 >> Self::BELOW;
+        let apart = (self.0 % (1 << Self::BELOW)) >> Self::WITHIN;
+        let (near, far) = (near * BLOCK, (near + apart) * BLOCK);
+        let starts = [near, near, far, far];
+        std::array::from_fn(|i| starts[i] + (self.0 >> (BLOCK.ilog2() * i as u32)) % BLOCK)
     }
 }
 
@@ -218,14 +202,14 @@ impl Slot {
 
 /// The search for an order in which every key, when those before it are gone, has a slot to itself.
 #[derive(Default)]
-struct Peeling<const ARITY: usize> {
+struct Peeling {
     /// Between searches, all zero.
     table: Vec<Slot>,
     /// The slots that came to have one key. As far as it is worked off: the own slot of each peeled key.
     queue: Vec<u32>,
 }
 
-impl<const ARITY: usize> Peeling<ARITY> {
+impl Peeling {
     fn fill(
         &mut self,
         shape: &FuseShape,
@@ -240,7 +224,7 @@ impl<const ARITY: usize> Peeling<ARITY> {
             reserve_roomy(&mut self.queue, slots + ARITY);
             self.queue.resize(slots + ARITY, 0);
         }
-        let mut seeds = (0..ATTEMPTS).map(mix);
+        let mut seeds = (0..ATTEMPTS).map(|attempt| mix(attempt) | 1);
         let seed = loop {
             let seed = seeds.next().ok_or(Failed::Unsolvable)?;
             if self.peel(shape, hashes, seed) {
@@ -254,11 +238,11 @@ impl<const ARITY: usize> Peeling<ARITY> {
         // On the way back, a key's other slots are those of keys peeled after it, which have their values, or nobody's,
         // and zero: its own makes their exclusive or right.
         let table = &mut self.table[..];
-        let ahead = two_segments(shape);
+        let ahead = two_windows(shape);
         for &own in self.queue[..count(hashes)].iter().rev() {
             fetch(table, u64::from(own).wrapping_sub(ahead));
             // The own slot, which holds the fingerprint, is among them.
-            let slots = Packed(table[own as usize].packed).slots::<ARITY>();
+            let slots = Packed(table[own as usize].packed).slots();
             table[own as usize].keys =
                 (slots.iter()).fold(0, |x, &slot| x ^ table[slot as usize].keys);
         }
@@ -270,7 +254,7 @@ impl<const ARITY: usize> Peeling<ARITY> {
     fn has_duplicates(&self, shape: &FuseShape, hashes: &[&[Hash]], seed: u64) -> bool {
         // A peeled key has left its own slot empty; one that is stuck has no empty slot.
         let stuck = |hash: &&Hash| {
-            let slots = shape.place::<ARITY>(**hash, seed).slots();
+            let slots = shape.place(**hash, seed).slots();
             slots
                 .iter()
                 .all(|&slot| self.table[slot as usize].count() != 0)
@@ -286,13 +270,14 @@ impl<const ARITY: usize> Peeling<ARITY> {
         /// entries side by side, short enough for all they touch to stay in the cache.
         const STRETCH: usize = 16384;
         let (table, queue) = (&mut self.table[..], &mut self.queue[..]);
-        let ahead = two_segments(shape);
+        let ahead = two_windows(shape);
         for &hash in hashes.iter().copied().flatten() {
-            let place = shape.place::<ARITY>(hash, seed);
-            fetch(table, place.blocks[0] * BLOCK + place.within[0] + ahead);
+            let place = shape.place(hash, seed);
             let Packed(packed) = Packed::new(place);
             let fingerprint = hash.hi & shape.mask();
-            for at in place.slots() {
+            let slots = place.slots();
+            fetch(table, slots[0] + ahead);
+            for at in slots {
                 table[at as usize].add(fingerprint, packed);
             }
         }
@@ -313,7 +298,7 @@ impl<const ARITY: usize> Peeling<ARITY> {
                 }
                 let Slot { keys, packed } = slot;
                 let fingerprint = keys - Slot::ONE;
-                for at in Packed(packed).slots::<ARITY>() {
+                for at in Packed(packed).slots() {
                     let other = &mut table[at as usize];
                     other.remove(fingerprint, packed);
                     queue[end] = at as u32;
@@ -335,9 +320,9 @@ fn count(pieces: &[&[Hash]]) -> usize {
     pieces.iter().map(|piece| piece.len()).sum()
 }
 
-/// How far ahead slots are fetched: those of the segment that is worked on, and of the next, are in the cache.
-fn two_segments(shape: &FuseShape) -> u64 {
-    2 * u64::from(shape.segment_blocks) * BLOCK
+/// How far ahead slots are fetched: those of the blocks worked on, and of their windows, are in the cache.
+fn two_windows(shape: &FuseShape) -> u64 {
+    2 * u64::from(shape.window) * BLOCK
 }
 
 #[inline(always)]
