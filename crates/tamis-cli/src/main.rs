@@ -84,6 +84,8 @@ enum Command {
     Import(cmd::import::Args),
     #[cfg(feature = "serve")]
     Serve(cmd::serve::Args),
+    Completions(cmd::completions::Args),
+    Man(cmd::man::Args),
 }
 
 /// How a command that worked ends.
@@ -132,6 +134,8 @@ fn main() -> ExitCode {
         Command::Import(args) => cmd::import::run(args),
         #[cfg(feature = "serve")]
         Command::Serve(args) => cmd::serve::run(args),
+        Command::Completions(args) => cmd::completions::run(args),
+        Command::Man(args) => cmd::man::run(args),
     };
     match result {
         Ok(Exit::Done) => ExitCode::SUCCESS,

@@ -49,3 +49,8 @@ pub use format::poppy::Optimise;
 pub use format::pybloomfilter;
 pub use format::redisson::Shape as RedissonShape;
 pub use names::{Format, Keys};
+
+/// The examples of README.md compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -56,6 +56,8 @@
 //!   confirmed last. [`Options::wait_replicas`] confirms only what replicas
 //!   have.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod aio;
 mod bit_string;
 mod blocking;
@@ -103,3 +105,8 @@ pub fn check_record(bytes: &[u8]) {
         engine::name_parts(&record, layer);
     }
 }
+
+/// The examples of README.md compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -30,6 +30,7 @@
 //! [`Hasher::keyed`] when an adversary chooses the keys. Filters live on the
 //! heap, in a memory-mapped file, or in bytes of yours ([`Filter`]).
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_docs)]
 
 mod error;
@@ -67,3 +68,8 @@ pub use plan::growing::Expansion;
 pub use store::body::{Body, Bytes, Map};
 pub use store::file::FileLock;
 pub use store::replace::{Existing, Readers, Replacement};
+
+/// The examples of README.md compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,6 +6,7 @@ pub(crate) mod build;
 pub(crate) mod check;
 #[cfg(feature = "compare")]
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod copy;
 pub(crate) mod count;
 pub(crate) mod create;
@@ -18,6 +19,7 @@ pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod list;
+pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod remove;
