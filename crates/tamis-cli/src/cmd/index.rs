@@ -77,6 +77,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    if cfg!(not(unix)) {
+        bail!(
+            "this system does not tell whether a file was replaced, which an index must know\n\
+             hint: make it under Linux, or in WSL"
+        );
+    }
     // Held until the new index is there: of two runs the second one starts with what the first one made.
     let _lock = match args.index.exists() {
         true => Some(FileLock::acquire(&args.index).map_err(named(&args.index))?),

@@ -75,6 +75,7 @@ impl FileLock {
     fn with(path: &Path, lock: impl Fn(&File) -> Result<(), Error>) -> Result<Self, Error> {
         loop {
             let file = open_regular(path, false)?;
+            check_lockable(path)?;
             lock(&file)?;
             // The writer we waited for has renamed a new file over this one.
             if is_still(&file, path)? {
@@ -125,6 +126,19 @@ impl FileLock {
         self.file.seek(SeekFrom::Start(0)).ok()?;
         self.file.read_exact(&mut header).ok()?;
         Some(header)
+    }
+}
+
+/// Windows has locks, but others: they keep those who only read away as well, this process
+/// included, and an exclusive one can't become a shared one. What they would break is refused.
+fn check_lockable(path: &Path) -> Result<(), Error> {
+    match cfg!(unix) {
+        true => Ok(()),
+        false => Err(Error::io("locking", path)(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "files can't be locked against other writers on this system; \
+             save the filter under a new name, or keep it in Redis",
+        ))),
     }
 }
 
@@ -483,6 +497,7 @@ impl Drop for SharedMap {
 /// The file under a lock, and whether no other process has it mapped.
 fn open_shared(path: &Path) -> Result<(File, bool), Error> {
     let file = open_regular(path, true)?;
+    check_lockable(path)?;
     let alone = match file.try_lock() {
         Err(TryLockError::WouldBlock) => file.try_lock_shared().map(|()| false),
         alone => alone.map(|()| true),
@@ -514,6 +529,34 @@ fn this_boot() -> BootId {
 mod tests {
     use super::*;
 
+    /// Whatever would need a lock to be safe changes nothing where there are none.
+    #[cfg(not(unix))]
+    #[test]
+    fn what_needs_a_lock_is_refused() {
+        use crate::{AnyFilter, Blocked};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f.tamis");
+        let filter = Blocked::new(1_000, 0.01).unwrap();
+        filter.insert("key");
+        filter.save(&path).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        let refused = [
+            FileLock::acquire(&path).map(drop),
+            FileLock::try_acquire(&path).map(drop),
+            Blocked::share(&path).map(drop),
+            filter.save(&path),
+        ];
+        for refused in refused {
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("save the filter under a new name"), "{refused}");
+        }
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(AnyFilter::open(&path).unwrap().contains("key"));
+        assert!(Blocked::load(&path).unwrap().contains("key"));
+    }
+
+    #[cfg(unix)]
     #[test]
     fn a_lock_excludes_and_follows_a_rename() {
         let dir = tempfile::tempdir().unwrap();
