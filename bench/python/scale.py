@@ -44,7 +44,9 @@ def main():
 def session():
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g")
-    return builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    for setting in ("spark.driver.bindAddress", "spark.driver.host"):
+        builder = builder.config(setting, "127.0.0.1")
+    return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
 
 
 def urls(spark, start, end, partitions):

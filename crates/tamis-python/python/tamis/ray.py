@@ -73,4 +73,5 @@ def _table_of(filter: Filter | None) -> pyarrow.Table:
 
 
 def _filters_in(table: pyarrow.Table) -> list[memoryview]:
-    return [memoryview(part.as_buffer()) for part in table.column("filter")]
+    # Of a dataset without rows Ray makes a table without columns.
+    return [memoryview(part.as_buffer()) for part in table.column("filter")] if table.num_rows else []

@@ -41,7 +41,7 @@ def build(df: DataFrame, subset: str | Sequence[str], n: int, p: float = 0.01, *
     A null is no key.
     """
     shape = Shape(n, p, options)
-    names = key_columns(df.columns, subset)
+    rows, names = _numbered(df, subset)
     _refuse_what_spark_can_not_carry(shape.empty().nbytes, df)
 
     def partial(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -57,9 +57,7 @@ def build(df: DataFrame, subset: str | Sequence[str], n: int, p: float = 0.01, *
     def to_the_next_round(partition: int, parts: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         return ((partition // _UNITED_AT_ONCE, part) for part in parts)
 
-    # A dot or a backtick in a column's name is a part of it.
-    rows = df.select(["`" + name.replace("`", "``") + "`" for name in names])
-    parts = rows.mapInArrow(partial, "filter binary").rdd.map(lambda row: bytes(row.filter))
+    parts = rows.select(names).mapInArrow(partial, "filter binary").rdd.map(lambda row: bytes(row.filter))
     while parts.getNumPartitions() > 1:
         left = -(-parts.getNumPartitions() // _UNITED_AT_ONCE)
         parts = parts.mapPartitionsWithIndex(to_the_next_round).partitionBy(left, lambda number: number).mapPartitions(unite)
@@ -73,14 +71,21 @@ def not_seen(df: DataFrame, subset: str | Sequence[str], filter: Any, *, key: by
     ``filter`` is a `Filter`, whose bytes are broadcast, or the path of a file that every worker can open: it is mapped, so
     that the workers of a machine share its memory. ``key`` is the secret of a filter that keeps it apart.
     """
-    names = key_columns(df.columns, subset)
+    rows, names = _numbered(df, subset)
     sent = df.sparkSession.sparkContext.broadcast(Sent(filter, key))
 
     def choose(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
             yield rows_not_seen(batch, names, sent.value)
 
-    return df.mapInArrow(choose, df.schema)
+    return rows.mapInArrow(choose, df.schema)
+
+
+def _numbered(df: DataFrame, subset: str | Sequence[str]) -> tuple[DataFrame, list[str]]:
+    """The frame with names that Spark's functions over Arrow can resolve, and those of the key's columns: they fail on a dot
+    in a name, and on two columns of one name."""
+    keys = key_columns(df.columns, subset)
+    return df.toDF(*(f"c{i}" for i in range(len(df.columns)))), [f"c{df.columns.index(name)}" for name in keys]
 
 
 def _refuse_what_spark_can_not_carry(size: int, df: DataFrame) -> None:

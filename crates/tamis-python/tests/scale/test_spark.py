@@ -29,14 +29,16 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory):
+    # Workers write to Spark's home: one of ours, with what the package installed.
+    home, installed = tmp_path_factory.mktemp("spark"), pathlib.Path(pyspark.__file__).parent
+    for part in ("bin", "jars"):
+        (home / part).symlink_to(installed / part)
     with pytest.MonkeyPatch.context() as environment:
-        # The workers' Python is ours, which has Tamis.
+        environment.setenv("SPARK_HOME", str(home))
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        # The workers' Python is this one, which has Tamis.
         environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
-        environment.setenv("SPARK_HOME", os.path.dirname(pyspark.__file__))
-        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        # The workers' folders lie below the current one.
-        environment.chdir(tmp_path_factory.mktemp("spark"))
         builder = SparkSession.builder.master("local-cluster[4,1,512]")
         session = builder.config(map=SETTINGS).getOrCreate()
     yield session
@@ -77,7 +79,7 @@ def test_many_shapes(spark):
 def test_rows_that_were_shuffled_before(spark):
     """The number of partitions is known only when the shuffle has run."""
     distinct = pages(spark, 6).union(pages(spark, 3)).distinct()
-    assert bytes(tamis_spark.build(distinct, "url", 30_000)) == alone(URLS, 30_000)
+    assert united_with_nothing(tamis_spark.build(distinct, "url", 30_000), 30_000) == alone(URLS, 30_000)
 
 
 def test_not_seen(spark, tmp_path):
@@ -129,6 +131,11 @@ def test_nothing_and_nulls(spark):
     floats = tamis_spark.build(frame, "a`b", 1000, 1e-9)
     assert floats.contains_many([1.5, 0.0]) == [True, False]
     assert tamis_spark.not_seen(frame, "a`b", floats).count() == 2
+    pairs = tamis_spark.build(frame, ["a`b", "the.url"], 1000, 1e-9)
+    assert pairs.contains_many([(1.5, "a"), (None, "b"), (None, None)]) == [True, True, False]
+    joined = frame.join(frame.withColumnRenamed("the.url", "url"), functions.lit(True))
+    left = tamis_spark.not_seen(joined, "url", built)
+    assert left.columns == ["the.url", "a`b", "url", "a`b"] and left.count() == 3
     for none in (frame.where("false"), spark.createDataFrame([], "`the.url` string")):
         assert not tamis_spark.build(none, "the.url", 1000)
         assert tamis_spark.not_seen(none, "the.url", built).collect() == []
