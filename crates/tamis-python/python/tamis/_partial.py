@@ -13,17 +13,18 @@ from ._frames import columns_of, keys_of
 from ._tamis import Filter
 from .errors import ParameterError
 
-__all__ = ["Shape", "shipped", "unshipped"]
+__all__ = ["Sent", "Shape", "key_columns", "shipped", "unshipped"]
 
 
 class Shape:
     """The arguments that every partial filter is made with."""
 
     def __init__(self, n: int, p: float, options: dict[str, Any]) -> None:
-        if options.get("grow") or options.get("keyed"):
+        refused = [name for name in ("grow", "hash_func", "key_file", "keyed") if options.get(name)]
+        if refused:
             raise ParameterError(
-                "grow, keyed: expected neither, since partial filters must be equal in shape and hash; say how many "
-                "keys there are in all, and give key= for a secret"
+                f"options: expected none that lets partial filters differ in shape or hash, got {', '.join(refused)}; say how "
+                "many keys there are in all, and give key= for a secret"
             )
         self._arguments = n, p, options
         kind = self.empty().kind
@@ -56,6 +57,24 @@ class Shape:
             else:
                 all |= part
         return all
+
+
+def key_columns(have: Sequence[str], subset: str | Sequence[str]) -> list[str]:
+    """The names of the key's columns, each of which the frame has once."""
+    names = [subset] if isinstance(subset, str) else list(subset)
+    if not names or any(list(have).count(name) != 1 for name in names):
+        raise ParameterError(f"subset: expected columns that the frame has once ({', '.join(have)}), got {subset!r}")
+    return names
+
+
+class Sent:
+    """A filter on its way to the workers: what they unpickle is the `Filter`."""
+
+    def __init__(self, filter: Any, key: bytes | None) -> None:
+        self._arguments = *shipped(filter), key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unshipped, self._arguments
 
 
 def shipped(filter: Any) -> tuple[str, Any]:
