@@ -144,10 +144,14 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// `1 record`, `1,234 records`.
-#[cfg(feature = "compare")]
-pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(n), if n == 1 { one } else { many })
+/// `1 record`, `1,234 records`: the number, and the noun that fits it.
+pub(crate) fn counted(n: u64, noun: &str) -> String {
+    let ending = match n {
+        1 => "",
+        _ if noun.ends_with("sh") => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", count(n))
 }
 
 /// `1.24 MB`; powers of ten.

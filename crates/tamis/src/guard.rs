@@ -112,7 +112,7 @@ impl<B: Body> Guard<B> {
         Self::remembering(filter, REMEMBERED)
     }
 
-    /// A guard that remembers about so many false alarms, the latest ones: up
+    /// A guard that remembers about this many false alarms, the latest ones: up
     /// to 64 bytes each.
     pub fn remembering(filter: impl Into<AnyFilter<B>>, keys: usize) -> Self {
         let filter = filter.into();
@@ -184,7 +184,7 @@ impl Guard {
     /// Tells the guard of a new key, once the store has it; whether the key
     /// was new to the filter. From now on the key is never answered "no".
     /// Fails for filters that take no more keys; a static one must be built
-    /// anew.
+    /// again.
     ///
     /// ```
     /// use tamis::{Blocked, Guard};
@@ -209,7 +209,7 @@ impl Guard {
 }
 
 impl FalseAlarms {
-    /// Remembers about so many false alarms, the latest ones: up to 64 bytes
+    /// Remembers about this many false alarms, the latest ones: up to 64 bytes
     /// each.
     pub fn remembering(keys: usize) -> Self {
         Self {
@@ -447,7 +447,7 @@ mod tests {
         }
         let filter = Fuse::build(["a"], 0.5, Hasher::default()).unwrap();
         let error = Guard::new(filter).insert("b").unwrap_err().to_string();
-        assert!(error.contains("build it anew"), "{error}");
+        assert!(error.contains("build it again"), "{error}");
     }
 
     /// The key is inserted while another thread is looking for it in vain.

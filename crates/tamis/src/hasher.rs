@@ -254,6 +254,28 @@ impl Hasher {
         };
         same_hash && self.rule() == other.rule()
     }
+
+    /// Says in what the two differ, unless they agree.
+    pub(crate) fn check_like(&self, other: &Self) -> Result<(), Error> {
+        let unlike = |what, ours: &dyn fmt::Display, theirs: &dyn fmt::Display| {
+            Err(Error::Unlike {
+                what,
+                ours: ours.to_string(),
+                theirs: theirs.to_string(),
+            })
+        };
+        match (self, other) {
+            _ if self.agrees_with(other) => Ok(()),
+            _ if self.name() != other.name() => unlike("the hash", &self.name(), &other.name()),
+            (Self::Fast { seed: ours, .. }, Self::Fast { seed: theirs, .. }) if ours != theirs => {
+                unlike("the seed", ours, theirs)
+            }
+            _ if self.rule() != other.rule() => {
+                unlike("the rule for keys", self.rule(), other.rule())
+            }
+            _ => unlike("the secret key", &"one", &"another"),
+        }
+    }
 }
 
 // These two are kept out of callers, where they would crowd out the usual hash.

@@ -58,7 +58,7 @@ impl KeyRule {
         Self { url: true, ..self }
     }
 
-    /// A key is so many values, joined by [`join`](Self::join). `None` unless it is 1 to 255.
+    /// A key is this many values, joined by [`join`](Self::join). `None` unless it is 1 to 255.
     ///
     /// ```
     /// use tamis::KeyRule;

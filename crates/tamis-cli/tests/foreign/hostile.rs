@@ -39,7 +39,7 @@ fn a_wrong_format_is_an_error() {
     sandbox.ok("create ours.tamis -n 100");
     fails(
         &sandbox.run("info --format guava ours.tamis"),
-        &["leave out --format"],
+        &["omit --format"],
     );
 }
 

@@ -427,27 +427,8 @@ impl<L: Layout, B: Body> Filter<L, B> {
     }
 
     pub(crate) fn check_like<C: Body>(&self, other: &Filter<L, C>) -> Result<(), Error> {
-        let hash = || {
-            Difference::between("the hash", self.hasher.name(), other.hasher.name()).or_else(|| {
-                match (&self.hasher, &other.hasher) {
-                    (Hasher::Fast { seed: ours, .. }, Hasher::Fast { seed: theirs, .. })
-                        if ours != theirs =>
-                    {
-                        Difference::between("the seed", ours, theirs)
-                    }
-                    (ours, theirs) if ours.rule() != theirs.rule() => {
-                        Difference::between("the rule for keys", ours.rule(), theirs.rule())
-                    }
-                    (ours, theirs) => (!ours.agrees_with(theirs)).then(|| Difference {
-                        what: "the secret key",
-                        ours: "one".into(),
-                        theirs: "another".into(),
-                    }),
-                }
-            })
-        };
-        match self.shape.difference(&other.shape).or_else(hash) {
-            None => Ok(()),
+        match self.shape.difference(&other.shape) {
+            None => self.hasher.check_like(&other.hasher),
             Some(Difference { what, ours, theirs }) => Err(Error::Unlike { what, ours, theirs }),
         }
     }
@@ -521,7 +502,7 @@ impl<L: BitLayout> Filter<L> {
     /// wrong for about one in `1/rate` new keys, which look as if present.
     ///
     /// Threads may add at once: no key is lost, and of several that add the
-    /// same new key at least one is told "new".
+    /// same new key, at least one gets "new".
     ///
     /// ```
     /// use tamis::Blocked;

@@ -143,7 +143,7 @@ impl ListBuilder {
         Ok(self)
     }
 
-    /// Hold no more than about so many bytes; hashes beyond it go to a
+    /// Hold no more than about this many bytes; hashes beyond it go to a
     /// temporary file. The filter itself, and about 400 MB to build a part of
     /// a large one, are needed in any case. Without a limit by default.
     pub fn memory(mut self, bytes: u64) -> Self {
