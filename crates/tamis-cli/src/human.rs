@@ -212,6 +212,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nouns_agree_with_their_numbers() {
+        for (n, noun, text) in [
+            (0, "record", "0 records"),
+            (1, "record", "1 record"),
+            (2, "record", "2 records"),
+            (1, "hash", "1 hash"),
+            (1_000, "hash", "1,000 hashes"),
+        ] {
+            assert_eq!(counted(n, noun), text);
+        }
+    }
+
+    #[test]
     fn numbers_are_read_as_people_write_them() {
         for (text, value) in [
             ("1000", 1000),

@@ -115,8 +115,8 @@ fn no_bar_mixes_with_records_on_a_terminal() {
     for line in [
         "dedup",
         "check f.tamis",
-        "add --new f.tamis",
         "remove --absent f.tamis",
+        "add --new f.tamis",
     ] {
         let (mut out, theirs) = terminal();
         let (mut child, err) = start(&dir, line, theirs.into());

@@ -202,7 +202,7 @@ fn plan_tells_of_finished_lists() {
         text.contains("Pick fuse") && text.contains("tamis build"),
         "{text}"
     );
-    assert!(text.contains("Ribbon needs"), "{text}");
+    assert!(text.contains("Ribbon: "), "{text}");
     assert!(
         !text.contains("cuckoo") && !text.contains("growing"),
         "{text}"

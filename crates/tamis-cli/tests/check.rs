@@ -166,7 +166,11 @@ fn keys_in_hexadecimal_are_bytes() {
     assert!(added.err.contains("4 keys read, 4 new"), "{}", added.err);
     // The bytes themselves, whatever they are.
     let raw = dir.feed("check -0 -c f.tamis", b"\x00\xff\n\0key\0");
-    assert_eq!(raw.text(), "1\n", "NUL ends a record");
+    assert_eq!(
+        raw.text(),
+        "2\n",
+        "NUL ends a record: an empty one, and `key`"
+    );
     let raw = dir.feed(
         "check --delimiter | -c f.tamis",
         b"\x00\xff\n|\xde\xad\xbe\xef|key||x|",

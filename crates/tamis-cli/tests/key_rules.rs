@@ -185,9 +185,9 @@ fn dedup_makes_keyed_filters() {
         "a\nb\n"
     );
     assert_eq!(
-        dir.run("dedup -q --filter apart.tamis --key-file secret list")
-            .code,
-        1
+        dir.ok("dedup -q --filter apart.tamis --key-file secret list")
+            .text(),
+        ""
     );
     dir.ok("dedup -q --filter inside.tamis --keyed list");
     assert!(
