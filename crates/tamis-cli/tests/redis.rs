@@ -49,7 +49,11 @@ fn tour(seen: &str) {
     let held = info["keys"].as_f64().unwrap();
     assert!((held - 5000.0).abs() < 150.0, "{info}");
     let verified = dir.ok(&format!("verify --probes 20k {seen}"));
-    assert!(verified.text().contains("all there"), "{}", verified.text());
+    assert!(
+        verified.text().contains("all present"),
+        "{}",
+        verified.text()
+    );
 
     // The same bits in a file as in Redis, and back.
     dir.ok(&format!("copy {seen} copy.tamis"));
@@ -148,8 +152,7 @@ fn workers_divide_the_records_among_them() {
     // The filter made by the first of them grows, as a file's does.
     let info = dir.ok(&format!("info {seen}"));
     assert!(info.text().contains("growing"), "{}", info.text());
-    let none = dir.run(&format!("dedup --filter {seen} urls"));
-    assert_eq!((none.code, none.text()), (1, ""));
+    assert_eq!(dir.ok(&format!("dedup --filter {seen} urls")).text(), "");
 }
 
 #[test]
@@ -349,7 +352,7 @@ fn filters_are_listed() {
     let node = info.text().lines().last().unwrap();
     assert!(node.contains(&server.address()), "{}", info.text());
     assert!(
-        node.contains("1 chunks") && node.contains("noeviction"),
+        node.contains("1 chunk,") && node.contains("noeviction"),
         "{node}"
     );
     let info = dir.ok(&format!("info --json {servers}/seen"));
