@@ -118,7 +118,7 @@ impl<'f> Standing<'f> {
 fn shape(filter: &Foreign<'_>) -> String {
     let bits = human::counted(filter.bits(), "bit");
     match filter.hashes() {
-        Some(hashes) => format!("{bits}, {}", human::counted(hashes.into(), "hash")),
+        Some(hashes) => format!("{bits}, {}", human::counted(hashes, "hash")),
         None if filter.format() == Format::RedisCuckoo => {
             format!("{} of 8 bits", human::counted(filter.bits() / 8, "slot"))
         }
