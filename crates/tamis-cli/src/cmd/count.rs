@@ -5,7 +5,7 @@ use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::remote::{Remote, with_keys};
 use crate::stream::{CHUNK, InputArgs, Keyed};
 use crate::{Exit, output};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ fn count<H: Keyed>(
             hashes.push(hasher.token(key));
         });
         if let Some(refusal) = refusal {
-            return Err(refusal);
+            bail!(refusal);
         }
         counts.resize(hashes.len(), 0);
         ask(&hashes, &mut counts)?;

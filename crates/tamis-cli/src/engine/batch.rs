@@ -140,7 +140,8 @@ impl<K: Token> Batch<K> {
     ) -> Option<anyhow::Error> {
         let at = self.not_hex?;
         let content = layout.content(&chunk.records()[self.start(at)..self.ends[at] as usize]);
-        Some(not_hex(&chunk.input, before + at as u64 + 1, content))
+        let text = not_hex(&chunk.input, before + at as u64 + 1, content);
+        Some(anyhow::Error::msg(text))
     }
 
     /// Where a record starts.

@@ -1,7 +1,6 @@
 //! Keys given in hexadecimal.
 
 use super::NoKey;
-use anyhow::anyhow;
 
 /// How much of a record an error shows.
 const SHOWN: usize = 40;
@@ -23,10 +22,10 @@ fn digit(byte: u8) -> Result<u8, NoKey> {
     Ok(digit as u8)
 }
 
-/// The error about a record whose key is not in hexadecimal.
-pub(crate) fn not_hex(input: &[u8], number: u64, content: &[u8]) -> anyhow::Error {
+/// What to say of a record whose key is not in hexadecimal.
+pub(crate) fn not_hex(input: &[u8], number: u64, content: &[u8]) -> String {
     let input = String::from_utf8_lossy(input);
     let shown = content[..content.len().min(SHOWN)].escape_ascii();
     let more = if content.len() > SHOWN { "…" } else { "" };
-    anyhow!("{input}:{number}: --hex expects hexadecimal digits, two per byte, got '{shown}{more}'")
+    format!("{input}:{number}: --hex expects hexadecimal digits, two per byte, got '{shown}{more}'")
 }
