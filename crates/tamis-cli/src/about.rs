@@ -1,4 +1,4 @@
-//! What can be told of a filter, for people and for programs.
+//! What is known about a filter, for people and for programs.
 
 use crate::{human, output};
 use serde_json::json;
@@ -11,7 +11,7 @@ use tamis::raw::{HEADER_LEN, Header, Shape};
 use tamis::{AnyFilter, Body, Hasher, KeyCount, Kind};
 use tamis_redis::{Layout, Node, RedisFilter, Share};
 
-/// What can be told of a filter, wherever it lives.
+/// What is known about a filter, wherever it lives.
 pub(crate) struct About {
     kind: Kind,
     /// What a module keeps to itself.
@@ -28,7 +28,7 @@ pub(crate) struct About {
     in_redis: Option<InRedis>,
 }
 
-/// What can be told of a filter in Redis beside.
+/// What is known about a filter in Redis beside.
 struct InRedis {
     time_to_live: Option<Duration>,
     generation: Option<u64>,
@@ -87,9 +87,9 @@ impl About {
         let keys = self.keys.get();
         if keys > self.capacity {
             output::warn(format_args!(
-                "the filter holds {} keys but was made for {}: the rate is now {} instead of {}\n\
+                "the filter holds {} but was made for {}: the rate is now {} instead of {}\n\
                  hint: create a larger filter and add the keys again",
-                human::count(keys),
+                human::counted(keys, "key"),
                 human::count(self.capacity),
                 human::rate(self.rate_now),
                 human::rate(self.rate),
@@ -144,45 +144,49 @@ pub(crate) fn to_json(about: &About) -> serde_json::Value {
 
 fn describe_shape(shape: Shape, keys: u64) -> String {
     match shape {
-        Shape::Bloom(s) => format!("{} bits, {} hashes", human::count(s.bits()), s.hashes()),
+        Shape::Bloom(s) => format!(
+            "{}, {}",
+            human::counted(s.bits(), "bit"),
+            human::counted(s.hashes().into(), "hash")
+        ),
         Shape::Blocked(s) => format!(
-            "{} lines of 64 bytes, {} per key, {} bits in each",
-            human::count(s.lines()),
+            "{} of 64 bytes, {} per key, {} in each",
+            human::counted(s.lines(), "line"),
             s.lines_per_key(),
-            s.hashes_per_line()
+            human::counted(s.hashes_per_line().into(), "bit")
         ),
         Shape::Fuse(s) => format!(
-            "fingerprints of {} bits, {} shards",
-            s.width(),
-            1u64 << s.shard_bits()
+            "fingerprints of {}, {}",
+            human::counted(s.width().into(), "bit"),
+            human::counted(1 << s.shard_bits(), "shard")
         ),
         Shape::Ribbon(s) => format!(
-            "{} rows, fingerprints of {} bits",
-            human::count(s.rows()),
-            s.width()
+            "{}, fingerprints of {}",
+            human::counted(s.rows(), "row"),
+            human::counted(s.width().into(), "bit")
         ),
         Shape::Cascade(s) => format!(
-            "fingerprints of {} bits, of which {} decide between the lists",
-            s.width(),
+            "fingerprints of {}, of which {} decide between the lists",
+            human::counted(s.width().into(), "bit"),
             s.second().width()
         ),
         Shape::Counting(s) => format!(
-            "{} lines of 512 counters, {} per key, {} counters in each",
-            human::count(s.lines()),
+            "{} of 512 counters, {} per key, {} in each",
+            human::counted(s.lines(), "line"),
             s.lines_per_key(),
-            s.hashes_per_line()
+            human::counted(s.hashes_per_line().into(), "counter")
         ),
         Shape::Cuckoo(s) => format!(
-            "{} slots of {} bits, places of {}, {:.1} % in use",
-            human::count(s.slots()),
-            s.width(),
+            "{} of {}, places of {}, {:.1} % in use",
+            human::counted(s.slots(), "slot"),
+            human::counted(s.width().into(), "bit"),
             s.window(),
             keys as f64 / s.slots() as f64 * 100.0
         ),
         Shape::Growing(s) => format!(
-            "{} layers, {} lines of 64 bytes in all",
-            s.layers(),
-            human::count(s.lines())
+            "{}, {} of 64 bytes in all",
+            human::counted(s.layers().into(), "layer"),
+            human::counted(s.lines(), "line")
         ),
         other => format!("{other:?}"),
     }
@@ -236,7 +240,7 @@ pub(crate) fn describe(about: &About) -> String {
         None => human::rate(about.rate_now),
     };
     lines.extend([
-        ("capacity", format!("{} keys", human::count(about.capacity))),
+        ("capacity", human::counted(about.capacity, "key")),
         ("keys", format!("{held}, {full:.1} % of capacity")),
         ("rate promised", human::rate(about.rate)),
         ("rate now", now),
@@ -272,7 +276,7 @@ fn describe_servers(redis: &InRedis, out: &mut String) {
         };
         let chunks = match redis.module {
             Some(_) => "the filter".into(),
-            None => format!("{} chunks", human::count(*keys)),
+            None => human::counted(*keys, "chunk"),
         };
         let mut about = format!("{chunks}, {} of its memory", human::size(*bytes));
         if !node.version.is_empty() {

@@ -166,12 +166,11 @@ fn pick(plans: &[Plan], need: Need) -> (usize, String) {
     let first = &plans[0];
     match need {
         Need::Finished => {
-            let saved = |plan: &Plan| (1.0 - plan.bytes() as f64 / first.bytes() as f64) * 100.0;
             let ribbon = of(Kind::Ribbon).map(|ribbon| {
                 format!(
-                    " Ribbon saves {:.0} % of it and is slower to build and to ask: it pays where \
-                     memory or transfer is dear.",
-                    saved(ribbon)
+                    " Ribbon: {}, and slower to build and to query; it pays where memory or \
+                     transfer is expensive.",
+                    compared(ribbon, first)
                 )
             });
             let why = match first.kind() {
@@ -185,26 +184,28 @@ fn pick(plans: &[Plan], need: Need) -> (usize, String) {
             (0, why)
         }
         Need::Delete => match plans {
-            // Below some rate a cuckoo filter's widest slots are not enough.
-            [cuckoo, counting] if counting.bytes() < cuckoo.bytes() => {
-                (1, "at this rate it is the smaller one.".into())
-            }
-            [_] => (
-                0,
-                "no other kind that can remove keys serves these numbers.".into(),
-            ),
+            [cuckoo, counting] => match better(counting, cuckoo) {
+                // Below some rate a cuckoo filter's widest slots are not enough.
+                Some(why) => (1, why),
+                None => (
+                    0,
+                    format!(
+                        "{} Take counting if a key is added more than a few times, or if several \
+                         processes write the filter at the same time.\n\
+                         Remove only keys that were added: removing any other key can remove one that was.",
+                        better(cuckoo, counting).unwrap_or("the two cost the same.".into())
+                    ),
+                ),
+            },
             _ => (
                 0,
-                "it is the smaller one. Take counting if one key is added more than a few times, \
-                 or if several processes write the filter at once.\n\
-                 Remove only keys that were added: any other may take a key along that was."
-                    .into(),
+                "no other kind that can remove keys serves these numbers.".into(),
             ),
         },
         Need::Grow => (
             0,
-            "it keeps the rate at any number of keys. A right guess saves memory and time: \
-             each time it grows, a key costs one probe more."
+            "it keeps the rate at any number of keys. A good guess saves memory and time: \
+             each time it grows, a key costs one more probe."
                 .into(),
         ),
         Need::Nothing => {
@@ -214,17 +215,19 @@ fn pick(plans: &[Plan], need: Need) -> (usize, String) {
             };
             let more = of(Kind::Bloom).map(|bloom| {
                 format!(
-                    " instead of up to {}, for {:.1} % more memory than bloom",
+                    " instead of up to {}, for {}",
                     bloom.hashes(),
-                    (first.bits_per_key() / bloom.bits_per_key() - 1.0) * 100.0
+                    compared(first, bloom)
                 )
             });
             let layout = match first.shape() {
-                Shape::Blocked(shape) => format!(
-                    " It is {} of 64 bytes for each key, and {} in each.",
-                    number(shape.lines_per_key(), "line"),
-                    number(shape.hashes_per_line(), "bit")
-                ),
+                Shape::Blocked(shape) => {
+                    let bits = human::counted(shape.hashes_per_line().into(), "bit");
+                    match shape.lines_per_key() {
+                        1 => format!(" Each key sets {bits} in one line of 64 bytes."),
+                        n => format!(" Each key sets {bits} in each of {n} lines of 64 bytes."),
+                    }
+                }
                 _ => String::new(),
             };
             (
@@ -235,8 +238,48 @@ fn pick(plans: &[Plan], need: Need) -> (usize, String) {
     }
 }
 
-fn number(n: u32, of: &str) -> String {
-    format!("{n} {of}{}", if n == 1 { "" } else { "s" })
+/// What the first costs more or less than the other, in memory for each key and in rate.
+fn compared(plan: &Plan, other: &Plan) -> String {
+    let more = memory_over(plan, other) * 100.0;
+    let memory = match more {
+        more if more.abs() < 0.05 => None,
+        more if more > 0.0 => Some(format!("{more:.1} % more memory than {}", other.kind())),
+        less => Some(format!("{:.1} % less memory than {}", -less, other.kind())),
+    };
+    let rate = differs(plan.rate(), other.rate()).then(|| {
+        let (rate, others) = (human::rate(plan.rate()), human::rate(other.rate()));
+        format!("a rate of {rate} instead of {}'s {others}", other.kind())
+    });
+    match (memory, rate) {
+        (Some(memory), Some(rate)) => format!("{memory} and {rate}"),
+        (Some(memory), None) => memory,
+        (None, Some(rate)) => format!("{rate} in the same memory"),
+        (None, None) => format!("the memory and the rate of {}", other.kind()),
+    }
+}
+
+/// By which share the memory for a key of one is more than that of the other.
+fn memory_over(plan: &Plan, other: &Plan) -> f64 {
+    plan.bits_per_key() / other.bits_per_key() - 1.0
+}
+
+/// Whether a user would care: by more than one in a hundred.
+fn differs(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() > 0.01
+}
+
+/// Why one is better than the other, if it is: it takes less memory for a key, or the same and
+/// has a lower rate.
+fn better(plan: &Plan, other: &Plan) -> Option<String> {
+    match memory_over(plan, other) {
+        more if more < -0.01 => Some("it is the smaller one.".into()),
+        more if more > 0.01 || plan.rate() >= other.rate() => None,
+        _ => Some(format!(
+            "it has the lower rate in the same memory, {} instead of {}.",
+            human::rate(plan.rate()),
+            human::rate(other.rate())
+        )),
+    }
 }
 
 /// What a kind is for, in a few words.
@@ -262,7 +305,7 @@ pub(crate) fn cache_misses(plan: &Plan) -> String {
             let of_a_line = (shape.hashes_per_line() / 2 + 1).min(4);
             format!("up to {}", shape.lines_per_key() * of_a_line)
         }
-        Shape::Growing(shape) => format!("{} layers", shape.layers()),
+        Shape::Growing(shape) => human::counted(shape.layers().into(), "layer"),
         Shape::Fuse(_) | Shape::Cuckoo(_) => "2".into(),
         // Two groups of words, one after the other.
         Shape::Ribbon(shape) => match shape.width() {
@@ -273,20 +316,46 @@ pub(crate) fn cache_misses(plan: &Plan) -> String {
     }
 }
 
+/// The filter's bits, `m` of the formulas.
+pub(crate) fn bits(plan: &Plan) -> u64 {
+    match plan.shape() {
+        Shape::Bloom(shape) => shape.bits(),
+        _ => plan.bytes().saturating_mul(8),
+    }
+}
+
+/// The bits of a key's fingerprint, of the kinds that keep one instead of setting bits.
+fn fingerprint(plan: &Plan) -> Option<u32> {
+    match plan.shape() {
+        Shape::Fuse(shape) => Some(shape.width()),
+        Shape::Ribbon(shape) => Some(shape.width()),
+        Shape::Cuckoo(shape) => Some(shape.width()),
+        _ => None,
+    }
+}
+
+/// How many bits a key sets, `k` of the formulas, or how long its fingerprint is.
+pub(crate) fn hashes(plan: &Plan) -> String {
+    match fingerprint(plan) {
+        Some(bits) => format!("{bits}-bit"),
+        None => plan.hashes().to_string(),
+    }
+}
+
 /// Where something simpler does the job, and does it exactly.
 fn when_not(plan: &Plan) -> Vec<String> {
     let mut out = Vec::new();
     if plan.keys() <= 100_000 {
         out.push(format!(
-            "Not at all? {} keys fit in an exact hash set of about {}; a filter pays when that hurts.",
-            human::count(plan.keys()),
+            "Do you need a filter? {} fit in an exact hash set of about {}; a filter pays when that is too much.",
+            human::counted(plan.keys(), "key"),
             human::size(plan.keys().saturating_mul(64)),
         ));
     }
     if plan.bits_per_key() > 60.0 {
         out.push(
-            "Not at all? At this rate 128-bit digests of the keys cost about 160 bits a key and \
-             are exact in practice."
+            "Do you need a filter? At this rate 128-bit digests of the keys cost about 160 bits a \
+             key and are exact in practice."
                 .into(),
         );
     }
@@ -308,8 +377,10 @@ fn plan_json(plan: &Plan) -> Value {
         "kind": plan.kind().name(),
         "keys": plan.keys(),
         "bytes": plan.bytes(),
+        "bits": bits(plan),
         "bits_per_key": plan.bits_per_key(),
         "hashes": plan.hashes(),
+        "fingerprint_bits": fingerprint(plan),
         "lines_per_key": lines.map(|(lines, _)| lines),
         "hashes_per_line": lines.map(|(_, hashes)| hashes),
         "rate": plan.rate(),
@@ -347,5 +418,47 @@ mod tests {
             panic!("a filter that does not grow was advised");
         };
         assert!(refusal.to_string().contains("growing"), "{refusal}");
+    }
+
+    /// Within one size every kind takes the same memory: what differs is the rate, and it is said.
+    #[test]
+    fn a_higher_rate_is_never_hidden() {
+        for size in [1_000_000, 1_234_567, 16 << 20] {
+            let ask = |need| {
+                let question = Question {
+                    keys: Some(1_000_000),
+                    rate: None,
+                    size: Some(size),
+                    need,
+                };
+                let advice = question.answer().unwrap();
+                (advice.lines().remove(0), advice.pick, advice.plans)
+            };
+            let (text, _, plans) = ask(Need::Nothing);
+            assert!(!text.contains("0.0 %"), "{text}");
+            for plan in &plans[..2] {
+                assert!(text.contains(&human::rate(plan.rate())), "{text}");
+            }
+            let (text, pick, plans) = ask(Need::Delete);
+            let lowest = plans.iter().map(Plan::rate).fold(1.0, f64::min);
+            assert_eq!(plans[pick].rate(), lowest, "{text}");
+            let (text, _, plans) = ask(Need::Finished);
+            assert!(!text.contains("0.0 %"), "{text}");
+            let [fuse, ribbon, ..] = &plans[..] else {
+                panic!("no kind for a finished list");
+            };
+            if differs(fuse.rate(), ribbon.rate()) {
+                assert!(text.contains(&human::rate(fuse.rate())), "{text}");
+                assert!(text.contains(&human::rate(ribbon.rate())), "{text}");
+            }
+        }
+        // Of equal rates nothing is said.
+        let question = Question {
+            keys: Some(10_000_000),
+            rate: Some(0.001),
+            ..Question::default()
+        };
+        let text = question.answer().unwrap().lines().remove(0);
+        assert!(text.contains("for 9.4 % more memory than bloom."), "{text}");
     }
 }

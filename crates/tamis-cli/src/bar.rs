@@ -1,4 +1,5 @@
-//! How far the work is, on stderr, if that is a terminal.
+//! How far the work is, on stderr, if that is a terminal. Commands draw no bar with `-q`, nor where
+//! they print records on a terminal: the two would mix.
 
 use crate::engine::progress::Progress;
 use crate::human;
@@ -23,17 +24,17 @@ impl Bar {
         let (total, template) = match total_size(paths) {
             total @ Some(_) => (
                 total,
-                "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left, {msg} records",
+                "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left, {msg}",
             ),
-            None => (None, "{spinner} {bytes} {bytes_per_sec}, {msg} records"),
+            None => (None, "{spinner} {bytes} {bytes_per_sec}, {msg}"),
         };
         Self::start(total, template, move |bar| {
             bar.set_position(progress.consumed.load(Relaxed));
-            bar.set_message(human::count(progress.records.load(Relaxed)));
+            bar.set_message(human::counted(progress.records.load(Relaxed), "record"));
         })
     }
 
-    /// Of building a filter of so many keys.
+    /// Of building a filter of this many keys.
     pub(crate) fn of_building(total: u64, built: Arc<AtomicU64>) -> Self {
         let template = "building {wide_bar} {human_pos} keys";
         Self::start(Some(total), template, move |bar| {

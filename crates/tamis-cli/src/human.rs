@@ -144,10 +144,14 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// `1 record`, `1,234 records`.
-#[cfg(feature = "compare")]
-pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(n), if n == 1 { one } else { many })
+/// `1 record`, `1,234 records`: the number, and the noun that fits it.
+pub(crate) fn counted(n: u64, noun: &str) -> String {
+    let ending = match n {
+        1 => "",
+        _ if noun.ends_with("sh") => "es",
+        _ => "s",
+    };
+    format!("{} {noun}{ending}", count(n))
 }
 
 /// `1.24 MB`; powers of ten.
@@ -206,6 +210,19 @@ pub(crate) fn rate(rate: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nouns_agree_with_their_numbers() {
+        for (n, noun, text) in [
+            (0, "record", "0 records"),
+            (1, "record", "1 record"),
+            (2, "record", "2 records"),
+            (1, "hash", "1 hash"),
+            (1_000, "hash", "1,000 hashes"),
+        ] {
+            assert_eq!(counted(n, noun), text);
+        }
+    }
 
     #[test]
     fn numbers_are_read_as_people_write_them() {

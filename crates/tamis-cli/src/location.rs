@@ -126,8 +126,8 @@ impl Place {
 pub(crate) fn warn_of_secret(hasher: &Hasher, what: impl fmt::Display) {
     if matches!(hasher, Hasher::Keyed { in_file: true, .. }) {
         output::warn(format_args!(
-            "{what} holds the filter's secret: whoever reads it can choose keys that collide\n\
-             hint: a filter made with --key-file keeps its secret apart"
+            "{what} contains the filter's secret: anyone who reads it can construct colliding keys\n\
+             hint: a filter created with --key-file keeps its secret in a separate file"
         ));
     }
 }
@@ -136,19 +136,19 @@ pub(crate) fn warn_of_secret(hasher: &Hasher, what: impl fmt::Display) {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Filters in Redis")]
 pub(crate) struct RedisArgs {
-    /// Take an addition as done only when so many replicas of its node have it
+    /// Confirm an addition only once this many replicas of its node have it
     #[arg(long, value_name = "N", default_value_t = 0)]
     wait_replicas: u32,
 
-    /// How long a server may be silent, e.g. 500ms, 5s
+    /// How long to wait for a server to respond, e.g. 500ms, 5s
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = human::parse_duration)]
     redis_timeout: Duration,
 
-    /// How long to go on trying while servers are down or change roles
+    /// How long to keep retrying while servers are down or change roles
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = human::parse_duration)]
     retry_for: Duration,
 
-    /// Trust this certificate authority (PEM) instead of the system's, for rediss://
+    /// For rediss://, trust this certificate authority (PEM) instead of the system's
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
 }
@@ -156,11 +156,11 @@ pub(crate) struct RedisArgs {
 /// For commands that open a filter.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct KeyFile {
-    /// The secret key of a filter that was created with --key-file
+    /// The secret key of a filter created with --key-file
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 
-    /// Don't compare a filter file with its checksum: a damaged one may answer wrongly
+    /// Don't check a filter file's checksum; a damaged file may then give wrong answers
     #[arg(long)]
     no_verify: bool,
 }
@@ -193,7 +193,7 @@ impl RedisArgs {
     pub(crate) fn refuse_waiting(&self) -> Result<()> {
         match self.wait_replicas {
             0 => Ok(()),
-            _ => Err(anyhow!("--wait-replicas is for tamis filters")),
+            _ => Err(anyhow!("--wait-replicas is for Tamis filters")),
         }
     }
 
@@ -241,7 +241,7 @@ pub(crate) fn is_index(path: &Path) -> bool {
 /// Says which filter an error is about, and the way out.
 pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyhow::Error {
     let hint = |error: &tamis_redis::Error| match error {
-        tamis_redis::Error::NotFound { .. } => "\nhint: `tamis create` makes a filter",
+        tamis_redis::Error::NotFound { .. } => "\nhint: `tamis create` creates a filter",
         tamis_redis::Error::Exists { .. } => "\nhint: --force replaces it",
         tamis_redis::Error::Remains { .. } => "\nhint: `tamis delete` removes what is left",
         tamis_redis::Error::Filter(tamis::Error::KeyNeeded) => "\nhint: pass --key-file",
@@ -256,8 +256,8 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
 }
 
 /// Who takes filters of other systems.
-const FOREIGN: &str = "this command takes tamis filters only\n\
-                       hint: check, add, info, verify, merge and copy open it";
+const FOREIGN: &str = "this command needs a Tamis filter\n\
+                       hint: check, add, info, verify, merge and copy can open it";
 
 /// Says which filter an error is about, unless it does already.
 pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
@@ -267,12 +267,12 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
         let text = error.to_string();
         let hint = match &error {
             tamis::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                "\nhint: `tamis create` makes a filter"
+                "\nhint: `tamis create` creates a filter"
             }
             tamis::Error::Io { source, .. }
                 if source.kind() == std::io::ErrorKind::AlreadyExists =>
             {
-                return anyhow!("{path} exists already\nhint: --force replaces it");
+                return anyhow!("{path} already exists\nhint: --force replaces it");
             }
             tamis::Error::KeyNeeded => "\nhint: pass --key-file",
             tamis::Error::Corrupt { .. } if is_index(&file) => {
@@ -283,7 +283,7 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
                 ..
             } => match foreign::recognised(&file) {
                 Some(format) => return anyhow!("{path} is a {format} filter: {FOREIGN}"),
-                None => "\nhint: if it is another system's filter, --format names it",
+                None => "\nhint: if it is another system's filter, name the system with --format",
             },
             _ => "",
         };

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 /// Have I seen this key before?
 ///
-/// Filters that answer with a few bits a key: never a false "no", and a false
+/// Filters that answer from a few bits per key: never a false "no", and a false
 /// "yes" only at the rate you ask for.
 #[derive(Parser)]
 #[command(
@@ -35,17 +35,17 @@ use std::process::ExitCode;
     arg_required_else_help = true
 )]
 #[command(after_long_help = "\
-Exit codes: 0 some key was found or the work is done, 1 no key was found, 2 an error.
+Exit codes: 0 a key was found or the work is done, 1 no key was found, 2 an error.
 
 Examples:
   tamis dedup urls.txt                      each distinct line once
   tamis plan -n 10M -p 0.001                what would it cost?
   tamis compare urls.txt                    which is best for these keys?
   tamis create seen.tamis -n 10M            make a filter
-  tamis add seen.tamis urls.txt             add keys, one a line
-  tamis build words.tamis words.txt         a smaller filter, of a finished list
-  tamis check seen.tamis candidates.txt     print those that may be in it
-  tamis check -v seen.tamis candidates.txt  print those that certainly are not
+  tamis add seen.tamis urls.txt             add keys, one per line
+  tamis build words.tamis words.txt         a smaller filter, for a finished list
+  tamis check seen.tamis candidates.txt     print the keys that may be in it
+  tamis check -v seen.tamis candidates.txt  print the keys that certainly are not
   tamis index -o logs.index logs/           which words are in which file
   tamis grep logs.index 8f14e45fceea167a    find one, opening only files that may have it
   tamis check --keys upper known.bloom sha1.txt    ask another system's filter")]
@@ -95,7 +95,7 @@ enum Exit {
     Done,
     /// Nothing was found, as grep says it.
     NoneFound,
-    /// Some input could not be read, which was said; the rest was.
+    /// Some input could not be read, as reported; the rest was.
     InputFailed,
     /// A signal ended the work early; what was done is saved.
     Interrupted(i32),

@@ -3,7 +3,7 @@
 use crate::stdout;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use tamis::{Existing, Replacement};
 
@@ -112,6 +112,11 @@ impl Sink {
         })
     }
 
+    /// Whether what is written appears on a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        matches!(&self.encoder, Some(Encoder::Plain(file)) if file.is_terminal())
+    }
+
     /// Where output is appended to a file whose last line was never finished,
     /// ends that line: it would swallow our first record.
     pub(crate) fn end_last_line(&mut self, delimiter: u8) -> io::Result<()> {
@@ -144,7 +149,7 @@ impl Sink {
                 let meant = file.path().display().to_string();
                 let kept = file.keep_partial()?;
                 eprintln!(
-                    "tamis: {meant} was not written; what there is of it is in {}",
+                    "tamis: {meant} was not written; the partial output is in {}",
                     kept.display()
                 );
             }
@@ -240,7 +245,7 @@ pub(crate) fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
     match error {
         tamis::Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
             let path = path.display();
-            anyhow!("{path} exists already\nhint: --force replaces it")
+            anyhow!("{path} already exists\nhint: --force replaces it")
         }
         error => error.into(),
     }
@@ -250,7 +255,7 @@ fn refuse_input(output: &fs::Metadata, inputs: &[PathBuf]) -> Result<()> {
     match find_same(output, inputs) {
         None => Ok(()),
         Some(same) => bail!(
-            "{} is input and output at once\nhint: write to another file, and rename it then",
+            "{} is both input and output\nhint: write to another file, then rename it",
             same.display()
         ),
     }

@@ -33,7 +33,7 @@ impl ForeignArgs {
             None => self.refuse_for_ours("in Redis").map(|()| false),
             Some(Format::Redisson) => Ok(true),
             Some(other) => bail!(
-                "--format {other}: of other systems' filters, only redisson's are asked in Redis\n\
+                "--format {other}: of the other systems' filters in Redis, only redisson's are supported\n\
                  hint: DUMP a redisbloom filter to a file"
             ),
         }
@@ -46,8 +46,8 @@ impl ForeignArgs {
         match self.keys {
             Some(keys) => Ok(Encoding(keys)),
             None => bail!(
-                "a redisson filter does not say which codec made bytes of its keys\n\
-                 hint: --keys utf8 says that it is StringCodec; the default, Kryo5, is not known here"
+                "a redisson filter does not say which codec turned its keys into bytes\n\
+                 hint: use --keys utf8 for StringCodec; redisson's default, Kryo5, is not supported"
             ),
         }
     }
@@ -127,14 +127,17 @@ impl Live {
             return output::print(&format!("{answer:#}\n"));
         }
         let not_said = || "the configuration does not say".to_owned();
-        let bits = human::count(self.shape.size());
+        let bits = human::counted(self.shape.size(), "bit");
         let mut out = String::new();
         for (name, value) in [
             ("format", "redisson".to_owned()),
             ("size", human::size(bytes)),
             (
                 "shape",
-                format!("{bits} bits, {} hashes", self.shape.hashes()),
+                format!(
+                    "{bits}, {}",
+                    human::counted(self.shape.hashes().into(), "hash")
+                ),
             ),
             (
                 "keys are",
@@ -142,7 +145,7 @@ impl Live {
             ),
             (
                 "capacity",
-                capacity.map_or_else(not_said, |keys| format!("{} keys", human::count(keys))),
+                capacity.map_or_else(not_said, |keys| human::counted(keys, "key")),
             ),
             (
                 "keys",
@@ -172,8 +175,8 @@ pub(crate) fn create(
     let shape = RedissonShape::for_keys(keys, rate)?;
     if shape.size() > MOST_BITS {
         bail!(
-            "{at}: {} keys at a rate of {} need {} bits; redisson has at most {}",
-            human::count(keys),
+            "{at}: {} at a rate of {} need {} bits; redisson has at most {}",
+            human::counted(keys, "key"),
             human::rate(rate),
             human::count(shape.size()),
             human::count(MOST_BITS)
@@ -187,10 +190,10 @@ pub(crate) fn create(
     ];
     BitString::create(at, &fields, force, options).map_err(in_redis(at))?;
     eprintln!(
-        "{at}: redisson for {} keys, {} bits, {} hashes",
-        human::count(keys),
-        human::count(shape.size()),
-        shape.hashes(),
+        "{at}: redisson for {}, {}, {}",
+        human::counted(keys, "key"),
+        human::counted(shape.size(), "bit"),
+        human::counted(shape.hashes().into(), "hash"),
     );
     Ok(())
 }

@@ -36,9 +36,13 @@ pub(crate) struct InputArgs {
     #[command(flatten)]
     part: PartArgs,
 
-    /// The CSV or TSV files have no header row; columns are numbers
+    /// CSV or TSV files have no header row; name columns by number
     #[arg(long)]
     no_header: bool,
+
+    /// Keys are in hexadecimal, two digits per byte; anything else is an error
+    #[arg(long)]
+    hex: bool,
 
     #[command(flatten)]
     rule: RuleArgs,
@@ -49,12 +53,15 @@ pub(crate) struct InputArgs {
 
     #[arg(skip)]
     small_steps: bool,
+
+    #[arg(skip)]
+    hides_bar: bool,
 }
 
 /// Which differences between keys don't count. A filter remembers it.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct RuleArgs {
-    /// The key is a URL: compare it normalised by the WHATWG rules, without its fragment
+    /// Keys are URLs: normalise them by the WHATWG rules and drop the fragment
     #[arg(long)]
     url: bool,
 
@@ -64,11 +71,11 @@ pub(crate) struct RuleArgs {
 }
 
 impl RuleArgs {
-    /// Of keys that are made of so many values.
+    /// Of keys that are made of this many values.
     pub(crate) fn of_values(self, values: usize) -> Result<tamis::KeyRule> {
         let mut rule = tamis::KeyRule::EXACT
             .of_values(values)
-            .with_context(|| format!("a key of {values} values: expected 1 to 255"))?;
+            .with_context(|| format!("a key with {values} values: expected 1 to 255"))?;
         if self.url {
             rule = rule.url();
         }
@@ -140,7 +147,11 @@ impl InputArgs {
             Part::Json(pointers) | Part::JsonText(pointers) => pointers.len(),
         };
         let made = self.rule.of_values(values)?;
-        Ok(KeyRule { part, made })
+        Ok(KeyRule {
+            part,
+            hex: self.hex,
+            made,
+        })
     }
 
     /// The hash of a new filter whose keys are made as these arguments say.
@@ -178,6 +189,14 @@ impl InputArgs {
         Self {
             small_steps: true,
             threads: Some(1),
+            ..self.clone()
+        }
+    }
+
+    /// The same, without a progress bar if so asked.
+    pub(crate) fn hiding_bar_if(&self, so: bool) -> Self {
+        Self {
+            hides_bar: so,
             ..self.clone()
         }
     }
@@ -225,8 +244,8 @@ impl Report {
     pub(crate) fn finish(self) -> Result<Exit> {
         if self.without_key > 0 {
             output::warn(format_args!(
-                "{} records have no such key; each counts as its own key",
-                human::count(self.without_key)
+                "{} without such a key; each counts as its own key",
+                human::counted(self.without_key, "record")
             ));
         }
         self.output.context("writing the output")?;
@@ -285,7 +304,7 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
         let paths = self.input.paths();
         let progress = Arc::new(Progress::default());
         let signal = stop_on_signals(&progress.stop)?;
-        let bar = Bar::of_input(&paths, &progress);
+        let bar = (!self.input.hides_bar).then(|| Bar::of_input(&paths, &progress));
         let start = Instant::now();
         let opened = Arc::clone(&progress);
         let inputs = paths

@@ -170,7 +170,7 @@ fn a_growing_filter_takes_any_number() {
     assert!(!ran.err.contains("warning"), "{}", ran.err);
     assert_eq!(dir.ok("check -c f.tamis keys").text(), "50000\n");
     assert!(dir.ok("info f.tamis").text().contains("layers"));
-    assert!(dir.ok("verify f.tamis").text().contains("sound"));
+    assert!(dir.ok("verify f.tamis").text().contains("valid"));
 }
 
 #[test]
@@ -183,11 +183,7 @@ fn add_tells_what_was_new() {
     assert_eq!((again.code, again.text()), (0, "d\n"));
     let nothing = dir.feed("add f.tamis", "a\n");
     assert_eq!((nothing.code, nothing.text()), (0, ""));
-    assert!(
-        nothing.err.contains("1 keys read, 0 new"),
-        "{}",
-        nothing.err
-    );
+    assert!(nothing.err.contains("1 key read, 0 new"), "{}", nothing.err);
 }
 
 #[test]
@@ -208,7 +204,7 @@ fn add_in_place_gives_the_same_filter() {
     assert!(dir.ok("info c.tamis").text().contains("not sealed"));
     assert!(dir.ok("verify c.tamis").text().contains("--seal"));
     let sealed = dir.ok("verify --seal c.tamis");
-    assert!(sealed.text().contains("checksums: sound"));
+    assert!(sealed.text().contains("checksums: valid"));
     assert!(!dir.ok("info c.tamis").text().contains("not sealed"));
 }
 
@@ -282,7 +278,7 @@ fn nothing_is_overwritten_silently() {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}");
         assert!(
-            ran.err.contains("b.tamis exists already") && ran.err.contains("--force"),
+            ran.err.contains("b.tamis already exists") && ran.err.contains("--force"),
             "{}",
             ran.err
         );
@@ -382,7 +378,7 @@ fn verify_finds_damage() {
     dir.ok("add f.tamis keys");
     let sound = dir.ok("verify f.tamis");
     assert!(
-        sound.text().contains("sound") && sound.text().contains("measured"),
+        sound.text().contains("valid") && sound.text().contains("measured"),
         "{}",
         sound.text()
     );
@@ -532,7 +528,7 @@ fn a_file_that_is_no_filter_is_named_however_short_its_name() {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}");
         assert!(
-            ran.err.starts_with("tamis: f: not a sound"),
+            ran.err.starts_with("tamis: f: not a valid"),
             "{line}: {}",
             ran.err
         );
@@ -557,4 +553,94 @@ fn copy_as_blocked() {
         "{}",
         refused.err
     );
+}
+
+#[test]
+fn create_lists_the_kinds_that_it_makes() {
+    let dir = Sandbox::new();
+    let (short, long) = (dir.ok("create -h"), dir.ok("create --help"));
+    let refused = dir.run("create f.tamis -n 10 --kind nonsense");
+    assert_eq!(refused.code, 2);
+    for kind in ["blocked", "bloom", "counting", "cuckoo", "growing"] {
+        for text in [short.text(), long.text(), &refused.err] {
+            assert!(text.contains(kind), "{kind}: {text}");
+        }
+        assert!(long.text().contains(&format!("  {kind}  ")), "{kind}");
+        dir.ok(&format!("create {kind}.tamis -n 10 --kind {kind}"));
+    }
+}
+
+#[test]
+fn plan_shows_bits_and_hashes() {
+    let dir = Sandbox::new();
+    let numbers = |line: &str| -> serde_json::Value {
+        serde_json::from_str(dir.ok(&format!("plan {line} --json")).text()).unwrap()
+    };
+    for line in ["-n 1M -p 0.01", "-n 5M --size 4MiB", "-p 1e-5 --size 3MB"] {
+        let printed = dir.ok(&format!("plan {line}"));
+        for plan in numbers(line).as_array().unwrap() {
+            let kind = plan["kind"].as_str().unwrap();
+            let row = printed.text().lines().find(|row| row.starts_with(kind));
+            let row = row.unwrap().replace(',', "");
+            let bits = plan["bits"].as_u64().unwrap();
+            let k = match plan["fingerprint_bits"].as_u64() {
+                Some(bits) => format!("{bits}-bit"),
+                None => plan["hashes"].to_string(),
+            };
+            assert!(row.contains(&format!("{bits} ")), "{row}");
+            assert!(row.split_whitespace().any(|cell| cell == k), "{k}: {row}");
+            assert!(bits <= plan["bytes"].as_u64().unwrap() * 8);
+            let fingerprints = ["fuse", "ribbon", "cuckoo"].contains(&kind);
+            assert_eq!(plan["fingerprint_bits"].is_number(), fingerprints, "{kind}");
+        }
+    }
+    // They are those of the filter that is then made.
+    dir.ok("create f.tamis -n 1M -p 0.01 --kind bloom");
+    let info: serde_json::Value =
+        serde_json::from_str(dir.ok("info --json f.tamis").text()).unwrap();
+    let plans = numbers("-n 1M -p 0.01");
+    let bloom = plans.as_array().unwrap().iter();
+    let bloom = { bloom }.find(|plan| plan["kind"] == "bloom").unwrap();
+    assert_eq!(bloom["bits"], info["shape"]["bits"]);
+    assert_eq!(bloom["hashes"], info["shape"]["hashes"]);
+}
+
+#[test]
+fn one_is_counted_as_one() {
+    let dir = Sandbox::new();
+    dir.write("one", "key\n");
+    dir.write("twice", "key\nkey\n");
+    for (line, says) in [
+        (
+            "create f.tamis -n 1 --kind counting",
+            "counting for 1 key at a rate",
+        ),
+        ("add f.tamis one", "f.tamis: 1 key read, 1 new"),
+        (
+            "add --csv 2 --no-header f.tamis one",
+            "1 record without such a key",
+        ),
+        ("remove f.tamis one", "f.tamis: 1 key read, 1 removed"),
+        ("build b.tamis one", "b.tamis: fuse of 1 key at a rate"),
+        (
+            "build t.tamis twice",
+            "t.tamis: fuse of 1 key (1 record repeated a key) at",
+        ),
+        (
+            "build --format dcso d.bloom twice --keys utf8",
+            "for 1 key, ",
+        ),
+        (
+            "index -o ix one",
+            "ix: 1 file, 1 new or changed, 0 gone; 1 key, ",
+        ),
+    ] {
+        let ran = dir.ok(line);
+        assert!(ran.err.contains(says), "{line}: {}", ran.err);
+    }
+    let info = dir.ok("info f.tamis");
+    assert!(info.text().contains("1 key\n"), "{}", info.text());
+    dir.ok("create g.tamis -n 1 --kind counting");
+    let merged = dir.ok("merge --union -o m.tamis g.tamis g.tamis --force");
+    assert!(merged.err.contains("about 0 keys"), "{}", merged.err);
 }

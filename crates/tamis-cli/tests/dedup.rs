@@ -67,7 +67,7 @@ fn every_input_every_thread_count_equals_the_oracle() {
                     ran.out == oracle(&input, false),
                     "{name}, -j {threads} {mode}"
                 );
-                assert_eq!(ran.code, i32::from(ran.out.is_empty()), "{name}");
+                assert_eq!(ran.code, 0, "{name}");
                 let ran = dir.run(&format!("dedup -d in -j {threads} {mode}"));
                 assert!(
                     ran.out == oracle(&input, true),
@@ -120,7 +120,7 @@ fn a_filter_remembers_across_runs() {
     assert_eq!(dir.ok("dedup --filter seen.tamis monday").text(), "a\nb\n");
     assert_eq!(dir.ok("dedup --filter seen.tamis tuesday").text(), "c\n");
     let again = dir.run("dedup --filter seen.tamis monday tuesday");
-    assert_eq!((again.code, again.text()), (1, ""));
+    assert_eq!((again.code, again.text()), (0, ""));
     assert_eq!(
         dir.ok("dedup -d --filter seen.tamis tuesday").text(),
         "b\nc\n"
@@ -141,7 +141,52 @@ fn a_filter_grows_beyond_what_was_expected() {
     let lines: String = (0..100_000).map(|i| format!("line {i}\n")).collect();
     let ran = dir.feed("dedup --filter seen.tamis -n 1000", &lines);
     assert!(ran.text() == lines, "{}", ran.err);
-    assert_eq!(dir.feed("dedup --filter seen.tamis", &lines).code, 1);
+    assert_eq!(dir.feed("dedup --filter seen.tamis", &lines).text(), "");
+}
+
+#[test]
+fn nothing_new_is_a_failure_only_if_asked() {
+    let dir = Sandbox::new();
+    dir.write("empty", "");
+    dir.write("keys", "a\nb\n");
+    dir.ok("dedup --filter seen.tamis keys");
+    for (line, status) in [
+        ("empty", 1),
+        ("keys", 0),
+        ("-d keys", 1),
+        ("-d keys keys", 0),
+        ("-c empty", 1),
+        ("-c keys", 0),
+        ("-c -d keys", 1),
+        ("--exact empty", 1),
+        ("--exact keys", 0),
+        ("--filter seen.tamis keys", 1),
+        ("--filter seen.tamis -d keys", 0),
+        ("--filter seen.tamis --dry-run keys", 1),
+    ] {
+        assert_eq!(dir.run(&format!("dedup {line}")).code, 0, "{line}");
+        let strict = dir.run(&format!("dedup --exit-status {line}"));
+        assert_eq!(strict.code, status, "{line}: {}", strict.err);
+    }
+    // What could not be read is an error either way.
+    for line in ["dedup gone", "dedup --exit-status gone keys"] {
+        assert_eq!(dir.run(line).code, 2, "{line}");
+    }
+}
+
+#[test]
+fn the_summary_counts_right() {
+    let dir = Sandbox::new();
+    for (input, summary) in [
+        ("", "0 records, 0 unique, 0 duplicates, "),
+        ("a\n", "1 record, 1 unique, 0 duplicates, "),
+        ("a\na\n", "2 records, 1 unique, 1 duplicate, "),
+        ("a\na\na\n", "3 records, 1 unique, 2 duplicates, "),
+    ] {
+        let ran = dir.feed("dedup", input);
+        assert!(ran.err.starts_with(summary), "{}", ran.err);
+        assert_eq!(dir.feed("dedup -q", input).err, "");
+    }
 }
 
 #[test]
@@ -167,7 +212,7 @@ fn compressed_input_and_output() {
     assert!(dir.read("out.gz").starts_with(&[0x1f, 0x8b]));
     let refused = dir.run("dedup in -o out.gz");
     assert_eq!(refused.code, 2);
-    assert!(refused.err.contains("exists already"), "{}", refused.err);
+    assert!(refused.err.contains("already exists"), "{}", refused.err);
     dir.ok("dedup in -o out.gz --force");
 }
 
@@ -205,7 +250,7 @@ fn keys_may_be_columns_pointers_and_urls() {
     let ran = dir.ok("dedup --jsonl /id t.jsonl");
     assert_eq!(ran.text(), "{\"id\":1,\"x\":2}\n{\"id\":\"1\"}\nnot json\n");
     assert!(
-        ran.err.contains("1 records have no such key"),
+        ran.err.contains("1 record without such a key"),
         "{}",
         ran.err
     );

@@ -40,7 +40,7 @@ fn every_command_applies_the_rule_of_the_filter() {
     dir.ok("add f.tamis upper");
     assert!(dir.ok("add f.tamis lower").err.contains("0 new"));
     assert_eq!(dir.ok("count f.tamis lower").text(), "2\tkey\n");
-    assert_eq!(dir.run("dedup -q --filter f.tamis lower").code, 1);
+    assert_eq!(dir.ok("dedup -q --filter f.tamis lower").text(), "");
     assert_eq!(dir.run("check -v f.tamis lower").code, 1);
     dir.ok("add --shared f.tamis upper");
     dir.ok("remove f.tamis lower");
@@ -185,9 +185,9 @@ fn dedup_makes_keyed_filters() {
         "a\nb\n"
     );
     assert_eq!(
-        dir.run("dedup -q --filter apart.tamis --key-file secret list")
-            .code,
-        1
+        dir.ok("dedup -q --filter apart.tamis --key-file secret list")
+            .text(),
+        ""
     );
     dir.ok("dedup -q --filter inside.tamis --keyed list");
     assert!(

@@ -1,4 +1,4 @@
-//! What can go wrong, said for people: what, expected, got, and the way out.
+//! What can go wrong, in words for people: what, expected, got, and the way out.
 
 use crate::{Format, Keys};
 use std::fmt;
@@ -18,7 +18,7 @@ pub enum Error {
         /// What it is.
         got: String,
     },
-    /// The bytes are of no format that is known here.
+    /// The bytes are in no known format.
     Unknown,
     /// The bytes fit several formats, and nothing in them says which it is.
     Ambiguous {
@@ -32,7 +32,7 @@ pub enum Error {
         /// What its writers use.
         choices: &'static [Keys],
     },
-    /// There is not exactly one filter of that name, or at all.
+    /// There is no filter with that name, or there are several filters and no name was given.
     Several {
         /// The filters that there are.
         names: Vec<String>,
@@ -53,7 +53,7 @@ pub enum Error {
         /// What was given.
         got: String,
     },
-    /// Files of this format can be asked, but not changed or written here.
+    /// Files of this format can be queried, but not changed or written here.
     ReadOnly {
         /// The format.
         format: Format,
@@ -83,7 +83,7 @@ pub enum Error {
     },
     /// Two filters can't be united because they differ.
     Unlike {
-        /// In what they differ.
+        /// How they differ.
         what: &'static str,
         /// The left one's.
         ours: String,
@@ -127,12 +127,12 @@ impl fmt::Display for Error {
             ),
             Self::Unknown => write!(
                 f,
-                "no filter format that is known here; name it if it is one of: {}",
+                "not a known filter format; name it if it is one of: {}",
                 names(Format::ALL)
             ),
             Self::Ambiguous { fits } => write!(
                 f,
-                "the bytes fit several formats and do not say which it is; name one of: {}",
+                "the bytes fit several formats and do not say which; name one of: {}",
                 names(fits)
             ),
             Self::KeysNeeded { format, choices } => write!(
@@ -141,7 +141,7 @@ impl fmt::Display for Error {
                 names(choices)
             ),
             Self::Several { names } if names.is_empty() => {
-                write!(f, "there is no such filter in the file")
+                write!(f, "no such filter in the file")
             }
             Self::Several { names: all } => {
                 write!(
@@ -161,17 +161,17 @@ impl fmt::Display for Error {
                 got,
             } => write!(f, "{what}: expected {expected}, got {got}"),
             Self::ReadOnly { format, instead } => {
-                write!(f, "a {format} filter can only be asked here; {instead}")
+                write!(f, "a {format} filter is read-only here; {instead}")
             }
             Self::Unable {
                 format,
                 what,
                 instead,
             } => write!(f, "{format} filters can't {what}: {instead}"),
-            Self::Gzip { reason } => write!(f, "gzip that can't be unpacked: {reason}"),
+            Self::Gzip { reason } => write!(f, "can't unpack the gzip data: {reason}"),
             Self::Full { format, capacity } => write!(
                 f,
-                "the {format} filter is full: it was made for {capacity} keys and its format takes no more"
+                "the {format} filter is full: it was made for {capacity} keys, and its format allows no more"
             ),
             Self::Unlike { what, ours, theirs } => {
                 write!(f, "the filters differ in {what}: {ours} and {theirs}")

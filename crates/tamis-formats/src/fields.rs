@@ -87,7 +87,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Exactly so many bytes must be left.
+    /// Exactly this many bytes must be left.
     pub(crate) fn body(&self, what: &'static str, len: u64) -> Result<usize, Error> {
         match self.rest().len() as u64 == len {
             true => Ok(self.at),

@@ -617,8 +617,8 @@ impl Format {
     /// Why files of it can't be written here.
     const fn read_only(self) -> Option<&'static str> {
         match self {
-            Self::Cassandra => Some("Cassandra writes it anew with every SSTable"),
-            Self::LevelDb | Self::RocksDb => Some("the store writes it anew with every table"),
+            Self::Cassandra => Some("Cassandra writes a new one with every SSTable"),
+            Self::LevelDb | Self::RocksDb => Some("the store writes a new one with every table"),
             Self::Orc => Some("an ORC file is written as a whole"),
             Self::Valkey => Some("add keys through the server"),
             _ => None,

@@ -1,4 +1,4 @@
-//! Other systems' filter files, opened and asked in place.
+//! Other systems' filter files, opened and queried in place.
 //!
 //! ```
 //! use tamis_formats::{Create, Format};
@@ -11,9 +11,10 @@
 //! # Ok::<(), tamis_formats::Error>(())
 //! ```
 //!
-//! Few formats say what they are, and fewer say how their keys became bytes:
-//! [`open`] tells formats apart by magic numbers and exact lengths, and asks
-//! where that is not enough; [`Keys`] makes bytes of what people write.
+//! Few formats identify themselves, and fewer say how their keys became bytes.
+//! [`open`] recognises formats by magic numbers and exact lengths, and returns an
+//! error that asks for more where that is not enough; [`Keys`] turns what people
+//! write into bytes.
 
 mod bits;
 mod detect;

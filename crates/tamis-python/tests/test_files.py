@@ -155,7 +155,7 @@ def test_damaged_and_foreign_files():
         with pytest.raises(tamis.TamisError):
             tamis.Filter.load(PATH)
     for text in ("", "????", "aGVsbG8="):
-        with pytest.raises(tamis.CorruptError, match="not a sound"):
+        with pytest.raises(tamis.CorruptError, match="not a valid Tamis"):
             tamis.Filter.from_base64(text)
     for wrong in (None, 5, "text"):
         with pytest.raises(TypeError):

@@ -174,7 +174,7 @@ def test_what_cannot_be_opened(tmp_path):
         tamis.open_foreign(tmp_path)
     empty = tmp_path / "empty"
     empty.write_bytes(b"")
-    with pytest.raises(tamis.CorruptError, match="no filter format"):
+    with pytest.raises(tamis.CorruptError, match="not a known filter format"):
         tamis.open_foreign(empty)
     cut = tmp_path / "cut"
     cut.write_bytes(GUAVA.read_bytes()[:-1])

@@ -625,12 +625,12 @@ impl RedisFilter {
         self.engine.expire_in(time).await
     }
 
-    /// Lets the filter live for ever.
+    /// Lets the filter live forever.
     pub async fn persist(&mut self) -> Result<(), Error> {
         self.engine.persist().await
     }
 
-    /// How long the filter lives; `None` is for ever.
+    /// How long the filter lives; `None` means forever.
     pub async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         self.engine.time_to_live().await
     }

@@ -77,7 +77,7 @@ impl BitString {
         if is(0) && !is(1) {
             return Err(Error::Corrupt {
                 key: this.name,
-                reason: "it is there and has no description: it is something else's".into(),
+                reason: "it exists but has no description: it is something else".into(),
             });
         }
         let mut commands = vec![cmd("MULTI")];

@@ -14,10 +14,10 @@ use tamis::raw::{BlockedShape, CountingShape, Shape};
 /// Keys whose bits one command sets: enough to share its cost, few enough not
 /// to hold up other clients of the server.
 const KEYS_PER_COMMAND: usize = 12;
-/// Lines that are at most so many apart are read by one command: that many
+/// Lines that are at most this many apart are read by one command: that many
 /// bytes cost the server less than a command does.
 const GAP_LINES: u64 = 4;
-/// And no more than so many.
+/// And no more than this many.
 const RUN_LINES: u64 = 64;
 
 /// Takes one from the counters of keys of one chunk. A key with a counter of 0

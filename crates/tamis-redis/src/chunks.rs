@@ -96,12 +96,12 @@ impl Foot {
     }
 }
 
-/// How many chunks a body of so many lines has.
+/// How many chunks a body of this many lines has.
 pub(crate) const fn count(lines: u64) -> u64 {
     lines.div_ceil(CHUNK_LINES)
 }
 
-/// Some chunks of a body of so many lines: no more are made than asked for,
+/// Some chunks of a body of this many lines: no more are made than asked for,
 /// however many lines a record claims.
 pub(crate) fn chunks(
     name: &str,

@@ -165,7 +165,7 @@ impl<L: Link> Either<L> {
     }
 
     /// Deletes the filter that is there, if there is one; how long it would
-    /// have lived, if not for ever.
+    /// have lived, if not forever.
     async fn make_way(
         found: (Wire<L>, Found),
         at: &Location,

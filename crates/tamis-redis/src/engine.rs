@@ -393,7 +393,7 @@ async fn read_record<L: Link>(
         Err(error) if is_wrong_type(&error) => {
             return Err(Error::Corrupt {
                 key: name.into(),
-                reason: "it is a Redis list, set, hash or the like, not a string".into(),
+                reason: "expected a Redis string, got a list, set, hash or the like".into(),
             });
         }
         answers => answers?,

@@ -1,4 +1,4 @@
-//! What can go wrong, said for people: what, expected, got, and the way out.
+//! What can go wrong, in words for people: what, expected, got, and the way out.
 
 use redis::RedisError;
 use std::fmt;
@@ -14,24 +14,23 @@ pub enum Error {
         /// What it is, without a password.
         got: String,
     },
-    /// There is no filter of this name.
+    /// There is no filter with this name.
     NotFound {
         /// The filter.
         name: String,
     },
-    /// There is something of this name already.
+    /// Something with this name already exists.
     Exists {
         /// The filter.
         name: String,
     },
-    /// The filter is being created, or the one who did so has died.
+    /// The filter is being created, or its creator has died.
     Unfinished {
         /// The filter.
         name: String,
     },
-    /// There is no filter of this name, but parts of one are there whose record
-    /// has gone: someone deleted or renamed that alone, or the server evicted
-    /// it.
+    /// There is no filter with this name, but parts of one whose record is gone:
+    /// someone deleted or renamed only the record, or the server evicted it.
     Remains {
         /// The filter.
         name: String,
@@ -42,8 +41,8 @@ pub enum Error {
         /// The filter.
         name: String,
     },
-    /// A part of the filter is not where it must be: its keys are lost, and
-    /// nothing it says can be trusted.
+    /// A part of the filter is missing: its keys are lost, and its answers can't
+    /// be trusted.
     MissingChunk {
         /// The filter.
         name: String,
@@ -57,8 +56,8 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// These keys were perhaps added (or removed), and perhaps not: an answer
-    /// did not come. The answers for all other keys hold.
+    /// These keys may or may not have been added (or removed): no answer came.
+    /// The answers for all other keys hold.
     Unconfirmed {
         /// Which of the caller's keys, as indices.
         keys: Vec<usize>,
@@ -104,22 +103,22 @@ impl fmt::Display for Error {
             }
             Self::NotFound { name } => write!(
                 f,
-                "{name}: there is no such filter on the server; create it, or check database and name"
+                "{name}: no such filter on the server; create it, or check the database and the name"
             ),
             Self::Exists { name } => write!(
                 f,
-                "{name}: there is something of this name on the server already; \
+                "{name}: something with this name already exists on the server; \
                  delete it first, or choose another name"
             ),
             Self::Unfinished { name } => write!(
                 f,
-                "{name}: the filter is still being created, or being deleted; \
-                 if nobody is at it any more, delete it and begin again"
+                "{name}: the filter is still being created or deleted; \
+                 if nobody is working on it any more, delete it and start again"
             ),
             Self::Remains { name } => write!(
                 f,
-                "{name}: the record of the filter has gone (deleted, renamed or evicted by itself), \
-                 but its parts are still there; bring the record back, or delete what is left"
+                "{name}: the filter's record is gone (deleted, renamed or evicted), but its parts \
+                 are still there; restore the record, or delete what is left"
             ),
             Self::Gone { name } => write!(
                 f,
@@ -128,22 +127,24 @@ impl fmt::Display for Error {
             ),
             Self::MissingChunk { name, chunk } => write!(
                 f,
-                "{name}: its part {chunk} is missing on the server: evicted, expired or lost in a \
-                 failover; keys are lost, so delete the filter and build it anew from its keys \
-                 (and let the server evict nothing: maxmemory-policy noeviction)"
+                "{name}: the part {chunk} is missing on the server: evicted, expired or lost in a \
+                 failover; keys are lost, so delete the filter and build it again from its keys \
+                 (and stop the server from evicting keys: maxmemory-policy noeviction)"
             ),
             Self::Corrupt { key, reason } => {
-                write!(f, "{key}: not a sound tamis filter in Redis: {reason}")
+                write!(f, "{key}: not a valid Tamis filter in Redis: {reason}")
             }
             Self::Unconfirmed { keys, of, reason } => {
                 write!(
                     f,
-                    "{} of {of} keys were not confirmed: {reason}; ",
-                    keys.len()
+                    "no confirmation for {} of {of} {}: {reason}; ",
+                    keys.len(),
+                    if *of == 1 { "key" } else { "keys" }
                 )?;
                 write!(
                     f,
-                    "they may be in the filter or not; send them again if adding twice is harmless"
+                    "unconfirmed keys may or may not be in the filter; send them again if adding \
+                     twice is harmless"
                 )
             }
             Self::Server {

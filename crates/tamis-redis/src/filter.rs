@@ -9,7 +9,7 @@ use std::time::Duration;
 use tamis::raw::{Header, Shape};
 use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
 
-/// A filter in Redis, shared by all who open it.
+/// A filter in Redis, shared by everyone who opens it.
 ///
 /// ```no_run
 /// use tamis::{Hasher, Kind, Plan};
@@ -81,7 +81,7 @@ impl RedisFilter {
     /// Copies a blocked, counting or growing filter to Redis, where it must
     /// not exist. Of a filter whose keys have several lines, asking is as good
     /// as ever; but of several workers that add the same new key at once, more
-    /// than one may be told "new".
+    /// than one may get "new".
     pub fn upload<B: Body>(
         at: &Location,
         filter: &AnyFilter<B>,
@@ -279,12 +279,12 @@ impl RedisFilter {
         now(self.engine.expire_in(time))
     }
 
-    /// Lets the filter live for ever.
+    /// Lets the filter live forever.
     pub fn persist(&mut self) -> Result<(), Error> {
         now(self.engine.persist())
     }
 
-    /// How long the filter lives; `None` is for ever.
+    /// How long the filter lives; `None` means forever.
     pub fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         now(self.engine.time_to_live())
     }

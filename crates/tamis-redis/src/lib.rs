@@ -1,7 +1,7 @@
 //! Tamis filters in Redis or Valkey: one filter for many workers on many
-//! machines, on servers that people already run, one node or Redis Cluster. No
-//! module has to be loaded; where one that answers BF.* and CF.* is, its filters
-//! are used as well ([`Options::in_module`] makes them).
+//! machines, on the servers you already run, one node or Redis Cluster. No module
+//! is needed; if the server has one with BF.* and CF.* commands, its filters can
+//! be used as well ([`Options::in_module`] creates them).
 //!
 //! ```no_run
 //! use tamis::{Hasher, Kind, Plan};
@@ -26,32 +26,32 @@
 //!   keys). Files of these kinds go up ([`RedisFilter::upload`]) and come down
 //!   ([`RedisFilter::download`]) with the same bits.
 //!
-//! # What lies on the servers
+//! # What is stored on the servers
 //!
-//! The body is cut into chunks of up to 4 MiB, plain strings with the same
-//! bytes as a file's body and one byte more, which marks them. Their names
-//! spread them over the slots of a cluster, so that a filter may be larger
-//! than a node, and than the longest string. The key of the filter's name
-//! holds its header and a random number, the generation, which the chunks'
-//! names carry: what is left of a deleted filter can't be taken for another's.
+//! The body is cut into chunks of up to 4 MiB: plain strings with the same bytes
+//! as a file's body, plus one byte that marks them. Their names spread them over
+//! the slots of a cluster, so a filter can be larger than a node, and larger than
+//! the longest string. The key with the filter's name holds its header and a
+//! random number, the generation, which is part of every chunk's name: leftovers
+//! of a deleted filter can't be mistaken for parts of another.
 //!
 //! # What is promised
 //!
-//! - **Never a false "no"**, as far as the servers keep what they confirmed. A
-//!   part that is missing (evicted, expired, lost) is
-//!   [`Error::MissingChunk`], never an answer: every command looks for the
-//!   mark. Set `maxmemory-policy noeviction`.
-//! - **Exactly one of many workers that add a new key is told "new"**, because
-//!   all bits of a key lie in one line and are set by one atomic command, and
-//!   a growing filter closes a layer before it has another. Filters that were
-//!   uploaded with several lines a key may tell more than one; never none.
-//! - **What is not answered is not taken as done.** Connections that break,
-//!   nodes that are down, slots that move: requests are sent again, only those
-//!   that were not answered, until [`Options::retry_for`] is over. Then
-//!   [`Error::Unconfirmed`] says which keys are open. A key whose first try
-//!   may have been executed is told as new, even if it was not: a crawler
-//!   fetches a page twice rather than never. Counters would count twice, so
-//!   changes of a counting filter whose answer is lost are not repeated.
+//! - **Never a false "no"**, as long as the servers keep what they confirmed. A
+//!   missing part (evicted, expired, lost) is [`Error::MissingChunk`], never an
+//!   answer: every command checks the mark. Set `maxmemory-policy noeviction`.
+//! - **Of many workers that add a new key, exactly one gets the answer "new"**:
+//!   all bits of a key are in one line and are set by one atomic command, and a
+//!   growing filter closes a layer before it starts the next. In filters that
+//!   were uploaded with several lines per key, more than one worker may get
+//!   "new", but never none.
+//! - **No answer means not done.** When connections break, nodes go down or slots
+//!   move, unanswered requests are sent again until [`Options::retry_for`] has
+//!   passed. Then [`Error::Unconfirmed`] says which keys are open. A key whose
+//!   first attempt may have been executed is reported as new, even if it was not:
+//!   a crawler fetches a page twice rather than never. Counters would count
+//!   twice, so changes to a counting filter are not repeated when their answer
+//!   is lost.
 //! - **Redis replicates after it has answered**: a failover may lose what was
 //!   confirmed last. [`Options::wait_replicas`] confirms only what replicas
 //!   have.

@@ -210,7 +210,7 @@ impl Location {
             _ => (None, path),
         };
         if service == Some("") {
-            return Err(refuse("what Sentinels call the master: …/SERVICE/NAME"));
+            return Err(refuse("the Sentinels' name for the master: …/SERVICE/NAME"));
         }
         let (db, name) = match path.split_once('/') {
             _ if scheme.reach == Reach::Cluster => ("", path),
@@ -219,7 +219,7 @@ impl Location {
             _ => ("", path),
         };
         if named && !is_name(name) {
-            return Err(refuse("a name without braces behind the server"));
+            return Err(refuse("a name without braces after the server"));
         }
         if !named && !name.is_empty() {
             return Err(refuse("servers without the name of a filter"));

@@ -355,7 +355,7 @@ impl<L: Link> Module<L> {
 
     pub(crate) async fn clear(&mut self) -> Result<(), Error> {
         if self.key.is.kind == Kind::Cuckoo {
-            return Err(self.unable("cleared in a module", "create it anew in its place"));
+            return Err(self.unable("cleared in a module", "create it again in its place"));
         }
         let command = cmd("BF.CLEAR").arg(&self.key.name).take();
         self.ask("clearing the filter", command).await
@@ -374,7 +374,7 @@ impl<L: Link> Module<L> {
         Ok(())
     }
 
-    /// Lets the filter live for ever.
+    /// Lets the filter live forever.
     pub(crate) async fn persist(&mut self) -> Result<(), Error> {
         let command = cmd("PERSIST").arg(&self.key.name).take();
         let _: u64 = self.ask("persisting the filter", command).await?;
@@ -384,7 +384,7 @@ impl<L: Link> Module<L> {
         }
     }
 
-    /// How long the filter lives, if not for ever.
+    /// How long the filter lives, if not forever.
     pub(crate) async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         let command = cmd("PTTL").arg(&self.key.name).take();
         match self

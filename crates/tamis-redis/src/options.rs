@@ -73,7 +73,7 @@ impl Options {
         self
     }
 
-    /// Confirms what was added only when so many replicas of each server
+    /// Confirms what was added only when this many replicas of each server
     /// concerned have it (`WAIT`), or gives up after `timeout`, and then
     /// says which keys are not confirmed.
     pub fn wait_replicas(mut self, replicas: u32, timeout: Duration) -> Self {

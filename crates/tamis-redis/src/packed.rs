@@ -12,7 +12,7 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Begins a command of so many arguments, its name among them.
+    /// Begins a command of this many arguments, its name among them.
     pub(crate) fn begin(&mut self, arguments: usize) {
         self.commands += 1;
         self.line(b'*', arguments as u64);

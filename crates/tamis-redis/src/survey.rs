@@ -50,7 +50,7 @@ pub struct Found {
     pub rate: f64,
     /// The number of keys, estimated; not of one that is not whole.
     pub keys: Option<u64>,
-    /// How long it lives, if not for ever.
+    /// How long it lives, if not forever.
     pub time_to_live: Option<Duration>,
     /// Which servers have how much of it.
     pub shares: Vec<Share>,
@@ -62,9 +62,9 @@ pub struct Found {
 pub enum Condition {
     /// It is.
     Whole,
-    /// It is being created, or whoever did so has died.
+    /// It is being created, or its creator has died.
     Creating,
-    /// It is being deleted, or whoever did so has died: delete it again.
+    /// It is being deleted, or the process that deleted it has died: delete it again.
     Deleting,
     /// Its record was deleted, renamed or evicted; the rest is there.
     Remains,

@@ -1,4 +1,4 @@
-//! What can go wrong, said for people: what, expected, got, and the way out.
+//! What can go wrong, in words for people: what, expected, got, and the way out.
 
 use crate::hash::Hash;
 use crate::kind::Kind;
@@ -28,7 +28,7 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
-    /// The bytes are not a sound Tamis filter.
+    /// The bytes are not a valid Tamis filter.
     Corrupt {
         /// Which part.
         what: &'static str,
@@ -37,7 +37,7 @@ pub enum Error {
         /// What it is.
         got: String,
     },
-    /// The bytes are not a sound index.
+    /// The bytes are not a valid index.
     CorruptIndex {
         /// Which part.
         what: &'static str,
@@ -46,14 +46,14 @@ pub enum Error {
         /// What it is.
         got: String,
     },
-    /// The index has no keys of this spec.
+    /// The index has no keys for this spec.
     NoSpec {
         /// The spec asked for.
         spec: String,
-        /// Those it has.
+        /// The specs it has.
         specs: Vec<String>,
     },
-    /// The file is a sound filter of another kind than the one asked for.
+    /// The file is a valid filter, but not of the kind asked for.
     WrongKind {
         /// The kind asked for.
         expected: Kind,
@@ -62,7 +62,7 @@ pub enum Error {
     },
     /// Two filters can't be combined because they differ.
     Unlike {
-        /// In what they differ.
+        /// How they differ.
         what: &'static str,
         /// The left one's.
         ours: String,
@@ -78,21 +78,21 @@ pub enum Error {
         /// Why, and what to do instead.
         instead: &'static str,
     },
-    /// A cuckoo filter has no room for the key, and is as before.
+    /// A cuckoo filter has no room for the key, and is unchanged.
     Full {
         /// How many entries it holds.
         entries: u64,
         /// The share of its slots that they take.
         load: f64,
     },
-    /// A cuckoo filter holds the key, or keys that look the same, as often as
-    /// it can, and is as before.
+    /// A cuckoo filter already holds the key, or keys that look the same, as
+    /// often as it can, and is unchanged.
     TooManyCopies {
         /// How often.
         copies: u64,
     },
-    /// No seed of many solved the equations of a static filter: the hashes are
-    /// not those of different keys under a good hash function.
+    /// No seed solved the equations of a static filter: the hashes are not those
+    /// of different keys under a good hash function.
     Unsolvable {
         /// The kind.
         kind: Kind,
@@ -115,11 +115,11 @@ pub enum Error {
         /// The file.
         path: Option<PathBuf>,
     },
-    /// The filter is keyed and its secret is kept apart from the file.
+    /// The filter is keyed and its secret is not stored in the file.
     KeyNeeded,
     /// The secret is not the one the filter was made with.
     WrongKey,
-    /// The filter needs what this build of the crate was made without.
+    /// The filter needs a feature that this build of the crate lacks.
     Feature {
         /// The cargo feature.
         feature: &'static str,
@@ -140,12 +140,12 @@ impl Error {
         }
     }
 
-    /// What a finished list says to whoever wants to change it.
+    /// The error of a finished list that can't be changed.
     pub(crate) const fn finished(kind: Kind, what: &'static str) -> Self {
         Self::Unable {
             kind,
             what,
-            instead: "build it anew from all keys, or create a blocked filter",
+            instead: "build it again from all keys, or create a blocked filter",
         }
     }
 
@@ -194,7 +194,7 @@ impl fmt::Display for Error {
                 got,
             } => write!(
                 f,
-                "not a sound tamis filter: {what}: expected {expected}, got {got}"
+                "not a valid Tamis filter: {what}: expected {expected}, got {got}"
             ),
             Self::CorruptIndex {
                 what,
@@ -202,11 +202,11 @@ impl fmt::Display for Error {
                 got,
             } => write!(
                 f,
-                "not a sound tamis index: {what}: expected {expected}, got {got}"
+                "not a valid Tamis index: {what}: expected {expected}, got {got}"
             ),
             Self::NoSpec { spec, specs } => write!(
                 f,
-                "the index has no keys {spec:?}: expected one of {specs:?}"
+                "the index has no keys for {spec:?}: expected one of {specs:?}"
             ),
             Self::WrongKind { expected, got } => write!(
                 f,
@@ -214,9 +214,8 @@ impl fmt::Display for Error {
             ),
             Self::Unlike { what, ours, theirs } => write!(
                 f,
-                "the filters are unlike and can't be combined: {what} is {ours} in one and \
-                 {theirs} in the other; create both with equal parameters, \
-                 or make one as a template of the other"
+                "the filters differ and can't be combined: {what} is {ours} in one and {theirs} \
+                 in the other; create both with the same parameters, or one from the other's template"
             ),
             Self::Unable {
                 kind,
@@ -225,25 +224,26 @@ impl fmt::Display for Error {
             } => write!(f, "{kind} filters can't be {what}: {instead}"),
             Self::Full { entries, load } => write!(
                 f,
-                "the filter is full: {entries} entries take {:.1} % of its slots and the key found \
-                 no room; nothing was changed; remove keys, or create a larger filter and add all \
-                 keys again",
+                "the filter is full: {entries} entries take {:.1} % of its slots, and there is no \
+                 room for the key; nothing was changed; remove keys, or create a larger filter and \
+                 add all keys again",
                 load * 100.0
             ),
             Self::TooManyCopies { copies } => write!(
                 f,
-                "the key is in the filter {copies} times already, and it holds no more copies of \
-                 one key; nothing was changed; add each key once, or use a counting filter"
+                "the filter already holds {copies} copies of the key, and has room for no more; \
+                 nothing was changed; add each key once, or use a counting filter"
             ),
             Self::Unsolvable { kind } => write!(
                 f,
-                "the {kind} filter can't be built: the keys' hashes are not spread evenly; \
-                 hash the keys themselves, or with another seed"
+                "the {kind} filter can't be built: the keys' hashes are not evenly distributed; \
+                 hash the keys themselves, or use another seed"
             ),
             Self::Contradiction { count, .. } => write!(
                 f,
-                "{count} keys are on the block list and on the allow list; \
-                 say which list wins (ListBuilder::both, `tamis build --both`)"
+                "{count} {} on both the block list and the allow list; \
+                 say which list wins (ListBuilder::both, `tamis build --both`)",
+                if *count == 1 { "key is" } else { "keys are" }
             ),
             Self::Busy { path } => write!(
                 f,
@@ -257,25 +257,25 @@ impl fmt::Display for Error {
                 }
                 write!(
                     f,
-                    "was open for writing when the machine went down, so keys added last may be \
-                     missing and it could answer a false \"no\"; build it anew from its keys, or \
+                    "was open for writing when the machine went down, so the last keys added may be \
+                     missing and it could give a false \"no\"; build it again from its keys, or \
                      accept the loss with `tamis verify --seal`"
                 )
             }
             Self::KeyNeeded => write!(
                 f,
-                "the filter is keyed and its secret key is kept apart from the file; \
+                "the filter is keyed and its secret key is not in the file; \
                  pass the key it was created with"
             ),
             Self::WrongKey => write!(
                 f,
                 "this is not the secret key the filter was created with; \
-                 with it every answer would be wrong"
+                 every answer would be wrong"
             ),
             Self::Feature { feature, what } => write!(
                 f,
-                "the filter {what}, which this build can't; enable the feature {feature:?} of the \
-                 crate tamis"
+                "the filter {what}, which this build does not support; enable the feature \
+                 {feature:?} of the crate tamis"
             ),
             Self::Random(reason) => write!(f, "the system's random source failed: {reason}"),
         }

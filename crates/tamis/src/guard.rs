@@ -15,16 +15,16 @@ const REMEMBERED: usize = 1 << 16;
 /// Threads that ask different keys seldom wait for each other.
 const SHARDS: usize = 16;
 
-/// Stands before a slow store (a database, a disk, a network) and answers for
-/// keys that it does not have.
+/// Stands in front of a slow store (a database, a disk, a network) and answers
+/// for keys that the store does not have.
 ///
 /// The filter holds the keys of the store. A key that it does not contain is
-/// not looked up. When it says "maybe" and the store has no such key, that
-/// false alarm is remembered, exactly and for a bounded number of keys, so
-/// that the same key costs nothing the next time. So also a caller who repeats
-/// one unlucky key cannot get through.
+/// not looked up. When it says "maybe" and the store has no such key, the guard
+/// remembers this false alarm, exactly and for a bounded number of keys, so that
+/// the same key costs nothing the next time. A caller that repeats one unlucky
+/// key can't get through either.
 ///
-/// Works with filters of every kind, from many threads at once.
+/// Works with filters of every kind, from many threads at the same time.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -43,20 +43,19 @@ const SHARDS: usize = 16;
 /// ```
 ///
 /// # Keys that come later
-/// A key that is added to the store must be told to the guard with
-/// [`insert`](Self::insert), once the store has it. Where others write to the
-/// store and to a filter file that they share with this guard, remembering
-/// could answer a false "no" for their new keys: make the guard with
-/// [`remembering`](Self::remembering) 0 keys then, or call
-/// [`forget`](Self::forget).
+/// When you add a key to the store, call [`insert`](Self::insert) once the store
+/// has it. If others write to the store and to a filter file that they share
+/// with this guard, a remembered alarm could become a false "no" for one of their
+/// new keys. In that case create the guard with
+/// [`remembering`](Self::remembering) 0 keys, or call [`forget`](Self::forget).
 pub struct Guard<B = Bytes> {
     filter: RwLock<AnyFilter<B>>,
     hasher: Hasher,
     alarms: FalseAlarms,
 }
 
-/// The memory of a [`Guard`], for a filter that lives elsewhere: which keys
-/// the filter may hold and the store does not, and what happened so far.
+/// The memory of a [`Guard`], for a filter that lives elsewhere: the keys that
+/// the filter may hold but the store does not, and the counts so far.
 ///
 /// ```
 /// use tamis::{Blocked, FalseAlarms};
@@ -76,7 +75,7 @@ pub struct FalseAlarms {
     false_alarms: AtomicU64,
 }
 
-/// What a [`Guard`] did so far.
+/// What a [`Guard`] has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GuardCounts {
@@ -98,7 +97,7 @@ impl GuardCounts {
 }
 
 impl<B: Body> Guard<B> {
-    /// A guard with this filter of all keys of the store, which is of any kind.
+    /// A guard with this filter, of any kind, which holds all keys of the store.
     /// It remembers 65,536 false alarms.
     ///
     /// ```
@@ -112,7 +111,7 @@ impl<B: Body> Guard<B> {
         Self::remembering(filter, REMEMBERED)
     }
 
-    /// A guard that remembers about so many false alarms, the latest ones: up
+    /// A guard that remembers about this many false alarms, the latest ones: up
     /// to 64 bytes each.
     pub fn remembering(filter: impl Into<AnyFilter<B>>, keys: usize) -> Self {
         let filter = filter.into();
@@ -172,7 +171,7 @@ impl<B: Body> Guard<B> {
         self.alarms.counts()
     }
 
-    /// The filter, to ask it or to save it. Whoever inserts waits meanwhile.
+    /// The filter, to query or save it. Insertions wait in the meantime.
     pub fn filter(&self) -> impl std::ops::Deref<Target = AnyFilter<B>> + '_ {
         let filter: RwLockReadGuard<'_, _> =
             self.filter.read().unwrap_or_else(PoisonError::into_inner);
@@ -181,10 +180,9 @@ impl<B: Body> Guard<B> {
 }
 
 impl Guard {
-    /// Tells the guard of a new key, once the store has it; whether the key
-    /// was new to the filter. From now on the key is never answered "no".
-    /// Fails for filters that take no more keys; a static one must be built
-    /// anew.
+    /// Adds a new key, once the store has it, and returns whether it was new to
+    /// the filter. From now on the answer for the key is never "no". Fails for
+    /// filters that accept no more keys; a static filter must be built again.
     ///
     /// ```
     /// use tamis::{Blocked, Guard};
@@ -209,7 +207,7 @@ impl Guard {
 }
 
 impl FalseAlarms {
-    /// Remembers about so many false alarms, the latest ones: up to 64 bytes
+    /// Remembers about this many false alarms, the latest ones: up to 64 bytes
     /// each.
     pub fn remembering(keys: usize) -> Self {
         Self {
@@ -447,7 +445,7 @@ mod tests {
         }
         let filter = Fuse::build(["a"], 0.5, Hasher::default()).unwrap();
         let error = Guard::new(filter).insert("b").unwrap_err().to_string();
-        assert!(error.contains("build it anew"), "{error}");
+        assert!(error.contains("build it again"), "{error}");
     }
 
     /// The key is inserted while another thread is looking for it in vain.

@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// The 16-byte secret of a keyed filter. Its `Debug` shows nothing of it.
+/// The 16-byte secret of a keyed filter. Its `Debug` output hides it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SecretKey([u8; 16]);
 
@@ -30,13 +30,13 @@ impl SecretKey {
         Ok(Self(key))
     }
 
-    /// A key of the caller's own.
+    /// A key that the caller provides.
     pub const fn new(key: [u8; 16]) -> Self {
         Self(key)
     }
 
-    /// The key in a file. That is 32 hexadecimal digits, so that it survives
-    /// editors and mails.
+    /// The key in a file: 32 hexadecimal digits, so that it survives editors and
+    /// mail.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let text = fs::read_to_string(path).map_err(Error::io("reading the key file", path))?;
@@ -51,8 +51,8 @@ impl SecretKey {
         }
     }
 
-    /// The key in a file, or a new random one put there, for its owner's eyes
-    /// only.
+    /// The key in a file. If the file does not exist, it is created with a new
+    /// random key, readable by its owner only.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -97,8 +97,8 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// How key bytes become a [`struct@Hash`]. Filters answer alike only when their
-/// hashers are equal.
+/// How key bytes become a [`struct@Hash`]. Filters give the same answers only if
+/// their hashers are equal.
 ///
 /// ```
 /// use tamis::{Hasher, SecretKey};
@@ -110,19 +110,18 @@ impl fmt::Debug for SecretKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hasher {
-    /// XXH3-128. Fast, and open to anyone who wants to construct collisions,
-    /// whatever the seed.
+    /// XXH3-128. Fast, but anyone can construct collisions, whatever the seed.
     Fast {
-        /// Tells filters apart; it is no protection.
+        /// Distinguishes filters; it offers no protection.
         seed: u64,
         /// How keys are made before they are hashed.
         rule: KeyRule,
     },
-    /// SipHash-2-4-128 under a secret: for keys that an adversary chooses.
+    /// SipHash-2-4-128 under a secret, for keys that an adversary may choose.
     Keyed {
         /// The secret.
         key: SecretKey,
-        /// Whether the file carries the secret, or the user keeps it apart.
+        /// Whether the secret is stored in the file; otherwise the user keeps it.
         in_file: bool,
         /// How keys are made before they are hashed.
         rule: KeyRule,
@@ -153,8 +152,8 @@ impl Hasher {
         }
     }
 
-    /// SipHash-2-4-128 under `key`, which is *not* stored in the file: whoever
-    /// opens the file must bring it.
+    /// SipHash-2-4-128 under `key`, which is *not* stored in the file: you need it
+    /// to open the file.
     ///
     /// ```
     /// use tamis::{Blocked, Error, Hasher, SecretKey};
@@ -171,7 +170,7 @@ impl Hasher {
         }
     }
 
-    /// The same hash of keys that are made by this rule.
+    /// The same hash, for keys made by this rule.
     ///
     /// ```
     /// use tamis::{Hasher, KeyRule};
@@ -192,7 +191,7 @@ impl Hasher {
         }
     }
 
-    /// Hashes the bytes of a key, to which the [rule](Self::rule) is applied.
+    /// Applies the [rule](Self::rule) to the bytes of a key and hashes them.
     ///
     /// ```
     /// use tamis::Hasher;
@@ -216,8 +215,8 @@ impl Hasher {
         self.hash_exact(&self.rule().apply(key))
     }
 
-    /// Hashes a key as it is: a number, or one that the [rule](Self::rule) has
-    /// been applied to.
+    /// Hashes a key unchanged: a number, or a key to which the
+    /// [rule](Self::rule) was already applied.
     #[inline]
     pub fn hash_exact(&self, key: &[u8]) -> Hash {
         match self {
@@ -235,8 +234,8 @@ impl Hasher {
         }
     }
 
-    /// Whether both give every key the same hash, wherever the secret of a
-    /// keyed one is kept. Filters whose hashers agree can be combined.
+    /// Whether both give every key the same hash, wherever a secret is stored.
+    /// Filters whose hashers agree can be combined.
     ///
     /// ```
     /// use tamis::{Hasher, SecretKey};
@@ -253,6 +252,28 @@ impl Hasher {
             _ => false,
         };
         same_hash && self.rule() == other.rule()
+    }
+
+    /// Says how the two differ, unless they agree.
+    pub(crate) fn check_like(&self, other: &Self) -> Result<(), Error> {
+        let unlike = |what, ours: &dyn fmt::Display, theirs: &dyn fmt::Display| {
+            Err(Error::Unlike {
+                what,
+                ours: ours.to_string(),
+                theirs: theirs.to_string(),
+            })
+        };
+        match (self, other) {
+            _ if self.agrees_with(other) => Ok(()),
+            _ if self.name() != other.name() => unlike("the hash", &self.name(), &other.name()),
+            (Self::Fast { seed: ours, .. }, Self::Fast { seed: theirs, .. }) if ours != theirs => {
+                unlike("the seed", ours, theirs)
+            }
+            _ if self.rule() != other.rule() => {
+                unlike("the rule for keys", self.rule(), other.rule())
+            }
+            _ => unlike("the secret key", &"one", &"another"),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use std::fmt;
 /// let seen = Blocked::with_hasher(1_000, 0.01, hasher)?;
 /// seen.insert("Example");
 /// assert!(seen.contains("EXAMPLE"));
-/// // Whoever opens it has the rule as well.
+/// // The file carries the rule.
 /// assert!(Blocked::from_bytes(&seen.to_bytes())?.contains("example"));
 /// # Ok::<(), tamis::Error>(())
 /// ```
@@ -42,8 +42,8 @@ impl KeyRule {
         values: 1,
     };
 
-    /// Letters count regardless of case: those of Unicode in a key that is UTF-8, else those of
-    /// ASCII.
+    /// Ignores case: that of Unicode letters in a key that is UTF-8, otherwise that of ASCII
+    /// letters.
     pub const fn ignore_case(self) -> Self {
         Self {
             ignore_case: true,
@@ -51,14 +51,14 @@ impl KeyRule {
         }
     }
 
-    /// A key that is a URL is normalised as the WHATWG has it, without its fragment. One that is
-    /// none stays as it is.
+    /// Normalises a key that is a URL by the WHATWG rules and drops its fragment. Other keys stay
+    /// unchanged.
     #[cfg(feature = "url")]
     pub const fn url(self) -> Self {
         Self { url: true, ..self }
     }
 
-    /// A key is so many values, joined by [`join`](Self::join). `None` unless it is 1 to 255.
+    /// A key is this many values, joined by [`join`](Self::join). `None` unless it is 1 to 255.
     ///
     /// ```
     /// use tamis::KeyRule;

@@ -17,11 +17,12 @@ pub enum Kind {
     Cuckoo = 4,
     /// Layers of blocked filters, for an unknown number of keys.
     Growing = 5,
-    /// A finished list: fast to build and ask, smaller than Bloom.
+    /// A finished list: fast to build and query, smaller than Bloom.
     Fuse = 6,
     /// A finished list: the smallest.
     Ribbon = 7,
-    /// A finished block list with an allow list, wrong on no key of either.
+    /// A finished block list with an allow list, never wrong about a key on
+    /// either.
     Cascade = 8,
 }
 
@@ -56,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is built from all its keys at once and takes no more; see
+    /// Whether it is built from all its keys and accepts no more later; see
     /// [`ListBuilder`](crate::ListBuilder).
     ///
     /// ```

@@ -1,6 +1,6 @@
-//! Have I seen this key before? Filters that answer with the memory of a few
-//! bits a key, never with a false "no", and with a false-"yes" rate that is
-//! promised and kept.
+//! Have I seen this key before? Filters that answer from a few bits of memory
+//! per key: never with a false "no", and with a false "yes" only at the promised
+//! rate.
 //!
 //! ```
 //! use tamis::Blocked;
@@ -14,21 +14,23 @@
 //! # Ok::<(), tamis::Error>(())
 //! ```
 //!
-//! - [`Blocked`] is the default kind: one or two cache misses a key.
-//! - [`Bloom`] is the textbook's.
-//! - [`Counting`] and [`Cuckoo`] can remove keys; the first takes any number of
-//!   copies of a key and four times the memory, the second is small.
+//! - [`Blocked`] is the default kind: one or two cache misses per key.
+//! - [`Bloom`] is the textbook filter.
+//! - [`Counting`] and [`Cuckoo`] can remove keys. A counting filter accepts any
+//!   number of copies of a key and takes four times the memory; a cuckoo filter
+//!   is small.
 //! - [`Growing`] is for an unknown number of keys.
-//! - [`Fuse`] and [`Ribbon`] are for finished lists, and smaller; [`Cascade`]
-//!   is a block list with an allow list, wrong on no key of either.
-//! - [`Guard`] puts a filter before a slow store.
-//! - [`FileIndex`](index::FileIndex) tells which of many files can hold a key.
-//! - [`AnyFilter`] opens whatever a file holds.
-//! - [`Plan`] tells size and rate before anything is built.
+//! - [`Fuse`] and [`Ribbon`] are smaller, for finished lists; [`Cascade`] is a
+//!   block list with an allow list, never wrong about a key on either.
+//! - [`Guard`] puts a filter in front of a slow store.
+//! - [`FileIndex`](index::FileIndex) finds the files, of many, that can contain a
+//!   key.
+//! - [`AnyFilter`] opens filters of every kind.
+//! - [`Plan`] reports size and rate before anything is built.
 //!
-//! Keys are bytes, hashed once to 128 bits ([`Hasher`]); pass
-//! [`Hasher::keyed`] when an adversary chooses the keys. Filters live on the
-//! heap, in a memory-mapped file, or in bytes of yours ([`Filter`]).
+//! Keys are bytes, hashed once to 128 bits ([`Hasher`]); use
+//! [`Hasher::keyed`] when an adversary may choose the keys. Filters live on the
+//! heap, in a memory-mapped file, or in bytes that you own ([`Filter`]).
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_docs)]

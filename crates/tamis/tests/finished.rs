@@ -196,7 +196,7 @@ fn what_they_cannot_do_they_say() {
     for kind in KINDS {
         let mut filter = build(kind, 0.01, &hashes(0..1000));
         let refused = filter.insert("key").unwrap_err().to_string();
-        assert!(refused.contains("build it anew"), "{refused}");
+        assert!(refused.contains("build it again"), "{refused}");
         let other = build(kind, 0.01, &hashes(0..1000));
         assert!(matches!(
             filter.union_with(&other),

@@ -337,7 +337,7 @@ fn corrupt_layers_are_refused() {
             filter.shape().lines() - 1,
             "of the lines per key",
         ),
-        ("a line less", BODY, first_lines - 1, "not a sound"),
+        ("a line less", BODY, first_lines - 1, "not a valid"),
         (
             "the end passed",
             second,

@@ -196,7 +196,7 @@ fn a_file_of_a_lost_machine_is_refused_with_the_way_out() {
         ] {
             assert!(matches!(error, Error::Unclean { .. }), "{error}");
             let text = error.to_string();
-            for part in ["machine went down", "build it anew", "accept"] {
+            for part in ["machine went down", "build it again", "accept"] {
                 assert!(text.contains(part), "{part:?} is not in {text:?}");
             }
             assert_eq!(text.contains("seen.tamis"), named, "{text}");

@@ -11,13 +11,13 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use tamis::FileLock;
 
-/// Add keys to a filter, one a line
+/// Add keys to a filter, one per line
 ///
-/// A file is read, the keys are added, and it is written back as a whole:
-/// after a crash it is the old or the new one. Other writers wait.
+/// A filter file is read, extended and written back as a whole: after a crash
+/// you have either the old or the new one. Other writers wait.
 ///
-/// A filter in Redis gets the keys as they are read, from any number of
-/// workers at once; each key is new for exactly one of them.
+/// A filter in Redis receives keys as they are read, from any number of workers
+/// at the same time; each key is new for exactly one of them.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -38,12 +38,15 @@ pub(crate) struct Args {
     #[arg(long)]
     new: bool,
 
+    /// No summary and no progress bar
+    #[arg(short, long)]
+    quiet: bool,
+
     /// Add in place through a shared memory map
     ///
-    /// Several processes can add at once, and only the pages that are touched
-    /// need memory. A key is in the file once it was added, even if this
-    /// process is killed; if the machine goes down, the file is refused
-    /// afterwards.
+    /// Several processes can add at the same time, and only the pages they touch
+    /// need memory. Once added, a key is in the file, even if this process is
+    /// killed; but if the machine goes down, the file is refused afterwards.
     #[arg(long)]
     shared: bool,
 
@@ -130,19 +133,24 @@ fn add_to_foreign(path: &Path, args: &Args) -> Result<Option<Report>> {
         return Ok(None);
     }
     if args.shared {
-        bail!("--shared is for tamis filters: another system does not know that we share");
+        bail!(
+            "--shared is for Tamis filters: other systems don't know how to share a file with us"
+        );
     }
     // Opened again once nobody else writes.
     let _lock = FileLock::acquire(path).map_err(named(path))?;
     let Some(mut opened) = args.foreign.open(path)? else {
-        bail!("{}: it was replaced by another filter", path.display());
+        bail!(
+            "{}: the file was replaced while we waited for it",
+            path.display()
+        );
     };
     opened.check_writable()?;
     let encoding = args.foreign.encoding_of(&args.input, &opened)?;
     let report = add(&mut opened.filter, &encoding, args, |filter, keys, new| {
         Ok(foreign::add(filter, keys, new)?)
     })
-    .with_context(|| format!("{}, which is as it was", path.display()))?;
+    .with_context(|| format!("{} (unchanged)", path.display()))?;
     if report.is_printed() || !args.new {
         opened.save()?;
     }
@@ -161,8 +169,9 @@ fn add<F: Send, H: Keyed>(
     if args.new {
         stdout.end_last_line(args.input.rule()?.layout().delimiter())?;
     }
+    let mixes = args.new && stdout.is_terminal();
     Pass {
-        input: &args.input,
+        input: &args.input.hiding_bar_if(args.quiet || mixes),
         hasher,
         shards: &mut [filter],
         print: match args.new {
@@ -176,10 +185,12 @@ fn add<F: Send, H: Keyed>(
 }
 
 fn summarise(report: &Report, args: &Args) {
-    eprintln!(
-        "{}: {} keys read, {} new",
-        args.filter,
-        human::count(report.records),
-        human::count(report.chosen),
-    );
+    if !args.quiet {
+        eprintln!(
+            "{}: {} read, {} new",
+            args.filter,
+            human::counted(report.records, "key"),
+            human::count(report.chosen),
+        );
+    }
 }

@@ -10,14 +10,13 @@ use tamis_formats::{Create, Foreign, ParquetFilter};
 
 /// Add filters to the columns of an existing Parquet file
 ///
-/// Writes a copy of the file that has a split-block filter of the column in
-/// every row group, as DuckDB, Spark and Arrow write them, to be asked before
-/// any data is read: by DuckDB, for example, and by `tamis which
-/// --parquet-filters`. The data pages stay as they are, byte for byte: the
-/// filters and a new footer follow them. A filter that the column has already
-/// is replaced.
+/// Writes a copy of the file with a split-block filter for the column in every
+/// row group, as DuckDB, Spark and Arrow write them. Readers such as DuckDB and
+/// `tamis which --parquet-filters` ask it before they read any data. The data
+/// pages stay the same, byte for byte; the filters and a new footer follow
+/// them. Existing filters of the column are replaced.
 ///
-/// Each filter is made for the distinct values of its row group and keeps the
+/// Each filter is sized for the distinct values of its row group and keeps the
 /// rate.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
@@ -28,11 +27,11 @@ pub(crate) struct Args {
     /// The Parquet file
     file: PathBuf,
 
-    /// The column, one inside a group as GROUP.COLUMN; may be given several times
+    /// The column, inside a group as GROUP.COLUMN; may be given several times
     #[arg(long = "column", value_name = "COL", required = true)]
     columns: Vec<String>,
 
-    /// How often a filter may wrongly say that a value is there
+    /// How often a filter may wrongly say "yes"
     #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
     rate: f64,
 
@@ -40,7 +39,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
-    /// Replace OUT if it exists; it may be the file itself
+    /// Replace OUT if it exists; OUT may be the file itself
     #[arg(long)]
     force: bool,
 }
@@ -130,7 +129,7 @@ fn is_largest(filter: &Foreign<'_>) -> bool {
     let is_largest = filter.bits() >= 8 * (128 << 20);
     if is_largest {
         output::warn(format_args!(
-            "a filter of 128 MiB, the largest that there may be, has a rate of {}",
+            "the filter has reached the largest allowed size, 128 MiB, and has a rate of {}",
             human::rate(filter.rate_now())
         ));
     }
@@ -139,7 +138,7 @@ fn is_largest(filter: &Foreign<'_>) -> bool {
 
 /// How many distinct values a row group has.
 fn distinct(values: &Values, row_group: usize) -> Result<u64> {
-    /// So many are sorted out at once.
+    /// This many are sorted out at once.
     const MANY: usize = 1 << 20;
     let hasher = Hasher::default();
     let mut hashes = Vec::new();
@@ -163,9 +162,9 @@ fn distinct(values: &Values, row_group: usize) -> Result<u64> {
 fn summarise(path: &Path, made: &[Made], before: usize, after: usize) {
     let bytes: usize = made.iter().map(|made| made.filter.len()).sum();
     eprintln!(
-        "{}: {} filters, {} of {} (it was {})",
+        "{}: {}, {} of {} (it was {})",
         path.display(),
-        human::count(made.len() as u64),
+        human::counted(made.len() as u64, "filter"),
         human::size(bytes as u64),
         human::size(after as u64),
         human::size(before as u64),

@@ -14,21 +14,21 @@ use tamis_formats::{Format, Keys};
 
 /// Build a filter from a finished list of keys
 ///
-/// A list that is finished, such as a block list, a dictionary or the rows of
-/// a file, takes a smaller filter than one that keys are added to. Keys may
-/// come in any order and more than once; the filter depends on the set alone.
+/// A finished list, such as a block list, a dictionary or the rows of a file,
+/// needs a smaller filter than a list that still grows. Keys may come in any
+/// order and more than once; the filter depends only on the set of keys.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  tamis build words.tamis words.txt.gz             one false yes in a hundred
+  tamis build words.tamis words.txt.gz             one false \"yes\" in a hundred
   tamis build -p 1e-6 --smallest hashes.tamis hashes.txt
   tamis build --allow customers.txt blocked.tamis blocked.txt
-                                                   never wrong on a key of either list
+                                                   never wrong about a key on either list
   tamis build --memory 1GB rows.tamis rows.csv --csv id
   tamis build --format guava --keys utf8 users.txt -o users.bin
                                                    another system's filter")]
 pub(crate) struct Args {
-    /// The file to create; with -o, one more file of keys
+    /// The file to create; with -o, another file of keys
     #[arg(required_unless_present = "output")]
     filter: Option<PathBuf>,
 
@@ -39,34 +39,35 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// How often a false "yes" is all right, e.g. 0.01, 1%, 1e-6 [default: 0.01]
+    /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
     #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
     rate: Option<f64>,
 
-    /// Make the smallest filter (ribbon); asking takes longer
+    /// Make the smallest filter (ribbon); look-ups take longer
     #[arg(long)]
     smallest: bool,
 
-    /// A list of keys that are never to be found; may be given several times
+    /// A list of keys that must never be found; may be given several times
     ///
-    /// The filter (a cascade) is then wrong on no key of either list. Other
-    /// keys keep the rate. Keys are read from it as from the other files.
+    /// The filter (a cascade) is then never wrong about a key on either list.
+    /// For all other keys, the rate holds. Keys are read from it as from the
+    /// other files.
     #[arg(long, value_name = "FILE")]
     allow: Vec<PathBuf>,
 
-    /// Which list wins a key that is on both; without this, it is an error
+    /// Which list wins if a key is on both; without this, that is an error
     #[arg(long, value_name = "LIST", requires = "allow")]
     both: Option<Winner>,
 
     /// Use no more than about this much memory, e.g. 1GB [default: half of what is free]
     ///
-    /// What exceeds it goes to temporary files beside the filter, 16 bytes a
-    /// key. The filter is the same, byte for byte. The filter itself, and
-    /// about 400 MB for large lists, are needed in any case.
+    /// What exceeds it goes to temporary files next to the filter, 16 bytes per
+    /// key. The resulting filter is the same, byte for byte. Room for the filter
+    /// itself, and about 400 MB for large lists, is needed in any case.
     #[arg(long, value_name = "S", value_parser = human::parse_size)]
     memory: Option<u64>,
 
-    /// Where temporary files go [default: beside the filter]
+    /// Where temporary files go [default: next to the filter]
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
 
@@ -74,7 +75,11 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Make the filter of another system: dcso, guava, spark, ...
+    /// No summary and no progress bar
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Make a filter for another system: dcso, guava, spark, ...
     ///
     /// One of bip37, bits-and-blooms, bloom-filters, dcso, guava, parquet,
     /// poppy, pybloomfilter, redisbloom, redisbloom-cuckoo, spark. Its keys are
@@ -102,6 +107,7 @@ enum Winner {
 
 pub(crate) fn run(mut args: Args) -> Result<Exit> {
     let path = args.place()?;
+    args.input = args.input.hiding_bar_if(args.quiet);
     output::check_place(&path, args.force)?;
     match args.format {
         Some(format) => build_foreign(format, &path, &args),
@@ -112,7 +118,9 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
 /// Builds a filter of another system.
 fn build_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     if format == Format::RedisCuckoo && args.rate.is_some() {
-        bail!("-p is not for {format}: its fingerprints have 8 bits, and its rate follows");
+        bail!(
+            "-p can't be set for {format}: its fingerprints always have 8 bits, which fixes the rate"
+        );
     }
     let rate = args.rate();
     let seed = args.hash.seed();
@@ -132,12 +140,14 @@ fn build_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     }
     let bytes = filter.to_bytes();
     foreign::write(path, &bytes, output::existing(args.force))?;
-    let more = match records - keys.len() {
-        0 => String::new(),
-        more => format!("; {} records more, of the same keys", human::count(more)),
-    };
-    let summary = make::summary(path, &filter, keys.len(), bytes.len());
-    eprintln!("{summary}{more}");
+    if !args.quiet {
+        let summary = make::summary(path, &filter, keys.len(), bytes.len());
+        let more = match records - keys.len() {
+            0 => String::new(),
+            more => format!("; {}", repeats(more)),
+        };
+        eprintln!("{summary}{more}");
+    }
     make::warn_if_wanting(&filter, keys.len(), rate);
     Ok(Exit::Done)
 }
@@ -177,7 +187,7 @@ fn build(path: &Path, args: &Args) -> Result<Exit> {
     }
 
     let total = records * if kind == Kind::Cascade { 2 } else { 1 };
-    let bar = Bar::of_building(total, list.progress());
+    let bar = (!args.quiet).then(|| Bar::of_building(total, list.progress()));
     let built = list.build_telling();
     drop(bar);
     let filter = match built {
@@ -198,7 +208,9 @@ fn build(path: &Path, args: &Args) -> Result<Exit> {
         false => filter.save_new(path),
     }
     .map_err(named(path))?;
-    summarise(path, &filter, records);
+    if !args.quiet {
+        summarise(path, &filter, records);
+    }
     Ok(Exit::Done)
 }
 
@@ -226,10 +238,7 @@ impl Args {
 
     fn describe(&self, contradiction: Contradiction, hasher: &Hasher) -> Result<String> {
         let Contradiction { count, example } = contradiction;
-        let (keys, are) = match count {
-            1 => ("key", "is"),
-            _ => ("keys", "are"),
-        };
+        let are = if count == 1 { "is" } else { "are" };
         let wins = match self.both {
             None => "",
             Some(Winner::Block) => "; the block list wins",
@@ -240,8 +249,8 @@ impl Args {
             None => String::new(),
         };
         Ok(format!(
-            "{} {keys} {are} on both lists, for example {record}{wins}",
-            human::count(count)
+            "{} {are} on both lists, for example {record}{wins}",
+            human::counted(count, "key")
         ))
     }
 }
@@ -312,18 +321,22 @@ fn find(input: &InputArgs, hasher: &Hasher, wanted: Hash) -> Result<String> {
 fn summarise(path: &Path, filter: &AnyFilter, records: u64) {
     let keys = filter.keys().get();
     eprintln!(
-        "{}: {} of {} keys{} at a rate of {}, {} ({:.2} bits a key)",
+        "{}: {} of {}{} at a rate of {}, {} ({:.2} bits a key)",
         path.display(),
         filter.kind(),
-        human::count(keys),
+        human::counted(keys, "key"),
         match records.saturating_sub(keys) {
             0 => String::new(),
-            more => format!(" ({} records more, of the same keys)", human::count(more)),
+            more => format!(" ({})", repeats(more)),
         },
         human::rate(filter.rate_now()),
         human::size(filter.bytes()),
         filter.bytes() as f64 * 8.0 / keys.max(1) as f64,
     );
+}
+
+fn repeats(records: u64) -> String {
+    format!("{} repeated a key", human::counted(records, "record"))
 }
 
 /// Leaves room for others.

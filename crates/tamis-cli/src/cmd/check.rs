@@ -1,27 +1,29 @@
-use crate::engine::batch::Print;
+use crate::engine::batch::{Prefix, Print};
 use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::redisson::Live;
 use crate::remote::{Remote, with_keys};
 use crate::stream::{InputArgs, Keyed, Pass};
-use crate::{Exit, output};
+use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// Print the keys that may be in a filter, like grep
 ///
-/// A printed key was added, or is one of the rare false "yes" answers; a key
-/// that is not printed was certainly not added.
+/// A printed key was added, or is one of the rare false "yes" answers. A key
+/// that is not printed was certainly never added. Input order is kept.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
-Exit codes: 0 some key may be present, 1 none is, 2 an error.
+Exit codes: 0 a key may be present, 1 none is, 2 an error.
 
 Examples:
   tamis check blocked.tamis senders.txt       the senders that may be blocked
   tamis check --allow friends.txt blocked.tamis senders.txt
   tamis check -v seen.tamis urls.txt          the URLs that are certainly new
   echo alice@example.org | tamis check -q blocked.tamis && echo blocked
+  tamis check -Hn blocked.tamis *.txt         with file and line number
+  tamis check --hex digests.tamis hex.txt     binary keys, written in hexadecimal
   tamis check --keys upper hashlookup-full.bloom sha1.txt    another system's filter")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
@@ -34,18 +36,36 @@ pub(crate) struct Args {
     #[arg(short = 'v', long)]
     invert: bool,
 
-    /// Print only how many there are
+    /// Print only the number of keys
     #[arg(short, long)]
     count: bool,
 
-    /// Print nothing and stop at the first
+    /// Print nothing and stop at the first key found
     #[arg(short, long, conflicts_with = "count")]
     quiet: bool,
 
-    /// A list of keys that are never reported, looked up exactly; may be given several times
+    /// Stop after this many keys, counted over all files
+    #[arg(short, long, value_name = "NUM", value_parser = human::parse_count)]
+    max_count: Option<u64>,
+
+    /// Print the file name before each key
     ///
-    /// Read like the other files, and held in memory: 16 bytes a key. `tamis
-    /// build --allow` makes a filter that needs no such list.
+    /// Unlike grep, several files alone do not turn this on: what reads the
+    /// output gets only keys. Standard input is called stdin.
+    #[arg(short = 'H', long, conflicts_with = "count")]
+    with_filename: bool,
+
+    /// Print the line number before each key
+    ///
+    /// It is the record's number in its file, from 1, and counts the header row
+    /// of CSV and TSV.
+    #[arg(short = 'n', long, conflicts_with = "count")]
+    line_number: bool,
+
+    /// A list of keys that are never reported, matched exactly; may be given several times
+    ///
+    /// It is read like the other files and held in memory, 16 bytes per key.
+    /// `tamis build --allow` makes a filter that needs no such list.
     #[arg(long, value_name = "FILE")]
     allow: Vec<PathBuf>,
 
@@ -89,25 +109,61 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
 }
 
+impl Args {
+    fn print(&self) -> Print {
+        let prefix = Prefix {
+            name: self.with_filename,
+            number: self.line_number,
+        };
+        match prefix {
+            _ if self.count || self.quiet => Print::Nothing,
+            Prefix {
+                name: false,
+                number: false,
+            } => Print::Chosen,
+            prefix => Print::Located(prefix),
+        }
+    }
+
+    /// What to read, with a progress bar where that disturbs nothing.
+    fn input(&self, stdout: &output::Sink) -> InputArgs {
+        let mixes = self.print() != Print::Nothing && stdout.is_terminal();
+        self.input.hiding_bar_if(self.quiet || mixes)
+    }
+
+    /// How many keys are wanted.
+    fn most(&self) -> u64 {
+        let most = self.max_count.unwrap_or(u64::MAX);
+        match self.quiet {
+            true => most.min(1),
+            false => most,
+        }
+    }
+}
+
 fn check<F: Send, H: Keyed<Token: Ord + Clone + Send + Sync>>(
     args: &Args,
     hasher: &H,
     filter: F,
     ask: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Exit> {
+    if args.most() == 0 {
+        if args.count {
+            output::print("0\n")?;
+        }
+        return Ok(Exit::NoneFound);
+    }
     let allowed = read_allowed(args, hasher)?;
+    let mut stdout = output::Sink::stdout(&args.input.paths())?;
     let report = Pass {
-        input: &args.input,
+        input: &args.input(&stdout),
         hasher,
-        shards: &mut [filter],
-        print: match args.count || args.quiet {
-            true => Print::Nothing,
-            false => Print::Chosen,
-        },
-        output: &mut output::Sink::stdout(&args.input.paths())?,
+        shards: &mut [(filter, args.most())],
+        print: args.print(),
+        output: &mut stdout,
         checkpoint: None,
     }
-    .run(|filter, hashes, chosen| {
+    .run(|(filter, left), hashes, chosen| {
         ask(filter, hashes, chosen)?;
         if !allowed.is_empty() {
             for (hash, chosen) in hashes.iter().zip(&mut *chosen) {
@@ -117,9 +173,13 @@ fn check<F: Send, H: Keyed<Token: Ord + Clone + Send + Sync>>(
         if args.invert {
             chosen.iter_mut().for_each(|chosen| *chosen = !*chosen);
         }
-        match args.quiet && chosen.contains(&true) {
-            true => Err(Halt::Enough),
-            false => Ok(()),
+        for chosen in chosen.iter_mut() {
+            *chosen &= *left > 0;
+            *left -= u64::from(*chosen);
+        }
+        match left {
+            0 => Err(Halt::Enough),
+            _ => Ok(()),
         }
     })?;
     if args.count {
@@ -137,6 +197,7 @@ fn read_allowed<H: Keyed<Token: Ord + Clone + Send>>(
         return Ok(Vec::new());
     }
     let input = args.input.with_files(args.allow.clone());
+    let input = input.hiding_bar_if(args.quiet);
     let mut shards = [Vec::new()];
     let report = Pass {
         input: &input,
@@ -152,7 +213,7 @@ fn read_allowed<H: Keyed<Token: Ord + Clone + Send>>(
     })?;
     match report.finish()? {
         Exit::Done | Exit::NoneFound => {}
-        _ => bail!("the allow list could not be read to its end"),
+        _ => bail!("the allow list could not be read completely"),
     }
     let [mut allowed] = shards;
     allowed.sort_unstable();

@@ -15,27 +15,27 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Compare ways to hold your own keys, and tell which to take
+/// Compare ways to store your own keys, and recommend one
 ///
-/// A hash set, sorted digests, a bitmap (of integers), SQLite and redb on
-/// disk, and every kind of filter hold the keys of FILE. Each is built and
-/// asked in a process of its own, one after the other, on one thread.
+/// Stores the keys of FILE in a hash set, sorted digests, a bitmap (for
+/// integers), SQLite and redb on disk, and every kind of filter. Each is built
+/// and queried in its own process, one after the other, on one thread.
 ///
-/// The table tells what each takes (size), what memory its process has when it
-/// answers and when it is built, how fast it is built and answers keys that it
-/// has and has not, one at a time and in batches, and how often it says "yes"
-/// to a key that it does not have.
+/// The table shows the size of each, the memory of its process while it answers
+/// and while it is built, how fast it is built, how fast it answers for keys
+/// that are present and absent, one at a time and in batches, and how often it
+/// says "yes" to an absent key.
 ///
-/// Keys that it does not have are those of --absent, or else half of the keys
-/// of FILE, which are then not put in.
+/// Absent keys come from --absent; without it, half of the keys of FILE are
+/// held back and serve as absent keys.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
-What it recommends, of those that do all that is needed (--need):
-  1. a hash set, if that takes at most --memory for all keys: no filter is needed
-  2. else the smallest, or what is at most a quarter larger and answers faster; of a
-     database the size is on disk, and it is taken if only a hash set does it, too
+What it recommends, among those that can do everything you need (--need):
+  1. a hash set, if all keys fit in --memory: you need no filter
+  2. otherwise the smallest, or one at most a quarter larger that answers faster;
+     a database, whose size is on disk, only if nothing else but a hash set will do
 
-Exit codes: 0 all is well, 2 an error; what else could be compared is still told.
+Exit codes: 0 success, 2 an error; results that could be measured are still shown.
 
 Examples:
   tamis compare urls.txt
@@ -46,29 +46,29 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
 
-    /// Keys to ask for that are not held, read like FILE; may be given several times
+    /// Absent keys to ask for, read like FILE; may be given several times
     ///
-    /// Those that are held, too, are left out.
+    /// Keys that are also in FILE are left out.
     #[arg(long, value_name = "FILE")]
     absent: Vec<PathBuf>,
 
-    /// How often a false "yes" is all right, e.g. 0.01, 1%, 1e-6
+    /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6
     #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
     rate: f64,
 
-    /// What else must be possible; several with commas
+    /// What else must be possible; separate several with commas
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     need: Vec<Need>,
 
-    /// A hash set that takes no more than this needs no filter
+    /// Recommend a hash set if it takes no more than this
     #[arg(long, value_name = "S", default_value = "2MB", value_parser = human::parse_size)]
     memory: u64,
 
-    /// Hold at most this many keys, evenly drawn from all
+    /// Store at most this many keys, sampled evenly
     #[arg(short = 'n', long = "keys", value_name = "N", default_value = "2M", value_parser = human::parse_count)]
     keys: u64,
 
-    /// Give up on what takes longer to be built or asked, e.g. 30s, 5m
+    /// Give up on anything that takes longer to build or query, e.g. 30s, 5m
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = human::parse_duration)]
     limit: Duration,
 
@@ -84,7 +84,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "html")]
     force: bool,
 
-    /// Leave the keys and all that was built in this new folder, and tell what was run
+    /// Keep the keys and everything built in this new folder, and print the commands that ran
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
@@ -105,7 +105,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut inputs = args.input.paths();
     inputs.extend(args.absent.iter().cloned());
     if inputs.iter().filter(|path| *path == Path::new("-")).count() > 1 {
-        bail!("FILE and --absent are both standard input, which is there only once");
+        bail!("FILE and --absent can't both be standard input");
     }
     let mut page = match &args.html {
         Some(path) => Some(Sink::open(Some(path), args.force, &inputs)?),
@@ -122,7 +122,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Collected::Interrupted(signal) => return Ok(Exit::Interrupted(signal)),
     };
     if keys.held == 0 {
-        bail!("there is no key in the input, so there is nothing to compare");
+        bail!("the input has no keys, so there is nothing to compare");
     }
     let lab = Lab {
         dir: folder.path(),

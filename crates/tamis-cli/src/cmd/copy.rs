@@ -9,24 +9,24 @@ use tamis_redis::{Layout, Location, RedisFilter};
 
 /// Copy a filter between files and Redis, bit for bit
 ///
-/// Blocked, counting and growing filters live in Redis; with --module, growing
-/// and cuckoo filters inside a server that has Tamis's module; the others only
-/// in files.
+/// Blocked, counting and growing filters can live in Redis; with --module,
+/// growing and cuckoo filters can live inside a server that has loaded Tamis's
+/// module. All other kinds live in files only.
 ///
-/// Bits of one layout cannot become another's: of another system's filter the
-/// same bits are written, without gzip around them, and with --as in another
-/// of its own files (dump or chunks of RedisBloom, json or binary of
-/// bits-and-blooms). `tamis build --format` makes any filter from keys.
+/// A filter can't be converted to another system's layout. Another system's
+/// filter is copied bit for bit, without gzip; --as writes it in another of
+/// that system's own encodings (dump or chunks for RedisBloom, json or binary
+/// for bits-and-blooms). `tamis build --format` makes any filter from keys.
 ///
 /// With --as blocked, a counting filter becomes the blocked filter that its
-/// keys would have built: a quarter of the size, without removal.
+/// keys would have built: a quarter of the size, but keys can't be removed.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  tamis copy seen.tamis redis://10.0.0.7/seen       share a filter that was made offline
+  tamis copy seen.tamis redis://10.0.0.7/seen       share a filter built offline
   tamis copy redis://10.0.0.7/seen backup.tamis     and back: the same bits
   tamis copy backup.tamis redis://10.0.0.7/seen --module   for BF.* clients, too
-  tamis copy online.tamis list.tamis --as blocked   a counting filter, to be handed out
+  tamis copy online.tamis list.tamis --as blocked   without counters, for distribution
   tamis copy hashlookup.bloom.gz hashlookup.bloom   another system's, unpacked
   tamis copy --name seen dump.rdb seen.dump --as dump")]
 pub(crate) struct Args {
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Where to copy it
     to: Place,
 
-    /// Change on the way: blocked; or of other systems' dump, chunks, json, binary
+    /// Convert it: blocked; for other systems' filters dump, chunks, json, binary
     #[arg(long = "as", value_name = "WHAT")]
     as_kind: Option<As>,
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Put it into the module of the server, where BF.* and CF.* ask it
+    /// Put it into the server's module, where BF.* and CF.* commands can use it
     #[arg(long, help_heading = "Filters in Redis")]
     module: bool,
 
@@ -68,7 +68,7 @@ enum As {
 }
 
 /// Why nothing is converted.
-const LAYOUTS: &str = "bits of one layout cannot become another's; build from the keys";
+const LAYOUTS: &str = "a filter can't be converted to another layout; build it from the keys";
 
 impl FromStr for As {
     type Err = String;
@@ -100,7 +100,7 @@ fn copy_foreign(mut opened: Opened, args: &Args) -> Result<Exit> {
     }
     let to = match &args.to {
         Place::File(path) if path.extension().is_none_or(|end| end != "tamis") => path,
-        to => bail!("{from} is a {format} filter, and {to} would be one of ours: {LAYOUTS}"),
+        to => bail!("{from} is a {format} filter, and {to} would be a Tamis filter: {LAYOUTS}"),
     };
     opened.filter.unpack();
     match args.as_kind {
@@ -163,7 +163,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     match args.as_kind {
         None => {}
         Some(As::Blocked) => filter = filter.to_blocked()?.into(),
-        Some(As::Wrap(_)) => bail!("{} is a tamis filter: {LAYOUTS}", args.from),
+        Some(As::Wrap(_)) => bail!("{} is a Tamis filter: {LAYOUTS}", args.from),
     }
     args.to.save(&filter, args.force, || {
         let options = args.redis.options(&args.key)?;

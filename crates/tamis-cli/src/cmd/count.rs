@@ -1,22 +1,22 @@
 use crate::engine::input::Input;
-use crate::engine::key::KeyMaker;
+use crate::engine::key::{KeyMaker, NoKey, not_hex};
 use crate::engine::reader::{Chunk, Reader};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::remote::{Remote, with_keys};
 use crate::stream::{CHUNK, InputArgs, Keyed};
 use crate::{Exit, output};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
-/// Tell how often each key was added to a counting or cuckoo filter
+/// Show how often each key was added to a counting or cuckoo filter
 ///
 /// Prints the count, a tab and the record. The count is never too low, except
-/// that a counter ends at 15 and a cuckoo filter holds only a few copies; it
-/// is too high as rarely as the filter is wrong.
+/// that a counter stops at 15 and a cuckoo filter holds only a few copies. It
+/// is too high only at the filter's rate.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
-Exit codes: 0 some key was added at least once, 1 none was, 2 an error.
+Exit codes: 0 a key was added at least once, 1 none was, 2 an error.
 
 Examples:
   tamis count logins.tamis names.txt
@@ -72,13 +72,26 @@ fn count<H: Keyed>(
     let (mut hashes, mut counts) = (Vec::new(), Vec::new());
     let mut out = BufWriter::with_capacity(CHUNK, output::stdout()?);
     let mut exit = Exit::NoneFound;
+    let mut number = 0;
     while reader.read(&mut chunk) {
         let bytes = chunk.records();
         hashes.clear();
+        if chunk.starts_input {
+            number = chunk.header_rows();
+        }
+        let mut refusal = None;
         layout.for_each(bytes, |start, end| {
-            let (key, _) = keys.key(layout.content(&bytes[start..end]), &chunk.columns);
+            let content = layout.content(&bytes[start..end]);
+            let (key, made) = keys.key(content, &chunk.columns);
+            number += 1;
+            if made == Err(NoKey::NotHex) {
+                refusal.get_or_insert_with(|| not_hex(&chunk.input, number, content));
+            }
             hashes.push(hasher.token(key));
         });
+        if let Some(refusal) = refusal {
+            bail!(refusal);
+        }
         counts.resize(hashes.len(), 0);
         ask(&hashes, &mut counts)?;
         let mut counted = counts.iter();

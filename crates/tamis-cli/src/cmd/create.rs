@@ -9,15 +9,15 @@ use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
 
-/// Make an empty filter
+/// Create an empty filter
 ///
-/// Say how many keys you expect and how often a false "yes" is all right; the
-/// size follows. Adding more keys than expected is possible and raises the
-/// rate; `tamis info` tells.
+/// Say how many keys you expect and which rate of false "yes" answers is
+/// acceptable; the size follows. You can add more keys than expected, but that
+/// raises the rate; `tamis info` shows it.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  tamis create seen.tamis -n 10M               one false yes in a hundred, 12.4 MB
+  tamis create seen.tamis -n 10M               one false \"yes\" in a hundred, 12.4 MB
   tamis create seen.tamis -n 10M -p 1e-6       one in a million, 38.7 MB
   tamis create seen.tamis -n 10M --size 20MB   the best rate within 20 MB
   tamis create seen.tamis -n 10M --keyed       for keys that an attacker may choose
@@ -25,7 +25,7 @@ Examples:
   tamis create redis://10.0.0.7/seen -n 10M --module     inside the server, for BF.* clients, too
   tamis create --format dcso seen.bloom -n 10M -p 1e-4   another system's filter")]
 pub(crate) struct Args {
-    /// The filter to make: a file, or redis://HOST:PORT/DB/NAME
+    /// The filter to create: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
 
     #[command(flatten)]
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     rule: RuleArgs,
 
-    /// Make the filter of another system: dcso, guava, spark, ...
+    /// Create a filter for another system: dcso, guava, spark, ...
     ///
     /// One of bip37, bits-and-blooms, bloom-filters, dcso, guava, parquet,
     /// poppy, pybloomfilter, redisbloom, redisbloom-cuckoo, redisson (in
@@ -44,28 +44,28 @@ pub(crate) struct Args {
     ])]
     format: Option<Format>,
 
-    /// Make it in the module of the server, where BF.* and CF.* ask it
+    /// Create it in the server's module, where BF.* and CF.* commands can use it
     ///
-    /// The server must have loaded Tamis's module, or for a growing filter any
-    /// that answers BF.*. It hashes the keys itself. Kinds: growing, the
-    /// default, and cuckoo.
+    /// The server must have loaded Tamis's module or, for a growing filter, any
+    /// module with BF.* commands. The module hashes the keys itself. Kinds:
+    /// growing (the default) and cuckoo.
     #[arg(long, help_heading = "Filters in Redis", conflicts_with_all = [
         "size", "format", "keyed", "key_file", "seed", "url", "ignore_case", "values",
     ])]
     module: bool,
 
-    /// A key is so many values, as `tamis add --csv a,b` makes it of 2
+    /// A key consists of this many values; for `tamis add --csv a,b` it is 2
     #[arg(long, value_name = "N", default_value_t = 1)]
     values: usize,
 
-    /// Replace it if it exists; one in Redis lives on as long as that would have
+    /// Replace it if it exists; in Redis, the new filter keeps the old one's time to live
     #[arg(long)]
     force: bool,
 
     #[command(flatten)]
     redis: RedisArgs,
 
-    /// Let the filter end after this time, e.g. 12h, 7d
+    /// Let the filter expire after this time, e.g. 12h, 7d
     #[arg(long, value_name = "TIME", value_parser = human::parse_duration, help_heading = "Filters in Redis")]
     ttl: Option<Duration>,
 }
@@ -77,16 +77,25 @@ pub(crate) struct ShapeArgs {
     #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
     keys: u64,
 
-    /// How often a false "yes" is all right, e.g. 0.01, 1%, 1e-6 [default: 0.01]
+    /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
     #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
     rate: Option<f64>,
 
-    /// The best rate within this size instead, e.g. 500MB, 2GiB
+    /// Get the best rate within this size instead, e.g. 500MB, 2GiB
     #[arg(long, value_name = "S", value_parser = human::parse_size, conflicts_with = "rate")]
     size: Option<u64>,
 
-    /// The kind of filter [default: blocked, or that of a filter in Redis that it replaces]
-    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
+    /// The kind of filter: blocked, bloom, counting, cuckoo or growing
+    ///
+    ///   blocked   the default: one cache miss per key
+    ///   bloom     the textbook filter: smaller, but several cache misses
+    ///   counting  keys can be removed and counted
+    ///   cuckoo    keys can be removed; smaller than counting
+    ///   growing   for an unknown number of keys
+    ///
+    /// `tamis build` makes the kinds for finished lists: fuse, ribbon, cascade.
+    /// With --force in Redis, the default is the kind of the filter replaced.
+    #[arg(long, value_name = "KIND", value_parser = parse_kind, verbatim_doc_comment)]
     kind: Option<Kind>,
 
     #[command(flatten)]
@@ -97,20 +106,20 @@ pub(crate) struct ShapeArgs {
 #[derive(clap::Args, Clone, Debug)]
 #[group(multiple = false)]
 pub(crate) struct HashArgs {
-    /// Hash under this seed; filters combine only when their seeds are equal
+    /// Hash under this seed; filters combine only if their seeds are equal
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
 
-    /// Hash under a random secret, against keys that an attacker chooses
+    /// Hash under a random secret, against keys chosen by an attacker
     ///
-    /// The secret is stored in the filter: whoever can read the file can still
-    /// construct collisions.
+    /// The secret is stored in the filter: anyone who can read the file can
+    /// still construct collisions.
     #[arg(long)]
     keyed: bool,
 
     /// Like --keyed, with the secret in FILE instead of in the filter
     ///
-    /// FILE is made, readable for you alone, if it does not exist.
+    /// If FILE does not exist, it is created, readable by you alone.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 }
@@ -130,7 +139,7 @@ impl ShapeArgs {
     /// Of one line per key, so that adding is one command to the server.
     fn plan_in_redis(&self) -> Result<Plan> {
         if self.size.is_some() {
-            bail!("--size is for files; say the rate (-p) of a filter in Redis");
+            bail!("--size is for files; for a filter in Redis, give the rate (-p)");
         }
         let rate = self.rate.unwrap_or(0.01);
         Ok(match self.kind() {
@@ -167,10 +176,10 @@ pub(crate) fn parse_kind(name: &str) -> Result<Kind, String> {
     let names = || creatable().map(Kind::name).collect::<Vec<_>>().join(", ");
     match Kind::ALL.into_iter().find(|kind| kind.name() == name) {
         Some(kind) if kind.is_static() => Err(format!(
-            "{kind} filters take no keys later; `tamis build` makes one from all its keys"
+            "keys can't be added to a {kind} filter later; `tamis build` makes one from all its keys"
         )),
         Some(kind) => Ok(kind),
-        None => Err(format!("no such kind; there are: {}", names())),
+        None => Err(format!("unknown kind, expected one of {}", names())),
     }
 }
 
@@ -178,7 +187,9 @@ pub(crate) fn parse_kind(name: &str) -> Result<Kind, String> {
 fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     let (keys, rate) = (args.shape.keys, args.shape.rate);
     if format == Format::RedisCuckoo && rate.is_some() {
-        bail!("-p is not for {format}: its fingerprints have 8 bits, and its rate follows");
+        bail!(
+            "-p can't be set for {format}: its fingerprints always have 8 bits, which fixes the rate"
+        );
     }
     let rate = rate.unwrap_or(0.01);
     let filter = foreign::make::create(format, keys, rate, args.shape.hash.seed())?;
@@ -198,7 +209,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     if let (Some(format), Place::Redis(at)) = (args.format, &args.filter) {
         if format != Format::Redisson {
-            bail!("{at}: of other systems' filters, only redisson's are made in Redis");
+            bail!("{at}: of the other systems, only redisson's filters can be created in Redis");
         }
         if args.shape.hash.seed() != 0 {
             bail!("--seed: redisson has no seed");
@@ -250,10 +261,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
     };
     eprintln!(
-        "{}: {} for {} keys at a rate of {}, {} ({:.2} bits a key)",
+        "{}: {} for {} at a rate of {}, {} ({:.2} bits a key)",
         args.filter,
         plan.kind(),
-        human::count(plan.keys()),
+        human::counted(plan.keys(), "key"),
         human::rate(plan.promise()),
         human::size(in_module.unwrap_or(plan.bytes())),
         in_module.map_or(plan.bits_per_key(), |bytes| {

@@ -20,20 +20,20 @@ use std::time::Duration;
 use tamis::{AnyFilter, Error, FileLock, Growing, Hasher, Kind, Plan, SecretKey};
 use tamis_redis::{Location, RedisFilter, Stats};
 
-/// Drop what was already seen
+/// Drop records that were already seen
 ///
-/// Each distinct record comes out once, in the order of the input, the first
-/// occurrence. With --filter it also drops what earlier runs have seen.
+/// Prints each distinct record once, where it first occurs. Input order is
+/// kept. With --filter, it also drops what earlier runs have seen.
 ///
-/// A new record is wrongly dropped about once in a million (-p); the summary
-/// says how many to expect. --exact drops none, for 20 to 30 bytes a record.
+/// About one new record in a million is wrongly dropped (-p); the summary says
+/// how many to expect. --exact drops none, for 20 to 30 bytes per record.
 ///
-/// With --filter, output is written before the filter that claims it is saved:
-/// after a crash a record may be printed again, but none is lost. -c and -d
-/// record what they see, too; --dry-run records nothing.
+/// With --filter, records are printed before the filter is saved: after a
+/// crash a record may be printed again, but none is lost. -c and -d remember
+/// what they see, too; --dry-run remembers nothing.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
-Exit codes: 0 something was printed (or counted), 1 nothing, 2 an error.
+Exit codes: 0 all is well, 2 an error; with --exit-status, 1 if nothing was printed (or counted).
 
 Examples:
   tamis dedup urls.txt.gz -o unique.txt.zst
@@ -48,8 +48,8 @@ pub(crate) struct Args {
 
     /// Write here instead of to standard output; .gz, .zst, .bz2, .xz compress
     ///
-    /// OUT appears when all went well. What a failed run has written stays
-    /// beside it, as OUT.partial.
+    /// OUT appears once the run has succeeded. Whatever a failed run has written
+    /// stays next to it, as OUT.partial.
     #[arg(short, long, value_name = "OUT", conflicts_with = "count")]
     output: Option<PathBuf>,
 
@@ -57,9 +57,9 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Remember across runs in this filter; made if absent
+    /// Remember across runs in this filter, which is created if it does not exist
     ///
-    /// A file is saved every few seconds (with -o, at the end), at the end,
+    /// A file is saved every few seconds (with -o, only at the end), at the end,
     /// and on SIGINT, SIGTERM or SIGHUP. In Redis (redis://HOST:PORT/DB/NAME)
     /// many workers share one filter; see --claim.
     #[arg(long, value_name = "FILTER", conflicts_with = "exact")]
@@ -78,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "filter")]
     dry_run: bool,
 
-    /// A filter that exceeds its rate is an error, not a warning
+    /// Fail, instead of warn, when the filter exceeds its rate
     #[arg(long, requires = "filter")]
     strict: bool,
 
@@ -92,36 +92,40 @@ pub(crate) struct Args {
 
     /// Drop nothing wrongly: keep a 128-bit digest of every key
     ///
-    /// The digest is SipHash-128 under a secret that is made for the run, so
-    /// nobody can make two keys that have the same one.
+    /// The digest is SipHash-128 under a secret drawn for this run, so nobody
+    /// can construct two keys with the same digest.
     #[arg(long)]
     exact: bool,
 
     /// How many distinct records to expect [default: a guess of up to 64 MiB]
     ///
-    /// Memory for so many is taken at once. More are no problem.
+    /// Memory for this many is reserved at the start. More are no problem.
     #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
     keys: Option<u64>,
 
-    /// Print the duplicates instead: every record but the first of its key
+    /// Print the duplicates instead: every record except the first with its key
     #[arg(short, long)]
     duplicates: bool,
 
-    /// Print only how many there are
+    /// Print only the number of records
     #[arg(short, long)]
     count: bool,
 
-    /// No summary
+    /// No summary and no progress bar
     #[arg(short, long)]
     quiet: bool,
+
+    /// Exit with 1 if nothing was printed, or counted with -c
+    #[arg(long)]
+    exit_status: bool,
 
     /// Write the summary as JSON to this file
     #[arg(long, value_name = "FILE")]
     json_report: Option<PathBuf>,
 
-    /// Make the filter keyed: hash under a random secret, against keys that an attacker chooses
+    /// Create a keyed filter: it hashes under a random secret, against keys chosen by an attacker
     ///
-    /// The secret is stored in the filter; --key-file keeps it apart.
+    /// The secret is stored in the filter; --key-file stores it separately.
     #[arg(long, requires = "filter", conflicts_with = "key_file")]
     keyed: bool,
 
@@ -135,18 +139,18 @@ pub(crate) struct Args {
 /// When a key is added to a filter that workers share.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
-    /// A record is printed at most once, by one worker; what a worker that is
-    /// killed had added and not printed, up to 64 KiB, is lost
+    /// A record is printed at most once, by one worker; if a worker is killed,
+    /// up to 64 KiB of records that it had added but not printed are lost
     Before,
-    /// No record is lost; after a crash, or when several workers come to it at
-    /// the same moment, it is printed again
+    /// No record is lost; after a crash, or when several workers reach the same
+    /// record at the same moment, it is printed again
     After,
 }
 
 /// A digest belongs to one of these by its hash. Their number is fixed, so that
 /// no answer depends on the number of threads.
 const EXACT_SHARDS: usize = 16;
-/// Where nothing can be measured, a filter starts for so many keys.
+/// Where nothing can be measured, a filter starts for this many keys.
 const UNMEASURED: u64 = 1 << 20;
 /// What a guess may cost, for it may be wrong.
 const GUESS_BYTES: u64 = 64 << 20;
@@ -185,18 +189,18 @@ impl Over<'_> {
     fn say(&self, keys: u64, capacity: u64, rate_now: f64) -> Result<()> {
         let holds = match keys > capacity {
             true => format!(
-                "holds about {} keys but was made for {}",
-                human::count(keys),
+                "holds about {} but was made for {}",
+                human::counted(keys, "key"),
                 human::count(capacity)
             ),
             false => format!(
-                "is full, with the {} keys it was made for",
-                human::count(keys)
+                "is full, with the {} it was made for",
+                human::counted(keys, "key")
             ),
         };
         let text = format!(
-            "{} {holds}: new records are now wrongly dropped at a rate of {} and rising instead of {}\n\
-             hint: a filter that dedup makes itself, or `tamis create --kind growing`, has no such limit",
+            "{} {holds}: new records are now wrongly dropped at a rate of {} and rising, instead of {}\n\
+             hint: a filter that dedup creates itself, or `tamis create --kind growing`, has no such limit",
             self.filter,
             human::rate(rate_now),
             human::rate(self.rate),
@@ -209,10 +213,10 @@ impl Over<'_> {
     }
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit> {
+pub(crate) fn run(mut args: Args) -> Result<Exit> {
     if args.claim == Claim::Before && matches!(args.filter, Some(Place::File(_))) {
         bail!(
-            "--claim before needs a filter in Redis: a file is saved after its records are printed"
+            "--claim before needs a filter in Redis: a filter file is saved after its records are printed"
         );
     }
     if let Some(Place::File(path)) = &args.filter
@@ -220,12 +224,15 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     {
         let path = path.display();
         bail!(
-            "{path} is a {format} filter; dedup remembers in tamis filters\n\
-             hint: `tamis add --new {path}` adds to it and prints what was new"
+            "{path} is a {format} filter; dedup needs a Tamis filter\n\
+             hint: `tamis add --new {path}` adds to it and prints the new keys"
         );
     }
     let mut sink = Sink::open(args.output.as_deref(), args.force, &args.not_outputs())?;
-    if args.print() != Print::Nothing {
+    let prints = args.print() != Print::Nothing;
+    let mixes = prints && sink.is_terminal();
+    args.input = args.input.hiding_bar_if(args.quiet || mixes);
+    if prints {
         sink.end_last_line(args.input.rule()?.layout().delimiter())
             .context("writing the output")?;
     }
@@ -258,8 +265,8 @@ fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exit> {
         output::print(&format!("{printed}\n"))?;
     }
     Ok(match report.finish()? {
-        Exit::Done | Exit::NoneFound if printed > 0 => Exit::Done,
-        Exit::Done => Exit::NoneFound,
+        Exit::Done | Exit::NoneFound if args.exit_status && printed == 0 => Exit::NoneFound,
+        Exit::Done | Exit::NoneFound => Exit::Done,
         exit => exit,
     })
 }
@@ -292,7 +299,7 @@ impl Args {
 
     /// The number of distinct keys to make room for at first: what the user
     /// says, or a guess that takes no more than [`GUESS_BYTES`]. `bytes` tells
-    /// what keys take, and nothing of so many that they can't be had.
+    /// what keys take, and nothing if there are too many to be had.
     fn first_keys(&self, bytes: impl Fn(u64) -> Option<u64>) -> Result<u64> {
         let paths = self.input.paths();
         if let Some(keys) = self.keys {
@@ -399,7 +406,7 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
         for (kept, lock) in kept.iter().zip(&mut lock) {
             if let Err(error) = kept.filter().save_under(lock) {
                 output::warn(format_args!(
-                    "saving the filter failed, will try again: {error}"
+                    "saving the filter failed; trying again later: {error}"
                 ));
             }
         }
@@ -434,8 +441,8 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
 fn with_redis(at: &Location, args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     if args.claim == Claim::Before && sink.appears_at_end() {
         bail!(
-            "--claim before prints what it has claimed at once, but OUT appears at the end\n\
-             hint: write to standard output, or --claim after"
+            "--claim before prints records as it claims them, but OUT appears at the end\n\
+             hint: write to standard output, or use --claim after"
         );
     }
     let filter = open_or_create(at, args)?;
@@ -489,7 +496,7 @@ fn with_shared<H: Keyed<Token: Remote>>(
     }
     if shared.raced() > 0 && !args.quiet {
         eprintln!(
-            "{} of the unique records were printed by another worker, too",
+            "unique records that another worker printed, too: {}",
             human::count(shared.raced())
         );
     }
@@ -507,7 +514,7 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
                 created => created.inspect(|_| {
                     // Said even if quiet: from now on nothing is known as seen.
-                    eprintln!("{at}: there was none, so a growing filter was made");
+                    eprintln!("{at}: not found, so a growing filter was created");
                 }),
             }
         }
@@ -520,10 +527,10 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
 fn summarise(report: &Report, memory: &Memory) {
     let seconds = report.elapsed.as_secs_f64().max(1e-9);
     eprintln!(
-        "{} records, {} unique, {} duplicates, {}/s",
-        human::count(report.records),
+        "{}, {} unique, {}, {}/s",
+        human::counted(report.records, "record"),
         human::count(report.chosen),
-        human::count(report.records - report.chosen),
+        human::counted(report.records - report.chosen, "duplicate"),
         human::size((report.bytes as f64 / seconds) as u64),
     );
     eprintln!(

@@ -6,23 +6,22 @@ use tamis_redis::RedisFilter;
 
 /// Delete a filter in Redis, now or later
 ///
-/// All of it goes at once: workers that still use it get an error, never a
-/// wrong answer.
+/// Workers that still use the filter get an error, never a wrong answer.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
   tamis delete redis://10.0.0.7/seen
   tamis delete --after 7d redis://10.0.0.7/seen
-  tamis delete --never redis://10.0.0.7/seen        take back an --after")]
+  tamis delete --never redis://10.0.0.7/seen        cancel --after")]
 pub(crate) struct Args {
     /// The filter: redis://HOST:PORT/DB/NAME
     filter: Place,
 
-    /// Only after this time, e.g. 90s, 12h, 7d
+    /// Delete it after this time, e.g. 90s, 12h, 7d
     #[arg(long, value_name = "TIME", value_parser = human::parse_duration)]
     after: Option<Duration>,
 
-    /// Keep it for ever
+    /// Keep it forever: cancel --after
     #[arg(long, conflicts_with = "after")]
     never: bool,
 
@@ -35,7 +34,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let Place::Redis(at) = &args.filter else {
-        bail!("{}: a file is deleted by `rm`", args.filter);
+        bail!("{}: use `rm` to delete a file", args.filter);
     };
     let open = || args.redis.open(at, &args.key);
     match (args.after, args.never) {

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 /// Print a filter as base64 text
 ///
-/// For places that take only text: mails, JSON, environment variables.
+/// For places that accept only text: mail, JSON, environment variables.
 /// `tamis import` reads it back.
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -4,19 +4,19 @@ use anyhow::{Context, Result, bail};
 use std::io::{self, BufRead, IsTerminal};
 use tamis_redis::{Orphan, Servers, Survey};
 
-/// Delete what filters that are gone have left on Redis servers
+/// Delete leftovers of deleted filters on Redis servers
 ///
-/// A worker that dies while it deletes a filter, or a filter whose record
-/// someone deleted, leaves parts that belong to nobody: `tamis list` shows
-/// them. Deleted is what nobody has used for an hour, and what no filter of
-/// that name knows of, also none that is being created. A server whose policy
-/// is one of the LFU family does not tell when a key was used; there nothing
-/// is deleted.
+/// Parts of a filter stay behind when a worker dies while it deletes the filter,
+/// or when someone deletes only its record. `tamis list` shows them. This
+/// command deletes parts that nobody has used for an hour and that belong to no
+/// filter of that name, including one being created. A server with an LFU
+/// eviction policy does not report when a key was last used; nothing is deleted
+/// there.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  tamis gc redis://10.0.0.7                  asks before it deletes
-  tamis gc --yes redis://10.0.0.7/2          does not, for cron")]
+  tamis gc redis://10.0.0.7                  asks before deleting
+  tamis gc --yes redis://10.0.0.7/2          does not ask, for cron")]
 pub(crate) struct Args {
     /// The servers: redis://HOST:PORT[/DB]
     servers: Servers,
@@ -37,8 +37,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let younger = survey.orphans.len() - old.len();
     if younger > 0 {
         eprintln!(
-            "{} left alone: used within the last hour, or nobody knows, or they end by themselves",
-            human::count(younger as u64)
+            "{} left alone: used within the last hour, of unknown age, or about to expire",
+            human::counted(younger as u64, "part")
         );
     }
     if old.is_empty() {
@@ -56,8 +56,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let gone = survey.collect(&options).with_context(named)?;
     let bytes = gone.iter().map(|orphan| orphan.bytes).sum();
     eprintln!(
-        "{} keys deleted, {} freed",
-        human::count(gone.len() as u64),
+        "{} deleted, {} freed",
+        human::counted(gone.len() as u64, "key"),
         human::size(bytes)
     );
     Ok(Exit::Done)
@@ -66,12 +66,14 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
 fn confirmed(orphans: &[&Orphan]) -> Result<bool> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
-        bail!("nobody to ask whether to delete these\nhint: --yes does not ask");
+        bail!(
+            "no terminal to confirm on, so nothing was deleted\nhint: --yes deletes without asking"
+        );
     }
     let bytes = orphans.iter().map(|orphan| orphan.bytes).sum();
     eprint!(
-        "delete these {} keys, {}? [y/N] ",
-        human::count(orphans.len() as u64),
+        "delete {} ({})? [y/N] ",
+        human::counted(orphans.len() as u64, "key"),
         human::size(bytes)
     );
     let mut answer = String::new();

@@ -12,16 +12,16 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Print the records that hold a key, opening only files that may
+/// Print the records that contain a key, opening only files that may have it
 ///
-/// Asks an index made by `tamis index`, opens the files that may hold the key
-/// and prints the records that do: file, line number, line. Files that changed
-/// since they were indexed, or are new, are searched as they are now.
+/// Asks an index made by `tamis index`, opens the files that may contain the
+/// key and prints the records that do: file, line number, line. Files that are
+/// new, or have changed since they were indexed, are searched as they are now.
 ///
-/// What counts is the key of the index: `word` finds lines that hold it with
-/// no word cut at either end, as `grep -wF` does; `line` lines that equal it;
-/// a column rows with that value. In Parquet files the number is the row's,
-/// and its key is printed.
+/// The index decides what a key is: `word` finds lines that contain it as whole
+/// words, as `grep -wF` does; `line` finds lines equal to it; a column finds
+/// rows with that value. For Parquet files, the row number and the key are
+/// printed.
 #[derive(clap::Args)]
 #[command(
     disable_help_flag = true,
@@ -30,23 +30,23 @@ Exit codes: 0 something was found, 1 nothing was, 2 an error.
 
 Examples:
   tamis grep logs.index 8f14e45fceea167a
-  tamis grep logs.index 'GET /cart'            words with what stands between
-  tamis grep -l logs.index -f ids.txt          only the names of files
+  tamis grep logs.index 'GET /cart'            several words, as they stand
+  tamis grep -l logs.index -f ids.txt          only the file names
   tamis grep rows.index --key csv:row,qualifier r1,q1"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     query: QueryArgs,
 
-    /// Print no file names
+    /// Don't print file names
     #[arg(short = 'h', long)]
     no_filename: bool,
 
-    /// Print only the names of files
+    /// Print only the file names
     #[arg(short = 'l', long, conflicts_with_all = ["count", "json"])]
     files_with_matches: bool,
 
-    /// Print only how many records of each file were found
+    /// Print only the number of records found in each file
     #[arg(short, long, conflicts_with = "json")]
     count: bool,
 

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Make a filter from base64 text
+/// Create a filter from base64 text
 ///
 /// Reads what `tamis export` printed, from a file or standard input.
 #[derive(clap::Args)]

@@ -19,25 +19,25 @@ use tamis::index::{Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, Inde
 
 const DEFAULT_RATE: f64 = 0.01;
 
-/// Index files by their keys, to skip those that can't hold one
+/// Index files by their keys, so that searches skip files without them
 ///
-/// One small filter a file, all in one index file. `tamis which` then tells
-/// which files may hold a key, and `tamis grep` opens only those.
+/// Makes one small filter per file, all in one index file. `tamis which` then
+/// lists the files that may contain a key, and `tamis grep` opens only those.
 ///
-/// Run it again to bring the index up to date: files are known by path, size,
-/// times and inode, so only new and changed ones are read, and those that are
-/// gone are dropped. Without FILE, the files and folders of the last run are
-/// looked at again. Until then a file that has changed is a candidate for
-/// every key; no key is missed.
+/// Run it again to update the index: files are identified by path, size, times
+/// and inode, so only new and changed files are read, and deleted files are
+/// dropped. Without FILE, it visits the files and folders of the last run again.
+/// Until the update, a changed file is a candidate for every key, so no key is
+/// missed.
 ///
-/// Folders are searched for files, hidden ones too; links to files are
+/// Folders are searched for files, including hidden ones. Links to files are
 /// followed, links to folders are not. gzip, zstd, bzip2 and xz are recognised
 /// and unpacked.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Keys:
   line                  the whole line
-  word                  words, and what they make: ids, addresses, paths, URLs (see docs/index.md)
+  word                  words and compounds of them: ids, addresses, paths, URLs (see docs/index.md)
   csv:COLUMN,...        columns of CSV, by name, or by number from 1 in files without names
   tsv:COLUMN,...        columns of tab-separated values
   jsonl:/POINTER,...    what JSON pointers find in each line
@@ -46,24 +46,24 @@ Keys:
 
 Examples:
   tamis index -o logs.index logs/           the words of every log
-  tamis which logs.index 8f14e45fceea167a   the files that may have this one
-  tamis grep logs.index 8f14e45fceea167a    the lines that have it
-  tamis index -o logs.index                 read what is new or changed
+  tamis which logs.index 8f14e45fceea167a   the files that may contain this one
+  tamis grep logs.index 8f14e45fceea167a    the lines that contain it
+  tamis index -o logs.index                 update: read new and changed files
   tamis index -o rows.index --key csv:row --key csv:row,qualifier tables/")]
 pub(crate) struct Args {
-    /// The index file, made or brought up to date
+    /// The index file, created or updated
     #[arg(short = 'o', long = "output", value_name = "INDEX")]
     index: PathBuf,
 
-    /// What to index [default: what was indexed the last time]
+    /// What to index [default: what the last run indexed]
     #[arg(value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
 
-    /// What a key is; may be given several times [default: as it was, or word]
+    /// What a key is; may be given several times [default: unchanged, or word]
     #[arg(long = "key", value_name = "KEY")]
     specs: Vec<KeySpec>,
 
-    /// How often a file without the key may be named, e.g. 0.01, 1% [default: as it was, or 0.01]
+    /// How often a file without the key may be listed, e.g. 0.01, 1% [default: unchanged, or 0.01]
     #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
     rate: Option<f64>,
 
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<usize>,
 
-    /// Don't tell what was done
+    /// No summary and no progress bar
     #[arg(short, long)]
     quiet: bool,
 }
@@ -113,8 +113,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     {
         // A disk that is not there for the moment must not cost the index of it.
         bail!(
-            "not all of what is to be indexed is there, so nothing was written\n\
-             hint: name what there is; to have an index of an empty folder, remove the old one"
+            "some files or folders to index are missing, so nothing was written\n\
+             hint: name only what exists; to index an empty folder, delete the old index first"
         );
     }
     let plan = Plan::new(found.files, &roots, old.as_ref(), &options);
@@ -127,9 +127,9 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     };
     if plan.damaged > 0 {
         output::warn(format_args!(
-            "{}: {} damaged, made anew",
+            "{}: {} made again",
             args.index.display(),
-            human::count(plan.damaged as u64)
+            human::counted(plan.damaged as u64, "damaged filter")
         ));
     }
     let is_current = old
@@ -214,7 +214,7 @@ fn write(
         .filter(|(_, same)| same.is_none())
         .map(|(place, _)| place.clone())
         .collect();
-    let bar = Bar::of_input(&to_read, &progress);
+    let bar = (!args.quiet).then(|| Bar::of_input(&to_read, &progress));
     let mut written = Ok(());
     for_each_in_order(
         plan.files.len(),
@@ -238,7 +238,7 @@ fn write(
     written.map_err(named(&args.index))?;
     let signal = signal.load(Relaxed);
     if signal != 0 {
-        eprintln!("tamis: interrupted; {} is as it was", args.index.display());
+        eprintln!("tamis: interrupted; {} is unchanged", args.index.display());
         return Ok(Exit::Interrupted(signal as i32));
     }
     let index = builder.finish().map_err(named(&args.index))?;
@@ -403,8 +403,8 @@ impl Told {
     fn warn(&self, what: impl std::fmt::Display) {
         if let Some((path, why)) = &self.example {
             output::warn(format_args!(
-                "{} of the files read {what}, for example {}: {why}",
-                human::count(self.files as u64),
+                "{} {what}, for example {}: {why}",
+                human::counted(self.files as u64, "file"),
                 path.display()
             ));
         }
@@ -421,20 +421,21 @@ impl Report {
 
     fn tell(&self, args: &Args, specs: &[KeySpec], index: &FileIndex) {
         for (spec, total) in specs.iter().zip(&self.remarks) {
-            total.no_column.warn(format_args!("have no key {spec}"));
-            total.unknown.warn(format_args!("may hold any key {spec}"));
+            total.no_column.warn(format_args!("without a key {spec}"));
+            total
+                .unknown
+                .warn(format_args!("that may hold any key {spec}"));
             if total.without_key > 0 {
                 output::warn(format_args!(
-                    "{} records have no key {spec}",
-                    human::count(total.without_key)
+                    "{} without a key {spec}",
+                    human::counted(total.without_key, "record")
                 ));
             }
         }
         if let (files, Some(example)) = &self.busy {
             output::warn(format_args!(
-                "{} of the files read are being written, for example {}: they may hold any key until \
-                 the next run",
-                human::count(*files as u64),
+                "{} being written, for example {}: each may hold any key until the next run",
+                human::counted(*files as u64, "file"),
                 example.display()
             ));
         }
@@ -443,15 +444,12 @@ impl Report {
         }
         let keys: u64 = index.specs().map(|spec| spec.keys()).sum();
         eprintln!(
-            "{}: {}, {} new or changed, {} gone; {} keys, {}",
+            "{}: {}, {} new or changed, {} gone; {}, {}",
             args.index.display(),
-            match crate::index::files(index).count() {
-                1 => "1 file".into(),
-                files => format!("{} files", human::count(files as u64)),
-            },
+            human::counted(crate::index::files(index).count() as u64, "file"),
             human::count(self.new as u64),
             human::count(self.gone as u64),
-            human::count(keys),
+            human::counted(keys, "key"),
             human::size(index.info().bytes()),
         );
     }

@@ -5,12 +5,12 @@ use crate::redisson::Live;
 use crate::{Exit, output};
 use anyhow::Result;
 
-/// Tell what a filter is and how full, or what an index has
+/// Describe a filter and how full it is, or an index
 ///
-/// Reads the whole filter to tell its fill and the rate to expect now. Of an
-/// index, tells which files have changed; of another system's filter, what its
-/// file says, what follows from its bits, and what the file does not say; of a
-/// Parquet file, the filters of its columns and row groups.
+/// Reads the whole filter to find its fill and the rate to expect now. For an
+/// index, it shows which files have changed; for another system's filter, what
+/// its file says, what follows from its bits, and what the file does not say;
+/// for a Parquet file, the filters of its columns and row groups.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The filter or index: a file, or redis://HOST:PORT/DB/NAME

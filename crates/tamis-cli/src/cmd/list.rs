@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use tamis_redis::{Condition, Found, Orphan, Servers, Survey};
 
-/// List the filters on Redis servers, and what belongs to none
+/// List the filters on Redis servers, and orphaned parts
 ///
-/// Looks at every key of the database and counts the bits of every filter,
-/// some milliseconds at a time. Keys are estimated. Orphans are parts of
-/// filters that are gone; `tamis gc` deletes them.
+/// Scans all keys of the database and counts the bits of every filter, a few
+/// milliseconds at a time. The numbers of keys are estimates. Orphans are parts
+/// of deleted filters; `tamis gc` deletes them.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -100,7 +100,7 @@ fn tell(survey: &Survey) {
             Condition::Remains => {
                 "its record was deleted, renamed or evicted; `tamis delete` removes the rest"
             }
-            Condition::Deleting => "`tamis delete` goes on where another ended",
+            Condition::Deleting => "a deletion was interrupted; `tamis delete` completes it",
             _ => continue,
         };
         output::warn(format_args!("{}: {hint}", filter.name));
@@ -108,8 +108,8 @@ fn tell(survey: &Survey) {
     if !survey.orphans.is_empty() {
         let bytes = survey.orphans.iter().map(|orphan| orphan.bytes).sum();
         eprintln!(
-            "{} parts of filters that are gone take {}: `tamis gc` deletes what nobody used for an hour",
-            human::count(survey.orphans.len() as u64),
+            "{} of filters that are gone, {}: `tamis gc` deletes what nobody has used for an hour",
+            human::counted(survey.orphans.len() as u64, "part"),
             human::size(bytes),
         );
     }

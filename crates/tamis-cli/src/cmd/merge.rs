@@ -5,14 +5,14 @@ use crate::{Exit, human, output};
 use anyhow::{Context, Result, anyhow, bail};
 use tamis::{AnyFilter, Body, Error};
 
-/// Combine filters of equal shape and hash into one
+/// Combine filters with the same shape and hash into one
 ///
-/// The union answers for the keys of every filter. The intersection answers
-/// for the keys that are in all of them, at a rate somewhat above that of a
-/// filter built from those keys alone.
+/// The union contains the keys of every filter. The intersection contains the
+/// keys that are in all of them, at a rate slightly above that of a filter built
+/// from those keys alone.
 ///
-/// Filters of another system can be united if they are of the same format,
-/// size and hashes.
+/// Other systems' filters can be united if they have the same format, size and
+/// number of hashes.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     how: How,
 
-    /// The filter to make: a file, or redis://HOST:PORT/DB/NAME
+    /// The filter to create: a file, or redis://HOST:PORT/DB/NAME
     #[arg(short, long, value_name = "OUT")]
     output: Place,
 
@@ -47,10 +47,10 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct How {
-    /// Keys of any of the filters
+    /// Keys in any of the filters
     #[arg(long)]
     union: bool,
-    /// Keys of all of the filters
+    /// Keys in all of the filters
     #[arg(long)]
     intersect: bool,
 }
@@ -83,9 +83,9 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         .save(&merged, args.force, || args.redis.options(&args.key))?;
     let about = About::of(&merged);
     eprintln!(
-        "{}: about {} keys, rate now {}",
+        "{}: about {}, rate now {}",
         args.output,
-        human::count(merged.keys().get()),
+        human::counted(merged.keys().get(), "key"),
         human::rate(about.rate_now),
     );
     about.warn_if_over();
@@ -104,7 +104,8 @@ fn open_foreign(args: &Args) -> Result<Option<Vec<Opened>>> {
         0 => Ok(None),
         all if all == args.filters.len() => Ok(Some(opened)),
         _ => bail!(
-            "{} is a {} filter, others are not: bits of one layout cannot become another's\n             hint: build from the keys",
+            "{} is a {} filter, others are not: a filter can't be converted to another layout\n\
+             hint: build one filter from all the keys",
             opened[0].path.display(),
             opened[0].filter.format()
         ),
@@ -114,10 +115,13 @@ fn open_foreign(args: &Args) -> Result<Option<Vec<Opened>>> {
 fn merge_foreign(opened: &[Opened], args: &Args) -> Result<Exit> {
     let (first, others) = opened.split_first().context("no filters")?;
     let Place::File(output) = &args.output else {
-        bail!("{}: other systems' filters stay files", args.output);
+        bail!(
+            "{}: other systems' filters can only be merged into a file",
+            args.output
+        );
     };
     if !args.how.union {
-        bail!("other systems' filters can only be united: --union");
+        bail!("other systems' filters can be united (--union), but not intersected");
     }
     let mut merged = first.clone();
     merged.filter.unpack();
@@ -132,9 +136,9 @@ fn merge_foreign(opened: &[Opened], args: &Args) -> Result<Exit> {
     foreign::write(output, &bytes, output::existing(args.force))?;
     let keys = merged.filter.keys_now().unwrap_or(f64::INFINITY);
     eprintln!(
-        "{}: about {} keys, rate now {}",
+        "{}: about {}, rate now {}",
         args.output,
-        human::count(keys.round() as u64),
+        human::counted(keys.round() as u64, "key"),
         human::rate(merged.filter.rate_now()),
     );
     foreign::tell::warn_if_over(&merged);

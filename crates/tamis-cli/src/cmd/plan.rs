@@ -5,20 +5,24 @@ use serde_json::json;
 use std::fmt::Write as _;
 use tamis::plan::classic;
 
-/// Tell what a filter would cost, before it is made
+/// Show what a filter would cost, before you create it
 ///
-/// Give two of: how many keys (-n), how often a false "yes" is all right (-p),
-/// how large the filter may be (--size). The third follows, for every kind.
-/// Say what else you need (--delete, --grow, --finished), and it tells which
-/// kind to pick.
+/// Give two of these: the number of keys (-n), the acceptable rate of false
+/// "yes" answers (-p), the size of the filter (--size). The third follows, for
+/// every kind. Say what else you need (--delete, --grow, --finished) to see
+/// which kind to pick.
+///
+/// In the table, m is the number of bits and k the number of bits that a key
+/// sets. fuse, ribbon and cuckoo store a fingerprint instead; its length stands
+/// in place of k.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
   tamis plan -n 10M -p 0.001          how large?
   tamis plan -n 10M --size 16MiB      what rate?
   tamis plan -p 1% --size 2GiB        how many keys?
-  tamis plan -n 10M --finished        for a list to which nothing is added
-  tamis plan -n 10M --delete          which kind, if keys must go again?
+  tamis plan -n 10M --finished        for a list that never changes
+  tamis plan -n 10M --delete          which kind, if keys must be removed?
   tamis plan -n 10M --grow            which kind, if 10M is only a guess?
   tamis plan --table                  rates by bits per key and hashes")]
 pub(crate) struct Args {
@@ -26,7 +30,7 @@ pub(crate) struct Args {
     #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
     keys: Option<u64>,
 
-    /// How often a false "yes" is all right, e.g. 0.01, 1%, 1e-6 [default: 0.01]
+    /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
     #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
     rate: Option<f64>,
 
@@ -37,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     need: NeedArgs,
 
-    /// Print the textbook's table: rates by bits per key (m/n) and hashes (k)
+    /// Print the textbook table: rates by bits per key (m/n) and hashes (k)
     #[arg(long, conflicts_with_all = ["keys", "rate", "size", "NeedArgs"])]
     table: bool,
 
@@ -50,7 +54,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[group(multiple = false)]
 struct NeedArgs {
-    /// The list is finished: nothing will be added to it
+    /// The list is finished: no key will be added later
     #[arg(long, visible_alias = "static")]
     finished: bool,
 
@@ -102,18 +106,20 @@ fn describe(advice: &Advice) -> String {
         out.push('\n');
     };
     line(format!(
-        "{:<9} {:>14} {:>9} {:>9}  {:>12}  {:<9} {}",
-        "kind", "keys", "size", "bits/key", "cache misses", "rate", "for"
+        "{:<9} {:>14} {:>9} {:>9}  {:>12}  {:<9} {:>13}  {:>10}  {}",
+        "kind", "keys", "size", "bits/key", "cache misses", "rate", "bits (m)", "hashes (k)", "for"
     ));
     for plan in advice.plans() {
         line(format!(
-            "{:<9} {:>14} {:>9} {:>9.2}  {:>12}  {:<9} {}",
+            "{:<9} {:>14} {:>9} {:>9.2}  {:>12}  {:<9} {:>13}  {:>10}  {}",
             plan.kind().name(),
             human::count(plan.keys()),
             human::size(plan.bytes()),
             plan.bits_per_key(),
             advice::cache_misses(plan),
             human::rate(plan.rate()),
+            human::count(advice::bits(plan)),
+            advice::hashes(plan),
             advice::purpose(plan.kind()),
         ));
     }

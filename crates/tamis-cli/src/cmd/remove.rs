@@ -8,12 +8,12 @@ use anyhow::{Context, Result, bail};
 use std::path::Path;
 use tamis::FileLock;
 
-/// Remove keys from a counting or cuckoo filter, one a line
+/// Remove keys from a counting or cuckoo filter, one per line
 ///
-/// Takes back one adding of each key. Remove only keys that were added: one
-/// that never was seems present at the filter's rate, and removing it can make
-/// another key go missing. A file is read and written back as a whole; other
-/// writers wait.
+/// Undoes one addition of each key. Remove only keys that were added: at the
+/// filter's rate, a key that never was seems present, and removing it can make
+/// another key disappear. A filter file is read and written back as a whole;
+/// other writers wait.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 some key was removed, 1 none was there, 2 an error.
@@ -33,6 +33,10 @@ pub(crate) struct Args {
     /// Print the records whose keys were certainly not in the filter
     #[arg(long)]
     absent: bool,
+
+    /// No summary and no progress bar
+    #[arg(short, long)]
+    quiet: bool,
 
     #[command(flatten)]
     key: KeyFile,
@@ -73,19 +77,24 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             }))?
         }
     };
-    eprintln!(
-        "{}: {} keys read, {} removed",
-        args.filter,
-        human::count(report.records),
-        human::count(report.chosen),
-    );
+    if !args.quiet {
+        eprintln!(
+            "{}: {} read, {} removed",
+            args.filter,
+            human::counted(report.records, "key"),
+            human::count(report.chosen),
+        );
+    }
     report.finish()
 }
 
 fn remove_from_foreign(path: &Path, args: &Args) -> Result<Report> {
     let _lock = FileLock::acquire(path).map_err(named(path))?;
     let Some(mut opened) = args.foreign.open(path)? else {
-        bail!("{}: it was replaced by another filter", path.display());
+        bail!(
+            "{}: the file was replaced while we waited for it",
+            path.display()
+        );
     };
     opened.check_writable()?;
     // Says it before any input is read.
@@ -97,7 +106,7 @@ fn remove_from_foreign(path: &Path, args: &Args) -> Result<Report> {
     let report = remove(&mut opened.filter, &encoding, args, |filter, keys, had| {
         foreign::remove(filter, keys, had)
     })
-    .with_context(|| format!("{}, which is as it was", path.display()))?;
+    .with_context(|| format!("{} (unchanged)", path.display()))?;
     opened.save()?;
     Ok(report)
 }
@@ -110,8 +119,9 @@ fn remove<F: Send, H: Keyed>(
 ) -> Result<Report> {
     // Keys are removed whether or not somebody reads which were not there.
     let stdout = output::Sink::stdout(&args.input.paths())?;
+    let mixes = args.absent && stdout.is_terminal();
     Pass {
-        input: &args.input,
+        input: &args.input.hiding_bar_if(args.quiet || mixes),
         hasher,
         shards: &mut [filter],
         // What was chosen was removed.

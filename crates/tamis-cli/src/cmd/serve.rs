@@ -10,12 +10,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Serve filters over HTTP, and a page to look at them
+/// Serve filters over HTTP, with a page to explore them
 ///
-/// Answers at http://127.0.0.1:7654/ until SIGTERM or Ctrl-C. A filter is called
-/// NAME, or as its file without extension. A file that is replaced (build a new
-/// one, rename it over) answers without a gap. Without filters, the page still
-/// has the calculator and the playground.
+/// Answers at http://127.0.0.1:7654/ until SIGTERM or Ctrl-C. A filter is named
+/// NAME or after its file, without the extension. To replace a file, build a new
+/// one and rename it over the old one; the service switches over without a gap.
+/// Without filters, the page still has the calculator and the playground.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -29,33 +29,33 @@ pub(crate) struct Args {
     #[arg(value_name = "[NAME=]FILTER")]
     filters: Vec<Named>,
 
-    /// The address and port to listen on; port 0 is any that is free
+    /// The address and port to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7654")]
     listen: SocketAddr,
 
-    /// Let clients add keys, if they have the token of --token-file
+    /// Let clients that have the token of --token-file add keys
     #[arg(long, requires = "token_file")]
     write: bool,
 
-    /// The token of those who may write: "Authorization: Bearer TOKEN"; made if there is none
+    /// The token that allows writing, sent as "Authorization: Bearer TOKEN"; created if missing
     #[arg(long, value_name = "FILE", requires = "write")]
     token_file: Option<PathBuf>,
 
-    /// Save additions so often, and confirm them before
+    /// Save additions this often, and confirm them before they are saved
     ///
-    /// By default an addition is confirmed when it is on disk. With this, a
-    /// crash loses what was added since the last time.
+    /// By default, an addition is confirmed once it is on disk. With this, a
+    /// crash loses what was added since the last save.
     #[arg(long, value_name = "TIME", value_parser = human::parse_duration, requires = "write")]
     save_every: Option<Duration>,
 
-    /// A name that the service is called by, beside addresses and localhost; may be given several times
+    /// A host name of the service, besides IP addresses and localhost; may be given several times
     ///
-    /// Requests for other names are refused: a page that is open in a browser
-    /// could have one of its own lead here.
+    /// Requests for other names are refused: otherwise a page open in a browser
+    /// could point a name of its own here (DNS rebinding).
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
 
-    /// Encrypt: the certificate (PEM), with those that lead to its authority behind it
+    /// Use TLS with this certificate (PEM), followed by its intermediate certificates
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
 
@@ -63,15 +63,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
-    /// How large the body of a request may be
+    /// The largest request body to accept
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = human::parse_size)]
     max_body: u64,
 
-    /// How long a client may take to send a request, or to read an answer
+    /// How long a client may take to send a request or read an answer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = human::parse_duration)]
     timeout: Duration,
 
-    /// How many clients may be connected at once
+    /// How many clients may be connected at the same time
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max_connections: u32,
 

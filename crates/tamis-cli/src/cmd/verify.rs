@@ -8,24 +8,24 @@ use tamis::{AnyFilter, FileLock};
 
 /// Check a filter's checksums and measure its rate
 ///
-/// Reads every byte and compares it with the checksums, then asks random keys
-/// and compares how many seem present with the rate to expect. Of a filter in
-/// Redis it checks that every part of it is there; of another system's file,
-/// that its numbers agree with its length, and the checksum if it has one.
+/// Reads every byte and compares it with the checksums, then asks for random
+/// keys and compares how many seem present with the expected rate. For a filter
+/// in Redis, it checks that every part is there; for another system's file, that
+/// its numbers agree with its length, and its checksum if it has one.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The filter or index: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
 
-    /// Record the body as it is now: a new checksum, and no mark of an unclean end
+    /// Accept the body as it is now: write a new checksum and clear the mark of an unclean shutdown
     ///
     /// For a file that was last written in place, which leaves no checksum, or
-    /// that was open for writing when the machine went down. In the second case
+    /// that was open for writing when the machine went down. In the second case,
     /// keys that were lost stay lost.
     #[arg(long)]
     seal: bool,
 
-    /// How many random keys to ask
+    /// How many random keys to ask for
     #[arg(long, value_name = "N", default_value = "1M", value_parser = human::parse_count)]
     probes: u64,
 
@@ -44,21 +44,23 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Place::File(path) if crate::index::is_index(path) => crate::index::tell::verify(path),
         Place::File(path) => match args.foreign.open_all(path)? {
             Some(opened) if args.seal => bail!(
-                "{}: only tamis filters are sealed; a {} file has no such checksum",
+                "{}: --seal is for Tamis filters; a {} file has no such checksum",
                 path.display(),
                 opened[0].filter.format()
             ),
             Some(opened) => verify_foreign(&opened, args.probes),
             None => verify_file(path, &args),
         },
-        Place::Redis(at) if args.seal => bail!("{at}: only files are sealed"),
+        Place::Redis(at) if args.seal => {
+            bail!("{at}: --seal is for files, not for filters in Redis")
+        }
         Place::Redis(at) => {
             args.foreign.refuse_in_redis()?;
             let mut filter = args.redis.open(at, &args.key)?;
             filter.verify().map_err(in_redis(at))?;
             output::print(match filter.module_layout() {
-                Some(_) => "the filter: there\n",
-                None => "header and chunks: all there\n",
+                Some(_) => "the filter: present\n",
+                None => "header and chunks: all present\n",
             })?;
             let about = About::in_redis(&mut filter).map_err(in_redis(at))?;
             measure(about.rates(), args.probes, |keys, found| {
@@ -81,10 +83,10 @@ fn verify_file(path: &Path, args: &Args) -> Result<Exit> {
     let sealed = AnyFilter::verify(path, &open).map_err(named())?;
     let filter = open.map(path).map_err(named())?;
     output::print(match sealed {
-        true => "header and body checksums: sound\n",
+        true => "header and body checksums: valid\n",
         false => {
-            "header checksum: sound; the body has none, because it was last written in place \
-             (--seal records one)\n"
+            "header checksum: valid; the body has none, because it was last written in place \
+             (--seal writes one)\n"
         }
     })?;
     let about = About::of(&filter);
@@ -104,7 +106,7 @@ fn verify_foreign(opened: &[foreign::Opened], probes: u64) -> Result<Exit> {
             .name
             .as_ref()
             .map_or_else(String::new, |name| format!("{name}: "));
-        output::print(&format!("{name}{} file: sound\n", filter.format()))?;
+        output::print(&format!("{name}{} file: valid\n", filter.format()))?;
         // A column's values may all be of one length.
         let len = match filter.keys() {
             [keys] => keys.value_len().unwrap_or(16),
@@ -177,9 +179,9 @@ fn measure(
     // Five standard errors: one honest filter in millions strays further.
     let error = 5.0 * (expected * (1.0 - expected) / asked.max(1) as f64).sqrt();
     output::print(&format!(
-        "rate: measured {} ({yes} of {} random keys), expected now {}{}\n",
+        "rate: measured {} ({yes} of {}), expected now {}{}\n",
         human::rate(measured),
-        human::count(asked),
+        human::counted(asked, "random key"),
         human::rate(expected),
         rates.promised.map_or_else(String::new, |rate| format!(
             ", promised {}",
@@ -187,7 +189,7 @@ fn measure(
         )),
     ))?;
     if measured > expected + rates.tolerance + error + 5.0 / asked.max(1) as f64 {
-        bail!("the measured rate is far above the expected one; the body may be damaged");
+        bail!("the measured rate is far above the expected rate; the body may be damaged");
     }
     Ok(())
 }

@@ -9,22 +9,22 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Tell which files may hold a key
+/// List the files that may contain a key
 ///
-/// Asks an index made by `tamis index`. A file that is not named certainly
-/// does not hold the key; of those that don't, one in a hundred (or what the
-/// index was made for) is named all the same. A file that has changed since it
-/// was indexed, is new, could not be read, or whose filter in the index is
-/// damaged is named in any case, with a warning. That a file or folder which
-/// was indexed is missing, or has become empty, is an error.
+/// Asks an index made by `tamis index`. A file that is not listed certainly
+/// does not contain the key. Of the files without the key, one in a hundred (or
+/// the rate of the index) is listed anyway. A file that is new, has changed
+/// since it was indexed, could not be read, or has a damaged filter in the index
+/// is always listed, with a warning. It is an error if an indexed file or folder
+/// is missing or has become empty.
 ///
 /// With several keys, each line is the key, a tab and the file.
 ///
-/// With --parquet-filters there is no index: the filters that Parquet files
-/// have in them are asked. `tamis bloom` adds such filters to files.
+/// --parquet-filters uses no index: it asks the filters inside Parquet files.
+/// `tamis bloom` adds such filters to files.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
-Exit codes: 0 some file may hold a key, 1 none does, 2 an error.
+Exit codes: 0 a file may contain a key, 1 none does, 2 an error.
 
 Examples:
   tamis which logs.index 8f14e45fceea167a
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(short = '0', long)]
     null: bool,
 
-    /// Of several keys, print the files alone, each once
+    /// With several keys, print only the files, each once
     #[arg(long, conflicts_with = "json")]
     files: bool,
 
@@ -49,10 +49,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "null")]
     json: bool,
 
-    /// Ask the filters in Parquet files; INDEX is a file or folder of them
+    /// Ask the filters inside Parquet files; INDEX is such a file or a folder of them
     ///
-    /// Needs --key parquet:COLUMN. A file or row group without a filter, and
-    /// one that can't be read, may hold any value and is named.
+    /// Needs --key parquet:COLUMN. A file or row group that has no filter or
+    /// can't be read may contain any value and is listed.
     #[arg(long)]
     parquet_filters: bool,
 }

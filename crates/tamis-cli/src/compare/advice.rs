@@ -160,7 +160,7 @@ fn why(comparison: &Comparison, best: &Candidate, all: &[&Candidate]) -> String 
         (Contender::Bitmap, None) => format!("dense integers, {size} of bits; it is never wrong"),
         (Contender::Digests, _) => {
             format!(
-                "{size}, 16 bytes a key; that two keys share a digest of 128 bits is not to be feared"
+                "{size}, 16 bytes per key; two keys sharing a 128-bit digest is not a realistic concern"
             )
         }
         _ => {

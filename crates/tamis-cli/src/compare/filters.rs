@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use std::time::Instant;
 use tamis::{AnyFilter, Error, Growing, Hasher, Kind, ListBuilder, Plan};
 
-/// A growing filter is told of one key in so many: with the right number it would have nothing to grow for.
+/// A growing filter is told of one key in this many: with the right number it would have nothing to grow for.
 const GROWTH: u64 = 10;
 
 pub(super) fn build(work: &Work, kind: Kind) -> Result<Step> {
@@ -80,7 +80,7 @@ pub(super) fn ask(work: &Work, kind: Kind) -> Result<Step> {
                     })?;
                     answers
                 })*
-                _ => anyhow::bail!("a kind that nobody knows how to ask"),
+                _ => anyhow::bail!("an unknown kind of filter"),
             }
         };
     }

@@ -29,7 +29,7 @@ const MOST_ASKED: usize = 4_000_000;
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Keys {
     pub(crate) records: u64,
-    /// Different keys; if only some were drawn, about so many.
+    /// Different keys; if only some were drawn, about this many.
     pub(crate) distinct: u64,
     /// Whether there were more than are compared.
     pub(crate) is_sample: bool,

@@ -66,24 +66,24 @@ pub(crate) fn about(comparison: &Comparison) -> String {
     let about = if keys.is_sample { "about " } else { "" };
     let mut text = format!(
         "{}, {about}{}; {} held, {:.1} bytes each",
-        human::counted(keys.records, "record", "records"),
-        human::counted(keys.distinct, "distinct key", "distinct keys"),
+        human::counted(keys.records, "record"),
+        human::counted(keys.distinct, "distinct key"),
         human::count(keys.held),
         keys.held_bytes as f64 / keys.held.max(1) as f64,
     );
     if keys.is_sample {
-        text.push_str(" (evenly drawn: -n says how many)");
+        text.push_str(" (an even sample; -n sets its size)");
     }
     text.push_str(&match (keys.absent, keys.absent_is_given) {
-        (0, true) => "; --absent has no key that is not held".into(),
-        (0, false) => "; no other to ask for".into(),
+        (0, true) => "; every key of --absent is held".into(),
+        (0, false) => "; no absent key to ask for".into(),
         (absent, true) => format!("; {} of --absent asked for", human::count(absent)),
-        (absent, false) => format!("; {} held back, and asked for", human::count(absent)),
+        (absent, false) => format!("; {} held back to ask for", human::count(absent)),
     });
     if keys.overlapping > 0 {
         text.push_str(&format!(
-            "; {} of --absent left out, being held",
-            human::counted(keys.overlapping, "record", "records")
+            "; {} of --absent left out: also held",
+            human::counted(keys.overlapping, "record")
         ));
     }
     text
@@ -134,7 +134,7 @@ pub(crate) fn memory(bytes: Option<u64>) -> String {
     }
 }
 
-/// `12.3 M`: so many a second.
+/// `12.3 M`: this many a second.
 pub(crate) fn speed(per_second: f64) -> String {
     let (value, unit) = match per_second {
         v if v >= 999.5e3 => (v / 1e6, " M"),

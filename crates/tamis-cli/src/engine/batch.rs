@@ -1,16 +1,29 @@
 //! The records of one chunk on their way: found, hashed, dealt out to the shards, decided, and picked for printing.
 
-use crate::engine::key::{KeyMaker, NoKey};
+use crate::engine::key::{KeyMaker, NoKey, not_hex};
 use crate::engine::reader::Chunk;
 use crate::engine::records::Layout;
+use std::io::Write;
 use tamis::Hash;
 
 /// Which records are printed. What it means to be chosen is the command's business: new, found, removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Print {
     Chosen,
+    /// The chosen ones, each behind where it comes from.
+    Located(Prefix),
     Others,
     Nothing,
+}
+
+/// What stands before a printed record, as `grep` has it: `FILE:NUMBER:`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prefix {
+    /// The name of its input.
+    pub(crate) name: bool,
+    /// Its number in that input, from 1. A header row has one, too, so that it is the number of
+    /// the line unless fields have several.
+    pub(crate) number: bool,
 }
 
 impl Print {
@@ -22,7 +35,7 @@ impl Print {
 
 /// What stands for a key on its way: a hash, or bytes that another system will hash.
 pub(crate) trait Token {
-    /// Which of so many shards decides it.
+    /// Which of this many shards decides it.
     fn shard(&self, shards: usize) -> usize;
 }
 
@@ -40,6 +53,10 @@ pub(crate) struct Batch<K> {
     chosen: Vec<bool>,
     /// One for each shard.
     pub(crate) lanes: Vec<Lane<K>>,
+    /// The first record whose key was to be in hexadecimal and is not.
+    not_hex: Option<usize>,
+    /// Records behind their prefixes.
+    located: Vec<u8>,
 }
 
 /// The records of a batch that one shard decides, in input order.
@@ -70,6 +87,8 @@ impl<K: Token> Batch<K> {
             ends: Vec::new(),
             chosen: Vec::new(),
             lanes: (0..shards).map(|_| Lane::new()).collect(),
+            not_hex: None,
+            located: Vec::new(),
         }
     }
 
@@ -86,6 +105,7 @@ impl<K: Token> Batch<K> {
         hash: impl Fn(&[u8]) -> K,
     ) -> u64 {
         self.ends.clear();
+        self.not_hex = None;
         for lane in &mut self.lanes {
             lane.hashes.clear();
             lane.records.clear();
@@ -100,10 +120,36 @@ impl<K: Token> Batch<K> {
         let mut without = 0;
         layout.for_each(bytes, |start, end| {
             let (key, made) = keys.key(layout.content(&bytes[start..end]), &chunk.columns);
-            without += u64::from(matches!(made, Err(NoKey)));
+            match made {
+                Ok(()) => {}
+                Err(NoKey::Absent) => without += 1,
+                Err(NoKey::NotHex) => _ = self.not_hex.get_or_insert(self.ends.len()),
+            }
             self.push(end, hash(key));
         });
         without
+    }
+
+    /// What is wrong with a record, if it can't be decided. `before` counts those of the input that
+    /// come before this chunk's.
+    pub(crate) fn refusal(
+        &self,
+        chunk: &Chunk,
+        layout: Layout,
+        before: u64,
+    ) -> Option<anyhow::Error> {
+        let at = self.not_hex?;
+        let content = layout.content(&chunk.records()[self.start(at)..self.ends[at] as usize]);
+        let text = not_hex(&chunk.input, before + at as u64 + 1, content);
+        Some(anyhow::Error::msg(text))
+    }
+
+    /// Where a record starts.
+    fn start(&self, record: usize) -> usize {
+        match record {
+            0 => 0,
+            _ => self.ends[record - 1] as usize,
+        }
     }
 
     #[inline]
@@ -135,20 +181,58 @@ impl<K: Token> Batch<K> {
         self.chosen.iter().map(|&chosen| u64::from(chosen)).sum()
     }
 
+    /// The bytes to print. `before` counts the records of the input that come before this chunk's.
+    pub(crate) fn select<'c>(
+        &'c mut self,
+        chunk: &'c mut Chunk,
+        print: Print,
+        before: u64,
+    ) -> &'c [u8] {
+        match print {
+            Print::Chosen => self.gather(chunk, true),
+            Print::Others => self.gather(chunk, false),
+            Print::Located(prefix) => self.locate(chunk, prefix, before),
+            Print::Nothing => &[],
+        }
+    }
+
+    /// Copies the chosen records, each behind its prefix.
+    fn locate(&mut self, chunk: &Chunk, prefix: Prefix, before: u64) -> &[u8] {
+        let mut out = std::mem::take(&mut self.located);
+        out.clear();
+        let mut print = |number: u64, record: &[u8]| {
+            if prefix.name {
+                out.extend_from_slice(&chunk.input);
+                out.push(b':');
+            }
+            if prefix.number {
+                // Writing to a Vec can't fail.
+                let _ = write!(out, "{number}:");
+            }
+            out.extend_from_slice(record);
+        };
+        if chunk.prints_header {
+            print(1, &chunk.buffer[..chunk.header]);
+        }
+        for (i, &end) in self.ends.iter().enumerate() {
+            if self.chosen[i] {
+                let record = &chunk.records()[self.start(i)..end as usize];
+                print(before + i as u64 + 1, record);
+            }
+        }
+        self.located = out;
+        &self.located
+    }
+
     /// Moves the records to print together at the chunk's front: they are still in the cache, and one plain write
     /// beats gathering hundreds of short pieces.
-    pub(crate) fn select<'c>(&self, chunk: &'c mut Chunk, print: Print) -> &'c [u8] {
-        let wanted = match print {
-            Print::Chosen => true,
-            Print::Others => false,
-            Print::Nothing => return &[],
-        };
+    fn gather<'c>(&self, chunk: &'c mut Chunk, wanted: bool) -> &'c [u8] {
         let first = chunk.header;
         let mut kept = if chunk.prints_header { chunk.header } else { 0 };
         let mut run = 0;
         for (i, &end) in self.ends.iter().enumerate() {
             if self.chosen[i] != wanted {
-                let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+                let start = self.start(i);
                 chunk.buffer.copy_within(first + run..first + start, kept);
                 kept += start - run;
                 run = end as usize;

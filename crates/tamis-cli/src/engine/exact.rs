@@ -37,7 +37,7 @@ impl Default for ExactSet {
 }
 
 impl ExactSet {
-    /// A set that holds `keys` without growing, unless the system has no memory for so many.
+    /// A set that holds `keys` without growing, unless the system has no memory for this many.
     pub(crate) fn with_capacity(keys: usize) -> Self {
         let lines = keys.saturating_add(BATCH).saturating_mul(5) / (SLOTS * 4) + 1;
         let table = Table::try_new(lines.max(SMALLEST));

@@ -186,6 +186,8 @@ impl Compression {
 /// One open input.
 pub(crate) struct Input {
     name: String,
+    /// The name as it was given, which need not be text.
+    given_name: Arc<[u8]>,
     compression: Compression,
     bytes: Box<dyn Read + Send>,
     /// What was looked at in advance, and how much of it was read since.
@@ -201,10 +203,14 @@ impl Input {
             Some("-") => ("stdin".to_owned(), stdin()),
             _ => (path.display().to_string(), File::open(path)),
         };
-        match file {
-            Ok(file) => Self::from_file(&name, file, progress),
-            Err(cause) => Err(InputError { name, cause }),
+        let mut input = match file {
+            Ok(file) => Self::from_file(&name, file, progress)?,
+            Err(cause) => return Err(InputError { name, cause }),
+        };
+        if path != Path::new("-") {
+            input.given_name = path.as_os_str().as_encoded_bytes().into();
         }
+        Ok(input)
     }
 
     pub(crate) fn from_file(
@@ -254,6 +260,7 @@ impl Input {
         };
         Ok(Self {
             name: name.to_owned(),
+            given_name: name.as_bytes().into(),
             compression,
             bytes,
             peeked: Cursor::default(),
@@ -282,6 +289,10 @@ impl Input {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn given_name(&self) -> Arc<[u8]> {
+        Arc::clone(&self.given_name)
     }
 
     pub(crate) fn is_compressed(&self) -> bool {
@@ -326,7 +337,7 @@ impl Input {
         } else if asks_for_too_much(&cause) {
             let (name, most) = (self.compression.name(), 1 << (WINDOW_LOG - 20));
             NotRead(format!(
-                "the {name} data needs more than {most} MiB to be unpacked"
+                "unpacking the {name} data needs more than {most} MiB"
             ))
             .into()
         } else if cause.kind() == io::ErrorKind::UnexpectedEof {

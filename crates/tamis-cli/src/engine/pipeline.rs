@@ -102,6 +102,7 @@ where
             writer: job.output,
             result: Ok(()),
         }),
+        numbers: Turn::new(0),
         rule: job.rule,
         hash: job.hash,
         decide: job.decide,
@@ -134,6 +135,8 @@ struct Engine<'a, S, H, D> {
     source: Mutex<Source<'a, S>>,
     shards: Vec<Turn<&'a mut S>>,
     output: Turn<Output<'a>>,
+    /// How many records of the present input came before a chunk, with its header row.
+    numbers: Turn<u64>,
     rule: &'a KeyRule,
     hash: H,
     decide: D,
@@ -166,28 +169,48 @@ where
         let mut keys = KeyMaker::new(self.rule);
         while let Some(number) = self.read(&mut chunk) {
             let bytes = chunk.records().len() as u64;
-            let without_key = batch.hash(&chunk, self.rule.layout(), &mut keys, &self.hash);
+            let layout = self.rule.layout();
+            let without_key = batch.hash(&chunk, layout, &mut keys, &self.hash);
+            let before = self.number(number, &chunk, batch.records() as u64);
+            let mut refusal = batch.refusal(&chunk, layout, before);
             for (shard, lane) in self.shards.iter().zip(&mut batch.lanes) {
                 let mut shard = shard.wait(number);
+                // In turn: the chunks before this one are still decided, and may have been enough.
+                if let Some(refusal) = refusal.take()
+                    && !self.halted.load(Ordering::Relaxed)
+                {
+                    self.halt(Some(refusal));
+                }
                 lane.decide(|hashes, chosen| self.decide(&mut shard, hashes, chosen));
                 shard.pass();
             }
             let chosen = batch.collect();
-            let printed = batch.select(&mut chunk, self.print);
+            let records = batch.records() as u64;
+            let printed = batch.select(&mut chunk, self.print, before);
             let mut output = self.output.wait(number);
             if !output.write(printed) {
                 self.progress.stop.store(true, Ordering::Relaxed);
             }
             output.pass();
-            self.progress
-                .records
-                .fetch_add(batch.records() as u64, Ordering::Relaxed);
+            self.progress.records.fetch_add(records, Ordering::Relaxed);
             self.progress.chosen.fetch_add(chosen, Ordering::Relaxed);
             self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.progress
                 .without_key
                 .fetch_add(without_key, Ordering::Relaxed);
         }
+    }
+
+    /// How many rows of its input come before the chunk's records.
+    fn number(&self, number: u64, chunk: &Chunk, records: u64) -> u64 {
+        let mut numbers = self.numbers.wait(number);
+        if chunk.starts_input {
+            *numbers = 0;
+        }
+        let before = *numbers + chunk.header_rows();
+        *numbers = before + records;
+        numbers.pass();
+        before
     }
 
     /// Decides, unless that has come to its end.

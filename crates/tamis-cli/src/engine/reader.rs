@@ -24,11 +24,20 @@ pub(crate) struct Chunk {
     pub(crate) prints_header: bool,
     /// Where the key columns are in this input.
     pub(crate) columns: Arc<[usize]>,
+    /// The input's name, as it was given.
+    pub(crate) input: Arc<[u8]>,
+    /// Whether it is the first one of its input.
+    pub(crate) starts_input: bool,
 }
 
 impl Chunk {
     pub(crate) fn records(&self) -> &[u8] {
         &self.buffer[self.header..self.length]
+    }
+
+    /// How many rows are in front of the records.
+    pub(crate) fn header_rows(&self) -> u64 {
+        u64::from(self.header > 0)
     }
 }
 
@@ -174,7 +183,7 @@ impl Reader {
 
     fn too_long(&self, current: &Current) -> InputError {
         let hint = if self.layout == Layout::Csv {
-            ", is a quote never closed?"
+            "; is a quote never closed?"
         } else {
             ""
         };
@@ -193,6 +202,8 @@ impl Reader {
     fn begin(&mut self, current: &mut Current, chunk: &mut Chunk) -> bool {
         chunk.header = 0;
         chunk.prints_header = false;
+        chunk.starts_input = !current.started;
+        chunk.input = current.input.given_name();
         if let Some((columns, separator)) = &self.columns
             && !current.started
         {
@@ -231,7 +242,7 @@ impl Reader {
     ) -> Result<Vec<usize>, String> {
         match &self.first_header {
             Some((first, header)) if columns.header && header != names => {
-                Err(format!("its header is not that of {first}"))
+                Err(format!("its header differs from that of {first}"))
             }
             _ => columns.positions(names, separator),
         }

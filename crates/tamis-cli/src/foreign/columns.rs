@@ -84,7 +84,7 @@ pub(super) fn info(path: &Path, bytes: &[u8], as_json: bool) -> Result<()> {
     // Writing to a String can't fail.
     let _ = writeln!(
         out,
-        "{:<14} parquet\n{:<14} {}\n{:<14} {}\n{:<14} {} of {} column chunks\n",
+        "{:<14} parquet\n{:<14} {}\n{:<14} {}\n{:<14} {} of {}\n",
         "format",
         "size",
         human::size(bytes.len() as u64),
@@ -92,7 +92,7 @@ pub(super) fn info(path: &Path, bytes: &[u8], as_json: bool) -> Result<()> {
         human::count(groups as u64),
         "filters",
         human::count(filtered as u64),
-        human::count(chunks.len() as u64),
+        human::counted(chunks.len() as u64, "column chunk"),
     );
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: [usize; 7] = std::array::from_fn(|column| width(column).unwrap_or(0));

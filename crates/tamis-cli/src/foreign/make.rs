@@ -48,7 +48,7 @@ pub(crate) fn create(format: Format, keys: u64, rate: f64, seed: u64) -> Result<
         Format::Spark => Create::Spark {
             seed: Some(small_seed()?),
         },
-        other => bail!("{other} filters are part of files that their own systems write"),
+        other => bail!("{other} filters are parts of files that only their own system writes"),
     };
     Ok(tamis_formats::create(what, keys, rate)?)
 }
@@ -56,10 +56,10 @@ pub(crate) fn create(format: Format, keys: u64, rate: f64, seed: u64) -> Result<
 /// One line about a new filter.
 pub(crate) fn summary(path: &Path, filter: &Foreign<'_>, keys: u64, bytes: usize) -> String {
     format!(
-        "{}: {} for {} keys, {} ({:.2} bits a key)",
+        "{}: {} for {}, {} ({:.2} bits a key)",
         path.display(),
         filter.format(),
-        human::count(keys),
+        human::counted(keys, "key"),
         human::size(bytes as u64),
         bytes as f64 * 8.0 / keys.max(1) as f64,
     )
@@ -80,7 +80,7 @@ pub(crate) fn warn_if_wanting(filter: &Foreign<'_>, keys: u64, rate: f64) {
     let full = fill.powf(hashes);
     if full > 1.1 * rate {
         output::warn(format_args!(
-            "as {} sizes it, the filter will have a rate of {} with all its keys, not {}",
+            "sized by the rules of {}, the filter will have a rate of {} when full, not {}",
             filter.format(),
             human::rate(full),
             human::rate(rate),

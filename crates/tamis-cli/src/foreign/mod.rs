@@ -20,7 +20,7 @@ use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Filters of other systems")]
 pub(crate) struct ForeignArgs {
-    /// The filter's format, where it can't be told: guava, dcso, spark, ...
+    /// The filter's format, if it can't be recognised: guava, dcso, spark, ...
     ///
     /// One of bip37, bits-and-blooms, bloom-filters, cassandra, dcso, guava,
     /// leveldb, orc, parquet, poppy, pybloomfilter, redisbloom,
@@ -32,7 +32,7 @@ pub(crate) struct ForeignArgs {
     #[arg(long = "keys", value_name = "HOW")]
     pub(crate) keys: Option<Keys>,
 
-    /// Which filter of a file: the column of Parquet or ORC, the key of an RDB file
+    /// Which filter in the file: the column of Parquet or ORC, the key of an RDB file
     #[arg(long, value_name = "NAME", visible_alias = "column")]
     name: Option<String>,
 }
@@ -97,10 +97,10 @@ impl ForeignArgs {
         match (self.keys, &self.name) {
             (None, None) => Ok(()),
             (Some(_), _) => {
-                bail!("{filter}: --keys is for other systems' filters, not a tamis filter")
+                bail!("{filter}: --keys is for other systems' filters, not for Tamis filters")
             }
             (_, Some(_)) => {
-                bail!("{filter}: --name is for other systems' filters, not a tamis filter")
+                bail!("{filter}: --name is for other systems' filters, not for Tamis filters")
             }
         }
     }
@@ -110,8 +110,8 @@ impl ForeignArgs {
         match self.format {
             None => self.refuse_for_ours("in Redis"),
             Some(format) => bail!(
-                "--format {format}: of other systems' filters in Redis, redisson's can be checked, \
-                 added to, told of and created"
+                "--format {format}: of the other systems' filters in Redis, only redisson's are \
+                 supported, by check, add, info and create"
             ),
         }
     }
@@ -152,7 +152,7 @@ impl ForeignArgs {
         match (is_ours, self.format) {
             (true, None) => self.refuse_for_ours(path.display()).map(|()| None),
             (true, Some(format)) => bail!(
-                "{}: a tamis filter or index, not one of {format}\nhint: leave out --format",
+                "{}: expected a {format} filter, got a Tamis filter or index\nhint: omit --format",
                 path.display()
             ),
             (false, _) => Ok(Some(file)),
@@ -263,7 +263,7 @@ fn keys_hint(format: Format) -> String {
         Format::Spark => "utf8 for strings and binary, int64 for all whole numbers",
         _ => "utf8 for text and bytes",
     };
-    format!("hint: --keys says it: {example}")
+    format!("hint: say which with --keys: {example}")
 }
 
 /// Other systems' keys are what they are: what of a record is the key can be
@@ -272,15 +272,15 @@ pub(crate) fn check_rule(input: &InputArgs) -> Result<()> {
     let made = input.rule()?.made;
     if made.ignores_case() {
         bail!(
-            "--ignore-case is for tamis filters, which remember it\n\
-             hint: --keys lower or --keys upper, if that is how the filter's keys were made"
+            "--ignore-case is for Tamis filters, which remember it\n\
+             hint: use --keys lower or --keys upper if the filter's keys were made that way"
         );
     }
     if made.normalises_urls() {
-        bail!("--url is for tamis filters, which remember it");
+        bail!("--url is for Tamis filters, which remember it");
     }
     if made.values() > 1 {
-        bail!("a key of another system's filter is one value: name one column");
+        bail!("another system's filter has keys of one value: name only one column");
     }
     Ok(())
 }
@@ -290,10 +290,10 @@ pub(crate) fn named(path: &Path) -> impl Fn(Error) -> anyhow::Error {
     let path = path.display().to_string();
     move |error| {
         let hint = match &error {
-            Error::Ambiguous { .. } => "\nhint: --format names it",
-            Error::Several { names } if !names.is_empty() => "\nhint: --name says which",
-            Error::Several { .. } => "\nhint: `tamis info` lists what there is",
-            Error::Gzip { .. } => "\nhint: is the file whole?",
+            Error::Ambiguous { .. } => "\nhint: name it with --format",
+            Error::Several { names } if !names.is_empty() => "\nhint: choose one with --name",
+            Error::Several { .. } => "\nhint: `tamis info` lists them",
+            Error::Gzip { .. } => "\nhint: is the file complete?",
             _ => "",
         };
         anyhow!("{path}: {error}{hint}")
@@ -306,7 +306,7 @@ impl Opened {
         self.filter.check_writable().map_err(named(&self.path))?;
         if self.filter.is_gzipped() {
             bail!(
-                "{}: it is gzipped, and can only be asked so\n\
+                "{}: the file is gzipped, so it is read-only here\n\
                  hint: `tamis copy {} NEW` unpacks it",
                 self.path.display(),
                 self.path.display()
@@ -375,7 +375,9 @@ impl KeyBytes {
     pub(crate) fn get(&self) -> Result<&[u8]> {
         match &self.0 {
             Ok(bytes) => Ok(bytes),
-            Err(error) => bail!("{error}\nhint: --keys says how the filter's keys became bytes"),
+            Err(error) => {
+                bail!("{error}\nhint: say how the filter's keys became bytes with --keys")
+            }
         }
     }
 }

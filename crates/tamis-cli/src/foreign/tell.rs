@@ -90,7 +90,7 @@ impl<'f> Standing<'f> {
             "capacity",
             facts
                 .capacity
-                .map_or_else(not_said, |keys| format!("{} keys", human::count(keys))),
+                .map_or_else(not_said, |keys| human::counted(keys, "key")),
         );
         line("keys", keys);
         line(
@@ -106,8 +106,8 @@ impl<'f> Standing<'f> {
             line(
                 "data",
                 format!(
-                    "{} bytes behind the filter",
-                    human::count(facts.data as u64)
+                    "{} behind the filter",
+                    human::counted(facts.data as u64, "byte")
                 ),
             );
         }
@@ -116,13 +116,13 @@ impl<'f> Standing<'f> {
 }
 
 fn shape(filter: &Foreign<'_>) -> String {
-    let bits = human::count(filter.bits());
+    let bits = human::counted(filter.bits(), "bit");
     match filter.hashes() {
-        Some(hashes) => format!("{bits} bits, {hashes} hashes"),
+        Some(hashes) => format!("{bits}, {}", human::counted(hashes, "hash")),
         None if filter.format() == Format::RedisCuckoo => {
-            format!("{} slots of 8 bits", human::count(filter.bits() / 8))
+            format!("{} of 8 bits", human::counted(filter.bits() / 8, "slot"))
         }
-        None => format!("{bits} bits"),
+        None => bits,
     }
 }
 
@@ -190,9 +190,9 @@ pub(crate) fn warn_if_over(opened: &Opened) {
         && opened.filter.rate_now() > rate
     {
         output::warn(format_args!(
-            "the filter holds {} keys but was made for {}: the rate is now {} instead of {}\n\
+            "the filter holds {} but was made for {}: the rate is now {} instead of {}\n\
              hint: build a larger filter from the keys",
-            human::count(keys),
+            human::counted(keys, "key"),
             human::count(capacity),
             human::rate(opened.filter.rate_now()),
             human::rate(rate),

@@ -5,7 +5,7 @@ use crate::engine::input::Input;
 use crate::engine::key::{KeySpec, Query};
 use crate::engine::progress::Progress;
 use crate::engine::records::Layout;
-use crate::output;
+use crate::{human, output};
 use anyhow::{Result, anyhow};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(crate) struct QueryArgs {
     /// The index
     pub(crate) index: PathBuf,
 
-    /// What to look for; the values of several columns as a row of CSV
+    /// What to look for; write the values of several columns as a row of CSV
     #[arg(value_name = "KEY", required_unless_present = "file")]
     keys: Vec<OsString>,
 
@@ -27,7 +27,7 @@ pub(crate) struct QueryArgs {
     #[arg(short = 'f', long = "file", value_name = "KEYS")]
     file: Option<PathBuf>,
 
-    /// Which key of the index is asked, if it has several
+    /// Which key of the index to ask, if it has several
     #[arg(long = "key", value_name = "SPEC")]
     pub(crate) spec: Option<KeySpec>,
 }
@@ -108,8 +108,8 @@ pub(crate) fn remark<'s>(
     let remarks =
         files.filter_map(|file| Some((&*file.shown, question.index.state(file).remark()?)));
     let rest = format!(
-        "files more have changed, are new, gone, unread or damaged\n\
-         hint: `tamis index -o {}` brings the index up to date",
+        "changed, new, gone, unread or damaged\n\
+         hint: `tamis index -o {}` updates the index",
         question.index.path.display()
     );
     remark_each(remarks, &rest);
@@ -128,6 +128,6 @@ pub(crate) fn remark_each<'p>(
         }
     }
     if more > 0 {
-        output::warn(format_args!("{more} {rest}"));
+        output::warn(format_args!("{} {rest}", human::counted(more, "more file")));
     }
 }

@@ -36,9 +36,9 @@ pub(crate) fn columns(spec: Option<&KeySpec>) -> Result<&[String]> {
         bail!("--parquet-filters needs the column: --key parquet:COLUMN");
     };
     match spec.source() {
-        _ if spec.is_prefix() => bail!("{spec}: a filter knows whole values, not how they begin"),
+        _ if spec.is_prefix() => bail!("{spec}: a filter has whole values, not prefixes"),
         Source::Parquet(columns) => Ok(columns),
-        _ => bail!("{spec}: --parquet-filters asks columns of Parquet: --key parquet:COLUMN"),
+        _ => bail!("{spec}: --parquet-filters asks Parquet columns: --key parquet:COLUMN"),
     }
 }
 

@@ -130,9 +130,7 @@ impl Index {
         let roots = file.entries().find_map(|entry| Roots::from_id(entry.id()));
         let roots = roots.with_context(|| {
             let path = path.display();
-            format!(
-                "{path}: not an index of files\nhint: a program made it, which knows how to ask it"
-            )
+            format!("{path}: not an index of files\nhint: query it with the program that made it")
         })?;
         Ok(Self {
             file,
@@ -160,7 +158,7 @@ impl Index {
         match (asked, self.specs.as_slice()) {
             (None, [only]) => Ok((0, only)),
             (None, _) => bail!(
-                "{} has several kinds of keys\nhint: --key says which one is asked: {}",
+                "{} has several kinds of keys\nhint: choose one with --key: {}",
                 self.path.display(),
                 names()
             ),

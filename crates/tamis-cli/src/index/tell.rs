@@ -117,7 +117,7 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
     }
     if count("stale") + count("new") + count("gone") + count("damaged") > 0 {
         eprintln!(
-            "hint: `tamis index -o {}` brings the index up to date",
+            "hint: `tamis index -o {}` updates the index",
             path.display()
         );
     }
@@ -127,6 +127,6 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
 pub(crate) fn verify(path: &Path) -> Result<Exit> {
     let index = Index::open(path)?;
     index.file.verify().map_err(named(path))?;
-    output::print("header, directory and filter checksums: sound\n")?;
+    output::print("header, directory and filter checksums: valid\n")?;
     Ok(Exit::Done)
 }

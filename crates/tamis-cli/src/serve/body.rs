@@ -46,7 +46,7 @@ impl Room {
             false => Ok(()),
             true => Err(Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "too many keys are being sent at once: try again",
+                "too many keys are being sent at the same time: try again",
             )),
         }
     }
@@ -103,7 +103,7 @@ pub(super) async fn read(app: &App, mut body: Body) -> Result<Held, Problem> {
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             format!(
-                "the body did not come within {} (--timeout)",
+                "the body did not arrive within {} (--timeout)",
                 human::duration(time)
             ),
         )),
@@ -120,7 +120,7 @@ async fn collect(app: &App, body: &mut Body) -> Result<Held, Problem> {
         Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             format!(
-                "the body is larger than {} (--max-body): send fewer keys at once",
+                "the body is larger than {} (--max-body): send fewer keys per request",
                 human::size(most as u64)
             ),
         )

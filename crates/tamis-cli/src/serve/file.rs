@@ -206,7 +206,7 @@ impl FileFilter {
             Ok(loaded) => {
                 self.replace(loaded, stamp);
                 log(format_args!(
-                    "{}: the new file answers",
+                    "{}: now serving the new file",
                     self.path.display()
                 ));
                 Some(None)
@@ -263,7 +263,7 @@ impl FileFilter {
         let Some(writer) = &self.writer else {
             return Err(Problem::new(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "this filter can't be added to: it is a finished list or another system's",
+                "keys can't be added to this filter: it is a finished list or another system's",
             ));
         };
         let mut saved = writer.saved.subscribe();
@@ -308,7 +308,9 @@ impl FileFilter {
                 "the keys are in memory, but not on disk: {}",
                 saved.error
             ))),
-            Err(_) => Err(Problem::unavailable(&anyhow!("the service is ending"))),
+            Err(_) => Err(Problem::unavailable(&anyhow!(
+                "the service is shutting down"
+            ))),
         }
     }
 
@@ -416,14 +418,14 @@ impl FileFilter {
             }
             self.replace(loaded, (&turn.lock.metadata()?).into());
             log(format_args!(
-                "{}: the new file answers",
+                "{}: now serving the new file",
                 self.path.display()
             ));
             Ok(())
         });
         self.set_fault(taken.err().map(|error| {
             format!(
-                "{}: {error:#}; the file that was there answers, and is not added to",
+                "{}: {error:#}; the previous file still answers, but takes no more keys",
                 self.path.display()
             )
         }));
@@ -451,7 +453,7 @@ impl Writer {
 }
 
 fn poisoned() -> Problem {
-    Problem::unavailable(&anyhow!("an addition failed half-way"))
+    Problem::unavailable(&anyhow!("an addition failed halfway"))
 }
 
 fn stamp_of(path: &Path) -> Result<Stamp> {

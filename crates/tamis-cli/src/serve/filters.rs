@@ -78,7 +78,7 @@ impl Filters {
         let mut all = BTreeMap::new();
         for Named { name, place } in named {
             if all.contains_key(&name) {
-                bail!("two filters are called {name:?}\nhint: NAME=FILTER names one");
+                bail!("two filters are named {name:?}\nhint: rename one with NAME=FILTER");
             }
             let source = match &place {
                 Place::File(path) => {

@@ -78,7 +78,7 @@ impl Guard {
             Some(given) if token.is(given) => Ok(()),
             Some(_) => Err(Problem::new(
                 StatusCode::UNAUTHORIZED,
-                "Authorization: this is not the token of --token-file",
+                "Authorization: not the token of --token-file",
             )),
             None => Err(Problem::new(
                 StatusCode::UNAUTHORIZED,
@@ -177,7 +177,7 @@ impl Token {
                 let mut file = Replacement::begin(path, Existing::Keep)?.readers(Readers::Owner);
                 writeln!(file.file(), "{token}").with_context(reading)?;
                 file.place()?;
-                super::log(format_args!("{}: a new token", path.display()));
+                super::log(format_args!("{}: token created", path.display()));
                 Ok(Self(token))
             }
             Err(error) => Err(error).with_context(reading),

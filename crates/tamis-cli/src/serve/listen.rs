@@ -88,12 +88,12 @@ pub(super) async fn serve(
         }
     };
     until(accept, first).await;
-    log("ending: what was asked is answered, and what was added is saved");
+    log("shutting down: answering open requests and saving additions");
     stop.send_replace(true);
     drop(listener);
     tokio::spawn(async {
         again.await;
-        log("ended at once by a second signal: what is not saved is lost");
+        log("stopped by a second signal: unsaved additions are lost");
         std::process::exit(130);
     });
     // Every place is free again when every connection has ended.
@@ -274,7 +274,7 @@ async fn until<T>(work: impl Future<Output = T>, stop: impl Future<Output = ()>)
     .await
 }
 
-/// Ends when so many signals have asked the process to end.
+/// Ends when this many signals have asked the process to end.
 #[cfg(unix)]
 fn signal(times: usize) -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -68,7 +68,7 @@ impl Loaded {
         let mut new = vec![false; keys.len()];
         match self {
             Self::Ours(filter) => filter.insert_many(keys, &mut new)?,
-            Self::Foreign(opened, _) => bail!("{}: only asked here", opened.path.display()),
+            Self::Foreign(opened, _) => bail!("{}: read-only here", opened.path.display()),
         }
         Ok(new)
     }
@@ -95,7 +95,7 @@ impl Loaded {
                 let path = lock.path().display().to_string();
                 filter.save_under(lock).context(path)
             }
-            Self::Foreign(opened, _) => bail!("{}: only asked here", opened.path.display()),
+            Self::Foreign(opened, _) => bail!("{}: read-only here", opened.path.display()),
         }
     }
 

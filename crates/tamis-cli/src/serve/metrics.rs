@@ -130,12 +130,12 @@ async fn tell_filters(app: &App, page: &mut Page) {
         (
             "tamis_filter_rate",
             "rate",
-            "The rate of false yes that was promised.",
+            "The promised rate of false \"yes\" answers.",
         ),
         (
             "tamis_filter_rate_now",
             "rate_now",
-            "The rate of false yes that is expected now.",
+            "The expected rate of false \"yes\" answers now.",
         ),
         ("tamis_filter_bytes", "bytes", "The size of the filter."),
         (

@@ -141,7 +141,7 @@ fn router(app: &App) -> Router {
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
         .method_not_allowed_fallback(async || {
             let text =
-                "this path does not take this method; /v1/openapi.json describes what it does";
+                "this path does not support this method; /v1/openapi.json lists what it supports";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, text)
         })
         .with_state(Arc::clone(app))

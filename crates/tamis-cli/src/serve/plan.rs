@@ -81,6 +81,8 @@ fn tell(question: &Question, advice: &Advice) -> Value {
             "bits_per_key": format!("{:.2}", plan.bits_per_key()),
             "cache_misses": advice::cache_misses(plan),
             "rate": human::rate(plan.rate()),
+            "bits": human::count(advice::bits(plan)),
+            "hashes": advice::hashes(plan),
             "for": advice::purpose(plan.kind()),
             "command": advice.command(plan),
         })).collect::<Vec<_>>(),

@@ -39,7 +39,7 @@ fn a_wrong_format_is_an_error() {
     sandbox.ok("create ours.tamis -n 100");
     fails(
         &sandbox.run("info --format guava ours.tamis"),
-        &["leave out --format"],
+        &["omit --format"],
     );
 }
 
@@ -139,7 +139,7 @@ fn gzip_is_seen_through_and_not_added_to() {
     sandbox.write("f", &before[..before.len() - 20]);
     fails(
         &sandbox.feed("check --keys utf8 f", "key1\n"),
-        &["gzip", "unpacked"],
+        &["gzip", "unpack"],
     );
 }
 

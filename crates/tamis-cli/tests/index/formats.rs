@@ -49,7 +49,8 @@ fn what_is_no_text_is_a_candidate() {
             "--key word" | "--key line" => not_text,
             _ => not_text - 1,
         };
-        let says = format!("{unknown} of the files read may hold any key");
+        let files = if unknown == 1 { "file" } else { "files" };
+        let says = format!("{unknown} {files} that may hold any key");
         assert!(made.err.contains(&says), "{keys}: {}", made.err);
         let ran = dir.ok("which ix needle");
         assert_eq!(lines(ran.text()).len(), unknown, "{keys}: {}", ran.text());
@@ -95,13 +96,12 @@ fn a_line_that_is_no_strict_json_makes_its_file_a_candidate() {
         all.join(" ")
     ));
     assert!(
-        made.err
-            .contains("7 of the files read may hold any key jsonl:/id"),
+        made.err.contains("7 files that may hold any key jsonl:/id"),
         "{}",
         made.err
     );
     assert!(made.err.contains(": not strict JSON"), "{}", made.err);
-    assert!(made.err.contains("4 records have no key"), "{}", made.err);
+    assert!(made.err.contains("4 records without a key"), "{}", made.err);
     assert_eq!(which(&dir, "ix needle"), all);
     assert_eq!(which(&dir, "ix 2").len(), 8);
 }
@@ -160,8 +160,7 @@ fn bombs_cost_little_and_are_candidates() {
     let made = with_little_memory(&dir, "index -j 2 -o ix -p 1e-6 d");
     assert_eq!(made.code, 0, "{}", made.err);
     assert!(
-        made.err
-            .contains("4 of the files read may hold any key word"),
+        made.err.contains("4 files that may hold any key word"),
         "{}",
         made.err
     );

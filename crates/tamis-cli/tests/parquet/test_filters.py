@@ -258,7 +258,7 @@ def test_bloom_says_what_it_cannot_do(folder, tmp_path):
         (["a.parquet", "--column=nothing", "-o", "x"], b"no column 'nothing'"),
         (["b.parquet", "--column=flag", "-o", "x"], b"BOOLEAN"),
         (["b.parquet", "--column=s", "-o", "x"], b"group or list"),
-        (["a.parquet", "--column=int", "-o", "b.parquet"], b"exists already"),
+        (["a.parquet", "--column=int", "-o", "b.parquet"], b"already exists"),
         (["nothing", "--column=int", "-o", "x"], b"nothing"),
         (["a.parquet", "-o", "x"], b"--column"),
     ]:

@@ -365,7 +365,7 @@ impl Column {
     }
 }
 
-/// An empty filter by itself, for so many distinct values: with its header, as
+/// An empty filter by itself, for this many distinct values: with its header, as
 /// it lies in a file. Its size is a power of two, as readers expect.
 pub(crate) fn create(keys: u64, rate: f64) -> Vec<u8> {
     let bits = -8.0 * keys.max(1) as f64 / (1.0 - rate.powf(1.0 / 8.0)).ln();

@@ -77,7 +77,7 @@ impl Shape {
         bits
     }
 
-    /// How often a key that is not in it is taken for one, with so many bits set.
+    /// How often a key that is not in it is taken for one, with this many bits set.
     pub fn rate_now(&self, ones: u64) -> f64 {
         (ones as f64 / self.size as f64).powf(self.hashes.into())
     }

@@ -179,7 +179,7 @@ impl<L: Link> Engine<L> {
             kind => Err(Error::Filter(tamis::Error::Unable {
                 kind,
                 what,
-                instead: "their keys leave no trace of their own; use a counting filter",
+                instead: "their bits are shared by many keys; use a counting filter",
             })),
         }
     }

@@ -35,7 +35,7 @@ use tamis::raw::{BlockedShape, GrowingLayer, GrowingShape, Header, Shape};
 
 /// Keys for which the older layers are asked together.
 const WINDOW: usize = 1 << 13;
-/// Room is taken for so many keys at least, lest every single key cost a
+/// Room is taken for this many keys at least, lest every single key cost a
 /// command for it …
 const LEAST_ROOM: u64 = 1 << 10;
 /// … but no more than this share of a layer, which a client that ends

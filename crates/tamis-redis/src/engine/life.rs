@@ -71,7 +71,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Lets the filter live for ever.
+    /// Lets the filter live forever.
     pub(crate) async fn persist(&mut self) -> Result<(), Error> {
         self.load_layers().await?;
         // The record last: until then the filter ends as a whole.
@@ -113,7 +113,7 @@ impl<L: Link> Engine<L> {
             .map(drop)
     }
 
-    /// How long the filter lives, if not for ever.
+    /// How long the filter lives, if not forever.
     pub(crate) async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         let ask = "return redis.call('PTTL', KEYS[1])";
         match self
@@ -198,7 +198,7 @@ impl<L: Link> Engine<L> {
     }
 
     /// Deletes the filter of this name, if there is one, for another; how long
-    /// it would have lived, if not for ever.
+    /// it would have lived, if not forever.
     pub(crate) async fn make_way(
         wire: Wire<L>,
         at: &Location,

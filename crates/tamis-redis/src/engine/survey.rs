@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Keys that a server names at a time, and that are asked about together.
 const PAGE: usize = 1000;
 
-/// Forgets a key, if nobody has touched it for so many seconds, and it does
+/// Forgets a key, if nobody has touched it for this many seconds, and it does
 /// not end by itself.
 const COLLECT: &str = "
 if redis.call('PTTL', KEYS[1]) ~= -1 then return 0 end

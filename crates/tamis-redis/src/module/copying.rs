@@ -228,7 +228,7 @@ impl<L: Link> Module<L> {
                 Ok(Found::Module(_)) => Ok(()),
                 Ok(_) => Err(Error::Corrupt {
                     key: at.name().to_owned(),
-                    reason: "what was dumped is no filter".into(),
+                    reason: "the dump is not a filter".into(),
                 }),
                 Err(error) => Err(error),
             };
@@ -247,7 +247,7 @@ impl<L: Link> Module<L> {
     pub(crate) async fn download(&mut self) -> Result<AnyFilter, Error> {
         if self.key.is.layout != Layout::Tamis {
             return Err(self.unable(
-                "copied to a tamis filter when they have another system's layout",
+                "copied to a Tamis filter when they have another system's layout",
                 "copy it to a file of that system (DUMP), or add its keys to a new filter",
             ));
         }

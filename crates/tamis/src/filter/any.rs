@@ -84,7 +84,7 @@ macro_rules! both {
             (AnyFilter::Growing(_), AnyFilter::Growing(_)) => Err(Error::Unable {
                 kind: Kind::Growing,
                 what: "intersected",
-                instead: "a key is in different layers of the two; use blocked filters of one size",
+                instead: "the two have a key in different layers; use blocked filters of the same size",
             }),
             (ours, theirs) if ours.kind() == theirs.kind() => {
                 Err(Error::finished(ours.kind(), "combined"))
@@ -172,7 +172,7 @@ impl AnyFilter {
         if rule != *self.hasher().rule() && (is_shared || self.counted() != Some(0)) {
             return Err(Error::Parameter {
                 what: "rule for keys",
-                expected: "that of the filter, which is shared or holds keys",
+                expected: "the filter's own rule, because it is shared or holds keys",
                 got: rule.to_string(),
             });
         }
@@ -475,7 +475,7 @@ impl<B: Body> AnyFilter<B> {
             (ours, theirs) if ours.kind() == theirs.kind() => Err(Error::Unable {
                 kind: ours.kind(),
                 what: "compared as sets",
-                instead: "only blocked, Bloom and counting filters of one shape can be",
+                instead: "only blocked, Bloom and counting filters of the same shape can be",
             }),
             (ours, theirs) => Err(Error::Unlike {
                 what: "the kind",
@@ -704,6 +704,6 @@ fn only_with_counts(kind: Kind, what: &'static str) -> Error {
     Error::Unable {
         kind,
         what,
-        instead: "their keys leave no trace of their own; use a cuckoo or a counting filter",
+        instead: "their bits are shared by many keys; use a cuckoo or a counting filter",
     }
 }

@@ -11,9 +11,9 @@ use crate::store::body::{Body, Bytes};
 /// A counting filter: a blocked filter whose keys can be removed; see
 /// [`Filter`] for its other methods.
 ///
-/// Adding a key again counts it again, and it is present until it has been
-/// removed as often. There is no limit to the copies: from about 15 on, they
-/// are not counted any more and can't be removed.
+/// Adding a key again counts it again, and it stays present until it has been
+/// removed as often. There is no limit to the copies, but beyond about 15 they
+/// are no longer counted and can't be removed.
 ///
 /// ```
 /// use tamis::Counting;
@@ -30,7 +30,7 @@ pub type Counting<B = Bytes> = Filter<CountingShape, B>;
 
 impl<B: Body> Filter<CountingShape, B> {
     /// How often the key was added, at most: other keys may share all of its
-    /// counters. Never too low, except that it ends at 15, which means "15 or
+    /// counters. Never too low, except that it stops at 15, which means "15 or
     /// more".
     ///
     /// ```
@@ -53,9 +53,9 @@ impl<B: Body> Filter<CountingShape, B> {
     }
 
     /// The blocked filter that these keys would have built, bit for bit: a
-    /// quarter of the size, of the same rate, and without removal. Keys that
-    /// have been removed are not in it, unless a counter of theirs had reached
-    /// 15, where it stays.
+    /// quarter of the size, with the same rate, but without removal. Keys that
+    /// were removed are not in it, unless one of their counters had reached 15,
+    /// where it stays.
     ///
     /// ```
     /// use tamis::{Blocked, Counting};
@@ -83,15 +83,15 @@ impl<B: Body> Filter<CountingShape, B> {
 }
 
 impl Filter<CountingShape> {
-    /// Takes back one adding of the key; whether it seemed present. If it did
-    /// not, nothing changes.
+    /// Undoes one addition of the key and returns whether it seemed present. If
+    /// it did not, nothing changes.
     ///
-    /// Remove only what was added. A key that never was seems present at the
-    /// rate, and removing it then takes from the counters of others, which may
-    /// go missing: the false "no" that a filter otherwise never gives.
+    /// Remove only keys that were added. At the filter's rate, a key that never
+    /// was seems present, and removing it lowers counters of other keys, which may
+    /// then disappear: the false "no" that a filter otherwise never gives.
     ///
-    /// Processes that share the file may remove at once as long as each of
-    /// them keeps to that.
+    /// Processes that share the file may remove keys at the same time, as long as
+    /// each of them follows that rule.
     ///
     /// ```
     /// use tamis::Counting;
@@ -115,7 +115,7 @@ impl Filter<CountingShape> {
         was
     }
 
-    /// Removes many keys; `removed[i]` answers for `keys[i]`.
+    /// Removes many keys; `removed[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `removed` is not as long as `keys`.

@@ -10,14 +10,15 @@ use crate::store::body::{Body, Bytes};
 /// A cuckoo filter: small, and its keys can be removed; see [`Filter`] for its
 /// other methods.
 ///
-/// Every adding is stored: a key added twice is there until it is removed
-/// twice. Of one key, 4 to 8 copies fit ([`CuckooShape::max_copies`]), and of
-/// all keys about as many as it was made for: then adding is an error, and
-/// nothing is lost. Its [`keys`](Filter::keys) are exact and count copies.
+/// Every addition is stored: a key added twice is present until it is removed
+/// twice. There is room for 4 to 8 copies of a key
+/// ([`CuckooShape::max_copies`]), and in total for about as many keys as the
+/// filter was made for: then adding is an error, and nothing is lost. Its
+/// [`keys`](Filter::keys) are exact and count copies.
 ///
-/// Adding moves other keys' entries, so it needs exclusive access, and a file
-/// can't be [`share`](Filter::share)d by writers: [`load`](Filter::load), add
-/// and save it, under a [`FileLock`](crate::FileLock) if others do so, too.
+/// Adding moves the entries of other keys, so it needs exclusive access, and
+/// writers can't [`share`](Filter::share) a file: [`load`](Filter::load) it, add
+/// keys and save it, under a [`FileLock`](crate::FileLock) if others do so, too.
 ///
 /// ```
 /// use tamis::Cuckoo;
@@ -52,8 +53,8 @@ impl<B: Body> Filter<CuckooShape, B> {
         self.shape().copies(self.words(), self.shape().entry(hash))
     }
 
-    /// The share of slots in use. It is made for a load of 92 to 98 %, and
-    /// fills to 95 % at least before it refuses a key.
+    /// The share of slots in use. A filter is made for a load of 92 to 98 %, and
+    /// reaches at least 95 % before it refuses a key.
     ///
     /// ```
     /// use tamis::Cuckoo;
@@ -69,12 +70,12 @@ impl<B: Body> Filter<CuckooShape, B> {
 }
 
 impl Filter<CuckooShape> {
-    /// Adds a copy of the key; whether it was new. "New" is always right; "not
-    /// new" is wrong for about one in `1/rate` new keys, which look as if
+    /// Adds a copy of the key and returns whether it was new. "New" is always
+    /// right; "not new" is wrong for about one in `1/rate` new keys, which seem
     /// present.
     ///
-    /// Fails when there is no room ([`Error::Full`]) or too many copies of
-    /// this key ([`Error::TooManyCopies`]); the filter is then as before.
+    /// Fails if there is no room ([`Error::Full`]) or there are too many copies of
+    /// this key ([`Error::TooManyCopies`]); the filter is then unchanged.
     ///
     /// ```
     /// use tamis::Cuckoo;
@@ -102,10 +103,10 @@ impl Filter<CuckooShape> {
         Ok(new)
     }
 
-    /// Adds many keys; `new[i]` answers for `keys[i]`. When one is refused,
-    /// those before it are in and the others are not; [`keys`](Filter::keys)
-    /// tells how many. Answers are those of one [`insert`](Self::insert) each,
-    /// but the entries may lie elsewhere.
+    /// Adds many keys; `new[i]` is the answer for `keys[i]`. If a key is refused,
+    /// the keys before it were added and the rest were not;
+    /// [`keys`](Filter::keys) says how many. The answers are those of one
+    /// [`insert`](Self::insert) each, but entries may be stored elsewhere.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -164,13 +165,12 @@ impl Filter<CuckooShape> {
         }
     }
 
-    /// Takes out a copy of the key; whether it found one. `false` proves that
-    /// the key was not there; `true` proves nothing.
+    /// Removes a copy of the key and returns whether it found one. `false` proves
+    /// that the key was not there; `true` proves nothing.
     ///
-    /// Remove only what was added. A key that never was is found at the rate,
-    /// and removing it then takes out the entry of another key, which is
-    /// missing from then on: the false "no" that a filter otherwise never
-    /// gives.
+    /// Remove only keys that were added. At the filter's rate, a key that never
+    /// was is found, and removing it removes the entry of another key, which is
+    /// missing from then on: the false "no" that a filter otherwise never gives.
     ///
     /// ```
     /// use tamis::Cuckoo;
@@ -194,7 +194,7 @@ impl Filter<CuckooShape> {
         removed
     }
 
-    /// Removes many keys; `removed[i]` answers for `keys[i]`.
+    /// Removes many keys; `removed[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `removed` is not as long as `keys`.
@@ -229,9 +229,9 @@ impl Filter<CuckooShape> {
     }
 
     /// Adds all keys of `other`, with all copies, by moving its entries: a
-    /// fingerprint and a place are all that is needed. Fails when the two are
-    /// unlike, when they don't fit into one table ([`Error::Full`]) or have too
-    /// many copies of a key together, and then changes nothing.
+    /// fingerprint and a place are all that is needed. Fails if the two differ in
+    /// shape or hash, don't fit into one table ([`Error::Full`]) or together have
+    /// too many copies of a key, and then changes nothing.
     ///
     /// The result holds as many entries as both had, which is more than it was
     /// made for if both were full: two filters fit if each is half full.
@@ -267,10 +267,10 @@ impl Filter<CuckooShape> {
         Ok(())
     }
 
-    /// Keeps what both hold: of every entry as many copies as the one that has
-    /// fewer. Every key that was added to both is still found, and can go on
-    /// being removed; the rate is at most the smaller of the two. Fails when
-    /// the two are unlike, and then changes nothing.
+    /// Keeps what both hold: of every entry, as many copies as the filter with
+    /// fewer has. Every key that was added to both is still found and can still be
+    /// removed; the rate is at most the smaller of the two. Fails if the two
+    /// differ in shape or hash, and then changes nothing.
     ///
     /// ```
     /// use tamis::Cuckoo;

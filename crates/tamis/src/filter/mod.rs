@@ -28,11 +28,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// How many distinct keys a filter holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyCount {
-    /// Counted when they were added. A key that the filter took for present
-    /// was not counted, so this is low by about the rate.
+    /// Counted when they were added. A new key that seemed present was not
+    /// counted, so this is too low by about the rate.
     Counted(u64),
-    /// The count is indeterminate (after a union or an intersection, or a
-    /// writer that died); this is estimated from how full the filter is.
+    /// The count is unknown (after a union, an intersection or the death of a
+    /// writer); this is an estimate from how full the filter is.
     Estimated(u64),
 }
 
@@ -93,8 +93,8 @@ impl<L: Creatable> Filter<L> {
         Self::with_hasher(keys, rate, Hasher::default())
     }
 
-    /// An empty filter whose keys are hashed by `hasher`: under a seed of its
-    /// own, or keyed against hostile input.
+    /// An empty filter whose keys are hashed by `hasher`: under another seed, or
+    /// keyed against hostile input.
     ///
     /// ```
     /// use tamis::{Blocked, Hasher, SecretKey};
@@ -129,7 +129,7 @@ impl<L: Creatable> Filter<L> {
     /// a.insert("key");
     /// let mut b = a.template()?;
     /// assert!(!b.contains("key"));
-    /// b.union_with(&a)?; // always like enough
+    /// b.union_with(&a)?; // always compatible
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn template(&self) -> Result<Self, Error> {
@@ -233,7 +233,8 @@ impl<L: Layout, B: Body> Filter<L, B> {
         })
     }
 
-    /// What a file of this filter would say of it, but for the body's checksum.
+    /// The header that a file of this filter would have, except for the body's
+    /// checksum.
     /// Costs nothing; see [`sealed_header`](Self::sealed_header).
     #[must_use]
     pub fn header(&self) -> Header {
@@ -298,7 +299,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
         self.shape.contains(self.body.words(), hash)
     }
 
-    /// Asks many keys; `out[i]` answers for `keys[i]`. Much faster than a loop
+    /// Looks up many keys; `out[i]` is the answer for `keys[i]`. Much faster than a loop
     /// on filters larger than the cache, because the misses overlap.
     ///
     /// # Panics
@@ -363,7 +364,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
         &self.shape
     }
 
-    /// The number of keys it is made for.
+    /// The number of keys the filter was made for.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
         self.capacity
@@ -411,7 +412,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
         self.shape.body_len()
     }
 
-    /// Whether both have the same geometry and hash alike, so that they can be
+    /// Whether both have the same geometry and hash, so that they can be
     /// combined.
     ///
     /// ```
@@ -427,27 +428,8 @@ impl<L: Layout, B: Body> Filter<L, B> {
     }
 
     pub(crate) fn check_like<C: Body>(&self, other: &Filter<L, C>) -> Result<(), Error> {
-        let hash = || {
-            Difference::between("the hash", self.hasher.name(), other.hasher.name()).or_else(|| {
-                match (&self.hasher, &other.hasher) {
-                    (Hasher::Fast { seed: ours, .. }, Hasher::Fast { seed: theirs, .. })
-                        if ours != theirs =>
-                    {
-                        Difference::between("the seed", ours, theirs)
-                    }
-                    (ours, theirs) if ours.rule() != theirs.rule() => {
-                        Difference::between("the rule for keys", ours.rule(), theirs.rule())
-                    }
-                    (ours, theirs) => (!ours.agrees_with(theirs)).then(|| Difference {
-                        what: "the secret key",
-                        ours: "one".into(),
-                        theirs: "another".into(),
-                    }),
-                }
-            })
-        };
-        match self.shape.difference(&other.shape).or_else(hash) {
-            None => Ok(()),
+        match self.shape.difference(&other.shape) {
+            None => self.hasher.check_like(&other.hasher),
             Some(Difference { what, ours, theirs }) => Err(Error::Unlike { what, ours, theirs }),
         }
     }
@@ -464,7 +446,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
 }
 
 impl<L: Rated, B: Body> Filter<L, B> {
-    /// The expected rate now, from what the filter really holds.
+    /// The rate to expect now, computed from the filter's actual content.
     ///
     /// ```
     /// use tamis::Blocked;
@@ -479,8 +461,8 @@ impl<L: Rated, B: Body> Filter<L, B> {
         self.shape.rate_now(self.body.words())
     }
 
-    /// How many of the distinct keys added so far were wrongly told "not new"
-    /// when they came, as is to be expected: what a deduplicator has lost.
+    /// The expected number of distinct keys that wrongly got the answer "not new"
+    /// when they were added: what a deduplicator has lost so far.
     ///
     /// ```
     /// use tamis::Blocked;
@@ -498,8 +480,8 @@ impl<L: Rated, B: Body> Filter<L, B> {
 
 impl<L: BitLayout> Filter<L> {
     /// Maps a file for adding keys, together with other processes that do the
-    /// same. Every added key is seen by all of them at once, and survives the
-    /// death of this process, though not of the machine: call
+    /// same. All of them see an added key immediately, and it survives the death
+    /// of this process, but not a crash of the machine: call
     /// [`sync`](Filter::sync) for that.
     ///
     /// ```
@@ -517,11 +499,11 @@ impl<L: BitLayout> Filter<L> {
         Self::assemble(store::share(path.as_ref(), Terms::default())?)
     }
 
-    /// Adds a key; whether it was new. "New" is always right; "not new" is
-    /// wrong for about one in `1/rate` new keys, which look as if present.
+    /// Adds a key and returns whether it was new. "New" is always right; "not
+    /// new" is wrong for about one in `1/rate` new keys, which seem present.
     ///
-    /// Threads may add at once: no key is lost, and of several that add the
-    /// same new key at least one is told "new".
+    /// Threads may add at the same time: no key is lost, and of several threads
+    /// that add the same new key, at least one gets "new".
     ///
     /// ```
     /// use tamis::Blocked;
@@ -555,8 +537,8 @@ impl<L: BitLayout> Filter<L> {
         new
     }
 
-    /// [`insert`](Self::insert) with the filter to itself, which spares the
-    /// atomic instructions: several times as fast.
+    /// [`insert`](Self::insert) with exclusive access, which needs no atomic
+    /// instructions: several times as fast.
     ///
     /// ```
     /// use tamis::Blocked;
@@ -569,8 +551,8 @@ impl<L: BitLayout> Filter<L> {
         self.insert_hash_mut(self.hasher.hash(key.as_ref()))
     }
 
-    /// [`insert_hash`](Self::insert_hash) with the filter to itself, which
-    /// spares the atomic instructions.
+    /// [`insert_hash`](Self::insert_hash) with exclusive access, which needs no
+    /// atomic instructions.
     ///
     /// ```
     /// use tamis::Blocked;
@@ -594,7 +576,7 @@ impl<L: BitLayout> Filter<L> {
         new
     }
 
-    /// Adds many keys; `new[i]` answers for `keys[i]`. The fastest way to add,
+    /// Adds many keys; `new[i]` is the answer for `keys[i]`. The fastest way to add,
     /// since exclusive access needs no atomic instructions; threads use
     /// [`insert_many_shared`](Self::insert_many_shared).
     ///
@@ -658,7 +640,7 @@ impl<L: BitLayout> Filter<L> {
         }
     }
 
-    /// Adds many keys while other threads may add, too.
+    /// Adds many keys while other threads may add keys, too.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -687,9 +669,9 @@ impl<L: BitLayout> Filter<L> {
         }
     }
 
-    /// Adds all keys of `other`. The result answers as if every key of either
-    /// had been added to one; its count is indeterminate. Fails when the two
-    /// are unlike, and then changes nothing.
+    /// Adds all keys of `other`. The result answers as if every key of both had
+    /// been added to one filter; its count is unknown. Fails if the two differ in
+    /// shape or hash, and then changes nothing.
     ///
     /// ```
     /// use tamis::{Blocked, KeyCount};
@@ -715,8 +697,8 @@ impl<L: BitLayout> Filter<L> {
 
     /// Keeps the keys that both may hold. Every key that was added to both is
     /// still found; the rate is at most the smaller of the two, and higher than
-    /// that of a filter built from the common keys. The count is indeterminate.
-    /// Fails when the two are unlike, and then changes nothing.
+    /// that of a filter built from the common keys. The count is unknown. Fails
+    /// if the two differ in shape or hash, and then changes nothing.
     ///
     /// ```
     /// use tamis::Blocked;
@@ -736,8 +718,8 @@ impl<L: BitLayout> Filter<L> {
         Ok(())
     }
 
-    /// Of a filter that [`share`](Filter::share)s a file: waits until all that
-    /// was added so far is on disk. Nothing to do for one on the heap.
+    /// For a filter that [`share`](Filter::share)s a file: waits until everything
+    /// added so far is on disk. Does nothing for a filter on the heap.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -753,8 +735,8 @@ impl<L: BitLayout> Filter<L> {
         self.body.as_shared().map_or(Ok(()), |map| map.sync())
     }
 
-    /// Of a filter that [`share`](Filter::share)s a file: writes back and lets
-    /// go, and says if that failed. Dropping it does the same, silently.
+    /// For a filter that [`share`](Filter::share)s a file: writes it back, closes
+    /// it, and reports failures. Dropping it does the same, silently.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -237,7 +237,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
     /// An entry, numbered in the order in which they were added.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer.
     pub fn entry(&self, number: usize) -> Entry<'_, B> {
         assert!(number < self.len(), "entry {number} of {}", self.len());
         Entry {

@@ -13,7 +13,7 @@ use crate::raw::ribbon::compact::{Place, Table};
 
 /// Entries, or keys, whose misses overlap.
 const BLOCK: usize = 32;
-/// From so many keys on, each filter is asked all of them before the next one.
+/// From this many keys on, each filter is asked all of them before the next one.
 const MANY: usize = 8;
 
 /// An index, as a query sees it.

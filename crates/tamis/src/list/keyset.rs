@@ -241,7 +241,7 @@ impl KeySet {
     }
 }
 
-/// Runs of parts that can each be read into so many bytes.
+/// Runs of parts that can each be read into this many bytes.
 pub(crate) fn pieces(sets: &[&KeySet], memory: u64) -> Vec<Range<usize>> {
     let mut pieces: Vec<Range<usize>> = Vec::new();
     let mut taken = 0;

@@ -26,8 +26,8 @@ use std::sync::atomic::AtomicU64;
 
 /// Builds a finished list: a filter of a static [`Kind`] from all its keys.
 ///
-/// The filter depends on nothing but the set of keys: not on their order, on
-/// duplicates, on threads, or on how much memory there is.
+/// The filter depends only on the set of keys: not on their order, duplicates,
+/// threads, or the available memory.
 ///
 /// ```
 /// use tamis::{Kind, KeyCount, ListBuilder};
@@ -39,7 +39,7 @@ use std::sync::atomic::AtomicU64;
 /// # Ok::<(), tamis::Error>(())
 /// ```
 ///
-/// Lists that don't fit in memory are sorted on disk, 16 bytes a key:
+/// Lists that don't fit in memory are sorted on disk, 16 bytes per key:
 ///
 /// ```no_run
 /// # use tamis::{Kind, ListBuilder};
@@ -65,16 +65,16 @@ pub struct ListBuilder {
     allow: Option<Collector>,
 }
 
-/// What becomes of a key on both lists of a cascade.
+/// What happens to a key that is on both lists of a cascade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Both {
     /// It is an error.
     #[default]
     Refuse,
-    /// It is blocked: the allow list does without it.
+    /// It is blocked: the allow list goes without it.
     Block,
-    /// It is allowed: the block list does without it.
+    /// It is allowed: the block list goes without it.
     Allow,
 }
 
@@ -124,33 +124,33 @@ impl ListBuilder {
         })
     }
 
-    /// How keys are hashed. Say it before the first key.
+    /// How keys are hashed. Call this before adding the first key.
     pub fn hasher(mut self, hasher: Hasher) -> Self {
         self.hasher = hasher;
         self
     }
 
-    /// Hold no more than about so many bytes; hashes beyond it go to a
-    /// temporary file. The filter itself, and about 400 MB to build a part of
-    /// a large one, are needed in any case. Without a limit by default.
+    /// Use no more than about this many bytes; further hashes go to a temporary
+    /// file. The filter itself, and about 400 MB to build a part of a large one,
+    /// are needed in any case. By default there is no limit.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Where temporary files go: the system's place for them by default.
+    /// Where temporary files go: by default, the system's folder for them.
     pub fn temp_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.temp_dir = dir.into();
         self
     }
 
-    /// How many threads work: one a core by default.
+    /// How many threads to use: by default, one per core.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
     }
 
-    /// Of a cascade: which list wins a key that is on both.
+    /// For a cascade: which list wins if a key is on both.
     ///
     /// ```
     /// use tamis::{Both, Kind, ListBuilder};
@@ -200,12 +200,12 @@ impl ListBuilder {
         self.block.insert(block).add(hashes)
     }
 
-    /// Of a cascade: adds a key to the allow list.
+    /// For a cascade: adds a key to the allow list.
     pub fn allow(&mut self, key: impl AsRef<[u8]>) -> Result<(), Error> {
         self.allow_hashes(&[self.hasher.hash(key.as_ref())])
     }
 
-    /// Of a cascade: adds keys to the allow list.
+    /// For a cascade: adds keys to the allow list.
     ///
     /// ```
     /// use tamis::{Kind, ListBuilder};
@@ -224,7 +224,7 @@ impl ListBuilder {
         in_blocks(keys, &hasher, |hashes| self.allow_hashes(hashes))
     }
 
-    /// Of a cascade: adds keys to the allow list that are already hashed.
+    /// For a cascade: adds keys that are already hashed to the allow list.
     pub fn allow_hashes(&mut self, hashes: &[Hash]) -> Result<(), Error> {
         if self.kind != Kind::Cascade {
             return Err(Error::Unable {
@@ -261,8 +261,8 @@ impl ListBuilder {
         Ok(self.build_telling()?.0)
     }
 
-    /// [`build`](Self::build) that also tells of keys on both lists of a
-    /// cascade, unless they are refused.
+    /// [`build`](Self::build) that also reports keys on both lists of a cascade,
+    /// unless they are refused.
     pub fn build_telling(mut self) -> Result<(AnyFilter, Option<Contradiction>), Error> {
         let (block, allow) = (self.block.take(), self.allow.take());
         let block = block.unwrap_or_else(|| self.collector());
@@ -448,9 +448,9 @@ impl ListBuilder {
 }
 
 impl Fuse {
-    /// The filter of these keys, of which duplicates are welcome: it depends
-    /// on nothing but the set. All cores work. For lists larger than the
-    /// memory see [`ListBuilder`].
+    /// The filter of these keys. Duplicates are fine: it depends only on the set
+    /// of keys. Uses all cores. For lists larger than memory, see
+    /// [`ListBuilder`].
     ///
     /// ```
     /// use tamis::{Fuse, Hasher};
@@ -471,9 +471,9 @@ impl Fuse {
 }
 
 impl Ribbon {
-    /// The filter of these keys, of which duplicates are welcome: it depends
-    /// on nothing but the set. All cores work. For lists larger than the
-    /// memory see [`ListBuilder`].
+    /// The filter of these keys. Duplicates are fine: it depends only on the set
+    /// of keys. Uses all cores. For lists larger than memory, see
+    /// [`ListBuilder`].
     ///
     /// ```
     /// use tamis::{Ribbon, Hasher};
@@ -494,9 +494,9 @@ impl Ribbon {
 }
 
 impl Cascade {
-    /// The filter that contains all keys of `block` and none of `allow`; any
-    /// other key it contains with probability `rate` at most. A key of both
-    /// lists is an error; [`ListBuilder::both`] says which list wins instead.
+    /// The filter that contains all keys of `block` and none of `allow`; it says
+    /// "yes" to any other key with probability `rate` at most. A key on both lists
+    /// is an error; [`ListBuilder::both`] lets one list win instead.
     ///
     /// ```
     /// use tamis::{Cascade, Hasher};

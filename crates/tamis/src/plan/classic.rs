@@ -1,4 +1,4 @@
-//! The textbook's numbers, for those who compare.
+//! The textbook formulas, for comparison.
 
 use std::f64::consts::LN_2;
 
@@ -12,7 +12,7 @@ pub fn bits(keys: u64, rate: f64) -> f64 {
     (-(keys as f64) * rate.ln() / (LN_2 * LN_2)).floor()
 }
 
-/// The best number of hashes for so many bits per key: `ln 2 · m/n`.
+/// The best number of hashes for this many bits per key: `ln 2 · m/n`.
 ///
 /// ```
 /// assert_eq!(tamis::plan::classic::hashes(9.585), 7);
@@ -21,7 +21,7 @@ pub fn hashes(bits_per_key: f64) -> u32 {
     ((LN_2 * bits_per_key).round() as u32).max(1)
 }
 
-/// The rate at so many bits per key and hashes: `(1 - e^(-k·n/m))^k`.
+/// The rate at this many bits per key and hashes: `(1 - e^(-k·n/m))^k`.
 ///
 /// ```
 /// let rate = tamis::plan::classic::rate(20.0, 10);

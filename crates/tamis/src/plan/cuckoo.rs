@@ -32,7 +32,7 @@ impl Rated for CuckooShape {
 }
 
 impl CuckooShape {
-    /// The largest table of every sort in so many bytes.
+    /// The largest table of every sort in this many bytes.
     pub(crate) fn within(bytes: u64) -> impl Iterator<Item = Self> {
         let bits = (bytes / 64 * 512).saturating_sub(64);
         Self::all_sorts().filter_map(move |(window, width)| {

@@ -11,7 +11,7 @@ use crate::raw::ribbon::compact::Width;
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
 
-/// The rate of fingerprints of so many bits; the empty set has no body.
+/// The rate of fingerprints of this many bits; the empty set has no body.
 fn rate_of(body_len: u64, width: u32, keys: f64) -> f64 {
     match body_len == 0 || keys == 0.0 {
         true => 0.0,
@@ -62,7 +62,7 @@ pub(crate) fn width_for_rate(rate: f64) -> Result<u32, Error> {
     })
 }
 
-/// About what a build for so many keys ends with; for a cascade, without the
+/// About what a build for this many keys ends with; for a cascade, without the
 /// few bits that an allow list costs.
 pub(super) fn shape_for(kind: Kind, keys: u64, width: u32) -> Result<Shape, Error> {
     let ribbon = |width| {
@@ -87,7 +87,7 @@ pub(super) fn for_size(kind: Kind, keys: u64, bytes: u64) -> Result<Shape, Error
         Some(width) => shape_for(kind, keys, width),
         None => Err(Error::parameter(
             "size",
-            "room for a bit of each key",
+            "room for at least one bit per key",
             format_args!("{bytes} bytes for {keys} keys"),
         )),
     }

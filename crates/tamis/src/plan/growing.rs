@@ -47,7 +47,7 @@ pub enum Expansion {
     /// large as the one before.
     #[default]
     Auto,
-    /// A new layer holds so many times the keys of the one before.
+    /// A new layer holds this many times the keys of the one before.
     Times(u32),
 }
 
@@ -208,7 +208,7 @@ impl Schedule {
         self.next_of(layers, more, spent)
     }
 
-    /// The layer after `layers` others, for so many keys.
+    /// The layer after `layers` others, for this many keys.
     pub(crate) fn next_of(
         &self,
         layers: usize,
@@ -275,7 +275,7 @@ impl Growth {
         Ok(true)
     }
 
-    /// What to expect when it holds so many keys.
+    /// What to expect when it holds this many keys.
     fn plan(&self, keys: u64) -> Plan {
         let in_newest = keys.saturating_sub(self.capacity - self.newest.capacity);
         let rate = self.spent - self.newest.rate + self.newest.shape.rate_at(in_newest as f64);

@@ -100,7 +100,7 @@ fn rate_of(k: u32, per_key: u32, keys: f64, lines_per_bank: f64) -> f64 {
     (line_rate(k, keys, lines_per_bank).powi(banks) + same).min(1.0)
 }
 
-/// The rate of a filter whose words have so many ones, line by line.
+/// The rate of a filter whose words have this many ones, line by line.
 fn rate_now(shape: &BlockedShape, lines: impl Iterator<Item = [u32; LINE_WORDS]>) -> f64 {
     let k = shape.hashes_per_line() as usize;
     // With a bit in every word it makes no difference where a key starts.
@@ -169,7 +169,7 @@ pub(super) fn for_rate(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
     }
 }
 
-/// The shape with the lowest rate of so many lines, but with the fewest lines a
+/// The shape with the lowest rate of this many lines, but with the fewest lines a
 /// key that cost little.
 pub(super) fn for_size(keys: u64, lines: u64) -> Result<BlockedShape, Error> {
     let best_of = |per_key: u32, lines: u64| {
@@ -196,7 +196,7 @@ pub(super) fn for_size(keys: u64, lines: u64) -> Result<BlockedShape, Error> {
     BlockedShape::new(lines / u64::from(per_key) * u64::from(per_key), k, per_key)
 }
 
-/// The shape of so many lines that takes the most keys at a rate, but with the
+/// The shape of this many lines that takes the most keys at a rate, but with the
 /// fewest lines a key that cost little; and these keys.
 pub(super) fn for_rate_in_size(rate: f64, lines: u64) -> Result<(BlockedShape, u64), Error> {
     let most_of = |per_key: u32| {
@@ -222,7 +222,7 @@ pub(super) fn one_line(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
     if rate < MIN_ONE_LINE_RATE {
         return Err(Error::Parameter {
             what: "rate",
-            expected: "at least 1e-9 where a key has one line, as in Redis",
+            expected: "at least 1e-9 with one line per key, as in Redis",
             got: rate.to_string(),
         });
     }

@@ -28,11 +28,11 @@ use crate::raw::word::Word;
 /// How often a kind is wrong.
 #[doc(hidden)]
 pub trait Rated: Layout {
-    /// The expected rate with so many keys.
+    /// The expected rate with this many keys.
     fn rate_at(&self, keys: f64) -> f64;
     /// The expected rate from what the words hold.
     fn rate_now<W: Word>(&self, words: &[W]) -> f64;
-    /// How many of so many keys seemed present when they were added.
+    /// How many of this many keys seemed present when they were added.
     fn wrongly_present(&self, keys: u64) -> f64 {
         wrongly_present(keys, |keys| self.rate_at(keys))
     }
@@ -202,7 +202,7 @@ impl Plan {
             kind => {
                 return Err(Error::Unable {
                     kind,
-                    what: "planned with one line a key",
+                    what: "planned with one line per key",
                     instead: "take a blocked, a counting or a growing filter",
                 });
             }
@@ -275,7 +275,7 @@ impl Plan {
     }
 
     /// The expected rate after `keys` keys, however many it was planned for;
-    /// `None` where it can't be expected to take so many. Bits and counters take
+    /// `None` where it can't be expected to take this many. Bits and counters take
     /// any number of keys, at a rising rate; a cuckoo filter refuses what finds
     /// no slot; a finished list is finished; a growing filter grows, and keeps
     /// what it promises.

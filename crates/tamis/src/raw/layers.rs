@@ -156,7 +156,7 @@ impl GrowingLayer {
         self.rate
     }
 
-    /// The line that describes it in a body, having taken so many keys.
+    /// The line that describes it in a body, having taken this many keys.
     ///
     /// ```
     /// use tamis::raw::GrowingLayer;

@@ -95,7 +95,7 @@ pub trait BitLayout: Creatable {
     }
 }
 
-/// In what two filters differ, for [`Error::Unlike`].
+/// How two filters differ, for [`Error::Unlike`].
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Difference {

@@ -4,7 +4,7 @@
 /// large filter is mostly TLB misses without them.
 pub(crate) const HUGE_FROM: u64 = 4 << 20;
 
-/// Room for so many values, on huge pages if it is large: building a filter is
+/// Room for this many values, on huge pages if it is large: building a filter is
 /// random access to tables that live for a moment.
 pub(crate) fn roomy<T>(capacity: usize) -> Vec<T> {
     let mut values = Vec::new();
@@ -12,7 +12,7 @@ pub(crate) fn roomy<T>(capacity: usize) -> Vec<T> {
     values
 }
 
-/// Makes room for so many values more, likewise.
+/// Makes room for this many values more, likewise.
 pub(crate) fn reserve_roomy<T>(values: &mut Vec<T>, more: usize) {
     if values.capacity() - values.len() >= more {
         return;

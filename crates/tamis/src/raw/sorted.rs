@@ -164,7 +164,7 @@ impl<K: Key> Grouped<K> {
     /// Keys of a run.
     const RUN: usize = 1 << 19;
 
-    /// By at least so many bits.
+    /// By at least this many bits.
     pub(crate) fn new(mut keys: Vec<Vec<K>>, least_bits: u32, threads: usize) -> Self {
         let total: usize = keys.iter().map(Vec::len).sum();
         // Groups are small enough for a few of them to fit a core's cache, and

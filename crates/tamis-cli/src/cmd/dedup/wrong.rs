@@ -12,7 +12,7 @@ pub(super) struct Wrong {
     new: u64,
     rate: f64,
     expected: f64,
-    /// The next look is due at so many records in all.
+    /// The next look is due at this many records in all.
     all: u64,
     next: u64,
 }

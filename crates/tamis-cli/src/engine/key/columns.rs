@@ -24,11 +24,11 @@ impl Columns {
     /// Reads `url,2`: names, and numbers from 1.
     pub(crate) fn parse(list: &str, header: bool) -> Result<Self, String> {
         let parse = |name: &str| match name.parse::<usize>() {
-            Ok(0) => Err("column 0: columns count from 1".to_owned()),
+            Ok(0) => Err("column 0: columns are numbered from 1".to_owned()),
             Ok(number) => Ok(Column::Number(number - 1)),
-            Err(_) if name.is_empty() => Err(format!("'{list}': a column's name is empty")),
+            Err(_) if name.is_empty() => Err(format!("'{list}': a column name is empty")),
             Err(_) if !header => Err(format!(
-                "column '{name}': without a header row, columns have numbers only"
+                "column '{name}': without a header row, columns have only numbers"
             )),
             Err(_) => Ok(Column::Name(name.to_owned())),
         };
@@ -119,7 +119,7 @@ impl Fields {
         column: usize,
         value: &mut Vec<u8>,
     ) -> Result<(), NoKey> {
-        let field = &row[self.ranges.get(column).ok_or(NoKey)?.clone()];
+        let field = &row[self.ranges.get(column).ok_or(NoKey::Absent)?.clone()];
         let Some(mut rest) = field.strip_prefix(b"\"").filter(|_| self.quotes) else {
             value.extend_from_slice(field);
             return Ok(());

@@ -30,7 +30,7 @@ impl Pointer {
             .collect::<Result<Vec<_>, _>>()?;
         if pointers.len() > u64::BITS as usize {
             return Err(format!(
-                "{} JSON pointers: at most {} are possible",
+                "{} JSON pointers: expected at most {}",
                 pointers.len(),
                 u64::BITS
             ));
@@ -56,9 +56,9 @@ pub(crate) fn find<'j>(
     line: &'j [u8],
     pointers: &[Pointer],
 ) -> Result<Vec<Option<&'j RawValue>>, NoKey> {
-    let found = search(line, pointers).map_err(|_| NoKey)?;
+    let found = search(line, pointers).map_err(|_| NoKey::Absent)?;
     match found.iter().all(Option::is_none) {
-        true => Err(NoKey),
+        true => Err(NoKey::Absent),
         false => Ok(found),
     }
 }
@@ -215,7 +215,7 @@ struct Name<'j>(#[serde(borrow)] Cow<'j, str>);
 /// Appends a value; tells whether it is a string.
 pub(crate) fn append(value: &RawValue, key: &mut Vec<u8>) -> Result<bool, NoKey> {
     if value.get().starts_with('"') {
-        let Name(text) = serde_json::from_str(value.get()).map_err(|_| NoKey)?;
+        let Name(text) = serde_json::from_str(value.get()).map_err(|_| NoKey::Absent)?;
         key.extend_from_slice(text.as_bytes());
         return Ok(true);
     }
@@ -227,7 +227,7 @@ pub(crate) fn append(value: &RawValue, key: &mut Vec<u8>) -> Result<bool, NoKey>
 /// Appends a string's text, and anything else as it is written. `null` is no value.
 pub(crate) fn append_as_written(value: &RawValue, key: &mut Vec<u8>) -> Result<(), NoKey> {
     match value.get() {
-        "null" => Err(NoKey),
+        "null" => Err(NoKey::Absent),
         text if text.starts_with('"') => append(value, key).map(drop),
         other => {
             key.extend_from_slice(other.as_bytes());
@@ -237,12 +237,12 @@ pub(crate) fn append_as_written(value: &RawValue, key: &mut Vec<u8>) -> Result<(
 }
 
 fn canonical(value: &RawValue, levels: usize, key: &mut Vec<u8>) -> Result<(), NoKey> {
-    let levels = levels.checked_sub(1).ok_or(NoKey)?;
+    let levels = levels.checked_sub(1).ok_or(NoKey::Absent)?;
     let json = value.get();
     match json.as_bytes().first() {
         Some(b'{') => {
             let members: BTreeMap<Name, &RawValue> =
-                serde_json::from_str(json).map_err(|_| NoKey)?;
+                serde_json::from_str(json).map_err(|_| NoKey::Absent)?;
             key.push(b'{');
             for (Name(name), value) in &members {
                 append_text(name, key)?;
@@ -251,7 +251,7 @@ fn canonical(value: &RawValue, levels: usize, key: &mut Vec<u8>) -> Result<(), N
             key.push(b'}');
         }
         Some(b'[') => {
-            let elements: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| NoKey)?;
+            let elements: Vec<&RawValue> = serde_json::from_str(json).map_err(|_| NoKey::Absent)?;
             key.push(b'[');
             for element in &elements {
                 canonical(element, levels, key)?;
@@ -260,7 +260,7 @@ fn canonical(value: &RawValue, levels: usize, key: &mut Vec<u8>) -> Result<(), N
             key.push(b']');
         }
         Some(b'"') => {
-            let Name(text) = serde_json::from_str(json).map_err(|_| NoKey)?;
+            let Name(text) = serde_json::from_str(json).map_err(|_| NoKey::Absent)?;
             append_text(&text, key)?;
         }
         Some(b'-' | b'0'..=b'9') => append_number(json, key),
@@ -270,7 +270,7 @@ fn canonical(value: &RawValue, levels: usize, key: &mut Vec<u8>) -> Result<(), N
 }
 
 fn append_text(text: &str, key: &mut Vec<u8>) -> Result<(), NoKey> {
-    serde_json::to_writer(key, text).map_err(|_| NoKey)
+    serde_json::to_writer(key, text).map_err(|_| NoKey::Absent)
 }
 
 /// Appends a number as sign, digits without zeros at either end, and a power of ten.

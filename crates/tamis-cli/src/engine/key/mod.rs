@@ -8,8 +8,11 @@
 //!
 //! A record that has no such key (a row too short, a line that is no JSON or has none of the pointers) is its own
 //! key, marked so that it equals no other key, and is counted: nothing is dropped because it was malformed.
+//!
+//! Values may be given in hexadecimal. One that is not is an error: taken as it stands, it would be another key.
 
 mod columns;
+mod hex;
 mod json;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 pub(crate) mod parquet;
@@ -19,6 +22,7 @@ pub(crate) mod words;
 #[cfg(test)]
 pub(crate) use columns::Column;
 pub(crate) use columns::Columns;
+pub(crate) use hex::not_hex;
 pub(crate) use json::Pointer;
 pub(crate) use spec::{KeySpec, Keys, Missing, Query, Source};
 
@@ -47,6 +51,8 @@ pub(crate) enum Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyRule {
     pub(crate) part: Part,
+    /// Whether its values are given in hexadecimal.
+    pub(crate) hex: bool,
     /// How a key is made of it, as a filter records it.
     pub(crate) made: tamis::KeyRule,
 }
@@ -55,6 +61,7 @@ impl KeyRule {
     /// The whole line.
     pub(crate) const LINE: Self = Self {
         part: Part::Whole(Layout::LINES),
+        hex: false,
         made: tamis::KeyRule::EXACT,
     };
 
@@ -74,19 +81,19 @@ impl KeyRule {
         let asked = self.made;
         let contradiction = |asked: &str, way_out: &str| {
             Err(format!(
-                "{asked}, but the keys of the filter are made otherwise ({filters})\nhint: {way_out}"
+                "{asked}, but the filter's keys are made differently ({filters})\nhint: {way_out}"
             ))
         };
         if asked.ignores_case() && !filters.ignores_case() {
             return contradiction(
-                "--ignore-case was asked for",
-                "leave it out, or make a filter with --ignore-case",
+                "you asked for --ignore-case",
+                "omit it, or create a filter with --ignore-case",
             );
         }
         if asked.normalises_urls() && !filters.normalises_urls() {
             return contradiction(
-                "--url was asked for",
-                "leave it out, or make a filter with --url",
+                "you asked for --url",
+                "omit it, or create a filter with --url",
             );
         }
         if asked.values() != filters.values() {
@@ -96,7 +103,7 @@ impl KeyRule {
             };
             return contradiction(
                 &keys,
-                "name as many columns (--csv, --tsv, --jsonl) as the filter was made with",
+                "name as many columns (--csv, --tsv, --jsonl) as the filter was created with",
             );
         }
         self.made = *filters;
@@ -105,7 +112,7 @@ impl KeyRule {
 
     /// Whether a record's content is its key as it stands.
     pub(crate) fn is_identity(&self) -> bool {
-        matches!(self.part, Part::Whole(_)) && self.made == tamis::KeyRule::EXACT
+        matches!(self.part, Part::Whole(_)) && !self.hex && self.made == tamis::KeyRule::EXACT
     }
 }
 
@@ -117,8 +124,14 @@ pub(crate) struct KeyMaker<'r> {
     fields: columns::Fields,
 }
 
-/// A record without the key that the rule asks for.
-pub(crate) struct NoKey;
+/// Why a record lacks the key that the rule asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoKey {
+    /// What the rule asks for is not there.
+    Absent,
+    /// It is there, but not in hexadecimal.
+    NotHex,
+}
 
 impl<'r> KeyMaker<'r> {
     pub(crate) fn new(rule: &'r KeyRule) -> Self {
@@ -144,6 +157,11 @@ impl<'r> KeyMaker<'r> {
     pub(crate) fn key(&mut self, content: &[u8], columns: &[usize]) -> (&[u8], Result<(), NoKey>) {
         self.key.clear();
         let made = match &self.rule.part {
+            Part::Whole(_) if self.rule.hex => {
+                self.value.clear();
+                self.value.extend_from_slice(content);
+                self.append_value(1, self.rule.made)
+            }
             Part::Whole(_) => {
                 self.rule.made.append(content, &mut self.key);
                 Ok(())
@@ -170,7 +188,7 @@ impl<'r> KeyMaker<'r> {
         for &column in columns {
             self.value.clear();
             self.fields.append(content, column, &mut self.value)?;
-            append_value(&self.value, columns.len(), self.rule.made, &mut self.key);
+            self.append_value(columns.len(), self.rule.made)?;
         }
         Ok(())
     }
@@ -185,9 +203,11 @@ impl<'r> KeyMaker<'r> {
                     let is_text = json::append(value, &mut self.value)?;
                     let made = match is_text {
                         true => self.rule.made,
+                        // The number 10 is no text of two digits.
+                        false if self.rule.hex => return Err(NoKey::NotHex),
                         false => tamis::KeyRule::EXACT,
                     };
-                    append_value(&self.value, pointers.len(), made, &mut self.key);
+                    self.append_value(pointers.len(), made)?;
                 }
             }
         }
@@ -197,9 +217,18 @@ impl<'r> KeyMaker<'r> {
     fn append_pointed_text(&mut self, content: &[u8], pointers: &[Pointer]) -> Result<(), NoKey> {
         for value in json::find(content, pointers)? {
             self.value.clear();
-            json::append_as_written(value.ok_or(NoKey)?, &mut self.value)?;
-            append_value(&self.value, pointers.len(), self.rule.made, &mut self.key);
+            json::append_as_written(value.ok_or(NoKey::Absent)?, &mut self.value)?;
+            self.append_value(pointers.len(), self.rule.made)?;
         }
+        Ok(())
+    }
+
+    /// Appends the value to the key, as one of this many.
+    fn append_value(&mut self, of: usize, made: tamis::KeyRule) -> Result<(), NoKey> {
+        if self.rule.hex {
+            hex::decode(&mut self.value)?;
+        }
+        append_value(&self.value, of, made, &mut self.key);
         Ok(())
     }
 }
@@ -211,7 +240,7 @@ pub(crate) fn join<V: AsRef<[u8]>>(values: &[V], key: &mut Vec<u8>) {
     }
 }
 
-/// Appends one of so many values.
+/// Appends one of this many values.
 fn append_value(value: &[u8], of: usize, made: tamis::KeyRule, key: &mut Vec<u8>) {
     match of {
         1 => made.append(value, key),

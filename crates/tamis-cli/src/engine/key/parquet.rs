@@ -206,7 +206,7 @@ impl Format {
     fn of(column: &ColumnDescriptor) -> Result<Self> {
         if column.max_rep_level() > 0 {
             return Err(general(&format!(
-                "column '{}' is a list: a row has no one value of it",
+                "column '{}' is a list: a row has no single value",
                 column.path().string()
             )));
         }

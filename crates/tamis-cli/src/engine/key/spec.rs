@@ -18,7 +18,7 @@ use std::str::FromStr;
 pub(crate) struct KeySpec {
     /// As the user wrote it, which is its name in an index.
     text: String,
-    /// Only so many bytes of each key.
+    /// Only this many bytes of each key.
     prefix: Option<usize>,
     source: Source,
 }
@@ -56,7 +56,7 @@ impl FromStr for KeySpec {
             source: Source::parse(rest)?,
         };
         if prefix.is_some() && spec.parts() > 1 {
-            return Err(format!("'{text}': a prefix is that of one column"));
+            return Err(format!("'{text}': a prefix needs a single column"));
         }
         Ok(spec)
     }
@@ -83,17 +83,17 @@ impl Source {
             Some(("tsv", list)) => columns(list, b'\t'),
             Some(("jsonl", list)) => Ok(record(Part::JsonText(Pointer::parse_list(list)?))),
             Some(("parquet", _)) if cfg!(not(feature = "parquet")) => {
-                Err("this build of tamis reads no Parquet".into())
+                Err("this build of tamis can't read Parquet".into())
             }
             Some(("parquet", list)) => {
                 let names: Vec<_> = list.split(',').map(str::to_owned).collect();
                 match names.iter().any(String::is_empty) {
-                    true => Err(format!("'{list}': a column's name is empty")),
+                    true => Err(format!("'{list}': a column name is empty")),
                     false => Ok(Self::Parquet(names)),
                 }
             }
             _ => Err(format!(
-                "no key is called '{text}': expected line, word, csv:COLUMN,..., tsv:COLUMN,..., \
+                "unknown key '{text}': expected line, word, csv:COLUMN,..., tsv:COLUMN,..., \
                  jsonl:/POINTER,..., parquet:COLUMN,... or prefix:BYTES: before one of them"
             )),
         }

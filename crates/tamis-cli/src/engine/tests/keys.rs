@@ -185,8 +185,8 @@ fn one_header_for_all_files_and_short_rows_are_their_own_keys() {
     assert_eq!(
         errors,
         [
-            "input 5: its header is not that of input 1",
-            "input 6: its header is not that of input 1"
+            "input 5: its header differs from that of input 1",
+            "input 6: its header differs from that of input 1"
         ]
     );
     assert_eq!(
@@ -219,7 +219,7 @@ fn column_lists_are_checked() {
     assert!(
         Columns::parse("0", true)
             .unwrap_err()
-            .contains("count from 1")
+            .contains("numbered from 1")
     );
     assert!(Columns::parse("a,,b", true).unwrap_err().contains("empty"));
     assert!(

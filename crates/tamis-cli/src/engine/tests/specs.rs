@@ -236,12 +236,12 @@ fn what_makes_no_sense_is_told() {
         ("words", "expected line, word"),
         ("csv", "expected line, word"),
         ("csv:", "name is empty"),
-        ("csv:0", "count from 1"),
+        ("csv:0", "numbered from 1"),
         ("jsonl:id", "starts with '/'"),
         ("prefix:word", "prefix:N:SPEC"),
         ("prefix:0:word", "prefix:N:SPEC"),
         ("prefix:3", "expected line, word"),
-        ("prefix:3:csv:a,b", "one column"),
+        ("prefix:3:csv:a,b", "single column"),
         ("prefix:3:prefix:2:line", "expected line, word"),
     ] {
         let error = spec.parse::<KeySpec>().unwrap_err();

@@ -150,7 +150,7 @@ function replace(target, ...children) {
 function lines(told) {
   const target = root.querySelector("#filter-lines");
   if (!told) {
-    put(target, h("p", { class: "aside" }, "This kind has no lines that fill up: its table is as full as it was made."));
+    put(target, h("p", { class: "aside" }, "This kind has no lines that fill up: its table is as full as it was built."));
     return;
   }
   const wide = 100 / told.counts.length;

@@ -7,22 +7,22 @@ import { cells, slots } from "./cells.js";
 const kinds = {
   bloom: {
     name: "Textbook Bloom", unit: "bits",
-    about: "Every key sets a few bits, anywhere. A key whose bits are all set may have been added; one with a bit that is not set certainly was not.",
+    about: "Every key sets a few bits, anywhere. A key whose bits are all set may have been added; a key with a bit that is not set certainly was not.",
     shape: { bits: ["Bits", 64, 4096], hashes: ["Bits of a key", 3, 16] },
   },
   blocked: {
     name: "Lines", unit: "bits",
-    about: "All bits of a key lie in one line of 64 bytes, at most one in each of its eight words (a row here): one look at the memory instead of many.",
+    about: "All bits of a key are in one line of 64 bytes, at most one in each of its eight words (a row here): one memory access instead of many.",
     shape: { lines: ["Lines", 1, 8], hashes_per_line: ["Bits in a line", 4, 8], lines_per_key: ["Lines of a key", 1, 4] },
   },
   counting: {
     name: "Counting", unit: "counters", removes: true,
-    about: "A counter instead of each bit. Adding counts up, removing counts down: so keys can go again, as long as only those go that came.",
+    about: "A counter instead of each bit. Adding a key counts up, removing it counts down. Remove only keys that were added.",
     shape: { lines: ["Lines", 1, 8], hashes_per_line: ["Counters in a line", 4, 8], lines_per_key: ["Lines of a key", 1, 4] },
   },
   cuckoo: {
     name: "Cuckoo", unit: "slots", removes: true,
-    about: "A fingerprint of the key lies in one of two places, each of a few neighbouring slots. Where both are taken, it kicks out another, which moves to its own second place, and so on.",
+    about: "A fingerprint of the key is stored in one of two places, each of a few neighbouring slots. Where both are taken, it kicks out another, which moves to its own second place, and so on.",
     shape: { slots: ["Slots", 16, 512], window: ["Slots of a place", 2, 4], width: ["Bits of a slot", 8, 16] },
   },
 };
@@ -74,7 +74,7 @@ export function mount(panel, keep) {
           h("h2", { id: "asked-title" }, "Asked"),
           h("div", { id: "asked", "aria-live": "polite" })),
         h("section", { class: "card", "aria-labelledby": "keys-title" },
-          h("h2", { id: "keys-title" }, "Keys and where they lie"),
+          h("h2", { id: "keys-title" }, "Keys and where they are stored"),
           h("div", { id: "keys" })))));
   onWidth(root.querySelector("#pictures"), () => answer && draw());
 }
@@ -281,7 +281,7 @@ async function find() {
   if (problem) return refuse(problem);
   const { key, tried } = told.found;
   if (key === null) {
-    root.querySelector("#play-told").textContent = `None of ${count(tried)} strangers got a false “yes”. Add more keys, or make the filter smaller.`;
+    root.querySelector("#play-told").textContent = `None of ${count(tried)} absent keys got a false “yes”. Add more keys, or make the filter smaller.`;
     return;
   }
   texts.ask = [...keysIn(texts.ask).filter((other) => other !== key), key].join("\n");

@@ -37,16 +37,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// A filter that grows with its keys and keeps its rate at any size.
 ///
-/// It costs more than a right-sized [`Blocked`](crate::Blocked) filter: up to
-/// 2.5 times the memory just after it has grown (for rates of 1 % and less),
-/// and a probe for each of its layers, of which there are the fewer the better
-/// the first guess was.
+/// It costs more than a [`Blocked`](crate::Blocked) filter of the right size: up
+/// to 2.5 times the memory just after it has grown (for rates of 1 % and less),
+/// and a probe for each of its layers. The better the first guess, the fewer
+/// layers there are.
 ///
 /// ```
 /// use tamis::{Growing, KeyCount};
 /// let mut seen = Growing::new(1_000, 1e-6)?;
 /// for i in 0..50_000u64 {
-///     seen.insert(i.to_le_bytes())?; // fails only for want of memory
+///     seen.insert(i.to_le_bytes())?; // fails only if memory runs out
 /// }
 /// assert!(seen.contains(49_999u64.to_le_bytes()));
 /// assert_eq!(seen.keys(), KeyCount::Counted(50_000));
@@ -54,11 +54,11 @@ use std::sync::atomic::Ordering::Relaxed;
 /// # Ok::<(), tamis::Error>(())
 /// ```
 ///
-/// Adding needs `&mut`; asking does not, so threads can ask at once. A file
-/// [`share`](Growing::share)d for writing belongs to one process: another
+/// Adding needs `&mut`; look-ups do not, so threads can do them at the same time.
+/// A file [`share`](Growing::share)d for writing belongs to one process: another
 /// would not see the layers that this one adds. Others may
-/// [`open`](Growing::open) it for reading; they see the layers that were
-/// there when they did, and should open it again to see those added since.
+/// [`open`](Growing::open) it for reading; they see the layers that existed then,
+/// and must open it again to see later ones.
 ///
 /// Two growing filters can be combined only while there is room for the keys
 /// of both in the same layers ([`union_with`](Self::union_with)); layers that
@@ -113,11 +113,10 @@ impl Growing {
         Self::of_first(&first, rate, hasher)
     }
 
-    /// An empty filter for `keys` keys, exactly, that keeps `rate` also if
-    /// there come more, as `expansion` says. Where [`new`](Self::new) takes
-    /// its number for a guess, this takes it for knowledge (from 4,096 on): it
-    /// is a little larger than a filter that can't grow, and what it grows by
-    /// costs more.
+    /// An empty filter for exactly `keys` keys that keeps `rate` even if more
+    /// come, as `expansion` says. [`new`](Self::new) treats its number as a guess;
+    /// this treats it as a fact (from 4,096 on): the filter is a little larger
+    /// than one that can't grow, and growing costs more.
     ///
     /// ```
     /// use tamis::{Expansion, Growing, Hasher};
@@ -175,8 +174,8 @@ impl Growing {
         self.expansion
     }
 
-    /// Sets how it grows. A file does not say: one that is opened grows as
-    /// [`Expansion::Auto`] does.
+    /// Sets how it grows. A file does not record this: after opening, a filter
+    /// grows like [`Expansion::Auto`].
     pub const fn set_expansion(&mut self, expansion: Expansion) {
         self.expansion = expansion;
     }
@@ -227,9 +226,9 @@ impl Growing {
         self.hasher = self.hasher.with_rule(rule);
     }
 
-    /// Adds a key; whether it was new. "New" is always right; "not new" is
-    /// wrong for about one in `1/rate` new keys, which look as if present.
-    /// Fails when a new layer can't be had; the key is then not in.
+    /// Adds a key and returns whether it was new. "New" is always right; "not
+    /// new" is wrong for about one in `1/rate` new keys, which seem present. Fails
+    /// if there is no memory for a new layer; the key is then not added.
     ///
     /// ```
     /// use tamis::Growing;
@@ -253,9 +252,9 @@ impl Growing {
         Ok(new[0])
     }
 
-    /// Adds many keys; `new[i]` answers for `keys[i]`. Much faster than a
-    /// loop. When it fails, the keys before those it failed for are in: those
-    /// that were new and have `false` are not, so add all of them again.
+    /// Adds many keys; `new[i]` is the answer for `keys[i]`. Much faster than a
+    /// loop. If it fails, only some of the keys were added, so add all of them
+    /// again.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -468,14 +467,14 @@ impl Growing {
         self.count(0);
     }
 
-    /// Of a filter that [`share`](Self::share)s a file: waits until all that
-    /// was added so far is on disk. Nothing to do for one on the heap.
+    /// For a filter that [`share`](Self::share)s a file: waits until everything
+    /// added so far is on disk. Does nothing for a filter on the heap.
     pub fn sync(&self) -> Result<(), Error> {
         self.parts().try_for_each(Bytes::sync)
     }
 
-    /// Of a filter that [`share`](Self::share)s a file: writes back and lets
-    /// go, and says if that failed. Dropping it does the same, silently.
+    /// For a filter that [`share`](Self::share)s a file: writes it back, closes
+    /// it, and reports failures. Dropping it does the same, silently.
     pub fn close(self) -> Result<(), Error> {
         self.sync()?;
         drop(self.tails);
@@ -507,7 +506,8 @@ impl<B: Body> Growing<B> {
         })
     }
 
-    /// What a file of this filter would say of it, but for the body's checksum.
+    /// The header that a file of this filter would have, except for the body's
+    /// checksum.
     /// Costs nothing; see [`sealed_header`](Self::sealed_header).
     #[must_use]
     pub fn header(&self) -> Header {
@@ -575,15 +575,15 @@ impl<B: Body> Growing<B> {
         self.rate
     }
 
-    /// The expected rate now, from what the layers really hold.
+    /// The rate to expect now, computed from the layers' actual content.
     #[must_use]
     pub fn rate_now(&self) -> f64 {
         let rates = self.layers.iter().map(|l| l.shape.rate_now(self.words(l)));
         -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
     }
 
-    /// How many of the distinct keys added so far were wrongly told "not new"
-    /// when they came; see [`Filter::expected_wrong`](crate::Filter::expected_wrong).
+    /// The expected number of distinct keys that wrongly got "not new" when they
+    /// were added; see [`Filter::expected_wrong`](crate::Filter::expected_wrong).
     #[must_use]
     pub fn expected_wrong(&self) -> f64 {
         let (mut wrong, mut older_rates) = (0.0, 0.0);

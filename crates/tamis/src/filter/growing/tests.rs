@@ -1,6 +1,7 @@
 //! Reserved filters, their size, growth and unions.
 
 use super::*;
+use crate::{KeyRule, SecretKey};
 
 fn key(i: u64) -> [u8; 8] {
     i.to_le_bytes()
@@ -100,6 +101,48 @@ fn a_union_holds_both_or_changes_nothing() {
     assert!(empty.insert(key(99_999)).unwrap());
     let other = Growing::new(1_000, 0.001).unwrap();
     assert!(matches!(a.union_with(&other), Err(Error::Unlike { .. })));
+}
+
+/// What differs is said, and nothing of a filter that is as it should be.
+#[test]
+fn what_keeps_two_from_being_united_is_said() {
+    let make = |rate, hasher| Growing::reserve(1_000, rate, Expansion::Auto, hasher).unwrap();
+    let rule = Hasher::default().with_rule(KeyRule::EXACT.ignore_case());
+    let secret = |byte| Hasher::keyed(SecretKey::new([byte; 16]));
+    for (other, ours, says) in [
+        (
+            make(0.001, Hasher::default()),
+            Hasher::default(),
+            "the rate is 0.01 in one and 0.001",
+        ),
+        (
+            make(0.01, Hasher::seeded(7)),
+            Hasher::default(),
+            "the seed is 0 in one and 7",
+        ),
+        (make(0.01, rule), Hasher::default(), "the rule for keys is"),
+        (make(0.01, secret(1)), Hasher::default(), "the hash is"),
+        (
+            make(0.01, secret(1)),
+            secret(2),
+            "the secret key is one in one and another in the other",
+        ),
+    ] {
+        let mut filter = make(0.01, ours);
+        let before = filter.to_bytes();
+        let error = filter.union_with(&other).unwrap_err();
+        assert!(matches!(error, Error::Unlike { .. }), "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+        assert_eq!(filter.to_bytes(), before);
+    }
+    let (mut filter, mut other) = (make(0.01, rule), make(0.01, rule));
+    other.counted = false;
+    let error = filter.union_with(&other).unwrap_err();
+    assert!(matches!(error, Error::Unable { .. }), "{error}");
+    assert!(
+        error.to_string().contains("after keys were lost"),
+        "{error}"
+    );
 }
 
 #[test]

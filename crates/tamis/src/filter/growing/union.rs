@@ -3,6 +3,7 @@
 
 use super::Growing;
 use crate::error::Error;
+use crate::kind::Kind;
 use crate::raw::blocked::LINE_WORDS;
 use crate::raw::layers::{GrowingLayer, KEYS, Layer, put};
 use crate::raw::word::Word as _;
@@ -32,23 +33,31 @@ impl Growing {
             ours: ours.to_string(),
             theirs: theirs.to_string(),
         };
+        let unable = |what, instead| Error::Unable {
+            kind: Kind::Growing,
+            what,
+            instead,
+        };
         if self.is_shared() {
-            return Err(unlike("home", &"a file", &"any"));
+            return Err(unable(
+                "united in a shared file",
+                "load this one into memory, unite the two, and save it",
+            ));
         }
-        if !self.hasher.agrees_with(&other.hasher) {
-            return Err(unlike("hash", &self.hasher.name(), &other.hasher.name()));
-        }
+        self.hasher.check_like(&other.hasher)?;
         if self.rate != other.rate {
-            return Err(unlike("rate", &self.rate, &other.rate));
+            return Err(unlike("the rate", &self.rate, &other.rate));
         }
         if !self.counted || !other.counted {
-            let expected = "keys that were counted";
-            return Err(Error::corrupt("number of keys", expected, "unknown"));
+            return Err(unable(
+                "united after keys were lost",
+                "one of the two no longer knows how many keys it holds; build it again from its keys",
+            ));
         }
         for (ours, theirs) in self.layers.iter().zip(&other.layers) {
             if ours.shape != theirs.shape || ours.capacity != theirs.capacity {
                 let (ours, theirs) = (ours.shape.lines(), theirs.shape.lines());
-                return Err(unlike("lines of a layer", &ours, &theirs));
+                return Err(unlike("the size of a layer in lines", &ours, &theirs));
             }
             if ours.keys.saturating_add(theirs.keys) > ours.capacity {
                 return Err(self.refusal());

@@ -43,7 +43,7 @@ pub(crate) type Line<T> = [T; LINE_WORDS];
 pub struct BlockedShape {
     lines_per_bank: u64,
     covers: Covers,
-    /// And so many banks.
+    /// And this many banks.
     lines_per_key: u32,
     /// Of this machine: single keys should not have to look.
     isa: Isa,

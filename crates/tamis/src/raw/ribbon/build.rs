@@ -80,7 +80,7 @@ impl<'a, K: Key> Builder<'a, K> {
             .map_or(0, |layer| layer.end().expect("fits in memory"))
     }
 
-    /// Begins a bumping layer if so many keys deserve one.
+    /// Begins a bumping layer if this many keys deserve one.
     fn open_layer(&mut self, keys: u64) -> Result<bool, Error> {
         if keys < self.few || self.layers.len() == LAYERS {
             return Ok(false);

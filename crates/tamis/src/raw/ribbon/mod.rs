@@ -61,7 +61,7 @@ struct Layer {
 }
 
 impl Layer {
-    /// The shape of a bumping layer for so many keys.
+    /// The shape of a bumping layer for this many keys.
     fn for_keys(keys: u64, first: u64) -> Option<Self> {
         let rows = keys / 1000 * ROWS_PER_1000 + keys % 1000 * ROWS_PER_1000 / 1000;
         let shards = ((rows + SHARD / 2) / SHARD).max(1);
@@ -229,7 +229,7 @@ impl RibbonShape {
             })
     }
 
-    /// About the shape that a build for so many keys ends with: how many keys
+    /// About the shape that a build for this many keys ends with: how many keys
     /// are bumped is only known then.
     pub(crate) fn expected(keys: u64, width: u32) -> Option<Self> {
         let mut layers = [(0, 0); LAYERS];

@@ -114,7 +114,7 @@ impl Format {
     }
 }
 
-/// A number with so many digits behind the point, as that many units.
+/// A number with this many digits behind the point, as that many units.
 fn fixed(text: &str, scale: usize) -> Option<i128> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -158,7 +158,7 @@ fn days(text: &str) -> Option<i128> {
     )
 }
 
-/// `05:03:40.25` in so many units a second.
+/// `05:03:40.25` in this many units a second.
 fn time(text: &str, per_second: i128) -> Option<i128> {
     let mut parts = text.splitn(3, ':');
     let small = |text: Option<&str>| match text?.as_bytes() {
