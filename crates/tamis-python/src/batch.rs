@@ -17,8 +17,11 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tamis::{Hash, Hasher};
 
-/// Rows of a column that are hashed and then worked on: they stay in the cache.
-const ROWS: usize = 4096;
+/// Keys that are hashed and then worked on: their hashes stay in the nearest
+/// cache.
+const ROWS: usize = 1024;
+/// Rows that one of several threads takes at a time.
+const PART: usize = 4096;
 /// Python objects that are hashed under the GIL in one go: about as long as the
 /// interpreter lets other threads wait anyway.
 const OBJECTS: usize = 1 << 15;
@@ -127,6 +130,13 @@ impl Batch<'_> {
         work: &impl Work,
         answers: &mut Answers,
     ) -> Result<(), Failure> {
+        // Without a GIL another thread could let go of an object meanwhile: the
+        // keys are those that the list has now.
+        #[cfg(Py_GIL_DISABLED)]
+        let keys = &match keys.cast_exact::<PyList>() {
+            Ok(list) => list.to_tuple().into_any(),
+            Err(_) => keys.clone(),
+        };
         let len = keys.len()?;
         let get = match keys.is_exact_instance_of::<PyList>() {
             true => ffi::PyList_GetItem,
@@ -296,15 +306,16 @@ impl Batch<'_> {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
             threads => threads,
         };
-        let mut parts = found.chunks_mut(ROWS).zip(rows.step_by(ROWS));
-        if threads == 1 || parts.len() == 1 {
+        if threads == 1 || rows.len() <= PART {
             let mut scratch = Scratch::default();
+            let mut parts = found.chunks_mut(ROWS).zip(rows.step_by(ROWS));
             return parts.try_for_each(|(found, start)| {
                 lookout.look()?;
                 let hashed = scratch.hash(column, &self.hasher, start, found.len());
                 scratch.work(work, found).and(hashed)
             });
         }
+        let parts = found.chunks_mut(PART).zip(rows.step_by(PART));
         let threads = threads.min(parts.len());
         let parts = Mutex::new(parts.enumerate());
         let (turns, end) = (Turns::default(), End::default());
