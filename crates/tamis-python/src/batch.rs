@@ -275,16 +275,32 @@ impl Batch<'_> {
         answers: &mut Answers,
     ) -> Result<(), Failure> {
         answers.reserve(column.len)?;
+        let threads = match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+            threads => threads,
+        };
+        // One thread keeps its answers in the cache, too.
+        let span = if threads == 1 { ROWS } else { SPAN };
         py.detach(|| {
             let mut lookout = Lookout::new();
-            let mut found = vec![false; column.len.min(SPAN)];
-            for start in (0..column.len).step_by(SPAN) {
-                let rows = start..column.len.min(start + SPAN);
+            let mut scratch = Scratch::default();
+            let mut found = vec![false; column.len.min(span)];
+            let mut told = 0;
+            for start in (0..column.len).step_by(span) {
+                let rows = start..column.len.min(start + span);
                 let found = &mut found[..rows.len()];
-                self.run_rows(column, rows.clone(), work, found, &mut lookout)?;
+                if rows.len() <= ROWS {
+                    lookout.look()?;
+                    let hashed = scratch.hash(column, &self.hasher, start, found.len());
+                    scratch.work(work, found).and(hashed)?;
+                } else {
+                    self.share_out(column, rows.clone(), threads, work, found, &mut lookout)?;
+                }
                 answers.extend(found);
-                if self.progress.is_some() {
-                    Python::attach(|py| self.tell(py, rows.len()))?;
+                let news = rows.end - told;
+                if self.progress.is_some() && (news >= SPAN || rows.end == column.len) {
+                    Python::attach(|py| self.tell(py, news))?;
+                    told = rows.end;
                 }
             }
             Ok::<_, Failure>(())
@@ -294,27 +310,15 @@ impl Batch<'_> {
 
     /// Shares the rows out to the threads: they hash side by side, and work in
     /// the order of the rows, so that answers don't depend on their number.
-    fn run_rows(
+    fn share_out(
         &self,
         column: &Column<'_>,
         rows: Range<usize>,
+        threads: usize,
         work: &impl Work,
         found: &mut [bool],
         lookout: &mut Lookout,
     ) -> Result<(), Failure> {
-        let threads = match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
-            threads => threads,
-        };
-        if threads == 1 || rows.len() <= PART {
-            let mut scratch = Scratch::default();
-            let mut parts = found.chunks_mut(ROWS).zip(rows.step_by(ROWS));
-            return parts.try_for_each(|(found, start)| {
-                lookout.look()?;
-                let hashed = scratch.hash(column, &self.hasher, start, found.len());
-                scratch.work(work, found).and(hashed)
-            });
-        }
         let parts = found.chunks_mut(PART).zip(rows.step_by(PART));
         let threads = threads.min(parts.len());
         let parts = Mutex::new(parts.enumerate());
