@@ -84,7 +84,6 @@ impl<T: Send + Sync> Shared<T> {
 
     #[cfg(not(Py_GIL_DISABLED))]
     #[inline(always)]
-    #[expect(clippy::mut_from_ref, reason = "the GIL is the lock")]
     fn alone<'a>(&'a self, _py: Python<'a>) -> Option<(&'a mut T, ())> {
         // SAFETY: we hold the GIL and the callers keep it; and nobody works
         // without it, unless there is a mark.
@@ -100,7 +99,6 @@ impl<T: Send + Sync> Shared<T> {
     /// The lock is waited for detached only, or whoever stops all threads would
     /// wait as well.
     #[cfg(Py_GIL_DISABLED)]
-    #[expect(clippy::mut_from_ref, reason = "it comes with the lock")]
     fn alone<'a>(&'a self, _py: Python<'a>) -> Option<(&'a mut T, RwLockWriteGuard<'a, ()>)> {
         // SAFETY: the lock excludes everybody.
         free(self.lock.try_write()).map(|lock| (unsafe { &mut *self.value.get() }, lock))
