@@ -17,8 +17,11 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tamis::{Hash, Hasher};
 
-/// Rows of a column that are hashed and then worked on: they stay in the cache.
-const ROWS: usize = 4096;
+/// Keys that are hashed and then worked on: their hashes stay in the nearest
+/// cache.
+const ROWS: usize = 1024;
+/// Rows that one of several threads takes at a time.
+const PART: usize = 4096;
 /// Python objects that are hashed under the GIL in one go: about as long as the
 /// interpreter lets other threads wait anyway.
 const OBJECTS: usize = 1 << 15;
@@ -127,6 +130,13 @@ impl Batch<'_> {
         work: &impl Work,
         answers: &mut Answers,
     ) -> Result<(), Failure> {
+        // Without a GIL another thread could let go of an object meanwhile: the
+        // keys are those that the list has now.
+        #[cfg(Py_GIL_DISABLED)]
+        let keys = &match keys.cast_exact::<PyList>() {
+            Ok(list) => list.to_tuple().into_any(),
+            Err(_) => keys.clone(),
+        };
         let len = keys.len()?;
         let get = match keys.is_exact_instance_of::<PyList>() {
             true => ffi::PyList_GetItem,
@@ -265,16 +275,32 @@ impl Batch<'_> {
         answers: &mut Answers,
     ) -> Result<(), Failure> {
         answers.reserve(column.len)?;
+        let threads = match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+            threads => threads,
+        };
+        // One thread keeps its answers in the cache, too.
+        let span = if threads == 1 { ROWS } else { SPAN };
         py.detach(|| {
             let mut lookout = Lookout::new();
-            let mut found = vec![false; column.len.min(SPAN)];
-            for start in (0..column.len).step_by(SPAN) {
-                let rows = start..column.len.min(start + SPAN);
+            let mut scratch = Scratch::default();
+            let mut found = vec![false; column.len.min(span)];
+            let mut told = 0;
+            for start in (0..column.len).step_by(span) {
+                let rows = start..column.len.min(start + span);
                 let found = &mut found[..rows.len()];
-                self.run_rows(column, rows.clone(), work, found, &mut lookout)?;
+                if rows.len() <= ROWS {
+                    lookout.look()?;
+                    let hashed = scratch.hash(column, &self.hasher, start, found.len());
+                    scratch.work(work, found).and(hashed)?;
+                } else {
+                    self.share_out(column, rows.clone(), threads, work, found, &mut lookout)?;
+                }
                 answers.extend(found);
-                if self.progress.is_some() {
-                    Python::attach(|py| self.tell(py, rows.len()))?;
+                let news = rows.end - told;
+                if self.progress.is_some() && (news >= SPAN || rows.end == column.len) {
+                    Python::attach(|py| self.tell(py, news))?;
+                    told = rows.end;
                 }
             }
             Ok::<_, Failure>(())
@@ -284,27 +310,16 @@ impl Batch<'_> {
 
     /// Shares the rows out to the threads: they hash side by side, and work in
     /// the order of the rows, so that answers don't depend on their number.
-    fn run_rows(
+    fn share_out(
         &self,
         column: &Column<'_>,
         rows: Range<usize>,
+        threads: usize,
         work: &impl Work,
         found: &mut [bool],
         lookout: &mut Lookout,
     ) -> Result<(), Failure> {
-        let threads = match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
-            threads => threads,
-        };
-        let mut parts = found.chunks_mut(ROWS).zip(rows.step_by(ROWS));
-        if threads == 1 || parts.len() == 1 {
-            let mut scratch = Scratch::default();
-            return parts.try_for_each(|(found, start)| {
-                lookout.look()?;
-                let hashed = scratch.hash(column, &self.hasher, start, found.len());
-                scratch.work(work, found).and(hashed)
-            });
-        }
+        let parts = found.chunks_mut(PART).zip(rows.step_by(PART));
         let threads = threads.min(parts.len());
         let parts = Mutex::new(parts.enumerate());
         let (turns, end) = (Turns::default(), End::default());

@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::error::Failure;
-use crate::filter::Filter;
+use crate::filter::{Filter, making};
 use crate::interrupt;
 use crate::options::{self, Count, parse_kind};
 use crate::progress::Progress;
@@ -40,8 +40,8 @@ use tamis::{Both, Error, Hash, Hasher, Kind, ListBuilder};
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
 )]
-pub(crate) fn build(
-    keys: &Bound<'_, PyAny>,
+pub(crate) fn build<'py>(
+    keys: &Bound<'py, PyAny>,
     p: f64,
     allow: Option<&Bound<'_, PyAny>>,
     both: Option<&str>,
@@ -56,7 +56,7 @@ pub(crate) fn build(
     temp_dir: Option<PathBuf>,
     threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
-) -> Result<Filter, Failure> {
+) -> Result<Bound<'py, Filter>, Failure> {
     let progress = Progress::asked(progress)?;
     let kind = match (kind.map(parse_kind).transpose()?, allow) {
         (None | Some(Kind::Cascade), Some(_)) | (Some(Kind::Cascade), None) => Kind::Cascade,
@@ -103,7 +103,7 @@ pub(crate) fn build(
     let list = list.into_inner().unwrap_or_else(PoisonError::into_inner);
     let filter = interrupt::apart(keys.py(), || list.build())??;
     Progress::finish(progress, keys.py())?;
-    Ok(Filter::in_memory(filter))
+    making::object(keys.py(), filter)
 }
 
 /// Hands the hashes of all keys to the list.

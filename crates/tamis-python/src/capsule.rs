@@ -5,6 +5,7 @@ use crate::column::{Column, NoKeys};
 use crate::error::Failure;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyTuple;
 use std::ffi::{CStr, c_int};
 use std::ptr;
@@ -13,14 +14,15 @@ use tamis::Hasher;
 /// Moves the structure out of the capsule that carries it.
 fn owned<T: Release>(capsule: &Bound<'_, PyAny>, name: &CStr) -> Result<Owned<T>, Failure> {
     // SAFETY: a capsule of this name carries this structure; moving it out is
-    // what the interface asks of a consumer.
-    let owned = unsafe {
+    // what the interface asks of a consumer, and another thread that does so
+    // finds a released one.
+    let owned = with_critical_section(capsule, || unsafe {
         let place = ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr());
         if place.is_null() {
-            return Err(PyErr::fetch(capsule.py()).into());
+            return Err(PyErr::fetch(capsule.py()));
         }
-        Owned(ptr::replace(place.cast(), T::released()))
-    };
+        Ok(Owned(ptr::replace(place.cast(), T::released())))
+    })?;
     match owned.0.is_released() {
         true => Err(NoKeys::damaged("whose capsule was used already").into()),
         false => Ok(owned),

@@ -154,6 +154,7 @@ impl Column<'_> {
             return Ok(());
         }
         if self.valid.is_none() {
+            hashes.reserve(range.len());
             return self.hash_rows(hasher, range, hashes);
         }
         rows.extend(range.filter(valid).map(|row| row - start));
@@ -213,7 +214,11 @@ fn hash_slices(
     for row in rows {
         // A negative one is beyond every end.
         let (start, end) = (offset(row) as usize, offset(row + 1) as usize);
-        prefetch(data.as_ptr().wrapping_add(start.wrapping_add(AHEAD)));
+        // A line for each line of the key: the next keys are as long, mostly.
+        prefetch_line(data.as_ptr().wrapping_add(start.wrapping_add(AHEAD)));
+        if end.wrapping_sub(start) > 96 {
+            prefetch_line(data.as_ptr().wrapping_add(start.wrapping_add(AHEAD + 64)));
+        }
         let bytes = data.get(start..end).ok_or_else(|| outside(row))?;
         hashes.push(hasher.hash(bytes));
     }
@@ -250,14 +255,17 @@ const AHEAD: usize = 2048;
 /// Asks the memory for two lines; only a hint.
 #[inline(always)]
 pub(crate) fn prefetch(place: *const u8) {
+    prefetch_line(place);
+    prefetch_line(place.wrapping_add(64));
+}
+
+#[inline(always)]
+fn prefetch_line(place: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: prefetching never faults, whatever the address.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(place.cast());
-            _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(64).cast());
-        }
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;

@@ -244,7 +244,12 @@ impl<'py> Iterator for Objects<'_, 'py> {
                     let later = unsafe {
                         ffi::PyList_GetItem(list.as_ptr(), (at + AHEAD) as ffi::Py_ssize_t)
                     };
-                    prefetch(later.cast());
+                    match later.is_null() {
+                        // Another thread has just shortened the list.
+                        // SAFETY: the thread is attached.
+                        true => unsafe { ffi::PyErr_Clear() },
+                        false => prefetch(later.cast()),
+                    }
                 }
                 Some(list.get_item(at))
             }

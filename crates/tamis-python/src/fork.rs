@@ -4,7 +4,7 @@
 
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// Threads that hold the lock of a filter.
@@ -79,9 +79,15 @@ impl Process {
     }
 
     /// Whether a lock that no fork waits for can be taken here: in a child it
-    /// may be held for ever, by a thread that is not here. With the GIL, so
-    /// that nobody else of the child comes in between.
+    /// may be held for ever, by a thread that is not here.
     pub(crate) fn can_lock<T>(&self, _py: Python<'_>, lock: &Mutex<T>) -> bool {
+        // Or one thread of the child would take another that looks for a holder.
+        // A fork finds it free: it is held by attached threads alone.
+        static LOOKING: Mutex<()> = Mutex::new(());
+        if self.is_this() {
+            return true;
+        }
+        let _alone = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_this() {
             return true;
         }

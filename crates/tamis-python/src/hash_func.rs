@@ -30,7 +30,7 @@ pub(crate) fn made_by<'py>(
 }
 
 /// What `hash_func` makes of many objects, one by one.
-#[pyclass(module = "tamis._tamis", name = "_MadeKeys")]
+#[pyclass(frozen, module = "tamis._tamis", name = "_MadeKeys")]
 pub(crate) struct MadeKeys {
     function: Py<PyAny>,
     objects: Py<PyIterator>,

@@ -270,6 +270,17 @@ pub(crate) fn utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     }
 }
 
+/// [`utf8`] of a `str` itself, not of a class made from it.
+#[inline(always)]
+pub(crate) fn exact_utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
+    // SAFETY: the object is alive, and the type is only compared.
+    let exact = unsafe { ffi::Py_TYPE(object.as_ptr()) == &raw mut ffi::PyUnicode_Type };
+    match exact {
+        true => utf8(object),
+        false => None,
+    }
+}
+
 /// The hash of a `str`, `bytes` or `int` itself, found without running Python
 /// code.
 #[inline]

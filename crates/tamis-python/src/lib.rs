@@ -30,15 +30,13 @@ mod source;
 
 use pyo3::prelude::*;
 
-// Single calls rely on the GIL; see `lock`.
-#[pymodule(gil_used = true)]
+// What threads share is behind locks, or never changes; see `lock`.
+#[pymodule(gil_used = false)]
 mod _tamis {
     use super::*;
 
     #[pymodule_export]
     use crate::build::build;
-    #[pymodule_export]
-    use crate::filter::Filter;
     #[pymodule_export]
     use crate::foreign::{ForeignFilter, open_foreign};
     #[pymodule_export]
@@ -56,7 +54,7 @@ mod _tamis {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::lock::require_main_interpreter(module.py())?;
-        crate::lock::require_gil(module.py())?;
+        module.add("Filter", crate::filter::class(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         crate::fork::register(module)
     }

@@ -1,4 +1,5 @@
-//! The lock of a filter: the GIL for single calls, a real one for batches.
+//! The lock of a filter: the GIL for single calls, a real one for batches; and
+//! where there is no GIL, the real one for both.
 
 use crate::fork::Section;
 use pyo3::exceptions::PyImportError;
@@ -7,6 +8,8 @@ use pyo3::prelude::*;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
+#[cfg(Py_GIL_DISABLED)]
+use std::sync::{RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult};
 
 /// A value that threads reach one after the other.
 ///
@@ -14,6 +17,10 @@ use std::sync::{PoisonError, RwLock};
 /// is its lock: atomic instructions would double its time. Work that lets the
 /// GIL go says so before it does, by a [`Mark`], and then takes the
 /// real lock; single calls that meet a mark let the GIL go and take it, too.
+///
+/// In a free-threaded Python a single call takes the real lock as well, while
+/// its thread is attached, and calls nothing that would detach it. Python stops
+/// attached threads between such calls, and so never forks within one.
 pub(crate) struct Shared<T> {
     value: UnsafeCell<T>,
     /// Calls that work without the GIL, or are about to.
@@ -22,7 +29,8 @@ pub(crate) struct Shared<T> {
 }
 
 // SAFETY: the value is reached under the GIL while there is no mark, and marks
-// are set under the GIL; else under the lock. Both order all accesses.
+// are set under the GIL; else, and where there is no GIL, under the lock. Both
+// order all accesses.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T: Send + Sync> Shared<T> {
@@ -38,11 +46,68 @@ impl<T: Send + Sync> Shared<T> {
     /// object along and call Python, which could call back or let the GIL go.
     #[inline]
     pub(crate) fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> R + Send) -> R {
-        if self.marks.load(Ordering::Acquire) != 0 {
-            return self.detached(py, |mark| mark.write(work));
+        match self.alone(py) {
+            // The lock is held meanwhile, where there is one.
+            Some((value, _lock)) => work(value),
+            None => self.detached(py, |mark| mark.write(work)),
         }
-        // SAFETY: we hold the GIL and keep it, and nobody works without it.
-        work(unsafe { &mut *self.value.get() })
+    }
+
+    /// [`with`](Self::with) for what only asks: beside others that do.
+    #[inline]
+    pub(crate) fn ask<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&T) -> R + Send) -> R {
+        match self.beside(py) {
+            Some((value, _lock)) => work(value),
+            None => self.detached(py, |mark| mark.read(work)),
+        }
+    }
+
+    /// [`with`](Self::with), unless somebody works without the GIL.
+    #[inline(always)]
+    pub(crate) fn with_at_once<R>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut T) -> R + Send,
+    ) -> Option<R> {
+        self.alone(py).map(|(value, _lock)| work(value))
+    }
+
+    /// [`ask`](Self::ask), unless somebody works without the GIL.
+    #[inline(always)]
+    pub(crate) fn ask_at_once<R>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&T) -> R + Send,
+    ) -> Option<R> {
+        self.beside(py).map(|(value, _lock)| work(value))
+    }
+
+    #[cfg(not(Py_GIL_DISABLED))]
+    #[inline(always)]
+    fn alone<'a>(&'a self, _py: Python<'a>) -> Option<(&'a mut T, ())> {
+        // SAFETY: we hold the GIL and the callers keep it; and nobody works
+        // without it, unless there is a mark.
+        (self.marks.load(Ordering::Acquire) == 0).then(|| (unsafe { &mut *self.value.get() }, ()))
+    }
+
+    #[cfg(not(Py_GIL_DISABLED))]
+    #[inline(always)]
+    fn beside<'a>(&'a self, py: Python<'a>) -> Option<(&'a T, ())> {
+        self.alone(py).map(|(value, lock)| (&*value, lock))
+    }
+
+    /// The lock is waited for detached only, or whoever stops all threads would
+    /// wait as well.
+    #[cfg(Py_GIL_DISABLED)]
+    fn alone<'a>(&'a self, _py: Python<'a>) -> Option<(&'a mut T, RwLockWriteGuard<'a, ()>)> {
+        // SAFETY: the lock excludes everybody.
+        free(self.lock.try_write()).map(|lock| (unsafe { &mut *self.value.get() }, lock))
+    }
+
+    #[cfg(Py_GIL_DISABLED)]
+    fn beside<'a>(&'a self, _py: Python<'a>) -> Option<(&'a T, RwLockReadGuard<'a, ()>)> {
+        // SAFETY: the lock excludes writers.
+        free(self.lock.try_read()).map(|lock| (unsafe { &*self.value.get() }, lock))
     }
 
     /// For what takes its time: without the GIL.
@@ -54,6 +119,16 @@ impl<T: Send + Sync> Shared<T> {
     ) -> R {
         let mark = Mark::on(self, py);
         py.detach(|| work(&mark))
+    }
+}
+
+/// The lock, unless somebody has it.
+#[cfg(Py_GIL_DISABLED)]
+fn free<L>(lock: TryLockResult<L>) -> Option<L> {
+    match lock {
+        Ok(lock) => Some(lock),
+        Err(TryLockError::Poisoned(lock)) => Some(lock.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 
@@ -144,22 +219,6 @@ pub(crate) fn require_main_interpreter(_py: Python<'_>) -> PyResult<()> {
         0 => Ok(()),
         _ => Err(PyImportError::new_err(
             "tamis can't be imported into a subinterpreter; use threads or processes",
-        )),
-    }
-}
-
-/// Refuses an interpreter that was told to run without the GIL even though
-/// this module says that it needs it.
-pub(crate) fn require_gil(py: Python<'_>) -> PyResult<()> {
-    let sys = py.import("sys")?;
-    let enabled = match sys.getattr_opt("_is_gil_enabled")? {
-        Some(ask) => ask.call0()?.extract()?,
-        None => true,
-    };
-    match enabled {
-        true => Ok(()),
-        false => Err(PyImportError::new_err(
-            "tamis needs the GIL; start Python without PYTHON_GIL=0 and -X gil=0",
         )),
     }
 }

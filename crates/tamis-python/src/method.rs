@@ -1,13 +1,17 @@
-//! `add` as a method of exactly one argument.
+//! `add` and `in` without what PyO3 puts around every call.
 //!
 //! Under the limited API of 3.9 a method made by PyO3 receives a tuple that
-//! Python has to make for every call, and to make and unpack it takes longer
-//! than all the rest of adding a key. This one is called with the object itself.
+//! Python has to make for every call, and every call counts itself in the
+//! thread's memory. That takes longer than all the rest of adding or asking a
+//! key; and the longer the way from key to key, the fewer misses of the cache
+//! overlap. So these are called with the object itself, and do the usual thing
+//! in place: everything else is a call.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use pyo3::{PyClass, ffi};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A class that keys are added to.
@@ -16,6 +20,21 @@ pub(crate) trait Add: PyClass {
     const DOC: &'static CStr;
 
     fn add(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool>;
+
+    /// [`add`](Self::add) where it is the usual case, which runs no Python code
+    /// and can't fail.
+    #[inline(always)]
+    fn add_at_once(_: &Bound<'_, Self>, _: &Bound<'_, PyAny>) -> Option<bool> {
+        None
+    }
+}
+
+/// A class whose keys are asked.
+pub(crate) trait Contains: PyClass {
+    fn contains(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool>;
+
+    /// As [`Add::add_at_once`].
+    fn contains_at_once(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> Option<bool>;
 }
 
 /// The method, for the class to have.
@@ -24,7 +43,7 @@ pub(crate) fn add<T: Add>(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let definition = Box::leak(Box::new(ffi::PyMethodDef {
         ml_name: c"add".as_ptr(),
         ml_meth: ffi::PyMethodDefPointer {
-            PyCFunction: call::<T>,
+            PyCFunction: call_add::<T>,
         },
         ml_flags: ffi::METH_O,
         ml_doc: <T as Add>::DOC.as_ptr(),
@@ -37,23 +56,109 @@ pub(crate) fn add<T: Add>(py: Python<'_>) -> PyResult<Py<PyAny>> {
     }
 }
 
-unsafe extern "C" fn call<T: Add>(
+/// The class with `in`: a slot can be set only where a class is made, so this is
+/// one of that name derived from PyO3's, with nothing else of its own.
+pub(crate) fn class_with_in<'py, T: Contains>(
+    py: Python<'py>,
+    name: &'static CStr,
+) -> PyResult<Bound<'py, PyType>> {
+    let base = py.get_type::<T>();
+    let doc: String = base.getattr("__doc__")?.extract()?;
+    let signature: String = base.getattr("__text_signature__")?.extract()?;
+    let full = name.to_string_lossy();
+    let short = full.rsplit('.').next().unwrap_or_default();
+    // As C code has them both in one text.
+    let doc = CString::new(format!("{short}{signature}\n--\n\n{doc}"))?;
+    let mut slots = [
+        ffi::PyType_Slot {
+            slot: ffi::Py_sq_contains,
+            pfunc: call_contains::<T> as *mut c_void,
+        },
+        ffi::PyType_Slot {
+            slot: ffi::Py_tp_doc,
+            pfunc: doc.as_ptr() as *mut c_void,
+        },
+        ffi::PyType_Slot {
+            slot: 0,
+            pfunc: std::ptr::null_mut(),
+        },
+    ];
+    let mut spec = ffi::PyType_Spec {
+        name: name.as_ptr(),
+        // As large as its base.
+        basicsize: 0,
+        itemsize: 0,
+        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as _,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the specification is whole and is copied but for the name, which
+    // is static; a new reference or an exception.
+    unsafe {
+        let class = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
+        Ok(Bound::from_owned_ptr_or_err(py, class)?.cast_into()?)
+    }
+}
+
+/// The two objects of a call.
+///
+/// # Safety
+/// Python calls with an attached thread and with two objects that it keeps
+/// alive meanwhile, of which it has checked the first.
+#[inline(always)]
+unsafe fn arguments<'a, T>(
+    this: &'a *mut ffi::PyObject,
+    key: &'a *mut ffi::PyObject,
+) -> (&'a Bound<'a, T>, &'a Bound<'a, PyAny>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let py = Python::assume_attached();
+        let this = Bound::ref_from_ptr(py, this).cast_unchecked::<T>();
+        (this, Bound::ref_from_ptr(py, key))
+    }
+}
+
+unsafe extern "C" fn call_add<T: Add>(
     this: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: Python calls with the GIL, and with two objects that it keeps
-    // alive meanwhile, of which it has checked the first.
-    let (this, key) = unsafe {
-        let py = Python::assume_attached();
-        let this = Bound::ref_from_ptr(py, &this).cast_unchecked::<T>();
-        (this, Bound::ref_from_ptr(py, &key))
+    // SAFETY: Python's call.
+    let (this, key) = unsafe { arguments(&this, &key) };
+    let new = match T::add_at_once(this, key) {
+        Some(new) => new,
+        None => match whole_call("add", this, key, T::add) {
+            Some(new) => new,
+            None => return std::ptr::null_mut(),
+        },
     };
-    let error = match catch_unwind(AssertUnwindSafe(|| T::add(this, key))) {
-        // SAFETY: a new reference to one of the two constants.
-        Ok(Ok(answer)) => return unsafe { ffi::PyBool_FromLong(answer.into()) },
+    // SAFETY: a new reference to one of the two constants.
+    unsafe { ffi::PyBool_FromLong(new.into()) }
+}
+
+unsafe extern "C" fn call_contains<T: Contains>(
+    this: *mut ffi::PyObject,
+    key: *mut ffi::PyObject,
+) -> c_int {
+    // SAFETY: Python's call.
+    let (this, key) = unsafe { arguments(&this, &key) };
+    match T::contains_at_once(this, key) {
+        Some(found) => found.into(),
+        None => whole_call("in", this, key, T::contains).map_or(-1, c_int::from),
+    }
+}
+
+/// The call in the general case; `None` if it has raised.
+#[inline(never)]
+fn whole_call<'py, T>(
+    what: &str,
+    this: &Bound<'py, T>,
+    key: &Bound<'py, PyAny>,
+    call: fn(&Bound<'py, T>, &Bound<'py, PyAny>) -> PyResult<bool>,
+) -> Option<bool> {
+    let error = match catch_unwind(AssertUnwindSafe(|| call(this, key))) {
+        Ok(Ok(answer)) => return Some(answer),
         Ok(Err(error)) => error,
-        Err(_) => PyRuntimeError::new_err("add: a bug, please report it"),
+        Err(_) => PyRuntimeError::new_err(format!("{what}: a bug, please report it")),
     };
     error.restore(key.py());
-    std::ptr::null_mut()
+    None
 }

@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::error::Failure;
-use crate::filter::Filter;
+use crate::filter::{Filter, making};
 use crate::foreign_keys::blocks;
 use crate::fork::Process;
 use crate::interrupt::Lookout;
@@ -375,9 +375,8 @@ impl RedisFilter {
     }
 
     /// A copy in memory, with the same bits.
-    fn copy(&self, py: Python<'_>) -> Result<Filter, Failure> {
-        self.with(py, tamis_redis::RedisFilter::download)
-            .map(Filter::in_memory)
+    fn copy<'py>(&self, py: Python<'py>) -> Result<Bound<'py, Filter>, Failure> {
+        making::object(py, self.with(py, tamis_redis::RedisFilter::download)?)
     }
 
     /// Writes a copy to a file, which is replaced as a whole or not at all.

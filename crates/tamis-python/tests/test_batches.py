@@ -1,6 +1,8 @@
 """Many keys at once, from everything that holds keys."""
 
+import contextlib
 import random
+import sys
 
 import numpy as np
 import polars as pl
@@ -57,6 +59,9 @@ def test_one_key_is_not_many():
 
 def test_a_list_that_changes_while_it_is_read():
     keys = []
+    # Without a GIL, the keys are those that the list had at the beginning.
+    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    ends_in = pytest.raises if has_gil else contextlib.nullcontext
 
     class Shrinks:
         def __index__(self):
@@ -64,7 +69,7 @@ def test_a_list_that_changes_while_it_is_read():
             return 1
 
     keys += ["a", Shrinks(), *(str(i) for i in range(1000))]
-    with pytest.raises(IndexError):
+    with ends_in(IndexError):
         tamis.Filter(1000).add_many(keys)
 
     class Replaces:
@@ -73,7 +78,7 @@ def test_a_list_that_changes_while_it_is_read():
             return 1
 
     keys += ["a", Replaces(), *(str(i) for i in range(1000))]
-    with pytest.raises(tamis.KeyTypeError):
+    with ends_in(tamis.KeyTypeError):
         tamis.Filter(1000).add_many(keys)
 
 

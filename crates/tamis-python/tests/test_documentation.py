@@ -99,7 +99,7 @@ def run_as_said(source, known, place):
 @pytest.mark.parametrize("kind", [tamis.Filter, tamis.RedisFilter])
 def test_every_method_has_words_of_its_own(kind):
     said = {}
-    for name in (name for name in vars(kind) if not name.startswith("_")):
+    for name in (name for name in dir(kind) if not name.startswith("_")):
         said.setdefault(getattr(kind, name).__doc__, []).append(name)
     assert None not in said, said[None]
     assert [names for names in said.values() if len(names) > 1] == []

@@ -136,6 +136,22 @@ def test_closing_while_others_work():
         )
 
 
+def test_asking_side_by_side_with_adding():
+    """Single calls and a batch share the filter, and every answer is that of some order of the calls."""
+    f = tamis.Filter(400_000, 1e-6)
+    known = [f"known {i}" for i in range(10_000)]
+    f.update(known)
+
+    def ask():
+        assert all(key in f for key in known)
+
+    def add(name):
+        return lambda: [f.add((name, i)) for i in range(10_000)]
+
+    together(ask, ask, add("a"), add("b"), lambda: f.update(np.arange(200_000), threads=2))
+    assert len(f) == 230_000
+
+
 def test_a_generator_may_ask_the_filter_it_fills():
     f = tamis.Filter(1000)
 

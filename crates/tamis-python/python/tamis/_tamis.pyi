@@ -46,7 +46,6 @@ class _NumpyArray(Protocol):
 # the same library.
 _Column = _ArrowArray | _ArrowStream | _NumpyArray
 
-@disjoint_base
 class Filter:
     def __new__(
         cls,

@@ -49,14 +49,15 @@ pub(crate) fn object_of<'py>(
     class: &Bound<'py, PyType>,
     filter: Filter,
 ) -> Result<Bound<'py, Filter>, Failure> {
-    let py = class.py();
-    let ours = py.get_type::<Filter>();
-    if class.is(&ours) {
-        return Ok(Bound::new(py, filter)?);
-    }
+    let ours = class.py().get_type::<Filter>();
     let made = Made(Mutex::new(Some(filter)));
     let object = ours.call_method1("__new__", (class, made))?;
     Ok(object.cast_into::<Filter>().map_err(PyErr::from)?)
+}
+
+/// The filter as a `tamis.Filter`.
+pub(crate) fn object(py: Python<'_>, filter: AnyFilter) -> Result<Bound<'_, Filter>, Failure> {
+    object_of(super::class(py)?, Filter::in_memory(filter))
 }
 
 /// What a filter is made for, as Python's arguments say it.

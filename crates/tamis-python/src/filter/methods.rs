@@ -207,10 +207,6 @@ impl Filter {
         method::add::<Self>(py)
     }
 
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
-        self.contains_hash(key.py(), self.hash(key)?)
-    }
-
     /// How many distinct keys were added. `IndeterminateCountError` after a
     /// union or an intersection; ``info()["keys"]`` then has an estimate.
     fn __len__(&self, py: Python<'_>) -> Result<usize, Failure> {

@@ -1,7 +1,7 @@
 //! `tamis.Filter`: a filter in memory or in a mapped file.
 
 mod information;
-mod making;
+pub(crate) mod making;
 mod methods;
 mod pickle;
 mod sets;
@@ -14,9 +14,11 @@ use crate::hash_func;
 use crate::interrupt;
 use crate::key;
 use crate::lock::{Holds, Mark, Shared};
-use crate::method::Add;
+use crate::method::{self, Add, Contains};
 use crate::progress::Progress;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 use state::State;
 use std::path::PathBuf;
 use tamis::{AnyFilter, Hash, Hasher};
@@ -48,7 +50,7 @@ use tamis::{AnyFilter, Hash, Hasher};
 /// ``ignore_case=True`` makes no difference between "Key" and "KEY", and
 /// ``url=True`` none between two spellings of one URL; its fragment is dropped.
 /// The filter remembers both, in its file, too.
-#[pyclass(frozen, subclass, weakref, module = "tamis", name = "Filter")]
+#[pyclass(frozen, subclass, weakref, module = "tamis._tamis", name = "_Filter")]
 pub(crate) struct Filter {
     pub(crate) hasher: Hasher,
     pub(crate) state: Shared<State>,
@@ -106,7 +108,6 @@ impl Filter {
         Self::read(slf, State::duplicate)
     }
 
-    #[inline]
     pub(crate) fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
         match &self.hash_func {
             None => key::hash(&self.hasher, key),
@@ -114,12 +115,19 @@ impl Filter {
         }
     }
 
-    #[inline]
-    pub(crate) fn contains_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
-        self.state.with(py, |state| state.contains(hash))
+    /// The hash of a `str` itself in a filter that hashes as it usually does.
+    #[inline(always)]
+    fn usual_hash(&self, key: &Bound<'_, PyAny>) -> Option<Hash> {
+        if self.hash_func.is_some() {
+            return None;
+        }
+        key::exact_utf8(key).map(|bytes| self.hasher.hash(bytes))
     }
 
-    #[inline]
+    pub(crate) fn contains_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
+        self.state.ask(py, |state| state.contains(hash))
+    }
+
     pub(crate) fn add_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
         self.check_writer()?;
         self.state
@@ -247,10 +255,50 @@ about one in ``1/p`` new keys, which look as if present.
 >>> seen.add(b\"key\")       # the same key: a str is its UTF-8
 False";
 
-    #[inline]
     fn add(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let this = this.get();
         let hash = this.hash(key)?;
         Ok(this.add_hash(key.py(), hash)?)
     }
+
+    #[inline(always)]
+    fn add_at_once(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> Option<bool> {
+        let this = this.get();
+        let hash = this.usual_hash(key)?;
+        this.state
+            .with_at_once(key.py(), |state| match state {
+                State::Writable(AnyFilter::Blocked(filter)) => Some(filter.insert_hash_mut(hash)),
+                _ => None,
+            })
+            .flatten()
+    }
+}
+
+impl Contains for Filter {
+    fn contains(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let this = this.get();
+        let hash = this.hash(key)?;
+        Ok(this.contains_hash(key.py(), hash)?)
+    }
+
+    #[inline(always)]
+    fn contains_at_once(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> Option<bool> {
+        let this = this.get();
+        let hash = this.usual_hash(key)?;
+        this.state
+            .ask_at_once(key.py(), |state| match state {
+                State::Writable(AnyFilter::Blocked(filter)) => Some(filter.contains_hash(hash)),
+                _ => None,
+            })
+            .flatten()
+    }
+}
+
+/// `tamis.Filter`, as Python sees it.
+pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.get_or_try_init(py, || {
+        method::class_with_in::<Filter>(py, c"tamis.Filter").map(Bound::unbind)
+    })?;
+    Ok(class.bind(py))
 }

@@ -24,7 +24,6 @@ macro_rules! ask {
 }
 
 impl State {
-    #[inline]
     pub(crate) fn writable(&mut self) -> Result<&mut AnyFilter, Failure> {
         match self {
             Self::Writable(filter) => Ok(filter),
@@ -33,17 +32,7 @@ impl State {
         }
     }
 
-    #[inline]
     pub(crate) fn contains(&self, hash: Hash) -> Result<bool, Failure> {
-        match self {
-            // The usual one is asked here, not behind a call.
-            Self::Writable(AnyFilter::Blocked(filter)) => Ok(filter.contains_hash(hash)),
-            other => other.contains_other(hash),
-        }
-    }
-
-    #[inline(never)]
-    fn contains_other(&self, hash: Hash) -> Result<bool, Failure> {
         ask!(self, filter => filter.contains_hash(hash))
     }
 
