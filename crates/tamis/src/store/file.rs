@@ -548,7 +548,10 @@ mod tests {
         ];
         for refused in refused {
             let refused = refused.unwrap_err().to_string();
-            assert!(refused.contains("save the filter under a new name"), "{refused}");
+            assert!(
+                refused.contains("save the filter under a new name"),
+                "{refused}"
+            );
         }
         assert_eq!(fs::read(&path).unwrap(), bytes);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
