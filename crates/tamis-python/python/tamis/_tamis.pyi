@@ -6,7 +6,6 @@ from types import TracebackType
 from typing import Any, Protocol, Self, SupportsIndex, TypeVar, final, overload
 
 from pybloomfilter import BloomFilter as BloomFilter
-from typing_extensions import disjoint_base
 
 __version__: str
 
