@@ -63,12 +63,17 @@ pub(crate) fn class_with_in<'py, T: Contains>(
     name: &'static CStr,
 ) -> PyResult<Bound<'py, PyType>> {
     let base = py.get_type::<T>();
-    let doc: String = base.getattr("__doc__")?.extract()?;
-    let signature: String = base.getattr("__text_signature__")?.extract()?;
+    let doc: Option<String> = base.getattr("__doc__")?.extract()?;
+    let doc = doc.unwrap_or_default();
+    // Python 3.9 does not tell it.
+    let signature: Option<String> = base.getattr("__text_signature__")?.extract()?;
     let full = name.to_string_lossy();
     let short = full.rsplit('.').next().unwrap_or_default();
     // As C code has them both in one text.
-    let doc = CString::new(format!("{short}{signature}\n--\n\n{doc}"))?;
+    let doc = CString::new(match signature {
+        Some(signature) => format!("{short}{signature}\n--\n\n{doc}"),
+        None => doc,
+    })?;
     let mut slots = [
         ffi::PyType_Slot {
             slot: ffi::Py_sq_contains,
