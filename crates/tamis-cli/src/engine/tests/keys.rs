@@ -225,7 +225,7 @@ fn column_lists_are_checked() {
     assert!(
         Columns::parse("a", false)
             .unwrap_err()
-            .contains("numbers only")
+            .contains("only numbers")
     );
 }
 
