@@ -133,7 +133,7 @@ fn plots(comparison: &Comparison) -> [Plot<'_>; 4] {
 fn figures(comparison: &Comparison) -> String {
     let mut out = String::from(
         "<table><thead><tr><th scope=\"col\"></th><th scope=\"col\">size</th><th scope=\"col\">bytes/key</th>\
-         <th scope=\"col\">memory</th><th scope=\"col\">to build</th><th scope=\"col\">built in</th>\
+         <th scope=\"col\">memory</th><th scope=\"col\">to build</th><th scope=\"col\">process</th><th scope=\"col\">built in</th>\
          <th scope=\"col\">present/s</th><th scope=\"col\">absent/s</th><th scope=\"col\">batches: present/s</th>\
          <th scope=\"col\">absent/s</th><th scope=\"col\">false yes</th></tr></thead><tbody>",
     );
@@ -148,6 +148,7 @@ fn figures(comparison: &Comparison) -> String {
             format!("{:.2}", comparison.bytes_per_key(measured.size)),
             table::memory(measured.memory),
             table::memory(measured.build_memory),
+            table::memory(measured.process_memory),
             table::seconds(measured.build_seconds),
             speed(Some(answers.present)),
             speed(answers.absent),

@@ -12,16 +12,17 @@ pub(crate) const VISIBLE: u64 = 500_000;
 pub(crate) fn text(comparison: &Comparison, advice: &Advice) -> String {
     let mut lines = vec![about(comparison), String::new()];
     lines.push(format!(
-        "{:<9} {:>8} {:>10}  {:>8} {:>8}  {:>8}  {:^15}  {:^15}  {}",
-        "", "", "", "memory:", "", "", "look-ups/s", "in batches", ""
+        "{:<9} {:>8} {:>10}  {:>8} {:>8} {:>8}  {:>8}  {:^15}  {:^15}  {}",
+        "", "", "", "memory:", "", "", "", "lookups/s", "in batches", ""
     ));
     lines.push(format!(
-        "{:<9} {:>8} {:>10}  {:>8} {:>8}  {:>8}  {:>7} {:>7}  {:>7} {:>7}  {:>9}",
+        "{:<9} {:>8} {:>10}  {:>8} {:>8} {:>8}  {:>8}  {:>7} {:>7}  {:>7} {:>7}  {:>9}",
         "",
         "size",
         "bytes/key",
         "asked",
         "built",
+        "process",
         "built in",
         "present",
         "absent",
@@ -93,11 +94,12 @@ fn line(name: &str, measured: &Measured, comparison: &Comparison) -> String {
     let answers = &measured.answers;
     let speed = |asked: Option<Asked>| asked.map_or("-".into(), |asked| speed(asked.per_second));
     format!(
-        "{name:<9} {:>8} {:>10.2}  {:>8} {:>8}  {:>8}  {:>7} {:>7}  {:>7} {:>7}  {:>9}{}",
+        "{name:<9} {:>8} {:>10.2}  {:>8} {:>8} {:>8}  {:>8}  {:>7} {:>7}  {:>7} {:>7}  {:>9}{}",
         human::size(measured.size),
         comparison.bytes_per_key(measured.size),
         memory(measured.memory),
         memory(measured.build_memory),
+        memory(measured.process_memory),
         seconds(measured.build_seconds),
         speed(Some(answers.present)),
         speed(answers.absent),
