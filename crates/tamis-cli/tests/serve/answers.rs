@@ -49,7 +49,7 @@ fn keys_are_bytes() {
     let dir = Sandbox::new();
     let all: Vec<u8> = (0..=255).filter(|b| *b != b'\n').collect();
     dir.write("list", [&all[..], b"\n\xff\xfe\n\0\n"].concat());
-    dir.ok("build bytes.tamis list");
+    dir.ok("build -p 1e-6 bytes.tamis list");
     let service = Service::start(&dir, "bytes.tamis");
     let asked = [&all[..], b"\n\xff\xfe\n\0\n\0\0\n\xfe\xff\n"].concat();
     assert_eq!(service.check("bytes", asked), "yes\nyes\nyes\nno\nno\n");
