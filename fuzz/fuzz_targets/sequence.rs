@@ -41,9 +41,15 @@ fuzz_target!(|data: &[u8]| {
                 Err(error) => panic!("{kind}: {error}"),
             },
         }
-        assert!(*count == 0 || filter.contains([*key]), "{kind}: {key} is gone");
+        assert!(
+            *count == 0 || filter.contains([*key]),
+            "{kind}: {key} is gone"
+        );
     }
     for (key, count) in there {
-        assert!(count == 0 || filter.contains([key]), "{kind}: {key} is gone");
+        assert!(
+            count == 0 || filter.contains([key]),
+            "{kind}: {key} is gone"
+        );
     }
 });
