@@ -9,7 +9,7 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyTuple, PyType};
 use pyo3::{PyClass, ffi};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -96,10 +96,12 @@ pub(crate) fn class_with_in<'py, T: Contains>(
         flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as _,
         slots: slots.as_mut_ptr(),
     };
+    // Python 3.9 takes no single class.
+    let bases = PyTuple::new(py, [base])?;
     // SAFETY: the specification is whole and is copied but for the name, which
     // is static; a new reference or an exception.
     unsafe {
-        let class = ffi::PyType_FromSpecWithBases(&mut spec, base.as_ptr());
+        let class = ffi::PyType_FromSpecWithBases(&mut spec, bases.as_ptr());
         Ok(Bound::from_owned_ptr_or_err(py, class)?.cast_into()?)
     }
 }
