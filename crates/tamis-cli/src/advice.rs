@@ -347,12 +347,11 @@ fn when_not(plan: &Plan) -> Vec<String> {
     let mut out = Vec::new();
     if plan.keys() <= 100_000 {
         out.push(format!(
-            "Do you need a filter? {} fit in an exact hash set of about {}; a filter pays when that is too much.",
+            "Do you need a filter? An exact hash set of {} takes about {}; a filter pays when that is too much.",
             human::counted(plan.keys(), "key"),
             human::size(plan.keys().saturating_mul(64)),
         ));
-    }
-    if plan.bits_per_key() > 60.0 {
+    } else if plan.bits_per_key() > 60.0 {
         out.push(
             "Do you need a filter? At this rate 128-bit digests of the keys cost about 160 bits a \
              key and are exact in practice."

@@ -22,7 +22,7 @@ Examples:
   tamis serve blocked.tamis
   curl --data-binary @senders.txt http://127.0.0.1:7654/v1/filters/blocked/check
   tamis serve --write --token-file token seen.tamis urls=redis://10.0.0.7/seen
-  tamis serve --listen 0.0.0.0:443 --host filters.example.org \
+  tamis serve --listen 0.0.0.0:443 --host filters.example.org \\
     --tls-cert cert.pem --tls-key key.pem blocked.tamis")]
 pub(crate) struct Args {
     /// The filters: files, or redis://HOST:PORT/DB/NAME
