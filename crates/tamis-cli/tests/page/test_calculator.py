@@ -1,6 +1,7 @@
 """The calculator shows what `tamis plan` says, to the last digit."""
 
 import json
+import math
 import re
 
 import pytest
@@ -56,6 +57,11 @@ def assert_only_refusals(page):
     assert [entry for entry in page.errors() if "status of 400" not in entry["message"]] == []
 
 
+def number_in(text):
+    """`1,234` and `8-bit`."""
+    return int(text.replace(",", "").removesuffix("-bit"))
+
+
 def number(text):
     return None if text is None else float(text)
 
@@ -78,14 +84,13 @@ def test_numbers_equal_those_of_the_command(page):
         shown = rows(page)
         assert [row["kind"] for row in shown] == [plan["kind"] for plan in plans], given
         for row, plan in zip(shown, plans):
-            for name in ["keys", "bytes", "bits_per_key", "hashes", "lines_per_key", "hashes_per_line", "rate"]:
+            for name in ["keys", "bytes", "bits", "bits_per_key", "hashes", "lines_per_key", "hashes_per_line", "rate"]:
                 assert number(row.get(name)) == plan[name], (given, need, plan["kind"], name)
         # What people read is what the command prints for people.
         printed = tamis("plan", *arguments(given, need))
         table, _, advice = printed.partition("\n\n")
         for row, line in zip(shown, table.splitlines()[1:]):
-            cells = re.split(r"\s{2,}", " ".join(row["texts"]))
-            assert " ".join(cells).split() == line.split()[1 : 1 + len(" ".join(cells).split())], line
+            assert line.split()[1:][: len(" ".join(row["texts"]).split())] == " ".join(row["texts"]).split(), line
         read = page.text("#advice").lower()
         for line in advice.splitlines():
             assert re.sub(r"^Pick [a-z]+: ", "", line).lower() in read, (given, line)
@@ -93,6 +98,25 @@ def test_numbers_equal_those_of_the_command(page):
     # A refusal is one, too, but the numbers are what this is about.
     assert compared + refused == 50 and compared >= 45, (compared, refused)
     assert_only_refusals(page)
+
+
+def test_bits_and_hashes_fit_the_formula(page):
+    """m and k as textbooks have them: what they give for these keys is the rate."""
+    page.open("calculator?keys=10M&rate=0.001")
+    page.settles("calculator")
+    columns = [cell.text for cell in page.all(".kinds thead th")]
+    assert columns[-2:] == ["Bits (m)", "Hashes (k)"]
+    shown = {row["kind"]: [*map(number_in, row["texts"][-2:])] for row in rows(page)}
+    m, k = shown["bloom"]
+    assert (1 - math.exp(-k * 10e6 / m)) ** k == pytest.approx(0.001, rel=0.01)
+    # The kind that is advised; a phone has no room for the columns.
+    m, k = shown["blocked"]
+    assert f"m = {m:,} · k = {k}" in page.text("#advice .figures")
+    # A fingerprint is no number of hashes.
+    page.choose("need", "finished")
+    page.settles("calculator")
+    assert "10-bit fingerprints" in page.text("#advice .figures")
+    assert {row["kind"]: row["texts"][-1] for row in rows(page)}["fuse"] == "10-bit"
 
 
 def test_the_command_line_makes_what_was_promised(page, tmp_path):

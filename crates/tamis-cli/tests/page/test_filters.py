@@ -14,6 +14,8 @@ from selenium.webdriver.common.keys import Keys
 HOSTILE = "<img src=x onerror=document.title='owned'>"
 WIDTHS = (390, 1400)
 PICTURES = ROOT / "docs/page"
+# `npm install --prefix target/npm axe-core`
+AXE = ROOT / "target/npm/node_modules/axe-core/axe.min.js"
 TABS = {
     "calculator": "calculator?keys=10M&rate=0.001",
     "playground": "playground?kind=bloom&shape=96,3&b=plum%0Afig%0Aquince%0Amedlar&ask=apple%0Abanana%0Amango",
@@ -201,6 +203,23 @@ def test_it_fits_and_is_drawn(page, served, tab, width):
     # The pictures are drawn on demand alone, so that they change when the page does; here they are only looked for.
     data = picture.read_bytes()
     assert struct.unpack(">I", data[16:20])[0] == width and len(data) < 150_000
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("tab", TABS)
+def test_an_audit_of_accessibility_finds_nothing(page, tab, width):
+    """By axe-core: names, roles, contrast and what else a program can judge."""
+    for scheme in ("dark", "light"):
+        window(page, width, scheme)
+        page.open(TABS[tab])
+        page.wait(lambda: page.all(f"#panel-{tab} svg"), "the drawing")
+        page.wait(lambda: page.script("return document.getAnimations().length === 0"), "colours to stand still")
+        page.script(AXE.read_text())
+        found = page.driver.execute_async_script("axe.run().then(arguments[0])")
+        assert len(found["passes"]) > 20
+        assert [
+            f"{rule['id']}: {rule['help']}: {node['html'][:200]}" for rule in found["violations"] for node in rule["nodes"]
+        ] == [], f"{tab}, {width}, {scheme}"
 
 
 def draw(page, width, picture):

@@ -47,10 +47,10 @@ export function mount(panel, keep) {
           h("p", { id: "copied", role: "status", class: "only-read" })),
         h("section", { class: "card", "aria-labelledby": "kinds-title" },
           h("h2", { id: "kinds-title" }, "What every kind costs"),
-          h("table", { class: "kinds" },
+          h("div", { class: "scroll" }, h("table", { class: "kinds" },
             h("thead", null, h("tr", null,
-              ["Kind", "Keys", "Size", "Bits a key", "Cache misses", "Rate"].map((text) => h("th", { scope: "col" }, text)))),
-            h("tbody", { id: "kinds" }))),
+              ["Kind", "Keys", "Size", "Bits a key", "Cache misses", "Rate", "Bits (m)", "Hashes (k)"].map((text) => h("th", { scope: "col" }, text)))),
+            h("tbody", { id: "kinds" })))),
         h("section", { class: "card", "aria-labelledby": "curve-title" },
           h("h2", { id: "curve-title" }, "When it holds more, or fewer"),
           h("div", { id: "curve" })))));
@@ -159,9 +159,10 @@ function draw(answer) {
   const [first, ...others] = answer.advice;
   const [, name, why] = first.match(/^Pick ([a-z]+): (.*)$/s) ?? [null, pick, first];
   const picked = rows.find((row) => row.kind === pick);
+  const hashes = plans[rows.indexOf(picked)].fingerprint_bits === null ? `k = ${picked.hashes}` : `${picked.hashes} fingerprints`;
   put(root.querySelector("#advice"),
     h("p", { class: "pick" }, h("span", { class: "swatch", "data-kind": name }), h("strong", null, `Pick ${name}`),
-      h("span", { class: "figures" }, `${picked.size} · ${picked.keys} keys · rate ${picked.rate}`)),
+      h("span", { class: "figures" }, `${picked.size} · ${picked.keys} keys · rate ${picked.rate} · m = ${picked.bits} · ${hashes}`)),
     why.split("\n").map((line) => h("p", null, capital(line))),
     others.flatMap((line) => line.split("\n")).map((line) => h("p", { class: "aside" }, line)));
   root.querySelector("#command").textContent = rows[at].command;
@@ -177,7 +178,7 @@ function kindRow(row, plan, largest, shown, pick) {
   const bar = h("span", { class: "bar", "data-kind": row.kind });
   bar.style.inlineSize = `${Math.max(0.5, (plan.bytes / largest) * 100)}%`;
   return h("tr", {
-    "data-kind": row.kind, "data-hashes": plan.hashes, "data-lines_per_key": plan.lines_per_key,
+    "data-kind": row.kind, "data-lines_per_key": plan.lines_per_key,
     "data-hashes_per_line": plan.hashes_per_line, class: row.kind === shown ? "is-shown" : null,
   },
     h("th", { scope: "row" },
@@ -190,7 +191,9 @@ function kindRow(row, plan, largest, shown, pick) {
     cell("bytes", row.size, h("span", { class: "track", "aria-hidden": "true" }, bar)),
     cell("bits_per_key", row.bits_per_key),
     h("td", { "data-name": "cache_misses" }, row.cache_misses),
-    cell("rate", row.rate));
+    cell("rate", row.rate),
+    cell("bits", row.bits),
+    cell("hashes", row.hashes));
 }
 
 /** The table is drawn anew; the focus stays where it was. */
