@@ -39,7 +39,8 @@ struct Shared {
 #[derive(Default)]
 struct Slot {
     connection: Option<MultiplexedConnection>,
-    /// Which connection it is: who finds one broken must not close the next.
+    /// Which connection it is: a task that finds it broken must not close its
+    /// successor.
     number: u64,
     failed: Option<(Instant, Failure)>,
 }
@@ -355,12 +356,12 @@ impl Link for Multiplexed {
     }
 }
 
-/// A filter in Redis, for services: the same as
+/// A filter in Redis, for services: like
 /// [`tamis_redis::RedisFilter`](crate::RedisFilter), whose documentation says
-/// more, without blocking. Needs a Tokio runtime.
+/// more, but without blocking. Needs a Tokio runtime.
 ///
-/// Clones are cheap and share their connections, one to a node, over which the
-/// commands of all are multiplexed: a task takes its own.
+/// Clones are cheap. They share one connection to each node and multiplex their
+/// commands over it, so give every task its own clone.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -376,7 +377,7 @@ impl Link for Multiplexed {
 /// ```
 ///
 /// An operation that is dropped before it ends has been done in part or not at
-/// all, as one that fails.
+/// all, like one that fails.
 pub struct RedisFilter {
     engine: Either<Multiplexed>,
 }
@@ -390,7 +391,7 @@ impl Clone for RedisFilter {
 }
 
 impl RedisFilter {
-    /// Creates an empty filter, which must not exist.
+    /// Creates an empty filter. A filter with this name must not exist.
     pub async fn create(
         at: &Location,
         plan: &Plan,
@@ -402,8 +403,8 @@ impl RedisFilter {
         Ok(Self { engine })
     }
 
-    /// [`create`](Self::create), in place of the filter that is there, if there
-    /// is one: it goes first. The new one lives as long as that would have.
+    /// Like [`create`](Self::create), but deletes an existing filter first. The
+    /// new filter keeps the remaining time to live of the old one.
     pub async fn create_over(
         at: &Location,
         plan: &Plan,
@@ -415,24 +416,24 @@ impl RedisFilter {
         Ok(Self { engine })
     }
 
-    /// The kind of the filter of this name, if there is one.
+    /// The kind of the filter with this name, if there is one.
     pub async fn kind_at(at: &Location, options: &Options) -> Result<Option<Kind>, Error> {
         Either::kind_at(Multiplexed::new(at, options), at, options).await
     }
 
-    /// Opens a filter. Waits for one that is being created.
+    /// Opens a filter. If it is still being created, waits for it.
     pub async fn open(at: &Location, options: &Options) -> Result<Self, Error> {
         let engine = Either::open(Multiplexed::new(at, options), at, options).await?;
         Ok(Self { engine })
     }
 
-    /// Whether there is something of this name, a filter or not.
+    /// Whether anything has this name, a filter or not.
     pub async fn exists(at: &Location, options: &Options) -> Result<bool, Error> {
         Engine::exists(Multiplexed::new(at, options), at, options).await
     }
 
-    /// Copies a blocked, counting or growing filter to Redis, where it must
-    /// not exist.
+    /// Copies a blocked, counting or growing filter to Redis, where its name
+    /// must be free.
     pub async fn upload<B: Body + Sync>(
         at: &Location,
         filter: &AnyFilter<B>,
@@ -443,8 +444,8 @@ impl RedisFilter {
         Ok(Self { engine })
     }
 
-    /// [`upload`](Self::upload), in place of the filter that is there, if there
-    /// is one: it goes first. The new one lives as long as that would have.
+    /// Like [`upload`](Self::upload), but deletes an existing filter first. The
+    /// new filter keeps the remaining time to live of the old one.
     pub async fn upload_over<B: Body + Sync>(
         at: &Location,
         filter: &AnyFilter<B>,
@@ -455,8 +456,8 @@ impl RedisFilter {
         Ok(Self { engine })
     }
 
-    /// Makes a filter in the server's module of what [`dump`](Self::dump) gave,
-    /// in place of the filter that is there if `replace` says so.
+    /// Creates a filter in the server's module from what [`dump`](Self::dump)
+    /// returned. With `replace`, an existing filter is replaced.
     pub async fn restore(
         at: &Location,
         dump: &[u8],
@@ -478,14 +479,14 @@ impl RedisFilter {
         self.engine.download().await
     }
 
-    /// Adds a key; whether it was new.
+    /// Adds a key and returns whether it was new.
     pub async fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let mut new = [false];
         self.engine.insert_many(&[key], &mut new).await?;
         Ok(new[0])
     }
 
-    /// Adds many keys; `new[i]` answers for `keys[i]`.
+    /// Adds many keys; `new[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -512,7 +513,7 @@ impl RedisFilter {
         Ok(out[0])
     }
 
-    /// Asks many keys; `out[i]` answers for `keys[i]`.
+    /// Looks up many keys; `out[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `out` is not as long as `keys`.
@@ -536,14 +537,14 @@ impl RedisFilter {
         self.engine.contains_hashes(hashes, out).await
     }
 
-    /// Takes back one adding of a key; counting filters only.
+    /// Undoes one addition of a key; counting filters only.
     pub async fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let mut removed = [false];
         self.engine.remove_many(&[key], &mut removed).await?;
         Ok(removed[0])
     }
 
-    /// [`remove`](Self::remove) for many keys; `removed[i]` answers for
+    /// [`remove`](Self::remove) for many keys; `removed[i]` is the answer for
     /// `keys[i]`.
     ///
     /// # Panics
@@ -575,7 +576,7 @@ impl RedisFilter {
         Ok(count[0])
     }
 
-    /// [`count`](Self::count) for many keys; `counts[i]` answers for `keys[i]`.
+    /// [`count`](Self::count) for many keys; `counts[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `counts` is not as long as `keys`.
@@ -600,7 +601,8 @@ impl RedisFilter {
         self.engine.clear().await
     }
 
-    /// Adds all keys of `other`, which must be alike; blocked filters only.
+    /// Adds all keys of `other`, which must have the same shape and hash; blocked
+    /// filters only.
     pub async fn union_with<B: Body + Sync>(&mut self, other: &AnyFilter<B>) -> Result<(), Error> {
         self.engine.union_with(other).await
     }
@@ -610,7 +612,7 @@ impl RedisFilter {
         self.engine.keys().await
     }
 
-    /// The expected rate now, from 4 MiB of what the filter holds.
+    /// The rate to expect now, estimated from 4 MiB of the filter.
     pub async fn rate_now(&mut self) -> Result<f64, Error> {
         self.engine.rate_now().await
     }
@@ -630,7 +632,7 @@ impl RedisFilter {
         self.engine.persist().await
     }
 
-    /// How long the filter lives; `None` means forever.
+    /// How long the filter will live; `None` means forever.
     pub async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         self.engine.time_to_live().await
     }
@@ -650,36 +652,36 @@ impl RedisFilter {
         Either::persist_at(Multiplexed::new(at, options), at, options).await
     }
 
-    /// Deletes the filter of this name, also one that was never finished.
+    /// Deletes the filter with this name, even if it was never finished.
     pub async fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         Either::delete_at(Multiplexed::new(at, options), at, options).await
     }
 
-    /// What its user should know; nothing is wrong yet. As of when it was
-    /// created or opened.
+    /// What its user should know, although nothing is wrong yet. Found when the
+    /// filter was created or opened.
     pub fn warnings(&self) -> &[Warning] {
         self.engine.warnings()
     }
 
-    /// What this client and its clones have been through.
+    /// What has happened to this client and its clones.
     pub fn stats(&self) -> Stats {
         self.engine.stats()
     }
 
-    /// The header: shape, hash, capacity and rate. Of a growing filter, as of
-    /// the last time that its layers were looked at. A module's filter keeps
-    /// its own to itself.
+    /// The header: shape, hash, capacity and rate. For a growing filter, it is
+    /// from the last time the layers were read. A module doesn't reveal the
+    /// header of its filters.
     pub fn header(&self) -> Option<&Header> {
         self.engine.header()
     }
 
-    /// Whose layout a filter has that a module of the server keeps; none of one
-    /// in plain strings.
+    /// Whose layout the filter has, if a module of the server keeps it; `None`
+    /// for a filter in plain strings.
     pub fn module_layout(&self) -> Option<Layout> {
         self.engine.layout()
     }
 
-    /// Which kind it is. What a module keeps is growing (BF.*) or cuckoo (CF.*).
+    /// The kind of filter. A module's filter is growing (BF.*) or cuckoo (CF.*).
     pub fn kind(&self) -> Kind {
         self.engine.kind()
     }
@@ -689,19 +691,20 @@ impl RedisFilter {
         self.header().map(Header::shape)
     }
 
-    /// How keys are hashed; none where the server hashes them.
+    /// How keys are hashed; `None` if the server hashes them.
     pub fn hasher(&self) -> Option<&Hasher> {
         self.header().map(Header::hasher)
     }
 
-    /// The number of keys it is made for; of a filter that grows, as of the
-    /// last time that it was asked about.
+    /// The number of keys it is made for; for a filter that grows, as of the
+    /// last time this client read it.
     pub fn capacity(&self) -> u64 {
         self.engine.capacity()
     }
 
-    /// The promised rate, kept up to [`capacity`](Self::capacity) keys. A
-    /// cuckoo filter in RedisBloom's layout promises none: what it is when full.
+    /// The promised rate, which holds up to [`capacity`](Self::capacity) keys. A
+    /// cuckoo filter in RedisBloom's layout promises none; this is its rate when
+    /// full.
     pub fn rate(&self) -> f64 {
         self.engine.rate()
     }

@@ -11,8 +11,9 @@ use redis::{Cmd, FromRedisValue, Value, cmd};
 /// Commands that are sent together.
 const TOGETHER: usize = 4096;
 
-/// A string of bits, the key `NAME`, and what describes it: the hash
-/// `{NAME}:config`, beside it in every cluster. Redisson keeps its filters so.
+/// A string of bits in the key `NAME`, and its description in the hash
+/// `{NAME}:config`, which a cluster keeps in the same slot. Redisson stores its
+/// filters this way.
 ///
 /// ```no_run
 /// use tamis_redis::{BitString, Options};
@@ -25,7 +26,7 @@ const TOGETHER: usize = 4096;
 pub struct BitString {
     wire: Wire<Blocking>,
     name: String,
-    /// What must not change while we ask.
+    /// What must not change during a request.
     watched: Vec<(String, String)>,
 }
 
@@ -38,7 +39,7 @@ impl BitString {
         })
     }
 
-    /// Opens one that is described by all of these fields.
+    /// Opens one whose description has all of these fields.
     pub fn open(at: &Location, fields: &[&str], options: &Options) -> Result<Self, Error> {
         let mut this = Self::new(at, options)?;
         let mut command = cmd("HMGET");
@@ -61,8 +62,8 @@ impl BitString {
         Ok(this)
     }
 
-    /// Makes an empty one. With `force` one that is there is replaced; what
-    /// has the name and no description is never touched.
+    /// Creates an empty one. With `force`, an existing one is replaced; a key
+    /// that has the name but no description is never touched.
     pub fn create(
         at: &Location,
         fields: &[(&str, String)],
@@ -104,19 +105,19 @@ impl BitString {
         }
     }
 
-    /// What describes it, of the fields that it was opened with.
+    /// The values of the fields that it was opened with.
     pub fn field(&self, name: &str) -> Option<&str> {
         let found = self.watched.iter().find(|(field, _)| field == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Another field of the description.
+    /// One more field of the description.
     pub fn more(&mut self, name: &str) -> Result<Option<String>, Error> {
         let command = cmd("HGET").arg(self.config()).arg(name).take();
         self.one("reading the description", command)
     }
 
-    /// Of keys with these bits, whether all of a key's are set.
+    /// For each key, given as its bits, whether all of them are set.
     pub fn get(&mut self, keys: &[Vec<u64>]) -> Result<Vec<bool>, Error> {
         let command = |bits: &Vec<u64>| {
             let mut command = cmd("BITFIELD_RO");
@@ -130,8 +131,9 @@ impl BitString {
         self.bits("asking", &commands, Again::Harmless)
     }
 
-    /// Sets the bits of keys, each key's at once; says of which all were set
-    /// already. Nothing is sent again whose answer was lost.
+    /// Sets the bits of keys, all bits of a key at once, and returns for each
+    /// key whether all were set before. If an answer is lost, nothing is sent
+    /// again.
     pub fn set(&mut self, keys: &[Vec<u64>]) -> Result<Vec<bool>, Error> {
         let command = |bits: &Vec<u64>| {
             let mut command = cmd("BITFIELD");
@@ -151,7 +153,7 @@ impl BitString {
         self.one("counting bits", command)
     }
 
-    /// How many bytes it has: those up to the last bit that was ever set.
+    /// Its length in bytes, up to the last bit that was ever set.
     pub fn bytes(&mut self) -> Result<u64, Error> {
         let command = cmd("STRLEN").arg(&self.name).take();
         self.one("measuring", command)

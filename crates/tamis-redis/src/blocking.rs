@@ -360,10 +360,10 @@ impl Survey {
         now(engine::survey::survey(link, servers, options))
     }
 
-    /// Forgets orphans that nobody has used for an hour ([`IDLE`](Self::IDLE))
-    /// and that don't end by themselves. Each is looked at again, and so is the
-    /// filter of its name, so that nothing goes that has come to life since.
-    /// Returns those that went.
+    /// Deletes orphans that nobody has used for an hour ([`IDLE`](Self::IDLE))
+    /// and that don't expire by themselves. It checks each again first, and the
+    /// filter with its name, so that nothing is deleted that has come to life
+    /// since. Returns the deleted ones.
     pub fn collect(&self, options: &Options) -> Result<Vec<Orphan>, Error> {
         let orphans: Vec<Orphan> = self.collectable().cloned().collect();
         let link = Blocking::new(self.servers.location(), options);

@@ -152,7 +152,7 @@ impl<L: Link> Either<L> {
         Ok((wire, found))
     }
 
-    /// The kind of the filter of this name, if there is one.
+    /// The kind of the filter with this name, if there is one.
     pub(crate) async fn kind_at(
         link: L,
         at: &Location,

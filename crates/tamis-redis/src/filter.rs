@@ -26,16 +26,16 @@ use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Each has connections of its own, one to a node, so a thread opens its own.
-/// Batches are much faster than single keys: they are pipelined to all nodes
-/// at once.
+/// Each filter has its own connections, one to each node, so every thread opens
+/// its own. Batches are much faster than single keys: they are pipelined to all
+/// nodes at once.
 pub struct RedisFilter {
     engine: Either<Blocking>,
 }
 
 impl RedisFilter {
-    /// Creates an empty filter, which must not exist: blocked, counting or
-    /// growing, with one line a key ([`Plan::one_line`]).
+    /// Creates an empty filter: blocked, counting or growing, with one line per
+    /// key ([`Plan::one_line`]). A filter with this name must not exist.
     pub fn create(
         at: &Location,
         plan: &Plan,
@@ -46,8 +46,8 @@ impl RedisFilter {
         now(Either::create(link, at, plan, hasher, options)).map(|engine| Self { engine })
     }
 
-    /// [`create`](Self::create), in place of the filter that is there, if there
-    /// is one: it goes first. The new one lives as long as that would have.
+    /// Like [`create`](Self::create), but deletes an existing filter first. The
+    /// new filter keeps the remaining time to live of the old one.
     pub fn create_over(
         at: &Location,
         plan: &Plan,
@@ -58,18 +58,18 @@ impl RedisFilter {
         now(Either::create_over(link, at, plan, hasher, options)).map(|engine| Self { engine })
     }
 
-    /// The kind of the filter of this name, if there is one.
+    /// The kind of the filter with this name, if there is one.
     pub fn kind_at(at: &Location, options: &Options) -> Result<Option<Kind>, Error> {
         now(Either::kind_at(Blocking::new(at, options), at, options))
     }
 
-    /// Opens a filter. Waits for one that is being created.
+    /// Opens a filter. If it is still being created, waits for it.
     pub fn open(at: &Location, options: &Options) -> Result<Self, Error> {
         let link = Blocking::new(at, options);
         now(Either::open(link, at, options)).map(|engine| Self { engine })
     }
 
-    /// Whether there is something of this name, a filter or not.
+    /// Whether anything has this name, a filter or not.
     pub fn exists(at: &Location, options: &Options) -> Result<bool, Error> {
         now(crate::engine::Engine::exists(
             Blocking::new(at, options),
@@ -78,10 +78,10 @@ impl RedisFilter {
         ))
     }
 
-    /// Copies a blocked, counting or growing filter to Redis, where it must
-    /// not exist. Of a filter whose keys have several lines, asking is as good
-    /// as ever; but of several workers that add the same new key at once, more
-    /// than one may get "new".
+    /// Copies a blocked, counting or growing filter to Redis, where its name
+    /// must be free. If keys of the filter have several lines, its answers are
+    /// as good as any, but of several workers that add the same new key at the
+    /// same time, more than one may get "new".
     pub fn upload<B: Body>(
         at: &Location,
         filter: &AnyFilter<B>,
@@ -91,8 +91,8 @@ impl RedisFilter {
         now(Either::upload(link, at, filter, options)).map(|engine| Self { engine })
     }
 
-    /// [`upload`](Self::upload), in place of the filter that is there, if there
-    /// is one: it goes first. The new one lives as long as that would have.
+    /// Like [`upload`](Self::upload), but deletes an existing filter first. The
+    /// new filter keeps the remaining time to live of the old one.
     pub fn upload_over<B: Body>(
         at: &Location,
         filter: &AnyFilter<B>,
@@ -102,8 +102,8 @@ impl RedisFilter {
         now(Either::upload_over(link, at, filter, options)).map(|engine| Self { engine })
     }
 
-    /// Makes a filter in the server's module of what [`dump`](Self::dump) gave,
-    /// in place of the filter that is there if `replace` says so.
+    /// Creates a filter in the server's module from what [`dump`](Self::dump)
+    /// returned. With `replace`, an existing filter is replaced.
     pub fn restore(
         at: &Location,
         dump: &[u8],
@@ -114,30 +114,31 @@ impl RedisFilter {
         now(Either::restore(link, at, dump, replace, options)).map(|engine| Self { engine })
     }
 
-    /// A module's filter as the server would save it (`DUMP`): the way to copy
-    /// one that has another system's layout.
+    /// A module's filter as the server would save it (`DUMP`). This is how to
+    /// copy one that has another system's layout.
     pub fn dump(&mut self) -> Result<Vec<u8>, Error> {
         now(self.engine.dump())
     }
 
-    /// Copies the filter to memory: the same bits, so the same file. If it has
-    /// changed since it was uploaded, its count of keys is an estimate.
+    /// Copies the filter to memory: the same bits, and therefore the same file.
+    /// If it has changed since it was uploaded, its count of keys is an
+    /// estimate.
     pub fn download(&mut self) -> Result<AnyFilter, Error> {
         now(self.engine.download())
     }
 
-    /// Adds a key; whether it was new. Of many workers that add a new key at
-    /// once, exactly one is told so; see the [crate](crate) for what holds
-    /// when servers fail.
+    /// Adds a key and returns whether it was new. Of many workers that add a new
+    /// key at the same time, exactly one gets `true`. The [crate](crate) says
+    /// what holds when servers fail.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let mut new = [false];
         self.insert_many(&[key], &mut new)?;
         Ok(new[0])
     }
 
-    /// Adds many keys; `new[i]` answers for `keys[i]`. When some were not
-    /// confirmed, [`Error::Unconfirmed`] says which, and the answers for the
-    /// others hold.
+    /// Adds many keys; `new[i]` is the answer for `keys[i]`. If some were not
+    /// confirmed, [`Error::Unconfirmed`] says which; the answers for the others
+    /// hold.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -157,15 +158,15 @@ impl RedisFilter {
         now(self.engine.insert_hashes(hashes, new))
     }
 
-    /// Whether the key may have been added; one round trip. "No" is always
-    /// right; a part of the filter that is missing is an error and not a "no".
+    /// Whether the key may have been added; takes one round trip. "No" is always
+    /// right: a missing part of the filter is an error, not a "no".
     pub fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let mut out = [false];
         self.contains_many(&[key], &mut out)?;
         Ok(out[0])
     }
 
-    /// Asks many keys; `out[i]` answers for `keys[i]`.
+    /// Looks up many keys; `out[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `out` is not as long as `keys`.
@@ -185,8 +186,8 @@ impl RedisFilter {
         now(self.engine.contains_hashes(hashes, out))
     }
 
-    /// Takes back one adding of a key; whether it seemed present. Counting
-    /// filters only, and only for keys that were added: see
+    /// Undoes one addition of a key and returns whether it seemed present.
+    /// Counting filters only, and only for keys that were added: see
     /// [`Counting::remove`](tamis::Counting::remove).
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let mut removed = [false];
@@ -194,7 +195,7 @@ impl RedisFilter {
         Ok(removed[0])
     }
 
-    /// [`remove`](Self::remove) for many keys; `removed[i]` answers for
+    /// [`remove`](Self::remove) for many keys; `removed[i]` is the answer for
     /// `keys[i]`.
     ///
     /// # Panics
@@ -223,7 +224,7 @@ impl RedisFilter {
         Ok(count[0])
     }
 
-    /// [`count`](Self::count) for many keys; `counts[i]` answers for `keys[i]`.
+    /// [`count`](Self::count) for many keys; `counts[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `counts` is not as long as `keys`.
@@ -243,26 +244,27 @@ impl RedisFilter {
         now(self.engine.count_hashes(hashes, counts))
     }
 
-    /// Removes all keys, part by part: what others add meanwhile may stay or
-    /// go.
+    /// Removes all keys, part by part. Keys that others add meanwhile may or may
+    /// not stay.
     pub fn clear(&mut self) -> Result<(), Error> {
         now(self.engine.clear())
     }
 
-    /// Adds all keys of `other`, which must be alike, while others may add,
-    /// too. Blocked filters only. When it fails it can be repeated.
+    /// Adds all keys of `other`, which must have the same shape and hash. Others
+    /// may add keys at the same time. Blocked filters only. If it fails, it can
+    /// be repeated.
     pub fn union_with<B: Body>(&mut self, other: &AnyFilter<B>) -> Result<(), Error> {
         now(self.engine.union_with(other))
     }
 
     /// The number of distinct keys, estimated from how full the filter is. The
-    /// servers count all bits; while only others add keys, the answer is kept
-    /// for a second.
+    /// servers count all bits. Unless this client adds keys, the answer is
+    /// reused for a second.
     pub fn keys(&mut self) -> Result<KeyCount, Error> {
         now(self.engine.keys())
     }
 
-    /// The expected rate now, from 4 MiB of what the filter holds.
+    /// The rate to expect now, estimated from 4 MiB of the filter.
     pub fn rate_now(&mut self) -> Result<f64, Error> {
         now(self.engine.rate_now())
     }
@@ -273,8 +275,8 @@ impl RedisFilter {
         now(self.engine.verify())
     }
 
-    /// Lets the whole filter expire after `time`. When this fails, the filter
-    /// may end sooner than before, but not in part; call it again.
+    /// Lets the whole filter expire after `time`. If this fails, the filter may
+    /// expire sooner than before, but always as a whole; call it again.
     pub fn expire_in(&mut self, time: Duration) -> Result<(), Error> {
         now(self.engine.expire_in(time))
     }
@@ -284,7 +286,7 @@ impl RedisFilter {
         now(self.engine.persist())
     }
 
-    /// How long the filter lives; `None` means forever.
+    /// How long the filter will live; `None` means forever.
     pub fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         now(self.engine.time_to_live())
     }
@@ -294,69 +296,69 @@ impl RedisFilter {
         now(self.engine.delete())
     }
 
-    /// [`expire_in`](Self::expire_in) without opening the filter, so without
-    /// its secret.
+    /// [`expire_in`](Self::expire_in) without opening the filter, so its secret
+    /// is not needed.
     pub fn expire_at(at: &Location, time: Duration, options: &Options) -> Result<(), Error> {
         let link = Blocking::new(at, options);
         now(Either::expire_at(link, at, time, options))
     }
 
-    /// [`persist`](Self::persist) without opening the filter, so without its
-    /// secret.
+    /// [`persist`](Self::persist) without opening the filter, so its secret is
+    /// not needed.
     pub fn persist_at(at: &Location, options: &Options) -> Result<(), Error> {
         now(Either::persist_at(Blocking::new(at, options), at, options))
     }
 
-    /// Deletes the filter of this name, also one that was never finished, has
-    /// lost a part, or whose secret is not at hand. [`Error::NotFound`] if
-    /// there is none.
+    /// Deletes the filter with this name, even if it was never finished, has
+    /// lost a part, or its secret is not at hand. [`Error::NotFound`] if there
+    /// is none.
     pub fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         now(Either::delete_at(Blocking::new(at, options), at, options))
     }
 
-    /// What its user should know; nothing is wrong yet. As of when it was
-    /// created or opened.
+    /// What its user should know, although nothing is wrong yet. Found when the
+    /// filter was created or opened.
     pub fn warnings(&self) -> &[Warning] {
         self.engine.warnings()
     }
 
-    /// Which servers have how much of the filter, in keys of Redis and bytes of
+    /// How much of the filter each server has, in Redis keys and bytes of
     /// memory.
     pub fn shares(&mut self) -> Result<Vec<Share>, Error> {
         now(self.engine.shares())
     }
 
-    /// The servers that the filter lives on, all masters of a cluster.
+    /// The servers that the filter lives on; in a cluster, all masters.
     pub fn nodes(&mut self) -> Result<Vec<Node>, Error> {
         now(self.engine.nodes())
     }
 
-    /// The random number that tells the filter from others of its name, and is
-    /// in the names of its parts. A module's filter has none.
+    /// The random number that distinguishes the filter from others with its
+    /// name, and is part of the names of its chunks. A module's filter has none.
     pub fn generation(&self) -> Option<u64> {
         self.engine.generation()
     }
 
-    /// What this client has been through: connections, retries, and keys whose
+    /// What has happened to this client: connections, retries, and keys whose
     /// answers are uncertain.
     pub fn stats(&self) -> Stats {
         self.engine.stats()
     }
 
-    /// The header: shape, hash, capacity and rate. Of a growing filter, as of
-    /// the last time that its layers were looked at. A module's filter keeps
-    /// its own to itself.
+    /// The header: shape, hash, capacity and rate. For a growing filter, it is
+    /// from the last time the layers were read. A module doesn't reveal the
+    /// header of its filters.
     pub fn header(&self) -> Option<&Header> {
         self.engine.header()
     }
 
-    /// Whose layout a filter has that a module of the server keeps; none of one
-    /// in plain strings.
+    /// Whose layout the filter has, if a module of the server keeps it; `None`
+    /// for a filter in plain strings.
     pub fn module_layout(&self) -> Option<Layout> {
         self.engine.layout()
     }
 
-    /// Which kind it is. What a module keeps is growing (BF.*) or cuckoo (CF.*).
+    /// The kind of filter. A module's filter is growing (BF.*) or cuckoo (CF.*).
     pub fn kind(&self) -> Kind {
         self.engine.kind()
     }
@@ -366,19 +368,20 @@ impl RedisFilter {
         self.header().map(Header::shape)
     }
 
-    /// How keys are hashed; none where the server hashes them.
+    /// How keys are hashed; `None` if the server hashes them.
     pub fn hasher(&self) -> Option<&Hasher> {
         self.header().map(Header::hasher)
     }
 
-    /// The number of keys it is made for; of a filter that grows, as of the
-    /// last time that it was asked about.
+    /// The number of keys it is made for; for a filter that grows, as of the
+    /// last time this client read it.
     pub fn capacity(&self) -> u64 {
         self.engine.capacity()
     }
 
-    /// The promised rate, kept up to [`capacity`](Self::capacity) keys. A
-    /// cuckoo filter in RedisBloom's layout promises none: what it is when full.
+    /// The promised rate, which holds up to [`capacity`](Self::capacity) keys. A
+    /// cuckoo filter in RedisBloom's layout promises none; this is its rate when
+    /// full.
     pub fn rate(&self) -> f64 {
         self.engine.rate()
     }

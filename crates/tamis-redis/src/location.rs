@@ -15,11 +15,11 @@ use std::str::FromStr;
 /// rediss://…   rediss-cluster://…   rediss+sentinel://…       the same over TLS
 /// ```
 ///
-/// A first part of the path that is a number is the database if another part
-/// follows. The name may hold anything but braces, which Redis Cluster gives a
-/// meaning. `?protocol=resp3` at the end speaks the newer protocol. `#insecure`
-/// behind a TLS location accepts any certificate. Sentinels get the user and
-/// the password only if they ask for them.
+/// If the path has two parts and the first is a number, that is the database.
+/// The name may contain anything but braces, which have a meaning in Redis
+/// Cluster. `?protocol=resp3` at the end selects the newer protocol. `#insecure`
+/// after a TLS location accepts any certificate. Sentinels get the user and the
+/// password only if they ask for them.
 ///
 /// ```
 /// use tamis_redis::Location;
@@ -38,8 +38,8 @@ pub struct Location {
     name: String,
 }
 
-/// Servers, without the name of a filter: where [`Survey`](crate::Survey)
-/// looks for all filters that there are.
+/// Servers, without the name of a filter: where [`Survey`](crate::Survey) looks
+/// for filters.
 ///
 /// ```
 /// use tamis_redis::Servers;
@@ -92,7 +92,7 @@ fn split_scheme(text: &str) -> Option<(Scheme, &str)> {
 }
 
 impl Location {
-    /// Whether a text is meant as a location, and not as the name of a file.
+    /// Whether a text is meant as a location rather than the name of a file.
     ///
     /// ```
     /// use tamis_redis::Location;
@@ -103,8 +103,9 @@ impl Location {
         split_scheme(text).is_some()
     }
 
-    /// The same place, with this password if it has none yet: one that is in
-    /// the location itself shows in lists of processes and histories of shells.
+    /// The same location with this password, unless it has one already. A
+    /// password in the location itself is visible in process lists and shell
+    /// histories.
     ///
     /// ```
     /// use tamis_redis::Location;
@@ -130,7 +131,7 @@ impl Location {
         &self.name
     }
 
-    /// The servers to ask first; a cluster's others are learnt from them.
+    /// The servers to ask first; they name the other nodes of a cluster.
     pub(crate) fn nodes(&self) -> &[ConnectionInfo] {
         &self.nodes
     }

@@ -19,13 +19,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tamis::{KeyCount, Kind};
 
-/// Whose bytes a filter in a module has, by the type of its key.
+/// Whose layout a module's filter has, by the type of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
     /// Of Tamis's module: `tamis--bf` and `tamis--cf`.
     Tamis,
-    /// RedisBloom's, which Tamis's module has, too: `MBbloom--` and
+    /// RedisBloom's, which Tamis's module supports, too: `MBbloom--` and
     /// `MBbloomCF`.
     RedisBloom,
     /// valkey-bloom's: `bloomfltr`.

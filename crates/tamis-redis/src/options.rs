@@ -47,35 +47,35 @@ impl Options {
         Self::default()
     }
 
-    /// The secret of a keyed filter that is kept apart from it.
+    /// The secret of a keyed filter, if the filter itself does not hold it.
     pub fn key(mut self, key: SecretKey) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// How long connecting to a server may take; 3 seconds unless said.
+    /// How long connecting to a server may take; 3 seconds by default.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
     /// How long a server may be silent before its connection is given up;
-    /// 10 seconds unless said.
+    /// 10 seconds by default.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self
     }
 
-    /// How long an operation goes on trying when servers are down, loading or
-    /// changing roles; 30 seconds unless said, and not at all if zero.
+    /// How long an operation keeps trying while servers are down, loading or
+    /// changing roles; 30 seconds by default. Zero means it doesn't retry.
     pub fn retry_for(mut self, time: Duration) -> Self {
         self.retry_for = time;
         self
     }
 
-    /// Confirms what was added only when this many replicas of each server
-    /// concerned have it (`WAIT`), or gives up after `timeout`, and then
-    /// says which keys are not confirmed.
+    /// Confirms an addition only once this many replicas of its server have it
+    /// (`WAIT`). After `timeout` it gives up and reports which keys are not
+    /// confirmed.
     pub fn wait_replicas(mut self, replicas: u32, timeout: Duration) -> Self {
         self.replicas = (replicas > 0).then_some((replicas, timeout));
         self
@@ -94,9 +94,9 @@ impl Options {
         self
     }
 
-    /// Makes new filters in the server's module, Tamis's or another that answers
-    /// BF.*, instead of in plain strings. Filters that are there are found
-    /// wherever they are.
+    /// Creates new filters in the server's module, Tamis's or another that
+    /// answers BF.*, instead of in plain strings. Existing filters are found in
+    /// either place.
     ///
     /// ```no_run
     /// use tamis::{Hasher, Kind, Plan};

@@ -1,5 +1,5 @@
-//! What a client has been through: counters for monitoring, and with the
-//! feature `tracing` events.
+//! What has happened to a client: counters for monitoring and, with the feature
+//! `tracing`, events.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a filter's client has been through since it was opened, clones of it
-/// included: see [`RedisFilter::stats`](crate::RedisFilter::stats). All but
+/// What has happened to a filter's client and its clones since it was opened:
+/// see [`RedisFilter::stats`](crate::RedisFilter::stats). All numbers except
 /// `connections` stay 0 while nothing fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Connections opened, the first to each node included.
+    /// Connections opened, including the first to each node.
     pub connections: u64,
     /// Connections opened to nodes that had one before.
     pub reconnects: u64,
     /// Requests sent again, because the answer was lost or the server was not
     /// ready for them.
     pub retries: u64,
-    /// Requests sent on to another node, because their slot has moved.
+    /// Requests redirected to another node, because their slot has moved.
     pub redirects: u64,
-    /// Keys that were called new because nobody can tell: they were sent again
-    /// after an answer was lost.
+    /// Keys that were reported as new because nobody can know: they were sent
+    /// again after an answer was lost.
     pub ambiguous_keys: u64,
 }
 

@@ -1,4 +1,4 @@
-//! All filters on some servers, and what belongs to none: for operators.
+//! All filters on a set of servers, and orphaned parts: for operators.
 
 use crate::Servers;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tamis::Kind;
 use tamis::raw::Header;
 
-/// All filters on some servers, and what belongs to none of them.
+/// All filters on a set of servers, and parts that belong to none of them.
 ///
 /// ```no_run
 /// use tamis_redis::{Options, Survey};
@@ -17,18 +17,18 @@ use tamis::raw::Header;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Every key of the database is looked at (`SCAN`), and the bits of every
-/// filter are counted, some milliseconds at a time.
+/// This looks at every key of the database (`SCAN`) and counts the bits of every
+/// filter, a few milliseconds at a time.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Survey {
-    /// Where.
+    /// Where they are.
     pub servers: Servers,
-    /// By name.
+    /// The filters, sorted by name.
     pub filters: Vec<Found>,
-    /// Parts of filters that are gone.
+    /// Parts of filters that no longer exist.
     pub orphans: Vec<Orphan>,
-    /// The servers that have keys: the masters of a cluster.
+    /// The servers that hold keys; in a cluster, the masters.
     pub nodes: Vec<Node>,
 }
 
@@ -42,17 +42,17 @@ pub struct Found {
     pub kind: Option<Kind>,
     /// Whether it is all there.
     pub condition: Condition,
-    /// The number that tells it from others of this name.
+    /// The number that distinguishes it from others with this name.
     pub generation: u64,
     /// The number of keys that it is made for.
     pub capacity: u64,
     /// The promised rate.
     pub rate: f64,
-    /// The number of keys, estimated; not of one that is not whole.
+    /// The estimated number of keys; only for a filter that is whole.
     pub keys: Option<u64>,
-    /// How long it lives, if not forever.
+    /// How long it will live, if not forever.
     pub time_to_live: Option<Duration>,
-    /// Which servers have how much of it.
+    /// How much of it each server has.
     pub shares: Vec<Share>,
 }
 
@@ -60,7 +60,7 @@ pub struct Found {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Condition {
-    /// It is.
+    /// All of it is there.
     Whole,
     /// It is being created, or its creator has died.
     Creating,
@@ -80,13 +80,13 @@ pub enum Condition {
 pub struct Share {
     /// The server.
     pub node: String,
-    /// How many keys of Redis.
+    /// The number of Redis keys.
     pub keys: u64,
-    /// What they take of its memory, in bytes.
+    /// The memory they use, in bytes.
     pub bytes: u64,
 }
 
-/// A part of a filter that is gone.
+/// A part of a filter that no longer exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Orphan {
@@ -94,11 +94,11 @@ pub struct Orphan {
     pub key: String,
     /// The server.
     pub node: String,
-    /// What it takes of the server's memory, in bytes.
+    /// The memory it uses, in bytes.
     pub bytes: u64,
-    /// For how long nobody has used it; unknown to servers with an LFU policy.
+    /// How long it has been idle; servers with an LFU policy don't know.
     pub idle: Option<Duration>,
-    /// When it ends by itself, if it does.
+    /// When it expires by itself, if it does.
     pub time_to_live: Option<Duration>,
 }
 
@@ -112,18 +112,18 @@ pub struct Node {
     pub version: String,
     /// Its memory in use, in bytes.
     pub used: u64,
-    /// The most it may use; 0 is no limit.
+    /// The most memory it may use, in bytes; 0 means no limit.
     pub most: u64,
-    /// Its `maxmemory-policy`: what happens then.
+    /// Its `maxmemory-policy`: what it does at that limit.
     pub policy: String,
 }
 
 impl Survey {
-    /// What nobody has used for so long belongs to nobody any more, and not to
-    /// a filter that is being created.
+    /// An orphan that has been idle this long is not part of a filter that is
+    /// still being created.
     pub const IDLE: Duration = Duration::from_secs(3600);
 
-    /// The orphans that [`collect`](Self::collect) would forget.
+    /// The orphans that [`collect`](Self::collect) would delete.
     pub fn collectable(&self) -> impl Iterator<Item = &Orphan> {
         let old = |orphan: &&Orphan| orphan.idle.is_some_and(|idle| idle >= Self::IDLE);
         self.orphans
@@ -162,7 +162,7 @@ impl Found {
         }
     }
 
-    /// What it takes of the servers' memory.
+    /// The memory it uses on all servers, in bytes.
     pub fn bytes(&self) -> u64 {
         self.shares.iter().map(|share| share.bytes).sum()
     }

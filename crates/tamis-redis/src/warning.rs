@@ -15,8 +15,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// When this server's memory is full, it may throw away parts of the
-    /// filter.
+    /// When this server's memory is full, it may evict parts of the filter.
     MayEvict {
         /// The server.
         node: String,

@@ -16,8 +16,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
-/// What the whole of an index agrees on: rate, hash, and which keys of an
-/// entry are indexed.
+/// What applies to a whole index: rate, hash, and which keys of an entry are
+/// indexed.
 ///
 /// ```
 /// use tamis::index::IndexOptions;
@@ -37,9 +37,9 @@ pub struct IndexOptions {
 }
 
 impl IndexOptions {
-    /// An entry that does not hold a key is taken for a candidate with
-    /// probability `rate` at most, which is between 2^-32 and 0.5. There is one
-    /// sort of keys, `"key"`, unless [`specs`](Self::specs) says otherwise.
+    /// An entry that does not hold a key is a candidate with a probability of
+    /// at most `rate`, which must be between 2^-32 and 0.5. There is one sort of
+    /// keys, `"key"`, unless you name others with [`specs`](Self::specs).
     pub fn new(rate: f64) -> Result<Self, Error> {
         Ok(Self {
             hasher: Hasher::default(),
@@ -49,14 +49,14 @@ impl IndexOptions {
         })
     }
 
-    /// How keys are hashed: [`Hasher::default`] unless it is said.
+    /// Sets how keys are hashed; the default is [`Hasher::default`].
     pub fn hasher(mut self, hasher: Hasher) -> Self {
         self.hasher = hasher;
         self
     }
 
-    /// The sorts of keys that every entry has, each in a filter of its own:
-    /// from 1 to 255 different texts, which mean nothing to the library.
+    /// Sets the sorts of keys that every entry has, each with its own filter:
+    /// 1 to 255 different names, which mean nothing to the library.
     pub fn specs<S: Into<String>>(
         mut self,
         specs: impl IntoIterator<Item = S>,
@@ -75,7 +75,7 @@ impl IndexOptions {
         }
     }
 
-    /// The options under which the index was made: what an update of it needs.
+    /// The options the index was made with; an update needs the same.
     pub fn of<B: AsRef<[u8]>>(index: &FileIndex<B>) -> Self {
         Self {
             hasher: index.layout.hasher,
@@ -100,8 +100,8 @@ impl IndexOptions {
         &self.specs
     }
 
-    /// Whether entries of this index can be copied to one with these options;
-    /// if not, an [`Error::Unlike`] says why.
+    /// Checks that entries of this index can be copied to one with these
+    /// options; if not, an [`Error::Unlike`] says why.
     pub fn check_like<B: AsRef<[u8]>>(&self, index: &FileIndex<B>) -> Result<(), Error> {
         let unlike = |what, ours: String, theirs: String| Error::Unlike { what, ours, theirs };
         let theirs = Self::of(index);
@@ -128,8 +128,8 @@ impl IndexOptions {
     }
 }
 
-/// Collects the keys of one entry, as often as they come, in memory for twice
-/// the distinct ones.
+/// Collects the keys of one entry. Keys may repeat; memory grows to about twice
+/// the number of distinct keys.
 ///
 /// ```
 /// use tamis::index::{EntryKeys, IndexOptions};
@@ -151,13 +151,13 @@ pub struct EntryKeys {
     reasons: Vec<String>,
 }
 
-/// Hashes of which many come again and again.
+/// Hashes, many of which repeat.
 #[derive(Clone, Debug)]
 struct Distinct {
     hashes: Vec<Hash>,
     /// When to remove duplicates next.
     full: usize,
-    /// Whether there are others that could not be had.
+    /// Whether there are more keys that could not be read.
     unknown: bool,
 }
 
@@ -189,7 +189,7 @@ impl EntryKeys {
         }
     }
 
-    /// Adds a key of the spec of this number.
+    /// Adds a key to the spec with this number.
     ///
     /// # Panics
     /// If there is no such spec.
@@ -205,8 +205,8 @@ impl EntryKeys {
         self.specs[spec].add(hash);
     }
 
-    /// Says that not all keys of the spec of this number are known, and why:
-    /// the entry is a candidate for every key of it.
+    /// Records that not all keys of the spec with this number are known, and
+    /// why. The entry is then a candidate for every key of that spec.
     ///
     /// ```
     /// use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
@@ -234,8 +234,8 @@ impl EntryKeys {
         }
     }
 
-    /// The filters of these keys: the slow part, which as many threads can do
-    /// as there are entries.
+    /// Builds the filters of these keys. This is the slow part; different
+    /// entries can be built on different threads.
     pub fn build(self) -> Result<EntryFilters, Error> {
         let width = self.width;
         let build = |keys: Distinct| {
@@ -275,7 +275,7 @@ enum BuiltFilter {
 }
 
 impl EntryFilters {
-    /// Distinct keys of the spec of this number; 0 if they are not known.
+    /// Distinct keys of the spec with this number; 0 if they are not known.
     ///
     /// # Panics
     /// If there is no such spec.
@@ -289,9 +289,9 @@ impl EntryFilters {
 
 /// Puts an index together, entry by entry.
 ///
-/// Filters go to the file as they come, so that no more than the directory is
-/// in memory: 32 bytes a filter, 48 an entry, and its id. The same entries in
-/// the same order give the same bytes.
+/// Filters are written to the file as they arrive, so only the directory is
+/// held in memory: 32 bytes per filter, 48 per entry, and its id. The same
+/// entries in the same order give the same bytes.
 ///
 /// ```
 /// use tamis::index::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
@@ -345,18 +345,18 @@ enum Sink {
 const BUFFER: usize = 1 << 20;
 
 impl IndexBuilder {
-    /// An index in memory.
+    /// Starts an index in memory.
     pub fn in_memory(options: &IndexOptions) -> Self {
         Self::new(options, Sink::Memory(vec![0; HEADER_LEN]))
     }
 
-    /// An index in a file, which appears whole, and replaces what has its name,
-    /// when the builder [finishes](Self::finish). If it never does, everything
-    /// is as before.
+    /// Starts an index in a file. When the builder [finishes](Self::finish), the
+    /// file appears as a whole and replaces any file with its name. Until then,
+    /// nothing changes.
     ///
-    /// Builders that are at work at once on one name would not see each
-    /// other's entries: take a [`FileLock`](crate::FileLock) before the old
-    /// index is opened and drop it after the new one is finished.
+    /// Two builders working on the same name at the same time would not see
+    /// each other's entries: take a [`FileLock`](crate::FileLock) before you open
+    /// the old index, and drop it after the new one is finished.
     pub fn create(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Self, Error> {
         let mut file = Replacement::begin(path.as_ref(), Existing::Replace)?;
         let path = file.path().to_owned();
@@ -382,7 +382,7 @@ impl IndexBuilder {
         }
     }
 
-    /// Entries so far.
+    /// The number of entries so far.
     pub const fn len(&self) -> usize {
         self.count
     }
@@ -432,7 +432,7 @@ impl IndexBuilder {
     }
 
     /// Adds an entry whose keys are not known, such as a file that can't be
-    /// read: it is a candidate for every key.
+    /// read. It is a candidate for every key.
     pub fn add_unindexed(
         &mut self,
         id: impl AsRef<[u8]>,
@@ -446,8 +446,8 @@ impl IndexBuilder {
         Ok(())
     }
 
-    /// Adds an entry of another index as it is. Its filters are copied, not
-    /// built again, and compared with their checksums on the way.
+    /// Adds an entry of another index unchanged. Its filters are copied, not
+    /// rebuilt, and checked against their checksums on the way.
     ///
     /// Both indexes must have been made with equal [options](IndexOptions).
     pub fn copy<B: AsRef<[u8]>>(&mut self, entry: &super::Entry<'_, B>) -> Result<(), Error> {
@@ -494,8 +494,8 @@ impl IndexBuilder {
         self.sink.write(body).inspect_err(|_| self.broken = true)
     }
 
-    /// Writes the directory and gives the index its name. What is returned is
-    /// the new index, mapped if it is in a file.
+    /// Writes the directory and gives the index its name. Returns the new index,
+    /// mapped if it is in a file.
     pub fn finish(mut self) -> Result<FileIndex, Error> {
         if self.broken {
             return Err(Error::Io {
@@ -578,7 +578,8 @@ impl Sink {
 mod tests {
     use super::*;
 
-    /// Who goes on after a failed write gets no index with a hole in it.
+    /// A caller that continues after a failed write gets an error, not an index
+    /// with a hole in it.
     #[test]
     fn a_failed_write_is_not_forgotten() {
         let dir = tempfile::tempdir().unwrap();

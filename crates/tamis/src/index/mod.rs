@@ -1,5 +1,5 @@
-//! Which of these files can hold the key? One filter an entry, all in one file:
-//! [`FileIndex`] asks it, [`IndexBuilder`] makes it.
+//! Which of these files can hold the key? One filter per entry, all in one file:
+//! [`FileIndex`] queries it, [`IndexBuilder`] makes it.
 //!
 //! An index is written once and replaced as a whole.
 
@@ -29,13 +29,13 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// Tells which of many entries, files or sets of keys, may hold a key.
+/// Finds which of many entries, files or sets of keys, may hold a key.
 ///
-/// Every entry has an id and a small static filter of its keys, or several,
-/// one for each *spec*: an index of table files may have the rows in one and
-/// the pairs of row and column in the other. A key is hashed once and probes
-/// the filters of all entries. An entry that holds the key is always among
-/// the candidates; another one with the promised rate at most.
+/// Every entry has an id and a small static filter of its keys, or one for
+/// each *spec*: an index of table files may have one for rows and another for
+/// pairs of row and column. A key is hashed once and looked up in the filters
+/// of all entries. An entry that holds the key is always a candidate; one that
+/// does not is a candidate at most at the promised rate.
 ///
 /// ```
 /// use tamis::index::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
@@ -54,13 +54,14 @@ use std::path::Path;
 /// # Ok::<(), tamis::Error>(())
 /// ```
 ///
-/// A file is opened by [`open`](Self::open), which maps it and checks all but
-/// the filters themselves. Those are compared with their checksums, page by
-/// page, when an answer depends on them: an entry is left out only if the pages
-/// that say so are sound, so damage makes candidates, never a false "no".
-/// [`verify`](Self::verify) looks at all of them.
-/// An index is never changed in place; [`IndexBuilder`] makes a new one of an
-/// old one without reading entries again that are the same.
+/// [`open`](Self::open) maps a file and checks everything but the filters
+/// themselves. Those are compared with their checksums, page by page, when an
+/// answer depends on them: an entry is left out only if the pages that say so
+/// are intact. Damage adds candidates; it never causes a false "no".
+/// [`verify`](Self::verify) checks all of them.
+///
+/// An index is never changed in place. [`IndexBuilder`] makes a new one from an
+/// old one and copies the entries that have not changed.
 pub struct FileIndex<B = IndexBytes> {
     bytes: B,
     layout: Layout,
@@ -69,8 +70,8 @@ pub struct FileIndex<B = IndexBytes> {
 
 /// Who owns the bytes of an index: the heap, or a file mapped for reading.
 ///
-/// The file must not be changed in place while it is mapped. No program of
-/// Tamis does; it replaces the file, of which the old mapping knows nothing.
+/// The file must not be changed in place while it is mapped. Tamis never does
+/// that: it replaces the file, and the old mapping keeps the old bytes.
 pub struct IndexBytes(Owner);
 
 enum Owner {
@@ -120,9 +121,9 @@ impl<B: AsRef<[u8]>> fmt::Debug for FileIndex<B> {
 const READ_AHEAD: usize = 128 << 10;
 
 impl FileIndex {
-    /// Maps an index file. The directory is read and checked: 32 bytes a
-    /// filter, 48 an entry, and its id; of the filters a query reads what it
-    /// needs.
+    /// Maps an index file. This reads and checks the directory: 32 bytes per
+    /// filter, 48 per entry, and its id. Of the filters, a query reads only
+    /// what it needs.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path.as_ref(), None)
     }
@@ -155,7 +156,7 @@ impl FileIndex {
         Ok(index)
     }
 
-    /// Takes the bytes of an index; no copy is made.
+    /// Takes the bytes of an index without copying them.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
         Self::decode(IndexBytes::heap(bytes), None)
     }
@@ -176,12 +177,12 @@ impl FileIndex {
 }
 
 impl<'a> FileIndex<&'a [u8]> {
-    /// The index in bytes of the caller's, of any alignment.
+    /// The index in bytes that the caller owns, at any alignment.
     pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
         Self::decode(bytes, None)
     }
 
-    /// The same of a keyed index that does not hold its secret.
+    /// The same for a keyed index that does not hold its secret.
     pub fn view_keyed(bytes: &'a [u8], key: &SecretKey) -> Result<Self, Error> {
         Self::decode(bytes, Some(key))
     }
@@ -213,12 +214,12 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         self.bytes.as_ref()
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.layout.entries
     }
 
-    /// Whether it has none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.layout.entries == 0
     }
@@ -228,16 +229,16 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         &self.layout.hasher
     }
 
-    /// The probability that is promised: of an entry without the key to be a
-    /// candidate.
+    /// The promised rate: how likely an entry without the key is a candidate,
+    /// at most.
     pub fn rate(&self) -> f64 {
         self.layout.rate
     }
 
-    /// An entry, numbered in the order in which they were added.
+    /// The entry with this number; entries are numbered as they were added.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If there is no such entry.
     pub fn entry(&self, number: usize) -> Entry<'_, B> {
         assert!(number < self.len(), "entry {number} of {}", self.len());
         Entry {
@@ -251,14 +252,14 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         (0..self.len()).map(|number| self.entry(number))
     }
 
-    /// The number of each entry by its id; of equal ones the last.
+    /// The number of each entry by its id; of entries with the same id, the last.
     pub fn by_id(&self) -> HashMap<&[u8], usize> {
         self.entries()
             .map(|entry| (entry.id(), entry.number))
             .collect()
     }
 
-    /// The sorts of keys that it has.
+    /// The sorts of keys in the index.
     pub fn specs(&self) -> impl ExactSizeIterator<Item = Spec<'_, B>> {
         (0..self.layout.specs).map(|number| Spec {
             index: self,
@@ -266,8 +267,8 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         })
     }
 
-    /// The sort of keys of this name, to be asked for a key; the error names
-    /// those that there are.
+    /// The sort of keys with this name, ready to look up keys. If there is none,
+    /// the error names those that exist.
     ///
     /// ```
     /// use tamis::index::{IndexBuilder, IndexOptions};
@@ -285,7 +286,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         })
     }
 
-    /// The entries that may hold the key, of the first spec, in order.
+    /// The entries that may hold the key, by the first spec, in order.
     pub fn candidates(&self, key: impl AsRef<[u8]>) -> Vec<Entry<'_, B>> {
         let first = Spec {
             index: self,
@@ -294,7 +295,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         first.candidates(key)
     }
 
-    /// Compares all filters with their checksums; everything else was checked
+    /// Compares all filters with their checksums. Everything else was checked
     /// when the index was opened.
     pub fn verify(&self) -> Result<(), Error> {
         self.check_pages(HEADER_LEN..self.layout.directory)
@@ -311,7 +312,7 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         }
     }
 
-    /// What it takes.
+    /// How large it is, and where the bytes go.
     pub fn info(&self) -> IndexInfo {
         let layout = &self.layout;
         let specs: u64 = self.specs().map(|spec| spec.text().len() as u64).sum();
@@ -327,12 +328,12 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
         }
     }
 
-    /// All bytes of the index, which are those of its file.
+    /// All bytes of the index, as they are in its file.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.bytes().to_vec()
     }
 
-    /// Writes the index to a file, which it replaces, or appears, as a whole.
+    /// Writes the index to a file, which appears or is replaced as a whole.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         write_atomically(path.as_ref(), Existing::Replace, Readers::AsUsual, |file| {
             file.write_all(self.bytes())
@@ -341,14 +342,14 @@ impl<B: AsRef<[u8]>> FileIndex<B> {
     }
 }
 
-/// What an index takes.
+/// How large an index is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexInfo {
-    /// Entries of all sorts.
+    /// All entries.
     pub entries: usize,
-    /// Entries of which keys are not known.
+    /// Entries for which some keys are not known.
     pub unindexed: usize,
-    /// For each spec, the distinct keys of every entry, summed up.
+    /// For each spec, the distinct keys of every entry, added up.
     pub keys: Vec<u64>,
     /// Bytes of the filters.
     pub filter_bytes: u64,
@@ -405,14 +406,14 @@ impl<'a, B: AsRef<[u8]>> Entry<'a, B> {
             .0]
     }
 
-    /// What the file was when it was indexed, if it is one.
+    /// The state of the file when it was indexed, if the entry is a file.
     pub fn stamp(&self) -> Option<Stamp> {
         let record = self.index.layout.entry(self.index.bytes(), self.number);
         record.stamp()
     }
 
-    /// Why the keys of some spec are not known, if so; for those it is a
-    /// candidate whatever they are.
+    /// Why the keys of some spec are not known, if so. For those keys the entry
+    /// is always a candidate.
     pub fn unindexed(&self) -> Option<&'a str> {
         let (layout, bytes) = (&self.index.layout, self.index.bytes());
         let reason = layout.entry_text(bytes, self.number).1;
@@ -422,7 +423,7 @@ impl<'a, B: AsRef<[u8]>> Entry<'a, B> {
             .then(|| std::str::from_utf8(&self.text()[reason]).unwrap_or_default())
     }
 
-    /// Whether all keys of the spec of this number are known.
+    /// Whether all keys of the spec with this number are known.
     ///
     /// # Panics
     /// If there is no such spec.
@@ -430,14 +431,14 @@ impl<'a, B: AsRef<[u8]>> Entry<'a, B> {
         !self.record(spec).is_unknown()
     }
 
-    /// Whether its filters are sure to tell the truth of a file that is `now`
-    /// this: it has not changed since it was indexed. Otherwise it must be
-    /// taken for a candidate, or "no" could be false.
+    /// Whether its filters still hold for the file as it is `now`, because the
+    /// file has certainly not changed since it was indexed. If not, treat the
+    /// entry as a candidate, or a "no" could be false.
     pub fn is_fresh(&self, now: &Stamp) -> bool {
         self.stamp().is_some_and(|stamp| stamp.proves(now))
     }
 
-    /// Distinct keys of the spec of this number; 0 if they are not known.
+    /// Distinct keys of the spec with this number; 0 if they are not known.
     ///
     /// # Panics
     /// If there is no such spec.
@@ -445,8 +446,8 @@ impl<'a, B: AsRef<[u8]>> Entry<'a, B> {
         self.record(spec).known_keys()
     }
 
-    /// Compares its filters with their checksums. A damaged one makes the entry
-    /// a candidate wherever a sound one could not be told from it.
+    /// Compares its filters with their checksums. Where a filter is damaged, the
+    /// entry is a candidate for every key whose answer depends on the damage.
     pub fn verify(&self) -> Result<(), Error> {
         let layout = &self.index.layout;
         for spec in 0..layout.specs {
@@ -492,7 +493,7 @@ impl<'a, B: AsRef<[u8]>> Spec<'a, B> {
         self.number
     }
 
-    /// What it was named.
+    /// Its name.
     pub fn text(&self) -> &'a str {
         let (layout, bytes) = (&self.index.layout, self.index.bytes());
         let text = &layout.text(bytes)[layout.spec_text(bytes, self.number)];
@@ -500,7 +501,7 @@ impl<'a, B: AsRef<[u8]>> Spec<'a, B> {
         std::str::from_utf8(text).unwrap_or_default()
     }
 
-    /// The distinct keys of every entry, summed up.
+    /// The distinct keys of every entry, added up.
     pub fn keys(&self) -> u64 {
         let records = self.index.layout.filters(self.index.bytes(), self.number);
         let keys = records
@@ -509,9 +510,8 @@ impl<'a, B: AsRef<[u8]>> Spec<'a, B> {
         keys.fold(0, u64::saturating_add)
     }
 
-    /// The entries that may hold the key, in order: all that do, the others
-    /// with the promised probability, and those that were not indexed or are
-    /// damaged.
+    /// The entries that may hold the key, in order: all that do, others at most
+    /// at the promised rate, and those that were not indexed or are damaged.
     pub fn candidates(&self, key: impl AsRef<[u8]>) -> Vec<Entry<'a, B>> {
         self.candidates_hash(self.index.hasher().hash(key.as_ref()))
     }
@@ -526,8 +526,8 @@ impl<'a, B: AsRef<[u8]>> Spec<'a, B> {
         out
     }
 
-    /// The candidates of each of these keys, in one pass over the filters: an
-    /// index larger than the caches is read once for all of them.
+    /// The candidates for each of these keys, in one pass over the filters: an
+    /// index larger than the caches is read once for all keys.
     pub fn candidates_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Vec<Entry<'a, B>>> {
         let hasher = self.index.hasher();
         let hashes = keys.iter().map(|key| hasher.hash(key.as_ref()));

@@ -2,8 +2,8 @@
 //!
 //! A probe is a record, at most one word of bump codes, and two neighbouring
 //! groups of a table: each is asked of the memory for a block of entries
-//! before the first of them is needed. A "no" counts if the pages that it was
-//! read from are sound; else the entry is a candidate.
+//! before the first of them is needed. A "no" counts only if the pages it was
+//! read from are intact; otherwise the entry is a candidate.
 
 use super::format::{FilterRecord, Layout};
 use super::pages::Pages;

@@ -1,20 +1,20 @@
-//! What tells that a file is still the one that was read.
+//! Evidence that a file is still the one that was read.
 
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a file system says of a file, by which a later look tells whether it
-/// may have changed: size, times of its last modification and last change, and
-/// the number of its inode.
+/// What the file system says about a file, to see later whether it may have
+/// changed: its size, the times of its last modification and last change, and
+/// its inode number.
 ///
-/// The time of the last change (Unix `ctime`) can't be set by programs, so it
-/// shows also a file that was replaced by another of equal size and
-/// modification time. Elsewhere the time of creation takes its place, and the
-/// inode is 0.
+/// Programs can't set the time of the last change (Unix `ctime`), so it also
+/// reveals a file that was replaced by another of the same size and modification
+/// time. On other systems the time of creation takes its place, and the inode
+/// is 0.
 ///
-/// A file that was written at about the time it was read could be written
-/// again without a visible difference: clocks of file systems tick. Such a
-/// stamp is [racy](Self::is_racy), and [proves](Self::proves) nothing.
+/// A file that was written at about the time it was read could be written again
+/// without a visible difference, because the clocks of file systems tick. Such
+/// a stamp is [racy](Self::is_racy) and [proves](Self::proves) nothing.
 ///
 /// ```
 /// use std::time::SystemTime;
@@ -52,9 +52,9 @@ const COARSE_TICK: Duration = Duration::from_secs(2);
 const SECOND: i64 = 1_000_000_000;
 
 impl Stamp {
-    /// Of a file as it is now. The metadata of an open file
-    /// ([`File::metadata`](std::fs::File::metadata)) is sure to be of the file
-    /// that is read.
+    /// The stamp of a file as it is now. Take the metadata from the open file
+    /// ([`File::metadata`](std::fs::File::metadata)): it certainly belongs to
+    /// the file being read.
     #[cfg(unix)]
     pub fn of(metadata: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
@@ -68,7 +68,7 @@ impl Stamp {
         }
     }
 
-    /// Of a file as it is now.
+    /// The stamp of a file as it is now.
     #[cfg(not(unix))]
     pub fn of(metadata: &Metadata) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Stamp {
         }
     }
 
-    /// Of a file of which these are known; times are nanoseconds since 1970.
+    /// A stamp from known values; times are in nanoseconds since 1970.
     pub const fn new(size: u64, modified: i64, changed: i64, inode: u64) -> Self {
         Self {
             size,
@@ -91,10 +91,10 @@ impl Stamp {
         }
     }
 
-    /// The stamp to record of a file that was read: `self` was taken before
-    /// the reading, which `began` no later, and `after` behind it. It is racy
-    /// if the file changed meanwhile, or so shortly before that a change right
-    /// after could bear the same times.
+    /// The stamp to record for a file that was read: `self` was taken before
+    /// reading it and `after` when done; `began` is a time before the reading.
+    /// The result is racy if the file changed meanwhile, or so shortly before
+    /// that a later change could carry the same times.
     pub fn after_reading(self, after: &Self, began: SystemTime) -> Self {
         // Who writes sets the time of change; only where there is none, that
         // of modification has to do, which programs can set.
@@ -114,8 +114,8 @@ impl Stamp {
         }
     }
 
-    /// The same, racy: whoever recorded it knows of a reason why the file could
-    /// change without a visible difference.
+    /// The same stamp, marked racy: use it when you know a reason why the file
+    /// could change without a visible difference.
     pub const fn racy(self) -> Self {
         Self { racy: true, ..self }
     }
@@ -125,8 +125,8 @@ impl Stamp {
         self.racy
     }
 
-    /// Whether a file that is now `now` looks as it did when this stamp was
-    /// recorded, which a [racy](Self::is_racy) one does not prove.
+    /// Whether the file, which is now `now`, looks as it did when this stamp was
+    /// recorded. If the stamp is [racy](Self::is_racy), that proves nothing.
     pub fn is_like(&self, now: &Self) -> bool {
         Self {
             racy: now.racy,
@@ -134,13 +134,13 @@ impl Stamp {
         } == *now
     }
 
-    /// Whether a file that is now `now` is sure to be as it was when this
+    /// Whether the file, which is now `now`, is certainly unchanged since this
     /// stamp was recorded.
     pub fn proves(&self, now: &Self) -> bool {
         !self.racy && self == now
     }
 
-    /// Bytes of the file.
+    /// The file's size in bytes.
     pub const fn size(&self) -> u64 {
         self.size
     }

@@ -37,8 +37,8 @@ mod sealed {
 #[derive(Debug)]
 pub struct Bytes {
     owner: Owner,
-    /// The owner's words, which stay where they are as long as it lives: single
-    /// keys should not have to ask whose they are.
+    /// The owner's words, which stay in place as long as it lives, so that
+    /// single keys need not find out who owns them.
     words: NonNull<[AtomicU64]>,
 }
 
@@ -107,7 +107,7 @@ impl Bytes {
         Self::new(Owner::Tail(tail))
     }
 
-    /// Waits until a mapped file's part is on disk.
+    /// Waits until this part of a mapped file is on disk.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         match &self.owner {
             Owner::Shared(map) => map.sync(),
@@ -141,13 +141,12 @@ impl Bytes {
         Some(unsafe { &mut *(self.words.as_ptr() as *mut [u64]) })
     }
 
-    /// Of a body on the plain heap: has `mover` move its allocation, which is
-    /// given as its address and length, and takes what it returns for the new
-    /// address.
+    /// Has `mover` move the allocation of a body on the plain heap: it gets the
+    /// address and length, and returns the new address.
     ///
     /// # Safety
-    /// What `mover` returns is memory of the global allocator with the same
-    /// layout (64-byte alignment) and content, and the old is freed.
+    /// `mover` must return memory of the global allocator with the same layout
+    /// (64-byte alignment) and content, and must free the old memory.
     pub(crate) unsafe fn relocate(&mut self, mover: &mut dyn FnMut(*mut u8, usize) -> *mut u8) {
         let Owner::Small(lines) = &mut self.owner else {
             return;
@@ -189,11 +188,11 @@ impl Body for Bytes {
     }
 }
 
-/// A body in a file mapped for reading. Pages are read from disk when they
-/// are first asked, so opening costs the same for any size.
+/// A body in a file mapped for reading. Pages are read from disk when they are
+/// first used, so opening takes the same time at any size.
 ///
 /// The file must not be truncated while it is mapped: as with every mapping,
-/// the system would answer with a signal.
+/// the system would stop the program with a signal.
 #[derive(Debug)]
 pub struct Map {
     map: Mmap,

@@ -2,8 +2,8 @@
 //!
 //! Two kinds of writer exist. One that loads, works and saves holds the lock
 //! *exclusively* and replaces the file by a rename. Those that map the file
-//! share it: they hold the lock *shared*, and the last one to leave takes the
-//! "open for writing" mark away. So the two can never meet on one file.
+//! share it: they hold the lock *shared*, and the last one to leave clears the
+//! "open for writing" mark. So the two can never meet on one file.
 
 use crate::error::Error;
 use crate::hasher::SecretKey;
@@ -27,14 +27,14 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// How long a mapping waits for a lock that another process holds briefly.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A body that is so small is summed up whenever a writer that maps it comes or goes: it takes a
-/// few milliseconds. Of a larger one, opening would cost what mapping saves.
+/// A body up to this size is summed up whenever a writer that maps it comes or goes, which takes a
+/// few milliseconds. For a larger one, that would cost what mapping saves.
 const SUMMED_AT_ONCE: u64 = 16 << 20;
 
-/// An exclusive advisory lock on a filter file, for load-work-save.
+/// An exclusive advisory lock on a filter file, to load, change and save it.
 ///
-/// Without it two programs that each load, add and save would each keep only
-/// their own keys: a false "no" for the other's.
+/// Without it, of two programs that load, add and save at the same time, the
+/// later would overwrite the keys of the other: a false "no".
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -62,7 +62,7 @@ impl FileLock {
         Self::with(path, |file| file.lock().map_err(Error::io("locking", path)))
     }
 
-    /// Fails with [`Error::Busy`] when another writer has the file.
+    /// Fails with [`Error::Busy`] if another writer has the file.
     pub fn try_acquire(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         Self::with(path, |file| match file.try_lock() {
@@ -92,8 +92,8 @@ impl FileLock {
         &self.path
     }
 
-    /// What the system says of the locked file, whatever lies at its path now:
-    /// a program that takes no locks may have replaced it.
+    /// The metadata of the locked file, whatever is at its path now: a program
+    /// that takes no locks may have replaced it.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -129,8 +129,8 @@ impl FileLock {
     }
 }
 
-/// Windows has locks, but others: they keep those who only read away as well, this process
-/// included, and an exclusive one can't become a shared one. What they would break is refused.
+/// Locks work differently on Windows: they keep readers out as well, this process included, and an
+/// exclusive lock can't become a shared one. What they would break is refused.
 fn check_lockable(path: &Path) -> Result<(), Error> {
     match cfg!(unix) {
         true => Ok(()),
@@ -146,8 +146,8 @@ fn is_still(file: &File, path: &Path) -> Result<bool, Error> {
     is_at(file, path).map_err(Error::io("reading", path))
 }
 
-/// Gives the file its full length on disk now: a mapping of a sparse file
-/// would meet a full disk as a signal in the middle of an insert.
+/// Allocates the file's full length on disk now. With a sparse file, a full
+/// disk would arrive as a signal in the middle of an insert.
 #[cfg(target_os = "linux")]
 pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -208,15 +208,15 @@ pub(crate) struct SharedMap {
     /// Whether other processes may map the file for writing, too.
     joinable: bool,
     /// The process that opened it. A child made by `fork` has the same lock and
-    /// the same mark, which are its parent's to let go.
+    /// the same mark, but only its parent may release them.
     process: u32,
     /// How often this process had forked when it opened the file.
     forks: u64,
     left: bool,
 }
 
-/// A part of a mapped file behind the end of its [`SharedMap`]. It must go
-/// first: the mark in the file is taken away last.
+/// A part of a mapped file beyond the end of its [`SharedMap`]. It is dropped
+/// first, because the mark in the file must be cleared last.
 #[derive(Debug)]
 pub(crate) struct Tail {
     map: MmapRaw,
@@ -302,8 +302,8 @@ impl SharedMap {
         Ok((header, shared))
     }
 
-    /// On disk before any key is added, or a power loss could leave a file
-    /// that lacks pages and looks whole.
+    /// Puts the mark on disk before any key is added; otherwise a power loss
+    /// could leave a file that lacks pages but looks whole.
     fn mark_open(&self, header: &Header, alone: bool) -> Result<(), Error> {
         if alone {
             self.store(KEYS_WORD, header.state.keys);
@@ -352,8 +352,8 @@ impl SharedMap {
         }
     }
 
-    /// Makes the file longer, by zeros, and maps those. They count when
-    /// [`commit`](Self::commit) has said so.
+    /// Appends zeros to the file and maps them. They count once
+    /// [`commit`](Self::commit) has been called.
     pub(crate) fn append(&self, body_len: u64, more: u64) -> Result<Tail, Error> {
         // The parent would not see the layer, and add another in its place.
         if self.process != std::process::id() {
@@ -397,7 +397,7 @@ impl SharedMap {
         self.map.flush().map_err(Error::io("syncing", &self.path))
     }
 
-    /// Leaves; the last writer to leave takes the mark away.
+    /// Leaves; the last writer to leave clears the mark.
     pub(crate) fn close(mut self) -> Result<(), Error> {
         self.leave()
     }
@@ -407,7 +407,7 @@ impl SharedMap {
             return Ok(());
         }
         self.sync()?;
-        // Alone in one step, or else an opener in between would take the mark
+        // Alone in one step; otherwise an opener in between would take the mark
         // for that of a dead writer and doubt the count. Where others have the
         // file, giving up our share first: of two that leave at once, the
         // later then finds itself alone.
@@ -437,8 +437,8 @@ impl SharedMap {
 }
 
 impl SharedMap {
-    /// The checksum of a body that is small enough. Nobody else may have the file: the lock says
-    /// so, but not of a forked child, which has the lock, too, and may still be adding.
+    /// The checksum of a body that is small enough. Nobody else may have the file. The lock
+    /// ensures that, except for a forked child: it has the lock, too, and may still be adding.
     fn sum_at_once(&self) -> Option<u64> {
         if self.forks != forks() {
             return None;
@@ -509,8 +509,8 @@ fn open_shared(path: &Path) -> Result<(File, bool), Error> {
     }
 }
 
-/// The mark where the boot can't be told: such a file is always refused once
-/// its writers are gone.
+/// The mark where the boot can't be identified: such a file is always refused
+/// once its writers are gone.
 const UNKNOWN_BOOT: BootId = [0xff; 16];
 
 /// This run of this machine's kernel.

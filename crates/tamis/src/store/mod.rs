@@ -73,8 +73,8 @@ fn compare(expected: u64, got: u64) -> Result<(), Error> {
     }
 }
 
-/// Writes a snapshot, the parts of the body one behind the other: what is summed up is what was written, even while other
-/// threads add keys.
+/// Writes a snapshot, the parts of the body one after the other. What is summed up is what was
+/// written, even while other threads add keys.
 fn write<W: Word>(file: &mut File, header: &Header, parts: &[&[W]]) -> io::Result<()> {
     let mut header = *header;
     let mut sum = Xxh3::with_seed(header.state.keys);
@@ -129,8 +129,8 @@ pub(crate) fn save_under<W: Word>(
     })
 }
 
-/// A filter that carries its secret is for its owner alone; unless it takes the
-/// place of another such file, whose owner has decided.
+/// A file that contains its secret is readable by its owner alone, unless it
+/// replaces another such file, whose permissions its owner has chosen.
 fn readers(header: &Header, old: Option<&[u8; HEADER_LEN]>) -> Readers {
     let decided =
         || old.is_some_and(|old| Header::decode(old, None).is_ok_and(|old| old.holds_secret()));
@@ -184,7 +184,7 @@ pub(crate) fn encode<W: Word>(header: &Header, parts: &[&[W]]) -> Vec<u8> {
     out
 }
 
-/// Bytes of a body that lies in parts: from `at` on, at most `len`.
+/// Up to `len` bytes from `at` on, of a body that lies in parts.
 pub(crate) fn read<W: Word>(parts: &[&[W]], at: u64, len: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let (mut skip, mut left) = (at, len);
@@ -210,14 +210,14 @@ pub(crate) fn read<W: Word>(parts: &[&[W]], at: u64, len: usize) -> Vec<u8> {
     out
 }
 
-/// What an opener brings: the secret of a keyed filter, and whether a file
-/// that may have lost keys is welcome.
+/// What the caller says when opening: the secret of a keyed filter, and whether
+/// to accept a file that may have lost keys.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Terms<'a> {
     pub(crate) key: Option<&'a SecretKey>,
     pub(crate) accept_loss: bool,
-    /// Whether the body is compared with its checksum. If nothing is said, it
-    /// is where all of it is read anyway, and where the checksum would be lost.
+    /// Whether to compare the body with its checksum. By default that happens
+    /// where all of it is read anyway, and where the checksum would be lost.
     pub(crate) verify: Option<bool>,
 }
 
@@ -275,8 +275,8 @@ pub(crate) fn map(path: &Path, terms: Terms<'_>) -> Result<(Header, Map), Error>
     }
 }
 
-/// Whether a writer has opened the file since its header was read: then the
-/// checksum was one of a body that is no more.
+/// Whether a writer has opened the file since its header was read; the checksum
+/// then belongs to a body that no longer exists.
 fn has_changed(mut file: &File, header: &Header, path: &Path, terms: Terms<'_>) -> bool {
     let again = file
         .seek(SeekFrom::Start(0))

@@ -2,9 +2,9 @@
 //! then renamed.
 //!
 //! A temporary file is locked for as long as its process lives. So the next
-//! process that writes into the folder can tell what a dead one left behind,
-//! and removes that and nothing else. On Windows, where a lock keeps readers out, too, nothing is
-//! locked and nothing removed.
+//! process that writes into the folder can recognise what a dead one left
+//! behind, and removes that and nothing else. On Windows, where a lock keeps
+//! readers out as well, nothing is locked and nothing is removed.
 
 use crate::error::Error;
 use std::collections::HashSet;
@@ -14,24 +14,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use tempfile::NamedTempFile;
 
-/// The names of temporary files. They don't hold the name of the file to be, which may
-/// be as long as names can.
+/// The names of temporary files. They don't contain the name of the final file, which may already
+/// be as long as the system allows.
 const PREFIX: &str = ".tamis-";
 const SUFFIX: &str = ".tmp";
 
-/// What happens when the destination exists.
+/// What to do if the destination exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and is an error.
+    /// Keep it, and fail.
     Keep,
-    /// It is replaced, if it is a regular file.
+    /// Replace it, if it is a regular file.
     Replace,
 }
 
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Those who may read the file that it replaces; if there is none, as the user's umask says.
+    /// Whoever may read the file that it replaces; if there is none, as the user's umask says.
     AsUsual,
     /// Its owner alone: it holds a secret.
     Owner,
@@ -49,8 +49,8 @@ pub(crate) fn write_atomically(
     replacement.place()
 }
 
-/// A file on its way to a name. Dropped before it is [placed](Self::place), it
-/// leaves no trace.
+/// A file that does not have its name yet. If it is dropped before it is
+/// [placed](Self::place), it leaves no trace.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -74,8 +74,9 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Prepares the file for this name. A symbolic link stays a link; the file
-    /// it names is replaced. What exists and is no regular file is an error.
+    /// Prepares a file for this name. A symbolic link stays a link; the file it
+    /// points to is replaced. Anything else that is not a regular file is an
+    /// error.
     pub fn begin(path: impl AsRef<Path>, existing: Existing) -> Result<Self, Error> {
         let path = path.as_ref();
         Self::check(path, existing)?;
@@ -92,8 +93,8 @@ impl Replacement {
         })
     }
 
-    /// Whether [`begin`](Self::begin) would take this name, to say so before
-    /// any work is done.
+    /// Checks whether [`begin`](Self::begin) would accept this name, before any
+    /// work is done.
     pub fn check(path: impl AsRef<Path>, existing: Existing) -> Result<(), Error> {
         let path = path.as_ref();
         let refuse = |kind: io::ErrorKind| Err(Error::io("creating", path)(kind.into()));
@@ -113,8 +114,8 @@ impl Replacement {
         }
     }
 
-    /// Whether a file is named as those are that have not been placed yet: who
-    /// walks over folders passes them by.
+    /// Whether this is the name of a file that has not been placed yet. Programs
+    /// that walk over folders should skip such files.
     ///
     /// ```
     /// use tamis::Replacement;
@@ -127,7 +128,7 @@ impl Replacement {
         name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes())
     }
 
-    /// Who may read the file; as usual, if nothing is said.
+    /// Sets who may read the file; the default is [`Readers::AsUsual`].
     pub fn readers(mut self, readers: Readers) -> Self {
         self.readers = readers;
         self
@@ -138,12 +139,12 @@ impl Replacement {
         &self.path
     }
 
-    /// What is written before it gets its name.
+    /// The file to write to, before it gets its name.
     pub fn file(&mut self) -> &mut File {
         self.file.as_file_mut()
     }
 
-    /// Gives the file its name, once all of it is on disk. It is given back, and locked.
+    /// Gives the file its name once all of it is on disk. Returns the file, still locked.
     pub fn place(self) -> Result<File, Error> {
         let writing = || Error::io("writing", &self.path);
         match fs::metadata(&self.target) {
@@ -165,9 +166,9 @@ impl Replacement {
         Ok(file)
     }
 
-    /// Gives what was written so far another name, beside the one it was meant for, which stays as
-    /// it is: `NAME.partial`, or `NAME.partial-2` where that exists. For a run that failed, whose
-    /// result is worth more than nothing.
+    /// Keeps what was written so far under another name: `NAME.partial`, or `NAME.partial-2` if that
+    /// exists. `NAME` itself stays as it is. For a run that failed but whose result is still worth
+    /// something.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -214,8 +215,8 @@ fn partial_name(target: &Path, number: u32) -> PathBuf {
     folder(target).join(name)
 }
 
-/// Opens a file to read it, and maybe to write it, if it is a regular one. A
-/// device may do anything when it is opened, and a pipe waits for somebody.
+/// Opens a file for reading, and maybe for writing, if it is a regular file. A
+/// device may do anything when it is opened, and a pipe waits for a partner.
 pub(crate) fn open_regular(path: &Path, write: bool) -> Result<File, Error> {
     let action = match write {
         true => "opening for writing",
@@ -295,8 +296,8 @@ fn create_in(dir: &Path) -> io::Result<NamedTempFile> {
     }
 }
 
-/// Removes the temporary files of processes that are dead, once a folder: it
-/// may have millions of files. That it can't is no reason not to write.
+/// Removes the temporary files of dead processes, once per folder, which may
+/// hold millions of files. If that fails, writing goes on.
 fn sweep(dir: &Path) {
     static SWEPT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
     let first = SWEPT
