@@ -402,9 +402,22 @@ fn an_end_in_the_middle_leaves_nothing_behind() {
         assert_eq!(ran.code, code, "{signal}: {}", ran.err);
         assert!(ran.out.is_empty(), "{signal}");
         until("the contender ends", || working_in(&temporary) == 0);
-        if signal != "KILL" {
-            assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+        if signal == "KILL" {
+            // The next run removes it, and leaves alone what belongs to a living process.
+            let alive = temporary.join("tamis-compare-alive");
+            std::fs::create_dir(&alive).unwrap();
+            let lock = std::fs::File::open(&alive).unwrap();
+            lock.lock().unwrap();
+            assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 2);
+            sandbox.write("few", "a\nb\n");
+            let next = sandbox
+                .command("compare few")
+                .env("TMPDIR", &temporary)
+                .output();
+            assert!(next.unwrap().status.success());
+            std::fs::remove_dir(&alive).unwrap();
         }
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     }
 }
 
