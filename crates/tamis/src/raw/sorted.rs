@@ -162,7 +162,7 @@ pub(crate) struct Grouped<K> {
 
 impl<K: Key> Grouped<K> {
     /// Keys of a run.
-    const RUN: usize = 1 << 19;
+    const RUN: usize = 1 << 17;
 
     /// By at least this many bits.
     pub(crate) fn new(mut keys: Vec<Vec<K>>, least_bits: u32, threads: usize) -> Self {

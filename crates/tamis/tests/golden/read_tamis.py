@@ -279,42 +279,35 @@ class Fuse:
         check_range("width", self.width, 32)
         if (self.shard_bits, self.blocks, self.window) == (0, 0, 0):
             return
-        if self.shard_bits > 16 or not 2 <= self.blocks < 2**26:
+        if self.shard_bits > 16 or not 3 <= self.blocks < 2**26:
             raise Corrupt(f"shard bits, blocks: got {self.shard_bits}, {self.blocks}")
-        check_range("window", self.window, self.blocks // 2)
+        check_range("window", self.window, (self.blocks - 1) // 2)
 
     def shard_words(self):
-        return self.blocks * self.width
-
-    def first_word(self):
-        return ((1 << self.shard_bits) + 7) // 8 * 8
+        return 8 + self.blocks * self.width
 
     def body_words(self):
         if self.blocks == 0:
             return 0
-        return (self.first_word() + (self.shard_words() << self.shard_bits) + 1 + 7) // 8 * 8
+        return ((self.shard_words() << self.shard_bits) + 1 + 7) // 8 * 8
 
     def slots(self, hi, lo, seed):
-        near = reduce(hi << self.shard_bits & MASK, self.blocks - 2 * self.window + 1)
+        near = reduce(hi << self.shard_bits & MASK, 64 * (self.blocks - 2 * self.window))
         m = lo * seed & MASK
-        far = near + self.window + reduce(m, self.window)
-        yield from (64 * near + slot for slot in pair(m >> 8))
-        yield from (64 * far + slot for slot in pair(m >> 20))
+        window = 64 * self.window
+        far = near + window + reduce(m, window)
+        x = max(1, m * window >> 58 & 63)
+        y = max(1, m >> 26 & 63)
+        return near, near ^ x, far, far ^ y
 
     def contains(self, hi, lo, word, bits):
         if self.blocks == 0:
             return False
-        shard = hi >> 64 - self.shard_bits
-        start = 64 * (self.first_word() + shard * self.shard_words())
+        first = (hi >> 64 - self.shard_bits) * self.shard_words()
         x = hi & (1 << self.width) - 1
-        for slot in self.slots(hi, lo, word(shard)):
-            x ^= bits(start + slot * self.width, self.width)
+        for slot in self.slots(hi, lo, word(first)):
+            x ^= bits(64 * (first + 8) + slot * self.width, self.width)
         return x == 0
-
-
-def pair(b):
-    one, apart = b & 63, b >> 6 & 63
-    return one, one ^ max(apart, 1)
 
 
 class Ribbon:

@@ -1,6 +1,6 @@
 //! Filling the table of a fuse filter.
 
-use super::{ARITY, BLOCK, FuseShape, MAX_BUILT_BLOCKS, Place};
+use super::{ARITY, BLOCK, FuseShape, MAX_BUILT_BLOCKS, Place, SEED_BYTES};
 use crate::error::Error;
 use crate::hash::{Hash, mix};
 use crate::kind::Kind;
@@ -95,10 +95,7 @@ impl<'a> Builder<'a> {
         }
         let threads = self.threads.min(shards.len());
         // A shard without keys keeps seed and slots of zero: nobody asks it.
-        let (seeds, slots) = self.words.split_at_mut(shape.sizes.seeds as usize / 8);
-        let mut places = seeds
-            .iter_mut()
-            .zip(slots.chunks_mut(shape.sizes.shard as usize / 8));
+        let mut places = self.words.chunks_mut(shape.sizes.shard as usize / 8);
         let mut next = 0;
         let tasks = shards.filter_map(|(shard, hashes)| {
             let place = places.nth(shard - next)?;
@@ -110,10 +107,11 @@ impl<'a> Builder<'a> {
             threads,
             tasks,
             Peeling::default,
-            |peeling, (hashes, (seed, words))| {
+            |peeling, (hashes, words)| {
                 if failed.lock().expect(NO_PANIC).is_none() {
-                    match peeling.fill(&shape, &hashes, words) {
-                        Ok(found) => *seed = found.to_le(),
+                    let (seed, slots) = words.split_at_mut(SEED_BYTES as usize / 8);
+                    match peeling.fill(&shape, &hashes, slots) {
+                        Ok(found) => seed[0] = found.to_le(),
                         Err(error) => *failed.lock().expect(NO_PANIC) = Some(error),
                     }
                     self.done.fetch_add(count(&hashes) as u64, Relaxed);
@@ -147,25 +145,24 @@ impl From<Failed> for Error {
 pub(super) struct Packed(u64);
 
 impl Packed {
-    /// Bits of the slots within their blocks.
-    const WITHIN: u32 = BLOCK.ilog2() * ARITY as u32;
-    /// Bits below the number of the near block: how far the other is from it, and the slots.
-    const BELOW: u32 = 64 - MAX_BUILT_BLOCKS.ilog2();
+    /// Bits of how far the far slot is from the near one, at least; 23.
+    pub(super) const FAR: u32 = 64 - MAX_BUILT_BLOCKS.ilog2() - 3 * BLOCK.ilog2();
+    /// Bits below the near slot's number: those, and in which the other slots differ from these.
+    const BELOW: u32 = Self::FAR + 2 * BLOCK.ilog2();
 
     #[inline(always)]
     pub(super) fn new(place: Place) -> Self {
         let Place { near, far, .. } = place;
-        let within = (place.within().iter().rev()).fold(0, |all, slot| all * BLOCK + slot);
-        Self(near << Self::BELOW | (far - near) << Self::WITHIN | within)
+        let [x, y] = place.apart();
+        Self(near << Self::BELOW | x << (Self::FAR + BLOCK.ilog2()) | y << Self::FAR | (far - near))
     }
 
     #[inline(always)]
     pub(super) fn slots(self) -> [u64; ARITY] {
         let near = self.0 >> Self::BELOW;
-        let apart = (self.0 % (1 << Self::BELOW)) >> Self::WITHIN;
-        let (near, far) = (near * BLOCK, (near + apart) * BLOCK);
-        let starts = [near, near, far, far];
-        std::array::from_fn(|i| starts[i] + (self.0 >> (BLOCK.ilog2() * i as u32)) % BLOCK)
+        let far = near + self.0 % (1 << Self::FAR);
+        let [x, y] = [Self::FAR + BLOCK.ilog2(), Self::FAR].map(|shift| (self.0 >> shift) % BLOCK);
+        [near, near ^ x, far, far ^ y]
     }
 }
 
@@ -235,18 +232,11 @@ impl Peeling {
             }
             self.table.fill(Slot::default());
         };
-        // On the way back, a key's other slots are those of keys peeled after it, which have their values, or nobody's,
-        // and zero: its own makes their exclusive or right.
-        let table = &mut self.table[..];
-        let ahead = two_windows(shape);
-        for &own in self.queue[..count(hashes)].iter().rev() {
-            fetch(table, u64::from(own).wrapping_sub(ahead));
-            // The own slot, which holds the fingerprint, is among them.
-            let slots = Packed(table[own as usize].packed).slots();
-            table[own as usize].keys =
-                (slots.iter()).fold(0, |x, &slot| x ^ table[slot as usize].keys);
+        let peeled = &self.queue[..count(hashes)];
+        match shape.width {
+            8 => assign::<true>(&mut self.table, peeled, shape, words),
+            _ => assign::<false>(&mut self.table, peeled, shape, words),
         }
-        pack(table, shape.width, words);
         Ok(seed)
     }
 
@@ -254,7 +244,8 @@ impl Peeling {
     fn has_duplicates(&self, shape: &FuseShape, hashes: &[&[Hash]], seed: u64) -> bool {
         // A peeled key has left its own slot empty; one that is stuck has no empty slot.
         let stuck = |hash: &&Hash| {
-            let slots = shape.place(**hash, seed).slots();
+            let (_, first) = shape.shard_and_first(**hash);
+            let slots = shape.place(**hash, first, seed).slots();
             slots
                 .iter()
                 .all(|&slot| self.table[slot as usize].count() != 0)
@@ -272,7 +263,8 @@ impl Peeling {
         let (table, queue) = (&mut self.table[..], &mut self.queue[..]);
         let ahead = two_windows(shape);
         for &hash in hashes.iter().copied().flatten() {
-            let place = shape.place(hash, seed);
+            let (_, first) = shape.shard_and_first(hash);
+            let place = shape.place(hash, first, seed);
             let Packed(packed) = Packed::new(place);
             let fingerprint = hash.hi & shape.mask();
             let slots = place.slots();
@@ -330,23 +322,81 @@ fn fetch(table: &[Slot], at: u64) {
     isa::prefetch(table.as_ptr().wrapping_add(at as usize));
 }
 
-/// Writes the values of the slots, and leaves zeros behind.
-fn pack(table: &mut [Slot], width: u32, words: &mut [u64]) {
-    // A block of values is `width` words.
-    for (slots, words) in table
-        .chunks_mut(BLOCK as usize)
-        .zip(words.chunks_mut(width as usize))
-    {
-        let mut bit = 0;
-        for slot in slots {
-            let value = std::mem::take(slot).keys;
-            let (word, shift) = (bit / 64, bit % 64);
-            words[word] |= value << shift;
-            if shift as u32 + width > 64 {
-                words[word + 1] |= value >> (64 - shift);
-            }
-            bit += width as usize;
-        }
+/// Gives the slots their values, and leaves the table empty behind.
+///
+/// On the way back, a key's other slots are those of keys peeled after it, which have their values, or nobody's,
+/// and zero: its own makes their exclusive or right.
+fn assign<const BYTES: bool>(
+    table: &mut [Slot],
+    peeled: &[u32],
+    shape: &FuseShape,
+    words: &mut [u64],
+) {
+    let ahead = two_windows(shape);
+    let mut values = Values::<BYTES> {
+        words,
+        width: shape.width,
+    };
+    for &own in peeled.iter().rev() {
+        fetch(table, u64::from(own).wrapping_sub(ahead));
+        let Slot { keys, packed } = std::mem::take(&mut table[own as usize]);
+        // The own slot, which is zero, is among them.
+        let slots = Packed(packed).slots();
+        let value = slots.iter().fold(keys, |x, &slot| x ^ values.get(slot));
+        values.set(own.into(), value);
+    }
+    if !BYTES {
         words.iter_mut().for_each(|word| *word = word.to_le());
+    }
+}
+
+/// The slots of a shard as they are packed in the filter: as bytes, or as bits of words.
+struct Values<'a, const BYTES: bool> {
+    words: &'a mut [u64],
+    width: u32,
+}
+
+impl<const BYTES: bool> Values<'_, BYTES> {
+    /// The bits of a slot, and others above them.
+    #[inline(always)]
+    fn get(&mut self, slot: u64) -> u64 {
+        if BYTES {
+            return self.bytes()[slot as usize].into();
+        }
+        let (word, shift) = self.bit(slot);
+        match self.words.get(word + 1) {
+            Some(next) if shift > 0 => self.words[word] >> shift | next << (64 - shift),
+            _ => self.words[word] >> shift,
+        }
+    }
+
+    /// Fills a slot that is zero.
+    #[inline(always)]
+    fn set(&mut self, slot: u64, value: u64) {
+        if BYTES {
+            self.bytes()[slot as usize] = value as u8;
+            return;
+        }
+        let value = value & ((1 << self.width) - 1);
+        let (word, shift) = self.bit(slot);
+        self.words[word] |= value << shift;
+        if shift + self.width > 64 {
+            self.words[word + 1] |= value >> (64 - shift);
+        }
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: any bytes are a word, and any word is bytes.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), size_of_val(self.words))
+        }
+    }
+
+    /// Where a slot begins: a word, and a bit of it.
+    #[inline(always)]
+    fn bit(&self, slot: u64) -> (usize, u32) {
+        let bit = slot * u64::from(self.width);
+        ((bit / 64) as usize, (bit % 64) as u32)
     }
 }

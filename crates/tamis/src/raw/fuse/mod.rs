@@ -3,9 +3,9 @@
 //! A table of `width`-bit slots is filled so that, for every key of the set, the xor of its four slots is the key's
 //! fingerprint. This is a binary fuse filter: a key's slots lie near each other in the table, which lets so full a table
 //! be solved by peeling (again and again take away a key that is alone in some slot).
-//! Here they lie in two blocks of 64 slots, a pair in each: two cache misses a key instead of four. The far block is anywhere in a window that begins a window's length
-//! behind the near one. Such a sliding window fills tables as well as the fixed segments of other fuse filters, small
-//! ones better, and a key's blocks cost two multiplications.
+//! Here they are two pairs, each in a block of 64 slots: two cache misses a key instead of four. The far pair is
+//! anywhere in a window that begins a window's length behind the near one. Such a sliding window fills tables as well
+//! as the fixed segments of other fuse filters, small ones better, and a key's pairs cost two multiplications.
 //!
 //! Large sets are cut by the top bits of the hash into shards of 1.5 to 3 million keys. All have one shape, each has
 //! its own seed, and each is built without the others: that is the parallelism, and the bound on memory.
@@ -31,6 +31,8 @@ const SHARD_KEYS: u64 = 1_500_000;
 const BLOCK: u64 = 64;
 /// Slots of a key.
 const ARITY: usize = 4;
+/// Bytes before the slots of a shard: its seed, and as many as keep slots of eight bits on whole lines.
+const SEED_BYTES: u64 = 64;
 /// Bits of a slot at most.
 const MAX_WIDTH: u32 = 32;
 
@@ -57,16 +59,17 @@ pub struct FuseShape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sizes {
     shards: u64,
-    /// How many blocks may be a key's near one.
+    /// How many slots may be a key's first: those of the blocks that may be its near one.
     near: u64,
-    /// Bytes of a block.
-    block: u64,
-    /// Bytes of the seeds, up to a cache line; the slots follow.
-    seeds: u64,
-    /// Bytes of a shard's slots.
+    /// Slots of the window.
+    window: u64,
+    /// Bytes of a shard: a line that begins with its seed, and the slots.
     shard: u64,
     /// Bytes of all.
     body: u64,
+    /// And words, if there are slots and they are bytes; else no length. So one
+    /// comparison finds the common case.
+    words_of_bytes: u64,
 }
 
 impl FuseShape {
@@ -80,17 +83,24 @@ impl FuseShape {
         match (shard_bits, blocks, window) {
             (0, 0, 0) => {}
             (17.., ..) => return refuse("shard bits", "0 to 16", shard_bits),
-            (_, ..2, _) | (_, MAX_BLOCKS.., _) => {
-                return refuse("blocks of a shard", "2 to 67108863", blocks);
+            (_, ..3, _) | (_, MAX_BLOCKS.., _) => {
+                return refuse("blocks of a shard", "3 to 67108863", blocks);
             }
-            (_, _, window) if window == 0 || window > blocks / 2 => {
-                return refuse("window", "1 to half of the blocks", window);
+            (_, _, window) if window == 0 || window >= blocks.div_ceil(2) => {
+                return refuse(
+                    "window",
+                    "at least 1, and less than half of the blocks",
+                    window,
+                );
             }
             _ => {}
         }
-        let block = 8 * u64::from(width);
-        let seeds = (8u64 << shard_bits).next_multiple_of(64);
-        let shard = u64::from(blocks) * block;
+        let shard = SEED_BYTES + u64::from(blocks) * 8 * u64::from(width);
+        // At least a word more, since eight bytes are read wherever a slot begins; whole lines.
+        let body = match blocks {
+            0 => 0,
+            _ => ((shard << shard_bits) + 8).next_multiple_of(64),
+        };
         Ok(Self {
             width,
             shard_bits,
@@ -98,14 +108,14 @@ impl FuseShape {
             window,
             sizes: Sizes {
                 shards: 1 << shard_bits,
-                near: u64::from(blocks + 1).saturating_sub(2 * u64::from(window)),
-                block,
-                seeds,
+                near: u64::from(blocks).saturating_sub(2 * u64::from(window)) * BLOCK,
+                window: u64::from(window) * BLOCK,
                 shard,
-                // At least a word more, since eight bytes are read wherever a slot begins; whole lines.
-                body: match blocks {
-                    0 => 0,
-                    _ => (seeds + (shard << shard_bits) + 8).next_multiple_of(64),
+                body,
+                words_of_bytes: if width == 8 && blocks > 0 {
+                    body / 8
+                } else {
+                    u64::MAX
                 },
             },
         })
@@ -178,31 +188,33 @@ impl FuseShape {
         self.blocks as u64 * BLOCK
     }
 
-    /// The seed of a hash's shard is this word.
+    /// The number of a hash's shard.
     #[inline(always)]
     fn shard(&self, hash: Hash) -> u64 {
-        self.shard_and_rest(hash).0
+        self.shard_and_first(hash).0
     }
 
-    /// The bits of hi that choose the shard, and those below, moved up. Both come from one multiplication.
+    /// A hash's shard, and its first slot there. They come from hi alone, so the order of hashes is theirs.
     #[inline(always)]
-    fn shard_and_rest(&self, hash: Hash) -> (u64, u64) {
+    fn shard_and_first(&self, hash: Hash) -> (u64, u64) {
         let product = u128::from(hash.hi) * u128::from(self.sizes.shards);
-        ((product >> 64) as u64, product as u64)
+        // The bits of hi below those of the shard.
+        let rest = product as u64;
+        ((product >> 64) as u64, reduce(rest, self.sizes.near))
     }
 
-    /// Where a hash's slots are, within its shard.
+    /// Where the slots of a hash are in its shard, of which one is known.
     #[inline(always)]
-    fn place(&self, hash: Hash, seed: u64) -> Place {
-        // hi alone says where: shard and near block. So the order of hashes is that of near blocks.
-        let near = reduce(self.shard_and_rest(hash).1, self.sizes.near);
-        // lo, which is uniform, gives the rest; the seed is odd, so every bit of the product from 8 on is as good.
+    fn place(&self, hash: Hash, first: u64, seed: u64) -> Place {
+        let window = self.sizes.window;
+        // lo is uniform and the seed odd, so the product is as uniform.
         let mixed = hash.lo.wrapping_mul(seed);
-        let window = u64::from(self.window);
+        let product = u128::from(mixed) * u128::from(window);
         Place {
-            near,
-            far: near + window + reduce(mixed, window),
-            within: mixed >> 8,
+            near: first,
+            far: first + window + (product >> 64) as u64,
+            // Bits of their own: those below the ones that chose the far slot, and those below these.
+            apart: [(product as u64) >> 58, (mixed as u32 >> 26).into()],
         }
     }
 
@@ -212,33 +224,28 @@ impl FuseShape {
     }
 }
 
-/// The slots of a key.
+/// The slots of a key: in each of two blocks a slot, and another that differs from it in these bits of its number.
 #[derive(Clone, Copy, Default)]
 struct Place {
     near: u64,
     far: u64,
-    /// Twelve bits for each pair of slots: the near block's, then the far one's.
-    within: u64,
+    /// Six bits for the near block, and six for the far one.
+    apart: [u64; 2],
 }
 
 impl Place {
-    /// The slots' numbers within their blocks. Those of a pair differ, or they would cancel each other.
-    #[inline(always)]
-    fn within(self) -> [u64; ARITY] {
-        let pair = |bits: u64| {
-            let (one, apart) = (bits % BLOCK, bits / BLOCK % BLOCK);
-            (one, one ^ (apart + u64::from(apart == 0)))
-        };
-        let (near, far) = (pair(self.within), pair(self.within >> 12));
-        [near.0, near.1, far.0, far.1]
-    }
-
     /// The slots' numbers within the shard.
     #[inline(always)]
     fn slots(self) -> [u64; ARITY] {
-        let [a, b, c, d] = self.within();
-        let (near, far) = (self.near * BLOCK, self.far * BLOCK);
-        [near + a, near + b, far + c, far + d]
+        let Self { near, far, .. } = self;
+        let [x, y] = self.apart();
+        [near, near ^ x, far, far ^ y]
+    }
+
+    /// Never zero: two slots that are one would cancel each other.
+    #[inline(always)]
+    fn apart(self) -> [u64; 2] {
+        self.apart.map(|apart| apart + u64::from(apart == 0))
     }
 }
 
@@ -257,20 +264,27 @@ fn blocks_and_window(keys: u64) -> (u64, u64) {
     let window = window + (((next_window - window) * beyond) >> (row + 10));
     let per_1000 = slots - (((slots - next_slots) * beyond) >> (row + 10));
     let slots = keys * per_1000 / 1000 + 16; // the few that matter to small sets
-    (slots.div_ceil(BLOCK).max(2), window)
+    (slots.div_ceil(BLOCK).max(3), window)
 }
 
 /// Whether the set has the key. `words` are a body of the shape.
-#[inline]
+#[inline(always)]
 fn contains<W: Word>(shape: &FuseShape, words: &[W], hash: Hash) -> bool {
-    let Some(slots) = Slots::new(shape, words) else {
-        return false;
-    };
-    let probe = slots.probe(hash);
-    match shape.width {
-        8 => slots.matches::<true>(probe),
-        _ => slots.matches::<false>(probe),
+    if words.len() as u64 == shape.sizes.words_of_bytes {
+        let slots = Slots {
+            shape,
+            body: words.as_ptr().cast(),
+        };
+        slots.matches::<true>(slots.probe(hash))
+    } else {
+        contains_by_call(shape, words, hash)
     }
+}
+
+/// What would make callers large.
+#[inline(never)]
+fn contains_by_call<W: Word>(shape: &FuseShape, words: &[W], hash: Hash) -> bool {
+    Slots::new(shape, words).is_some_and(|slots| slots.matches::<false>(slots.probe(hash)))
 }
 
 /// A body of the right length, to read without looking at its end again.
@@ -284,7 +298,8 @@ struct Slots<'a> {
 /// What to read for a key, and compare with.
 #[derive(Clone, Copy, Default)]
 struct Probe {
-    /// Here its blocks are the bytes where they begin in the body.
+    /// The byte of the body where the shard begins.
+    start: u64,
     place: Place,
     hi: u64,
 }
@@ -305,80 +320,65 @@ impl<'a> Slots<'a> {
         })
     }
 
-    /// The number at this byte.
+    /// The number at this byte of the part that begins at `start`.
     ///
     /// SAFETY: it is in the body.
     #[inline(always)]
-    unsafe fn read<T: Copy>(&self, at: u64) -> T {
-        debug_assert!(at + size_of::<T>() as u64 <= self.shape.sizes.body);
+    unsafe fn read<T: Copy>(&self, start: u64, at: u64) -> T {
+        debug_assert!(start + at + size_of::<T>() as u64 <= self.shape.sizes.body);
         // SAFETY: the caller's promise.
-        let place = unsafe { self.body.add(at as usize) };
+        let place = unsafe { self.body.add(start as usize).add(at as usize) };
         // SAFETY: likewise.
         unsafe { place.cast::<T>().read_unaligned() }
     }
 
     #[inline(always)]
     fn probe(&self, hash: Hash) -> Probe {
-        let Sizes {
-            block,
-            seeds,
-            shard: shard_bytes,
-            ..
-        } = self.shape.sizes;
-        let shard = self.shape.shard(hash);
-        // SAFETY: the body begins with a seed for every shard.
-        let seed = u64::from_le(unsafe { self.read(shard * 8) });
-        let place = self.shape.place(hash, seed);
-        let start = seeds + shard * shard_bytes;
+        let (shard, first) = self.shape.shard_and_first(hash);
+        let start = shard * self.shape.sizes.shard;
+        // SAFETY: a shard begins with its seed.
+        let seed = u64::from_le(unsafe { self.read(start, 0) });
         Probe {
-            place: Place {
-                near: start + place.near * block,
-                far: start + place.far * block,
-                ..place
-            },
+            start,
+            place: self.shape.place(hash, first, seed),
             hi: hash.hi,
         }
     }
 
-    /// Where a slot begins: a byte, and a bit of it.
-    #[inline(always)]
-    fn bits(&self, within: [u64; ARITY]) -> [u64; ARITY] {
-        within.map(|slot| slot * u64::from(self.shape.width))
-    }
-
     /// Whether the slots of a probe say yes. Slots that are bytes need no shifts.
     #[inline(always)]
-    fn matches<const BYTES: bool>(&self, Probe { place, hi }: Probe) -> bool {
-        let starts = [place.near, place.near, place.far, place.far];
-        let within = place.within();
+    fn matches<const BYTES: bool>(&self, Probe { start, place, hi }: Probe) -> bool {
         let mut left = hi;
-        if BYTES {
-            for i in 0..ARITY {
+        for slot in place.slots() {
+            left ^= if BYTES {
                 // SAFETY: a byte of a block.
-                left ^= u64::from(unsafe { self.read::<u8>(starts[i] + within[i]) });
-            }
-            return left as u8 == 0;
+                u64::from(unsafe { self.read::<u8>(start, SEED_BYTES + slot) })
+            } else {
+                let bit = slot * u64::from(self.shape.width);
+                // SAFETY: a word follows the last block.
+                u64::from_le(unsafe { self.read(start, SEED_BYTES + bit / 8) }) >> (bit % 8)
+            };
         }
-        let bits = self.bits(within);
-        for i in 0..ARITY {
-            // SAFETY: a word follows the last block.
-            let read = u64::from_le(unsafe { self.read(starts[i] + bits[i] / 8) });
-            left ^= read >> (bits[i] % 8);
+        if BYTES {
+            left as u8 == 0
+        } else {
+            left & self.shape.mask() == 0
         }
-        left & self.shape.mask() == 0
     }
 
     #[inline(always)]
-    fn prefetch<const BYTES: bool>(&self, probe: Probe) {
-        let Place { near, far, .. } = probe.place;
-        let fetch = |at: u64| isa::prefetch(self.body.wrapping_add(at as usize));
+    fn prefetch<const BYTES: bool>(&self, Probe { start, place, .. }: Probe) {
+        let slots = self.body.wrapping_add((start + SEED_BYTES) as usize);
+        let fetch = |at: u64| isa::prefetch(slots.wrapping_add(at as usize));
         if BYTES {
-            return [near, far].into_iter().for_each(fetch);
+            // The other two are on the same lines.
+            return [place.near, place.far].into_iter().for_each(fetch);
         }
-        let [a, b, c, d] = self.bits(probe.place.within());
-        [near + a / 8, near + b / 8, far + c / 8, far + d / 8]
+        let width = u64::from(self.shape.width);
+        place
+            .slots()
             .into_iter()
-            .for_each(fetch);
+            .for_each(|slot| fetch(slot * width / 8));
     }
 }
 

@@ -78,7 +78,7 @@ fn every_small_size() {
         for offset in [0, 1 << 20, 2 << 20] {
             let keys = hashes(offset..offset + n);
             let (shape, body) = build(keys.clone(), 8, 2).unwrap();
-            assert!(shape.sizes.body <= 256 + 2 * n, "{shape:?}");
+            assert!(shape.sizes.body <= 320 + 2 * n, "{shape:?}");
             check(&shape, &bytes(&body), &keys, &absent);
         }
     }
@@ -167,21 +167,19 @@ fn many_of_one_key_and_hopeless_hashes() {
 
 #[test]
 fn a_place_is_packed_without_loss_up_to_the_largest_shard() {
-    let last = MAX_BUILT_BLOCKS - 1;
-    for apart in [1, 2, 1000, (1 << 17) - 1] {
-        for near in [0, 77, last - apart] {
-            for within in [0, u64::MAX, mix(near), mix(apart)] {
-                let place = Place {
-                    near,
-                    far: near + apart,
-                    within,
-                };
+    let last = MAX_BUILT_BLOCKS * BLOCK - 1;
+    let furthest = (1 << build::Packed::FAR) - 1;
+    for distance in [64, 1000, furthest] {
+        for near in [0, 77, last - distance] {
+            for apart in [[0, 0], [63, 63], [1, 62], [40, 0]] {
+                let far = near + distance;
+                let place = Place { near, far, apart };
                 assert_eq!(build::Packed::new(place).slots(), place.slots());
             }
         }
     }
     let (_, window) = blocks_and_window(u64::MAX / 2000);
-    assert!(2 * window < 1 << 17, "{window}");
+    assert!(2 * window * BLOCK <= furthest, "{window}");
     let too_many = FuseShape::for_keys(1 << 36, 600_000_000, 8);
     assert!(matches!(too_many, Err(Error::Parameter { .. })));
     assert!(FuseShape::for_keys(1 << 36, 400_000_000, 8).is_ok());
@@ -190,13 +188,11 @@ fn a_place_is_packed_without_loss_up_to_the_largest_shard() {
 /// Or a key's two slots of a block would be none.
 #[test]
 fn a_pair_is_never_one_slot_twice() {
-    for within in 0..1 << 12 {
-        let place = Place {
-            within: within | within << 12,
-            ..Place::default()
-        };
-        let [a, b, c, d] = place.within();
-        assert!(a != b && (a, b) == (c, d) && a.max(b) < BLOCK, "{within}");
+    for (x, y) in (0..BLOCK).flat_map(|x| (0..BLOCK).map(move |y| (x, y))) {
+        let (near, far, apart) = (y, 3 * BLOCK + x, [x, y]);
+        let [a, b, c, d] = Place { near, far, apart }.slots();
+        assert!(a != b && a / BLOCK == b / BLOCK, "{x}, {y}");
+        assert!(c != d && c / BLOCK == d / BLOCK, "{x}, {y}");
     }
 }
 
@@ -225,6 +221,8 @@ fn corrupt_shapes_are_refused() {
         (8, 1, 0, 0),
         (8, 0, 0, 1),
         (8, 0, 1, 1),
+        (8, 0, 2, 1),
+        (8, 0, 8, 4),
         (8, 0, 9, 0),
         (8, 0, 9, 5),
         (8, 0, 9, u32::MAX),
