@@ -58,20 +58,3 @@ pub(super) unsafe fn missing<W>(line: *const Line<W>, lo: u64, cover: u8) -> u8 
     };
     missing as u8 & cover
 }
-
-/// [`scalar::insert`](super::scalar::insert).
-#[inline(always)]
-pub(super) fn insert(line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
-    // SAFETY: every such machine has the instructions, and a pair is 16 bytes.
-    unsafe {
-        let cover = vdupq_n_u64(cover.into());
-        let mut missing = vdupq_n_u64(0);
-        for (pair, line) in line.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-            let bits = vandq_u64(bits(pair, lo), vtstq_u64(cover, words(pair)));
-            let old = vld1q_u64(line.as_ptr());
-            missing = vorrq_u64(missing, vbicq_u64(bits, old));
-            vst1q_u64(line.as_mut_ptr(), vorrq_u64(old, bits));
-        }
-        vmaxvq_u32(vreinterpretq_u32_u64(missing)) != 0
-    }
-}
