@@ -8,6 +8,12 @@
 //!
 //! A counter that has reached 15 stays there: how much it stands for is not
 //! known any more, and taking one away could hide another key.
+//!
+//! There are no vector instructions here. A key's counters lie in up to four
+//! cache lines, and a large filter waits for those. Looking at all eight words
+//! without a branch made single look-ups only 1.1 to 1.4 times as fast, and
+//! touches lines that keys of few counters don't need. A gather would have the
+//! same misses, and is slow on processors that are guarded against its leaks.
 
 use crate::error::Error;
 use crate::hash::Hash;

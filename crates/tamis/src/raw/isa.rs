@@ -12,7 +12,8 @@ pub(crate) struct Isa(Level);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Level {
-    /// None.
+    /// None. On 64-bit ARM, whose every machine has NEON, too: with it, a line
+    /// takes more instructions than without.
     Portable = 1,
     /// `avx2,bmi1,bmi2,popcnt`
     #[cfg(target_arch = "x86_64")]
@@ -20,9 +21,6 @@ pub(crate) enum Level {
     /// `avx512f,avx512dq,avx512bw` as well.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// `neon`, which every machine of the architecture has.
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    Neon,
 }
 
 impl Isa {
@@ -56,11 +54,9 @@ impl Isa {
 
     /// Every one that this machine has, the best last.
     pub(crate) fn available() -> Vec<Self> {
-        let mut all = vec![Self(Level::Portable)];
-        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        all.push(Self(Level::Neon));
+        let all = vec![Self(Level::Portable)];
         #[cfg(target_arch = "x86_64")]
-        {
+        let all = {
             let avx2 = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("bmi1")
                 && is_x86_feature_detected!("bmi2")
@@ -68,9 +64,10 @@ impl Isa {
             let avx512 = is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512bw");
-            all.extend(avx2.then_some(Self(Level::Avx2)));
-            all.extend((avx2 && avx512).then_some(Self(Level::Avx512)));
-        }
+            let avx512 = (avx2 && avx512).then_some(Self(Level::Avx512));
+            let avx2 = avx2.then_some(Self(Level::Avx2));
+            all.into_iter().chain(avx2).chain(avx512).collect()
+        };
         all
     }
 
@@ -160,12 +157,7 @@ impl Level {
     } else {
         None
     };
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    const COMPILED_FOR: Option<Self> = Some(Self::Neon);
-    #[cfg(not(any(
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_endian = "little")
-    )))]
+    #[cfg(not(target_arch = "x86_64"))]
     const COMPILED_FOR: Option<Self> = Some(Self::Portable);
 }
 

@@ -16,10 +16,10 @@ pub(crate) fn mask(lo: u64, cover: u8) -> Line<u64> {
 /// Which words of the line lack the key's bit.
 #[inline(always)]
 pub(super) fn missing<W: Word>(line: &Line<W>, lo: u64, cover: u8) -> u8 {
-    let bits = mask(lo, cover);
-    (0..8).fold(0, |words, w| {
-        words | u8::from(bits[w] & !line[w].get() != 0) << w
-    })
+    let set = (0..8).fold(0, |words, w| {
+        words | (line[w].get() >> (lo >> (6 * w) & 63) & 1) << w
+    });
+    !set as u8 & cover
 }
 
 /// Sets the key's bits; whether one was missing.

@@ -48,58 +48,53 @@ proptest! {
         let asked = [&inserted[..], &asked, &of_values].concat();
 
         // The specification, a key at a time.
-        let mut spec = vec![[0u64; LINE_WORDS]; shape.lines() as usize];
+        let mut spec = vec![0u64; shape.lines() as usize * LINE_WORDS];
         let spec_new: Vec<bool> = inserted.iter().map(|hash| {
             let mut new = false;
             shape.for_each_line(*hash, |line, bits| {
-                for (word, bit) in spec[line as usize].iter_mut().zip(bits) {
+                for (word, bit) in spec[line as usize * LINE_WORDS..].iter_mut().zip(bits) {
                     new |= u64::from_le(*word) & bit != bit;
                     *word |= bit.to_le();
                 }
             });
             new
         }).collect();
-        let bytes: Vec<[u8; 8]> = spec.as_flattened().iter().map(|w| w.to_ne_bytes()).collect();
+        let bytes: Vec<[u8; 8]> = spec.iter().map(|w| w.to_ne_bytes()).collect();
         let spec_found: Vec<bool> = asked.iter().map(|hash| {
             let mut all = true;
-            shape.for_each_line(*hash, |index, bits| {
-                all &= line(&bytes, index as usize).iter().zip(bits).all(|(w, bit)| w.get() & bit == bit);
+            shape.for_each_line(*hash, |line, bits| {
+                let words = &bytes[line as usize * LINE_WORDS..];
+                all &= words.iter().zip(bits).all(|(word, bit)| word.get() & bit == bit);
             });
             all
         }).collect();
         prop_assert!(spec_found[..inserted.len()].iter().all(|found| *found));
 
-        for isa in Isa::available() {
-            let mut alone = vec![0; shape.lines() as usize * LINE_WORDS];
-            let (mut batch, mut new) = (alone.clone(), vec![false; inserted.len()]);
-            let one_by_one: Vec<bool> =
-                inserted.iter().map(|hash| insert(isa, &shape, &mut alone, *hash)).collect();
-            isa.run(InsertHashes { shape: &shape, words: &mut batch, keys: &inserted, new: &mut new });
-            prop_assert_eq!((&alone[..], &batch[..]), (spec.as_flattened(), spec.as_flattened()), "{:?}", isa);
-            prop_assert_eq!((&one_by_one, &new), (&spec_new, &spec_new), "{:?}", isa);
+        for shape in Isa::available().into_iter().map(|isa| shape.on(isa)) {
+            let mut words = vec![0; spec.len()];
+            let new: Vec<bool> = inserted.iter().map(|hash| shape.insert_alone(&mut words, *hash)).collect();
+            prop_assert_eq!((&words, &new), (&spec, &spec_new), "{:?}, one by one", shape);
+            let (mut words, mut new) = (vec![0; spec.len()], vec![true; inserted.len()]);
+            shape.insert_hashes(&mut words, &inserted, &mut new);
+            prop_assert_eq!((&words, &new), (&spec, &spec_new), "{:?}, in a batch", shape);
+            // As if beside other threads; one by one, then in a batch.
+            let shared: Vec<_> = spec.iter().map(|_| AtomicU64::new(0)).collect();
+            let (one_by_one, batch) = inserted.split_at(inserted.len() / 2);
+            let mut new: Vec<bool> = one_by_one.iter().map(|hash| shape.insert(&shared, *hash)).collect();
+            new.resize(inserted.len(), true);
+            shape.insert_many_shared(&shared, batch, &mut new[one_by_one.len()..]);
+            let words: Vec<u64> = shared.into_iter().map(AtomicU64::into_inner).collect();
+            prop_assert_eq!((&words, &new), (&spec, &spec_new), "{:?}, shared", shape);
 
-            let one_by_one: Vec<bool> =
-                asked.iter().map(|hash| contains(isa, &shape, &bytes, *hash)).collect();
-            let mut found = vec![false; asked.len()];
-            isa.run(ContainsHashes { shape: &shape, words: &bytes, keys: &asked, out: &mut found });
-            prop_assert_eq!((&one_by_one, &found), (&spec_found, &spec_found), "{:?}", isa);
+            let found: Vec<bool> = asked.iter().map(|hash| shape.contains(&bytes, *hash)).collect();
+            prop_assert_eq!(&found, &spec_found, "{:?}, one by one", shape);
+            let mut found = vec![true; asked.len()];
+            shape.contains_hashes(&bytes, &asked, &mut found);
+            prop_assert_eq!(&found, &spec_found, "{:?}, in a batch", shape);
             // Keys that are hashed on the way.
             let mut found = vec![true; values.len()];
-            isa.run(ContainsHashes { shape: &shape, words: &bytes, keys: &values, out: &mut found });
-            prop_assert_eq!(&found[..], &spec_found[asked.len() - values.len()..], "{:?}", isa);
+            shape.contains_hashes(&bytes, &values, &mut found);
+            prop_assert_eq!(&found[..], &spec_found[asked.len() - values.len()..], "{:?}", shape);
         }
-
-        // And through the layout, beside other threads.
-        let shared: Vec<AtomicU64> = batch_of(&shape);
-        let mut new = vec![false; inserted.len()];
-        shape.insert_many_shared(&shared, &inserted, &mut new);
-        let words: Vec<u64> = shared.into_iter().map(AtomicU64::into_inner).collect();
-        prop_assert_eq!((&words[..], &new), (spec.as_flattened(), &spec_new));
     }
-}
-
-fn batch_of(shape: &BlockedShape) -> Vec<AtomicU64> {
-    (0..shape.lines() as usize * LINE_WORDS)
-        .map(|_| AtomicU64::new(0))
-        .collect()
 }

@@ -115,12 +115,13 @@ pub(super) unsafe fn missing_avx2<W>(line: *const Line<W>, lo: u64, cover: u8) -
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn insert_avx2(line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
-    let cover = _mm256_set1_epi64x(cover.into());
-    let set = |words: *mut __m256i, positions, lanes| {
+    let set = |words: &mut [u64], positions, cover: u8| {
+        let one = _mm256_set1_epi64x(1);
         let in_word = _mm256_and_si256(positions, _mm256_set1_epi64x(63));
-        let bits = _mm256_sllv_epi64(_mm256_set1_epi64x(1), in_word);
-        let mine = _mm256_cmpeq_epi64(_mm256_and_si256(cover, lanes), lanes);
-        let bits = _mm256_and_si256(bits, mine);
+        let covers = _mm256_setr_epi64x(0, 1, 2, 3);
+        let covers = _mm256_srlv_epi64(_mm256_set1_epi64x(cover.into()), covers);
+        let bits = _mm256_sllv_epi64(_mm256_and_si256(covers, one), in_word);
+        let words = words.as_mut_ptr().cast();
         // SAFETY: half of a line each.
         unsafe {
             let old = _mm256_loadu_si256(words);
@@ -128,18 +129,8 @@ pub(super) fn insert_avx2(line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
             _mm256_andnot_si256(old, bits)
         }
     };
-    let (low, high) = line.split_at_mut(4);
-    let missing = _mm256_or_si256(
-        set(
-            low.as_mut_ptr().cast(),
-            positions::<0>(lo),
-            _mm256_setr_epi64x(1, 2, 4, 8),
-        ),
-        set(
-            high.as_mut_ptr().cast(),
-            positions::<1>(lo),
-            _mm256_setr_epi64x(16, 32, 64, 128),
-        ),
-    );
+    let low = set(&mut line[..4], positions::<0>(lo), cover);
+    let high = set(&mut line[4..], positions::<1>(lo), cover >> 4);
+    let missing = _mm256_or_si256(low, high);
     _mm256_testz_si256(missing, missing) == 0
 }

@@ -1,0 +1,164 @@
+//! Where a key's lines and bits are.
+
+use super::scalar;
+use crate::error::Error;
+use crate::hash::{Hash, reduce};
+use crate::raw::isa::{InPlace, Isa};
+
+/// Words of a line.
+pub(crate) const LINE_WORDS: usize = 8;
+/// Bits of a line.
+const LINE_BITS: u32 = 512;
+/// Most bits of a key in a line, one in each word.
+pub(crate) const MAX_HASHES_PER_LINE: u32 = LINE_WORDS as u32;
+/// Most lines of a key.
+pub(crate) const MAX_LINES_PER_KEY: u32 = 4;
+/// 2^60 bytes: far beyond any machine, and no product below overflows.
+const MAX_LINES: u64 = 1 << 54;
+
+/// Lines, and bits per key, of a [`Blocked`](crate::Blocked) filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockedShape {
+    lines_per_bank: u64,
+    covers: [u8; LINE_WORDS],
+    /// And this many banks.
+    lines_per_key: u32,
+    /// Of this machine: single keys should not have to look.
+    pub(super) isa: Isa,
+    /// A key has one line, and it is visited in place.
+    pub(super) in_place: Option<InPlace>,
+}
+
+impl BlockedShape {
+    /// A shape of exactly these numbers. `lines` is a multiple of
+    /// `lines_per_key`.
+    ///
+    /// ```
+    /// use tamis::raw::BlockedShape;
+    /// assert!(BlockedShape::new(1_000, 6, 1).is_ok());
+    /// assert!(BlockedShape::new(1_000, 9, 1).is_err()); // a line has eight words
+    /// assert!(BlockedShape::new(1_000, 6, 3).is_err()); // no three equal banks
+    /// ```
+    pub fn new(lines: u64, hashes_per_line: u32, lines_per_key: u32) -> Result<Self, Error> {
+        let refuse = |what, expected, got| Err(Error::parameter(what, expected, got));
+        if !(1..=MAX_LINES).contains(&lines) {
+            return refuse("lines", "1 to 2^54", lines);
+        }
+        if !(1..=MAX_HASHES_PER_LINE).contains(&hashes_per_line) {
+            return refuse("hashes per line", "1 to 8", hashes_per_line.into());
+        }
+        if !(1..=MAX_LINES_PER_KEY).contains(&lines_per_key) {
+            return refuse("lines per key", "1 to 4", lines_per_key.into());
+        }
+        if !lines.is_multiple_of(lines_per_key.into()) {
+            return refuse("lines", "a multiple of the lines per key", lines);
+        }
+        let isa = Isa::best();
+        let shape = Self {
+            lines_per_bank: lines / u64::from(lines_per_key),
+            covers: covers(hashes_per_line),
+            lines_per_key,
+            isa,
+            in_place: None,
+        };
+        Ok(shape.on(isa))
+    }
+
+    /// The same shape on other instructions.
+    pub(super) fn on(mut self, isa: Isa) -> Self {
+        self.isa = isa;
+        self.in_place = isa.in_place().filter(|_| self.lines_per_key == 1);
+        self
+    }
+
+    /// The number of 64-byte lines.
+    pub const fn lines(&self) -> u64 {
+        self.lines_per_bank * self.lines_per_key as u64
+    }
+
+    /// How many bits a key sets in each of its lines: 1 to 8.
+    pub const fn hashes_per_line(&self) -> u32 {
+        self.covers[0].count_ones()
+    }
+
+    /// How many lines hold a key's bits: 1 to 4, the more the lower the rate.
+    pub const fn lines_per_key(&self) -> u32 {
+        self.lines_per_key
+    }
+
+    pub(crate) const fn lines_per_bank(&self) -> u64 {
+        self.lines_per_bank
+    }
+
+    pub(crate) const fn body_len(&self) -> u64 {
+        self.lines() * 64
+    }
+
+    /// Calls `each` with the index of each of the key's lines and its bits in
+    /// it, as the line's eight little-endian words: what a filter that lives
+    /// elsewhere than in memory needs to be asked and added to.
+    ///
+    /// ```
+    /// use tamis::raw::BlockedShape;
+    /// use tamis::Hasher;
+    /// let shape = BlockedShape::new(1_000, 6, 1)?;
+    /// shape.for_each_line(Hasher::default().hash(b"key"), |line, bits| {
+    ///     assert!(line < 1_000);
+    ///     assert_eq!(bits.iter().map(|word| word.count_ones()).sum::<u32>(), 6);
+    /// });
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    pub fn for_each_line(&self, hash: Hash, mut each: impl FnMut(u64, [u64; 8])) {
+        for (line, lo) in self.lines_of(hash) {
+            each(line as u64, scalar::mask(lo, self.cover(lo)));
+        }
+    }
+
+    /// The number of keys, estimated from how many bits are set in all.
+    ///
+    /// ```
+    /// let shape = tamis::raw::BlockedShape::new(1_000, 6, 1)?;
+    /// assert_eq!(shape.keys_from_ones(0), 0.0);
+    /// assert!((shape.keys_from_ones(60) - 10.0).abs() < 0.01);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn keys_from_ones(&self, ones: u64) -> f64 {
+        // A key leaves a bit of its bank unset with probability 1 - k/512/lines,
+        // whatever the others do.
+        let lines = self.lines_per_bank as f64;
+        let fill = ones as f64 / (self.lines() as f64 * f64::from(LINE_BITS));
+        let share = f64::from(self.hashes_per_line()) / f64::from(LINE_BITS) / lines;
+        (-fill).ln_1p() / (-share).ln_1p()
+    }
+
+    /// Which words of its line have a bit of the key, one a bit.
+    #[inline(always)]
+    pub(super) fn cover(&self, lo: u64) -> u8 {
+        self.covers[(lo >> 61) as usize]
+    }
+
+    /// The index of the key's line in the bank, whose number is `nth`.
+    #[inline(always)]
+    pub(super) fn line_of(&self, nth: u32, hash: Hash) -> usize {
+        (u64::from(nth) * self.lines_per_bank + reduce(hash.hi, self.lines_per_bank)) as usize
+    }
+
+    /// The key's lines: the index of each, and what the bits in it come from.
+    #[inline(always)]
+    pub(crate) fn lines_of(self, mut hash: Hash) -> impl Iterator<Item = (usize, u64)> {
+        (0..self.lines_per_key).map(move |nth| {
+            if nth > 0 {
+                hash = scalar::next(hash);
+            }
+            (self.line_of(nth, hash), hash.lo)
+        })
+    }
+}
+
+/// For each word that may be the first with a bit of a key: which words have
+/// one, a bit for each. They are in a row, around the end.
+pub(crate) fn covers(hashes_per_line: u32) -> [u8; LINE_WORDS] {
+    let from_first = ((1u32 << hashes_per_line) - 1) as u8;
+    std::array::from_fn(|first| from_first.rotate_left(first as u32))
+}
