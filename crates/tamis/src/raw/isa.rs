@@ -54,9 +54,9 @@ impl Isa {
 
     /// Every one that this machine has, the best last.
     pub(crate) fn available() -> Vec<Self> {
-        let all = vec![Self(Level::Portable)];
+        let mut all = vec![Self(Level::Portable)];
         #[cfg(target_arch = "x86_64")]
-        let all = {
+        {
             let avx2 = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("bmi1")
                 && is_x86_feature_detected!("bmi2")
@@ -64,10 +64,9 @@ impl Isa {
             let avx512 = is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512bw");
-            let avx512 = (avx2 && avx512).then_some(Self(Level::Avx512));
-            let avx2 = avx2.then_some(Self(Level::Avx2));
-            all.into_iter().chain(avx2).chain(avx512).collect()
-        };
+            all.extend(avx2.then_some(Self(Level::Avx2)));
+            all.extend((avx2 && avx512).then_some(Self(Level::Avx512)));
+        }
         all
     }
 
