@@ -12,8 +12,7 @@ pub(crate) struct Isa(Level);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Level {
-    /// None. On 64-bit ARM, whose every machine has NEON, too: with it, a line
-    /// takes more instructions than without.
+    /// None.
     Portable = 1,
     /// `avx2,bmi1,bmi2,popcnt`
     #[cfg(target_arch = "x86_64")]
@@ -21,6 +20,9 @@ pub(crate) enum Level {
     /// `avx512f,avx512dq,avx512bw` as well.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// `neon`, which every machine of the architecture has.
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    Neon,
 }
 
 impl Isa {
@@ -55,6 +57,8 @@ impl Isa {
     /// Every one that this machine has, the best last.
     pub(crate) fn available() -> Vec<Self> {
         let mut all = vec![Self(Level::Portable)];
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        all.push(Self(Level::Neon));
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = is_x86_feature_detected!("avx2")
@@ -156,7 +160,12 @@ impl Level {
     } else {
         None
     };
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    const COMPILED_FOR: Option<Self> = Some(Self::Neon);
+    #[cfg(not(any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little")
+    )))]
     const COMPILED_FOR: Option<Self> = Some(Self::Portable);
 }
 

@@ -8,6 +8,8 @@
 //! The lines are in as many banks, of equal size, as a key has lines; the key
 //! has one line in each. So its lines are never the same, either.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod aarch64;
 mod scalar;
 mod shape;
 #[cfg(test)]
@@ -39,6 +41,9 @@ fn missing<W: Word>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> u8 {
         // SAFETY: likewise.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { x86_64::missing_avx2(line, lo, cover) },
+        // SAFETY: a line can be read.
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        Level::Neon => unsafe { aarch64::missing(line, lo, cover) },
     }
 }
 
@@ -46,13 +51,14 @@ fn missing<W: Word>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> u8 {
 #[inline(always)]
 fn set(isa: Isa, line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
     match isa.level() {
-        Level::Portable => scalar::insert(line, lo, cover),
         // SAFETY: the level was detected.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { x86_64::insert_avx512(line, lo, cover) },
         // SAFETY: likewise.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { x86_64::insert_avx2(line, lo, cover) },
+        // With NEON it would be as many instructions.
+        _ => scalar::insert(line, lo, cover),
     }
 }
 
