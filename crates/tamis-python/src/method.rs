@@ -7,7 +7,6 @@
 //! overlap. So these are called with the object itself, and do the usual thing
 //! in place: everything else is a call.
 
-#[cfg(not(Py_GIL_DISABLED))]
 use crate::column::prefetch;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -15,7 +14,6 @@ use pyo3::types::{PyTuple, PyType};
 use pyo3::{PyClass, ffi};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-#[cfg(not(Py_GIL_DISABLED))]
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A class that keys are added to.
@@ -111,31 +109,27 @@ pub(crate) fn class_with_in<'py, T: Contains>(
 }
 
 /// Keys in a row are no farther from each other.
-#[cfg(not(Py_GIL_DISABLED))]
 const ROW: usize = 1024;
 /// How far behind a key the ones to come are asked for: a few keys ahead.
-#[cfg(not(Py_GIL_DISABLED))]
 const AHEAD: usize = 512;
 
 /// Asks the memory for the keys to come. Texts that were made in a row lie in a
 /// row, and a loop over them would wait for each. If this key does not follow
 /// the last one, nobody knows where the next one is, and asking in vain would
 /// take time from others.
-#[cfg(not(Py_GIL_DISABLED))]
 #[inline(always)]
 fn fetch_next(key: *mut ffi::PyObject) {
     static LAST: AtomicUsize = AtomicUsize::new(0);
+    // Threads that run side by side would contend for it.
+    if cfg!(Py_GIL_DISABLED) {
+        return;
+    }
     let last = LAST.load(Ordering::Relaxed);
     LAST.store(key.addr(), Ordering::Relaxed);
     if key.addr().wrapping_sub(last) < ROW {
         prefetch(key.cast::<u8>().wrapping_add(AHEAD));
     }
 }
-
-/// Threads that run side by side would contend for the last key.
-#[cfg(Py_GIL_DISABLED)]
-#[inline(always)]
-fn fetch_next(_: *mut ffi::PyObject) {}
 
 /// The two objects of a call.
 ///
