@@ -192,11 +192,7 @@ impl Column<'_> {
                 hash_slices(hasher, rows, hashes, data, |row| native_i64(offsets[row]))
             }
             Values::Views(views, buffers) => {
-                for row in rows {
-                    let bytes = viewed(&views[row], buffers).ok_or_else(|| outside(row))?;
-                    hashes.push(hasher.hash(bytes));
-                }
-                Ok(())
+                hash_found(hasher, rows, hashes, |row| viewed(&views[row], buffers))
             }
             Values::Fixed(fixed) => fixed.hash_rows(hasher, rows, hashes),
         }
@@ -211,7 +207,7 @@ fn hash_slices(
     data: &[u8],
     offset: impl Fn(usize) -> i64,
 ) -> Result<(), NoKeys> {
-    for row in rows {
+    hash_found(hasher, rows, hashes, |row| {
         // A negative one is beyond every end.
         let (start, end) = (offset(row) as usize, offset(row + 1) as usize);
         // A line for each line of the key: the next keys are as long, mostly.
@@ -219,10 +215,31 @@ fn hash_slices(
         if end.wrapping_sub(start) > 96 {
             prefetch_line(data.as_ptr().wrapping_add(start.wrapping_add(AHEAD + 64)));
         }
-        let bytes = data.get(start..end).ok_or_else(|| outside(row))?;
-        hashes.push(hasher.hash(bytes));
+        data.get(start..end)
+    })
+}
+
+/// Hashes what `find` finds for each row, up to the first without anything.
+#[inline]
+fn hash_found<'a>(
+    hasher: &Hasher,
+    rows: impl Iterator<Item = usize>,
+    hashes: &mut Vec<Hash>,
+    find: impl Fn(usize) -> Option<&'a [u8]>,
+) -> Result<(), NoKeys> {
+    let mut lost = None;
+    let found = rows.map_while(|row| {
+        let bytes = find(row);
+        if bytes.is_none() {
+            lost = Some(row);
+        }
+        bytes
+    });
+    hasher.hash_all(found, hashes);
+    match lost {
+        Some(row) => Err(outside(row)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 #[cold]
@@ -302,15 +319,15 @@ impl Fixed<'_> {
         hashes: &mut Vec<Hash>,
     ) -> Result<(), NoKeys> {
         match self.encoding {
-            Encoding::Bytes => hashes.extend(rows.map(|row| hasher.hash(self.bytes(row)))),
-            Encoding::Padded => hashes.extend(rows.map(|row| {
-                let bytes = self.bytes(row);
-                let len = bytes
-                    .iter()
-                    .rposition(|b| *b != 0)
-                    .map_or(0, |last| last + 1);
-                hasher.hash(&bytes[..len])
-            })),
+            Encoding::Bytes => hasher.hash_all(rows.map(|row| self.bytes(row)), hashes),
+            Encoding::Padded => {
+                let unpadded = rows.map(|row| {
+                    let bytes = self.bytes(row);
+                    let last = bytes.iter().rposition(|b| *b != 0);
+                    &bytes[..last.map_or(0, |last| last + 1)]
+                });
+                hasher.hash_all(unpadded, hashes);
+            }
             Encoding::Ucs4 { swapped } => {
                 let mut text = String::new();
                 for row in rows {

@@ -7,12 +7,14 @@
 //! overlap. So these are called with the object itself, and do the usual thing
 //! in place: everything else is a call.
 
+use crate::column::prefetch;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{PyClass, ffi};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A class that keys are added to.
 pub(crate) trait Add: PyClass {
@@ -106,6 +108,29 @@ pub(crate) fn class_with_in<'py, T: Contains>(
     }
 }
 
+/// Keys in a row are no farther from each other.
+const ROW: usize = 1024;
+/// How far behind a key the ones to come are asked for: a few keys ahead.
+const AHEAD: usize = 512;
+
+/// Asks the memory for the keys to come. Texts that were made in a row lie in a
+/// row, and a loop over them would wait for each. If this key does not follow
+/// the last one, nobody knows where the next one is, and asking in vain would
+/// take time from others.
+#[inline(always)]
+fn fetch_next(key: *mut ffi::PyObject) {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    // Threads that run side by side would contend for it.
+    if cfg!(Py_GIL_DISABLED) {
+        return;
+    }
+    let last = LAST.load(Ordering::Relaxed);
+    LAST.store(key.addr(), Ordering::Relaxed);
+    if key.addr().wrapping_sub(last) < ROW {
+        prefetch(key.cast::<u8>().wrapping_add(AHEAD));
+    }
+}
+
 /// The two objects of a call.
 ///
 /// # Safety
@@ -128,6 +153,7 @@ unsafe extern "C" fn call_add<T: Add>(
     this: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
+    fetch_next(key);
     // SAFETY: Python's call.
     let (this, key) = unsafe { arguments(&this, &key) };
     let new = match T::add_at_once(this, key) {
@@ -145,6 +171,7 @@ unsafe extern "C" fn call_contains<T: Contains>(
     this: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
 ) -> c_int {
+    fetch_next(key);
     // SAFETY: Python's call.
     let (this, key) = unsafe { arguments(&this, &key) };
     match T::contains_at_once(this, key) {

@@ -210,6 +210,31 @@ impl Hasher {
         }
     }
 
+    /// Hashes many keys, each as [`hash`](Self::hash) does, and appends the
+    /// hashes. It is decided once which hash it is, so this is faster than a loop
+    /// of your own.
+    ///
+    /// ```
+    /// use tamis::Hasher;
+    /// let (hasher, keys) = (Hasher::default(), ["one", "two"]);
+    /// let mut hashes = Vec::with_capacity(keys.len());
+    /// hasher.hash_all(keys.iter().map(|key| key.as_bytes()), &mut hashes);
+    /// assert_eq!(hashes, [hasher.hash(b"one"), hasher.hash(b"two")]);
+    /// ```
+    #[inline]
+    pub fn hash_all<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, hashes: &mut Vec<Hash>) {
+        match self {
+            Self::Fast {
+                seed: 0,
+                rule: KeyRule::EXACT,
+            } => {
+                let usual = |key| Hash::of_digest(xxh3_128_with_seed(key, 0));
+                hashes.extend(keys.map(usual));
+            }
+            other => hashes.extend(keys.map(|key| other.hash_by_rule(key))),
+        }
+    }
+
     #[inline(never)]
     fn hash_by_rule(&self, key: &[u8]) -> Hash {
         self.hash_exact(&self.rule().apply(key))
@@ -309,6 +334,26 @@ mod tests {
         ];
         let expected = u128::from_le_bytes(bytes);
         assert_eq!(Hasher::keyed(secret).hash(&input).as_u128(), expected);
+    }
+
+    #[test]
+    fn many_keys_have_the_hashes_of_each() {
+        let bytes: Vec<u8> = (0..1000).map(|i| b"Key of any LENGTH"[i % 17]).collect();
+        let keys = || (0..=bytes.len()).map(|len| &bytes[..len]);
+        let exact = [
+            Hasher::default(),
+            Hasher::seeded(7),
+            Hasher::keyed(SecretKey::new([7; 16])),
+        ];
+        for hasher in exact {
+            for hasher in [hasher, hasher.with_rule(KeyRule::EXACT.ignore_case())] {
+                let mut hashes = vec![Hash::from_u64(1)];
+                hasher.hash_all(keys(), &mut hashes);
+                assert_eq!(hashes.remove(0), Hash::from_u64(1));
+                let each: Vec<Hash> = keys().map(|key| hasher.hash(key)).collect();
+                assert_eq!(hashes, each, "{hasher:?}");
+            }
+        }
     }
 
     #[test]

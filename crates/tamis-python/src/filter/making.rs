@@ -1,8 +1,8 @@
 //! How a filter comes to be: planned, created as a file, opened, loaded, decoded;
 //! and how it becomes an object of whatever class was asked for.
 
-use super::Filter;
 use super::state::{State, ask};
+use super::{Filter, USUAL};
 use crate::error::Failure;
 use crate::fork::Process;
 use crate::interrupt;
@@ -147,8 +147,10 @@ pub(crate) fn open(
         }
     };
     options::one_value(ask!(&state, filter => filter.hasher())?)?;
+    let hasher = ask!(&state, filter => *filter.hasher())?;
     Ok(Filter {
-        hasher: ask!(&state, filter => *filter.hasher())?,
+        hasher,
+        usual: hasher == USUAL,
         sole_writer: match &state {
             State::Writable(filter) => sole_writer(filter),
             _ => None,

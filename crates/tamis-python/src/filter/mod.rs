@@ -53,6 +53,8 @@ use tamis::{AnyFilter, Hash, Hasher};
 #[pyclass(frozen, subclass, weakref, module = "tamis._tamis", name = "_Filter")]
 pub(crate) struct Filter {
     pub(crate) hasher: Hasher,
+    /// Whether that is [`USUAL`], which single calls should not have to compare.
+    pub(crate) usual: bool,
     pub(crate) state: Shared<State>,
     pub(crate) path: Option<PathBuf>,
     /// The process that alone may add to the file of a growing filter.
@@ -60,6 +62,9 @@ pub(crate) struct Filter {
     /// Makes keys of the caller's objects.
     pub(crate) hash_func: Option<Py<PyAny>>,
 }
+
+/// How keys are hashed unless something else is asked for.
+pub(crate) const USUAL: Hasher = Hasher::seeded(0);
 
 /// Refuses what can't be called, before a file is made.
 fn check_callable(hash_func: Option<&Bound<'_, PyAny>>) -> Result<(), Failure> {
@@ -76,6 +81,7 @@ impl Filter {
     pub(crate) fn in_memory(filter: AnyFilter) -> Self {
         Self {
             hasher: *filter.hasher(),
+            usual: *filter.hasher() == USUAL,
             state: Shared::new(State::Writable(filter)),
             path: None,
             sole_writer: None,
@@ -115,13 +121,16 @@ impl Filter {
         }
     }
 
-    /// The hash of a `str` itself in a filter that hashes as it usually does.
+    /// The hash of a `str` itself, unless a function makes the keys.
     #[inline(always)]
     fn usual_hash(&self, key: &Bound<'_, PyAny>) -> Option<Hash> {
         if self.hash_func.is_some() {
             return None;
         }
-        key::exact_utf8(key).map(|bytes| self.hasher.hash(bytes))
+        key::exact_utf8(key).map(|bytes| match self.usual {
+            true => USUAL.hash(bytes),
+            false => self.hasher.hash(bytes),
+        })
     }
 
     pub(crate) fn contains_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
