@@ -66,25 +66,34 @@ fn set(isa: Isa, line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
 trait Task {
     /// Whether bits are set, or only looked at: until one is missing.
     const ADDS: bool;
-    fn prefetch(&self, line: usize);
+    /// A line, found: so that it is not looked up again when it has been fetched.
+    type Found: Copy;
+    fn find(&self, line: usize) -> Self::Found;
+    fn prefetch(&self, line: Self::Found);
     /// Does it to a line; whether it lacked a bit of the key.
-    fn lacked(&mut self, isa: Isa, line: usize, lo: u64, cover: u8) -> bool;
+    fn lacked(&mut self, isa: Isa, line: Self::Found, lo: u64, cover: u8) -> bool;
 }
 
 /// Is the key there?
 struct Ask<'a, W>(&'a [Line<W>]);
 
-impl<W: Word> Task for Ask<'_, W> {
+impl<'a, W: Word> Task for Ask<'a, W> {
     const ADDS: bool = false;
+    type Found = &'a Line<W>;
 
     #[inline(always)]
-    fn prefetch(&self, line: usize) {
-        prefetch(self.0.as_ptr().wrapping_add(line));
+    fn find(&self, line: usize) -> Self::Found {
+        &self.0[line]
     }
 
     #[inline(always)]
-    fn lacked(&mut self, isa: Isa, line: usize, lo: u64, cover: u8) -> bool {
-        missing(isa, &self.0[line], lo, cover) != 0
+    fn prefetch(&self, line: Self::Found) {
+        prefetch(line);
+    }
+
+    #[inline(always)]
+    fn lacked(&mut self, isa: Isa, line: Self::Found, lo: u64, cover: u8) -> bool {
+        missing(isa, line, lo, cover) != 0
     }
 }
 
@@ -93,14 +102,20 @@ struct Add<'a>(&'a mut [Line<u64>]);
 
 impl Task for Add<'_> {
     const ADDS: bool = true;
+    type Found = usize;
 
     #[inline(always)]
-    fn prefetch(&self, line: usize) {
+    fn find(&self, line: usize) -> Self::Found {
+        line
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, line: Self::Found) {
         prefetch(self.0.as_ptr().wrapping_add(line));
     }
 
     #[inline(always)]
-    fn lacked(&mut self, isa: Isa, line: usize, lo: u64, cover: u8) -> bool {
+    fn lacked(&mut self, isa: Isa, line: Self::Found, lo: u64, cover: u8) -> bool {
         set(isa, &mut self.0[line], lo, cover)
     }
 }
@@ -108,17 +123,22 @@ impl Task for Add<'_> {
 /// Adds the key beside other threads and processes; was it new?
 struct AddShared<'a>(&'a [Line<AtomicU64>]);
 
-impl Task for AddShared<'_> {
+impl<'a> Task for AddShared<'a> {
     const ADDS: bool = true;
+    type Found = &'a Line<AtomicU64>;
 
     #[inline(always)]
-    fn prefetch(&self, line: usize) {
-        prefetch(self.0.as_ptr().wrapping_add(line));
+    fn find(&self, line: usize) -> Self::Found {
+        &self.0[line]
     }
 
     #[inline(always)]
-    fn lacked(&mut self, isa: Isa, line: usize, lo: u64, cover: u8) -> bool {
-        let line = &self.0[line];
+    fn prefetch(&self, line: Self::Found) {
+        prefetch(line);
+    }
+
+    #[inline(always)]
+    fn lacked(&mut self, isa: Isa, line: Self::Found, lo: u64, cover: u8) -> bool {
         // Words that have the bit are left alone: reading keeps the line shared
         // between the cores.
         let mut missing = missing(isa, line, lo, cover);
@@ -139,7 +159,7 @@ fn one<K: Task>(shape: &BlockedShape, mut task: K, hash: Hash) -> bool {
     let Some(isa) = shape.in_place else {
         return one_by_call(shape, task, hash);
     };
-    let (line, cover) = (shape.line_of(0, hash), shape.cover(hash.lo));
+    let (line, cover) = (task.find(shape.line_of(0, hash)), shape.cover(hash.lo));
     task.lacked(isa.into(), line, hash.lo, cover) == K::ADDS
 }
 
@@ -148,7 +168,7 @@ fn one<K: Task>(shape: &BlockedShape, mut task: K, hash: Hash) -> bool {
 fn one_by_call<K: Task>(shape: &BlockedShape, mut task: K, hash: Hash) -> bool {
     let mut lacked = false;
     for (line, lo) in shape.lines_of(hash) {
-        lacked |= task.lacked(shape.isa, line, lo, shape.cover(lo));
+        lacked |= task.lacked(shape.isa, task.find(line), lo, shape.cover(lo));
         if lacked && !K::ADDS {
             break;
         }
@@ -181,11 +201,11 @@ impl<K: Task, H: Copy + Into<Hash>> Many<'_, K, H> {
         let (shape, mut task) = (self.shape, self.task);
         let fetch = |task: &K, key: H| {
             let hash = key.into();
-            let line = shape.line_of(0, hash);
+            let line = task.find(shape.line_of(0, hash));
             task.prefetch(line);
             (line, hash.lo)
         };
-        let mut fetched = [(0, 0); BLOCK];
+        let mut fetched = [(task.find(0), 0); BLOCK];
         for (slot, key) in fetched.iter_mut().zip(self.keys) {
             *slot = fetch(&task, *key);
         }
@@ -211,7 +231,7 @@ impl<K: Task, H: Copy + Into<Hash>> Many<'_, K, H> {
         for (keys, answers) in blocks.zip(self.answers.chunks_mut(BLOCK)) {
             for (i, (slot, key)) in fetched.iter_mut().zip(keys).enumerate() {
                 *slot = (i, (*key).into());
-                task.prefetch(shape.line_of(0, slot.1));
+                task.prefetch(task.find(shape.line_of(0, slot.1)));
             }
             answers.fill(false);
             let mut len = keys.len();
@@ -219,8 +239,8 @@ impl<K: Task, H: Copy + Into<Hash>> Many<'_, K, H> {
                 let mut kept = 0;
                 for n in 0..len {
                     let (i, hash) = fetched[n];
-                    let (line, cover) = (shape.line_of(nth, hash), shape.cover(hash.lo));
-                    let lacked = task.lacked(isa, line, hash.lo, cover);
+                    let line = task.find(shape.line_of(nth, hash));
+                    let lacked = task.lacked(isa, line, hash.lo, shape.cover(hash.lo));
                     if K::ADDS {
                         answers[i] |= lacked;
                     } else if lacked {
@@ -228,7 +248,7 @@ impl<K: Task, H: Copy + Into<Hash>> Many<'_, K, H> {
                     }
                     let next = scalar::next(hash);
                     if nth + 1 < shape.lines_per_key() {
-                        task.prefetch(shape.line_of(nth + 1, next));
+                        task.prefetch(task.find(shape.line_of(nth + 1, next)));
                     }
                     fetched[kept] = (i, next);
                     kept += 1;
