@@ -225,7 +225,7 @@ impl ForeignFilter {
         Ok(answer)
     }
 
-    /// Asks many keys; tells of each if it may have been added. ``keys`` is any
+    /// Asks many keys; returns for each whether it may have been added. ``keys`` is any
     /// iterable of keys, or a column of numpy, pandas, pyarrow or polars; the
     /// answers come in the same kind of object. A null is no key: its answer is
     /// False.
@@ -237,7 +237,7 @@ impl ForeignFilter {
         })
     }
 
-    /// Adds a key as the filter's own system would; tells if it was new. It
+    /// Adds a key as the filter's own system would; returns whether it was new. It
     /// stays in memory until it is saved.
     #[pyo3(signature = (key, /))]
     fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
@@ -254,7 +254,7 @@ impl ForeignFilter {
         self.insert_all(keys, Answers::Dropped).map(drop)
     }
 
-    /// Adds many keys; tells of each if it was new. Keys and answers are as
+    /// Adds many keys; returns whether each was new. Keys and answers are as
     /// those of `contains_many`. If something is no key, or the filter refuses
     /// one, keys before it may be in.
     #[pyo3(signature = (keys, /))]
@@ -262,7 +262,7 @@ impl ForeignFilter {
         self.insert_all(keys, Answers::wanted(keys)?)
     }
 
-    /// Takes a key out of a cuckoo filter once; tells if it was there. Remove
+    /// Removes one copy of a key from a cuckoo filter; returns whether it was there. Remove
     /// only what was added: another key may go instead.
     #[pyo3(signature = (key, /))]
     fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {

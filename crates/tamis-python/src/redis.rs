@@ -298,7 +298,7 @@ impl Verb {
 
 #[pymethods]
 impl RedisFilter {
-    /// Adds a key; tells if it was new. Of many workers that add one key at
+    /// Adds a key; returns whether it was new. Of many workers that add one key at
     /// once, exactly one is told True.
     #[pyo3(signature = (key, /))]
     fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
@@ -315,21 +315,21 @@ impl RedisFilter {
         self.run(keys, false, Verb::Add).map(drop)
     }
 
-    /// Adds many keys; tells of each if it was new. Keys and answers are as
+    /// Adds many keys; returns whether each was new. Keys and answers are as
     /// those of `Filter.add_many`.
     #[pyo3(signature = (keys, /))]
     fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
         self.run(keys, true, Verb::Add)
     }
 
-    /// Asks many keys; tells of each if it may have been added.
+    /// Asks many keys; returns for each whether it may have been added.
     #[pyo3(signature = (keys, /))]
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
         self.run(keys, true, Verb::Ask)
     }
 
-    /// Takes back one adding of a key, of a filter made with ``delete=True``;
-    /// tells if it seemed present. Only for keys that were added.
+    /// Undoes one addition of a key, of a filter made with ``delete=True``;
+    /// returns whether it seemed present. Only for keys that were added.
     #[pyo3(signature = (key, /))]
     fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         self.one(key, Verb::Remove)

@@ -23,4 +23,4 @@ AUTHOR = "Michael Axiak"
 
 
 class IndeterminateCountError(ValueError):
-    """Nobody can tell how many keys a filter has."""
+    """The number of keys is unknown."""

@@ -59,7 +59,7 @@ class AsyncRedisFilter:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
 
     async def add(self, key: Any) -> bool:
-        """Adds a key; tells if it was new, to exactly one of many workers."""
+        """Adds a key; returns whether it was new, to exactly one of many workers."""
         return await self._call(self._filter.add, key)
 
     async def contains(self, key: Any) -> bool:
@@ -67,11 +67,11 @@ class AsyncRedisFilter:
         return await self._call(self._filter.__contains__, key)
 
     async def add_many(self, keys: Any) -> Any:
-        """Adds many keys; tells of each if it was new."""
+        """Adds many keys; returns whether each was new."""
         return await self._call(self._filter.add_many, keys)
 
     async def contains_many(self, keys: Any) -> Any:
-        """Asks many keys; tells of each if it may have been added."""
+        """Asks many keys; returns for each whether it may have been added."""
         return await self._call(self._filter.contains_many, keys)
 
     async def update(self, keys: Any) -> None:
@@ -79,7 +79,7 @@ class AsyncRedisFilter:
         await self._call(self._filter.update, keys)
 
     async def remove(self, key: Any) -> bool:
-        """Takes back one adding of a key; see `RedisFilter.remove`."""
+        """Undoes one addition of a key; see `RedisFilter.remove`."""
         return await self._call(self._filter.remove, key)
 
     async def count(self, key: Any) -> int:

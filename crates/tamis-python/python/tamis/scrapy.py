@@ -65,7 +65,7 @@ class Addon:
 
 
 class TamisDupeFilter(BaseDupeFilter):
-    """Tells which requests were fetched, by a filter in a file or in Redis."""
+    """Knows which requests were fetched, by a filter in a file or in Redis."""
 
     def __init__(self, filter: Filter | RedisFilter, pending: Pending, crawler: Crawler) -> None:
         self._filter = filter
@@ -108,7 +108,7 @@ class TamisDupeFilter(BaseDupeFilter):
     def open(self) -> None:
         if not any(isinstance(part, TamisFetched) for part in self._crawler.engine.scraper.spidermw.middlewares):  # type: ignore[union-attr]
             raise ParameterError(
-                'SPIDER_MIDDLEWARES: expected "tamis.scrapy.TamisFetched" among them, which tells what was fetched; '
+                'SPIDER_MIDDLEWARES: expected "tamis.scrapy.TamisFetched" among them, which reports what was fetched; '
                 'ADDONS = {"tamis.scrapy.Addon": 0} switches both on'
             )
 
@@ -189,7 +189,7 @@ def opened(place: str, keys: int, rate: float) -> Filter | RedisFilter:
 
 
 class TamisFetched:
-    """Spider middleware: tells the dupefilter which responses the spider is done with."""
+    """Spider middleware: reports to the dupefilter which responses the spider is done with."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler

@@ -251,7 +251,7 @@ impl Filter {
         Progress::finish(progress, keys.py())
     }
 
-    /// Adds many keys; tells of each if it was new.
+    /// Adds many keys; returns whether each was new.
     ///
     /// >>> import tamis
     /// >>> tamis.Filter(1000).add_many(["apple", "pear", "apple"])
@@ -282,7 +282,7 @@ impl Filter {
         Ok(new)
     }
 
-    /// Asks many keys; tells of each if it may have been added. Keys, answers
+    /// Asks many keys; returns for each whether it may have been added. Keys, answers
     /// and ``progress`` are as those of `add_many`.
     ///
     /// >>> import tamis
@@ -334,7 +334,7 @@ impl Filter {
         frames.call_method1("isin", (slf, keys, threads))
     }
 
-    /// Takes back one adding of a key; tells if it seemed present. Only for
+    /// Undoes one addition of a key; returns whether it seemed present. Only for
     /// kinds that can (``delete=True``), and only for keys that were added: to
     /// remove another may take away a key that was.
     ///

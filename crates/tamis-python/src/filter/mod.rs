@@ -254,7 +254,7 @@ impl Add for Filter {
     const DOC: &'static std::ffi::CStr = c"add($self, key, /)
 --
 
-Adds a key; tells if it was new. True is always right; False is wrong for
+Adds a key; returns whether it was new. True is always right; False is wrong for
 about one in ``1/p`` new keys, which look as if present.
 
 >>> import tamis
