@@ -74,11 +74,14 @@ trait Task {
     fn lacked(&mut self, isa: Isa, line: Self::Found, lo: u64, cover: u8) -> bool;
 }
 
-/// Is the key there?
-struct Ask<'a, W>(&'a [Line<W>]);
+/// Lines that others may access meanwhile, and what is done to one of them.
+struct Beside<'a, W, F, const ADDS: bool>(&'a [Line<W>], F);
 
-impl<'a, W: Word> Task for Ask<'a, W> {
-    const ADDS: bool = false;
+impl<'a, W, F, const ADDS: bool> Task for Beside<'a, W, F, ADDS>
+where
+    F: Fn(Isa, &Line<W>, u64, u8) -> bool,
+{
+    const ADDS: bool = ADDS;
     type Found = &'a Line<W>;
 
     #[inline(always)]
@@ -93,8 +96,40 @@ impl<'a, W: Word> Task for Ask<'a, W> {
 
     #[inline(always)]
     fn lacked(&mut self, isa: Isa, line: Self::Found, lo: u64, cover: u8) -> bool {
-        missing(isa, line, lo, cover) != 0
+        (self.1)(isa, line, lo, cover)
     }
+}
+
+/// Is the key there?
+#[inline(always)]
+fn ask<W: Word>(words: &[W]) -> impl Task {
+    Beside::<_, _, false>(words.as_chunks().0, lacks::<W>)
+}
+
+#[inline(always)]
+fn lacks<W: Word>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> bool {
+    missing(isa, line, lo, cover) != 0
+}
+
+/// Adds the key beside other threads and processes; was it new?
+#[inline(always)]
+fn add_shared(words: &[AtomicU64]) -> impl Task {
+    Beside::<_, _, true>(words.as_chunks().0, lacked_until_now)
+}
+
+#[inline(always)]
+fn lacked_until_now(isa: Isa, line: &Line<AtomicU64>, lo: u64, cover: u8) -> bool {
+    // Words that have the bit are left alone: reading keeps the line shared
+    // between the cores.
+    let mut missing = missing(isa, line, lo, cover);
+    let mut lacked = false;
+    while missing != 0 {
+        let w = missing.trailing_zeros();
+        let bit = 1u64 << (lo >> (6 * w) & 63);
+        lacked |= u64::from_le(line[w as usize].fetch_or(bit.to_le(), Relaxed)) & bit == 0;
+        missing &= missing - 1;
+    }
+    lacked
 }
 
 /// Adds the key to words that nobody else accesses; was it new?
@@ -117,39 +152,6 @@ impl Task for Add<'_> {
     #[inline(always)]
     fn lacked(&mut self, isa: Isa, line: Self::Found, lo: u64, cover: u8) -> bool {
         set(isa, &mut self.0[line], lo, cover)
-    }
-}
-
-/// Adds the key beside other threads and processes; was it new?
-struct AddShared<'a>(&'a [Line<AtomicU64>]);
-
-impl<'a> Task for AddShared<'a> {
-    const ADDS: bool = true;
-    type Found = &'a Line<AtomicU64>;
-
-    #[inline(always)]
-    fn find(&self, line: usize) -> Self::Found {
-        &self.0[line]
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, line: Self::Found) {
-        prefetch(line);
-    }
-
-    #[inline(always)]
-    fn lacked(&mut self, isa: Isa, line: Self::Found, lo: u64, cover: u8) -> bool {
-        // Words that have the bit are left alone: reading keeps the line shared
-        // between the cores.
-        let mut missing = missing(isa, line, lo, cover);
-        let mut lacked = false;
-        while missing != 0 {
-            let w = missing.trailing_zeros();
-            let bit = 1u64 << (lo >> (6 * w) & 63);
-            lacked |= u64::from_le(line[w as usize].fetch_or(bit.to_le(), Relaxed)) & bit == 0;
-            missing &= missing - 1;
-        }
-        lacked
     }
 }
 
@@ -291,7 +293,7 @@ impl Layout for BlockedShape {
 
     #[inline(always)]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
-        one(self, Ask(words.as_chunks().0), hash)
+        one(self, ask(words), hash)
     }
 
     /// The first line alone: an absent key seldom needs another.
@@ -302,7 +304,7 @@ impl Layout for BlockedShape {
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-        self.many(Ask(words.as_chunks().0), hashes, out);
+        self.many(ask(words), hashes, out);
     }
 
     fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
@@ -311,7 +313,7 @@ impl Layout for BlockedShape {
         keys: &[H],
         out: &mut [bool],
     ) {
-        self.many(Ask(words.as_chunks().0), keys, out);
+        self.many(ask(words), keys, out);
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
@@ -322,7 +324,7 @@ impl Layout for BlockedShape {
 impl BitLayout for BlockedShape {
     #[inline]
     fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool {
-        one(self, AddShared(words.as_chunks().0), hash)
+        one(self, add_shared(words), hash)
     }
 
     #[inline(always)]
@@ -331,7 +333,7 @@ impl BitLayout for BlockedShape {
     }
 
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
-        self.many(AddShared(words.as_chunks().0), hashes, new);
+        self.many(add_shared(words), hashes, new);
     }
 
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]) {
