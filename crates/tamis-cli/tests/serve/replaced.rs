@@ -122,7 +122,8 @@ fn whatever_becomes_of_the_file_the_old_one_answers() {
             "{what}"
         );
         let fault = service.json("/v1/filters/list")["fault"].clone();
-        assert!(service.log().contains(fault.as_str().unwrap()), "{fault}");
+        let fault = fault.as_str().unwrap();
+        service.until(fault, || service.log().contains(fault));
         assert!(service.is_running(), "{what}");
 
         remove();
