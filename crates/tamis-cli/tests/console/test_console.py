@@ -28,7 +28,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TAMIS = pathlib.Path(os.environ.get("TAMIS", ROOT / "target/debug/tamis"))
-MODULE = pathlib.Path(os.environ.get("TAMIS_MODULE", ROOT / "target/module/release/libtamis_module.so"))
+MODULE = pathlib.Path(os.environ.get("TAMIS_MODULE", ROOT / "target/debug/libtamis_module.so"))
 REDIS = "127.0.0.1:6379"
 SERVICE = "127.0.0.1:7654"
 

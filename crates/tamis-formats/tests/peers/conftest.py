@@ -42,7 +42,7 @@ ABSENT = [f"absent{i}" for i in range(20_000)]
 @pytest.fixture(scope="session")
 def empty(tmp_path_factory):
     """empty(format, keys, rate): the path of an empty filter that the library made."""
-    build = ["cargo", "build", "--quiet", "-p", "tamis-formats", "--example", "empty"]
+    build = ["cargo", "build", "--quiet", "--workspace", "--example", "empty"]
     subprocess.run(build, cwd=ROOT, check=True)
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     program = ROOT / target / "debug/examples/empty"
