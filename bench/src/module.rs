@@ -22,7 +22,10 @@ pub fn run(mut args: Args) -> Result<Suite> {
     let keys = args.take("--keys", "1e7")?;
     let calls = args.take("--calls", "2e4")?;
     let rounds = args.take("--rounds", "9")?;
-    let module = args.take("--module", "crates/tamis-module/target/release/libtamis_module.so")?;
+    let module = args.take(
+        "--module",
+        "crates/tamis-module/target/release/libtamis_module.so",
+    )?;
     args.finish()?;
     let module = std::fs::canonicalize(&module)
         .map_err(|e| format!("{module}: {e}; build crates/tamis-module first"))?;
