@@ -18,6 +18,18 @@ SERVERS = dict(pair.split("=", 1) for pair in os.environ["TAMIS_MODULE_SERVERS"]
 SAMPLES = pathlib.Path(__file__).resolve().parents[2] / "tamis-formats/tests/samples/redisbloom"
 
 
+# In seconds, for what takes a moment unless the machine is busy.
+PATIENCE = 300
+
+
+def until(condition, what):
+    """Waits for it."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"waited for {what}"
+        time.sleep(0.02)
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "any_server: one server is as good as any other")
 
@@ -42,12 +54,16 @@ class Server:
 
     def __init__(self, program, folder, module=(), **options):
         self.program, self.folder, self.module = program, folder, module
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        # Nobody else is given the port while this is open; a server may listen there all the same.
+        self.reserved = socket.socket()
+        self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.reserved.bind(("127.0.0.1", 0))
+        self.port = self.reserved.getsockname()[1]
         self.options = {
             "save": "", "appendonly": "no", "rdbcompression": "no", "enable-debug-command": "yes",
             "repl-diskless-sync-delay": "0",
+            # What another thread is still to free would count as used.
+            "lazyfree-lazy-user-del": "no", "lazyfree-lazy-server-del": "no",
         }
         self.options.update(options)
         self.process = None
@@ -60,21 +76,24 @@ class Server:
         command += ["--loadmodule", MODULE, *self.module]
         self.log = open(self.folder / "log", "ab")
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
-        client = self.client()
-        for _ in range(600):
-            try:
-                client.ping()
-                return
-            except redis.exceptions.ConnectionError:
-                assert self.process.poll() is None, (self.folder / "log").read_text()[-3000:]
-            except redis.exceptions.BusyLoadingError:
-                pass
-            time.sleep(0.05)
-        raise AssertionError("the server does not answer")
+        until(self.answers, "the server to answer")
 
-    def client(self, protocol=2, **options):
+    def answers(self):
+        try:
+            with self.client() as client:
+                return client.ping()
+        except redis.exceptions.BusyLoadingError:
+            return False
+        except redis.exceptions.ConnectionError:
+            assert self.process.poll() is None, (self.folder / "log").read_text()[-3000:]
+            return False
+
+    def client(self, protocol=2):
         # A server that is not there yet is asked again by `start` alone.
-        return redis.Redis(port=self.port, protocol=protocol, retry=Retry(NoBackoff(), 0), **options)
+        return redis.Redis(
+            port=self.port, protocol=protocol, retry=Retry(NoBackoff(), 0),
+            socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE,
+        )
 
     def stop(self, save=False):
         if self.process.poll() is None:
@@ -82,7 +101,7 @@ class Server:
                 self.client().execute_command("SHUTDOWN", "SAVE" if save else "NOSAVE")
             except redis.exceptions.ConnectionError:
                 pass
-            self.process.wait(30)
+            self.process.wait(PATIENCE)
         self.log.close()
 
     def alive(self):
@@ -104,6 +123,7 @@ def servers(request, tmp_path):
     yield start
     for server in started:
         server.stop()
+        server.reserved.close()
         shutil.rmtree(server.folder, ignore_errors=True)
 
 

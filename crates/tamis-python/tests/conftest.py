@@ -42,25 +42,25 @@ def server(tmp_path_factory):
         yield address
 
 
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextlib.contextmanager
 def redis_server(folder, *options):
-    for _ in range(10):
-        # Between finding a port free and taking it, someone else may.
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+    with socket.socket() as reserved:
+        # Nobody else is given the port while this is open; a server may listen there all the same.
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
         command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", *options]
         process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
-        while process.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-            except ConnectionRefusedError:
+        try:
+            while not listens(port):
+                assert process.poll() is None, "redis-server ended"
                 time.sleep(0.02)
-            else:
-                try:
-                    yield f"127.0.0.1:{port}"
-                finally:
-                    process.kill()
-                    process.wait()
-                return
-    pytest.fail("no redis-server started on any of 10 free ports")
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.kill()
+            process.wait()

@@ -166,14 +166,16 @@ def test_a_generator_may_ask_the_filter_it_fills():
 
 @pytest.mark.parametrize("make", [np.arange, lambda n: pa.array(np.arange(n)), lambda n: list(range(n))])
 def test_the_gil_is_released(make):
-    keys = make(3_000_000)
-    f = tamis.Filter(3_000_000)
-    done = threading.Event()
-    thread = threading.Thread(target=lambda: (f.update(keys), done.set()))
-    thread.start()
-    turns = 0
-    while not done.is_set():
-        turns += 1
-    thread.join()
-    # With the GIL held this loop would run once before and once after.
-    assert turns > 1000 and len(f) > 2_900_000
+    def looked_at_under_way(n):
+        keys, f = make(n), tamis.Filter(n, 1e-6)
+        thread = threading.Thread(target=f.update, args=(keys,))
+        thread.start()
+        under_way = False
+        while thread.is_alive():
+            under_way = under_way or 0 < len(f) < 0.999 * n
+        assert len(f) > 0.999 * n
+        return under_way
+
+    # With the GIL held, the filter would be empty or full whenever it is looked at. A machine with other
+    # things to do may not let us look in time: then it gets a longer batch.
+    assert any(map(looked_at_under_way, [3_000_000, 10_000_000, 30_000_000]))

@@ -3,7 +3,7 @@
 A block of kind `console` has commands behind `$ `, and below each what it prints, both streams together. A page's
 blocks are run in order, in one folder that starts with a copy of `samples/`, with `tamis` and this Python on the path. Where a page
 says 127.0.0.1:6379 the examples talk to a Redis server of the test's own, with our module; 127.0.0.1:7654 becomes a
-free port, on which `tamis serve` is waited for, and ended behind the page by the number in `serve.pid`.
+port of the test's own, on which `tamis serve` is waited for, and ended behind the page by the number in `serve.pid`.
 
 `python test_console.py PAGE` writes into a page what its commands print now, to be read before it is committed.
 
@@ -31,6 +31,8 @@ TAMIS = pathlib.Path(os.environ.get("TAMIS", ROOT / "target/debug/tamis"))
 MODULE = pathlib.Path(os.environ.get("TAMIS_MODULE", ROOT / "target/debug/libtamis_module.so"))
 REDIS = "127.0.0.1:6379"
 SERVICE = "127.0.0.1:7654"
+# In seconds, for what takes a moment unless the machine is busy.
+PATIENCE = 300
 
 
 def blocks(page):
@@ -84,43 +86,41 @@ def says(expected, printed):
     return re.fullmatch(pattern, "".join(form(line) + "\n" for line in printed)) is not None
 
 
-def run(command, home, redis):
-    """Its exit code, and what it prints, with the page's address of Redis."""
+def run(command, home, port, redis):
+    """Its exit code, and what it prints, with the page's addresses of Redis and of the service."""
     path = f"{home.parent / 'bin'}:{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "COLUMNS": "120", "LC_ALL": "C.UTF-8"}
-    addresses = {SERVICE: service_address(home)}
+    addresses = {SERVICE: f"127.0.0.1:{port}"}
     if REDIS in command:
         addresses[REDIS] = redis()
     for said, real in addresses.items():
         command = command.replace(said, real)
     ran = subprocess.run(["bash", "-c", command], cwd=home, env=env, text=True,
-                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE)
     if "tamis serve" in command and (home / "serve.pid").exists():
-        wait_for(addresses[SERVICE], home)
+        wait_for(port, home / "serve.log")
     printed = ran.stdout
     for said, real in addresses.items():
         printed = printed.replace(real, said)
     return ran.returncode, printed
 
 
-def service_address(home):
-    """A free port, the same for all examples of a page."""
-    chosen = home.parent / "port"
-    if not chosen.exists():
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            chosen.write_text(str(free.getsockname()[1]))
-    return f"127.0.0.1:{chosen.read_text()}"
+@contextlib.contextmanager
+def reserved_port():
+    """Nobody else is given the port meanwhile; a server may listen there all the same."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
 
 
-def wait_for(address, home):
-    host, port = address.split(":")
-    for _ in range(1000):
-        with socket.socket() as probe:
-            if probe.connect_ex((host, int(port))) == 0:
-                return
-        time.sleep(0.01)
-    raise AssertionError((home / "serve.log").read_text())
+def wait_for(port, log, ended=lambda: False):
+    """Waits until somebody listens there."""
+    end = time.monotonic() + PATIENCE
+    with socket.socket() as probe:
+        while probe.connect_ex(("127.0.0.1", port)) != 0:
+            assert time.monotonic() < end and not ended(), log.read_text()
+            time.sleep(0.01)
 
 
 def end_service(home):
@@ -149,6 +149,12 @@ def make_home(tmp_path):
 
 
 @pytest.fixture
+def port():
+    with reserved_port() as port:
+        yield port
+
+
+@pytest.fixture
 def redis(tmp_path):
     with server_on_demand(tmp_path) as address:
         yield address
@@ -158,33 +164,27 @@ def redis(tmp_path):
 def server_on_demand(tmp_path):
     """Starts a server when it is first asked for; gives its address."""
     servers = []
+    log = tmp_path / "redis.log"
 
-    def address():
-        if not servers:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
-            args = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
-            assert MODULE.exists(), f"{MODULE} is missing: the step of ./test that tests the module builds it"
-            args += ["--loadmodule", str(MODULE)]
-            server = subprocess.Popen(args, stdout=subprocess.DEVNULL)
-            servers.append((server, port))
-            for _ in range(1000):
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                assert server.poll() is None, "redis-server ended"
-                time.sleep(0.01)
-        return f"127.0.0.1:{servers[0][1]}"
+    with reserved_port() as port:
 
-    yield address
-    for server, _ in servers:
-        server.kill()
-        server.wait()
+        def address():
+            if not servers:
+                args = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
+                assert MODULE.exists(), f"{MODULE} is missing: the step of ./test that tests the module builds it"
+                args += ["--loadmodule", str(MODULE), "--logfile", str(log)]
+                servers.append(subprocess.Popen(args))
+                wait_for(port, log, lambda: servers[0].poll() is not None)
+            return f"127.0.0.1:{port}"
+
+        yield address
+        for server in servers:
+            server.kill()
+            server.wait()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_console_examples(page, home, redis):
+def test_console_examples(page, home, port, redis):
     for number, kind, lines in blocks(page):
         if kind != "console":
             unrun = [line for line in lines if re.match(r"(\$|tamis [a-z]+) ", line)]
@@ -192,7 +192,7 @@ def test_console_examples(page, home, redis):
             continue
         for command, expected in examples(lines):
             where = f"{page.relative_to(ROOT)}:{number}: $ {command}"
-            code, printed = run(command, home, redis)
+            code, printed = run(command, home, port, redis)
             assert code in (0, 1), f"{where}\nexit {code}\n{printed}"
             said = "\n".join(expected)
             assert says(expected, printed.splitlines()), f"{where}\nprinted:\n{printed}\nthe page says:\n{said}"
@@ -205,7 +205,11 @@ def test_there_are_examples():
 
 
 def rewrite(page):
-    with tempfile.TemporaryDirectory() as folder, server_on_demand(pathlib.Path(folder)) as redis:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        server_on_demand(pathlib.Path(folder)) as redis,
+        reserved_port() as port,
+    ):
         home = make_home(pathlib.Path(folder))
         lines = page.read_text().splitlines()
         for number, kind, block in reversed(list(blocks(page))):
@@ -216,7 +220,7 @@ def rewrite(page):
                 block = next(block for number, _, block in blocks(page) if number == line)
                 lines[at] = ""
                 for command, expected in examples(block):
-                    _, printed = run(command, home, redis)
+                    _, printed = run(command, home, port, redis)
                     printed = printed.splitlines()
                     said = expected if says(expected, printed) else printed
                     lines[at] += "\n".join(["$ " + command, *said]) + "\n"

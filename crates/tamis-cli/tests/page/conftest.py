@@ -19,7 +19,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 ROOT = Path(__file__).resolve().parents[4]
-PATIENCE = float(os.environ.get("PATIENCE", 30))
+# In seconds, for what takes a moment unless the machine is busy.
+PATIENCE = float(os.environ.get("PATIENCE", 300))
 TAMIS = os.environ.get("TAMIS", ROOT / "target/debug/tamis")
 # The reader that was written from docs/format.md alone.
 sys.path.insert(0, str(ROOT / "crates/tamis/tests/golden"))
@@ -49,7 +50,7 @@ class Service:
 
     def end(self):
         self.process.terminate()
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=PATIENCE)
 
 
 class Page:
@@ -60,9 +61,19 @@ class Page:
 
     def open(self, state=""):
         # The address alone would be no new page.
-        self.driver.get("about:blank")
+        self.leave()
         self.driver.get(self.address + (f"#{state}" if state else ""))
         return self
+
+    def leave(self):
+        """What is open asks its service for news, also one that has ended."""
+        self.driver.get("about:blank")
+
+    def travel(self, direction):
+        """`back` or `forward`, which only begin it."""
+        before = self.script("return location.hash")
+        getattr(self.driver, direction)()
+        self.wait(lambda: self.script("return location.hash") != before, f"a step {direction}")
 
     def script(self, code, *args):
         return self.driver.execute_script(code, *args)
@@ -88,12 +99,22 @@ class Page:
         """Replaces what a box holds."""
         box = self.one(selector)
         box.send_keys(Keys.CONTROL, "a")
-        box.send_keys(Keys.DELETE if text == "" else text)
+        if text == "":
+            box.send_keys(Keys.DELETE)
+        else:
+            # At once, as from the clipboard: the page asks about half a number if the other half is slow to come.
+            self.driver.execute_cdp_cmd("Input.insertText", {"text": text})
         # As leaving the box would.
         self.script("arguments[0].dispatchEvent(new Event('change', {bubbles: true}))", box)
 
     def text(self, selector):
-        return self.one(selector).text
+        """What is seen of an element; nothing of one that is not there."""
+        # In one step: the page may draw another between finding an element and reading it.
+        return self.script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+    def press(self, selector):
+        """A button that is drawn anew from time to time, in one step as well."""
+        self.script("document.querySelector(arguments[0]).click()", selector)
 
     def errors(self):
         """What the console was told since the last time: also of refused markup and missing files."""
@@ -110,6 +131,7 @@ def driver():
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     program = os.environ.get("CHROMEDRIVER", shutil.which("chromedriver") or "/usr/bin/chromedriver")
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(program))
+    driver.set_script_timeout(PATIENCE)
     yield driver
     driver.quit()
 
@@ -125,6 +147,7 @@ def service(tmp_path_factory):
 @pytest.fixture
 def page(driver, service):
     page = Page(driver, service.address)
+    page.leave()
     page.errors()
     yield page
     assert page.errors() == []

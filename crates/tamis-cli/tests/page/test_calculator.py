@@ -157,18 +157,18 @@ def test_the_address_holds_the_choice(page):
     before = rows(page)
     page.type("#number-keys", "6M")
     page.settles("calculator")
-    assert "keys=6M" in page.driver.current_url
+    page.wait(lambda: "keys=6M" in page.driver.current_url, "its address")
     assert rows(page) != before
     page.choose("find", "rate")
     page.settles("calculator")
     # Back, and back again: each finished change is one step.
-    page.driver.back()
+    page.travel("back")
     page.settles("calculator")
-    assert "keys=6M" in page.driver.current_url and "rate=" in page.driver.current_url
-    page.driver.back()
+    page.wait(lambda: "keys=6M" in page.driver.current_url and "rate=" in page.driver.current_url, "its address")
+    page.travel("back")
     page.settles("calculator")
     assert rows(page) == before and page.one("#number-keys").get_attribute("value") == "5M"
-    page.driver.forward()
+    page.travel("forward")
     page.settles("calculator")
     assert page.one("#number-keys").get_attribute("value") == "6M"
 

@@ -50,6 +50,7 @@ def served(tmp_path_factory):
 @pytest.fixture
 def page(driver, served):
     page = Page(driver, served.address)
+    page.leave()
     page.errors()
     yield page
     driver.set_window_size(1400, 1000)
@@ -91,8 +92,8 @@ def test_a_key_added_by_curl_a_moment_ago_is_there(page, served):
     assert check(page, "moment") == {"moment": "yes"}
     # The page finds out by itself, without a reload.
     page.wait(lambda: int(fact(page, "keys")) == before + 1, "the new number of keys")
-    page.wait(lambda: page.text('[data-recent="new"]') == "1", "the last minutes")
-    assert int(page.text('[data-recent="yes"]')) >= 2 and int(page.text('[data-recent="no"]')) >= 1
+    recent = lambda sort: int(page.text(f'[data-recent="{sort}"]'))  # noqa: E731
+    page.wait(lambda: recent("new") == 1 and recent("yes") >= 2 and recent("no") >= 1, "the last minutes")
     assert len(page.all("#filter-recent .column")) >= 3
 
 
@@ -114,9 +115,9 @@ def test_facts_equal_those_of_the_command(page, served):
 def test_every_filter_has_its_place(page):
     page.open("filters")
     page.wait(lambda: len(page.all("#filter-list button")) == 3, "three filters")
-    page.one('#filter-list button[data-name="words"]').click()
-    assert "name=words" in page.driver.current_url
+    page.press('#filter-list button[data-name="words"]')
     assert page.text("#filter-name") == "words" and fact(page, "kind") == "fuse"
+    page.wait(lambda: "name=words" in page.driver.current_url, "its address")
     assert "no lines" in page.text("#filter-lines")
     page.driver.back()
     page.wait(lambda: page.text("#filter-name") == "online", "the first filter")
@@ -127,6 +128,7 @@ def test_markup_stays_text(driver, tmp_path):
     tamis("create", f"{name}.tamis", "-n", "100", cwd=tmp_path)
     service = Service(tmp_path, *writing(tmp_path), f"trap={name}.tamis")
     page = Page(driver, service.address)
+    page.leave()
     page.errors()
     try:
         post(service, "v1/filters/trap/add", key.encode())
@@ -148,7 +150,7 @@ def test_a_service_that_ended_is_said(driver, tmp_path):
     service.end()
     page.wait(lambda: "does not answer" in page.text("#filters-problem"), "the problem")
     # The browser tells of what it could not load.
-    assert all("ERR_CONNECTION_REFUSED" in entry["message"] for entry in page.errors())
+    assert all("net::ERR_" in entry["message"] for entry in page.errors())
 
 
 def test_the_keyboard_reaches_everything(page):

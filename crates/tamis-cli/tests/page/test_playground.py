@@ -248,13 +248,13 @@ def test_typing_is_enough(page):
     """Keys come from the keyboard; the key of the cursor's line is the one that is marked."""
     page.open("playground")
     page.settles("playground")
-    page.type("#box-a", "one\ntwo\nthree")
-    page.settles("playground")
-    assert [row["key"] for row in listed(page)] == ["one", "two", "three"]
+    page.type("#box-a", "")
+    page.one("#box-a").send_keys("one\ntwo\nthree")
+    page.wait(lambda: [row["key"] for row in listed(page)] == ["one", "two", "three"], "the keys typed")
     assert page.script("return document.getElementById('panel-playground').dataset.looking") == "three"
     page.one("#more").click()
     page.wait(lambda: len(listed(page)) == 8, "five keys more")
-    page.driver.back()
+    page.travel("back")
     page.settles("playground")
     assert [row["key"] for row in listed(page)] == ["one", "two", "three"]
 

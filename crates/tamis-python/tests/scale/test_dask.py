@@ -1,5 +1,6 @@
 """Filters built and asked by a real Dask: a local cluster of four workers, each a process."""
 
+import dask
 import dask.dataframe
 import pandas as pd
 import pytest
@@ -12,7 +13,9 @@ from tamis import dask as tamis_dask
 
 @pytest.fixture(scope="module", autouse=True)
 def client():
-    with LocalCluster(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    # Four processes start at once, on a machine that may be busy.
+    patience = dask.config.set({"distributed.comm.timeouts.connect": "300s", "distributed.comm.timeouts.tcp": "300s"})
+    with patience, LocalCluster(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         with Client(cluster) as client:
             yield client
 

@@ -1,12 +1,17 @@
 """Filters built and asked by a real Ray of four processes."""
 
-import pyarrow
-import pytest
-import ray
-from reference import URLS, alone, united_with_nothing
+import os
 
-import tamis
-from tamis import ray as tamis_ray
+# Ray looks at these when it is imported. It gives its processes some seconds to start, and a busy machine needs more.
+os.environ |= {"RAY_raylet_start_wait_time_s": "300", "RAY_agent_register_timeout_ms": "300000"}
+
+import pyarrow  # noqa: E402
+import pytest  # noqa: E402
+import ray  # noqa: E402
+from reference import URLS, alone, united_with_nothing  # noqa: E402
+
+import tamis  # noqa: E402
+from tamis import ray as tamis_ray  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)

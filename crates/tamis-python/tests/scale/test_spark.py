@@ -19,8 +19,9 @@ SETTINGS = {
     "spark.driver.maxResultSize": "64m",
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
-    # The first job waits for all four.
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+    # The first job waits for all four: a cluster expects as many cores as this, and none if nothing is said.
+    "spark.cores.max": "4",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "600s",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
