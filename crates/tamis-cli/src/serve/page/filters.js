@@ -9,6 +9,7 @@ let root, remember, timer;
 let name = "";
 let filters = [];
 let shown = false;
+let looks = 0;
 
 export function mount(panel, keep) {
   root = panel;
@@ -59,7 +60,9 @@ export function leave() {
 
 async function look() {
   clearTimeout(timer);
+  const mine = ++looks;
   const [told, problem] = await ask("v1/filters");
+  if (mine !== looks) return; // a later look has newer numbers, though its answer may be there already
   root.querySelector("#filters-problem").textContent = problem ?? "";
   if (told) {
     filters = told.filters;
