@@ -175,7 +175,7 @@ fn a_socket() {
     let mut same = RedisFilter::open(&plain, &options()).unwrap();
     assert!(same.contains("x").unwrap());
     drop((filter, server));
-    until("the socket to close", Duration::from_secs(30), || {
+    until("the socket to close", Duration::from_secs(60), || {
         RedisFilter::open(&place, &hasty()).is_err()
     });
     let error = RedisFilter::open(&place, &hasty())
