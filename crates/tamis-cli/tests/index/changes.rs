@@ -342,12 +342,7 @@ fn runs_at_once_do_not_disturb_each_other() {
     for round in 0..3 {
         dir.write("d/changing", format!("round-{round}\n"));
         let runs: Vec<_> = (0..4)
-            .map(|_| {
-                dir.command("index -q -o d/ix d")
-                    .stderr(Stdio::piped())
-                    .spawn()
-                    .unwrap()
-            })
+            .map(|_| common::start(dir.command("index -q -o d/ix d").stderr(Stdio::piped())))
             .collect();
         for run in runs {
             let ended = run.wait_with_output().unwrap();
