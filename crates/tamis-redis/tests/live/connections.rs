@@ -16,12 +16,12 @@ fn errors_name_the_node_the_command_and_the_time() {
     let place = at(&server, "silent");
     drop(created(&place, &options()));
     let hasty = options()
-        .response_timeout(Duration::from_millis(1_500))
+        .response_timeout(Duration::from_millis(3_500))
         .retry_for(Duration::ZERO);
     let mut filter = RedisFilter::open(&place, &hasty).unwrap();
     server.freeze();
     let added = filter.insert("x").unwrap_err().to_string();
-    let expected = format!("no answer from {} in 1.5 s to ", server.address());
+    let expected = format!("no answer from {} in 3.5 s to ", server.address());
     assert!(added.contains(&expected), "{added}");
     assert!(!added.contains("os error"), "{added}");
     server.thaw();
