@@ -475,8 +475,7 @@ fn sigkill_neither_loses_nor_glues_what_is_appended() {
             append().write_all(b"<record 0").unwrap();
         }
     }
-    let given = &all[..];
-    dir.write("in", given.join("\n"));
+    dir.write("in", all.join("\n"));
     let last = dir
         .command("dedup in --filter seen.tamis --json-report report")
         .stdout(append())
@@ -488,7 +487,7 @@ fn sigkill_neither_loses_nor_glues_what_is_appended() {
     assert!(claimed as usize > STEP, "killed runs claimed but {claimed}");
     let out = String::from_utf8(dir.read("out")).unwrap();
     let found: HashSet<&str> = out.lines().collect();
-    let lost = given.iter().filter(|r| !found.contains(r.as_str()));
+    let lost = all.iter().filter(|r| !found.contains(r.as_str()));
     assert_eq!(lost.count(), 0);
     for line in found {
         let torn = "<record 0000000>".len() > line.len() && !line.contains('>');
