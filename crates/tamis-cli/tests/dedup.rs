@@ -431,8 +431,9 @@ fn marked(range: std::ops::Range<u32>) -> Vec<String> {
 #[test]
 fn sigkill_neither_loses_nor_glues_what_is_appended() {
     const STEP: usize = 20_000;
+    const RUNS: usize = 50;
     let dir = Sandbox::new();
-    let all = marked(0..1_500_000);
+    let all = marked(0..((RUNS + 2) * STEP) as u32);
     let append = || {
         let path = dir.path("out");
         let file = std::fs::File::options()
@@ -442,34 +443,39 @@ fn sigkill_neither_loses_nor_glues_what_is_appended() {
         file.unwrap()
     };
     let written = || std::fs::metadata(dir.path("out")).map_or(0, |m| m.len());
-    let (mut kills, mut runs) = (0, 0);
-    while kills < 50 {
+    for run in 0..RUNS {
         // Each run gets another part, which overlaps with those before.
-        let from = runs * STEP;
-        dir.write("in", all[from..from + 3 * STEP].join("\n"));
+        let part = all[run * STEP..][..3 * STEP].join("\n") + "\n";
         let before = written();
         let mut child = dir
-            .command("dedup in -j 2 -p 1e-12 --filter seen.tamis --save-every 0.001")
+            .command("dedup -j 2 -p 1e-12 --filter seen.tamis --save-every 0.001")
+            .stdin(Stdio::piped())
             .stdout(append())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
+        // The pipe stays open, so that no run ends before it is killed.
+        let mut stdin = child.stdin.take().unwrap();
+        let feeding = std::thread::spawn(move || {
+            // Its reader may be killed.
+            let _ = stdin.write_all(part.as_bytes());
+            stdin
+        });
         // Anywhere between its first record and its last new one.
-        let moment = before + (runs as u64 * 104_729) % (17 * STEP as u64);
-        while child.try_wait().unwrap().is_none() && written() < moment {
+        let moment = before + (run as u64 * 104_729) % (17 * STEP as u64);
+        while written() < moment {
+            assert!(child.try_wait().unwrap().is_none(), "run {run} ended");
             std::thread::yield_now();
         }
         child.kill().unwrap();
-        kills += usize::from(child.wait().unwrap().code().is_none());
-        runs += 1;
-        assert!(runs < 70, "only {kills} of {runs} runs were killed in time");
+        child.wait().unwrap();
+        drop(feeding.join().unwrap());
         // Not every system tears a line when it kills. One that it tore is left.
-        if runs.is_multiple_of(3) && dir.read("out").ends_with(b"\n") {
+        if run.is_multiple_of(3) && dir.read("out").ends_with(b"\n") {
             append().write_all(b"<record 0").unwrap();
         }
     }
-    let given = &all[..(runs + 2) * STEP];
-    dir.write("in", given.join("\n"));
+    dir.write("in", all.join("\n"));
     let last = dir
         .command("dedup in --filter seen.tamis --json-report report")
         .stdout(append())
@@ -481,7 +487,7 @@ fn sigkill_neither_loses_nor_glues_what_is_appended() {
     assert!(claimed as usize > STEP, "killed runs claimed but {claimed}");
     let out = String::from_utf8(dir.read("out")).unwrap();
     let found: HashSet<&str> = out.lines().collect();
-    let lost = given.iter().filter(|r| !found.contains(r.as_str()));
+    let lost = all.iter().filter(|r| !found.contains(r.as_str()));
     assert_eq!(lost.count(), 0);
     for line in found {
         let torn = "<record 0000000>".len() > line.len() && !line.contains('>');

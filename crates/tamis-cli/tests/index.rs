@@ -464,11 +464,7 @@ fn an_interrupted_run_leaves_the_old_index() {
     let member = gzip("some words of a long log\n".repeat(1 << 20).as_bytes());
     dir.write("d/large.gz", member.repeat(400));
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        let child = dir
-            .command("index -o ix")
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = common::start(dir.command("index -o ix").stderr(Stdio::piped()));
         // Its temporary file shows that it is at work.
         while dir.list().len() < 3 {
             std::thread::sleep(Duration::from_millis(5));

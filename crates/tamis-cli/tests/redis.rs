@@ -181,7 +181,7 @@ fn a_filter_ends_when_it_should() {
     dir.ok(&format!("delete --after 100ms {seen}"));
     servers::until(
         "all of it to end",
-        std::time::Duration::from_secs(20),
+        std::time::Duration::from_secs(60),
         || server.cli(&["KEYS", "*"]).is_empty(),
     );
     assert_eq!(dir.run(&format!("info {seen}")).code, 2);
@@ -640,7 +640,7 @@ mod redisson {
         // The first keys are there once the first chunk has gone.
         let chunk = keys(0..60_000);
         stdin.write_all(chunk.as_bytes()).unwrap();
-        let patience = std::time::Duration::from_secs(30);
+        let patience = std::time::Duration::from_secs(60);
         crate::servers::until("the first keys are added", patience, || {
             server.cli(&["STRLEN", "users"]) != "0"
         });

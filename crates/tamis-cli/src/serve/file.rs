@@ -195,6 +195,9 @@ impl FileFilter {
             }
             is_settled
         };
+        if stamp.is_fresh() {
+            return None;
+        }
         // A checksum tells a file that is still being written; of another, only time does.
         if !is_settled && about::is_sealed(&self.path) != Some(true) {
             return None;
@@ -465,8 +468,9 @@ fn stamp_of(path: &Path) -> Result<Stamp> {
 fn load_settled(path: &Path, opening: &Opening) -> Result<(Loaded, Stamp)> {
     loop {
         let before = stamp_of(path)?;
+        let is_fresh = before.is_fresh();
         let loaded = opening.load(path)?;
-        if stamp_of(path)? == before {
+        if !is_fresh && stamp_of(path)? == before {
             return Ok((loaded, before));
         }
     }

@@ -2,8 +2,13 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::RwLock;
 use tempfile::TempDir;
+
+/// Nobody starts a child while others write files: it would have them open until its program runs,
+/// and `tamis index` calls a file busy that anybody has open for writing.
+static FILES: RwLock<()> = RwLock::new(());
 
 pub(crate) struct Sandbox(TempDir);
 
@@ -24,6 +29,7 @@ impl Sandbox {
     }
 
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let _held = FILES.read().unwrap();
         std::fs::write(self.path(name), bytes).unwrap();
     }
 
@@ -53,18 +59,19 @@ impl Sandbox {
 
     /// Runs `tamis` with these words.
     pub(crate) fn run(&self, line: &str) -> Ran {
-        Ran::from(self.command(line).output().unwrap())
+        let mut command = self.command(line);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ran::from(start(&mut command).wait_with_output().unwrap())
     }
 
     /// Runs `tamis` with these words and this on standard input.
     pub(crate) fn feed(&self, line: &str, input: impl AsRef<[u8]>) -> Ran {
-        let mut child = self
-            .command(line)
+        let mut command = self.command(line);
+        command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::piped());
+        let mut child = start(&mut command);
         let mut stdin = child.stdin.take().unwrap();
         let input = input.as_ref().to_vec();
         let writer = std::thread::spawn(move || {
@@ -82,6 +89,14 @@ impl Sandbox {
         assert_eq!(ran.code, 0, "tamis {line}: {}", ran.err);
         ran
     }
+}
+
+/// Starts a child that has no other test's files.
+pub(crate) fn start(command: &mut Command) -> Child {
+    let alone = FILES.write().unwrap();
+    let child = command.spawn();
+    drop(alone);
+    child.unwrap()
 }
 
 impl From<Output> for Ran {

@@ -33,6 +33,14 @@ fn pause() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_log_written_through_a_mapping_is_a_candidate() {
+    // The system writes pages to the disk when it likes, and then tells of the next change.
+    let mut tries = (0..20).map(|_| a_log_is_written_unseen());
+    assert!(tries.any(|unseen| unseen), "never this test's case");
+}
+
+/// Whether no time of the file told, as it should be here.
+#[cfg(target_os = "linux")]
+fn a_log_is_written_unseen() -> bool {
     let dir = Sandbox::new();
     dir.write("other", "nothing\n");
     dir.write("log", " ".repeat(10_000));
@@ -43,11 +51,9 @@ fn a_log_written_through_a_mapping_is_a_candidate() {
     let made = dir.ok("index -o ix -p 1e-6 log other");
     assert!(made.err.contains("1 file being written"), "{}", made.err);
     log[6..13].copy_from_slice(b"needle\n");
-    assert_eq!(
-        times(&dir.path("log")),
-        before,
-        "so that it is this test's case"
-    );
+    if times(&dir.path("log")) != before {
+        return false;
+    }
     let ran = dir.ok("which ix needle");
     assert_eq!(ran.text(), "log\n");
     assert!(
@@ -59,7 +65,9 @@ fn a_log_written_through_a_mapping_is_a_candidate() {
     // As long as it is mapped, a new run does not help, ...
     dir.ok("index -o ix");
     log[13..20].copy_from_slice(b"thread\n");
-    assert_eq!(times(&dir.path("log")), before);
+    if times(&dir.path("log")) != before {
+        return false;
+    }
     assert_eq!(which(&dir, "ix thread"), ["log"]);
     // ... and then it does.
     drop(log);
@@ -72,6 +80,7 @@ fn a_log_written_through_a_mapping_is_a_candidate() {
     pause();
     log[20..25].copy_from_slice(b"pins\n");
     assert_eq!(which(&dir, "ix pins"), ["log"]);
+    true
 }
 
 /// Where files live in memory, a mapping changes them without a trace.
@@ -135,9 +144,10 @@ fn a_file_that_grows_while_it_is_read_is_a_candidate() {
     dir.write("log", "line\n".repeat(1 << 20));
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let path = dir.path("log");
+    let mut file = fs::File::options().append(true).open(path).unwrap();
+    writeln!(file, "grown-0").unwrap();
     let writer = std::thread::spawn(move || {
-        let mut file = fs::File::options().append(true).open(path).unwrap();
-        let mut count = 0;
+        let mut count = 1;
         while stopped.try_recv().is_err() {
             writeln!(file, "grown-{count}").unwrap();
             count += 1;
@@ -332,12 +342,7 @@ fn runs_at_once_do_not_disturb_each_other() {
     for round in 0..3 {
         dir.write("d/changing", format!("round-{round}\n"));
         let runs: Vec<_> = (0..4)
-            .map(|_| {
-                dir.command("index -q -o d/ix d")
-                    .stderr(Stdio::piped())
-                    .spawn()
-                    .unwrap()
-            })
+            .map(|_| common::start(dir.command("index -q -o d/ix d").stderr(Stdio::piped())))
             .collect();
         for run in runs {
             let ended = run.wait_with_output().unwrap();

@@ -2,8 +2,8 @@
 //! else notices.
 
 use crate::common::Sandbox;
-use crate::service::{Service, receive, send};
-use std::io::{BufReader, Read, Write};
+use crate::service::{Answer, Service, receive, send};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 
 fn serving(words: &str) -> (Sandbox, Service) {
@@ -19,15 +19,40 @@ const CHECK: &str = "POST /v1/filters/words/check";
 /// Still there, and right.
 fn assert_well(mut service: Service) {
     assert!(service.is_running(), "{}", service.log());
-    assert_eq!(service.check("words", "apple\nnone"), "yes\nno\n");
+    let (_, answer) = in_time(&service, &request(CHECK, b"apple\nnone"));
+    assert_eq!(answer.text(), "yes\nno\n");
     service.end();
+}
+
+fn request(line: &str, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    send(&mut bytes, "localhost", line, "", body).unwrap();
+    bytes
+}
+
+/// The answer to a request, and its connection. On a busy machine a time limit that is short for
+/// the test's sake cuts off honest clients, too, and who was cut off may still have a place for a
+/// moment: they ask again.
+fn in_time(service: &Service, request: &[u8]) -> (TcpStream, Answer) {
+    let mut answered = None;
+    service.until("an answer", || {
+        let mut stream = service.connect();
+        let sent = stream.write_all(request);
+        let answer = sent.and_then(|()| receive(&mut BufReader::new(&stream)));
+        let answer = answer.ok().filter(|answer| answer.status != 503);
+        answered = answer.map(|answer| (stream, answer));
+        answered.is_some()
+    });
+    answered.unwrap()
 }
 
 /// All that comes until the other side closes.
 fn read_to_end(mut stream: &TcpStream) -> String {
     let mut text = Vec::new();
-    // A reset is an end, too.
-    let _ = stream.read_to_end(&mut text);
+    // A reset is an end, too; that nothing more comes is none.
+    if let Err(error) = stream.read_to_end(&mut text) {
+        assert_ne!(error.kind(), ErrorKind::WouldBlock, "it was not cut off");
+    }
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -99,12 +124,10 @@ fn who_is_slow_is_cut_off() {
     half_head
         .write_all(b"GET / HTTP/1.1\r\nhost: local")
         .unwrap();
-    let mut half_body = service.connect();
-    let head = format!("{CHECK} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nappl");
-    half_body.write_all(head.as_bytes()).unwrap();
-    let mut idle = service.connect();
-    send(&mut idle, "localhost", CHECK, "", b"apple").unwrap();
-    assert_eq!(receive(&mut BufReader::new(&idle)).unwrap().text(), "yes\n");
+    let half_body =
+        format!("{CHECK} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nappl");
+    let (idle, answer) = in_time(&service, &request(CHECK, b"apple"));
+    assert_eq!(answer.text(), "yes\n");
 
     assert_eq!(read_to_end(&idle), "");
     let text = read_to_end(&silent);
@@ -117,7 +140,7 @@ fn who_is_slow_is_cut_off() {
         text.is_empty() || text.starts_with("HTTP/1.1 408"),
         "{text}"
     );
-    let refused = receive(&mut BufReader::new(&half_body)).unwrap();
+    let (_, refused) = in_time(&service, half_body.as_bytes());
     assert_eq!(refused.status, 408);
     assert!(refused.error().contains("--timeout"), "{}", refused.error());
     assert_well(service);
@@ -152,12 +175,19 @@ fn dripping_is_slow() {
 /// Who does not read the answer does not keep its place.
 #[test]
 fn who_does_not_read_is_cut_off() {
-    let (_dir, service) = serving("--timeout 500ms --max-body 16M --max-connections 2");
-    let mut stuck = service.connect();
+    let (_dir, service) = serving("--timeout 2s --max-body 16M --max-connections 2");
     let body = vec![b'\n'; 16_000_000];
-    send(&mut stuck, "localhost", CHECK, "", &body).unwrap();
+    let mut stuck = None;
+    // Sending all of it takes time, too, and must not take too long.
+    service.until("the keys are sent in time", || {
+        let mut stream = service.connect();
+        let sent = send(&mut stream, "localhost", CHECK, "", &body);
+        stuck = sent.is_ok().then_some(stream);
+        stuck.is_some()
+    });
     service.until("its place is free", || {
-        let metrics = service.get("/metrics").text();
+        let (_, answer) = in_time(&service, &request("GET /metrics", b""));
+        let metrics = answer.text();
         metrics.lines().any(|line| line == "tamis_connections 1")
     });
     assert_well(service);
@@ -166,10 +196,13 @@ fn who_does_not_read_is_cut_off() {
 #[test]
 fn connections_have_a_limit() {
     let (_dir, service) = serving("--timeout 2s --max-connections 5");
-    let slow: Vec<_> = (0..5).map(|_| service.connect()).collect();
+    let mut slow = Vec::new();
     let mut refused = None;
-    // The system may have accepted before the service has.
+    // The system may have accepted before the service has, and who is slow may be cut off before
+    // we ask.
     service.until("no place is left", || {
+        slow.clear();
+        slow.extend((0..5).map(|_| service.connect()));
         let mut stream = service.connect();
         let sent = send(
             &mut stream,
@@ -187,7 +220,8 @@ fn connections_have_a_limit() {
     for stream in &slow {
         read_to_end(stream); // cut off, being slow
     }
-    let metrics = service.get("/metrics").text();
+    let (_, answer) = in_time(&service, &request("GET /metrics", b""));
+    let metrics = answer.text();
     let refused = "tamis_connections_refused_total ";
     let line = metrics
         .lines()
@@ -339,7 +373,8 @@ fn a_log_that_nobody_reads_ends_nothing() {
     let dir = Sandbox::new();
     dir.write("list", "apple\n");
     dir.ok("build words.tamis list");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // Of an address that no other test uses: on another, somebody might take the port meanwhile.
+    let free = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
     let mut child = dir

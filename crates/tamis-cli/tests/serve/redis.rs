@@ -50,10 +50,7 @@ fn a_server_that_is_gone_is_told_and_found_again() {
     dir.ok("build words.tamis list");
     let plain = format!("redis://{}/seen", server.address());
     dir.ok(&format!("create {plain} -n 1000 -p 1e-6"));
-    let service = Service::start(
-        &dir,
-        &format!("{plain} words.tamis --retry-for 100ms --redis-timeout 500ms"),
-    );
+    let service = Service::start(&dir, &format!("{plain} words.tamis --retry-for 100ms"));
     server.kill();
     let refused = service.ask("POST /v1/filters/seen/check", "", "apple");
     assert_eq!(refused.status, 503);

@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -15,6 +16,8 @@ pub(crate) struct Service {
     child: Child,
     pub(crate) address: SocketAddr,
     log: Arc<Mutex<String>>,
+    /// Copies what it says to the log, until its end.
+    copying: Option<JoinHandle<()>>,
 }
 
 pub(crate) struct Answer {
@@ -45,7 +48,7 @@ impl Service {
             }
         };
         let lines = Arc::clone(&log);
-        std::thread::spawn(move || {
+        let copying = std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 let mut log = lines.lock().unwrap();
                 log.push_str(&line);
@@ -56,6 +59,7 @@ impl Service {
             child,
             address,
             log,
+            copying: Some(copying),
         }
     }
 
@@ -65,6 +69,8 @@ impl Service {
         Self::start(dir, &format!("--write --token-file token {words}"))
     }
 
+    /// What it has said, as far as that was copied: until it has ended, the copy may be a moment
+    /// behind.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -118,8 +124,13 @@ impl Service {
         assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
     }
 
+    /// Waits for its end; the log is complete then.
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
+        let status = self.child.wait().unwrap();
+        if let Some(copying) = self.copying.take() {
+            copying.join().unwrap();
+        }
+        status
     }
 
     /// Ends it as an operator does; it must end well.
@@ -139,7 +150,7 @@ impl Service {
         let start = Instant::now();
         while !is_so() {
             let log = self.log();
-            assert!(start.elapsed() < Duration::from_secs(60), "{what}: {log}");
+            assert!(start.elapsed() < Duration::from_secs(120), "{what}: {log}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -21,6 +21,8 @@ struct Rules {
     cut: Option<(When, String)>,
     /// Nobody gets through any more.
     dead: bool,
+    /// How many clients have come.
+    clients: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +44,12 @@ impl Proxy {
                 if Arc::strong_count(&shared) == 1 {
                     return;
                 }
-                if shared.lock().unwrap().dead {
-                    continue;
+                {
+                    let mut rules = shared.lock().unwrap();
+                    rules.clients += 1;
+                    if rules.dead {
+                        continue;
+                    }
                 }
                 let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else {
                     continue;
@@ -74,6 +80,11 @@ impl Proxy {
     /// Cuts the line for ever at the first request with this text.
     pub(crate) fn cut(&self, when: When, text: &str) {
         self.rules.lock().unwrap().cut = Some((when, text.to_owned()));
+    }
+
+    /// How many connections there have been: one that has lost patience makes another.
+    pub(crate) fn clients(&self) -> usize {
+        self.rules.lock().unwrap().clients
     }
 
     pub(crate) fn is_cut(&self) -> bool {

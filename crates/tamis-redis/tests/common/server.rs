@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A shell between the test and its server. It ends the server when its
@@ -140,7 +141,7 @@ impl Server {
         });
         // Its own log tells; a connection might reach someone else's server.
         let mut up = false;
-        until("redis-server to start", Duration::from_secs(30), || {
+        until("redis-server to start", Duration::from_secs(60), || {
             let log = fs::read_to_string(&log).unwrap();
             assert!(
                 !log.contains("not found") && !log.contains("FATAL CONFIG"),
@@ -267,12 +268,20 @@ impl Drop for Server {
     }
 }
 
-/// Two ports that nobody listens on: one for clients, one for the cluster.
+/// Two ports that nobody listens on: one for clients, one for the cluster. They are below those
+/// that systems give to whoever wants any, so that a server that was down finds its ports free
+/// again; from other tests its folder keeps them.
 fn free_ports() -> (u16, u16) {
-    let listen = || TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let (a, b) = (listen(), listen());
-    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
-    (port(&a), port(&b))
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    loop {
+        // Processes begin at different ports.
+        let pair = (std::process::id().wrapping_mul(101)).wrapping_add(NEXT.fetch_add(1, Relaxed));
+        let port = 10_000 + 2 * (pair % 11_000) as u16;
+        if is_free(port) && is_free(port + 1) {
+            return (port, port + 1);
+        }
+    }
 }
 
 /// Waits for something that takes a moment, and fails the test if it takes

@@ -16,13 +16,16 @@ fn errors_name_the_node_the_command_and_the_time() {
     let place = at(&server, "silent");
     drop(created(&place, &options()));
     let hasty = options()
-        .response_timeout(Duration::from_millis(1_500))
+        .response_timeout(Duration::from_millis(3_500))
         .retry_for(Duration::ZERO);
     let mut filter = RedisFilter::open(&place, &hasty).unwrap();
     server.freeze();
     let added = filter.insert("x").unwrap_err().to_string();
-    let expected = format!("no answer from {} in 1.5 s to ", server.address());
-    assert!(added.contains(&expected), "{added}");
+    let beginning = format!("no answer from {} in ", server.address());
+    let told = added.split_once(&beginning).expect(&added).1;
+    let seconds = told.split_once(" s to ").expect(&added).0;
+    // The time it took, which may be more.
+    assert!(seconds.parse::<f64>().expect(&added) >= 3.5, "{added}");
     assert!(!added.contains("os error"), "{added}");
     server.thaw();
 
@@ -175,7 +178,7 @@ fn a_socket() {
     let mut same = RedisFilter::open(&plain, &options()).unwrap();
     assert!(same.contains("x").unwrap());
     drop((filter, server));
-    until("the socket to close", Duration::from_secs(30), || {
+    until("the socket to close", Duration::from_secs(60), || {
         RedisFilter::open(&place, &hasty()).is_err()
     });
     let error = RedisFilter::open(&place, &hasty())

@@ -153,7 +153,7 @@ fn in_a_cluster() {
     let at = location(&cluster().location("in-a-cluster"));
     works(&at, &options());
     assert!(cluster().keys("in-a-cluster").is_empty(), "nothing is left");
-    works(&at, &options().wait_replicas(1, Duration::from_secs(5)));
+    works(&at, &options().wait_replicas(1, Duration::from_secs(30)));
 }
 
 /// A client that takes a cluster's node for a server of its own says so.

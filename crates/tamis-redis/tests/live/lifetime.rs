@@ -68,7 +68,7 @@ fn expires(place: &Location, servers: &[&Server], kind: Kind) {
     );
 
     filter.expire_in(Duration::from_millis(300)).unwrap();
-    until("the filter to expire", Duration::from_secs(20), || {
+    until("the filter to expire", Duration::from_secs(60), || {
         !RedisFilter::exists(place, &options()).unwrap()
     });
     assert!(matches!(
@@ -78,7 +78,7 @@ fn expires(place: &Location, servers: &[&Server], kind: Kind) {
     // Those who have it open are answered right or not at all.
     let keys = keys(0..1_000);
     let is_over = |error: &Error| matches!(error, Error::Gone { .. } | Error::MissingChunk { .. });
-    until("all of it to expire", Duration::from_secs(30), || {
+    until("all of it to expire", Duration::from_secs(60), || {
         let mut found = vec![false; keys.len()];
         match filter.contains_many(&keys, &mut found) {
             Ok(()) => assert!(all(&found), "a false no"),
@@ -130,6 +130,7 @@ fn deleted_under_the_hands_of_another() {
     let place = location(&cluster().location("deleted"));
     let (filter, _) = pair(&place, &plan(10_000_000, 0.01));
     assert!(cluster().keys("*deleted").len() > 3);
+    let (begun, begins) = std::sync::mpsc::channel();
     let other = std::thread::spawn({
         let place = place.clone();
         move || {
@@ -140,11 +141,13 @@ fn deleted_under_the_hands_of_another() {
                 if let Err(error) = other.insert_many(&keys, &mut new) {
                     return error;
                 }
+                // Nobody listens after the first.
+                let _ = begun.send(());
             }
             unreachable!()
         }
     });
-    std::thread::sleep(Duration::from_millis(200));
+    begins.recv().unwrap();
     filter.delete().unwrap();
     let error = other.join().unwrap();
     assert!(

@@ -52,7 +52,7 @@ fn a_failover() {
     let at = watched.at("seen");
     let patient = options().retry_for(Duration::from_secs(120));
     let plan = plan(100_000, 0.01);
-    let wait = patient.clone().wait_replicas(1, Duration::from_secs(5));
+    let wait = patient.clone().wait_replicas(1, Duration::from_secs(30));
     let mut filter = RedisFilter::create(&at, &plan, Hasher::default(), &wait).unwrap();
     insert(&mut filter, &keys(0..20_000));
     drop(filter);

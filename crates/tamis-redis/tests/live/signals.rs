@@ -17,7 +17,9 @@ const FOLDER: &str = "TAMIS_TEST_SIGNALS_FOLDER";
 fn worker() {
     if let Ok(at) = env::var(AT) {
         let folder = PathBuf::from(env::var(FOLDER).unwrap());
-        let mut filter = RedisFilter::open(&location(&at), &options()).unwrap();
+        // However long the signals take.
+        let patient = options().response_timeout(Duration::from_secs(120));
+        let mut filter = RedisFilter::open(&location(&at), &patient).unwrap();
         fs::write(folder.join("opened"), "").unwrap();
         until("the server to be frozen", Duration::from_secs(60), || {
             folder.join("go").exists()

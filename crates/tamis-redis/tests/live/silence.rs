@@ -1,7 +1,7 @@
 //! Servers that do not answer: nothing hangs, and nothing that was not
 //! answered is taken for done.
 
-use crate::common::{Server, until};
+use crate::common::{Proxy, Server, until};
 use crate::*;
 use std::net::TcpListener;
 use std::sync::mpsc;
@@ -12,7 +12,7 @@ use tamis_redis::Error;
 fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || done.send(work()));
-    let most = Duration::from_secs(60);
+    let most = Duration::from_secs(120);
     ended.recv_timeout(most).expect("it hangs, or has panicked")
 }
 
@@ -51,11 +51,9 @@ fn a_listener_that_never_answers() {
 
 #[test]
 fn nobody_listens() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
     for scheme in ["redis", "redis-cluster"] {
-        let place = location(&format!("{scheme}://{address}/seen"));
+        // A port that no test can take.
+        let place = location(&format!("{scheme}://127.0.0.1:1/seen"));
         let error = ends(move || RedisFilter::open(&place, &hasty()).err().unwrap());
         assert!(error.to_string().contains("refused"), "{error}");
     }
@@ -103,8 +101,11 @@ fn counters_are_not_added_to_twice() {
     let (created, _) = pair(&place, &plan);
     drop(created);
     // Patient enough to try again and again.
-    let options = impatient().retry_for(Duration::from_secs(4));
-    let mut filter = RedisFilter::open(&place, &options).unwrap();
+    let options = impatient().retry_for(Duration::from_secs(60));
+    let wire = Proxy::start(server.port());
+    let by_wire = location(&format!("redis://{}/frozen-counting", wire.address()));
+    let mut filter = RedisFilter::open(&by_wire, &options).unwrap();
+    let clients = wire.clients();
     server.freeze();
     let thread = std::thread::spawn(move || {
         let keys = keys(0..1_000);
@@ -112,7 +113,10 @@ fn counters_are_not_added_to_twice() {
         let error = filter.insert_many(&keys, &mut new).unwrap_err();
         (filter, keys, error)
     });
-    std::thread::sleep(Duration::from_millis(1_500));
+    // It gives up, or would try again.
+    until("an answer to be late", Duration::from_secs(60), || {
+        thread.is_finished() || wire.clients() > clients
+    });
     server.thaw();
     let (mut filter, keys, error) = thread.join().unwrap();
     let open = unconfirmed(error);
@@ -122,7 +126,7 @@ fn counters_are_not_added_to_twice() {
         .map(|key| filter.hasher().unwrap().hash(key.as_bytes()))
         .collect();
     let mut counts = vec![0; keys.len()];
-    until("the server to be there", Duration::from_secs(20), || {
+    until("the server to be there", Duration::from_secs(60), || {
         filter.count_hashes(&hashes, &mut counts).is_ok()
     });
     let twice = counts.iter().filter(|times| **times > 1).count();
@@ -142,11 +146,11 @@ fn a_pause() {
     let options = impatient().retry_for(Duration::from_secs(30));
     let mut filter = RedisFilter::open(&place, &options).unwrap();
     let all_keys = keys(0..10_000);
-    server.cli(&["CLIENT", "PAUSE", "2000", "ALL"]);
     let start = Instant::now();
+    server.cli(&["CLIENT", "PAUSE", "2500", "ALL"]);
     let new = insert(&mut filter, &all_keys);
     assert!(
-        start.elapsed() > Duration::from_millis(500),
+        start.elapsed() > Duration::from_secs(2),
         "there was no pause"
     );
     let mut expected = vec![false; all_keys.len()];
@@ -191,20 +195,22 @@ fn a_crash_with_aof() {
     let place = at(&server, "crash");
     let (created, mut local) = pair(&place, &plan(200_000, 0.01));
     drop(created);
-    let (confirmed, told) = mpsc::channel();
+    // Whoever is too far ahead waits, so that the load is not over before the crash.
+    let (confirmed, told) = mpsc::sync_channel(8);
     let worker = std::thread::spawn(move || {
-        let mut filter = RedisFilter::open(&place, &options()).unwrap();
+        let patient = options().retry_for(Duration::from_secs(120));
+        let mut filter = RedisFilter::open(&place, &patient).unwrap();
         for first in (0..40_000).step_by(1_000) {
             insert(&mut filter, &keys(first..first + 1_000));
-            confirmed.send(first + 1_000).unwrap();
+            // Nobody listens after the crash.
+            let _ = confirmed.send(first + 1_000);
         }
         filter
     });
     // Under load.
     while told.recv().unwrap() < 10_000 {}
     server.kill();
-    let at_crash = told.try_iter().last().unwrap_or(10_000);
-    assert!(at_crash < 40_000, "the load was over before the crash");
+    drop(told);
     std::thread::sleep(Duration::from_millis(300));
     server.restart();
     let mut filter = worker.join().unwrap();

@@ -434,7 +434,7 @@ fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
     ] {
         to.write_all(line.as_bytes()).unwrap();
         assert_eq!(
-            seen.recv_timeout(Duration::from_secs(20)).unwrap(),
+            seen.recv_timeout(Duration::from_secs(60)).unwrap(),
             answer.as_bytes()
         );
     }
