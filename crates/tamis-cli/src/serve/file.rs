@@ -6,7 +6,7 @@ use super::keys::Form;
 use super::loaded::{Loaded, Opening};
 use super::log;
 use super::problem::Problem;
-use super::stamp::Stamp;
+use super::stamp::{Stamp, TICK};
 use crate::about;
 use crate::location::named;
 use crate::output;
@@ -468,9 +468,12 @@ fn stamp_of(path: &Path) -> Result<Stamp> {
 fn load_settled(path: &Path, opening: &Opening) -> Result<(Loaded, Stamp)> {
     loop {
         let before = stamp_of(path)?;
-        let is_fresh = before.is_fresh();
+        if before.is_fresh() {
+            std::thread::sleep(TICK);
+            continue;
+        }
         let loaded = opening.load(path)?;
-        if !is_fresh && stamp_of(path)? == before {
+        if stamp_of(path)? == before {
             return Ok((loaded, before));
         }
     }
