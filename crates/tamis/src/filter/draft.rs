@@ -7,6 +7,7 @@ use crate::hasher::Hasher;
 use crate::plan::Plan;
 use crate::raw::header::{Header, KEYS_UNKNOWN, State, UNSEALED};
 use crate::raw::layers::{GrowingLayer, GrowingShape};
+use crate::raw::word::ReadOnly;
 use crate::store;
 use crate::store::body::{Body, Bytes};
 
@@ -126,9 +127,18 @@ impl<B: Body> AnyFilter<B> {
     /// assert!(empty.body().iter().copied().flatten().all(|word| word.get() == 0));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    ///
+    /// They can only be read, since a mapped file may not be written to:
+    ///
+    /// ```compile_fail
+    /// # use std::sync::atomic::Ordering::Relaxed;
+    /// # let filter = tamis::AnyFilter::open("seen.tamis").unwrap();
+    /// filter.body()[0][0].store(1, Relaxed);
+    /// ```
     #[must_use]
-    pub fn body(&self) -> Vec<&[B::Word]> {
-        self.all_words()
+    pub fn body(&self) -> Vec<&[ReadOnly<B::Word>]> {
+        let words = self.all_words().into_iter();
+        words.map(ReadOnly::slice).collect()
     }
 }
 

@@ -37,4 +37,4 @@ pub use header::{HEADER_LEN, Header};
 pub use layers::{GrowingLayer, GrowingShape};
 pub use ribbon::RibbonShape;
 pub use shape::Shape;
-pub use word::Word;
+pub use word::{ReadOnly, Word};

@@ -32,8 +32,30 @@ impl Word for [u8; 8] {
     }
 }
 
+/// A word that can only be read. Its memory may be a file that is mapped
+/// read-only, where a write would kill the process.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct ReadOnly<W>(W);
+
+impl<W> ReadOnly<W> {
+    pub(crate) fn slice(words: &[W]) -> &[Self] {
+        // SAFETY: `ReadOnly<W>` is a transparent wrapper, so both slices have
+        // the same layout, and the lifetime is that of the borrow.
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
+    }
+}
+
+impl<W: Word> Word for ReadOnly<W> {
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        self.0.get()
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
+    impl<W> Sealed for super::ReadOnly<W> {}
     impl Sealed for super::AtomicU64 {}
     impl Sealed for u64 {}
     impl Sealed for [u8; 8] {}
