@@ -140,7 +140,7 @@ fn split(text: &str) -> (&str, &str) {
 }
 
 fn scale(number: &str, factor: f64, text: &str) -> Result<u64, String> {
-    let digits = number.replace('_', "");
+    let digits = without_separators(number).ok_or_else(|| expected_number(text))?;
     // Whole numbers stay exact beyond 2^53.
     if let Ok(whole) = digits.parse::<u64>() {
         return whole
@@ -152,6 +152,20 @@ fn scale(number: &str, factor: f64, text: &str) -> Result<u64, String> {
         v if !(0.0..1.8e19).contains(&v) => Err(format!("{text} is out of range")),
         v => Ok(v.round() as u64),
     }
+}
+
+/// `1_000`, `10,000,000`: digits without what is between groups of three. A comma anywhere else may
+/// be meant as a decimal point.
+fn without_separators(number: &str) -> Option<String> {
+    let (whole, _) = number.split_once(['.', 'e', 'E']).unwrap_or((number, ""));
+    let mut groups = whole.split(',');
+    let is_group = |group: &str| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit());
+    let is_first = |first: &str| (1..=3).contains(&first.len());
+    let commas = number.matches(',').count();
+    let in_groups = commas == whole.matches(',').count()
+        && groups.next().is_some_and(is_first)
+        && groups.all(is_group);
+    (commas == 0 || in_groups).then(|| number.replace(['_', ','], ""))
 }
 
 fn expected_number(text: &str) -> String {
@@ -300,6 +314,8 @@ mod tests {
         for (text, value) in [
             ("1000", 1000),
             ("1_000", 1000),
+            ("10,000,000", 10_000_000),
+            ("1,500.5k", 1_500_500),
             ("1e6", 1_000_000),
             ("1E+6", 1_000_000),
             ("10M", 10_000_000),
@@ -319,6 +335,11 @@ mod tests {
             "inf",
             "20000000T",
             "1.2.3",
+            "1,5",
+            "1000,000",
+            ",000",
+            "1.000,5",
+            "1,,000",
         ] {
             assert!(parse_count(text).is_err(), "{text}");
         }
