@@ -156,7 +156,8 @@ impl Suite {
                 r#"<text x="{}" y="{middle}" text-anchor="end">{label}</text>"#,
                 LEFT - 8.0
             );
-            for ((ratio, colour), peer) in ratios.iter().zip(COLOURS).zip(&self.peers) {
+            let colours = COLOURS.into_iter().chain(std::iter::repeat("#ced4da"));
+            for ((ratio, colour), peer) in ratios.iter().zip(colours).zip(&self.peers) {
                 let width = ratio * scale;
                 let _ = writeln!(
                     bars,

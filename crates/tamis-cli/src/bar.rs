@@ -3,7 +3,7 @@
 
 use crate::engine::progress::Progress;
 use crate::human;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Bar {
         let (total, template) = match total_size(paths) {
             total @ Some(_) => (
                 total,
-                "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left, {msg}",
+                "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {left}{msg}",
             ),
             None => (None, "{spinner} {bytes} {bytes_per_sec}, {msg}"),
         };
@@ -52,7 +52,7 @@ impl Bar {
             let done = Arc::clone(&done);
             let mut bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
             if let Ok(style) = ProgressStyle::with_template(template) {
-                bar = bar.with_style(style);
+                bar = bar.with_style(style.with_key("left", time_left));
             }
             std::thread::spawn(move || {
                 while !done.load(Relaxed) {
@@ -73,6 +73,15 @@ impl Drop for Bar {
             thread.thread().unpark();
             let _ = thread.join();
         }
+    }
+}
+
+/// How long it will take, once that can be told: a twentieth is done, or five seconds are over.
+fn time_left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    let is_known =
+        state.pos() > 0 && (state.fraction() >= 0.05 || state.elapsed() >= Duration::from_secs(5));
+    if is_known {
+        let _ = write!(out, "{:#} left, ", indicatif::HumanDuration(state.eta()));
     }
 }
 

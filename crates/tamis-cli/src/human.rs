@@ -1,6 +1,29 @@
-//! Numbers as people write and read them.
+//! Numbers as people write and read them, and texts that are safe to show.
 
+use std::borrow::Cow;
 use std::time::Duration;
+
+/// A text with everything escaped that a terminal does not show but obeys: control characters other
+/// than line feed and tab, and those that change the direction of writing.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| {
+        c.is_control() && !matches!(c, '\n' | '\t')
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            c if !obeyed(c) => shown.push(c),
+            '\r' => shown.push_str("\\r"),
+            // As JSON has it, so that a text of JSON stays one.
+            c => shown.push_str(&format!("\\u{:04x}", c as u32)),
+        }
+    }
+    Cow::Owned(shown)
+}
 
 /// Reads a count: `1000`, `1_000`, `1e6`, `10M`, `1.5G`. Powers of ten.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
@@ -13,7 +36,7 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
         "t" => 1e12,
         _ => {
             return Err(format!(
-                "'{suffix}' is no unit; use K, M, G or T, or a number like 1e6"
+                "expected a number like 10000, 1e6 or 10M (units K, M, G, T), got '{text}'"
             ));
         }
     };
@@ -37,7 +60,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         "tib" => 1024f64.powi(4),
         _ => {
             return Err(format!(
-                "'{suffix}' is no unit; use KB, MB, GB, KiB, MiB or GiB"
+                "expected a size like 500MB or 2GiB (units KB, MB, GB, KiB, MiB, GiB), got '{text}'"
             ));
         }
     };
@@ -73,7 +96,11 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         "m" | "min" => 60.0,
         "h" => 3600.0,
         "d" => 86_400.0,
-        _ => return Err(format!("'{suffix}' is no unit; use ms, s, m, h or d")),
+        _ => {
+            return Err(format!(
+                "expected a time like 500ms, 5s or 12h (units ms, s, m, h, d), got '{text}'"
+            ));
+        }
     };
     let seconds = number.parse::<f64>().map_err(|_| expected_number(text))? * factor;
     match Duration::try_from_secs_f64(seconds) {
@@ -113,7 +140,7 @@ fn split(text: &str) -> (&str, &str) {
 }
 
 fn scale(number: &str, factor: f64, text: &str) -> Result<u64, String> {
-    let digits = number.replace('_', "");
+    let digits = without_separators(number).ok_or_else(|| expected_number(text))?;
     // Whole numbers stay exact beyond 2^53.
     if let Ok(whole) = digits.parse::<u64>() {
         return whole
@@ -125,6 +152,20 @@ fn scale(number: &str, factor: f64, text: &str) -> Result<u64, String> {
         v if !(0.0..1.8e19).contains(&v) => Err(format!("{text} is out of range")),
         v => Ok(v.round() as u64),
     }
+}
+
+/// `1_000`, `10,000,000`: digits without what is between groups of three. A comma anywhere else may
+/// be meant as a decimal point.
+fn without_separators(number: &str) -> Option<String> {
+    let (whole, _) = number.split_once(['.', 'e', 'E']).unwrap_or((number, ""));
+    let mut groups = whole.split(',');
+    let is_group = |group: &str| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit());
+    let is_first = |first: &str| (1..=3).contains(&first.len());
+    let commas = number.matches(',').count();
+    let in_groups = commas == whole.matches(',').count()
+        && groups.next().is_some_and(is_first)
+        && groups.all(is_group);
+    (commas == 0 || in_groups).then(|| number.replace(['_', ','], ""))
 }
 
 fn expected_number(text: &str) -> String {
@@ -212,6 +253,50 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_text_has_no_power_over_a_terminal() {
+        for (text, shown) in [
+            (
+                "plain: a\tb\nc \u{e9}\u{1f600}",
+                "plain: a\tb\nc \u{e9}\u{1f600}",
+            ),
+            ("\x1b[31mred\x07", "\\u001b[31mred\\u0007"),
+            ("a\rb\x7f\0", "a\\rb\\u007f\\u0000"),
+            ("\u{9b}2J", "\\u009b2J"),
+            ("\u{202e}txt.exe\u{2069}", "\\u202etxt.exe\\u2069"),
+            ("a\u{2028}b\u{200f}", "a\\u2028b\\u200f"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
+    }
+
+    /// What goes to stderr otherwise would reach the terminal as it is.
+    #[test]
+    fn all_messages_go_one_way() {
+        fn files(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+            for entry in std::fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => files(&path, found),
+                    false => found.push(path),
+                }
+            }
+        }
+        let mut all = Vec::new();
+        files(
+            &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut all,
+        );
+        let call = concat!("eprint", "ln!(");
+        for path in all
+            .iter()
+            .filter(|path| path.extension().is_some_and(|e| e == "rs"))
+        {
+            let text = std::fs::read_to_string(path).unwrap();
+            assert!(!text.contains(call), "{}: use say!", path.display());
+        }
+    }
+
+    #[test]
     fn nouns_agree_with_their_numbers() {
         for (n, noun, text) in [
             (0, "record", "0 records"),
@@ -229,6 +314,8 @@ mod tests {
         for (text, value) in [
             ("1000", 1000),
             ("1_000", 1000),
+            ("10,000,000", 10_000_000),
+            ("1,500.5k", 1_500_500),
             ("1e6", 1_000_000),
             ("1E+6", 1_000_000),
             ("10M", 10_000_000),
@@ -248,6 +335,11 @@ mod tests {
             "inf",
             "20000000T",
             "1.2.3",
+            "1,5",
+            "1000,000",
+            ",000",
+            "1.000,5",
+            "1,,000",
         ] {
             assert!(parse_count(text).is_err(), "{text}");
         }

@@ -223,7 +223,7 @@ impl RedisArgs {
 /// Says what the user of a filter in Redis should know.
 pub(crate) fn warn_of(filter: &RedisFilter) {
     for warning in filter.warnings() {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
 }
 
@@ -259,6 +259,12 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
 const FOREIGN: &str = "this command needs a Tamis filter\n\
                        hint: check, add, info, verify, merge and copy can open it";
 
+/// The folder of a file, if that is what is missing.
+fn missing_folder(file: &Path) -> Option<&Path> {
+    let folder = file.parent()?;
+    (!folder.as_os_str().is_empty() && !folder.exists()).then_some(folder)
+}
+
 /// Says which filter an error is about, unless it does already.
 pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
     let file = path.to_owned();
@@ -267,7 +273,12 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
         let text = error.to_string();
         let hint = match &error {
             tamis::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                "\nhint: `tamis create` creates a filter"
+                match missing_folder(&file) {
+                    Some(folder) => {
+                        return anyhow!("{path}: there is no folder {}", folder.display());
+                    }
+                    None => "\nhint: `tamis create` creates a filter",
+                }
             }
             tamis::Error::Io { source, .. }
                 if source.kind() == std::io::ErrorKind::AlreadyExists =>

@@ -1,5 +1,8 @@
 //! The `tamis` command. One file a subcommand, under `cmd/`.
 
+#[macro_use]
+mod output;
+
 mod about;
 mod advice;
 mod bar;
@@ -12,7 +15,6 @@ mod foreign;
 mod human;
 mod index;
 mod location;
-mod output;
 mod redisson;
 mod remote;
 #[cfg(feature = "serve")]
@@ -20,7 +22,9 @@ mod serve;
 mod stdout;
 mod stream;
 
-use clap::{Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Have I seen this key before?
@@ -102,9 +106,12 @@ enum Exit {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = in_groups(Cli::command())
+        .try_get_matches()
+        .and_then(|mut found| Cli::from_arg_matches_mut(&mut found));
+    let cli = match cli {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(error),
     };
     let result = match cli.command {
         Command::Dedup(args) => cmd::dedup::run(args),
@@ -151,14 +158,119 @@ fn main() -> ExitCode {
     }
 }
 
+/// The commands as `--help` lists them.
+const GROUPS: [(&str, &[&str]); 4] = [
+    (
+        "Every day",
+        &[
+            "dedup", "create", "add", "check", "remove", "count", "info", "plan",
+        ],
+    ),
+    (
+        "Finished lists, and indexes of files",
+        &["build", "index", "which", "grep"],
+    ),
+    ("Filters in Redis", &["list", "copy", "delete", "gc"]),
+    (
+        "Tools",
+        &[
+            "compare",
+            "serve",
+            "verify",
+            "merge",
+            "bloom",
+            "export",
+            "import",
+            "completions",
+            "man",
+            "help",
+        ],
+    ),
+];
+
+/// The command, with its subcommands in groups in its help.
+fn in_groups(mut command: clap::Command) -> clap::Command {
+    command.build();
+    let styles = command.get_styles();
+    let (header, literal) = (*styles.get_header(), *styles.get_literal());
+    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    for (group, names) in GROUPS {
+        text += &format!("\n{header}{group}:{header:#}\n");
+        let known = |name: &&str| command.find_subcommand(name);
+        for found in names.iter().filter_map(known) {
+            let (name, about) = (found.get_name(), found.get_about());
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            text += &format!("  {literal}{name:<13}{literal:#}{about}\n");
+        }
+    }
+    text += &format!("\n{header}Options:{header:#}\n{{options}}{{after-help}}");
+    command.help_template(text)
+}
+
+/// Says what to do instead of an option that does not exist.
+fn advise(error: &mut clap::Error) {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return;
+    };
+    // A file may be called like an option; then clap's own advice is right.
+    if Path::new(option).exists() {
+        return;
+    }
+    let command = std::env::args().nth(1).unwrap_or_default();
+    let advice = match (command.as_str(), option.as_str()) {
+        ("grep" | "which", "-i" | "--ignore-case") => {
+            "an index has keys as they are written: ask for every spelling, as in \
+             `tamis grep INDEX Error error`"
+                .into()
+        }
+        ("grep", "-r" | "-R" | "--recursive") => {
+            "an index knows its folders: `tamis index -o INDEX FOLDER` makes one".into()
+        }
+        ("grep", "-e" | "--regexp") => "keys are arguments, or lines of a file: -f KEYS".into(),
+        ("grep", "-n" | "-H" | "--line-number" | "--with-filename") => {
+            "file names and line numbers are printed anyway; -I leaves the names out".into()
+        }
+        ("grep", "-w" | "-F" | "-E" | "-P" | "-x" | "-v") => {
+            "the index decides what a key is; keys are found as they are, without patterns".into()
+        }
+        (command, _) => format!("`tamis {command} --help` lists the options"),
+    };
+    let advice = vec![clap::builder::StyledStr::from(advice)];
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(advice));
+}
+
+#[test]
+fn every_command_is_in_one_group() {
+    let mut command = Cli::command();
+    command.build();
+    let grouped: Vec<&str> = GROUPS
+        .iter()
+        .flat_map(|(_, names)| *names)
+        .copied()
+        .collect();
+    for known in command
+        .get_subcommands()
+        .filter(|known| !known.is_hide_set())
+    {
+        let times = grouped
+            .iter()
+            .filter(|name| **name == known.get_name())
+            .count();
+        assert_eq!(times, 1, "{}", known.get_name());
+    }
+}
+
 /// Says what is wrong with the arguments, and nothing of a password that is among them.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(mut error: clap::Error) -> ExitCode {
+    if error.kind() == ErrorKind::UnknownArgument {
+        advise(&mut error);
+    }
     let text = error.render().to_string();
     let hidden = output::hide_passwords(&text);
-    match hidden == text {
+    match human::printable(&hidden) == text {
         true => error.exit(),
         false => {
-            eprint!("{hidden}");
+            say!("{}", hidden.trim_end());
             ExitCode::from(2)
         }
     }

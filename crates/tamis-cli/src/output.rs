@@ -1,19 +1,31 @@
 //! Standard output is for data alone; everything else goes to stderr.
 
-use crate::stdout;
+use crate::{human, stdout};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use tamis::{Existing, Replacement};
 
-/// Writes a command's answer.
+/// A line on stderr, for people. Names and keys in it can't do anything to their terminal.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::output::say(format_args!($($text)*)) };
+}
+
+/// See the macro of that name.
+pub(crate) fn say(text: std::fmt::Arguments) {
+    let text = text.to_string();
+    // Without a reader there is nothing to be done.
+    let _ = writeln!(io::stderr(), "{}", human::printable(&text));
+}
+
+/// Writes a command's answer, for people or as JSON; records are written as they are, by others.
 pub(crate) fn print(text: &str) -> Result<()> {
     if stdout::was_closed() {
         return Err(closed().into());
     }
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(human::printable(text).as_bytes())?;
     out.flush()?;
     Ok(())
 }
@@ -148,7 +160,7 @@ impl Sink {
             Some(file) => {
                 let meant = file.path().display().to_string();
                 let kept = file.keep_partial()?;
-                eprintln!(
+                say!(
                     "tamis: {meant} was not written; the partial output is in {}",
                     kept.display()
                 );
@@ -164,7 +176,7 @@ impl Drop for Sink {
         if let Err(error) = self.finish(false)
             && !is_closed(&error)
         {
-            eprintln!("tamis: {error:#}");
+            say!("tamis: {error:#}");
         }
     }
 }
@@ -323,10 +335,10 @@ pub(crate) fn hide_passwords(text: &str) -> String {
 
 /// An error, for people.
 pub(crate) fn complain(text: impl std::fmt::Display) {
-    eprintln!("tamis: {}", hide_passwords(&text.to_string()));
+    say!("tamis: {}", hide_passwords(&text.to_string()));
 }
 
 /// A remark that is no error.
 pub(crate) fn warn(text: impl std::fmt::Display) {
-    eprintln!("tamis: warning: {text}");
+    say!("tamis: warning: {text}");
 }

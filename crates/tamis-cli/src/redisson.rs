@@ -189,7 +189,7 @@ pub(crate) fn create(
         (RATE, rate.to_string()),
     ];
     BitString::create(at, &fields, force, options).map_err(in_redis(at))?;
-    eprintln!(
+    say!(
         "{at}: redisson for {}, {}, {}",
         human::counted(keys, "key"),
         human::counted(shape.size(), "bit"),

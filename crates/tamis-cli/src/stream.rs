@@ -11,8 +11,8 @@ use crate::engine::reader::Reader;
 use crate::engine::records::Layout;
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -235,6 +235,11 @@ impl Report {
         self.output.is_ok()
     }
 
+    /// Whether there is something to sum up: an input that could not be opened is told of already.
+    pub(crate) const fn read_something(&self) -> bool {
+        self.records > 0 || self.input_errors == 0
+    }
+
     /// Whether all input was read and decided, and printed.
     pub(crate) fn went_well(&self) -> bool {
         self.signal.is_none() && self.input_errors == 0 && self.is_printed()
@@ -244,7 +249,7 @@ impl Report {
     pub(crate) fn finish(self) -> Result<Exit> {
         if self.without_key > 0 {
             output::warn(format_args!(
-                "{} without such a key; each counts as its own key",
+                "{} without such a key: there the whole record was the key",
                 human::counted(self.without_key, "record")
             ));
         }
@@ -302,6 +307,9 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
         let rule = self.input.rule()?.for_filter(self.hasher.rule());
         let rule = rule.map_err(anyhow::Error::msg)?;
         let paths = self.input.paths();
+        if paths.iter().any(|path| path == Path::new("-")) && std::io::stdin().is_terminal() {
+            say!("reading standard input; Ctrl-D ends it, Ctrl-C stops");
+        }
         let progress = Arc::new(Progress::default());
         let signal = stop_on_signals(&progress.stop)?;
         let bar = (!self.input.hides_bar).then(|| Bar::of_input(&paths, &progress));

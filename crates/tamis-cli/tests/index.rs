@@ -261,7 +261,7 @@ fn an_index_answers_from_any_folder() {
         run(".", "which ix needle"),
         format!("{}\n", place.display())
     );
-    assert_eq!(run(".", "grep -h ix needle"), "1:needle\n");
+    assert_eq!(run(".", "grep -I ix needle"), "1:needle\n");
     // A refresh looks where the first run was.
     dir.write("work/logs/b", "other\n");
     run(".", "index -o ix");

@@ -140,6 +140,20 @@ impl Error {
         }
     }
 
+    /// The error of an allocation of so many bytes that the system refused.
+    pub(crate) fn no_memory(bytes: u64) -> Self {
+        Self::Io {
+            action: "allocating the filter",
+            path: None,
+            source: io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!(
+                    "out of memory: it needs {bytes} bytes; fewer keys or a higher rate need less"
+                ),
+            ),
+        }
+    }
+
     /// The error of a finished list that can't be changed.
     pub(crate) const fn finished(kind: Kind, what: &'static str) -> Self {
         Self::Unable {

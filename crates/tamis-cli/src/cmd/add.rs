@@ -185,8 +185,8 @@ fn add<F: Send, H: Keyed>(
 }
 
 fn summarise(report: &Report, args: &Args) {
-    if !args.quiet {
-        eprintln!(
+    if !args.quiet && report.read_something() {
+        say!(
             "{}: {} read, {} new",
             args.filter,
             human::counted(report.records, "key"),

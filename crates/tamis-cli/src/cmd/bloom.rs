@@ -161,7 +161,7 @@ fn distinct(values: &Values, row_group: usize) -> Result<u64> {
 
 fn summarise(path: &Path, made: &[Made], before: usize, after: usize) {
     let bytes: usize = made.iter().map(|made| made.filter.len()).sum();
-    eprintln!(
+    say!(
         "{}: {}, {} of {} (it was {})",
         path.display(),
         human::counted(made.len() as u64, "filter"),

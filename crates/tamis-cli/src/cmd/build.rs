@@ -146,7 +146,7 @@ fn build_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
             0 => String::new(),
             more => format!("; {}", repeats(more)),
         };
-        eprintln!("{summary}{more}");
+        say!("{summary}{more}");
     }
     make::warn_if_wanting(&filter, keys.len(), rate);
     Ok(Exit::Done)
@@ -320,7 +320,7 @@ fn find(input: &InputArgs, hasher: &Hasher, wanted: Hash) -> Result<String> {
 
 fn summarise(path: &Path, filter: &AnyFilter, records: u64) {
     let keys = filter.keys().get();
-    eprintln!(
+    say!(
         "{}: {} of {}{} at a rate of {}, {} ({:.2} bits a key)",
         path.display(),
         filter.kind(),

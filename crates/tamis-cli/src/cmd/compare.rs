@@ -1,4 +1,4 @@
-use crate::compare::advice::{self, Wanted};
+use crate::compare::advice::{self, Advice, Wanted};
 use crate::compare::contender::{Contender, Need};
 use crate::compare::keys::{self, Collected};
 use crate::compare::measure::{self, Folder, Lab};
@@ -133,8 +133,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         let signal = signal.load(std::sync::atomic::Ordering::Relaxed);
         return Ok(Exit::Interrupted(signal as i32));
     };
-    drop(folder);
-    let comparison = Comparison {
+    let mut comparison = Comparison {
         keys,
         rate: args.rate,
         rows,
@@ -143,7 +142,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         needs: &args.need,
         memory: args.memory,
     };
-    let advice = advice::give(&comparison, &wanted);
+    let advice = settle(&lab, &mut comparison, &wanted)?;
+    drop(folder);
 
     output::print(&match args.json {
         true => format!("{:#}\n", table::json(&comparison, &advice)),
@@ -157,7 +157,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     if args.keep.is_some() {
         for command in comparison.rows.iter().flat_map(|row| &row.commands) {
-            eprintln!("{command}");
+            say!("{command}");
         }
     }
     let mut exit = Exit::Done;
@@ -168,6 +168,27 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
     }
     Ok(exit)
+}
+
+/// The advice, once two rounds in a row have given the same.
+fn settle(lab: &Lab, comparison: &mut Comparison, wanted: &Wanted) -> Result<Advice> {
+    const MOST_ROUNDS: usize = 6;
+    let mut advice = advice::give(comparison, wanted);
+    for _ in 1..MOST_ROUNDS {
+        let rivals = advice::rivals(comparison, wanted);
+        if rivals.is_empty() {
+            break;
+        }
+        lab.ask_again(&mut comparison.rows, &rivals)?;
+        let again = advice::give(comparison, wanted);
+        let picked = |advice: &Advice| advice.pick.as_ref().map(|pick| pick.contender);
+        let is_settled = picked(&again) == picked(&advice);
+        advice = again;
+        if is_settled {
+            break;
+        }
+    }
+    Ok(advice)
 }
 
 pub(crate) fn run_step(args: StepArgs) -> Result<Exit> {

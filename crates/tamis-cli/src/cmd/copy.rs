@@ -110,7 +110,7 @@ fn copy_foreign(mut opened: Opened, args: &Args) -> Result<Exit> {
     }
     let bytes = opened.filter.to_bytes();
     foreign::write(to, &bytes, output::existing(args.force))?;
-    eprintln!("{}: {}", args.to, human::size(bytes.len() as u64));
+    say!("{}: {}", args.to, human::size(bytes.len() as u64));
     Ok(Exit::Done)
 }
 
@@ -122,7 +122,7 @@ fn restore(mut opened: Opened, at: &Location, args: &Args) -> Result<Exit> {
     let dump = opened.filter.to_bytes();
     let restored = RedisFilter::restore(at, &dump, args.force, &options).map_err(in_redis(at))?;
     warn_of(&restored);
-    eprintln!("{at}: {}", human::size(restored.bytes()));
+    say!("{at}: {}", human::size(restored.bytes()));
     Ok(Exit::Done)
 }
 
@@ -172,6 +172,6 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             false => options,
         })
     })?;
-    eprintln!("{}: {}", args.to, human::size(filter.bytes()));
+    say!("{}: {}", args.to, human::size(filter.bytes()));
     Ok(Exit::Done)
 }

@@ -195,7 +195,7 @@ fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     let filter = foreign::make::create(format, keys, rate, args.shape.hash.seed())?;
     let bytes = filter.to_bytes();
     foreign::write(path, &bytes, output::existing(args.force))?;
-    eprintln!(
+    say!(
         "{}",
         foreign::make::summary(path, &filter, keys, bytes.len())
     );
@@ -260,7 +260,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             (plan, module.map(|_| filter.bytes()))
         }
     };
-    eprintln!(
+    say!(
         "{}: {} for {} at a rate of {}, {} ({:.2} bits a key)",
         args.filter,
         plan.kind(),

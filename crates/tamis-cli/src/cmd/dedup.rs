@@ -16,7 +16,7 @@ use crate::{estimate, foreign};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tamis::{AnyFilter, Error, FileLock, Growing, Hasher, Kind, Plan, SecretKey};
 use tamis_redis::{Location, RedisFilter, Stats};
 
@@ -152,6 +152,12 @@ enum Claim {
 const EXACT_SHARDS: usize = 16;
 /// Where nothing can be measured, a filter starts for this many keys.
 const UNMEASURED: u64 = 1 << 20;
+/// The same of a filter that is written to a file time and again.
+const UNMEASURED_KEPT: u64 = 1 << 12;
+/// While fewer keys than these are new, the filter is saved less often...
+const FEW_KEYS: u64 = 1000;
+/// ... by this factor.
+const SELDOM: u32 = 12;
 /// What a guess may cost, for it may be wrong.
 const GUESS_BYTES: u64 = 64 << 20;
 /// What a digest takes in a set that is as full as it gets.
@@ -253,7 +259,7 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
 }
 
 fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exit> {
-    if !args.quiet {
+    if !args.quiet && report.read_something() {
         summarise(&report, memory);
     }
     if let Some(path) = &args.json_report {
@@ -303,11 +309,19 @@ impl Args {
     fn first_keys(&self, bytes: impl Fn(u64) -> Option<u64>) -> Result<u64> {
         let paths = self.input.paths();
         if let Some(keys) = self.keys {
-            let most = estimate::most_records(&paths).unwrap_or(u64::MAX);
+            // This run can't use more than it reads; later ones can.
+            let most = match self.filter {
+                None => estimate::most_records(&paths).unwrap_or(u64::MAX),
+                Some(_) => u64::MAX,
+            };
             return Ok(keys.clamp(1, most.max(1)));
         }
         let layout = self.input.rule()?.layout();
-        let mut keys = estimate::records(&paths, layout).unwrap_or(UNMEASURED);
+        let unmeasured = match self.filter {
+            Some(Place::File(_)) => UNMEASURED_KEPT,
+            _ => UNMEASURED,
+        };
+        let mut keys = estimate::records(&paths, layout).unwrap_or(unmeasured);
         while keys > UNMEASURED && bytes(keys).is_none_or(|bytes| bytes > GUESS_BYTES) {
             keys /= 2;
         }
@@ -334,8 +348,12 @@ impl Args {
 
 fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
     let keys = args.first_keys(|keys| keys.checked_mul(DIGEST_BYTES))?;
-    let shard = |_| ExactSet::with_capacity(keys as usize / EXACT_SHARDS);
-    let mut shards: Vec<ExactSet> = (0..EXACT_SHARDS).map(shard).collect();
+    let shard = |_| match ExactSet::with_capacity(keys as usize / EXACT_SHARDS) {
+        // A guess may be wrong.
+        Err(_) if args.keys.is_none() => ExactSet::with_capacity(0),
+        set => set,
+    };
+    let mut shards: Vec<ExactSet> = (0..EXACT_SHARDS).map(shard).collect::<Result<_>>()?;
     let report = Pass {
         input: &args.input,
         hasher: &args.input.hasher(Hasher::keyed(SecretKey::random()?))?,
@@ -344,10 +362,7 @@ fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         output: sink,
         checkpoint: None,
     }
-    .run(|set: &mut ExactSet, hashes, new| {
-        set.insert_many(hashes, new);
-        Ok(())
-    })?;
+    .run(|set: &mut ExactSet, hashes, new| Ok(set.insert_many(hashes, new)?))?;
     let bytes = shards.iter().map(|set| set.memory() as u64).sum();
     Ok((report, Memory::local(bytes, 0.0)))
 }
@@ -402,9 +417,16 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
         strict: args.strict,
     };
     let mut kept = [Kept::new(filter, &over)?];
+    let every = Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX);
+    let mut saved = (Instant::now(), kept[0].keys());
     let mut periodic_save = |kept: &mut [&mut Kept]| {
         for (kept, lock) in kept.iter().zip(&mut lock) {
-            if let Err(error) = kept.filter().save_under(lock) {
+            let few = kept.keys() - saved.1 < FEW_KEYS;
+            if few && saved.0.elapsed() < every.saturating_mul(SELDOM) {
+                continue;
+            }
+            saved = (Instant::now(), kept.keys());
+            if let Err(error) = kept.filter().update_under(lock) {
                 output::warn(format_args!(
                     "saving the filter failed; trying again later: {error}"
                 ));
@@ -415,7 +437,7 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
     // A save needs the output to be where it stays; a file that appears only
     // at the end is not there yet.
     let checkpoint = (!sink.appears_at_end() && !args.dry_run).then(|| Checkpoint {
-        every: Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX),
+        every,
         save: Box::new(&mut periodic_save) as _,
     });
     let report = Pass {
@@ -432,7 +454,7 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
         sink.finish(report.went_well())
             .context("writing the output")?;
         if let Some(lock) = &mut lock {
-            kept.filter().save_under(lock).map_err(named())?;
+            kept.filter().update_under(lock).map_err(named())?;
         }
     }
     Ok((report, kept.memory()))
@@ -495,7 +517,7 @@ fn with_shared<H: Keyed<Token: Remote>>(
         shared.add_printed().map_err(in_redis(at))?;
     }
     if shared.raced() > 0 && !args.quiet {
-        eprintln!(
+        say!(
             "unique records that another worker printed, too: {}",
             human::count(shared.raced())
         );
@@ -514,7 +536,7 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
                 created => created.inspect(|_| {
                     // Said even if quiet: from now on nothing is known as seen.
-                    eprintln!("{at}: not found, so a growing filter was created");
+                    say!("{at}: not found, so a growing filter was created");
                 }),
             }
         }
@@ -526,15 +548,15 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
 
 fn summarise(report: &Report, memory: &Memory) {
     let seconds = report.elapsed.as_secs_f64().max(1e-9);
-    eprintln!(
+    say!(
         "{}, {} unique, {}, {}/s",
         human::counted(report.records, "record"),
         human::count(report.chosen),
         human::counted(report.records - report.chosen, "duplicate"),
         human::size((report.bytes as f64 / seconds) as u64),
     );
-    eprintln!(
-        "memory {}, records wrongly dropped: {} expected",
+    say!(
+        "filter {}, records wrongly dropped: {} expected",
         human::size(memory.bytes),
         human::expectation(memory.wrong),
     );

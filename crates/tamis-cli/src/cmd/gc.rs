@@ -36,13 +36,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let old: Vec<&Orphan> = survey.collectable().collect();
     let younger = survey.orphans.len() - old.len();
     if younger > 0 {
-        eprintln!(
+        say!(
             "{} left alone: used within the last hour, of unknown age, or about to expire",
             human::counted(younger as u64, "part")
         );
     }
     if old.is_empty() {
-        eprintln!("nothing to delete");
+        say!("nothing to delete");
         return Ok(Exit::NoneFound);
     }
     for orphan in &old {
@@ -55,7 +55,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     let gone = survey.collect(&options).with_context(named)?;
     let bytes = gone.iter().map(|orphan| orphan.bytes).sum();
-    eprintln!(
+    say!(
         "{} deleted, {} freed",
         human::counted(gone.len() as u64, "key"),
         human::size(bytes)

@@ -23,23 +23,20 @@ use std::sync::atomic::Ordering::Relaxed;
 /// rows with that value. For Parquet files, the row number and the key are
 /// printed.
 #[derive(clap::Args)]
-#[command(
-    disable_help_flag = true,
-    after_long_help = "\
+#[command(after_long_help = "\
 Exit codes: 0 something was found, 1 nothing was, 2 an error.
 
 Examples:
   tamis grep logs.index 8f14e45fceea167a
   tamis grep logs.index 'GET /cart'            several words, as they stand
   tamis grep -l logs.index -f ids.txt          only the file names
-  tamis grep rows.index --key csv:row,qualifier r1,q1"
-)]
+  tamis grep rows.index --key csv:row,qualifier r1,q1")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: QueryArgs,
 
     /// Don't print file names
-    #[arg(short = 'h', long)]
+    #[arg(short = 'I', long)]
     no_filename: bool,
 
     /// Print only the file names
@@ -57,10 +54,6 @@ pub(crate) struct Args {
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<usize>,
-
-    /// Print help
-    #[arg(long, action = clap::ArgAction::Help)]
-    help: Option<bool>,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
@@ -122,7 +115,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 progress.stop.store(true, Relaxed);
             }
             if let Err(error) = searched {
-                eprintln!("tamis: {error}");
+                say!("tamis: {error}");
                 failed = true;
             }
         },

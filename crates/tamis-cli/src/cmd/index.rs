@@ -104,7 +104,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         found.errors.extend(emptied);
     }
     for (path, cause) in &found.errors {
-        eprintln!("tamis: {}: {cause}", path.display());
+        say!("tamis: {}: {cause}", path.display());
     }
     if found
         .errors
@@ -137,7 +137,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         .is_some_and(|old| old.roots == roots && options.check_like(&old.file).is_ok());
     if is_current && report.new == 0 && report.gone == 0 {
         if !args.quiet {
-            eprintln!("{}: up to date", args.index.display());
+            say!("{}: up to date", args.index.display());
         }
         return Ok(report.exit());
     }
@@ -238,7 +238,7 @@ fn write(
     written.map_err(named(&args.index))?;
     let signal = signal.load(Relaxed);
     if signal != 0 {
-        eprintln!("tamis: interrupted; {} is unchanged", args.index.display());
+        say!("tamis: interrupted; {} is unchanged", args.index.display());
         return Ok(Exit::Interrupted(signal as i32));
     }
     let index = builder.finish().map_err(named(&args.index))?;
@@ -338,7 +338,7 @@ fn add(
         (Outcome::Same, Some(entry)) => builder.copy(&entry),
         (Outcome::Same, None) => unreachable!("what is the same was there before"),
         (Outcome::Unread(reason), _) => {
-            eprintln!("tamis: {}: {reason}", path.display());
+            say!("tamis: {}: {reason}", path.display());
             report.unread += 1;
             builder.add_unindexed(id, None, &reason)
         }
@@ -443,7 +443,7 @@ impl Report {
             return;
         }
         let keys: u64 = index.specs().map(|spec| spec.keys()).sum();
-        eprintln!(
+        say!(
             "{}: {}, {} new or changed, {} gone; {}, {}",
             args.index.display(),
             human::counted(crate::index::files(index).count() as u64, "file"),

@@ -107,7 +107,7 @@ fn tell(survey: &Survey) {
     }
     if !survey.orphans.is_empty() {
         let bytes = survey.orphans.iter().map(|orphan| orphan.bytes).sum();
-        eprintln!(
+        say!(
             "{} of filters that are gone, {}: `tamis gc` deletes what nobody has used for an hour",
             human::counted(survey.orphans.len() as u64, "part"),
             human::size(bytes),

@@ -82,7 +82,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     args.output
         .save(&merged, args.force, || args.redis.options(&args.key))?;
     let about = About::of(&merged);
-    eprintln!(
+    say!(
         "{}: about {}, rate now {}",
         args.output,
         human::counted(merged.keys().get(), "key"),
@@ -135,7 +135,7 @@ fn merge_foreign(opened: &[Opened], args: &Args) -> Result<Exit> {
     let bytes = merged.filter.to_bytes();
     foreign::write(output, &bytes, output::existing(args.force))?;
     let keys = merged.filter.keys_now().unwrap_or(f64::INFINITY);
-    eprintln!(
+    say!(
         "{}: about {}, rate now {}",
         args.output,
         human::counted(keys.round() as u64, "key"),

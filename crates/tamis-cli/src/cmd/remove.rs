@@ -77,8 +77,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             }))?
         }
     };
-    if !args.quiet {
-        eprintln!(
+    if !args.quiet && report.read_something() {
+        say!(
             "{}: {} read, {} removed",
             args.filter,
             human::counted(report.records, "key"),

@@ -125,7 +125,7 @@ fn which_by_filters(args: &Args) -> Result<Exit> {
     }
     out.flush()?;
     for (path, cause) in &found.errors {
-        eprintln!("tamis: {}: {cause}", path.display());
+        say!("tamis: {}: {cause}", path.display());
     }
     let remarks = asked.iter().zip(&named).filter(|(_, named)| **named);
     ask::remark_each(

@@ -2,18 +2,20 @@
 //!
 //! Of those that can do all that is needed, and were not wrong more often than asked for:
 //! 1. a hash set, if it takes at most so much memory for all keys: it is exact, and nothing is simpler;
-//! 2. else the smallest, but of those at most a quarter larger the one that answers absent keys fastest, asked one at a
-//!    time. A database is on disk and slower by far: it is taken if nothing else but the hash set can do it.
+//! 2. else of the smallest and those at most a quarter larger, the fastest: that answers absent keys fastest, asked one
+//!    at a time; where speeds differ by less than a tenth, which is a tie, the smallest of those. A database is on disk
+//!    and slower by far: it is taken if nothing else but the hash set can do it.
 //!
 //! So no filter is taken where integers are dense: their bitmap is the smallest, and can do what filters can't.
 
 use super::contender::{Contender, Need};
 use super::report::{Comparison, Measured};
 use crate::human;
-use std::cmp::Ordering;
 
 /// How much larger than the smallest something may be, to be taken because it is faster.
 const SLACK: f64 = 1.25;
+/// What is not this much faster is as fast: another run could tell the opposite.
+const CLEARLY: f64 = 1.1;
 
 /// What the user says.
 pub(crate) struct Wanted<'a> {
@@ -61,16 +63,26 @@ impl Advice {
     }
 }
 
+/// Those between which speed decides: measured once more, another of them could be the pick.
+pub(crate) fn rivals(comparison: &Comparison, wanted: &Wanted) -> Vec<Contender> {
+    let candidates = candidates(comparison, wanted.needs);
+    let small: Vec<&Candidate> = candidates.iter().filter(|one| one.is_small()).collect();
+    match close(&small) {
+        close if close.len() > 1 => close.iter().map(|one| one.contender).collect(),
+        _ => Vec::new(),
+    }
+}
+
 struct Candidate<'a> {
     contender: Contender,
     size: u64,
     measured: &'a Measured,
 }
 
-fn pick(comparison: &Comparison, needs: &[Need], memory: u64) -> Option<Pick> {
-    let keys = &comparison.keys;
-    let all = keys.distinct as f64 / keys.held.max(1) as f64;
-    let candidates: Vec<Candidate> = comparison
+/// Those that can do what is needed.
+fn candidates<'a>(comparison: &'a Comparison, needs: &[Need]) -> Vec<Candidate<'a>> {
+    let all = comparison.scale();
+    comparison
         .measured()
         .filter(|(contender, _)| needs.iter().all(|need| contender.serves(*need)))
         // It has seen the questions, so how often it is wrong on others is not known.
@@ -84,20 +96,21 @@ fn pick(comparison: &Comparison, needs: &[Need], memory: u64) -> Option<Pick> {
             },
             measured,
         })
-        .collect();
+        .collect()
+}
+
+fn pick(comparison: &Comparison, needs: &[Need], memory: u64) -> Option<Pick> {
+    let candidates = candidates(comparison, needs);
     let hash_set = candidates
         .iter()
         .find(|one| one.contender == Contender::HashSet);
     if let Some(set) = hash_set.filter(|set| set.size <= memory) {
         return Some(set.pick(format!(
-            "few keys, {} in all; it is never wrong, and can do whatever else you need",
-            human::size(set.size)
+            "few keys, {}; it is never wrong, and can do whatever else you need",
+            set.size_of_all(comparison)
         )));
     }
-    let small: Vec<&Candidate> = candidates
-        .iter()
-        .filter(|one| one.contender != Contender::HashSet && !one.contender.is_database())
-        .collect();
+    let small: Vec<&Candidate> = candidates.iter().filter(|one| one.is_small()).collect();
     if let Some(best) = best(&small) {
         return Some(best.pick(why(comparison, best, &small)));
     }
@@ -127,6 +140,23 @@ impl Candidate<'_> {
         }
     }
 
+    /// Neither the hash set nor a database.
+    fn is_small(&self) -> bool {
+        self.contender != Contender::HashSet && !self.contender.is_database()
+    }
+
+    /// `192 kB for all 3,535 keys`: the table tells what those take that were held.
+    fn size_of_all(&self, comparison: &Comparison) -> String {
+        let size = human::size(self.size);
+        match self.size == self.measured.size {
+            true => size,
+            false => format!(
+                "{size} for all {}",
+                human::counted(comparison.keys.distinct, "key")
+            ),
+        }
+    }
+
     /// Of absent keys if there are any, else of present ones.
     fn speed(&self) -> f64 {
         let answers = &self.measured.answers;
@@ -134,20 +164,25 @@ impl Candidate<'_> {
     }
 }
 
-/// The fastest of those that are not much larger than the smallest.
+/// The smallest, and those that are not much larger.
+fn close<'a, 'c>(candidates: &[&'c Candidate<'a>]) -> Vec<&'c Candidate<'a>> {
+    let smallest = candidates.iter().map(|one| one.size).min().unwrap_or(0) as f64;
+    let is_close = |one: &&&Candidate| one.size as f64 <= smallest * SLACK;
+    candidates.iter().filter(is_close).copied().collect()
+}
+
+/// The smallest of those of which no other is clearly faster.
 fn best<'a, 'c>(candidates: &[&'c Candidate<'a>]) -> Option<&'c Candidate<'a>> {
-    let smallest = candidates.iter().map(|one| one.size).min()? as f64;
-    let by_speed = |a: &&&Candidate, b: &&&Candidate| {
-        a.speed().partial_cmp(&b.speed()).unwrap_or(Ordering::Equal)
-    };
-    let small = candidates
-        .iter()
-        .filter(|one| one.size as f64 <= smallest * SLACK);
-    small.max_by(by_speed).copied()
+    let close = close(candidates);
+    let fastest = close.iter().map(|one| one.speed()).fold(0.0, f64::max);
+    let fast = close
+        .into_iter()
+        .filter(|one| one.speed() * CLEARLY >= fastest);
+    fast.min_by_key(|one| one.size)
 }
 
 fn why(comparison: &Comparison, best: &Candidate, all: &[&Candidate]) -> String {
-    let size = human::size(best.size);
+    let size = best.size_of_all(comparison);
     let filters = all.iter().filter(|one| one.contender.is_filter());
     let next = filters.min_by_key(|one| one.size);
     let bits = comparison.bytes_per_key(best.measured.size) * 8.0;
@@ -167,15 +202,31 @@ fn why(comparison: &Comparison, best: &Candidate, all: &[&Candidate]) -> String 
             let smallest = all.iter().min_by_key(|one| one.size);
             let beside = match smallest {
                 Some(other) if other.contender != best.contender => format!(
-                    ", {:.0} % more than {}, and faster",
+                    ", {:.0} % more than {}, and {:.0} % faster",
                     (best.size as f64 / other.size as f64 - 1.0) * 100.0,
-                    other.contender.name()
+                    other.contender.name(),
+                    (best.speed() / other.speed() - 1.0) * 100.0,
                 ),
-                _ => ", the smallest".into(),
+                _ => match tied_with(best, all) {
+                    ties if ties.is_empty() => ", the smallest".into(),
+                    ties => format!(
+                        ", the smallest; no faster: {} (a tie, within a tenth)",
+                        ties.join(", ")
+                    ),
+                },
             };
             format!("{size}, {bits:.2} bits a key{beside}")
         }
     }
+}
+
+/// Those that are larger, though not by much, and were a little faster.
+fn tied_with(best: &Candidate, all: &[&Candidate]) -> Vec<&'static str> {
+    close(all)
+        .iter()
+        .filter(|one| one.contender != best.contender && one.speed() >= best.speed())
+        .map(|one| one.contender.name())
+        .collect()
 }
 
 #[cfg(test)]
@@ -266,6 +317,47 @@ mod tests {
         assert_eq!(picked(&urls, &[Need::List], 0), Some(Contender::Redb));
         let all = [Need::Exact, Need::Delete];
         assert_eq!(picked(&urls, &all, 0), Some(Contender::Redb));
+    }
+
+    #[test]
+    fn what_is_said_agrees_with_the_table() {
+        let why = |rows| {
+            let wanted = Wanted {
+                needs: &[],
+                memory: 0,
+            };
+            let pick = give(&comparison(rows), &wanted).pick.unwrap();
+            (pick.contender.name(), pick.size, pick.why)
+        };
+        // Clearly faster, and for all keys, of which half are held.
+        let (name, size, text) = why(vec![
+            row("fuse", 1100, 12.0, 8),
+            row("ribbon", 1000, 10.0, 8),
+        ]);
+        assert_eq!((name, size), ("fuse", 2200));
+        assert_eq!(
+            text,
+            "2.20 kB for all 2,000 keys, 8.80 bits a key, 10 % more than ribbon, and 20 % faster"
+        );
+        // A tie: the next run may tell the opposite, and the advice stays.
+        for speed in [9.5, 10.5] {
+            let (name, _, text) = why(vec![
+                row("fuse", 1100, speed, 8),
+                row("ribbon", 1000, 10.0, 8),
+            ]);
+            assert_eq!(name, "ribbon");
+            assert_eq!(text.contains("a tie"), speed > 10.0, "{text}");
+            assert!(!text.contains("% faster"), "{text}");
+        }
+        let rivals = |comparison: &Comparison| {
+            let wanted = Wanted {
+                needs: &[],
+                memory: 0,
+            };
+            rivals(comparison, &wanted)
+        };
+        assert_eq!(rivals(&urls()).len(), 2); // fuse and ribbon
+        assert!(rivals(&comparison(vec![row("ribbon", 1000, 10.0, 8)])).is_empty());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::contender::Contender;
 use super::keys::Keys;
-use super::report::{Measured, Memory, Refusal, Row, StepResult};
+use super::report::{Measured, Memory, Refusal, Row, Step, StepResult};
 use super::step::{Settings, What};
 use crate::human;
 use anyhow::{Context, Result};
@@ -49,6 +49,28 @@ impl Lab<'_> {
             rows.push(row);
         }
         Ok(Some(rows))
+    }
+
+    /// Asks these once more, and keeps the faster of their runs.
+    pub(crate) fn ask_again(&self, rows: &mut [Row], contenders: &[Contender]) -> Result<()> {
+        for row in rows {
+            if let Ok(measured) = &mut row.result
+                && contenders.contains(&row.contender)
+                && !self.stop.load(Relaxed)
+            {
+                self.tell(row.contender.name());
+                let (result, _) = self.step(row.contender, What::Ask, self.limit)?;
+                self.tell("");
+                if let Ok(Step {
+                    answers: Some(again),
+                    ..
+                }) = result
+                {
+                    measured.answers.keep_fastest(&again);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The memory of a process that only reads the keys.

@@ -45,6 +45,25 @@ pub(crate) struct Answers {
     pub(crate) absent_in_batches: Option<Asked>,
 }
 
+impl Answers {
+    /// Takes over what another run did faster: what slows a run down is not the structure.
+    pub(crate) fn keep_fastest(&mut self, other: &Self) {
+        let faster = |ours: &mut Asked, theirs: &Asked| {
+            ours.per_second = ours.per_second.max(theirs.per_second);
+        };
+        faster(&mut self.present, &other.present);
+        for (ours, theirs) in [
+            (&mut self.absent, &other.absent),
+            (&mut self.present_in_batches, &other.present_in_batches),
+            (&mut self.absent_in_batches, &other.absent_in_batches),
+        ] {
+            if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                faster(ours, theirs);
+            }
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Asked {
     /// Different keys.
@@ -105,6 +124,11 @@ impl Comparison {
     pub(crate) fn measured(&self) -> impl Iterator<Item = (Contender, &Measured)> {
         let rows = self.rows.iter();
         rows.filter_map(|row| Some((row.contender, row.result.as_ref().ok()?)))
+    }
+
+    /// All keys, as a multiple of those that were held.
+    pub(crate) fn scale(&self) -> f64 {
+        self.keys.distinct as f64 / self.keys.held.max(1) as f64
     }
 
     pub(crate) fn bytes_per_key(&self, size: u64) -> f64 {

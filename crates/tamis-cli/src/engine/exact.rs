@@ -4,6 +4,8 @@
 //! line overflows into the next. So a table is nearly sorted, and growing it walks through both tables from front to
 //! back. The command keeps one set per shard, which keeps the moment when a table exists twice small.
 
+use crate::human;
+use anyhow::{Context, Result};
 use memmap2::MmapMut;
 use std::ops::{Deref, DerefMut};
 use tamis::Hash;
@@ -32,20 +34,19 @@ pub(crate) struct ExactSet {
 
 impl Default for ExactSet {
     fn default() -> Self {
-        Self::with_capacity(0)
+        Self::with_capacity(0).expect("memory for a small table")
     }
 }
 
 impl ExactSet {
-    /// A set that holds `keys` without growing, unless the system has no memory for this many.
-    pub(crate) fn with_capacity(keys: usize) -> Self {
+    /// A set that holds `keys` without growing, if the system has memory for this many.
+    pub(crate) fn with_capacity(keys: usize) -> Result<Self> {
         let lines = keys.saturating_add(BATCH).saturating_mul(5) / (SLOTS * 4) + 1;
-        let table = Table::try_new(lines.max(SMALLEST));
-        Self {
-            lines: table.unwrap_or_else(|| Table::new(SMALLEST)),
+        Ok(Self {
+            lines: Table::new(lines.max(SMALLEST))?,
             used: 0,
             holds_free_mark: false,
-        }
+        })
     }
 
     #[cfg(test)]
@@ -62,10 +63,11 @@ impl ExactSet {
         size_of_val(&*self.lines)
     }
 
-    /// Adds digests one after the other; `new[i]` tells whether the i-th was not there before.
-    pub(crate) fn insert_many(&mut self, digests: &[Hash], new: &mut [bool]) {
+    /// Adds digests one after the other; `new[i]` tells whether the i-th was not there before. Fails if there is no
+    /// memory for more of them.
+    pub(crate) fn insert_many(&mut self, digests: &[Hash], new: &mut [bool]) -> Result<()> {
         for (digests, new) in digests.chunks(BATCH).zip(new.chunks_mut(BATCH)) {
-            self.reserve(digests.len());
+            self.reserve(digests.len())?;
             digests
                 .iter()
                 .take(AHEAD)
@@ -77,6 +79,7 @@ impl ExactSet {
                 *new = self.insert(halves(*digest));
             }
         }
+        Ok(())
     }
 
     #[inline]
@@ -120,11 +123,11 @@ impl ExactSet {
         }
     }
 
-    fn reserve(&mut self, more: usize) {
+    fn reserve(&mut self, more: usize) -> Result<()> {
         if (self.used + more) * 5 <= self.lines.len() * SLOTS * 4 {
-            return;
+            return Ok(());
         }
-        let larger = Table::new(self.lines.len() + self.lines.len() / 2);
+        let larger = Table::new(self.lines.len() + self.lines.len() / 2)?;
         let old = std::mem::replace(&mut self.lines, larger);
         self.used = 0;
         for digest in old
@@ -134,6 +137,7 @@ impl ExactSet {
         {
             self.insert(digest);
         }
+        Ok(())
     }
 }
 
@@ -152,9 +156,16 @@ struct Table {
 }
 
 impl Table {
-    /// At least that many lines. As with any collection, out of memory is the end.
-    fn new(lines: usize) -> Self {
-        Self::try_new(lines).expect("memory for the exact set")
+    /// At least that many lines.
+    fn new(lines: usize) -> Result<Self> {
+        Self::try_new(lines).with_context(|| {
+            let bytes = (lines as u64).saturating_mul(size_of::<Line>() as u64);
+            format!(
+                "out of memory: a part of the exact set needs {}\n\
+                 hint: without --exact, a record takes a quarter of that",
+                human::size(bytes)
+            )
+        })
     }
 
     fn try_new(lines: usize) -> Option<Self> {

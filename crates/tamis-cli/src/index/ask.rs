@@ -103,7 +103,7 @@ pub(crate) fn remark<'s>(
     files: impl Iterator<Item = &'s Surveyed>,
 ) {
     for (path, cause) in &survey.unlisted {
-        eprintln!("tamis: {}: {cause}", path.display());
+        say!("tamis: {}: {cause}", path.display());
     }
     let remarks =
         files.filter_map(|file| Some((&*file.shown, question.index.state(file).remark()?)));

@@ -23,7 +23,7 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
             .count()
     };
     for (path, cause) in &survey.unlisted {
-        eprintln!("tamis: {}: {cause}", path.display());
+        say!("tamis: {}: {cause}", path.display());
     }
     let exit = match survey.unlisted.is_empty() {
         true => Exit::Done,
@@ -116,7 +116,7 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
         output::warn(format_args!("{}: {remark}", file.shown.display()));
     }
     if count("stale") + count("new") + count("gone") + count("damaged") > 0 {
-        eprintln!(
+        say!(
             "hint: `tamis index -o {}` updates the index",
             path.display()
         );

@@ -45,7 +45,6 @@ use guard::{Guard, Token};
 use loaded::Opening;
 use metrics::Metrics;
 use problem::Problem;
-use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -150,5 +149,5 @@ fn router(app: &App) -> Router {
 /// Says what the service does. Nobody may be reading it.
 fn log(text: impl std::fmt::Display) {
     let text = output::hide_passwords(&text.to_string());
-    let _ = writeln!(std::io::stderr(), "tamis: {text}");
+    say!("tamis: {text}");
 }

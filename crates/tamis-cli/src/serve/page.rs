@@ -17,14 +17,15 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// A file of the page: its name, its sort and its content.
 macro_rules! files {
     ($($name:literal: $sort:literal),* $(,)?) => {
-        &[$(($name, $sort, include_str!(concat!("page/", $name)))),*]
+        &[$(($name, $sort, include_bytes!(concat!("page/", $name)))),*]
     };
 }
 
-const FILES: &[(&str, &str, &str)] = files![
+const FILES: &[(&str, &str, &[u8])] = files![
     "index.html": "text/html; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "card.png": "image/png",
     "app.js": "text/javascript; charset=utf-8",
     "calculator.js": "text/javascript; charset=utf-8",
     "cells.js": "text/javascript; charset=utf-8",

@@ -8,13 +8,18 @@ use axum::extract::RawQuery;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use tamis::Plan;
+use tamis::raw::BloomShape;
 
 /// The curve goes from a 16th of the keys to 16 times as many, in steps of a sixth of a doubling.
 const STEPS: i32 = 24;
 const STEPS_OF_A_DOUBLING: f64 = 6.0;
 
 pub(super) async fn plan(RawQuery(query): RawQuery) -> Result<impl IntoResponse, Problem> {
-    let question = read(&query.unwrap_or_default())?;
+    let query = query.unwrap_or_default();
+    if let Some(answer) = own_shape(&query)? {
+        return Ok(json(&answer));
+    }
+    let question = read(&query)?;
     // Some milliseconds at worst, but those of a thread that others wait for.
     let answer = move || question.answer().map(|advice| tell(&question, &advice));
     let answer = tokio::task::spawn_blocking(answer)
@@ -22,6 +27,34 @@ pub(super) async fn plan(RawQuery(query): RawQuery) -> Result<impl IntoResponse,
         .map_err(|error| Problem::unavailable(&error.into()))?
         .map_err(|error| Problem::bad_request(format!("{error:#}")))?;
     Ok(json(&answer))
+}
+
+/// `keys=10M&bits=96M&hashes=7`: the textbook's filter with these m and k.
+fn own_shape(query: &str) -> Result<Option<Value>, Problem> {
+    let (mut keys, mut bits, mut hashes) = (None, None, None);
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        let number = match &*name {
+            "keys" => &mut keys,
+            "bits" => &mut bits,
+            "hashes" => &mut hashes,
+            _ => return Ok(None),
+        };
+        let wrong = |error| Problem::bad_request(format!("{name}: {error}"));
+        *number = Some(human::parse_count(&value).map_err(wrong)?);
+    }
+    let (Some(keys), Some(bits), Some(hashes)) = (keys, bits, hashes) else {
+        return Ok(None);
+    };
+    let shape = u32::try_from(hashes)
+        .map_err(|_| format!("hashes: expected at most {}, got {hashes}", u32::MAX))
+        .and_then(|hashes| BloomShape::new(bits, hashes).map_err(|error| error.to_string()))
+        .map_err(Problem::bad_request)?;
+    let plan = Plan::of(shape, keys.max(1));
+    Ok(Some(json!({
+        "keys": human::count(plan.keys()),
+        "size": human::size(plan.bytes()),
+        "rate": human::rate(plan.rate()),
+    })))
 }
 
 /// `keys=10M&rate=1%25&need=delete`: numbers as the command takes them.

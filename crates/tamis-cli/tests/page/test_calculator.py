@@ -52,6 +52,11 @@ def rows(page):
         }))""")
 
 
+def is_stale(page):
+    """Whether the results are marked as those of other numbers."""
+    return bool(page.all("#panel-calculator .results.is-stale"))
+
+
 def assert_only_refusals(page):
     """The browser itself tells of each 400, and nothing else went wrong."""
     assert [entry for entry in page.errors() if "status of 400" not in entry["message"]] == []
@@ -77,8 +82,9 @@ def test_numbers_equal_those_of_the_command(page):
         except AssertionError as refusal:
             # What no kind can serve is refused in the command's own words.
             said = re.search(r"^tamis: (?:error: )?(.*)", str(refusal), re.M)[1]
-            assert said in page.text("#advice"), given
-            assert rows(page) == []
+            beside = " ".join(page.text(f"#error-number-{name}").lower() for name in given)
+            assert said in page.text("#plan-problem") or said.partition(": ")[2].lower() in beside, given
+            assert is_stale(page)
             refused += 1
             continue
         shown = rows(page)
@@ -201,12 +207,46 @@ def test_the_curve_is_the_librarys(page):
     assert len(page.all("#curve polyline")) == 7
 
 
-def test_nonsense_is_refused_in_words(page):
-    page.open()
-    for name, text in [("keys", "many"), ("rate", "2"), ("keys", "<img src=x onerror=alert(1)>"), ("keys", "0")]:
-        page.open()
-        page.wait(lambda: rows(page), "the first table")
-        page.type(f"#number-{name}", text)
-        page.wait(lambda: page.all("#advice .problem"), "a refusal")
-        assert rows(page) == [] and page.all("#advice img") == []
+def test_nonsense_is_refused_beside_its_field(page):
+    """In words that a screen reader reads with the field; what was there stays, dimmed, and comes back."""
+    page.open("calculator?keys=1M&rate=0.01")
+    page.settles("calculator")
+    before = rows(page)
+    for name, text in [("keys", "many"), ("rate", "2"), ("keys", "<img src=x onerror=alert(1)>"), ("keys", "1,5")]:
+        box = f"#number-{name}"
+        right = page.one(box).get_attribute("value")
+        page.type(box, text)
+        page.wait(lambda: page.text(f"#error-number-{name}"), "a refusal")  # noqa: B023
+        assert page.one(box).get_attribute("aria-invalid") == "true"
+        assert f"error-number-{name}" in page.one(box).get_attribute("aria-describedby").split()
+        others = {"keys", "rate", "size"} - {name}
+        assert all(page.one(f"#number-{other}").get_attribute("aria-invalid") is None for other in others)
+        assert is_stale(page) and rows(page) == before and page.all("#panel-calculator img") == []
+        page.type(box, right)
+        page.wait(lambda: not is_stale(page), "the numbers again")
+        assert page.text(f"#error-number-{name}") == "" and page.one(box).get_attribute("aria-invalid") is None
+    assert_only_refusals(page)
+
+
+def test_thousands_may_have_commas(page):
+    page.open("calculator?keys=1M&rate=0.01")
+    page.settles("calculator")
+    page.type("#number-keys", "10,000,000")
+    page.settles("calculator")
+    assert {row["keys"] for row in rows(page)} == {"10000000"}
+
+
+def test_m_and_k_can_be_typed(page):
+    page.open("calculator?keys=1M&rate=0.01")
+    page.settles("calculator")
+    page.type("#own-bits", "10M")
+    page.type("#own-hashes", "7")
+    page.wait(lambda: "rate" in page.text("#own-told"), "its rate")
+    rate = float(re.search(r"rate of (\S+)\.$", page.text("#own-told"))[1])
+    assert rate == pytest.approx((1 - math.exp(-7 * 1e6 / 1e7)) ** 7, rel=0.01)
+    page.wait(lambda: "bits=10M&hashes=7" in page.driver.current_url, "its address")
+    page.type("#own-hashes", "99")
+    page.wait(lambda: "1 to 64" in page.text("#error-own-hashes"), "a refusal")
+    assert page.one("#own-hashes").get_attribute("aria-invalid") == "true"
+    assert not is_stale(page)  # the plan above has nothing to do with it
     assert_only_refusals(page)

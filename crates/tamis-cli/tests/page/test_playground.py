@@ -261,5 +261,118 @@ def test_typing_is_enough(page):
 
 def test_bounds_are_told(page):
     page.open("playground?kind=bloom&shape=100000,3")
-    page.wait(lambda: "at most 4096" in page.text("#play-told"), "a refusal")
+    page.wait(lambda: "at most 4096" in page.text("#error-shape-bits"), "a refusal")
+    assert page.one("#shape-bits").get_attribute("aria-invalid") == "true"
+    assert "error-shape-bits" in page.one("#shape-bits").get_attribute("aria-describedby")
     assert all("status of 400" in entry["message"] for entry in page.errors())
+    page.type("#shape-bits", "100")
+    page.wait(lambda: len(drawn(page)) == 100, "the picture")
+    assert page.text("#error-shape-bits") == ""
+    # What is wrong while one types does not take the picture away.
+    page.type("#shape-bits", "0")
+    page.wait(lambda: page.text("#error-shape-bits"), "a refusal")
+    assert len(drawn(page)) == 100 and page.all("#panel-playground .results.is-stale")
+    assert all("status of 400" in entry["message"] for entry in page.errors())
+
+
+ALL = ["bloom", "blocked", "counting", "cuckoo"]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_false_yes_is_found_as_it_opens(page, kind):
+    page.open(f"playground?kind={kind}")
+    page.settles("playground")
+    page.one("#find").click()
+    page.wait(lambda: page.all("#asked .why"), "a false yes")
+    told = re.search(r"stranger (\d+), the ([\d,]+)(st|nd|rd|th) stranger, was never added", page.text("#asked .why"))
+    assert told and int(told[2].replace(",", "")) == int(told[1]), page.text("#asked .why")
+
+
+CONTRAST = """
+const luminance = (colour) => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const ratio = (one, other) => {
+    const [low, high] = [luminance(one), luminance(other)].sort((x, y) => x - y);
+    return (high + 0.05) / (low + 0.05);
+};
+const style = (element) => getComputedStyle(element);
+const card = style(document.querySelector("#panel-playground .picture")).backgroundColor;
+const found = [];
+const note = (what, colours, least) => found.push([what, ratio(...colours), least]);
+const free = document.querySelector(".cell:not([data-of]), .slot:not([data-of])");
+for (const cell of document.querySelectorAll(".cell[data-of]")) {
+    note(`${cell.dataset.of} on the card`, [style(cell).fill, card], 3);
+    note(`${cell.dataset.of} beside a free one`, [style(cell).fill, style(free).fill], 3);
+}
+for (const cell of document.querySelectorAll(":is(.cell, .slot).mine, .slot.other")) {
+    note("mark on the card", [style(cell).stroke, card], 3);
+    note("mark on its cell", [style(cell).stroke, style(cell).fill], cell.matches(".here") ? 0 : 3);
+}
+for (const cell of document.querySelectorAll(".slot.here")) note("the key's slot", [style(cell).fill, card], 3);
+for (const text of document.querySelectorAll(".counter, .print, .number")) {
+    let under = text.previousElementSibling;
+    while (!under.matches("rect")) under = under.previousElementSibling;
+    note(`${text.getAttribute("class")} "${text.textContent}"`, [style(text).fill, style(under).fill], 4.5);
+}
+for (const text of document.querySelectorAll(".cells .tick")) note("number of a row", [style(text).fill, card], 4.5);
+return found;
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ALL)
+def test_contrast(page, kind, scheme):
+    """Marks can be told from what they lie on (3:1), and digits be read (4.5:1)."""
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+        {"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]})  # fmt: skip
+    try:
+        page.open(f"playground?kind={kind}&b=plum%0Afig%0Aquince")
+        page.settles("playground")
+        page.wait(lambda: page.all(".mine"), "a mark")
+        found = page.script(CONTRAST)
+        assert len(found) > 10
+        assert [(what, round(ratio, 2)) for what, ratio, least in found if ratio < least] == []
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_cells_have_numbers_tooltips_and_a_legend(page, kind):
+    page.open(f"playground?kind={kind}&a=apple%0Apear")
+    page.settles("playground")
+    titles = page.script("""return [...document.querySelectorAll('figure[data-set="a"] :is(.cell, .slot)')].map((cell) => cell.querySelector("title").textContent)""")  # fmt: skip
+    what = {"counting": "counter", "cuckoo": "slot"}.get(kind, "bit")
+    assert all(title.startswith(f"{what} {i}: ") for i, title in enumerate(titles))
+    apple = next(row for row in listed(page) if row["key"] == "apple")
+    if kind != "cuckoo":
+        assert all("apple" in titles[i] for i in apple["at"])
+        assert page.script("""return document.querySelector('figure[data-set="a"] .tick').textContent""") == "0"
+    legend = page.text('figure[data-set="a"] .legend')
+    assert "selected key" in legend
+    if kind == "cuckoo":
+        assert all(part in legend for part in ["first place", "second place", "fingerprint", "free slot"])
+
+
+def test_on_a_phone_the_picture_comes_before_the_lists(page):
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})  # fmt: skip
+    try:
+        page.open("playground")
+        page.settles("playground")
+        top = lambda selector: page.script("return document.querySelector(arguments[0]).getBoundingClientRect().top", selector)  # fmt: skip # noqa: E731
+        assert top("#find") < top("#pictures") < top("#box-a") < top("#asked") < top("#keys")
+        assert page.script("return document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_link_to_the_page_has_a_card(page):
+    page.open()
+    meta = page.script("""return Object.fromEntries([...document.querySelectorAll("meta[name], meta[property]")].map((meta) => [meta.getAttribute("name") ?? meta.getAttribute("property"), meta.content]))""")  # fmt: skip
+    assert all(meta.get(name) for name in ["description", "og:title", "og:description", "og:image", "og:image:alt"])
+    size = page.driver.execute_async_script(
+        "const [at, done] = arguments; const image = new Image(); image.onload = () => done([image.naturalWidth, image.naturalHeight]); image.src = at;",
+        meta["og:image"],
+    )
+    assert size == [1200, 630]

@@ -141,6 +141,27 @@ macro_rules! files {
                 store::save_under(lock, &self.header(), &self.all_words())
             }
 
+            /// Writes what has changed to the file that the caller has locked
+            /// and to whose filter keys were added, and nothing else done. Where
+            /// that is little of a large file, it is written in place, and a process
+            /// that dies meanwhile leaves all keys that were there, and some of the new.
+            /// Otherwise like [`save_under`](Self::save_under).
+            ///
+            /// ```
+            /// # let dir = tempfile::tempdir().unwrap();
+            /// # let path = dir.path().join("seen.tamis");
+            /// use tamis::{Blocked, FileLock};
+            /// Blocked::new(1_000_000, 0.01)?.save_new(&path)?;
+            /// let mut lock = FileLock::acquire(&path)?;
+            /// let seen = Blocked::load(&path)?;
+            /// seen.insert("key");
+            /// seen.update_under(&mut lock)?; // writes one block
+            /// # Ok::<(), tamis::Error>(())
+            /// ```
+            pub fn update_under(&self, lock: &mut FileLock) -> Result<(), Error> {
+                store::update::update_under(lock, &self.header(), &self.all_words())
+            }
+
             /// The same bytes as a file's.
             #[must_use]
             pub fn to_bytes(&self) -> Vec<u8> {

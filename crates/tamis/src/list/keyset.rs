@@ -70,7 +70,7 @@ impl Collector {
                     self.make_room()?;
                 }
                 let size = self.held.clamp(VECTOR.start, VECTOR.end);
-                self.hashes.push(roomy(size.min(self.most - self.held)));
+                self.hashes.push(roomy(size.min(self.most - self.held))?);
                 continue;
             };
             let room = last.capacity() - last.len();
@@ -84,7 +84,7 @@ impl Collector {
 
     /// Removes duplicates, and if that is not much, moves all to disk.
     fn make_room(&mut self) -> Result<(), Error> {
-        let sorted = self.sorted();
+        let sorted = self.sorted()?;
         if sorted.len() > self.most / 2 {
             return self.spill(&sorted);
         }
@@ -93,7 +93,7 @@ impl Collector {
         Ok(())
     }
 
-    fn sorted(&mut self) -> Vec<Hash> {
+    fn sorted(&mut self) -> Result<Vec<Hash>, Error> {
         self.held = 0;
         sorted_distinct_of(std::mem::take(&mut self.hashes), self.threads)
     }
@@ -125,7 +125,7 @@ impl Collector {
 
     /// All hashes, each once.
     pub(crate) fn finish(mut self) -> Result<KeySet, Error> {
-        let hashes = self.sorted();
+        let hashes = self.sorted()?;
         if self.spilled.is_none() {
             return Ok(KeySet::of(hashes));
         }

@@ -296,10 +296,10 @@ impl ListBuilder {
                 let runs = Grouped::new(hashes, shard_bits, self.threads);
                 match self.fuse_of_groups(&runs)? {
                     Ok((shape, words)) => return Ok((shape, words, runs.len() as u64)),
-                    Err(Failed::Unsolvable) => return Err(Failed::Unsolvable.into()),
                     Err(Failed::Duplicates) => {
-                        KeySet::of(sorted_distinct_of(runs.into_keys(), self.threads))
+                        KeySet::of(sorted_distinct_of(runs.into_keys(), self.threads)?)
                     }
+                    Err(failed) => return Err(failed.into()),
                 }
             }
             None => list.finish()?,
@@ -335,7 +335,7 @@ impl ListBuilder {
     fn fuse_builder(&self, keys: u64, fullest: u64) -> Result<fuse::Builder<'_>, Error> {
         let shape = FuseShape::for_keys(keys, fullest, self.width)?;
         let threads = (self.memory / 3 / FUSE_SHARD_MEMORY).clamp(1, self.threads as u64);
-        Ok(fuse::Builder::new(shape, threads as usize, &self.done))
+        fuse::Builder::new(shape, threads as usize, &self.done)
     }
 
     fn ribbon(

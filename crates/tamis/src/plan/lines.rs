@@ -223,7 +223,7 @@ pub(super) fn one_line(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
         return Err(Error::Parameter {
             what: "rate",
             expected: "at least 1e-9 with one line per key, as in Redis",
-            got: rate.to_string(),
+            got: super::shown(rate),
         });
     }
     let each: Vec<_> = (1..=MAX_HASHES_PER_LINE)

@@ -79,7 +79,7 @@ impl Plan {
                     return Err(Error::Parameter {
                         what: "rate",
                         expected: "at least 1e-9 for a cuckoo filter; a counting filter goes lower",
-                        got: rate.to_string(),
+                        got: shown(rate),
                     });
                 }
                 CuckooShape::for_rate(keys, rate)
@@ -335,7 +335,7 @@ impl Plan {
 pub(crate) fn check_keys(keys: u64) -> Result<(), Error> {
     match keys {
         0 => Err(Error::Parameter {
-            what: "expected keys",
+            what: "number of keys",
             expected: "at least 1",
             got: "0".into(),
         }),
@@ -349,6 +349,14 @@ const MIN_CUCKOO_RATE: f64 = 1e-9;
 /// What a 128-bit hash can promise with room to spare.
 pub(crate) const MIN_RATE: f64 = 1e-15;
 
+/// A rate as people write it: a small one with an exponent.
+pub(crate) fn shown(rate: f64) -> String {
+    match rate.abs() < 1e-3 && rate != 0.0 {
+        true => format!("{rate:e}"),
+        false => rate.to_string(),
+    }
+}
+
 pub(crate) fn check_rate(rate: f64) -> Result<(), Error> {
     // Written so that NaN is refused too.
     if (MIN_RATE..1.0).contains(&rate) {
@@ -357,7 +365,7 @@ pub(crate) fn check_rate(rate: f64) -> Result<(), Error> {
     Err(Error::Parameter {
         what: "rate",
         expected: "at least 1e-15 and below 1",
-        got: rate.to_string(),
+        got: shown(rate),
     })
 }
 
@@ -388,7 +396,7 @@ pub(crate) fn too_large(keys: u64, rate: f64) -> Error {
     Error::Parameter {
         what: "size",
         expected: "below 2^60 bytes",
-        got: format!("more for {keys} keys at a rate of {rate}"),
+        got: format!("more for {keys} keys at a rate of {}", shown(rate)),
     }
 }
 

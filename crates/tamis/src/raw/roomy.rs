@@ -1,23 +1,27 @@
 //! Room for large tables, on huge pages.
 
+use crate::error::Error;
+
 /// From here on the heap asks for transparent huge pages: random access to a
 /// large filter is mostly TLB misses without them.
 pub(crate) const HUGE_FROM: u64 = 4 << 20;
 
 /// Room for this many values, on huge pages if it is large: building a filter is
 /// random access to tables that live for a moment.
-pub(crate) fn roomy<T>(capacity: usize) -> Vec<T> {
+pub(crate) fn roomy<T>(capacity: usize) -> Result<Vec<T>, Error> {
     let mut values = Vec::new();
-    reserve_roomy(&mut values, capacity);
-    values
+    reserve_roomy(&mut values, capacity)?;
+    Ok(values)
 }
 
 /// Makes room for this many values more, likewise.
-pub(crate) fn reserve_roomy<T>(values: &mut Vec<T>, more: usize) {
+pub(crate) fn reserve_roomy<T>(values: &mut Vec<T>, more: usize) -> Result<(), Error> {
     if values.capacity() - values.len() >= more {
-        return;
+        return Ok(());
     }
-    values.reserve_exact(more);
+    values
+        .try_reserve_exact(more)
+        .map_err(|_| Error::no_memory(more as u64 * size_of::<T>() as u64))?;
     #[cfg(target_os = "linux")]
     if values.capacity() as u64 * size_of::<T>() as u64 >= HUGE_FROM {
         const PAGE: usize = 4096;
@@ -33,4 +37,5 @@ pub(crate) fn reserve_roomy<T>(values: &mut Vec<T>, more: usize) {
             );
         }
     }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Keys in ascending order of their hashes, each once, on all cores: what the
 //! static kinds are built from.
 
+use crate::error::Error;
 use crate::hash::Hash;
 use crate::raw::roomy::roomy;
 use std::sync::Mutex;
@@ -107,22 +108,39 @@ pub(crate) fn sort<K: Key>(keys: &mut [K]) {
     keys.sort_unstable_by_key(|key| key.hash());
 }
 
-/// The keys in ascending order, each once.
-pub(crate) fn sorted_distinct<K: Key>(keys: Vec<K>, threads: usize) -> Vec<K> {
-    sorted_distinct_of(vec![keys], threads)
+/// The keys in ascending order, each once. Without memory for a copy, it is only slower.
+pub(crate) fn sorted_distinct<K: Key>(mut keys: Vec<K>, threads: usize) -> Vec<K> {
+    match roomy(keys.len()) {
+        Ok(room) => sort_into(room, vec![keys], threads),
+        Err(_) => {
+            sort(&mut keys);
+            keys.dedup();
+            keys
+        }
+    }
 }
 
 /// The same of several vectors' keys: two scatters, after which hardly a key is out of place.
-pub(crate) fn sorted_distinct_of<K: Key>(keys: Vec<Vec<K>>, threads: usize) -> Vec<K> {
+pub(crate) fn sorted_distinct_of<K: Key>(
+    keys: Vec<Vec<K>>,
+    threads: usize,
+) -> Result<Vec<K>, Error> {
+    let room = roomy(keys.iter().map(Vec::len).sum())?;
+    Ok(sort_into(room, keys, threads))
+}
+
+/// `sorted` is empty and has room for all.
+fn sort_into<K: Key>(mut sorted: Vec<K>, keys: Vec<Vec<K>>, threads: usize) -> Vec<K> {
     const FEW: usize = 8192;
     if keys.iter().map(Vec::len).sum::<usize>() < FEW {
-        let mut keys = keys.concat();
-        sort(&mut keys);
-        keys.dedup();
-        return keys;
+        for keys in keys {
+            sorted.extend_from_slice(&keys);
+        }
+        sort(&mut sorted);
+        sorted.dedup();
+        return sorted;
     }
     let runs = Grouped::new(keys, 0, threads);
-    let mut sorted = roomy(runs.len());
     sorted.resize(runs.len(), Hash::default().into());
     let mut rest = &mut sorted[..];
     let groups = (0..runs.groups()).map(|i| {
@@ -181,7 +199,7 @@ impl<K: Key> Grouped<K> {
         for_each_with(
             threads,
             runs.into_iter().zip(&mut ends),
-            || roomy(Self::RUN.min(total)),
+            || Vec::with_capacity(Self::RUN.min(total)),
             |ordered, (run, ends)| {
                 ordered.resize(run.len(), Hash::default().into());
                 *ends = scatter(&[&*run], ordered, 1 << bits, group);
@@ -269,7 +287,7 @@ mod tests {
                     }
                     all.sort();
                     assert_eq!(all, expected);
-                    assert_eq!(sorted_distinct_of(pieces, threads), expected);
+                    assert_eq!(sorted_distinct_of(pieces, threads).unwrap(), expected);
                 }
             }
         }

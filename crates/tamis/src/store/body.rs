@@ -8,7 +8,6 @@ use crate::raw::roomy::HUGE_FROM;
 use crate::raw::word::Word;
 use crate::store::file::{SharedMap, Tail};
 use memmap2::{Mmap, MmapMut, MmapRaw};
-use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -77,15 +76,10 @@ impl Bytes {
     /// A zeroed body on the heap; `len` is a multiple of 64.
     pub(crate) fn zeroed(len: u64) -> Result<Self, Error> {
         debug_assert!(len.is_multiple_of(64));
-        let refuse = |source| Error::Io {
-            action: "allocating the filter",
-            path: None,
-            source,
-        };
-        let len_here = usize::try_from(len)
-            .map_err(|_| refuse(io::Error::from(io::ErrorKind::OutOfMemory)))?;
+        let refuse = || Error::no_memory(len);
+        let len_here = usize::try_from(len).map_err(|_| refuse())?;
         if len >= HUGE_FROM && !cfg!(feature = "plain-heap") {
-            let map = MmapMut::map_anon(len_here).map_err(refuse)?;
+            let map = MmapMut::map_anon(len_here).map_err(|_| refuse())?;
             // Best effort: without huge pages the filter is only slower.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
@@ -94,7 +88,7 @@ impl Bytes {
         let mut lines = Vec::new();
         lines
             .try_reserve_exact(len_here / 64)
-            .map_err(|_| refuse(io::Error::from(io::ErrorKind::OutOfMemory)))?;
+            .map_err(|_| refuse())?;
         lines.resize_with(len_here / 64, Line::default);
         Ok(Self::new(Owner::Small(lines)))
     }

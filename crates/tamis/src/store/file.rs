@@ -120,6 +120,10 @@ impl FileLock {
         Ok(())
     }
 
+    pub(crate) const fn file(&self) -> &File {
+        &self.file
+    }
+
     /// The file's first bytes, if it has as many as a header.
     pub(crate) fn header(&mut self) -> Option<[u8; HEADER_LEN]> {
         let mut header = [0; HEADER_LEN];

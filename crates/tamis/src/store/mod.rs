@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod file;
 pub(crate) mod replace;
+pub(crate) mod update;
 
 use crate::error::Error;
 use crate::hasher::SecretKey;

@@ -4,7 +4,7 @@ use super::wrong::{Adding, Wrong, count};
 use super::{Memory, Over};
 use crate::engine::pipeline::Halt;
 use anyhow::Result;
-use tamis::{AnyFilter, Error, Hash};
+use tamis::{AnyFilter, Error, Expansion, Growing, Hash};
 
 pub(super) struct Kept {
     filter: AnyFilter,
@@ -41,6 +41,11 @@ impl Kept {
 
     pub(super) const fn filter(&self) -> &AnyFilter {
         &self.filter
+    }
+
+    /// Keys held, as far as they are known.
+    pub(super) const fn keys(&self) -> u64 {
+        self.keys
     }
 
     const fn grows(&self) -> bool {
@@ -83,6 +88,9 @@ impl Kept {
             {
                 since.look(self.filter.rate_now());
             }
+            if let AnyFilter::Growing(filter) = &mut self.filter {
+                grow_fast_while_small(filter);
+            }
             insert_once(&mut self.filter, &hashes[at..to], &mut new[at..to]).map_err(&name)?;
             self.keys += count(&new[at..to]);
             if let State::Over { since, .. } = &mut self.state {
@@ -111,6 +119,18 @@ impl Kept {
         };
         Memory::local(self.filter.bytes(), wrong.max(0.0))
     }
+}
+
+/// A filter of few keys grows in large steps, since every layer costs a look
+/// and its size does not matter yet.
+fn grow_fast_while_small(filter: &mut Growing) {
+    const SMALL: u64 = 1 << 20;
+    const STEP: u64 = 16;
+    let times = (SMALL / filter.capacity().max(1)).min(STEP);
+    filter.set_expansion(match times {
+        0..=2 => Expansion::Auto,
+        _ => Expansion::Times(times as u32),
+    });
 }
 
 /// Filters that count get a key only once, too: to have been seen is no number.

@@ -79,8 +79,7 @@ pub(crate) struct Run {
 
 /// Decides by an exact set.
 pub(crate) fn insert(set: &mut ExactSet, hashes: &[Hash], new: &mut [bool]) -> Result<(), Halt> {
-    set.insert_many(hashes, new);
-    Ok(())
+    Ok(set.insert_many(hashes, new)?)
 }
 
 pub(crate) fn dedup(

@@ -15,7 +15,7 @@ fn answers_as_a_hash_set_does_while_it_grows() {
             })
             .collect();
         let mut new = vec![false; digests.len()];
-        set.insert_many(&digests, &mut new);
+        set.insert_many(&digests, &mut new).unwrap();
         for (digest, new) in digests.iter().zip(new) {
             assert_eq!(new, oracle.insert(digest.as_u128()), "{digest:?}");
         }
@@ -37,7 +37,8 @@ fn sixteen_bytes_a_key_at_half_to_four_fifths_load_and_no_growth_if_sized() {
     let mut set = ExactSet::default();
     for keys in (10_000..500_000).step_by(10_000) {
         let digests: Vec<Hash> = (0..10_000).map(|_| Hash::from_u64(random.next())).collect();
-        set.insert_many(&digests, &mut vec![false; digests.len()]);
+        set.insert_many(&digests, &mut vec![false; digests.len()])
+            .unwrap();
         assert_eq!(set.len(), keys);
         let within = keys * 20..keys * 31 + (2 << 20); // up to a huge page more
         assert!(
@@ -46,11 +47,14 @@ fn sixteen_bytes_a_key_at_half_to_four_fifths_load_and_no_growth_if_sized() {
             set.memory()
         );
     }
-    let mut sized = ExactSet::with_capacity(100_000);
+    let mut sized = ExactSet::with_capacity(100_000).unwrap();
+    assert!(ExactSet::with_capacity(usize::MAX / 64).is_err());
     let before = sized.memory();
     let digests: Vec<Hash> = (0..100_000)
         .map(|_| Hash::from_u64(random.next()))
         .collect();
-    sized.insert_many(&digests, &mut vec![false; digests.len()]);
+    sized
+        .insert_many(&digests, &mut vec![false; digests.len()])
+        .unwrap();
     assert_eq!(sized.memory(), before);
 }

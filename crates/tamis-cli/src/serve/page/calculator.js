@@ -1,6 +1,6 @@
 // Keys, rate, size: any two. Every number comes from /v1/plan.
 
-import { ask, capital, choice, choose, h, put, rate, short, typing } from "./dom.js";
+import { ask, capital, choice, choose, complain, h, put, rate, short, typing } from "./dom.js";
 import { curve } from "./curve.js";
 
 // What sliders reach; numbers beyond can be typed.
@@ -12,8 +12,11 @@ const fields = {
 const needs = [["", "Nothing more"], ["delete", "Remove keys"], ["grow", "Grow, keys unknown"], ["finished", "A finished list"]];
 const start = { keys: "10M", rate: "0.01", size: "16MB" };
 
+const own = { bits: ["Bits (m)", "e.g. 10M"], hashes: ["Hashes (k)", "1 to 64"] };
+
 let root, remember, drawing;
 let values = { ...start }; // as typed
+let typedShape = { bits: "", hashes: "" }; // a Bloom filter of one's own, as typed
 let find = "size";
 let need = "";
 let kind = ""; // chosen instead of the advised one
@@ -36,8 +39,12 @@ export function mount(panel, keep) {
           need = value;
           kind = "";
           changed(true);
-        })),
+        }),
+        h("fieldset", { class: "own" }, h("legend", null, "A Bloom filter with your own m and k"),
+          h("div", { class: "numbers-row" }, Object.entries(own).map(([name, [label, hint]]) => ownField(name, label, hint))),
+          h("p", { id: "own-told", role: "status" }))),
       h("div", { class: "results" },
+        h("p", { id: "plan-problem", class: "problem", role: "alert" }),
         h("section", { class: "card advice", "aria-labelledby": "advice-title" },
           h("h2", { id: "advice-title" }, "Advice"),
           h("div", { id: "advice", role: "status" }),
@@ -63,7 +70,7 @@ function fieldOf(name, field) {
     h("label", { for: `number-${name}` }, field.label),
     h("input", {
       id: `number-${name}`, type: "text", autocomplete: "off", spellcheck: "false",
-      "aria-describedby": `hint-${name}`,
+      "aria-describedby": `error-number-${name} hint-${name}`,
       oninput: (event) => { values[name] = event.target.value.trim(); typed(); },
       onchange: done,
     }),
@@ -73,7 +80,22 @@ function fieldOf(name, field) {
       oninput: (event) => { slide(name, event.target); typed(); },
       onchange: done,
     }),
+    h("p", { id: `error-number-${name}`, class: "problem", "aria-live": "polite" }),
     h("small", { id: `hint-${name}` }, field.hint));
+}
+
+/** A box for a number of a Bloom filter that the user has in mind. */
+function ownField(name, label, hint) {
+  const { typed, done } = typing(changed);
+  return h("div", { class: "field" },
+    h("label", { for: `own-${name}` }, label),
+    h("input", {
+      id: `own-${name}`, type: "text", autocomplete: "off", spellcheck: "false", "aria-describedby": `error-own-${name} hint-own-${name}`,
+      oninput: (event) => { typedShape[name] = event.target.value.trim(); typed(); },
+      onchange: done,
+    }),
+    h("p", { id: `error-own-${name}`, class: "problem", "aria-live": "polite" }),
+    h("small", { id: `hint-own-${name}` }, hint));
 }
 
 /** A slider's place becomes a number of two digits. */
@@ -90,6 +112,7 @@ export function state() {
   for (const name of Object.keys(fields)) if (name !== find) query.set(name, values[name]);
   if (need) query.set("need", need);
   if (kind) query.set("kind", kind);
+  for (const name of Object.keys(own)) if (typedShape[name]) query.set(name, typedShape[name]);
   return query.toString();
 }
 
@@ -100,6 +123,7 @@ export function show(query) {
   for (const name of given) values[name] = query.get(name);
   need = needs.some(([value]) => value === query.get("need")) ? query.get("need") : "";
   kind = query.get("kind") ?? "";
+  for (const name of Object.keys(own)) root.querySelector(`#own-${name}`).value = typedShape[name] = query.get(name) ?? "";
   for (const name of Object.keys(fields)) root.querySelector(`#number-${name}`).value = values[name];
   update();
 }
@@ -123,32 +147,45 @@ async function update() {
   asked = state();
   const address = location.hash;
   const query = new URLSearchParams(asked);
-  query.delete("kind");
-  const [plan, problem] = await ask(`v1/plan?${query}`);
+  for (const name of ["kind", ...Object.keys(own)]) query.delete(name);
+  const [[plan, problem], shape] = await Promise.all([ask(`v1/plan?${query}`), askOwn()]);
   if (mine !== sequence) return; // something newer was asked
   if (problem) refuse(problem);
   else draw(plan);
+  tellOwn(shape);
   root.dataset.shown = address; // that is now shown
 }
 
+/** What was drawn stays, dimmed: it belongs to numbers that were there a moment ago. */
 function refuse(text) {
-  put(root.querySelector("#advice"), h("p", { class: "problem" }, text));
-  put(root.querySelector("#kinds"));
-  root.querySelector("#command").textContent = "";
-  for (const name of Object.keys(fields)) {
-    root.querySelector(`#found-${name}`).textContent = "";
-    root.querySelector(`#number-${name}`).toggleAttribute("aria-invalid", text.startsWith(`${name}:`));
-  }
+  const wrong = complain(root, "number", Object.keys(fields).filter((name) => name !== find), text);
+  root.querySelector("#plan-problem").textContent = wrong ? "" : text;
+  root.querySelector(".results").classList.add("is-stale");
+  root.querySelector(`#found-${find}`).textContent = "";
   root.querySelector("#copy").disabled = true;
-  drawing.clear();
+}
+
+/** What the service says of the Bloom filter that was typed; nothing if there is none. */
+async function askOwn() {
+  if (find === "keys" || !typedShape.bits || !typedShape.hashes) return null;
+  return ask(`v1/plan?${new URLSearchParams({ keys: values.keys, ...typedShape })}`);
+}
+
+function tellOwn(answered) {
+  const [told, problem] = answered ?? [null, null];
+  const wrong = complain(root, "own", Object.keys(own), problem ?? "");
+  const missing = find === "keys" ? "It needs a number of keys: choose another thing to know." : "Type both, for the number of keys above.";
+  root.querySelector("#own-told").textContent = told ? `${told.keys} keys in ${told.size}: a false “yes” rate of ${told.rate}.` : wrong ? "" : problem ?? missing;
 }
 
 function draw(answer) {
   const { plans, rows, pick } = answer;
+  complain(root, "number", Object.keys(fields), "");
+  root.querySelector("#plan-problem").textContent = "";
+  root.querySelector(".results").classList.remove("is-stale");
   const shown = rows.some((row) => row.kind === kind) ? kind : pick;
   const at = rows.findIndex((row) => row.kind === shown);
   for (const [name, field] of Object.entries(fields)) {
-    root.querySelector(`#number-${name}`).removeAttribute("aria-invalid");
     const slider = root.querySelector(`#slider-${name}`);
     const number = answer.asked[name] ?? plans[at][name === "size" ? "bytes" : name];
     if (document.activeElement !== slider) slider.value = Math.log10(number);

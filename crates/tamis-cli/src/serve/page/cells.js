@@ -3,27 +3,40 @@
 import { s } from "./dom.js";
 
 /** Bits in rows; those of lines in rows of a word, eight rows a line. */
-export function cells({ kind, cells, width, a, b, name }) {
+export function cells({ kind, cells, width, a, b, name, keys }) {
   const inLines = kind !== "bloom";
   const columns = inLines ? 64 : cells.length <= 256 || width < 500 ? 32 : 64;
-  const side = Math.min(26, (width - (inLines ? 1 : 0)) / columns);
+  const numbers = 34; // the numbers at the left
+  const side = Math.min(26, (width - numbers - (inLines ? 1 : 0)) / columns);
   const gap = side > 8 ? 2 : side > 5 ? 1 : 0.5;
   const rows = Math.ceil(cells.length / columns);
   const space = 14; // between lines
   const top = (row) => row * side + (inLines ? Math.floor(row / 8) * space : 0);
   const origin = (i) => (a === null ? (name === "b" ? "b" : "a") : a[i] && b[i] ? "both" : a[i] ? "a" : "b");
+  const what = kind === "counting" ? "counter" : "bit";
+  const setters = new Map();
+  for (const key of keys.filter((key) => !key.refused)) for (const i of new Set(key.at)) setters.set(i, [...(setters.get(i) ?? []), key.key]);
+  const told = (value, i) => {
+    const by = setters.get(i) ?? [];
+    const names = by.length > 3 ? `${by.slice(0, 3).join(", ")} and ${by.length - 3} more` : by.join(", ");
+    return `${what} ${i}: ${kind === "counting" ? value : value ? "set" : "not set"}${value && names ? `, by ${names}` : ""}`;
+  };
   const marks = [];
   const drawn = cells.map((value, i) => {
-    const x = (i % columns) * side;
+    const x = numbers + (i % columns) * side;
     const y = top(Math.floor(i / columns));
-    const rect = s("rect", { x: x.toFixed(2), y: y.toFixed(2), width: (side - gap).toFixed(2), height: (side - gap).toFixed(2), rx: Math.min(3, side / 5).toFixed(1), class: "cell", "data-i": i, "data-v": value, "data-of": value ? origin(i) : null });
+    const rect = s("rect", { x: x.toFixed(2), y: y.toFixed(2), width: (side - gap).toFixed(2), height: (side - gap).toFixed(2), rx: Math.min(3, side / 5).toFixed(1), class: "cell", "data-i": i, "data-v": value, "data-of": value ? origin(i) : null }, s("title", null, told(value, i)));
     marks.push(rect);
     if (kind !== "counting" || !value) return rect;
-    rect.setAttribute("data-level", Math.min(4, value));
     return side < 11 ? rect : [rect, s("text", { class: "counter", x: (x + (side - gap) / 2).toFixed(2), y: (y + side * 0.66).toFixed(2), "text-anchor": "middle", "font-size": (side * 0.62).toFixed(1) }, value)];
   });
+  // A number where there is room for its digits.
+  const step = Math.ceil(11 / side);
+  const labels = Array.from({ length: rows }, (_, row) => row).filter((row) => (inLines ? row % 8 : row) % step === 0)
+    .map((row) => s("text", { class: "tick", x: numbers - 6, y: (top(row) + side * 0.5 + 4).toFixed(1), "text-anchor": "end" }, row * columns));
   const height = top(rows - 1) + side;
-  const svg = s("svg", { class: "cells", viewBox: `0 0 ${(columns * side).toFixed(1)} ${height.toFixed(1)}`, width: (columns * side).toFixed(1), height: height.toFixed(1), role: "img", "aria-label": `${cells.filter((value) => value).length} of ${cells.length} ${kind === "counting" ? "counters are above 0" : "bits are set"}` }, drawn);
+  const wide = numbers + columns * side;
+  const svg = s("svg", { class: "cells", viewBox: `0 0 ${wide.toFixed(1)} ${height.toFixed(1)}`, width: wide.toFixed(1), height: height.toFixed(1), role: "img", "aria-label": `${cells.filter((value) => value).length} of ${cells.length} ${kind === "counting" ? "counters are above 0" : "bits are set"}` }, labels, drawn);
   const mark = (key) => {
     const its = new Set(key?.at ?? []);
     marks.forEach((rect, i) => rect.classList.toggle("mine", its.has(i)));
@@ -46,9 +59,10 @@ export function slots({ cells, width, moves }) {
     const [x, y] = at(i);
     const rect = s("rect", { x: x + 1, y, width: wide - 3, height: high - 4, rx: 5, class: "slot", "data-i": i, "data-fingerprint": cell?.fingerprint, "data-places": cell?.places.join(" "), "data-of": cell ? "a" : null });
     marks.push(rect);
+    rect.append(s("title", null, cell ? `slot ${i}: fingerprint ${cell.fingerprint.toString(16)}, whose places begin at ${cell.places.join(" and ")}` : `slot ${i}: free`));
     return [rect,
       cell ? s("text", { class: "print", x: x + wide / 2, y: y + 15, "text-anchor": "middle" }, cell.fingerprint.toString(16)) : null,
-      s("text", { class: "number", x: x + wide / 2, y: y + 27, "text-anchor": "middle" }, i)];
+      s("text", { class: "number", x: x + wide / 2, y: y + 28, "text-anchor": "middle" }, i)];
   });
   const steps = (moves ?? []).filter((step) => step.from !== null);
   const arrows = steps.map((step) => {
@@ -75,5 +89,5 @@ export function slots({ cells, width, moves }) {
     });
   };
   const text = cells.map((cell, i) => `${String(i).padStart(4)}  ${cell ? cell.fingerprint.toString(16) : "·"}`).join("\n");
-  return { svg, mark, text };
+  return { svg, mark, text, moved: steps.length > 0 };
 }

@@ -111,5 +111,22 @@ export function onWidth(element, f) {
   }).observe(element);
 }
 
+/**
+ * Puts what is wrong next to the box that it is about, and says whether there is such a box: problems begin with a name, boxes
+ * have it in their id, and the place for the text is called after the box. Without a problem, no box is wrong.
+ */
+export function complain(root, prefix, names, problem) {
+  let found = false;
+  for (const name of names) {
+    const wrong = problem.startsWith(`${name}:`);
+    const input = root.querySelector(`#${prefix}-${name}`);
+    root.querySelector(`#error-${prefix}-${name}`).textContent = wrong ? capital(problem.slice(name.length + 1).trim()) : "";
+    if (wrong) input.setAttribute("aria-invalid", "true");
+    else input.removeAttribute("aria-invalid");
+    found ||= wrong;
+  }
+  return found;
+}
+
 /** With a capital at the beginning. */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,7 +1,7 @@
 // Tiny filters, drawn. The service builds them with the library and tells what
 // it set; nothing of a filter is computed here.
 
-import { ask, capital, choice, choose, count, h, keysIn, onWidth, put, typing } from "./dom.js";
+import { ask, capital, choice, choose, complain, count, h, keysIn, onWidth, put, typing } from "./dom.js";
 import { cells, slots } from "./cells.js";
 
 const kinds = {
@@ -13,12 +13,12 @@ const kinds = {
   blocked: {
     name: "Lines", unit: "bits",
     about: "All bits of a key are in one line of 64 bytes, at most one in each of its eight words (a row here): one memory access instead of many.",
-    shape: { lines: ["Lines", 1, 8], hashes_per_line: ["Bits in a line", 4, 8], lines_per_key: ["Lines of a key", 1, 4] },
+    shape: { lines: ["Lines", 1, 8], hashes_per_line: ["Bits in a line", 2, 8], lines_per_key: ["Lines of a key", 1, 4] },
   },
   counting: {
     name: "Counting", unit: "counters", removes: true,
     about: "A counter instead of each bit. Adding a key counts up, removing it counts down. Remove only keys that were added.",
-    shape: { lines: ["Lines", 1, 8], hashes_per_line: ["Counters in a line", 4, 8], lines_per_key: ["Lines of a key", 1, 4] },
+    shape: { lines: ["Lines", 1, 8], hashes_per_line: ["Counters in a line", 2, 8], lines_per_key: ["Lines of a key", 1, 4] },
   },
   cuckoo: {
     name: "Cuckoo", unit: "slots", removes: true,
@@ -41,6 +41,7 @@ let texts = Object.fromEntries(Object.entries(boxes).map(([name, [, text]]) => [
 let looking = null; // { list, index }: the key whose bits are marked
 let sequence = 0;
 let asked = null; // the state that was asked about last
+let found = null; // { key, tried }: the false yes that was found, of how many strangers
 
 function defaults() {
   return Object.fromEntries(Object.entries(kinds).map(([name, { shape }]) => [name, Object.fromEntries(Object.entries(shape).map(([what, [, value]]) => [what, value]))]));
@@ -51,8 +52,8 @@ export function mount(panel, keep) {
   remember = keep;
   root.append(
     h("h1", { class: "only-read" }, "Playground"),
-    h("div", { class: "columns" },
-      h("form", { class: "card controls", onsubmit: (event) => event.preventDefault() },
+    h("div", { class: "columns playground" },
+      h("form", { class: "side", onsubmit: (event) => event.preventDefault() }, h("div", { class: "card" },
         choice("Filter", "play-kind", Object.entries(kinds).map(([value, { name }]) => [value, name]), (value) => {
           kind = value;
           if (!kinds[kind].removes) texts.removed = "";
@@ -63,11 +64,12 @@ export function mount(panel, keep) {
         h("div", { id: "play-shape", class: "numbers-row" }),
         h("div", { class: "buttons" },
           h("button", { type: "button", id: "find", onclick: find }, "Find a false “yes”"),
-          h("button", { type: "button", id: "more", onclick: more }, "Add five keys")),
-        Object.entries(boxes).map(([name, [label]]) => box(name, label))),
+          h("button", { type: "button", id: "more", onclick: more }, "Add five keys"))),
+        h("div", { class: "card lists" }, Object.entries(boxes).map(([name, [label]]) => box(name, label)))),
       h("div", { class: "results" },
-        h("section", { class: "card", "aria-labelledby": "picture-title" },
+        h("section", { class: "card picture", "aria-labelledby": "picture-title" },
           h("h2", { id: "picture-title" }, "The filter"),
+          h("p", { id: "play-problem", class: "problem", role: "alert" }),
           h("p", { id: "play-told", role: "status" }),
           h("div", { id: "pictures" })),
         h("section", { class: "card", "aria-labelledby": "asked-title" },
@@ -131,15 +133,19 @@ async function update() {
   const address = location.hash;
   const [told, problem] = await send(request());
   if (mine !== sequence) return; // something newer was asked
-  answer = told;
   if (problem) refuse(problem);
-  else draw();
+  else {
+    answer = told;
+    draw();
+  }
   root.dataset.shown = address; // that is now shown
 }
 
+/** What was drawn stays, dimmed: it belongs to what was there a moment ago. */
 function refuse(text) {
-  put(root.querySelector("#play-told"), h("span", { class: "problem" }, text));
-  for (const id of ["pictures", "asked", "keys"]) put(root.querySelector(`#${id}`));
+  const wrong = complain(root, "shape", Object.keys(kinds[kind].shape), text);
+  root.querySelector("#play-problem").textContent = wrong ? "" : text;
+  root.querySelector(".results").classList.add("is-stale");
 }
 
 function controls() {
@@ -151,10 +157,11 @@ function controls() {
     put(row, ...Object.entries(kinds[kind].shape).map(([what, [label, , most]]) => h("div", { class: "field" },
       h("label", { for: `shape-${what}` }, label),
       h("input", {
-        id: `shape-${what}`, type: "number", min: 1, max: most, step: 1,
+        id: `shape-${what}`, type: "number", min: 1, max: most, step: 1, "aria-describedby": `error-shape-${what}`,
         oninput: (event) => { if (event.target.value !== "") { shapes[kind][what] = Number(event.target.value); changed(false); } },
         onchange: () => changed(true),
-      }))));
+      }),
+      h("p", { id: `error-shape-${what}`, class: "problem", "aria-live": "polite" }))));
   }
   for (const [what, value] of Object.entries(shapes[kind])) {
     const input = root.querySelector(`#shape-${what}`);
@@ -185,6 +192,9 @@ let pictures = [];
 function draw() {
   const width = root.querySelector("#pictures").clientWidth;
   if (width === 0) return; // not seen: drawn when it is
+  complain(root, "shape", Object.keys(kinds[kind].shape), "");
+  root.querySelector("#play-problem").textContent = "";
+  root.querySelector(".results").classList.remove("is-stale");
   const both = answer.b.keys.length > 0;
   const unit = kinds[kind].unit;
   const taken = answer.a.cells.filter((cell) => cell).length;
@@ -195,8 +205,8 @@ function draw() {
   const painter = kind === "cuckoo" ? slots : cells;
   const picture = (name, title, set) => {
     if (set.error) return { figure: h("figure", null, h("figcaption", null, title), h("p", { class: "problem" }, set.error)), mark() {} };
-    const drawn = painter({ kind, name, cells: set.cells, width, a: name === "union" || name === "intersection" ? answer.a.cells : null, b: answer.b.cells, moves: name === "a" && answer.removed.length === 0 ? answer.a.keys.findLast((key) => !key.refused)?.moves : null });
-    const figure = h("figure", { "data-set": name }, h("figcaption", null, title), drawn.svg,
+    const drawn = painter({ kind, name, cells: set.cells, width, keys: name === "b" ? answer.b.keys : name === "a" ? answer.a.keys : [...answer.a.keys, ...answer.b.keys], a: name === "union" || name === "intersection" ? answer.a.cells : null, b: answer.b.cells, moves: name === "a" && answer.removed.length === 0 ? answer.a.keys.findLast((key) => !key.refused)?.moves : null });
+    const figure = h("figure", { "data-set": name }, h("figcaption", null, title), drawn.svg, legend(name, drawn.moved),
       h("details", null, h("summary", null, "as text"), h("pre", { tabindex: "0" }, drawn.text)));
     return { figure, mark: drawn.mark };
   };
@@ -206,6 +216,20 @@ function draw() {
   put(root.querySelector("#asked"), ...askedTable(both));
   put(root.querySelector("#keys"), ...[["a", "A", answer.a.keys], ["b", "B", answer.b.keys], ["removed", "Removed from A", answer.removed]].filter(([, , keys]) => keys.length).map(([list, title, keys]) => keyTable(list, title, keys)));
   marks();
+}
+
+/** What colours and outlines mean. */
+function legend(name, moved) {
+  const both = name === "union" || name === "intersection";
+  const cuckoo = kind === "cuckoo";
+  const item = (sort, text) => h("li", null, h("span", { class: `key-${sort}` }), text);
+  const set = kind === "counting" ? "above 0" : "set";
+  return h("ul", { class: "legend" },
+    cuckoo ? [item("taken", "a fingerprint, and below it the number of its slot"), item("free", "a free slot"),
+      item("mine", "first place of the selected key"), item("other", "its second place"), item("here", "its fingerprint is here"),
+      moved ? item("moved", "moved when the last key came") : null]
+      : [both ? [item("a", `${set} by A`), item("b", `${set} by B`), item("both", `${set} by both`)] : item(name === "b" ? "b" : "a", set),
+        item("free", kind === "counting" ? "0" : "not set"), item("mine", "of the selected key")]);
 }
 
 function marks() {
@@ -237,14 +261,21 @@ function askedTable(both) {
   ];
 }
 
+/** `1st`, `22nd`, `137th`. */
+function nth(n) {
+  const ending = { one: "st", two: "nd", few: "rd", other: "th" }[new Intl.PluralRules("en", { type: "ordinal" }).select(n)];
+  return `${count(n)}${ending}`;
+}
+
 /** Who set the bits of a key that was never added. */
 function why(told) {
+  const tried = found?.key === told.key ? h("span", null, `, the ${nth(found.tried)} stranger,`) : null;
   const setters = (at) => answer.a.keys.filter((key) => !key.refused && key.at.includes(at)).map((key) => key.key);
   if (kind === "cuckoo") {
     const twin = answer.a.keys.find((key) => !key.refused && key.fingerprint === told.fingerprint && key.at.some((slot) => told.at.includes(slot)));
-    return h("p", { class: "why" }, h("strong", null, told.key), " was never added: it has the same fingerprint and a place in common with ", h("strong", null, twin?.key ?? "another key"), ".");
+    return h("p", { class: "why" }, h("strong", null, told.key), tried, " was never added: it has the same fingerprint and a place in common with ", h("strong", null, twin?.key ?? "another key"), ".");
   }
-  return h("p", { class: "why" }, h("strong", null, told.key), ` was never added, but others have set all its ${kinds[kind].unit}: `,
+  return h("p", { class: "why" }, h("strong", null, told.key), tried, ` was never added, but others have set all its ${kinds[kind].unit}: `,
     [...new Set(told.at)].map((at, i) => [i ? "; " : "", `${at} by `, h("em", null, setters(at).slice(0, 3).join(", "))]), ".");
 }
 
@@ -281,9 +312,10 @@ async function find() {
   if (problem) return refuse(problem);
   const { key, tried } = told.found;
   if (key === null) {
-    root.querySelector("#play-told").textContent = `None of ${count(tried)} absent keys got a false “yes”. Add more keys, or make the filter smaller.`;
+    root.querySelector("#play-told").textContent = `None of ${count(tried)} strangers got a false “yes”. Add more keys, or make the filter smaller.`;
     return;
   }
+  found = { key, tried };
   texts.ask = [...keysIn(texts.ask).filter((other) => other !== key), key].join("\n");
   looking = { list: "ask", index: keysIn(texts.ask).length - 1 };
   changed(true);

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::hash::{Hash, mix};
 use crate::kind::Kind;
 use crate::raw::isa;
-use crate::raw::roomy::reserve_roomy;
+use crate::raw::roomy::{reserve_roomy, roomy};
 use crate::raw::sorted::for_each_with;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,14 +29,21 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(shape: FuseShape, threads: usize, done: &'a AtomicU64) -> Self {
-        Self {
+    pub(crate) fn new(
+        shape: FuseShape,
+        threads: usize,
+        done: &'a AtomicU64,
+    ) -> Result<Self, Error> {
+        let size = shape.sizes.body as usize / 8;
+        let mut words = roomy(size)?;
+        words.resize(size, 0);
+        Ok(Self {
             shape,
             threads,
             pending: Vec::new(),
-            words: vec![0; shape.sizes.body as usize / 8],
+            words,
             done,
-        }
+        })
     }
 
     /// Takes the next hashes, without duplicates: their shards ascend, and
@@ -131,11 +138,16 @@ pub(crate) enum Failed {
     Duplicates,
     /// No seed solved it: these are not the hashes of a good hash function.
     Unsolvable,
+    /// The system has no memory for a table of so many bytes.
+    NoMemory(u64),
 }
 
 impl From<Failed> for Error {
-    fn from(_: Failed) -> Self {
-        Self::Unsolvable { kind: Kind::Fuse }
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::NoMemory(bytes) => Self::no_memory(bytes),
+            Failed::Duplicates | Failed::Unsolvable => Self::Unsolvable { kind: Kind::Fuse },
+        }
     }
 }
 
@@ -216,10 +228,12 @@ impl Peeling {
         // Once: all shards have one shape.
         if self.table.is_empty() {
             let slots = shape.shard_slots() as usize;
-            reserve_roomy(&mut self.table, slots);
-            self.table.resize(slots, Slot::default());
-            reserve_roomy(&mut self.queue, slots + ARITY);
+            let bytes = slots * (size_of::<Slot>() + size_of::<u32>());
+            let no_memory = |_| Failed::NoMemory(bytes as u64);
+            reserve_roomy(&mut self.queue, slots + ARITY).map_err(no_memory)?;
+            reserve_roomy(&mut self.table, slots).map_err(no_memory)?;
             self.queue.resize(slots + ARITY, 0);
+            self.table.resize(slots, Slot::default());
         }
         let mut seeds = (0..ATTEMPTS).map(|attempt| mix(attempt) | 1);
         let seed = loop {

@@ -16,7 +16,7 @@ fn build(keys: Vec<Hash>, width: u32, threads: usize) -> Result<Built, Error> {
     let fullest = sizes.into_iter().max().unwrap();
     let shape = FuseShape::for_keys(keys, fullest, width)?;
     let done = AtomicU64::new(0);
-    let mut builder = Builder::new(shape, threads, &done);
+    let mut builder = Builder::new(shape, threads, &done).unwrap();
     builder.feed(&sorted)?;
     let built = builder.finish()?;
     assert_eq!(done.into_inner(), keys, "progress");
@@ -144,7 +144,7 @@ fn the_set_alone_decides_the_bytes() {
         let sorted = sorted_distinct(keys, 2);
         let done = AtomicU64::new(0);
         for piece in [1 + sorted.len() / 100, 1_600_000] {
-            let mut builder = Builder::new(shape, 2, &done);
+            let mut builder = Builder::new(shape, 2, &done).unwrap();
             for piece in sorted.chunks(piece) {
                 builder.feed(piece).unwrap();
             }

@@ -9,6 +9,7 @@ use crate::hash::Hash;
 use crate::kind::Kind;
 #[cfg(target_arch = "x86_64")]
 use crate::raw::isa;
+use crate::raw::roomy::roomy;
 use crate::raw::sorted::{Key, for_each, sort, sorted_distinct};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -55,9 +56,8 @@ impl<'a, K: Key> Builder<'a, K> {
         let (layers, pending, bumped, codes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         // Room for all layers, bump codes and padding, since growing would copy the table.
         let rows = keys + keys / 64 + 512;
-        let solution = Vec::with_capacity(
-            (rows / RIBBON * width as u64 + rows / BUCKET / CODES + LINE_WORDS) as usize,
-        );
+        let solution =
+            roomy((rows / RIBBON * width as u64 + rows / BUCKET / CODES + LINE_WORDS) as usize)?;
         let mut builder = Self {
             few,
             width,
