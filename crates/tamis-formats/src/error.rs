@@ -32,6 +32,15 @@ pub enum Error {
         /// What its writers use.
         choices: &'static [Keys],
     },
+    /// No key of such a filter became bytes that way.
+    KeysUnfit {
+        /// The filter's format.
+        format: Format,
+        /// The way that was named.
+        asked: Keys,
+        /// Those that there are.
+        choices: &'static [Keys],
+    },
     /// There is no filter with that name, or there are several filters and no name was given.
     Several {
         /// The filters that there are.
@@ -138,6 +147,15 @@ impl fmt::Display for Error {
             Self::KeysNeeded { format, choices } => write!(
                 f,
                 "a {format} file does not say how keys become bytes; name one of: {}",
+                names(choices)
+            ),
+            Self::KeysUnfit {
+                format,
+                asked,
+                choices,
+            } => write!(
+                f,
+                "the keys of this {format} filter can't be {asked}: name one of: {}",
                 names(choices)
             ),
             Self::Several { names } if names.is_empty() => {

@@ -28,7 +28,7 @@ pub(crate) struct ForeignArgs {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
 
-    /// How its keys became bytes: utf8, utf16, int32, int64, float32, float64, upper, lower
+    /// How its keys became bytes: utf8, utf16, int32, int64, float32, float64, python-number, upper, lower
     #[arg(long = "keys", value_name = "HOW")]
     pub(crate) keys: Option<Keys>,
 
@@ -207,20 +207,14 @@ impl Encoding {
         choices: &'static [Keys],
         asked: Option<Keys>,
     ) -> Result<Self> {
-        let keys = match (asked, choices) {
-            (None, [only]) => *only,
-            (None, choices) => {
-                let error = Error::KeysNeeded { format, choices };
-                return Err(anyhow!("{error}\n{}", keys_hint(format)));
-            }
-            // The type of a column is known.
-            (Some(asked), [only])
-                if matches!(format, Format::Parquet | Format::Orc) && asked != *only =>
-            {
-                bail!("--keys {asked}, but the column's values are {only}");
-            }
-            (Some(asked), _) => asked,
-        };
+        let keys = format
+            .encoding(choices, asked)
+            .map_err(|error| match error {
+                Error::KeysNeeded { .. } | Error::KeysUnfit { .. } => {
+                    anyhow!("{error}\n{}", keys_hint(format))
+                }
+                error => error.into(),
+            })?;
         Ok(Self(keys))
     }
 }
@@ -259,6 +253,9 @@ fn keys_hint(format: Format) -> String {
         Format::Guava => "utf8 for stringFunnel(UTF_8) and bytes, utf16 for unencodedCharsFunnel",
         Format::Dcso | Format::Poppy => {
             "utf8 for keys as they are, upper for the SHA-1 of CIRCL's hashlookup"
+        }
+        Format::Pybloomfilter => {
+            "utf8 for str and bytes, python-number for int, float and bool, which are Python's hash()"
         }
         Format::Spark => "utf8 for strings and binary, int64 for all whole numbers",
         _ => "utf8 for text and bytes",
