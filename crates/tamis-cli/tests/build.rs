@@ -144,7 +144,9 @@ fn keys_that_somebody_made_collide_are_refused() {
         assert_eq!(refused.code, 2, "{}", refused.err);
         assert!(refused.err.contains("collision: "), "{}", refused.err);
         assert!(refused.err.contains("--keyed"), "{}", refused.err);
-        let built = dir.ok(&format!("build --force --keyed {both} --allow good k.tamis bad"));
+        let built = dir.ok(&format!(
+            "build --force --keyed {both} --allow good k.tamis bad"
+        ));
         assert!(built.err.contains("cascade of 11 keys"), "{}", built.err);
         assert_eq!(dir.ok("check -c k.tamis bad").text(), "11\n");
         assert_eq!(dir.run("check -c k.tamis good").text(), "0\n");
@@ -152,7 +154,11 @@ fn keys_that_somebody_made_collide_are_refused() {
     assert!(!dir.list().contains(&"f.tamis".to_owned()));
     // The same key is a contradiction, and no collision.
     let refused = dir.run("build --allow one f.tamis bad");
-    assert!(refused.err.contains("1 key is on both lists"), "{}", refused.err);
+    assert!(
+        refused.err.contains("1 key is on both lists"),
+        "{}",
+        refused.err
+    );
     dir.ok("build --both allow --allow one f.tamis bad");
 }
 

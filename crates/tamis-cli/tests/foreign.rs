@@ -633,12 +633,19 @@ fn numbers_of_python_are_found() {
     // Made there of: range(-20, 20), the numbers below, and 0.5, -2.25, inf, -inf.
     let mut numbers: Vec<String> = (-20..20).map(|i| i.to_string()).collect();
     for edge in [(1i128 << 61) - 1, 1 << 61, (1 << 63) - 1, 1 << 63, 1 << 100] {
-        numbers.extend([edge.to_string(), (-edge).to_string(), (edge + 1).to_string()]);
+        numbers.extend([
+            edge.to_string(),
+            (-edge).to_string(),
+            (edge + 1).to_string(),
+        ]);
     }
     numbers.extend(["0.5", "-2.25", "inf", "-inf", "-0.0", "1e0"].map(str::to_owned));
     let all = lines(&numbers);
     sandbox.write("numbers", &all);
-    assert_eq!(sandbox.ok("check --keys python-number f numbers").text(), all);
+    assert_eq!(
+        sandbox.ok("check --keys python-number f numbers").text(),
+        all
+    );
     // What would deny keys that are there is refused, and says what to do.
     for keys in ["int64", "int32", "float64", "float32"] {
         for command in ["check", "add"] {
