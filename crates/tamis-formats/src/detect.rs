@@ -99,6 +99,13 @@ pub(crate) fn detect(file: &[u8], fits: impl Fn(Format, &[u8]) -> bool) -> Vec<F
         Some(sst::ROCKSDB_MAGIC) => return vec![Format::RocksDb],
         _ => {}
     }
-    let fits = |format: &Format| fits(*format, file);
+    let is_json = file.first() == Some(&b'{');
+    let fits = |format: &Format| match format {
+        // Whose checksums and values would have to be read as a whole.
+        Format::RedisBloom | Format::RedisCuckoo => false,
+        Format::Npm => npm::is_like(file) && fits(*format, file),
+        Format::BitsAndBlooms if is_json => bits_and_blooms::is_like(file) && fits(*format, file),
+        format => fits(*format, file),
+    };
     Format::ALL.iter().copied().filter(fits).collect()
 }

@@ -83,6 +83,11 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A gzipped file is larger, unpacked, than was allowed.
+    Unpacked {
+        /// How many bytes were.
+        most: u64,
+    },
     /// The filter takes no more keys, by its own format's rule.
     Full {
         /// Its format.
@@ -187,6 +192,10 @@ impl fmt::Display for Error {
                 instead,
             } => write!(f, "{format} filters can't {what}: {instead}"),
             Self::Gzip { reason } => write!(f, "can't unpack the gzip data: {reason}"),
+            Self::Unpacked { most } => write!(
+                f,
+                "the gzip data unpacks to more than {most} bytes; allow more, or unpack it first"
+            ),
             Self::Full { format, capacity } => write!(
                 f,
                 "the {format} filter is full: it was made for {capacity} keys, and its format allows no more"

@@ -105,6 +105,7 @@ impl MappedFilter {
         let hint = Hint {
             format,
             name: name.as_deref(),
+            ..Hint::default()
         };
         let filter = tamis_formats::open(bytes, hint)?;
         Ok(Self { filter, _map: map })
@@ -118,7 +119,10 @@ impl MappedFilter {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let class = match error {
-            Error::Corrupt { .. } | Error::Unknown | Error::Gzip { .. } => "CorruptError",
+            Error::Corrupt { .. }
+            | Error::Unknown
+            | Error::Gzip { .. }
+            | Error::Unpacked { .. } => "CorruptError",
             Error::Ambiguous { .. }
             | Error::KeysNeeded { .. }
             | Error::KeysUnfit { .. }
