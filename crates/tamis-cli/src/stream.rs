@@ -286,6 +286,20 @@ impl Keyed for Hasher {
     }
 }
 
+/// Two hashes of each key, made by one rule.
+impl Keyed for (Hasher, Hasher) {
+    type Token = (Hash, Hash);
+
+    fn rule(&self) -> &tamis::KeyRule {
+        self.0.rule()
+    }
+
+    #[inline]
+    fn token(&self, key: &[u8]) -> (Hash, Hash) {
+        (self.0.hash_exact(key), self.1.hash_exact(key))
+    }
+}
+
 /// One pass over the records, deciding each by `decide`.
 pub(crate) struct Pass<'a, S, H = Hasher> {
     pub(crate) input: &'a InputArgs,

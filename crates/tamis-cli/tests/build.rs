@@ -122,6 +122,46 @@ fn static_filters_say_what_to_do_instead() {
     assert!(merged.err.contains("build it again"), "{}", merged.err);
 }
 
+/// Different keys with one XXH3 hash: see `colliding` in tamis's tests/finished.rs.
+fn colliding(which: u32) -> Vec<u8> {
+    let mut key = vec![b'x'; 256];
+    key[..4].copy_from_slice(&[0xB8, 0xFE, 0x6C, 0x39]);
+    key[4..8].copy_from_slice(&(0x6141_4141 + which).to_le_bytes());
+    key[64..68].copy_from_slice(&[0x7C, 0x01, 0x81, 0x2C]);
+    key[68..72].copy_from_slice(&(0x6141_4141 - which).to_le_bytes());
+    key.push(b'\n');
+    key
+}
+
+#[test]
+fn keys_that_somebody_made_collide_are_refused() {
+    let dir = Sandbox::new();
+    dir.write("bad", [keys(0..10).as_bytes(), &colliding(1)].concat());
+    dir.write("good", [keys(10..20).as_bytes(), &colliding(2)].concat());
+    dir.write("one", colliding(1));
+    for both in ["", "--both block", "--both allow"] {
+        let refused = dir.run(&format!("build {both} --allow good f.tamis bad"));
+        assert_eq!(refused.code, 2, "{}", refused.err);
+        assert!(refused.err.contains("collision: "), "{}", refused.err);
+        assert!(refused.err.contains("--keyed"), "{}", refused.err);
+        let built = dir.ok(&format!(
+            "build --force --keyed {both} --allow good k.tamis bad"
+        ));
+        assert!(built.err.contains("cascade of 11 keys"), "{}", built.err);
+        assert_eq!(dir.ok("check -c k.tamis bad").text(), "11\n");
+        assert_eq!(dir.run("check -c k.tamis good").text(), "0\n");
+    }
+    assert!(!dir.list().contains(&"f.tamis".to_owned()));
+    // The same key is a contradiction, and no collision.
+    let refused = dir.run("build --allow one f.tamis bad");
+    assert!(
+        refused.err.contains("1 key is on both lists"),
+        "{}",
+        refused.err
+    );
+    dir.ok("build --both allow --allow one f.tamis bad");
+}
+
 #[test]
 fn a_key_on_both_lists_is_told() {
     let dir = Sandbox::new();

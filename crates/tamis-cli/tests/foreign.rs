@@ -621,3 +621,44 @@ fn commands_for_our_own_filters_say_what_it_is() {
     let ran = sandbox.feed("add --keys utf8 --new f", "new one\nkey7\nnew one\nother\n");
     assert_eq!(ran.text(), "new one\nother\n");
 }
+
+/// Python's numbers are `hash()` of them in pybloomfiltermmap3's files.
+#[test]
+fn numbers_of_python_are_found() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "f",
+        std::fs::read(samples("pybloomfilter/pbfm3_0.6.3_numbers.bloom")).unwrap(),
+    );
+    // Made there of: range(-20, 20), the numbers below, and 0.5, -2.25, inf, -inf.
+    let mut numbers: Vec<String> = (-20..20).map(|i| i.to_string()).collect();
+    for edge in [(1i128 << 61) - 1, 1 << 61, (1 << 63) - 1, 1 << 63, 1 << 100] {
+        numbers.extend([
+            edge.to_string(),
+            (-edge).to_string(),
+            (edge + 1).to_string(),
+        ]);
+    }
+    numbers.extend(["0.5", "-2.25", "inf", "-inf", "-0.0", "1e0"].map(str::to_owned));
+    let all = lines(&numbers);
+    sandbox.write("numbers", &all);
+    assert_eq!(
+        sandbox.ok("check --keys python-number f numbers").text(),
+        all
+    );
+    // What would deny keys that are there is refused, and says what to do.
+    for keys in ["int64", "int32", "float64", "float32"] {
+        for command in ["check", "add"] {
+            let refused = sandbox.run(&format!("{command} --keys {keys} f numbers"));
+            fails(&refused, &[keys, "python-number", "--keys"]);
+        }
+        let built = sandbox.run(&format!(
+            "build --format pybloomfilter --keys {keys} g numbers"
+        ));
+        fails(&built, &[keys, "python-number"]);
+    }
+    let not_a_number = sandbox.feed("check --keys python-number f", "nan\n");
+    fails(&not_a_number, &["NaN"]);
+    let elsewhere = sandbox.run("build --format guava --keys python-number g numbers");
+    fails(&elsewhere, &["python-number"]);
+}

@@ -1,5 +1,6 @@
 //! Which format a file is of.
 
+use crate::Error;
 use crate::format::{
     bip37, bits_and_blooms, cassandra, dcso, guava, npm, orc, parquet, poppy, pybloomfilter, redis,
     redisson, spark, sst, valkey,
@@ -39,6 +40,46 @@ impl Format {
             Self::Valkey => valkey::KEYS,
         }
     }
+
+    /// How keys become bytes: as `asked`, or the only one of the filter's
+    /// `choices`. What would answer "no" for keys that are there is refused.
+    ///
+    /// ```
+    /// use tamis_formats::{Error, Format, Keys};
+    /// let choices = Format::Pybloomfilter.keys();
+    /// let keys = Format::Pybloomfilter.encoding(choices, Some(Keys::Utf8))?;
+    /// assert_eq!(keys, Keys::Utf8);
+    /// // Python's numbers are not their bytes.
+    /// let refused = Format::Pybloomfilter.encoding(choices, Some(Keys::Int64));
+    /// assert!(matches!(refused, Err(Error::KeysUnfit { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn encoding(self, choices: &'static [Keys], asked: Option<Keys>) -> Result<Keys, Error> {
+        let Some(asked) = asked else {
+            return match choices {
+                [only] => Ok(*only),
+                _ => Err(Error::KeysNeeded {
+                    format: self,
+                    choices,
+                }),
+            };
+        };
+        let fits = choices.contains(&asked)
+            || match self {
+                // The type of a column is known, if it is one.
+                Self::Parquet | Self::Orc => choices.len() > 1,
+                Self::Pybloomfilter => asked.value_len().is_none(),
+                _ => asked != Keys::PythonNumber,
+            };
+        match fits {
+            true => Ok(asked),
+            false => Err(Error::KeysUnfit {
+                format: self,
+                asked,
+                choices,
+            }),
+        }
+    }
 }
 
 /// The formats that these bytes, which are not of Redis, can be of. A magic number settles it; without
@@ -58,6 +99,13 @@ pub(crate) fn detect(file: &[u8], fits: impl Fn(Format, &[u8]) -> bool) -> Vec<F
         Some(sst::ROCKSDB_MAGIC) => return vec![Format::RocksDb],
         _ => {}
     }
-    let fits = |format: &Format| fits(*format, file);
+    let is_json = file.first() == Some(&b'{');
+    let fits = |format: &Format| match format {
+        // Whose checksums and values would have to be read as a whole.
+        Format::RedisBloom | Format::RedisCuckoo => false,
+        Format::Npm => npm::is_like(file) && fits(*format, file),
+        Format::BitsAndBlooms if is_json => bits_and_blooms::is_like(file) && fits(*format, file),
+        format => fits(*format, file),
+    };
     Format::ALL.iter().copied().filter(fits).collect()
 }

@@ -32,6 +32,15 @@ pub enum Error {
         /// What its writers use.
         choices: &'static [Keys],
     },
+    /// No key of such a filter became bytes that way.
+    KeysUnfit {
+        /// The filter's format.
+        format: Format,
+        /// The way that was named.
+        asked: Keys,
+        /// Those that there are.
+        choices: &'static [Keys],
+    },
     /// There is no filter with that name, or there are several filters and no name was given.
     Several {
         /// The filters that there are.
@@ -73,6 +82,11 @@ pub enum Error {
     Gzip {
         /// Why.
         reason: String,
+    },
+    /// A gzipped file is larger, unpacked, than was allowed.
+    Unpacked {
+        /// How many bytes were.
+        most: u64,
     },
     /// The filter takes no more keys, by its own format's rule.
     Full {
@@ -140,6 +154,15 @@ impl fmt::Display for Error {
                 "a {format} file does not say how keys become bytes; name one of: {}",
                 names(choices)
             ),
+            Self::KeysUnfit {
+                format,
+                asked,
+                choices,
+            } => write!(
+                f,
+                "the keys of this {format} filter can't be {asked}: name one of: {}",
+                names(choices)
+            ),
             Self::Several { names } if names.is_empty() => {
                 write!(f, "no such filter in the file")
             }
@@ -169,6 +192,10 @@ impl fmt::Display for Error {
                 instead,
             } => write!(f, "{format} filters can't {what}: {instead}"),
             Self::Gzip { reason } => write!(f, "can't unpack the gzip data: {reason}"),
+            Self::Unpacked { most } => write!(
+                f,
+                "the gzip data unpacks to more than {most} bytes; allow more, or unpack it first"
+            ),
             Self::Full { format, capacity } => write!(
                 f,
                 "the {format} filter is full: it was made for {capacity} keys, and its format allows no more"

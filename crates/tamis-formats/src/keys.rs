@@ -48,7 +48,62 @@ impl Keys {
                 .to_le_bytes()
                 .to_vec()
                 .into(),
+            Self::PythonNumber => python_number(words()?.trim())
+                .ok_or_else(refuse)?
+                .to_le_bytes()
+                .to_vec()
+                .into(),
         })
+    }
+}
+
+/// The prime that Python's hashes of numbers are remainders of.
+const PYTHON_PRIME: u64 = (1 << 61) - 1;
+
+/// `hash()` of the number in a 64-bit Python, in which equal numbers have one
+/// hash, whole or not.
+fn python_number(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return python_float(text.parse().ok()?);
+    }
+    let prime = u128::from(PYTHON_PRIME);
+    let next =
+        |rest, digit: &u8| ((10 * u128::from(rest) + u128::from(digit - b'0')) % prime) as u64;
+    Some(python_hash(negative, digits.iter().fold(0, next)))
+}
+
+/// `hash()` of a float; that of NaN is another for each object.
+fn python_float(number: f64) -> Option<i64> {
+    if number.is_nan() {
+        return None;
+    }
+    let negative = number.is_sign_negative();
+    if number.is_infinite() {
+        return Some(if negative { -314_159 } else { 314_159 });
+    }
+    // The number is fraction * 2^exponent, and 2^61 has the remainder 1.
+    let bits = number.to_bits();
+    let (fraction, biased) = (bits & ((1 << 52) - 1), (bits >> 52 & 0x7FF) as i32);
+    let (fraction, exponent) = match biased {
+        0 => (fraction, -1074),
+        _ => (fraction | 1 << 52, biased - 1075),
+    };
+    let shift = exponent.rem_euclid(61);
+    let product = (u128::from(fraction) << shift) % u128::from(PYTHON_PRIME);
+    Some(python_hash(negative, product as u64))
+}
+
+/// -1 is what an error is to Python, and becomes -2.
+const fn python_hash(negative: bool, rest: u64) -> i64 {
+    match (negative, rest as i64) {
+        (true, 1) => -2,
+        (true, rest) => -rest,
+        (false, rest) => rest,
     }
 }
 
@@ -83,6 +138,54 @@ mod tests {
             (Keys::Lower, "A9FÉ", "a9fÉ".as_bytes()),
         ] {
             assert_eq!(&*keys.encode(text.as_bytes()).unwrap(), expected, "{text}");
+        }
+    }
+
+    /// What CPython 3.11 says: `hash(...)` of each.
+    #[test]
+    fn numbers_hash_as_in_python() {
+        let prime = PYTHON_PRIME as i64;
+        for (text, expected) in [
+            ("0", 0),
+            ("-0", 0),
+            ("-0.0", 0),
+            ("1", 1),
+            ("True", i64::MIN), // refused
+            ("-1", -2),
+            ("-1.0", -2),
+            ("-2", -2),
+            ("+7", 7),
+            ("007", 7),
+            ("2305843009213693950", prime - 1),
+            ("2305843009213693951", 0),
+            ("-2305843009213693951", 0),
+            ("2305843009213693952", 1),
+            ("-2305843009213693952", -2),
+            ("9223372036854775807", 3),
+            ("-9223372036854775808", -4),
+            ("18446744073709551615", 7),
+            ("1267650600228229401496703205376", 549755813888),
+            ("1e22", 1_864_712_049_423_028_464),
+            ("0.5", 1 << 60),
+            ("-0.5", -(1 << 60)),
+            ("1.5", (1 << 60) + 1),
+            ("3.14", 322_818_021_289_917_443),
+            ("2e-324", 0), // rounds to nothing
+            ("5e-324", 16_777_216),
+            ("inf", 314_159),
+            ("-inf", -314_159),
+            ("1e400", 314_159),
+            ("nan", i64::MIN),
+            ("1_000", i64::MIN),
+            ("0x10", i64::MIN),
+            ("-", i64::MIN),
+            ("", i64::MIN),
+        ] {
+            let got = Keys::PythonNumber.encode(text.as_bytes());
+            match expected {
+                i64::MIN => assert!(matches!(got, Err(Error::Key { .. })), "{text}"),
+                _ => assert_eq!(*got.unwrap(), expected.to_le_bytes(), "{text}"),
+            }
         }
     }
 

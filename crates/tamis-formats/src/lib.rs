@@ -40,7 +40,7 @@ pub mod redisbloom {
 
 pub use error::Error;
 pub use facts::Facts;
-pub use foreign::{Create, Foreign, Hint, Wrap, create, open, redisson};
+pub use foreign::{Create, Foreign, Hint, Wrap, create, may_be, open, open_owned, redisson};
 pub use format::guava::Strategy;
 pub use format::parquet::{
     Addition as ParquetAddition, Chunk as ParquetChunk, NewFilter as ParquetFilter,

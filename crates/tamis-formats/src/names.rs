@@ -126,6 +126,9 @@ pub enum Keys {
     Float32,
     /// Numbers as eight bytes of IEEE 754, little-endian.
     Float64,
+    /// Numbers as Python's `hash()` of them, eight bytes, little-endian
+    /// (pybloomfiltermmap3); whole numbers of any size.
+    PythonNumber,
     /// Text in upper case (hex SHA-1 in CIRCL's hash list).
     Upper,
     /// Text in lower case.
@@ -141,6 +144,7 @@ impl Keys {
         Self::Int64,
         Self::Float32,
         Self::Float64,
+        Self::PythonNumber,
         Self::Upper,
         Self::Lower,
     ];
@@ -158,6 +162,7 @@ impl Keys {
             Self::Int64 => "int64",
             Self::Float32 => "float32",
             Self::Float64 => "float64",
+            Self::PythonNumber => "python-number",
             Self::Upper => "upper",
             Self::Lower => "lower",
         }
@@ -173,7 +178,7 @@ impl Keys {
         match self {
             Self::Utf8 | Self::Utf16 | Self::Upper | Self::Lower => None,
             Self::Int32 | Self::Float32 => Some(4),
-            Self::Int64 | Self::Float64 => Some(8),
+            Self::Int64 | Self::Float64 | Self::PythonNumber => Some(8),
         }
     }
 
@@ -184,6 +189,9 @@ impl Keys {
             Self::Int32 => "a whole number of 32 bits",
             Self::Int64 => "a whole number of 64 bits",
             Self::Float32 | Self::Float64 => "a number",
+            Self::PythonNumber => {
+                "a number that Python can write, and not NaN, whose hash is another each time"
+            }
         }
     }
 }

@@ -339,6 +339,7 @@ fn redisbloom() {
         let hint = Hint {
             format: Some(Format::RedisBloom),
             name: Some(name.as_bytes()),
+            ..Hint::default()
         };
         let dump = sample(&format!("redisbloom/{name}.dump"));
         for (file, hint) in [
@@ -410,6 +411,7 @@ fn a_filter_of_an_rdb_file_takes_keys_and_the_others_stay() {
     let hint = |name: &'static str| Hint {
         format: None,
         name: Some(name.as_bytes()),
+        ..Hint::default()
     };
     let bloom = |name| Hint {
         format: Some(Format::RedisBloom),
@@ -459,6 +461,7 @@ fn redisbloom_cuckoo() {
         let hint = Hint {
             format: Some(Format::RedisCuckoo),
             name: Some(name.as_bytes()),
+            ..Hint::default()
         };
         let rdb = sample("redisbloom/all.rdb");
         for (file, hint) in [
@@ -631,6 +634,7 @@ fn orc() {
             let hint = Hint {
                 format: None,
                 name: Some(column.as_bytes()),
+                ..Hint::default()
             };
             let filter = tamis_formats::open(&file, hint).unwrap();
             let [encoding] = *filter.keys() else {
@@ -679,6 +683,7 @@ fn parquet() {
             let hint = Hint {
                 format: None,
                 name: Some(column.as_bytes()),
+                ..Hint::default()
             };
             let filter = tamis_formats::open(&file, hint).unwrap();
             let [encoding] = *filter.keys() else {
@@ -748,6 +753,7 @@ fn filters_are_added_to_a_parquet_file() {
     let hint = Hint {
         format: None,
         name: Some(b"s"),
+        ..Hint::default()
     };
     let opened = tamis_formats::open(&written, hint).unwrap();
     assert!(opened.contains(b"only this") && !opened.contains(b"key7"));
@@ -760,4 +766,96 @@ fn filters_are_added_to_a_parquet_file() {
         filter: &filter,
     };
     assert!(tamis_formats::parquet_with_filters(&file, &[nowhere]).is_err());
+}
+
+/// Large files are recognised by their ends, and what is none is not read.
+#[test]
+fn ends_are_enough() {
+    const END: usize = 64 << 10;
+    let may_be = |file: &[u8]| {
+        let (start, end) = (file.len().min(END), file.len().saturating_sub(END));
+        tamis_formats::may_be(&file[..start], &file[end..], file.len() as u64)
+    };
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
+    let mut known = 0;
+    for folder in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let files = std::fs::read_dir(folder.path()).into_iter().flatten();
+        for file in files.map(|file| file.unwrap().path()) {
+            let bytes = std::fs::read(&file).unwrap();
+            let unknown = tamis_formats::open(&bytes, Hint::default());
+            if !matches!(unknown, Err(tamis_formats::Error::Unknown)) {
+                known += 1;
+                assert!(may_be(&bytes), "{}", file.display());
+            }
+        }
+    }
+    assert!(known > 40, "{known}");
+    for create in [
+        Create::BitsAndBlooms { json: false },
+        Create::BitsAndBlooms { json: true },
+        Create::Dcso,
+        Create::guava(),
+        Create::Npm { seed: 1 },
+        Create::Poppy(tamis_formats::Optimise::None),
+        Create::Poppy(tamis_formats::Optimise::Best),
+        Create::Pybloomfilter { seeds: Vec::new() },
+        Create::RedisBloom {
+            growth: Some(2),
+            chunks: true,
+        },
+        Create::Spark { seed: None },
+    ] {
+        let name = format!("{create:?}");
+        let mut filter = tamis_formats::create(create, 1_000_000, 0.01).unwrap();
+        filter.insert(b"key").unwrap();
+        assert!(may_be(&filter.to_bytes()), "{name}");
+    }
+    for junk in [
+        &b"x"[..],
+        b"{\"a\": 1, ",
+        &[0xFF],
+        b"\0",
+        b"log line\n",
+        b"",
+    ] {
+        assert!(!may_be(&junk.repeat(1 << 18)), "{junk:?}");
+    }
+    // As large as no memory is.
+    assert!(!tamis_formats::may_be(b"x", b"x", u64::MAX));
+}
+
+#[test]
+fn unpacking_is_bounded() {
+    use std::io::Write as _;
+    let gzip = |bytes: &[u8]| {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(bytes).unwrap();
+        packed.finish().unwrap()
+    };
+    let filter = tamis_formats::create(Create::Dcso, 100_000, 0.01).unwrap();
+    let file = gzip(&filter.to_bytes());
+    let allowing = |most: usize| Hint {
+        most_unpacked: Some(most as u64),
+        ..Hint::default()
+    };
+    let len = filter.to_bytes().len();
+    assert!(
+        tamis_formats::open(&file, allowing(len))
+            .unwrap()
+            .is_gzipped()
+    );
+    let forged = {
+        // The last bytes say how much is inside; a forger says less.
+        let mut forged = file.clone();
+        let end = forged.len();
+        forged[end - 4..].fill(0);
+        forged
+    };
+    for (file, most) in [(&file, len - 1), (&file, 0), (&forged, len / 2)] {
+        let refused = tamis_formats::open(file, allowing(most));
+        let Err(tamis_formats::Error::Unpacked { most: told }) = refused else {
+            panic!("{most}: {refused:?}");
+        };
+        assert_eq!(told, most as u64);
+    }
 }

@@ -7,6 +7,7 @@ use crate::interrupt;
 use crate::options::{self, Count, parse_kind};
 use crate::progress::Progress;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -23,7 +24,9 @@ use tamis::{Both, Error, Hash, Hasher, Kind, ListBuilder};
 ///
 /// With ``allow``, a list of keys that must not be found, the filter is wrong on
 /// no key of either list; ``both`` says which list wins a key that is on both,
-/// "block" or "allow", and without it that is a `ContradictionError`.
+/// "block" or "allow", and without it that is a `ContradictionError`. Different
+/// keys with the same hash, one on each list, are a `CollisionError`: somebody
+/// chose them, and ``keyed`` is the way out. The lists are read twice to notice.
 ///
 /// >>> blocked = tamis.build(["evil.example"], allow=["good.example"])
 /// >>> "evil.example" in blocked, "good.example" in blocked
@@ -94,36 +97,79 @@ pub(crate) fn build<'py>(
     if let Some(dir) = temp_dir {
         list = list.temp_dir(dir);
     }
-    let list = Mutex::new(list);
     let told = progress.as_ref();
-    collect(keys, &hasher, &list, told, ListBuilder::add_hashes)?;
-    if let Some(allow) = allow {
-        collect(allow, &hasher, &list, told, ListBuilder::allow_hashes)?;
+    if let Some(checker) = list.checker() {
+        let (hashes, checks) = checked(keys, hasher, checker, told)?;
+        list.add_checked(&hashes, &checks)?;
+        if let Some(allow) = allow {
+            let (hashes, checks) = checked(allow, hasher, checker, told)?;
+            list.allow_checked(&hashes, &checks)?;
+        }
+    } else {
+        let lists = Mutex::new(&mut list);
+        collect(keys, hasher, &lists, told, |list, some| {
+            list.add_hashes(some)
+        })?;
+        if let Some(allow) = allow {
+            collect(allow, hasher, &lists, told, |list, some| {
+                list.allow_hashes(some)
+            })?;
+        }
     }
-    let list = list.into_inner().unwrap_or_else(PoisonError::into_inner);
     let filter = interrupt::apart(keys.py(), || list.build())??;
     Progress::finish(progress, keys.py())?;
     making::object(keys.py(), filter)
 }
 
-/// Hands the hashes of all keys to the list.
-fn collect(
+/// The hashes of all keys by both hashers, for a cascade.
+fn checked(
     keys: &Bound<'_, PyAny>,
-    hasher: &Hasher,
-    list: &Mutex<ListBuilder>,
+    hasher: Hasher,
+    checker: Hasher,
     progress: Option<&Progress>,
-    add: impl Fn(&mut ListBuilder, &[Hash]) -> Result<(), Error> + Sync,
+) -> Result<(Vec<Hash>, Vec<Hash>), Failure> {
+    // Keys are read twice.
+    let keys = match keys.hasattr("__next__")? {
+        true => PyList::new(keys.py(), keys.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any(),
+        false => keys.clone(),
+    };
+    let hashed = |hasher, progress| {
+        let hashes = Mutex::new(Vec::new());
+        collect(&keys, hasher, &hashes, progress, |hashes, some| {
+            hashes.extend_from_slice(some);
+            Ok(())
+        })?;
+        Ok::<_, Failure>(hashes.into_inner().unwrap_or_else(PoisonError::into_inner))
+    };
+    let (hashes, checks) = (hashed(hasher, progress)?, hashed(checker, None)?);
+    match hashes.len() == checks.len() {
+        true => Ok((hashes, checks)),
+        false => Err(Failure::parameter(
+            "keys: expected what can be read twice, since with an allow list keys are compared by \
+             two hashes; make it a list, or say keyed=True"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Hands the hashes of all keys, in order, to what takes them.
+fn collect<T: Send>(
+    keys: &Bound<'_, PyAny>,
+    hasher: Hasher,
+    taker: &Mutex<T>,
+    progress: Option<&Progress>,
+    add: impl Fn(&mut T, &[Hash]) -> Result<(), Error> + Sync,
 ) -> Result<(), Failure> {
     let batch = Batch {
-        hasher: *hasher,
+        hasher,
         threads: 1,
         answers: false,
-        ordered: false,
+        ordered: true,
         progress,
     };
     batch.run(keys, &|hashes: &[Hash], _: &mut [bool]| {
-        let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(add(&mut list, hashes)?)
+        let mut taker = taker.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(add(&mut taker, hashes)?)
     })?;
     Ok(())
 }

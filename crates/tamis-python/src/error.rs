@@ -123,6 +123,11 @@ fn of_library(py: Python<'_>, error: &Error) -> PyErr {
             );
             return exception(py, "ContradictionError", (text,));
         }
+        Error::Collision { .. } => {
+            let text = "collision: a key of the list and a different key of the allow list have \
+                        the same hash; somebody chose them so; use keyed=True";
+            return exception(py, "CollisionError", (text,));
+        }
         Error::Busy { .. } => "BusyError",
         Error::Unclean { .. } => "UncleanError",
         Error::KeyNeeded => "KeyNeededError",

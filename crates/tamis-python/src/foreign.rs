@@ -29,8 +29,8 @@ use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 /// The file is told apart from other formats by what it says and by its length;
 /// where that is not enough, ``format`` names it. Few files say how their keys
 /// became bytes: then ``keys`` must, as "utf8", "utf16", "int32", "int64",
-/// "float32", "float64", "upper" or "lower"; the error names the choices. Where
-/// a file has several filters, ``name`` is the column (Parquet, ORC) or the key
+/// "float32", "float64", "python-number" (what ``hash()`` makes of int, float and
+/// bool), "upper" or "lower"; the error names the choices. Where a file has several filters, ``name`` is the column (Parquet, ORC) or the key
 /// (RDB).
 ///
 /// The file is mapped and asked where it is. Keys that are added stay in memory
@@ -53,13 +53,9 @@ pub(crate) fn open_foreign(
         .transpose()?;
     let place = path.clone();
     let filter = interrupt::apart(py, move || MappedFilter::open(&place, format, name))??;
-    let encoding = match (keys, filter.get().keys()) {
-        (Some(keys), _) => keys,
-        (None, [only]) => *only,
-        (None, choices) => {
-            let format = filter.get().format();
-            return Err(Error::KeysNeeded { format, choices }.into());
-        }
+    let encoding = {
+        let filter = filter.get();
+        filter.format().encoding(filter.keys(), keys)?
     };
     Ok(ForeignFilter {
         filter: Shared::new(filter),
@@ -109,6 +105,7 @@ impl MappedFilter {
         let hint = Hint {
             format,
             name: name.as_deref(),
+            ..Hint::default()
         };
         let filter = tamis_formats::open(bytes, hint)?;
         Ok(Self { filter, _map: map })
@@ -122,9 +119,13 @@ impl MappedFilter {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let class = match error {
-            Error::Corrupt { .. } | Error::Unknown | Error::Gzip { .. } => "CorruptError",
+            Error::Corrupt { .. }
+            | Error::Unknown
+            | Error::Gzip { .. }
+            | Error::Unpacked { .. } => "CorruptError",
             Error::Ambiguous { .. }
             | Error::KeysNeeded { .. }
+            | Error::KeysUnfit { .. }
             | Error::Several { .. }
             | Error::Parameter { .. } => "ParameterError",
             Error::Key { .. } => "KeyTypeError",
@@ -135,7 +136,9 @@ impl From<Error> for Failure {
         };
         let way_out = match error {
             Error::Ambiguous { .. } => "; open_foreign(path, format=\"…\")",
-            Error::KeysNeeded { .. } => "; open_foreign(path, keys=\"…\")",
+            Error::KeysNeeded { .. } | Error::KeysUnfit { .. } => {
+                "; open_foreign(path, keys=\"…\")"
+            }
             Error::Several { .. } => "; open_foreign(path, name=\"…\")",
             _ => "",
         };

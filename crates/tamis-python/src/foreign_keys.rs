@@ -109,6 +109,14 @@ impl Encoder {
                     _ => number.to_le_bytes().to_vec().into(),
                 })
             }
+            // As pybloomfiltermmap3 does it. The hash of NaN is another for each object.
+            Keys::PythonNumber
+                if object.is_instance_of::<PyInt>()
+                    || object.extract::<f64>().is_ok_and(|number| !number.is_nan())
+                    || is_integer(object)? =>
+            {
+                Ok((object.hash()? as i64).to_le_bytes().to_vec().into())
+            }
             _ => Err(self.refused(object)),
         }
     }
@@ -152,6 +160,7 @@ impl Encoder {
         let expected = match self.0 {
             Keys::Int32 | Keys::Int64 => "int or bytes",
             Keys::Float32 | Keys::Float64 => "float or bytes",
+            Keys::PythonNumber => "int, bool, a float that is not NaN, or bytes",
             _ => "str or bytes",
         };
         Failure::no_key(format!(

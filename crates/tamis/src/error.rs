@@ -104,6 +104,11 @@ pub enum Error {
         /// The hash of one of them.
         example: Hash,
     },
+    /// Two different keys, one on each list of a cascade, have the same hash.
+    Collision {
+        /// Their hash.
+        example: Hash,
+    },
     /// Another process is using the file in a way that excludes this one.
     Busy {
         /// The file.
@@ -258,6 +263,12 @@ impl fmt::Display for Error {
                 "{count} {} on both the block list and the allow list; \
                  say which list wins (ListBuilder::both, `tamis build --both`)",
                 if *count == 1 { "key is" } else { "keys are" }
+            ),
+            Self::Collision { .. } => write!(
+                f,
+                "collision: a key of the block list and a different key of the allow list have \
+                 the same hash, so no filter could tell them apart; somebody chose them so; \
+                 hash with a secret (Hasher::keyed, `--keyed`)"
             ),
             Self::Busy { path } => write!(
                 f,

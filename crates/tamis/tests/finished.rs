@@ -189,6 +189,71 @@ fn keys_on_both_lists() {
     assert_eq!(filter.keys().get(), 990);
 }
 
+/// Different keys with one XXH3-128 hash under seed 0. In each 64 bytes of a
+/// long key, eight bytes add to one sum the product of their halves, each XORed
+/// with a public number, and to another sum themselves. Where the lower half is
+/// that number the product is 0, and of the upper halves only the sum counts.
+fn colliding(which: u32) -> Vec<u8> {
+    let mut key = vec![b'x'; 256];
+    for (at, lower, upper) in [
+        (0, [0xB8, 0xFE, 0x6C, 0x39], 0x6141_4141 + which),
+        (64, [0x7C, 0x01, 0x81, 0x2C], 0x6141_4141 - which),
+    ] {
+        key[at..at + 4].copy_from_slice(&lower);
+        key[at + 4..at + 8].copy_from_slice(&upper.to_le_bytes());
+    }
+    key
+}
+
+#[test]
+fn keys_that_somebody_made_collide_are_noticed() {
+    let hasher = Hasher::default();
+    let [one, other, third] = [colliding(1), colliding(2), colliding(3)];
+    assert!(one != other && hasher.hash(&one) == hasher.hash(&other));
+    let many = |from: u64| (from..from + 20_000).map(|i| i.to_le_bytes().to_vec());
+    for memory in [u64::MAX, 1] {
+        for both in [Both::Refuse, Both::Block, Both::Allow] {
+            let list = |hasher, block: &[&[u8]], allow: &[&[u8]]| {
+                let mut list = ListBuilder::new(Kind::Cascade, 0.01).unwrap();
+                list = list.both(both).hasher(hasher).memory(memory);
+                list.add_all(many(0)).unwrap();
+                list.add_all(block).unwrap();
+                list.allow_all(allow).unwrap();
+                list.allow_all(many(1 << 40)).unwrap();
+                list.build()
+            };
+            for (block, allow) in [
+                (&[&one[..]][..], &[&other[..]][..]),
+                (&[&one, &other], &[&other]),
+                (&[&one], &[&one, &third]),
+            ] {
+                let collided = list(hasher, block, allow);
+                assert!(matches!(collided, Err(Error::Collision { .. })), "{both:?}");
+            }
+            // The same key on both lists, however often, is no collision.
+            let same = list(hasher, &[&one, &one], &[&one, &one, &one]);
+            match both {
+                Both::Refuse => assert!(matches!(same, Err(Error::Contradiction { count: 1, .. }))),
+                _ => assert_eq!(same.unwrap().contains(&one), both == Both::Block),
+            }
+            // On one list there is no harm: both are there.
+            let filter = list(hasher, &[&one, &other], &[]).unwrap();
+            assert!(filter.contains(&one) && filter.contains(&other));
+            // And with a secret nobody can make them.
+            let keyed = Hasher::keyed(SecretKey::new([7; 16]));
+            let filter = list(keyed, &[&one], &[&other]).unwrap();
+            assert!(filter.contains(&one) && !filter.contains(&other));
+        }
+    }
+    for kind in [Kind::Fuse, Kind::Ribbon] {
+        let mut list = ListBuilder::new(kind, 0.01).unwrap();
+        assert_eq!(list.checker(), None);
+        list.add_all([&one, &other]).unwrap();
+        let filter = list.build().unwrap();
+        assert!(filter.contains(&one) && filter.contains(&other));
+    }
+}
+
 #[test]
 fn what_they_cannot_do_they_say() {
     let dir = tempfile::tempdir().unwrap();

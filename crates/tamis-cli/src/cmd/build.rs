@@ -89,7 +89,7 @@ pub(crate) struct Args {
     ])]
     format: Option<Format>,
 
-    /// How its keys become bytes: utf8, utf16, int32, int64, float32, float64, upper, lower
+    /// How its keys become bytes: utf8, utf16, int32, int64, float32, float64, python-number, upper, lower
     #[arg(long = "keys", value_name = "HOW", requires = "format")]
     keys: Option<Keys>,
 
@@ -170,7 +170,7 @@ fn build(path: &Path, args: &Args) -> Result<Exit> {
         Some(Winner::Allow) => Both::Allow,
     });
 
-    let report = collect(&args.input, &hasher, &mut list, ListBuilder::add_hashes)?;
+    let report = collect(&args.input, &hasher, &mut list, List::Block)?;
     let records = report.records;
     // A list that was not read to its end would make a filter that denies
     // keys of it.
@@ -179,7 +179,7 @@ fn build(path: &Path, args: &Args) -> Result<Exit> {
         exit => return Ok(exit),
     }
     if let Some(input) = args.allow_input() {
-        let report = collect(&input, &hasher, &mut list, ListBuilder::allow_hashes)?;
+        let report = collect(&input, &hasher, &mut list, List::Allow)?;
         match whole(report)? {
             Exit::Done => {}
             exit => return Ok(exit),
@@ -201,6 +201,7 @@ fn build(path: &Path, args: &Args) -> Result<Exit> {
             "{}\nhint: --both block or --both allow says which list wins",
             args.describe(Contradiction { count, example }, &hasher)?
         ),
+        Err(Error::Collision { example }) => bail!(args.describe_collision(example, &hasher)?),
         Err(error) => return Err(error.into()),
     };
     match args.force {
@@ -255,13 +256,55 @@ impl Args {
     }
 }
 
-/// Hands the hashes of all keys to `add`.
+impl Args {
+    fn describe_collision(&self, example: Hash, hasher: &Hasher) -> Result<String> {
+        let blocked = find(&self.input, hasher, example)?;
+        let allowed = match self.allow_input() {
+            Some(input) => find(&input, hasher, example)?,
+            None => String::new(),
+        };
+        Ok(format!(
+            "collision: {blocked:?} on the block list and {allowed:?} on the allow list are \
+             different keys with the same hash, so no filter could tell them apart\n\
+             hint: somebody chose them so: use --keyed"
+        ))
+    }
+}
+
+/// Which of a cascade's lists keys are on; other kinds have the first alone.
+#[derive(Clone, Copy)]
+enum List {
+    Block,
+    Allow,
+}
+
+/// Hands the hashes of all keys to the list, with their checks if it wants them.
 fn collect(
     input: &InputArgs,
     hasher: &Hasher,
     list: &mut ListBuilder,
-    add: impl Fn(&mut ListBuilder, &[Hash]) -> Result<(), Error> + Sync,
+    which: List,
 ) -> Result<Report> {
+    if let Some(checker) = list.checker() {
+        return Pass {
+            input,
+            hasher: &(*hasher, checker),
+            shards: &mut [list],
+            print: Print::Nothing,
+            output: &mut std::io::sink(),
+            checkpoint: None,
+        }
+        .run(
+            |list: &mut &mut ListBuilder, keys: &[(Hash, Hash)], _: &mut [bool]| {
+                let (hashes, checks): (Vec<_>, Vec<_>) = keys.iter().copied().unzip();
+                let added = match which {
+                    List::Block => list.add_checked(&hashes, &checks),
+                    List::Allow => list.allow_checked(&hashes, &checks),
+                };
+                Ok(added.map_err(anyhow::Error::from)?)
+            },
+        );
+    }
     Pass {
         input,
         hasher,
@@ -272,7 +315,11 @@ fn collect(
     }
     .run(
         |list: &mut &mut ListBuilder, hashes: &[Hash], _: &mut [bool]| {
-            Ok(add(list, hashes).map_err(anyhow::Error::from)?)
+            let added = match which {
+                List::Block => list.add_hashes(hashes),
+                List::Allow => list.allow_hashes(hashes),
+            };
+            Ok(added.map_err(anyhow::Error::from)?)
         },
     )
 }

@@ -46,6 +46,13 @@ impl Token for Hash {
     }
 }
 
+impl Token for (Hash, Hash) {
+    #[inline]
+    fn shard(&self, shards: usize) -> usize {
+        self.0.shard(shards)
+    }
+}
+
 /// Keeps its memory from chunk to chunk.
 pub(crate) struct Batch<K> {
     /// Where each record ends in the chunk.

@@ -28,13 +28,17 @@ pub(crate) struct ForeignArgs {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
 
-    /// How its keys became bytes: utf8, utf16, int32, int64, float32, float64, upper, lower
+    /// How its keys became bytes: utf8, utf16, int32, int64, float32, float64, python-number, upper, lower
     #[arg(long = "keys", value_name = "HOW")]
     pub(crate) keys: Option<Keys>,
 
     /// Which filter in the file: the column of Parquet or ORC, the key of an RDB file
     #[arg(long, value_name = "NAME", visible_alias = "column")]
     name: Option<String>,
+
+    /// The most that a gzipped filter may unpack to, e.g. 2GB [default: 256 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = crate::human::parse_size)]
+    max_unpacked: Option<u64>,
 }
 
 /// A filter of another system, from a file.
@@ -62,11 +66,15 @@ impl ForeignArgs {
         let Some(mut file) = self.file(path)? else {
             return Ok(None);
         };
+        let reading = || format!("reading {}", path.display());
+        // Of what can't be a filter, no more is read than it takes to see that.
+        if self.format.is_none() && !may_be(&mut file).with_context(reading)? {
+            return Ok(None);
+        }
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)
-            .with_context(|| format!("reading {}", path.display()))?;
-        let filter = match tamis_formats::open(&bytes, self.hint(self.name.as_deref())) {
-            Ok(filter) => filter.into_owned(),
+        file.read_to_end(&mut bytes).with_context(reading)?;
+        let filter = match tamis_formats::open_owned(bytes, self.hint(self.name.as_deref())) {
+            Ok(filter) => filter,
             Err(Error::Unknown) => return Ok(None),
             Err(error) => return Err(named(path)(error)),
         };
@@ -85,7 +93,10 @@ impl ForeignArgs {
         let named = self.name.as_deref();
         let names = match tamis_formats::open(bytes, self.hint(named)) {
             Err(Error::Several { names }) if named.is_none() && !names.is_empty() => names,
-            _ => return Ok(self.read(path, bytes, named)?.map(|opened| vec![opened])),
+            opened => {
+                let opened = opened_at(path, named, opened)?;
+                return Ok(opened.map(|opened| vec![opened]));
+            }
         };
         let open = |name: String| self.read(path, bytes, Some(&name));
         let opened = names.into_iter().filter_map(|name| open(name).transpose());
@@ -163,6 +174,7 @@ impl ForeignArgs {
         Hint {
             format: self.format,
             name: name.map(str::as_bytes),
+            most_unpacked: self.max_unpacked,
         }
     }
 
@@ -172,18 +184,7 @@ impl ForeignArgs {
         bytes: &'static [u8],
         name: Option<&str>,
     ) -> Result<Option<Opened>> {
-        let hint = self.hint(name);
-        let filter = match tamis_formats::open(bytes, hint) {
-            Ok(filter) => filter,
-            // Our own opening says what it is not.
-            Err(Error::Unknown) => return Ok(None),
-            Err(error) => return Err(named(path)(error)),
-        };
-        Ok(Some(Opened {
-            filter,
-            path: path.to_owned(),
-            name: name.map(str::to_owned),
-        }))
+        opened_at(path, name, tamis_formats::open(bytes, self.hint(name)))
     }
 
     /// How keys become the bytes that the filter has.
@@ -207,22 +208,48 @@ impl Encoding {
         choices: &'static [Keys],
         asked: Option<Keys>,
     ) -> Result<Self> {
-        let keys = match (asked, choices) {
-            (None, [only]) => *only,
-            (None, choices) => {
-                let error = Error::KeysNeeded { format, choices };
-                return Err(anyhow!("{error}\n{}", keys_hint(format)));
-            }
-            // The type of a column is known.
-            (Some(asked), [only])
-                if matches!(format, Format::Parquet | Format::Orc) && asked != *only =>
-            {
-                bail!("--keys {asked}, but the column's values are {only}");
-            }
-            (Some(asked), _) => asked,
-        };
+        let keys = format
+            .encoding(choices, asked)
+            .map_err(|error| match error {
+                Error::KeysNeeded { .. } | Error::KeysUnfit { .. } => {
+                    anyhow!("{error}\n{}", keys_hint(format))
+                }
+                error => error.into(),
+            })?;
         Ok(Self(keys))
     }
+}
+
+/// A filter and where it is from; none if it is of no known format, since our own
+/// opening says what it is not.
+fn opened_at(
+    path: &Path,
+    name: Option<&str>,
+    opened: Result<Foreign<'static>, Error>,
+) -> Result<Option<Opened>> {
+    match opened {
+        Ok(filter) => Ok(Some(Opened {
+            filter,
+            path: path.to_owned(),
+            name: name.map(str::to_owned),
+        })),
+        Err(Error::Unknown) => Ok(None),
+        Err(error) => Err(named(path)(error)),
+    }
+}
+
+/// Whether an open file may be a filter of another system, by its ends; it is
+/// left at its start.
+#[cfg(feature = "serve")]
+fn may_be(file: &mut File) -> std::io::Result<bool> {
+    const END: u64 = 64 << 10;
+    let len = file.metadata()?.len();
+    let (mut start, mut end) = (Vec::new(), Vec::new());
+    file.take(END).read_to_end(&mut start)?;
+    file.seek(std::io::SeekFrom::Start(len.saturating_sub(END)))?;
+    file.take(END).read_to_end(&mut end)?;
+    file.rewind()?;
+    Ok(tamis_formats::may_be(&start, &end, len))
 }
 
 /// Opens a regular file to read it.
@@ -260,6 +287,9 @@ fn keys_hint(format: Format) -> String {
         Format::Dcso | Format::Poppy => {
             "utf8 for keys as they are, upper for the SHA-1 of CIRCL's hashlookup"
         }
+        Format::Pybloomfilter => {
+            "utf8 for str and bytes, python-number for int, float and bool, which are Python's hash()"
+        }
         Format::Spark => "utf8 for strings and binary, int64 for all whole numbers",
         _ => "utf8 for text and bytes",
     };
@@ -294,6 +324,7 @@ pub(crate) fn named(path: &Path) -> impl Fn(Error) -> anyhow::Error {
             Error::Several { names } if !names.is_empty() => "\nhint: choose one with --name",
             Error::Several { .. } => "\nhint: `tamis info` lists them",
             Error::Gzip { .. } => "\nhint: is the file complete?",
+            Error::Unpacked { .. } => "\nhint: allow more with --max-unpacked SIZE",
             _ => "",
         };
         anyhow!("{path}: {error}{hint}")

@@ -1,6 +1,6 @@
 //! New filters, as their systems make them.
 
-use super::{Body, Envelope, Foreign, open, redisson};
+use super::{Foreign, open_owned, redisson};
 use crate::format::poppy::{self, Optimise};
 use crate::format::redis::Value;
 use crate::format::redis::chain::Chain;
@@ -162,29 +162,5 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
         }
         Create::Spark { seed } => (Format::Spark, spark::create(keys, rate, seed)?),
     };
-    let body = match open(&file, format)?.body {
-        // Nothing is copied where the file is what lies in memory.
-        Body::Plain {
-            envelope: Envelope::None,
-            plain,
-            facts,
-            ..
-        } => Body::Plain {
-            file: file.into(),
-            envelope: Envelope::None,
-            plain,
-            facts,
-        },
-        Body::Poppy { poppy, facts, .. } => Body::Poppy {
-            file: file.into(),
-            poppy,
-            facts,
-        },
-        _ => return Ok(open(&file, format)?.into_owned()),
-    };
-    Ok(Foreign {
-        format,
-        body,
-        gzipped: false,
-    })
+    open_owned(file, format)
 }

@@ -1,7 +1,7 @@
 //! Go's bits-and-blooms, `WriteTo`, big-endian: `u64 m | u64 k | u64 m |
 //! words`. `MarshalJSON` has the last two in base64.
 
-use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
+use super::{MOST_BITS, MOST_HASHES, json_begins, sized, with_zeros};
 use crate::bits::{Bits, Order};
 use crate::fields::Fields;
 use crate::plain::Plain;
@@ -52,6 +52,11 @@ struct Json {
     m: u64,
     k: u64,
     b: String,
+}
+
+/// Whether its beginning is that of its JSON.
+pub(crate) fn is_like(text: &[u8]) -> bool {
+    json_begins(text, &["\"m\"", "\"k\""])
 }
 
 /// The binary file that JSON stands for.

@@ -22,6 +22,14 @@ use crate::Error;
 /// No real filter has more; a forged number must not make a look-up last.
 pub(crate) const MOST_HASHES: u64 = 1024;
 
+/// Whether text is JSON that has all these words near its beginning: a document
+/// of other people's is not read as a whole to be refused.
+pub(crate) fn json_begins(text: &[u8], words: &[&str]) -> bool {
+    let start = &text[..text.len().min(512)];
+    let has = |word: &&str| start.windows(word.len()).any(|at| at == word.as_bytes());
+    start.first() == Some(&b'{') && words.iter().all(has)
+}
+
 /// A computed size as a number, rounded up.
 pub(crate) fn sized(size: f64, most: u64) -> Result<u64, Error> {
     match size.is_finite() && size <= most as f64 {

@@ -1,7 +1,7 @@
 //! npm's bloom-filters, `saveAsJSON` of a `BloomFilter`: sizes, a seed, and the
 //! bits in base64.
 
-use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
+use super::{MOST_BITS, MOST_HASHES, json_begins, sized, with_zeros};
 use crate::bits::{Bits, Order};
 use crate::plain::Plain;
 use crate::probe::Probe;
@@ -28,6 +28,11 @@ pub(crate) struct Json {
 struct Content {
     size: u64,
     content: String,
+}
+
+/// Whether its beginning is that of one.
+pub(crate) fn is_like(text: &[u8]) -> bool {
+    json_begins(text, &["\"type\"", "\"BloomFilter\""])
 }
 
 /// The JSON without its bits, the bits, and what they are.

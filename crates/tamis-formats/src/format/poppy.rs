@@ -42,6 +42,11 @@ pub(crate) struct Poppy {
     bucket: Modulus,
 }
 
+/// Whether its beginning is that of one.
+pub(crate) fn is_like(start: &[u8]) -> bool {
+    matches!(start, [2, 0..=3, 0, 0, 0, 0, 0, 0, ..])
+}
+
 pub(crate) fn read(file: &[u8]) -> Result<(Poppy, Facts), Error> {
     let mut fields = Fields::new(FORMAT, file);
     let version = fields.u8("version")?;

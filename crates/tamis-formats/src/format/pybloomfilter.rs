@@ -21,8 +21,8 @@ use crate::plain::Plain;
 use crate::probe::{Probe, of_seeds};
 use crate::{Error, Facts, Format, Keys};
 
-/// Text and bytes as they are; whole numbers as eight bytes.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::Int64];
+/// Text and bytes as they are; anything else is Python's `hash()` of it.
+pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::PythonNumber];
 
 /// What a file begins with.
 pub const MAGIC: &[u8; 9] = b"MBITARRAY";

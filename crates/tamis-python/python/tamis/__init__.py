@@ -30,6 +30,7 @@ from .aio import AsyncRedisFilter, aconnect
 from .errors import (
     BusyError,
     ClosedError,
+    CollisionError,
     ContradictionError,
     CorruptError,
     ExistsError,
@@ -61,6 +62,7 @@ __all__ = [
     "AsyncRedisFilter",
     "BusyError",
     "ClosedError",
+    "CollisionError",
     "ContradictionError",
     "CorruptError",
     "ExistsError",

@@ -11,6 +11,7 @@ __all__ = [
     "TamisError",
     "BusyError",
     "ClosedError",
+    "CollisionError",
     "ContradictionError",
     "CorruptError",
     "ExistsError",
@@ -88,6 +89,10 @@ class TooManyCopiesError(TamisError, ValueError):
 
 class UnsolvableError(TamisError, ValueError):
     """A finished list can't be built, because its keys' hashes are not spread."""
+
+
+class CollisionError(TamisError, ValueError):
+    """Different keys, one on each list of a cascade, have the same hash: somebody chose them."""
 
 
 class ContradictionError(TamisError, ValueError):

@@ -2,14 +2,16 @@
 //! memory or out of it.
 
 mod keyset;
+mod lists;
 
 use crate::error::Error;
 use crate::filter::any::AnyFilter;
 use crate::filter::kinds::{Cascade, Fuse, Ribbon};
 use crate::hash::Hash;
-use crate::hasher::Hasher;
+use crate::hasher::{Hasher, SecretKey};
 use crate::kind::Kind;
 use crate::list::keyset::{Collector, KeySet, pieces};
+use crate::list::lists::{Lists, checked};
 use crate::plan;
 use crate::raw::cascade::{CascadeShape, second_hash};
 use crate::raw::fuse::{self, Failed, FuseShape};
@@ -19,7 +21,6 @@ use crate::raw::ribbon;
 use crate::raw::shape::Shape;
 use crate::raw::sorted::{Decided, Grouped, sorted_distinct_of};
 use crate::store::body::Bytes;
-use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -61,8 +62,17 @@ pub struct ListBuilder {
     threads: usize,
     both: Both,
     done: Arc<AtomicU64>,
-    block: Option<Collector>,
-    allow: Option<Collector>,
+    /// Of a cascade: tells different keys with the same hash apart.
+    check: Option<SecretKey>,
+    block: Option<Keys>,
+    allow: Option<Keys>,
+}
+
+/// The keys of one list: their hashes, and checks of the keys themselves.
+#[derive(Debug)]
+struct Keys {
+    hashes: Collector,
+    checks: Collector,
 }
 
 /// What happens to a key that is on both lists of a cascade.
@@ -119,6 +129,10 @@ impl ListBuilder {
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             both: Both::default(),
             done: Arc::default(),
+            check: match kind {
+                Kind::Cascade => Some(SecretKey::random()?),
+                _ => None,
+            },
             block: None,
             allow: None,
         })
@@ -173,7 +187,7 @@ impl ListBuilder {
 
     /// Adds a key to the list.
     pub fn add(&mut self, key: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.add_hashes(&[self.hasher.hash(key.as_ref())])
+        self.add_all([key])
     }
 
     /// Adds keys to the list.
@@ -189,20 +203,32 @@ impl ListBuilder {
         &mut self,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<(), Error> {
-        let hasher = self.hasher;
-        in_blocks(keys, &hasher, |hashes| self.add_hashes(hashes))
+        let hashers = (self.hasher, self.checker());
+        in_blocks(keys, hashers, |hashes, checks| {
+            self.put(List::Block, hashes, checks)
+        })
     }
 
-    /// Adds keys that are already hashed.
+    /// Adds keys that are already hashed. In a cascade, different keys that
+    /// somebody gave the same hash go unnoticed: see
+    /// [`add_checked`](Self::add_checked).
     pub fn add_hashes(&mut self, hashes: &[Hash]) -> Result<(), Error> {
-        let block = self.block.take();
-        let block = block.unwrap_or_else(|| self.collector());
-        self.block.insert(block).add(hashes)
+        self.put(List::Block, hashes, &[])
+    }
+
+    /// Adds keys that are already hashed, by the list's hasher and by its
+    /// [`checker`](Self::checker).
+    ///
+    /// # Panics
+    /// If there are not as many checks as hashes.
+    pub fn add_checked(&mut self, hashes: &[Hash], checks: &[Hash]) -> Result<(), Error> {
+        assert_eq!(hashes.len(), checks.len(), "one check for each hash");
+        self.put(List::Block, hashes, checks)
     }
 
     /// For a cascade: adds a key to the allow list.
     pub fn allow(&mut self, key: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.allow_hashes(&[self.hasher.hash(key.as_ref())])
+        self.allow_all([key])
     }
 
     /// For a cascade: adds keys to the allow list.
@@ -220,27 +246,89 @@ impl ListBuilder {
         &mut self,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<(), Error> {
-        let hasher = self.hasher;
-        in_blocks(keys, &hasher, |hashes| self.allow_hashes(hashes))
+        let hashers = (self.hasher, self.checker());
+        in_blocks(keys, hashers, |hashes, checks| {
+            self.put(List::Allow, hashes, checks)
+        })
     }
 
-    /// For a cascade: adds keys that are already hashed to the allow list.
+    /// For a cascade: adds keys that are already hashed to the allow list; see
+    /// [`add_hashes`](Self::add_hashes).
     pub fn allow_hashes(&mut self, hashes: &[Hash]) -> Result<(), Error> {
-        if self.kind != Kind::Cascade {
-            return Err(Error::Unable {
-                kind: self.kind,
-                what: "built with an allow list",
-                instead: "build a cascade",
-            });
-        }
-        let allow = self.allow.take();
-        let allow = allow.unwrap_or_else(|| self.collector());
-        self.allow.insert(allow).add(hashes)
+        self.put(List::Allow, hashes, &[])
     }
 
-    fn collector(&self) -> Collector {
-        let lists = if self.kind == Kind::Cascade { 2 } else { 1 };
-        Collector::new(self.memory / lists, self.temp_dir.clone(), self.threads)
+    /// For a cascade: adds keys that are already hashed, by the list's hasher
+    /// and by its [`checker`](Self::checker), to the allow list.
+    ///
+    /// # Panics
+    /// If there are not as many checks as hashes.
+    pub fn allow_checked(&mut self, hashes: &[Hash], checks: &[Hash]) -> Result<(), Error> {
+        assert_eq!(hashes.len(), checks.len(), "one check for each hash");
+        self.put(List::Allow, hashes, checks)
+    }
+
+    /// A second hash of the keys of a cascade, under a secret of this builder.
+    /// With it, two different keys with the same hash, one on each list, are an
+    /// [`Error::Collision`]: to one of them the filter would have to lie. Nobody
+    /// can choose such keys for a keyed hasher, and on a single list they do no
+    /// harm, because the answer is "yes" for both: there is none for these.
+    ///
+    /// ```
+    /// use tamis::{Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Cascade, 0.01)?;
+    /// let checker = list.checker().unwrap();
+    /// let hasher = tamis::Hasher::default();
+    /// list.add_checked(&[hasher.hash(b"key")], &[checker.hash(b"key")])?;
+    /// assert!(list.build()?.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub const fn checker(&self) -> Option<Hasher> {
+        match (&self.hasher, self.check) {
+            (Hasher::Fast { rule, .. }, Some(secret)) => {
+                Some(Hasher::keyed_apart(secret).with_rule(*rule))
+            }
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, list: List, hashes: &[Hash], checks: &[Hash]) -> Result<(), Error> {
+        let keys = match list {
+            List::Block => &mut self.block,
+            List::Allow if self.kind == Kind::Cascade => &mut self.allow,
+            List::Allow => {
+                return Err(Error::Unable {
+                    kind: self.kind,
+                    what: "built with an allow list",
+                    instead: "build a cascade",
+                });
+            }
+        };
+        let keys = match keys.take() {
+            Some(keys) => keys,
+            None => self.no_keys(),
+        };
+        let keys = match list {
+            List::Block => self.block.insert(keys),
+            List::Allow => self.allow.insert(keys),
+        };
+        keys.hashes.add(hashes)?;
+        let checks = hashes.iter().zip(checks);
+        let checks: Vec<Hash> = checks.map(|(hash, check)| checked(*hash, *check)).collect();
+        keys.checks.add(&checks)
+    }
+
+    fn no_keys(&self) -> Keys {
+        let sets = match (self.kind, self.checker()) {
+            (Kind::Cascade, Some(_)) => 4,
+            (Kind::Cascade, None) => 2,
+            _ => 1,
+        };
+        let set = || Collector::new(self.memory / sets, self.temp_dir.clone(), self.threads);
+        Keys {
+            hashes: set(),
+            checks: set(),
+        }
     }
 
     /// What may be read from the disk at once.
@@ -265,24 +353,32 @@ impl ListBuilder {
     /// unless they are refused.
     pub fn build_telling(mut self) -> Result<(AnyFilter, Option<Contradiction>), Error> {
         let (block, allow) = (self.block.take(), self.allow.take());
-        let block = block.unwrap_or_else(|| self.collector());
-        let allow = allow.unwrap_or_else(|| self.collector());
+        let block = block.unwrap_or_else(|| self.no_keys());
+        let allow = allow.unwrap_or_else(|| self.no_keys());
         match self.kind {
             Kind::Fuse => {
-                let (shape, words, keys) = self.fuse(block)?;
+                let (shape, words, keys) = self.fuse(block.hashes)?;
                 Ok((self.filter(shape.into(), &[&words], keys)?, None))
             }
             Kind::Ribbon => {
-                let block = block.finish()?;
+                let block = block.hashes.finish()?;
                 let keys = block.len();
                 let (shape, words) = self.ribbon(self.width, keys, block)?;
                 Ok((self.filter(shape.into(), &[&words], keys)?, None))
             }
-            _ => self.cascade(&Lists {
-                block: block.finish()?,
-                allow: allow.finish()?,
-                both: self.both,
-            }),
+            _ => {
+                let lists = Lists {
+                    block: block.hashes.finish()?,
+                    allow: allow.hashes.finish()?,
+                    both: self.both,
+                };
+                let contradiction = lists.contradiction(self.piece())?;
+                if contradiction.is_some() {
+                    let checks = [block.checks.finish()?, allow.checks.finish()?];
+                    lists.refuse_collisions(&checks, self.piece())?;
+                }
+                self.cascade(&lists, contradiction)
+            }
         }
     }
 
@@ -352,8 +448,11 @@ impl ListBuilder {
         builder.finish()
     }
 
-    fn cascade(&self, lists: &Lists) -> Result<(AnyFilter, Option<Contradiction>), Error> {
-        let contradiction = lists.contradiction(self.piece())?;
+    fn cascade(
+        &self,
+        lists: &Lists,
+        contradiction: Option<Contradiction>,
+    ) -> Result<(AnyFilter, Option<Contradiction>), Error> {
         let on_both = contradiction.map_or(0, |c| c.count);
         if let (Both::Refuse, Some(Contradiction { count, example })) = (lists.both, contradiction)
         {
@@ -519,76 +618,26 @@ impl Cascade {
 
 fn in_blocks<K: AsRef<[u8]>>(
     keys: impl IntoIterator<Item = K>,
-    hasher: &Hasher,
-    mut add: impl FnMut(&[Hash]) -> Result<(), Error>,
+    (hasher, checker): (Hasher, Option<Hasher>),
+    mut add: impl FnMut(&[Hash], &[Hash]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut hashes = Vec::with_capacity(1024);
+    const BLOCK: usize = 1024;
+    let (mut hashes, mut checks) = (Vec::new(), Vec::new());
     for key in keys {
         hashes.push(hasher.hash(key.as_ref()));
-        if hashes.len() == hashes.capacity() {
-            add(&hashes)?;
+        checks.extend(checker.map(|checker| checker.hash(key.as_ref())));
+        if hashes.len() == BLOCK {
+            add(&hashes, &checks)?;
             hashes.clear();
+            checks.clear();
         }
     }
-    add(&hashes)
+    add(&hashes, &checks)
 }
 
-/// The two lists of a cascade.
-struct Lists {
-    block: KeySet,
-    allow: KeySet,
-    both: Both,
-}
-
-/// The keys to block and those to allow.
-type Parts<'a> = (Cow<'a, [Hash]>, Cow<'a, [Hash]>);
-
-impl Lists {
-    fn pieces(&self, memory: u64) -> Vec<std::ops::Range<usize>> {
-        pieces(&[&self.block, &self.allow], memory)
-    }
-
-    /// These parts of the lists, without keys on both.
-    fn parts(&self, parts: std::ops::Range<usize>) -> Result<Parts<'_>, Error> {
-        let block = self.block.parts(parts.clone())?;
-        let allow = self.allow.parts(parts)?;
-        if common(&block, &allow).next().is_none() {
-            return Ok((block, allow));
-        }
-        let without = |list: &[Hash], others: &[Hash]| -> Vec<Hash> {
-            let mut common = common(list, others).peekable();
-            let other = |hash: &&Hash| common.next_if_eq(hash).is_none();
-            list.iter().filter(other).copied().collect()
-        };
-        Ok(match self.both {
-            Both::Allow => (Cow::Owned(without(&block, &allow)), allow),
-            _ => {
-                let allow = without(&allow, &block);
-                (block, Cow::Owned(allow))
-            }
-        })
-    }
-
-    fn contradiction(&self, memory: u64) -> Result<Option<Contradiction>, Error> {
-        let mut found: Option<Contradiction> = None;
-        for piece in self.pieces(memory) {
-            let block = self.block.parts(piece.clone())?;
-            let allow = self.allow.parts(piece)?;
-            for &example in common(&block, &allow) {
-                found
-                    .get_or_insert(Contradiction { count: 0, example })
-                    .count += 1;
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// What two sorted lists have in common, in order.
-fn common<'a>(ours: &'a [Hash], theirs: &'a [Hash]) -> impl Iterator<Item = &'a Hash> {
-    let mut theirs = theirs.iter().peekable();
-    ours.iter().filter(move |hash| {
-        while theirs.next_if(|their| their < hash).is_some() {}
-        theirs.next_if_eq(hash).is_some()
-    })
+/// One of the two lists of a cascade; any other kind has the first only.
+#[derive(Clone, Copy)]
+enum List {
+    Block,
+    Allow,
 }
