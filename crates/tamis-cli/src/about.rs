@@ -1,9 +1,8 @@
 //! What is known about a filter, for people and for programs.
 
-use crate::{human, output};
+use crate::{foreign, human, output};
 use serde_json::json;
 use std::fmt::Write as _;
-use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
@@ -101,7 +100,8 @@ impl About {
 /// Whether a filter's file has a checksum of its body.
 pub(crate) fn is_sealed(path: &Path) -> Option<bool> {
     let mut start = [0; HEADER_LEN];
-    fs::File::open(path).ok()?.read_exact(&mut start).ok()?;
+    let mut file = foreign::regular(path).ok()?;
+    file.read_exact(&mut start).ok()?;
     Some(Header::decode_without_key(&start).ok()?.is_sealed())
 }
 

@@ -75,6 +75,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max_connections: u32,
 
+    /// Serve no page, and nothing that is there for it: no /, /v1/plan and /v1/playground
+    #[arg(long)]
+    no_page: bool,
+
     #[command(flatten)]
     key: KeyFile,
 
@@ -102,6 +106,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             time: args.timeout,
             connections: args.max_connections.max(1) as usize,
         },
+        has_page: !args.no_page,
         key: args.key,
         foreign: args.foreign,
         redis: args.redis,

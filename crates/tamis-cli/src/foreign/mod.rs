@@ -255,10 +255,19 @@ fn may_be(file: &mut File) -> std::io::Result<bool> {
 /// Opens a regular file to read it.
 pub(crate) fn regular(path: &Path) -> Result<File> {
     let opening = || format!("opening {}", path.display());
+    let not_regular = || anyhow!("expected a regular file").context(opening());
     if path.exists() && !path.is_file() {
-        return Err(anyhow!("expected a regular file")).with_context(opening);
+        return Err(not_regular());
     }
-    File::open(path).with_context(opening)
+    let mut options = File::options();
+    // A pipe that has got the name meanwhile must not make us wait.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.read(true).open(path).with_context(opening)?;
+    match file.metadata().with_context(opening)?.is_file() {
+        true => Ok(file),
+        false => Err(not_regular()),
+    }
 }
 
 /// A file's bytes, for as long as the process lives: a command opens a handful.

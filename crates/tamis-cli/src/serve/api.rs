@@ -2,22 +2,24 @@
 
 use super::App;
 use super::body;
-use super::keys::Form;
+use super::body::Held;
+use super::media::Form;
 use super::problem::{Problem, json};
+use super::replies::Words;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::json as value;
-use std::fmt::Write as _;
 
 pub(super) fn routes() -> Router<App> {
     Router::new()
         .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
         .route("/v1/filters", get(list))
         .route("/v1/filters/{name}", get(info))
         .route("/v1/filters/{name}/check", post(check))
@@ -26,6 +28,23 @@ pub(super) fn routes() -> Router<App> {
 
 async fn healthz() -> &'static str {
     "ok\n"
+}
+
+/// Whether every filter answers and, if keys may be added, takes them.
+async fn readyz(State(app): State<App>) -> Result<&'static str, Problem> {
+    let mut obstacles = Vec::new();
+    for served in app.filters.iter() {
+        if let Some(obstacle) = served.obstacle().await {
+            obstacles.push(format!("{}: {obstacle}", served.name()));
+        }
+    }
+    match obstacles.is_empty() {
+        true => Ok("ready\n"),
+        false => Err(Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            obstacles.join("\n"),
+        )),
+    }
 }
 
 async fn list(State(app): State<App>) -> Result<Response, Problem> {
@@ -50,14 +69,17 @@ async fn check(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let body = body::read(&app, body).await?;
+    let held = body::read(&app, &headers, body).await?;
     let served = app.filters.get(&name.0)?;
-    let form = Form::of_request(&headers)?;
-    let found = served.check(form, body.bytes()).await?;
-    Ok(match Form::of_response(&headers, form) {
-        Form::Json => booleans("found", &found, ""),
-        Form::Lines => lines(&found, ["yes\n", "no\n"]),
-    })
+    let (form, back) = forms(&headers, &held)?;
+    let Held { bytes, room } = with_scratch(form, held)?;
+    let found = served.check(form, bytes).await?;
+    let words = Words {
+        lines: ["yes\n", "no\n"],
+        name: "found",
+        more: String::new(),
+    };
+    Ok(found.respond(back, words, room))
 }
 
 async fn add(
@@ -67,20 +89,36 @@ async fn add(
     body: Body,
 ) -> Result<Response, Problem> {
     if let Err(refused) = app.guard.check_token(&headers) {
-        body::discard(&app, body).await;
+        body::leave(&app, &headers, body).await;
         return Err(refused);
     }
-    let body = body::read(&app, body).await?;
+    let held = body::read(&app, &headers, body).await?;
     let served = app.filters.get(&name.0)?;
-    let form = Form::of_request(&headers)?;
-    let added = served.add(form, body.bytes()).await?;
-    Ok(match Form::of_response(&headers, form) {
-        Form::Json => {
-            let saved = format!(",\"saved\":{}", added.saved);
-            booleans("new", &added.new, &saved)
-        }
-        Form::Lines => lines(&added.new, ["new\n", "known\n"]),
-    })
+    let (form, back) = forms(&headers, &held)?;
+    let Held { bytes, room } = with_scratch(form, held)?;
+    let added = served.add(form, bytes).await?;
+    let words = Words {
+        lines: ["new\n", "known\n"],
+        name: "new",
+        more: format!(",\"saved\":{}", added.saved),
+    };
+    Ok(added.new.respond(back, words, room))
+}
+
+/// The forms of keys and answers.
+fn forms(headers: &HeaderMap, held: &Held) -> Result<(Form, Form), Problem> {
+    let form = Form::of_request(headers)?;
+    Form::check_text(headers, &held.bytes)?;
+    Ok((form, Form::of_response(headers, form)?))
+}
+
+/// Counts what reading the keys takes besides: strings with escapes are written anew, in a buffer
+/// and as a key.
+fn with_scratch(form: Form, mut held: Held) -> Result<Held, Problem> {
+    if form == Form::Json && memchr::memchr(b'\\', &held.bytes).is_some() {
+        held.room.more(held.bytes.len() * 2)?;
+    }
+    Ok(held)
 }
 
 /// The name in the path.
@@ -95,28 +133,4 @@ impl FromRequestParts<App> for FilterName {
         let Path(name) = name.map_err(|error: PathRejection| refuse(error.body_text()))?;
         Ok(Self(name))
     }
-}
-
-/// A JSON object with an array, written as it is: a tree of ten thousand values first would take
-/// longer than the keys. `more` follows the array.
-fn booleans(name: &str, answers: &[bool], more: &str) -> Response {
-    let mut text = String::with_capacity(answers.len() * "false,".len() + 64);
-    let _ = write!(text, "{{\"{name}\":[");
-    for answer in answers {
-        text.push_str(if *answer { "true," } else { "false," });
-    }
-    if !answers.is_empty() {
-        text.pop();
-    }
-    let _ = writeln!(text, "]{more}}}");
-    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
-}
-
-/// One word a line.
-fn lines(answers: &[bool], [yes, no]: [&str; 2]) -> Response {
-    let mut text = String::with_capacity(answers.len() * yes.len().max(no.len()));
-    for answer in answers {
-        text.push_str(if *answer { yes } else { no });
-    }
-    ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }

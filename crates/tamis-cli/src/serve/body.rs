@@ -1,13 +1,16 @@
-//! Bodies of requests: whole, in time, and not too much of them at once.
+//! Bodies of requests: whole, in time, unpacked, and not too much of them at once.
 
+use super::media::Packing;
 use super::problem::Problem;
 use super::{App, Limits};
 use crate::human;
 use axum::body::Body;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
+use flate2::bufread::MultiGzDecoder;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
+use std::io::{self, Read as _};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -19,27 +22,30 @@ const AT_ONCE: usize = 32;
 const DISCARDED: usize = 4;
 const DISCARDED_FOR: Duration = Duration::from_secs(5);
 
+/// What is unpacked at once.
+const UNPACKED: usize = 64 << 10;
+
 /// A body in memory, which counts until it is dropped.
 pub(super) struct Held {
-    bytes: Bytes,
-    _room: Room,
+    pub(super) bytes: Bytes,
+    pub(super) room: Room,
 }
 
-impl Held {
-    pub(super) fn bytes(&self) -> Bytes {
-        // Cheap: the bytes are shared.
-        self.bytes.clone()
-    }
-}
-
-/// Memory that is spoken for.
-struct Room {
+/// Memory that is spoken for: bodies, and the answers that are made of them.
+pub(super) struct Room {
     app: App,
     bytes: usize,
 }
 
 impl Room {
-    fn more(&mut self, bytes: usize) -> Result<(), Problem> {
+    fn new(app: &App) -> Self {
+        Self {
+            app: App::clone(app),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn more(&mut self, bytes: usize) -> Result<(), Problem> {
         self.bytes += bytes;
         let all = self.app.buffered.fetch_add(bytes, Relaxed) + bytes;
         match all > self.app.limits.body.saturating_mul(AT_ONCE) {
@@ -50,11 +56,18 @@ impl Room {
             )),
         }
     }
+
+    /// Gives back what is no longer needed.
+    pub(super) fn shrink_to(&mut self, bytes: usize) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.bytes -= less;
+        self.app.buffered.fetch_sub(less, Relaxed);
+    }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.app.buffered.fetch_sub(self.bytes, Relaxed);
+        self.shrink_to(0);
     }
 }
 
@@ -91,43 +104,84 @@ impl Drop for Pooled {
     }
 }
 
-/// The whole body of a request.
-pub(super) async fn read(app: &App, mut body: Body) -> Result<Held, Problem> {
+/// The whole body of a request, unpacked.
+pub(super) async fn read(app: &App, headers: &HeaderMap, mut body: Body) -> Result<Held, Problem> {
+    let packing = Packing::of_request(headers).and_then(|packing| {
+        match body.size_hint().lower() > app.limits.body as u64 {
+            true => Err(too_large(&app.limits, "body")),
+            false => Ok(packing),
+        }
+    });
+    let packing = match packing {
+        Ok(packing) => packing,
+        Err(problem) => {
+            leave(app, headers, body).await;
+            return Err(problem);
+        }
+    };
     let time = app.limits.time;
-    match tokio::time::timeout(time, collect(app, &mut body)).await {
-        Ok(Ok(held)) => Ok(held),
+    let held = match tokio::time::timeout(time, collect(app, &mut body)).await {
+        Ok(Ok(held)) => held,
         Ok(Err(problem)) => {
             discard(app, body).await;
-            Err(problem)
+            return Err(problem);
         }
-        Err(_) => Err(Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            format!(
-                "the body did not arrive within {} (--timeout)",
-                human::duration(time)
-            ),
-        )),
+        Err(_) => {
+            let time = human::duration(time);
+            let text = format!("the body did not arrive within {time} (--timeout)");
+            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, text));
+        }
+    };
+    match packing {
+        Packing::None => Ok(held),
+        // A few bytes may become many.
+        Packing::Gzip => tokio::task::block_in_place(|| unpack(app, &held.bytes)),
+    }
+}
+
+fn too_large(limits: &Limits, what: &str) -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!(
+            "the {what} is larger than {} (--max-body): send fewer keys per request",
+            human::size(limits.body as u64)
+        ),
+    )
+}
+
+fn unpack(app: &App, packed: &[u8]) -> Result<Held, Problem> {
+    let mut room = Room::new(app);
+    let mut whole = Pooled::take();
+    let mut decoder = MultiGzDecoder::new(packed);
+    loop {
+        let len = whole.0.len();
+        whole.0.resize(len + UNPACKED, 0);
+        let more = loop {
+            match decoder.read(&mut whole.0[len..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                more => break more,
+            }
+        };
+        let more = more.map_err(|error| {
+            Problem::bad_request(format!(
+                "the body is not the gzip that it should be: {error}"
+            ))
+        })?;
+        whole.0.truncate(len + more);
+        if more == 0 {
+            let bytes = Bytes::from_owner(whole);
+            return Ok(Held { bytes, room });
+        }
+        if whole.0.len() > app.limits.body {
+            return Err(too_large(&app.limits, "unpacked body"));
+        }
+        room.more(more)?;
     }
 }
 
 async fn collect(app: &App, body: &mut Body) -> Result<Held, Problem> {
     let Limits { body: most, .. } = app.limits;
-    let mut room = Room {
-        app: App::clone(app),
-        bytes: 0,
-    };
-    let too_large = || {
-        Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!(
-                "the body is larger than {} (--max-body): send fewer keys per request",
-                human::size(most as u64)
-            ),
-        )
-    };
-    if body.size_hint().lower() > most as u64 {
-        return Err(too_large());
-    }
+    let mut room = Room::new(app);
     let mut whole = Pooled(Vec::new());
     let mut first = Bytes::new();
     while let Some(frame) = body.frame().await {
@@ -137,7 +191,7 @@ async fn collect(app: &App, body: &mut Body) -> Result<Held, Problem> {
             continue;
         };
         if room.bytes + data.len() > most {
-            return Err(too_large());
+            return Err(too_large(&app.limits, "body"));
         }
         room.more(data.len())?;
         // Most bodies come in one piece, and need no copy.
@@ -155,11 +209,19 @@ async fn collect(app: &App, body: &mut Body) -> Result<Held, Problem> {
         true => first,
         false => Bytes::from_owner(whole),
     };
-    Ok(Held { bytes, _room: room })
+    Ok(Held { bytes, room })
+}
+
+/// Leaves a body that nobody wants. A client that waits to be told before it sends the body sees
+/// the response at once.
+pub(super) async fn leave(app: &App, headers: &HeaderMap, body: Body) {
+    if !headers.contains_key(header::EXPECT) {
+        discard(app, body).await;
+    }
 }
 
 /// Reads on for a while, so that the client sees the response.
-pub(super) async fn discard(app: &App, mut body: Body) {
+async fn discard(app: &App, mut body: Body) {
     let mut left = app.limits.body.saturating_mul(DISCARDED);
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {

@@ -1,17 +1,18 @@
 //! A filter of a file: asked from a private copy, replaced when its file is,
 //! and saved when it was added to.
 
-use super::filters::{Added, Writing};
-use super::keys::Form;
+use super::filters::{Added, MANY_BYTES, Writing};
 use super::loaded::{Loaded, Opening};
 use super::log;
+use super::media::Form;
 use super::problem::Problem;
+use super::replies::Replies;
 use super::stamp::{Stamp, TICK};
 use crate::about;
 use crate::location::named;
-use crate::output;
-use anyhow::{Context as _, Result, anyhow};
-use axum::http::StatusCode;
+use crate::{human, output};
+use anyhow::{Context as _, Result, anyhow, bail};
+use axum::http::{StatusCode, header};
 use bytes::Bytes;
 use serde_json::Value;
 use std::fs;
@@ -23,11 +24,17 @@ use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, watch};
 
 /// How often a look is taken whether the file has been replaced.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long a look may take. One at a file system that does not answer never ends.
+const LOOK_LIMIT: Duration = Duration::from_secs(10);
 /// Additions that are saved before their time, in bytes, and those above which none is taken.
-const MANY_UNSAVED: usize = 64 << 20;
-const MOST_UNSAVED: usize = 256 << 20;
+const MANY_UNSAVED: usize = 16 << 20;
+const MOST_UNSAVED: usize = 64 << 20;
+/// What an addition takes besides its keys.
+const OF_AN_ADDITION: usize = 64;
 /// When to try again what failed: opening a file that stays as it is, saving.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// When those who end the service are told that it waits.
+const TELL_AFTER: Duration = Duration::from_secs(10);
 
 pub(super) struct FileFilter {
     path: PathBuf,
@@ -77,7 +84,7 @@ struct Turn {
     lock: FileLock,
     /// Bodies of requests whose keys are not on disk, in order: what another
     /// file gets that somebody puts in the place of ours.
-    unsaved: Vec<(Form, Bytes)>,
+    unsaved: Vec<(Form, Box<[u8]>)>,
     unsaved_bytes: usize,
     /// Number of the last request.
     last: u64,
@@ -87,9 +94,21 @@ struct Turn {
 #[derive(Clone, Debug, Default)]
 struct Saved {
     upto: u64,
-    /// Up to this one could not be saved, and why.
+    /// Up to this one could not be saved.
     failed: u64,
-    error: String,
+    /// Why the last save failed, if it did.
+    error: Option<String>,
+    /// Keys of requests that are not on disk.
+    unsaved_keys: u64,
+    at: Option<SystemTime>,
+}
+
+/// What can be told of saving.
+pub(super) struct Saving {
+    pub(super) unsaved_keys: u64,
+    pub(super) last_saved_at: Option<SystemTime>,
+    /// Why the last save failed, if it did.
+    pub(super) failed: Option<String>,
 }
 
 impl FileFilter {
@@ -150,6 +169,16 @@ impl FileFilter {
         self.watched().replaced
     }
 
+    /// What became of additions; none if there can be none.
+    pub(super) fn saving(&self) -> Option<Saving> {
+        let saved = self.writer.as_ref()?.saved.borrow();
+        Some(Saving {
+            unsaved_keys: saved.unsaved_keys,
+            last_saved_at: saved.at,
+            failed: saved.error.clone(),
+        })
+    }
+
     fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -171,12 +200,26 @@ impl FileFilter {
 
     /// Takes the file that is now in place, if it is another one and sound.
     fn look(&self) {
-        let fault = match stamp_of(&self.path) {
+        let stamp = stamp_of(&self.path);
+        if let Some(writer) = &self.writer {
+            // The turn is needed for a change only: whoever adds and saves does not wait for a file
+            // system.
+            if matches!(&stamp, Ok(stamp) if *stamp == self.watched().answers) {
+                self.set_fault(None);
+            } else {
+                let _ = self.retake(&mut Arc::clone(&writer.turns).blocking_lock_owned());
+            }
+            return;
+        }
+        let fault = match stamp {
             Ok(stamp) => match self.consider(stamp) {
                 Some(fault) => fault,
                 None => return,
             },
-            Err(error) => Some(format!("{error:#}; the file that was there answers")),
+            Err(error) => Some(format!(
+                "{}: {error:#}; the file that was there answers",
+                self.path.display()
+            )),
         };
         self.set_fault(fault);
     }
@@ -245,18 +288,16 @@ impl FileFilter {
     pub(super) async fn watch(self: Arc<Self>) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            match &self.writer {
-                None => {
-                    let filter = Arc::clone(&self);
-                    // A panic was told by its thread; the next look is another one.
-                    let _ = tokio::task::spawn_blocking(move || filter.look()).await;
-                }
-                Some(writer) => {
-                    let turn = writer.turn().await;
-                    let filter = Arc::clone(&self);
-                    let look = move || filter.retake(turn);
-                    let _ = tokio::task::spawn_blocking(look).await;
-                }
+            let filter = Arc::clone(&self);
+            let mut look = tokio::task::spawn_blocking(move || filter.look());
+            if tokio::time::timeout(LOOK_LIMIT, &mut look).await.is_err() {
+                self.set_fault(Some(format!(
+                    "{}: reading it has taken longer than {}; the file that was there answers",
+                    self.path.display(),
+                    human::duration(LOOK_LIMIT)
+                )));
+                // A panic was told by its thread; the next look is another one.
+                let _ = look.await;
             }
         }
     }
@@ -264,41 +305,27 @@ impl FileFilter {
     /// Adds the keys of a request's body.
     pub(super) async fn add(&self, form: Form, body: Bytes) -> Result<Added, Problem> {
         let Some(writer) = &self.writer else {
-            return Err(Problem::new(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "keys can't be added to this filter: it is a finished list or another system's",
-            ));
+            let text =
+                "keys can't be added to this filter: it is a finished list or another system's";
+            let refused = Problem::new(StatusCode::METHOD_NOT_ALLOWED, text);
+            return Err(refused.with(header::ALLOW, ""));
         };
         let mut saved = writer.saved.subscribe();
-        let (new, number) = {
+        self.check_writable(writer)?;
+        let (new, outcome, number) = {
             let mut turn = writer.turn().await;
-            if let Some(fault) = self.fault() {
-                return Err(Problem::unavailable(&anyhow!(fault)));
-            }
+            self.check_writable(writer)?;
             if turn.unsaved_bytes > MOST_UNSAVED {
                 let text = "too many additions wait for the disk: try again";
                 return Err(Problem::unavailable(&anyhow!(text)));
             }
-            let version = self.version();
-            let mut filter = version.filter.write();
-            let filter = filter.as_mut().map_err(|_| poisoned())?;
-            let keys = form.read(&body, &filter.rule())?;
-            let new = filter.add(&keys);
-            drop(keys);
-            // Those before one that was refused are in.
-            turn.unsaved_bytes += body.len();
-            if turn.unsaved_bytes > MANY_UNSAVED {
-                writer.is_much.notify_one();
+            match body.len() {
+                ..MANY_BYTES => self.add_now(writer, &mut turn, form, body)?,
+                _ => tokio::task::block_in_place(|| self.add_now(writer, &mut turn, form, body))?,
             }
-            turn.unsaved.push((form, body));
-            turn.last += 1;
-            (new, turn.last)
         };
         writer.wake.notify_one();
-        let new = new.map_err(|error| {
-            let text = format!("{error:#}\nkeys before the one that was refused are added");
-            Problem::new(StatusCode::INSUFFICIENT_STORAGE, text)
-        })?;
+        outcome?;
         if writer.interval.is_some() {
             return Ok(Added { new, saved: false });
         }
@@ -309,12 +336,69 @@ impl FileFilter {
             Ok(saved) if saved.upto >= number => Ok(Added { new, saved: true }),
             Ok(saved) => Err(Problem::unavailable(&anyhow!(
                 "the keys are in memory, but not on disk: {}",
-                saved.error
+                saved.error.as_deref().unwrap_or("saving failed")
             ))),
             Err(_) => Err(Problem::unavailable(&anyhow!(
                 "the service is shutting down"
             ))),
         }
+    }
+
+    /// Refuses additions that would not be saved.
+    fn check_writable(&self, writer: &Writer) -> Result<(), Problem> {
+        if let Some(fault) = self.fault() {
+            return Err(Problem::unavailable(&anyhow!(fault)));
+        }
+        match &writer.saved.borrow().error {
+            None => Ok(()),
+            Some(error) => Err(Problem::unavailable(&anyhow!(
+                "nothing is added until a save succeeds, which is tried every {}: {error}",
+                human::duration(TRY_AGAIN)
+            ))
+            .with(header::RETRY_AFTER, "5")),
+        }
+    }
+
+    /// Adds in memory, and remembers what is not saved: the answers, whether all keys were added,
+    /// and the number of the addition.
+    fn add_now(
+        &self,
+        writer: &Writer,
+        turn: &mut Turn,
+        form: Form,
+        body: Bytes,
+    ) -> Result<(Replies, Result<(), Problem>, u64), Problem> {
+        let version = self.version();
+        let mut filter = version.filter.write();
+        let filter = filter.as_mut().map_err(|_| poisoned())?;
+        let rule = filter.rule();
+        form.check(&body, &rule)?;
+        let mut new = Replies::default();
+        let mut answers = Vec::new();
+        let outcome = form.for_each_block(&body, &rule, &mut |keys| {
+            answers.clear();
+            answers.resize(keys.len(), false);
+            filter.add(keys, &mut answers).map_err(|error| {
+                let text = format!("{error:#}\nkeys before the one that was refused are added");
+                Problem::new(StatusCode::INSUFFICIENT_STORAGE, text)
+            })?;
+            new.extend(&answers);
+            Ok(())
+        });
+        // Those before one that was refused are in.
+        turn.unsaved_bytes += body.len() + OF_AN_ADDITION;
+        if turn.unsaved_bytes > MANY_UNSAVED {
+            writer.is_much.notify_one();
+        }
+        // A copy: the body may be part of a larger buffer, which it would keep as well.
+        turn.unsaved.push((form, body[..].into()));
+        turn.last += 1;
+        // Nobody waits for this.
+        writer.saved.send_if_modified(|saved| {
+            saved.unsaved_keys += new.keys();
+            false
+        });
+        Ok((new, outcome, turn.last))
     }
 
     /// Saves whenever there is something to save.
@@ -341,8 +425,23 @@ impl FileFilter {
         }
     }
 
+    /// Puts what was added on disk, at the service's end.
+    pub(super) async fn save_last(self: &Arc<Self>) -> Result<()> {
+        let mut saving = std::pin::pin!(self.save());
+        match tokio::time::timeout(TELL_AFTER, saving.as_mut()).await {
+            Ok(saved) => saved,
+            Err(_) => {
+                log(format_args!(
+                    "{}: still saving; a second signal ends the service without it",
+                    self.path.display()
+                ));
+                saving.await
+            }
+        }
+    }
+
     /// Puts what was added on disk, and tells those who wait for it.
-    pub(super) async fn save(self: &Arc<Self>) -> Result<()> {
+    async fn save(self: &Arc<Self>) -> Result<()> {
         let Some(writer) = &self.writer else {
             return Ok(());
         };
@@ -352,19 +451,19 @@ impl FileFilter {
         saved.context("saving")?
     }
 
-    fn save_now(&self, turn: OwnedMutexGuard<Turn>) -> Result<()> {
-        if turn.unsaved.is_empty() {
-            return Ok(());
-        }
-        let mut turn = self.retake(turn);
+    fn save_now(&self, mut turn: OwnedMutexGuard<Turn>) -> Result<()> {
         let Some(writer) = &self.writer else {
             return Ok(());
         };
+        if turn.unsaved.is_empty() {
+            return Ok(());
+        }
         let last = turn.last;
-        let saved = match self.fault() {
-            Some(fault) => Err(anyhow!(fault)),
-            None => self.version().read(|loaded| loaded.save(&mut turn.lock)),
-        };
+        let taken = self.retake(&mut turn).map_err(|fault| anyhow!(fault));
+        let saved = taken.and_then(|()| {
+            let lock = &mut turn.lock;
+            self.version().read(|loaded| loaded.save(lock))
+        });
         match &saved {
             Ok(()) => {
                 turn.unsaved = Vec::new();
@@ -374,14 +473,19 @@ impl FileFilter {
                     let mut watched = self.watched();
                     (watched.answers, watched.seen) = (stamp, stamp);
                 }
-                writer.saved.send_modify(|saved| saved.upto = last);
+                writer.saved.send_modify(|saved| {
+                    saved.upto = last;
+                    saved.error = None;
+                    saved.unsaved_keys = 0;
+                    saved.at = Some(SystemTime::now());
+                });
             }
             Err(error) => {
                 let error = output::hide_passwords(&format!("{error:#}"));
                 log(format_args!("not saved: {error}"));
                 writer.saved.send_modify(|saved| {
                     saved.failed = last;
-                    saved.error = error;
+                    saved.error = Some(error);
                 });
             }
         }
@@ -390,49 +494,57 @@ impl FileFilter {
 
     /// If somebody who takes no locks has put another file in the place of
     /// ours: that one answers from now on, and gets what was not saved yet.
-    fn retake(&self, mut turn: OwnedMutexGuard<Turn>) -> OwnedMutexGuard<Turn> {
-        let taken = stamp_of(&self.path).and_then(|stamp| {
-            let is_settled = {
-                let mut watched = self.watched();
-                let is_settled = std::mem::replace(&mut watched.seen, stamp) == stamp;
-                if stamp == watched.answers {
-                    return Ok(());
-                }
-                is_settled
-            };
-            if !is_settled && about::is_sealed(&self.path) != Some(true) {
-                return Err(anyhow!("it is being written by another program"));
-            }
-            let ours: Stamp = (&turn.lock.metadata()?).into();
-            let lock = match stamp.is_same_file(&ours) {
-                true => None, // written over: our lock still holds
-                false => Some(FileLock::try_acquire(&self.path)?),
-            };
-            let mut loaded = self.opening.load(&self.path)?;
-            if !loaded.is_writable() {
-                return Err(anyhow!("the new file can't be added to"));
-            }
-            for (form, body) in &turn.unsaved {
-                let keys = form.read(body, &loaded.rule());
-                loaded.add(&keys.map_err(|problem| anyhow!(problem.text))?)?;
-            }
-            if let Some(lock) = lock {
-                turn.lock = lock;
-            }
-            self.replace(loaded, (&turn.lock.metadata()?).into());
-            log(format_args!(
-                "{}: now serving the new file",
-                self.path.display()
-            ));
-            Ok(())
-        });
-        self.set_fault(taken.err().map(|error| {
+    /// Otherwise, why the file in place is neither ours nor taken.
+    fn retake(&self, turn: &mut Turn) -> Result<(), String> {
+        let taken = self.take(turn).map_err(|error| {
             format!(
                 "{}: {error:#}; the previous file still answers, but takes no more keys",
                 self.path.display()
             )
-        }));
-        turn
+        });
+        self.set_fault(taken.clone().err());
+        taken
+    }
+
+    fn take(&self, turn: &mut Turn) -> Result<()> {
+        let stamp = stamp_of(&self.path)?;
+        let is_settled = {
+            let mut watched = self.watched();
+            let is_settled = std::mem::replace(&mut watched.seen, stamp) == stamp;
+            if stamp == watched.answers {
+                return Ok(());
+            }
+            is_settled
+        };
+        if !is_settled && about::is_sealed(&self.path) != Some(true) {
+            bail!("it is being written by another program");
+        }
+        let ours: Stamp = (&turn.lock.metadata()?).into();
+        let lock = match stamp.is_same_file(&ours) {
+            true => None, // written over: our lock still holds
+            false => Some(FileLock::try_acquire(&self.path)?),
+        };
+        let mut loaded = self.opening.load(&self.path)?;
+        if !loaded.is_writable() {
+            bail!("the new file can't be added to");
+        }
+        let rule = loaded.rule();
+        for (form, body) in &turn.unsaved {
+            let added = form.for_each_block(body, &rule, &mut |keys| {
+                let added = loaded.add(keys, &mut vec![false; keys.len()]);
+                added.map_err(|error| Problem::unavailable(&error))
+            });
+            added.map_err(|problem| anyhow!(problem.text))?;
+        }
+        if let Some(lock) = lock {
+            turn.lock = lock;
+        }
+        self.replace(loaded, (&turn.lock.metadata()?).into());
+        log(format_args!(
+            "{}: now serving the new file",
+            self.path.display()
+        ));
+        Ok(())
     }
 }
 
@@ -460,20 +572,24 @@ fn poisoned() -> Problem {
 }
 
 fn stamp_of(path: &Path) -> Result<Stamp> {
-    let file = fs::metadata(path).with_context(|| path.display().to_string())?;
+    let file = fs::metadata(path)?;
+    if !file.is_file() {
+        bail!("expected a regular file, got a folder, a pipe, a socket or a device");
+    }
     Ok((&file).into())
 }
 
 /// A file and its stamp: of the file that was read, not of one that came later.
 fn load_settled(path: &Path, opening: &Opening) -> Result<(Loaded, Stamp)> {
+    let stamp_of = || stamp_of(path).with_context(|| path.display().to_string());
     loop {
-        let before = stamp_of(path)?;
+        let before = stamp_of()?;
         if before.is_fresh() {
             std::thread::sleep(TICK);
             continue;
         }
         let loaded = opening.load(path)?;
-        if stamp_of(path)? == before {
+        if stamp_of()? == before {
             return Ok((loaded, before));
         }
     }

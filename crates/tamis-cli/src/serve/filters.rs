@@ -1,10 +1,12 @@
 //! The filters being served, by name.
 
 use super::file::FileFilter;
-use super::keys::Form;
+pub(super) use super::file::Saving;
 use super::loaded::{Loaded, Opening};
+use super::media::Form;
 use super::problem::Problem;
 use super::remote::RemoteFilter;
+use super::replies::Replies;
 use super::tally::{Answers, Tally};
 use crate::location::{Place, RedisArgs};
 use anyhow::{Result, bail};
@@ -12,13 +14,20 @@ use axum::http::StatusCode;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::{Mutex, Semaphore};
 
 /// Bodies above which answering takes so long, some milliseconds, that others
 /// should not wait for the thread. To hand them to another costs as much as a
 /// thousand keys.
-const MANY_BYTES: usize = 1 << 20;
+pub(super) const MANY_BYTES: usize = 1 << 20;
+/// Such bodies that are answered at the same time: more would only take the processors from small
+/// ones, and memory for what is made of their keys.
+static LARGE: Semaphore = Semaphore::const_new(4);
+
+/// How long a filter in Redis may take to tell of itself: nobody waits for ever.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A filter's name and place, as in `NAME=FILTER`.
 #[derive(Clone, Debug)]
@@ -62,7 +71,7 @@ struct Told {
 
 /// Answers to an addition.
 pub(super) struct Added {
-    pub(super) new: Vec<bool>,
+    pub(super) new: Replies,
     /// Whether they are on disk, or as Redis confirms.
     pub(super) saved: bool,
 }
@@ -131,7 +140,7 @@ impl Filters {
         let mut result = Ok(());
         for served in self.iter() {
             if let Source::File(filter) = &served.source {
-                result = filter.save().await.and(result);
+                result = filter.save_last().await.and(result);
             }
         }
         result
@@ -166,19 +175,42 @@ impl Served {
         }
     }
 
+    /// What became of additions to a file.
+    pub(super) fn saving(&self) -> Option<Saving> {
+        match &self.source {
+            Source::File(filter) => filter.saving(),
+            Source::Redis(_) => None,
+        }
+    }
+
+    /// Why it can't do now what it is there for, if so. A file that can't be served while an older
+    /// one answers is no reason, unless keys should be added to it.
+    pub(super) async fn obstacle(&self) -> Option<String> {
+        match &self.source {
+            Source::File(filter) => {
+                let saving = filter.saving()?;
+                let not_saved = saving.failed.map(|error| format!("not saved: {error}"));
+                filter.fault().or(not_saved)
+            }
+            Source::Redis(_) => match tokio::time::timeout(PATIENCE, self.content()).await {
+                Ok(Ok(_)) => None,
+                Ok(Err(problem)) => Some(problem.text),
+                Err(_) => Some("Redis does not answer".into()),
+            },
+        }
+    }
+
     /// Which keys of a request's body may be present.
-    pub(super) async fn check(&self, form: Form, body: Bytes) -> Result<Vec<bool>, Problem> {
+    pub(super) async fn check(&self, form: Form, body: Bytes) -> Result<Replies, Problem> {
         let found = match &self.source {
             Source::File(filter) => {
                 let version = filter.version();
-                let ask = |loaded: &Loaded| {
-                    let keys = form.read(&body, &loaded.rule())?;
-                    let found = loaded.ask(&keys);
-                    found.map_err(|error| Problem::bad_request(format!("{error:#}")))
-                };
-                match body.len() {
-                    ..MANY_BYTES => version.read(ask)?,
-                    _ => tokio::task::block_in_place(|| version.read(ask))?,
+                let ask = || version.read(|loaded| answer(loaded, form, &body));
+                if body.len() < MANY_BYTES {
+                    ask()?
+                } else {
+                    let _place = LARGE.acquire().await;
+                    tokio::task::block_in_place(ask)?
                 }
             }
             Source::Redis(filter) => filter.ask(form, body).await?,
@@ -209,17 +241,22 @@ impl Served {
         about["writable"] = json!(self.is_writable());
         about["fault"] = json!(self.fault());
         if let Source::File(filter) = &self.source {
-            let since = filter.version().loaded_at.duration_since(UNIX_EPOCH);
-            about["loaded_at"] = json!(since.map_or(0, |time| time.as_secs()));
+            about["loaded_at"] = json!(seconds(filter.version().loaded_at));
             about["times_replaced"] = json!(filter.times_replaced());
+        }
+        if let Some(saving) = self.saving() {
+            about["unsaved_keys"] = json!(saving.unsaved_keys);
+            about["last_saved_at"] = json!(saving.last_saved_at.map(seconds));
+            about["save_failed"] = json!(saving.failed);
         }
         about["recent"] = self.tally.recent();
         Ok(about)
     }
 
+    /// What is in it. Whoever asks while it is being read waits, and reads nothing again.
     async fn content(&self) -> Result<Value, Problem> {
-        let told = || self.about.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(told) = &*told()
+        let mut told = self.about.lock().await;
+        if let Some(told) = &*told
             && told.at.elapsed() < told.took * 10
         {
             return Ok(told.value.clone());
@@ -232,11 +269,32 @@ impl Served {
                 about.map_err(|error| Problem::unavailable(&error))?
             }
         };
-        *told() = Some(Told {
+        *told = Some(Told {
             value: value.clone(),
             at: Instant::now(),
             took: start.elapsed(),
         });
         Ok(value)
     }
+}
+
+/// Which keys of a body may be present.
+fn answer(loaded: &Loaded, form: Form, body: &[u8]) -> Result<Replies, Problem> {
+    let mut replies = Replies::default();
+    let mut found = Vec::new();
+    form.for_each_block(body, &loaded.rule(), &mut |keys| {
+        found.clear();
+        found.resize(keys.len(), false);
+        let asked = loaded.ask(keys, &mut found);
+        asked.map_err(|error| Problem::bad_request(format!("{error:#}")))?;
+        replies.extend(&found);
+        Ok(())
+    })?;
+    Ok(replies)
+}
+
+/// Since 1970.
+pub(super) fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
 }

@@ -1,10 +1,12 @@
 //! Who may ask what: names that the service is called by, pages that may talk
 //! to it, and the token of those who may write.
 
+use super::media::single;
 use super::problem::Problem;
 use anyhow::{Context as _, Result, bail};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
 use std::net::IpAddr;
@@ -13,6 +15,9 @@ use tamis::{Existing, Readers, Replacement, SecretKey};
 
 /// The least that nobody guesses.
 const SHORTEST_TOKEN: usize = 16;
+/// Below this many characters, or different ones, a token may still be a word.
+const STRONG_TOKEN: usize = 32;
+const STRONG_CHARACTERS: usize = 8;
 
 pub(super) struct Guard {
     /// Names beside addresses and `localhost`.
@@ -29,7 +34,8 @@ impl Guard {
     /// Refuses a request by its head.
     pub(super) fn check(&self, head: &Parts) -> Result<(), Problem> {
         let host = self.check_host(head)?;
-        check_origin(head, host)
+        check_origin(head, host)?;
+        check_expectation(&head.headers)
     }
 
     /// A page of an attacker can have a name of its own lead here (DNS
@@ -103,26 +109,24 @@ fn check_origin(head: &Parts, host: &str) -> Result<(), Problem> {
             return refuse("Origin");
         }
     }
-    let is_reading = matches!(head.method, Method::GET | Method::HEAD);
+    // A link to the page is no harm; of what else there is, a picture's address would do.
+    let is_link = matches!(head.method, Method::GET | Method::HEAD) && head.uri.path() == "/";
     let site = single(&head.headers, &HeaderName::from_static("sec-fetch-site"))?;
     match site {
-        Some("cross-site" | "same-site") if !is_reading => refuse("Sec-Fetch-Site"),
+        Some("cross-site" | "same-site") if !is_link => refuse("Sec-Fetch-Site"),
         _ => Ok(()),
     }
 }
 
-/// The value of a header that may be there once.
-fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Problem> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => match value.to_str() {
-            Ok(value) => Ok(Some(value)),
-            Err(_) => Err(Problem::bad_request(format!("{name}: expected ASCII"))),
-        },
-        _ => Err(Problem::bad_request(format!(
-            "{name}: expected one, got several"
-        ))),
+/// There is one expectation that a server knows.
+fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
+    match single(headers, &header::EXPECT)? {
+        None => Ok(()),
+        Some(expected) if expected.eq_ignore_ascii_case("100-continue") => Ok(()),
+        Some(other) => Err(Problem::new(
+            StatusCode::EXPECTATION_FAILED,
+            format!("Expect: expected 100-continue, got {other}"),
+        )),
     }
 }
 
@@ -169,6 +173,7 @@ impl Token {
                         path.display()
                     );
                 }
+                warn_of(path, token);
                 Ok(Self(token.into()))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -189,6 +194,33 @@ impl Token {
         let (ours, given) = (self.0.as_bytes(), given.as_bytes());
         let differences = ours.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
         std::hint::black_box(differences) == 0 && ours.len() == given.len()
+    }
+}
+
+/// Says what others could make of the token.
+fn warn_of(path: &Path, token: &str) {
+    let different = token.bytes().collect::<BTreeSet<u8>>().len();
+    if token.len() < STRONG_TOKEN || different < STRONG_CHARACTERS {
+        super::log(format_args!(
+            "warning: {}: the token may be guessed: it has {} characters, {different} different \
+             ones\nhint: name a file that does not exist, and a random one is made",
+            path.display(),
+            token.len()
+        ));
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        const OTHERS: u32 = 0o006;
+        let mode = fs::metadata(path).map_or(0, |file| file.permissions().mode() & 0o777);
+        if mode & OTHERS != 0 {
+            super::log(format_args!(
+                "warning: {}: every user of this machine can read or change the token (mode \
+                 {mode:03o})\nhint: chmod 600 {}",
+                path.display(),
+                path.display()
+            ));
+        }
     }
 }
 
@@ -282,9 +314,30 @@ mod tests {
         assert_eq!(site("none"), 200);
         assert_eq!(site("cross-site"), 403);
         assert_eq!(site("same-site"), 403);
-        // A link to the page from elsewhere is no harm.
+        // A link to the page from elsewhere is no harm, but a picture whose address is work.
         let link = [("host", "localhost"), ("sec-fetch-site", "cross-site")];
         assert_eq!(status("GET /", &link), 200);
+        assert_eq!(status("GET /?keys=1M", &link), 200);
+        for other in [
+            "/v1/plan?keys=1M",
+            "/v1/filters",
+            "/metrics",
+            "/page/app.js",
+            "//",
+        ] {
+            assert_eq!(status(&format!("GET {other}"), &link), 403, "{other}");
+            assert_eq!(status(&format!("HEAD {other}"), &link), 403, "{other}");
+        }
+    }
+
+    #[test]
+    fn nothing_but_a_hundred_is_expected() {
+        let with = |expect| status("POST /", &[("host", "localhost"), ("expect", expect)]);
+        assert_eq!(with("100-continue"), 200);
+        assert_eq!(with("100-Continue"), 200);
+        for expect in ["", "200-ok", "100-continue, x", "x=100-continue"] {
+            assert_eq!(with(expect), 417, "{expect}");
+        }
     }
 
     #[test]

@@ -1,101 +1,154 @@
-//! Keys out of a request's body, and answers into a response's.
+//! Keys out of a request's body.
 
+use super::media::Form;
 use super::problem::Problem;
 use crate::engine::records::Layout;
-use axum::http::{HeaderMap, StatusCode, header};
-use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
+use tamis::KeyRule;
 
 /// A key, in the body where it stands there as it is.
 pub(super) type Key<'a> = Cow<'a, [u8]>;
 
-/// How keys come and answers go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// One key a line.
-    Lines,
-    /// An array of strings.
-    Json,
-}
+/// Keys that are handed on together: enough for a batch to pay, and no more, because a key takes
+/// more memory than a line end in the body.
+const BLOCK: usize = 4096;
+/// More than any filter's keys have.
+const MOST_VALUES: usize = 256;
 
 impl Form {
-    /// The form of a request's body, as its Content-Type says.
-    pub(super) fn of_request(headers: &HeaderMap) -> Result<Self, Problem> {
-        let Some(value) = headers.get(header::CONTENT_TYPE) else {
-            return Ok(Self::Lines);
-        };
-        let bytes = value.as_bytes();
-        let name = bytes.split(|&b| b == b';').next().unwrap_or_default();
-        match name.trim_ascii().to_ascii_lowercase().as_slice() {
-            b"application/json" => Ok(Self::Json),
-            // The third is what curl says of `--data-binary @keys.txt`.
-            b"text/plain" | b"application/octet-stream" | b"application/x-www-form-urlencoded" => {
-                Ok(Self::Lines)
-            }
-            other => Err(Problem::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                format!(
-                    "Content-Type: expected application/json (an array of strings) or text/plain \
-                     (one key a line), got {}",
-                    String::from_utf8_lossy(other)
-                ),
-            )),
-        }
-    }
-
-    /// The form of the answers: as Accept says, and as the request's if it leaves it open.
-    pub(super) fn of_response(headers: &HeaderMap, request: Self) -> Self {
-        let accept = headers.get_all(header::ACCEPT).iter();
-        let names = accept.flat_map(|value| value.as_bytes().split(|&b| b == b','));
-        for name in names {
-            let name = name.split(|&b| b == b';').next().unwrap_or_default();
-            match name.trim_ascii().to_ascii_lowercase().as_slice() {
-                b"application/json" => return Self::Json,
-                b"text/plain" => return Self::Lines,
-                _ => {}
-            }
-        }
-        request
-    }
-
-    /// The keys of a body. A key of a filter whose keys are several values is an array of them.
-    pub(super) fn read<'b>(
+    /// Hands on the keys of a body in blocks, until an error. A key of a filter whose keys are
+    /// several values is an array of them.
+    pub(super) fn for_each_block<'b>(
         self,
         body: &'b [u8],
-        rule: &tamis::KeyRule,
-    ) -> Result<Vec<Key<'b>>, Problem> {
+        rule: &KeyRule,
+        each: &mut dyn FnMut(&[Key<'b>]) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        let mut blocks = Blocks {
+            keys: Vec::new(),
+            each,
+        };
         match (self, rule.values()) {
-            (Self::Lines, 1) => Ok(read_lines(body)),
-            (Self::Lines, values) => Err(Problem::bad_request(format!(
-                "a key of this filter is {values} values: send JSON, an array of arrays of strings"
-            ))),
-            (Self::Json, values) => {
-                let items = serde_json::from_slice::<Items>(body).map_err(|error| {
-                    Problem::bad_request(format!("expected a JSON array of strings: {error}"))
-                })?;
-                let key = |(at, item)| key_of(item, values, rule, at);
-                items.0.into_iter().enumerate().map(key).collect()
+            (Self::Lines, 1) => {
+                let mut outcome = Ok(());
+                Layout::LINES.for_each(body, |start, end| {
+                    if outcome.is_ok() {
+                        let key = Layout::LINES.content(&body[start..end]);
+                        outcome = blocks.push(Cow::Borrowed(key));
+                    }
+                });
+                outcome?;
             }
+            (Self::Lines, values) => {
+                return Err(Problem::bad_request(format!(
+                    "a key of this filter is {values} values: send JSON, an array of arrays of \
+                     strings"
+                )));
+            }
+            (Self::Json, _) => read_json(body, rule, &mut blocks)?,
         }
+        blocks.flush()
+    }
+
+    /// Refuses a body that is not what it should be, before any of its keys is used.
+    pub(super) fn check(self, body: &[u8], rule: &KeyRule) -> Result<(), Problem> {
+        let looked_at = match self {
+            // Any bytes are lines.
+            Self::Lines => &[],
+            Self::Json => body,
+        };
+        self.for_each_block(looked_at, rule, &mut |_| Ok(()))
     }
 }
 
-fn read_lines(body: &[u8]) -> Vec<Key<'_>> {
-    let mut keys = Vec::with_capacity(body.len() / 16);
-    Layout::LINES.for_each(body, |start, end| {
-        keys.push(Cow::Borrowed(Layout::LINES.content(&body[start..end])));
-    });
-    keys
+/// Keys until there are enough of them.
+struct Blocks<'b, 'f> {
+    keys: Vec<Key<'b>>,
+    each: &'f mut dyn FnMut(&[Key<'b>]) -> Result<(), Problem>,
 }
 
-fn key_of<'b>(
-    item: Item<'b>,
-    values: usize,
-    rule: &tamis::KeyRule,
-    at: usize,
-) -> Result<Key<'b>, Problem> {
-    match (item, values) {
+impl<'b> Blocks<'b, '_> {
+    fn push(&mut self, key: Key<'b>) -> Result<(), Problem> {
+        self.keys.push(key);
+        match self.keys.len() {
+            BLOCK => self.flush(),
+            _ => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Problem> {
+        if !self.keys.is_empty() {
+            (self.each)(&self.keys)?;
+            self.keys.clear();
+        }
+        Ok(())
+    }
+}
+
+fn read_json<'b>(
+    body: &'b [u8],
+    rule: &KeyRule,
+    blocks: &mut Blocks<'b, '_>,
+) -> Result<(), Problem> {
+    let mut refused = None;
+    let array = Array {
+        rule,
+        blocks,
+        refused: &mut refused,
+    };
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let read = array.deserialize(&mut json).and_then(|()| json.end());
+    match (refused, read) {
+        (Some(problem), _) => Err(problem),
+        (None, Ok(())) => Ok(()),
+        (None, Err(error)) => Err(Problem::bad_request(format!(
+            "expected a JSON array of strings: {error}"
+        ))),
+    }
+}
+
+/// A JSON array of keys, handed on as they are read. Strings are borrowed where nothing in them is
+/// escaped.
+struct Array<'a, 'b, 'f> {
+    rule: &'a KeyRule,
+    blocks: &'a mut Blocks<'b, 'f>,
+    /// Why reading stopped, if it was not the JSON.
+    refused: &'a mut Option<Problem>,
+}
+
+impl<'b> DeserializeSeed<'b> for Array<'_, 'b, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'b>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'b> Visitor<'b> for Array<'_, 'b, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of strings")
+    }
+
+    fn visit_seq<A: SeqAccess<'b>>(self, mut array: A) -> Result<(), A::Error> {
+        let mut at = 0;
+        while let Some(item) = array.next_element()? {
+            let key = key_of(item, self.rule, at);
+            if let Err(problem) = key.and_then(|key| self.blocks.push(key)) {
+                *self.refused = Some(problem);
+                return Err(A::Error::custom("refused"));
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+}
+
+fn key_of<'b>(item: Item<'b>, rule: &KeyRule, at: usize) -> Result<Key<'b>, Problem> {
+    match (item, rule.values()) {
         (Item::Text(Cow::Borrowed(text)), 1) => Ok(Cow::Borrowed(text.as_bytes())),
         (Item::Text(Cow::Owned(text)), 1) => Ok(Cow::Owned(text.into_bytes())),
         (Item::Texts(texts), values) if values > 1 && texts.len() == values => {
@@ -111,34 +164,10 @@ fn key_of<'b>(
     }
 }
 
-/// A JSON array, whose strings are borrowed where nothing in them is escaped.
-struct Items<'a>(Vec<Item<'a>>);
-
+/// What may stand in the array.
 enum Item<'a> {
     Text(Cow<'a, str>),
     Texts(Vec<Cow<'a, str>>),
-}
-
-impl<'de> Deserialize<'de> for Items<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Array;
-        impl<'de> Visitor<'de> for Array {
-            type Value = Items<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an array of strings")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Items<'de>, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = array.next_element()? {
-                    items.push(item);
-                }
-                Ok(Items(items))
-            }
-        }
-        from.deserialize_seq(Array)
-    }
 }
 
 impl<'de> Deserialize<'de> for Item<'de> {
@@ -162,6 +191,10 @@ impl<'de> Deserialize<'de> for Item<'de> {
             fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Item<'de>, A::Error> {
                 let mut texts = Vec::new();
                 while let Some(Text(text)) = array.next_element()? {
+                    if texts.len() == MOST_VALUES {
+                        let most = format_args!("a key of more than {MOST_VALUES} values");
+                        return Err(A::Error::custom(most));
+                    }
                     texts.push(text);
                 }
                 Ok(Item::Texts(texts))
@@ -178,9 +211,7 @@ impl<'de> Deserialize<'de> for Text<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         match Item::deserialize(from)? {
             Item::Text(text) => Ok(Self(text)),
-            Item::Texts(_) => Err(serde::de::Error::custom(
-                "an array within an array within an array",
-            )),
+            Item::Texts(_) => Err(D::Error::custom("an array within an array within an array")),
         }
     }
 }

@@ -6,14 +6,14 @@ use anyhow::{Context as _, Result};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -60,8 +60,8 @@ pub(super) async fn serve(
     let stop = watch::Sender::new(false);
     let accept = async {
         loop {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+            let (stream, from) = match listener.accept().await {
+                Ok(accepted) => accepted,
                 Err(_) => {
                     // The client went away, or there are too many open files: others will go.
                     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -71,6 +71,7 @@ pub(super) async fn serve(
             match Arc::clone(&places).try_acquire_owned() {
                 Ok(place) => {
                     let connection = Connection {
+                        peer: from.ip(),
                         router: router.clone(),
                         app: Arc::clone(&app),
                         stop: stop.subscribe(),
@@ -120,6 +121,7 @@ async fn refuse(mut stream: TcpStream, is_encrypted: bool, _place: OwnedSemaphor
 }
 
 struct Connection {
+    peer: IpAddr,
     router: Router,
     app: App,
     stop: watch::Receiver<bool>,
@@ -143,14 +145,14 @@ impl Connection {
 
     /// Answers, until the connection's end.
     async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
-        let (app, router) = (Arc::clone(&self.app), self.router);
+        let (app, router, peer) = (Arc::clone(&self.app), self.router, self.peer);
         let waiting = Arc::new(Waiting::new());
         let watched = Arc::clone(&waiting);
         let service = service_fn(move |request: Request<Incoming>| {
             waiting.ends();
             let (waiting, answer) = (
                 Arc::clone(&waiting),
-                answer(Arc::clone(&app), router.clone(), request),
+                answer(Arc::clone(&app), router.clone(), request, peer),
             );
             async move {
                 let response = answer.await;
@@ -228,18 +230,22 @@ async fn answer(
     app: App,
     mut router: Router,
     request: Request<Incoming>,
+    peer: IpAddr,
 ) -> Result<Response, Infallible> {
     let start = Instant::now();
     let (head, request_body) = request.into_parts();
     let mut response = match app.guard.check(&head) {
         Ok(()) => router.call(Request::from_parts(head, request_body)).await?,
         Err(refused) => {
-            body::discard(&app, Body::new(request_body)).await;
+            body::leave(&app, &head.headers, Body::new(request_body)).await;
             refused.into_response()
         }
     };
     protect(&mut response);
     app.metrics.answered(response.status(), start.elapsed());
+    if response.status() == StatusCode::UNAUTHORIZED {
+        app.metrics.strangers.seen(peer);
+    }
     Ok(response)
 }
 

@@ -5,7 +5,6 @@ use super::keys::Key;
 use crate::about::{self, About};
 use crate::foreign::{self, Encoding, ForeignArgs, Opened};
 use crate::location::KeyFile;
-use crate::stream::Keyed as _;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -51,26 +50,27 @@ impl Loaded {
     }
 
     /// Which keys may be in it.
-    pub(super) fn ask(&self, keys: &[Key<'_>]) -> Result<Vec<bool>> {
-        let mut found = vec![false; keys.len()];
+    pub(super) fn ask(&self, keys: &[Key<'_>], found: &mut [bool]) -> Result<()> {
         match self {
-            Self::Ours(filter) => filter.contains_many(keys, &mut found),
-            Self::Foreign(opened, encoding) => {
-                let keys: Vec<_> = keys.iter().map(|key| encoding.token(key)).collect();
-                foreign::ask(&opened.filter, &keys, &mut found)?;
+            Self::Ours(filter) => filter.contains_many(keys, found),
+            Self::Foreign(opened, Encoding(encoding)) => {
+                let keys: Result<Vec<_>, _> = keys.iter().map(|key| encoding.encode(key)).collect();
+                // To call such a key absent could be a false "no".
+                let keys =
+                    keys.with_context(|| format!("this filter's keys are {}", encoding.name()))?;
+                opened.filter.contains_many(&keys, found);
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Adds keys; which of them were new.
-    pub(super) fn add(&mut self, keys: &[Key<'_>]) -> Result<Vec<bool>> {
-        let mut new = vec![false; keys.len()];
+    pub(super) fn add(&mut self, keys: &[Key<'_>], new: &mut [bool]) -> Result<()> {
         match self {
-            Self::Ours(filter) => filter.insert_many(keys, &mut new)?,
+            Self::Ours(filter) => filter.insert_many(keys, new)?,
             Self::Foreign(opened, _) => bail!("{}: read-only here", opened.path.display()),
         }
-        Ok(new)
+        Ok(())
     }
 
     /// Whether keys can be added: not to finished lists, and to files of other systems only by

@@ -1,6 +1,8 @@
 //! What the service has done, as Prometheus reads it.
 
-use super::App;
+use super::filters::{PATIENCE, Saving, seconds};
+use super::{App, log};
+use crate::human;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -8,13 +10,15 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Upper ends of the classes of times that answers take.
 const SECONDS: [f64; 8] = [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0];
-/// How long a filter in Redis may take to tell of itself: a scrape does not wait for ever.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a line of the log is spent on requests without the token.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// Counts of all filters.
 #[derive(Default)]
@@ -26,6 +30,33 @@ pub(super) struct Metrics {
     nanoseconds: AtomicU64,
     pub(super) connections: AtomicU64,
     pub(super) refused_connections: AtomicU64,
+    pub(super) strangers: Strangers,
+}
+
+/// Requests to write without the token, or with another one.
+#[derive(Default)]
+pub(super) struct Strangers {
+    all: AtomicU64,
+    /// When they were last told of, and how many there were then.
+    told: Mutex<Option<(Instant, u64)>>,
+}
+
+impl Strangers {
+    /// Counts one, and says so if nothing was said for a while.
+    pub(super) fn seen(&self, from: IpAddr) {
+        let all = self.all.fetch_add(1, Relaxed) + 1;
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match *told {
+            Some((at, _)) if at.elapsed() < TELL_EVERY => return,
+            Some((_, before)) => before,
+            None => 0,
+        };
+        *told = Some((Instant::now(), all));
+        let new = human::counted(all.saturating_sub(before), "request");
+        log(format_args!(
+            "{new} to add keys without the token or with a wrong one, the last from {from}"
+        ));
+    }
 }
 
 impl Metrics {
@@ -47,6 +78,7 @@ pub(super) fn routes() -> Router<App> {
 async fn metrics(State(app): State<App>) -> impl IntoResponse {
     let mut page = Page::default();
     tell_requests(&app.metrics, &mut page);
+    tell_saving(&app, &mut page);
     tell_filters(&app, &mut page).await;
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], page.0)
@@ -83,6 +115,39 @@ fn tell_requests(metrics: &Metrics, page: &mut Page) {
     let name = "tamis_connections_refused_total";
     page.about(name, "counter", "Connections above --max-connections.");
     page.sample(name, "", metrics.refused_connections.load(Relaxed) as f64);
+    let name = "tamis_unauthorized_total";
+    page.about(name, "counter", "Requests to add keys without the token.");
+    page.sample(name, "", metrics.strangers.all.load(Relaxed) as f64);
+}
+
+/// What became of additions to files.
+fn tell_saving(app: &App, page: &mut Page) {
+    type Figure = fn(&Saving) -> Option<f64>;
+    let figures: [(&str, &str, Figure); 3] = [
+        (
+            "tamis_filter_unsaved_keys",
+            "Keys that were added and are not on disk.",
+            |saving| Some(saving.unsaved_keys as f64),
+        ),
+        (
+            "tamis_filter_last_saved_at",
+            "When additions were last saved, since 1970.",
+            |saving| saving.last_saved_at.map(|at| seconds(at) as f64),
+        ),
+        (
+            "tamis_filter_save_failed",
+            "1 if the last save failed: nothing is added until one succeeds.",
+            |saving| Some(f64::from(u8::from(saving.failed.is_some()))),
+        ),
+    ];
+    for (name, help, figure) in figures {
+        page.about(name, "gauge", help);
+        for served in app.filters.iter() {
+            if let Some(value) = served.saving().as_ref().and_then(figure) {
+                page.sample(name, &format!("filter=\"{}\"", served.name()), value);
+            }
+        }
+    }
 }
 
 async fn tell_filters(app: &App, page: &mut Page) {

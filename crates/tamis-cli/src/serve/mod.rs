@@ -3,9 +3,9 @@
 //! ```text
 //! listen.rs    connections, their number and their time      guard.rs   who may ask what
 //!     |
-//! api.rs       /v1/filters      page.rs    /, plan.rs, playground.rs
+//! api.rs       /v1/filters      page.rs    /, plan.rs, playground.rs, in pool.rs
 //!     |
-//! filters.rs   by name          keys.rs    bodies into keys, answers into bodies
+//! filters.rs   by name          body.rs    bodies into memory   keys.rs   into keys   replies.rs   and back
 //!     |
 //! file.rs      a file: watched, replaced, saved              remote.rs  in Redis
 //! loaded.rs    its content
@@ -20,14 +20,18 @@ mod keys;
 mod lines;
 mod listen;
 mod loaded;
+mod media;
+mod memory;
 mod metrics;
 mod openapi;
 mod page;
 mod patient;
 mod plan;
 mod playground;
+mod pool;
 mod problem;
 mod remote;
+mod replies;
 mod stamp;
 mod tally;
 mod tls;
@@ -44,6 +48,7 @@ use filters::Filters;
 use guard::{Guard, Token};
 use loaded::Opening;
 use metrics::Metrics;
+use pool::Pool;
 use problem::Problem;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -63,6 +68,8 @@ pub(crate) struct Settings {
     pub(crate) token: Option<PathBuf>,
     pub(crate) writing: Writing,
     pub(crate) limits: Limits,
+    /// Whether there is a page.
+    pub(crate) has_page: bool,
     pub(crate) key: KeyFile,
     pub(crate) foreign: ForeignArgs,
     pub(crate) redis: RedisArgs,
@@ -87,12 +94,16 @@ pub(crate) struct Shared {
     limits: Limits,
     guard: Guard,
     metrics: Metrics,
-    /// Bytes of bodies in memory.
+    has_page: bool,
+    /// What the page asks for is worked at here.
+    pool: Pool,
+    /// Bytes of bodies and answers in memory.
     buffered: AtomicUsize,
 }
 
 /// Serves until a signal ends it.
 pub(crate) fn run(settings: Settings) -> Result<()> {
+    memory::give_back_what_is_large();
     let tls = match &settings.tls {
         Some((certificate, key)) => Some(tls::acceptor(certificate, key)?),
         None => None,
@@ -114,6 +125,8 @@ pub(crate) fn run(settings: Settings) -> Result<()> {
         limits: settings.limits,
         guard,
         metrics: Metrics::default(),
+        has_page: settings.has_page,
+        pool: Pool::default(),
         buffered: AtomicUsize::new(0),
     });
     let listener = TcpListener::bind(settings.listen)
@@ -133,10 +146,14 @@ pub(crate) fn run(settings: Settings) -> Result<()> {
 }
 
 fn router(app: &App) -> Router {
+    let page = match app.has_page {
+        true => page::routes(),
+        false => Router::new(),
+    };
     api::routes()
         .merge(metrics::routes())
         .merge(openapi::routes())
-        .merge(page::routes())
+        .merge(page)
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
         .method_not_allowed_fallback(async || {
             let text =

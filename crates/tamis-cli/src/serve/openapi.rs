@@ -1,10 +1,13 @@
 //! The description of the service, for programs that make clients of it.
 
-use super::App;
+use super::{App, page};
 use axum::Router;
+use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use serde_json::Value;
+use std::borrow::Cow;
 
 const DESCRIPTION: &str = include_str!("openapi.json");
 
@@ -12,8 +15,22 @@ pub(super) fn routes() -> Router<App> {
     Router::new().route("/v1/openapi.json", get(description))
 }
 
-async fn description() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], DESCRIPTION)
+async fn description(State(app): State<App>) -> impl IntoResponse {
+    let description = match app.has_page {
+        true => Cow::Borrowed(DESCRIPTION),
+        false => Cow::Owned(without_page()),
+    };
+    ([(header::CONTENT_TYPE, "application/json")], description)
+}
+
+/// The description without what is there for the page.
+fn without_page() -> String {
+    let description = serde_json::from_str::<Value>(DESCRIPTION);
+    let mut description = description.unwrap_or_default();
+    if let Some(paths) = description["paths"].as_object_mut() {
+        paths.retain(|path, _| !page::PATHS.contains(&path.as_str()));
+    }
+    description.to_string()
 }
 
 #[cfg(test)]
@@ -44,7 +61,8 @@ mod tests {
             }
         }
         found.retain(|path| {
-            path.starts_with("/v1/") || matches!(path.as_str(), "/metrics" | "/healthz")
+            let others = ["/metrics", "/healthz", "/readyz"];
+            path.starts_with("/v1/") || others.contains(&path.as_str())
         });
         found
     }

@@ -35,6 +35,9 @@ const FILES: &[(&str, &str, &[u8])] = files![
     "playground.js": "text/javascript; charset=utf-8",
 ];
 
+/// What is there for the page, of the paths that are described.
+pub(super) const PATHS: [&str; 2] = ["/v1/plan", "/v1/playground"];
+
 pub(super) fn routes() -> Router<App> {
     Router::new()
         .route("/", get(async || file("index.html")))

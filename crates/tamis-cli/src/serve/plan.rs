@@ -1,10 +1,11 @@
 //! `GET /v1/plan`: what `tamis plan` says, with the curve of rates, for the
 //! page's calculator. Every number is the library's.
 
+use super::App;
 use super::problem::{Problem, json};
 use crate::advice::{self, Advice, Need, Question};
 use crate::human;
-use axum::extract::RawQuery;
+use axum::extract::{RawQuery, State};
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 use tamis::Plan;
@@ -14,18 +15,18 @@ use tamis::raw::BloomShape;
 const STEPS: i32 = 24;
 const STEPS_OF_A_DOUBLING: f64 = 6.0;
 
-pub(super) async fn plan(RawQuery(query): RawQuery) -> Result<impl IntoResponse, Problem> {
+pub(super) async fn plan(
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+) -> Result<impl IntoResponse, Problem> {
     let query = query.unwrap_or_default();
     if let Some(answer) = own_shape(&query)? {
         return Ok(json(&answer));
     }
     let question = read(&query)?;
-    // Some milliseconds at worst, but those of a thread that others wait for.
     let answer = move || question.answer().map(|advice| tell(&question, &advice));
-    let answer = tokio::task::spawn_blocking(answer)
-        .await
-        .map_err(|error| Problem::unavailable(&error.into()))?
-        .map_err(|error| Problem::bad_request(format!("{error:#}")))?;
+    let answer = app.pool.run(answer).await?;
+    let answer = answer.map_err(|error| Problem::bad_request(format!("{error:#}")))?;
     Ok(json(&answer))
 }
 
@@ -88,7 +89,15 @@ fn read(query: &str) -> Result<Question, Problem> {
         }
         seen.push(name);
     }
-    Ok(question)
+    match (question.keys, question.rate, question.size) {
+        (Some(_), Some(_), Some(_)) => Err(Problem::bad_request(
+            "keys, rate and size: expected two of them, got all three; the third follows",
+        )),
+        (None, ..) if question.rate.is_none() || question.size.is_none() => Err(
+            Problem::bad_request("expected keys, or a rate and a size, or two of the three"),
+        ),
+        _ => Ok(question),
+    }
 }
 
 fn tell(question: &Question, advice: &Advice) -> Value {
@@ -98,9 +107,7 @@ fn tell(question: &Question, advice: &Advice) -> Value {
         .map(|step| (middle * (f64::from(step) / STEPS_OF_A_DOUBLING).exp2()).round() as u64)
         .filter(|keys| *keys > 0)
         .collect();
-    let rates = |plan: &Plan| -> Vec<Option<f64>> {
-        keys.iter().map(|keys| plan.rate_after(*keys)).collect()
-    };
+    let rates = |plan: &Plan| -> Vec<Option<f64>> { plan.rates_after(&keys).collect() };
     json!({
         // The numbers as they were understood.
         "asked": { "keys": question.keys, "rate": question.rate, "size": question.size },

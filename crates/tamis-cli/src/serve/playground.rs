@@ -7,6 +7,7 @@ use super::problem::{Problem, json};
 use crate::human;
 use axum::body::Body;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -72,23 +73,23 @@ enum Asked {
 
 pub(super) async fn playground(
     State(app): State<App>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<impl IntoResponse, Problem> {
     let bad = |text: String| Problem::bad_request(text);
-    let held = read(&app, body).await?;
-    let body = held.bytes();
+    let held = read(&app, &headers, body).await?;
+    let body = held.bytes;
     if body.len() > MAX_BODY {
         return Err(bad(format!(
             "body: expected at most {MAX_BODY} bytes, got {}",
             body.len()
         )));
     }
-    let request: Request = serde_json::from_slice(&body)
-        .map_err(|error| bad(format!("expected a JSON object: {error}")))?;
-    let answer = tokio::task::spawn_blocking(move || play(&request))
-        .await
-        .map_err(|error| Problem::unavailable(&error.into()))?
-        .map_err(bad)?;
+    let answer = move || {
+        let request = serde_json::from_slice(&body);
+        play(&request.map_err(|error| format!("expected a JSON object: {error}"))?)
+    };
+    let answer = app.pool.run(answer).await?.map_err(bad)?;
     Ok(json(&answer))
 }
 

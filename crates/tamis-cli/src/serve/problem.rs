@@ -1,6 +1,6 @@
 //! What a client is told when it can't get what it asked for.
 
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -9,12 +9,27 @@ use serde_json::json;
 pub(super) struct Problem {
     pub(super) status: StatusCode,
     pub(super) text: String,
+    /// What programs should know of the way out.
+    header: Option<(HeaderName, &'static str)>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self { status, text }
+        let header = match status {
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
+            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),
+            _ => None,
+        };
+        Self {
+            status,
+            text: text.into(),
+            header,
+        }
+    }
+
+    pub(super) fn with(self, name: HeaderName, value: &'static str) -> Self {
+        let header = Some((name, value));
+        Self { header, ..self }
     }
 
     /// The request can't be understood.
@@ -32,13 +47,12 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = json(&json!({ "error": self.text }));
-        match self.status {
-            StatusCode::UNAUTHORIZED => {
-                let how = [(header::WWW_AUTHENTICATE, "Bearer")];
-                (self.status, how, body).into_response()
-            }
-            status => (status, body).into_response(),
+        let mut response = (self.status, body).into_response();
+        if let Some((name, value)) = self.header {
+            let value = HeaderValue::from_static(value);
+            response.headers_mut().insert(name, value);
         }
+        response
     }
 }
 

@@ -1,8 +1,9 @@
 //! A filter in Redis. Its connection serves one request after the other; the
 //! servers do the work.
 
-use super::keys::Form;
+use super::media::Form;
 use super::problem::Problem;
+use super::replies::Replies;
 use crate::about::{self, About};
 use crate::location::{KeyFile, RedisArgs, in_redis};
 use anyhow::{Context as _, Result};
@@ -45,22 +46,14 @@ impl RemoteFilter {
         self.is_writable
     }
 
-    pub(super) async fn ask(
-        self: &Arc<Self>,
-        form: Form,
-        body: Bytes,
-    ) -> Result<Vec<bool>, Problem> {
+    pub(super) async fn ask(self: &Arc<Self>, form: Form, body: Bytes) -> Result<Replies, Problem> {
         self.run(form, body, |filter, keys, found| {
             filter.contains_many(keys, found)
         })
         .await
     }
 
-    pub(super) async fn add(
-        self: &Arc<Self>,
-        form: Form,
-        body: Bytes,
-    ) -> Result<Vec<bool>, Problem> {
+    pub(super) async fn add(self: &Arc<Self>, form: Form, body: Bytes) -> Result<Replies, Problem> {
         self.run(form, body, |filter, keys, new| {
             filter.insert_many(keys, new)
         })
@@ -73,7 +66,7 @@ impl RemoteFilter {
         form: Form,
         body: Bytes,
         work: Work,
-    ) -> Result<Vec<bool>, Problem> {
+    ) -> Result<Replies, Problem> {
         let mut turn = Arc::clone(&self.turns).lock_owned().await;
         let this = Arc::clone(self);
         let task = tokio::task::spawn_blocking(move || {
@@ -111,11 +104,24 @@ fn answer(
     form: Form,
     body: &[u8],
     work: Work,
-) -> Result<Result<Vec<bool>, Error>, Problem> {
+) -> Result<Result<Replies, Error>, Problem> {
     // A module, which hashes itself, knows no other rule.
-    let rule = filter.hasher().map_or(&KeyRule::EXACT, Hasher::rule);
-    let keys = form.read(body, rule)?;
-    let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-    let mut answers = vec![false; keys.len()];
-    Ok(work(filter, &keys, &mut answers).map(|()| answers))
+    let rule = *filter.hasher().map_or(&KeyRule::EXACT, Hasher::rule);
+    form.check(body, &rule)?;
+    let mut replies = Replies::default();
+    let mut failed = None;
+    let mut answers = Vec::new();
+    form.for_each_block(body, &rule, &mut |keys| {
+        if failed.is_none() {
+            let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+            answers.clear();
+            answers.resize(keys.len(), false);
+            match work(filter, &keys, &mut answers) {
+                Ok(()) => replies.extend(&answers),
+                Err(error) => failed = Some(error),
+            }
+        }
+        Ok(())
+    })?;
+    Ok(failed.map_or(Ok(replies), Err))
 }

@@ -1,5 +1,6 @@
 //! What was asked and answered: since the start, and in the last minutes.
 
+use super::replies::Replies;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -33,21 +34,19 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    pub(super) fn to_check(found: &[bool]) -> Self {
-        let yes = count(found);
-        let no = found.len() as u64 - yes;
-        let others = Self::default();
-        Self { yes, no, ..others }
+    pub(super) fn to_check(found: &Replies) -> Self {
+        Self {
+            yes: found.yes(),
+            no: found.no(),
+            ..Self::default()
+        }
     }
 
-    pub(super) fn to_add(were_new: &[bool]) -> Self {
-        let new = count(were_new);
-        let known = were_new.len() as u64 - new;
-        let others = Self::default();
+    pub(super) fn to_add(were_new: &Replies) -> Self {
         Self {
-            new,
-            known,
-            ..others
+            new: were_new.yes(),
+            known: were_new.no(),
+            ..Self::default()
         }
     }
 
@@ -57,10 +56,6 @@ impl Answers {
         self.new += more.new;
         self.known += more.known;
     }
-}
-
-fn count(answers: &[bool]) -> u64 {
-    answers.iter().map(|&answer| u64::from(answer)).sum()
 }
 
 impl Tally {
@@ -124,12 +119,24 @@ fn minute_now() -> u64 {
 mod tests {
     use super::*;
 
+    fn checked(answers: &[bool]) -> Answers {
+        let mut replies = Replies::default();
+        replies.extend(answers);
+        Answers::to_check(&replies)
+    }
+
+    fn added(answers: &[bool]) -> Answers {
+        let mut replies = Replies::default();
+        replies.extend(answers);
+        Answers::to_add(&replies)
+    }
+
     #[test]
     fn minutes_are_told_apart_and_forgotten() {
         let tally = Tally::default();
-        tally.add_at(1_000, Answers::to_check(&[true, false, false]));
-        tally.add_at(1_001, Answers::to_add(&[true, true, false]));
-        tally.add_at(1_001, Answers::to_check(&[true]));
+        tally.add_at(1_000, checked(&[true, false, false]));
+        tally.add_at(1_001, added(&[true, true, false]));
+        tally.add_at(1_001, checked(&[true]));
         let recent = tally.recent_at(1_002);
         let recent = recent.as_array().unwrap();
         assert_eq!(recent.len(), 15);
@@ -147,10 +154,10 @@ mod tests {
         );
 
         for minute in 2_000..2_100 {
-            tally.add_at(minute, Answers::to_check(&[true]));
+            tally.add_at(minute, checked(&[true]));
         }
         // The clock was set back: nothing is lost, and nothing panics.
-        tally.add_at(5, Answers::to_check(&[true]));
+        tally.add_at(5, checked(&[true]));
         let recent = tally.recent_at(2_099);
         let yes = |minute: &Value| minute["yes"].as_u64().unwrap();
         assert_eq!(recent.as_array().unwrap().iter().map(yes).sum::<u64>(), 16);

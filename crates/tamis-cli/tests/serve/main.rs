@@ -9,8 +9,12 @@ mod servers;
 
 mod answers;
 mod hostile;
+mod packed;
+mod pressure;
 mod redis;
 mod replaced;
+mod saving;
 mod secured;
 mod service;
+mod spoken;
 mod writing;

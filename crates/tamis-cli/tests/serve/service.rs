@@ -4,7 +4,7 @@ use crate::common::Sandbox;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -29,11 +29,12 @@ pub(crate) struct Answer {
 impl Service {
     /// Runs `tamis serve` with these words beside `--listen`.
     pub(crate) fn start(dir: &Sandbox, words: &str) -> Self {
-        let mut child = dir
-            .command(&format!("serve --listen 127.0.0.1:0 {words}"))
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::run(dir.command(&format!("serve --listen 127.0.0.1:0 {words}")))
+    }
+
+    /// Runs a command that becomes `tamis serve`.
+    pub(crate) fn run(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let log = Arc::new(Mutex::new(String::new()));
         let address = loop {
@@ -139,6 +140,17 @@ impl Service {
         let status = self.wait();
         assert!(status.success(), "{status}: {}", self.log());
         self.log()
+    }
+
+    /// A figure of its memory in bytes, as the system counts it: VmRSS now, VmHWM at most.
+    pub(crate) fn memory(&self, figure: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with(figure))
+            .unwrap();
+        let kib = line.split_whitespace().nth(1).unwrap();
+        kib.parse::<u64>().unwrap() << 10
     }
 
     pub(crate) fn is_running(&mut self) -> bool {

@@ -285,7 +285,16 @@ impl Growth {
 
 /// What a filter of unknown size will have taken when it holds `keys`.
 pub(crate) fn plan_for_rate(keys: u64, rate: f64) -> Result<Plan, Error> {
-    let mut growth = Growth::new(FIRST_KEYS, rate)?;
+    grown_to(&mut None, keys, rate)
+}
+
+/// The same, going on from a filter of fewer keys.
+pub(crate) fn grown_to(growth: &mut Option<Growth>, keys: u64, rate: f64) -> Result<Plan, Error> {
+    let has_more = |growth: &&mut Growth| keys <= growth.capacity - growth.newest.capacity;
+    let growth = match growth.as_mut().filter(|growth| !has_more(growth)) {
+        Some(growth) => growth,
+        None => growth.insert(Growth::new(FIRST_KEYS, rate)?),
+    };
     while growth.capacity < keys {
         growth.grow_within(u64::MAX)?;
     }
@@ -300,9 +309,12 @@ pub(crate) fn plan_for_size(keys: u64, bytes: u64) -> Result<Plan, Error> {
         plan.filter(|plan| plan.bytes() <= bytes)
     };
     // A lower promise may take less, if its last layer begins later. So look
-    // at all of them, roughly, and closer below the lowest that fits.
+    // at all of them, roughly, and closer below the lowest that fits; but for
+    // those that no filter could keep, with fewer bits a key than its rate has.
     const STEP: f64 = 0.5;
+    let bits_per_key = bytes as f64 * 8.0 / keys as f64;
     let lowest = MIN_RATE.log2();
+    let lowest = lowest + ((-bits_per_key - lowest) / STEP).floor().max(0.0) * STEP;
     let mut high = lowest;
     let mut best = fitting(high);
     while best.is_none() && high + STEP < 0.0 {

@@ -127,23 +127,43 @@ fn rate_now(shape: &BlockedShape, lines: impl Iterator<Item = [u32; LINE_WORDS]>
 /// How many lines there must be, a multiple of those of a key; none if 2^54 are
 /// not enough.
 pub(super) fn lines_for(keys: f64, rate: f64, k: u32, per_key: u32) -> Option<u64> {
-    let keeps = |lines: u64| rate_of(k, per_key, keys, lines as f64) <= rate;
+    // Whether so many keep the rate, and how far they are from it, as a logarithm.
+    let look = |lines: u64| {
+        let reached = rate_of(k, per_key, keys, lines as f64);
+        (reached <= rate, (reached / rate).ln())
+    };
     let (mut low, mut high) = (1u64, (1 << 54) / u64::from(per_key));
-    if !keeps(high) {
+    let (keeps, mut above) = look(low);
+    if keeps {
+        return Some(u64::from(per_key));
+    }
+    let (keeps, mut below) = look(high);
+    if !keeps {
         return None;
     }
-    while low < high {
-        // Orders of magnitude first.
-        let middle = match low < high / 4 {
-            true => (low as f64 * high as f64).sqrt() as u64,
-            false => u64::midpoint(low, high),
+    // The first keeps it not, the last does. Orders of magnitude come first; then where a straight
+    // line from end to end crosses the rate. An end that stays counts half each time (the Illinois
+    // rule), or it would stay for good.
+    let mut stays = None;
+    while high - low > 1 {
+        let is_far = low < high / 4;
+        let middle = match is_far {
+            true => (low as f64 * high as f64).sqrt(),
+            false => low as f64 + (high - low) as f64 * (above / (above - below)),
         };
-        match keeps(middle) {
-            true => high = middle,
-            false => low = middle + 1,
+        let middle = (middle as u64).clamp(low + 1, high - 1);
+        let (keeps, distance) = look(middle);
+        if keeps {
+            (high, below) = (middle, distance);
+            above /= if stays == Some(low) { 2.0 } else { 1.0 };
+            stays = (!is_far).then_some(low);
+        } else {
+            (low, above) = (middle, distance);
+            below /= if stays == Some(high) { 2.0 } else { 1.0 };
+            stays = (!is_far).then_some(high);
         }
     }
-    Some(low * u64::from(per_key))
+    Some(high * u64::from(per_key))
 }
 
 /// What fewer lines a key may cost, in memory: each of them is a cache miss.
@@ -234,5 +254,44 @@ pub(super) fn one_line(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
     match each.iter().find(|(lines, _)| *lines as f64 <= most) {
         Some(&(lines, k)) => BlockedShape::new(lines, k, 1),
         None => Err(too_large(keys, rate)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By halves, as slow as it is simple.
+    fn lines_by_halves(keys: f64, rate: f64, k: u32, per_key: u32) -> Option<u64> {
+        let keeps = |lines: u64| rate_of(k, per_key, keys, lines as f64) <= rate;
+        let (mut low, mut high) = (1u64, (1 << 54) / u64::from(per_key));
+        if !keeps(high) {
+            return None;
+        }
+        while low < high {
+            let middle = u64::midpoint(low, high);
+            match keeps(middle) {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        Some(low * u64::from(per_key))
+    }
+
+    #[test]
+    fn the_fewest_lines_are_found() {
+        for keys in [1.0, 2.0, 7.0, 100.0, 4_321.0, 1e6, 123_456_789.0] {
+            for rate in [0.99, 0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15] {
+                for k in 1..=MAX_HASHES_PER_LINE {
+                    for per_key in 1..=MAX_LINES_PER_KEY {
+                        assert_eq!(
+                            lines_for(keys, rate, k, per_key),
+                            lines_by_halves(keys, rate, k, per_key),
+                            "{keys} keys, rate {rate}, {k} hashes, {per_key} lines a key"
+                        );
+                    }
+                }
+            }
+        }
     }
 }

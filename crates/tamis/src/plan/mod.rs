@@ -290,14 +290,28 @@ impl Plan {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn rate_after(&self, keys: u64) -> Option<f64> {
-        match self.shape {
+        self.rates_after(&[keys]).next().flatten()
+    }
+
+    /// [`rate_after`](Self::rate_after) each of these numbers of keys. If each is larger than the one
+    /// before, a growing filter grows once for all of them.
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Growing, 10_000, 0.01)?;
+    /// assert!(plan.rates_after(&[1_000, 1_000_000]).all(|rate| rate <= Some(0.01)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn rates_after(&self, keys: &[u64]) -> impl Iterator<Item = Option<f64>> {
+        let mut growth = None;
+        keys.iter().map(move |&keys| match self.shape {
             Shape::Cuckoo(shape) if keys > shape.most_entries() => None,
             Shape::Fuse(_) | Shape::Ribbon(_) | Shape::Cascade(_) if keys > self.keys => None,
-            Shape::Growing(_) => growing::plan_for_rate(keys, self.promise)
+            Shape::Growing(_) => growing::grown_to(&mut growth, keys, self.promise)
                 .ok()
                 .map(|plan| plan.rate),
             _ => Some(self.rate_at(keys)),
-        }
+        })
     }
 
     /// The body's size in bytes.

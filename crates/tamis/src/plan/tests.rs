@@ -324,3 +324,21 @@ fn a_cuckoo_filter_ends_where_its_rates_do() {
         );
     }
 }
+
+/// One filter that grows step by step tells the same as one for each number of keys.
+#[test]
+fn rates_of_many_numbers_of_keys_are_those_of_each() {
+    for kind in [
+        Kind::Blocked,
+        Kind::Bloom,
+        Kind::Cuckoo,
+        Kind::Fuse,
+        Kind::Growing,
+    ] {
+        let plan = Plan::for_rate(kind, 50_000, 1e-3).unwrap();
+        // Also down again, and a number that no filter holds.
+        let keys = [1, 999, 1_000, 1_001, 50_000, 3_000_000, 7, u64::MAX, 2_000];
+        let each: Vec<_> = keys.iter().map(|&keys| plan.rate_after(keys)).collect();
+        assert!(plan.rates_after(&keys).eq(each), "{kind}");
+    }
+}

@@ -1,0 +1,151 @@
+//! Saves that fail: everyone can see it, and nothing is promised meanwhile.
+
+use crate::common::Sandbox;
+use crate::service::{Service, TOKEN};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+/// A service that may not write files of more than a few kilobytes, as if its disk were full.
+fn on_a_full_disk(dir: &Sandbox, words: &str) -> Service {
+    dir.write("token", TOKEN);
+    let mut command = Command::new("sh");
+    command
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -S -f 8; exec \"$0\" \"$@\"",
+            env!("CARGO_BIN_EXE_tamis"),
+        ])
+        .args("serve --listen 127.0.0.1:0 --write --token-file token".split(' '))
+        .args(words.split(' '))
+        .current_dir(dir.path(""));
+    Service::run(command)
+}
+
+/// The disk has room again.
+fn make_room(service: &Service) {
+    let unlimited = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: a plain system call that reads one value, on a child that was not waited for.
+    let status = unsafe {
+        libc::prlimit(
+            service.pid(),
+            libc::RLIMIT_FSIZE,
+            &raw const unlimited,
+            std::ptr::null_mut(),
+        )
+    };
+    assert_eq!(status, 0);
+}
+
+fn sample(service: &Service, name: &str) -> f64 {
+    let text = service.get("/metrics").text();
+    let line = text.lines().find(|line| line.starts_with(name));
+    let line = line.unwrap_or_else(|| panic!("no {name} in\n{text}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_full_disk_is_seen_and_nothing_more_is_added() {
+    for words in ["seen.tamis", "--save-every 10ms seen.tamis"] {
+        let dir = Sandbox::new();
+        dir.ok("create seen.tamis -n 100k");
+        let service = on_a_full_disk(&dir, words);
+        let about = || service.json("/v1/filters/seen");
+        assert_eq!(about()["unsaved_keys"], 0);
+        assert_eq!(about()["last_saved_at"], Value::Null);
+        assert_eq!(about()["save_failed"], Value::Null);
+        assert_eq!(service.get("/readyz").text(), "ready\n");
+
+        // Confirmed at once only where that was asked for.
+        let first = service.add("seen", "apple\npear\n");
+        let at_once = !words.contains("--save-every");
+        assert_eq!(first.status, if at_once { 503 } else { 200 });
+        service.until("the save fails", || !about()["save_failed"].is_null());
+        assert_eq!(about()["unsaved_keys"], 2);
+        assert_eq!(sample(&service, "tamis_filter_unsaved_keys"), 2.0);
+        assert_eq!(sample(&service, "tamis_filter_save_failed"), 1.0);
+        let not_ready = service.get("/readyz");
+        assert_eq!(not_ready.status, 503);
+        assert!(not_ready.error().contains("seen"), "{}", not_ready.error());
+        assert_eq!(service.get("/healthz").text(), "ok\n");
+
+        let refused = service.add("seen", "plum\n");
+        assert_eq!(refused.status, 503);
+        assert!(refused.header("retry-after").is_some());
+        assert!(
+            refused.error().contains("until a save succeeds"),
+            "{}",
+            refused.error()
+        );
+        assert_eq!(service.check("seen", "apple\nplum"), "yes\nno\n");
+        assert_eq!(about()["unsaved_keys"], 2);
+
+        make_room(&service);
+        service.until("the save succeeds", || about()["save_failed"].is_null());
+        assert_eq!(about()["unsaved_keys"], 0);
+        assert!(about()["last_saved_at"].as_u64().unwrap() > 1_600_000_000);
+        assert_eq!(sample(&service, "tamis_filter_save_failed"), 0.0);
+        assert!(sample(&service, "tamis_filter_last_saved_at") > 1.6e9);
+        assert_eq!(service.get("/readyz").text(), "ready\n");
+        assert_eq!(service.add("seen", "plum\n").text(), "new\n");
+        service.end();
+        let found = dir.feed("check seen.tamis", "apple\npear\nplum\nfig\n");
+        assert_eq!(found.text(), "apple\npear\nplum\n");
+    }
+}
+
+#[test]
+fn what_was_never_saved_is_no_good_end() {
+    let dir = Sandbox::new();
+    dir.ok("create seen.tamis -n 100k");
+    let mut service = on_a_full_disk(&dir, "--save-every 1h seen.tamis");
+    assert_eq!(service.add("seen", "apple\n").status, 200);
+    service.send_signal(libc::SIGTERM);
+    assert_eq!(service.wait().code(), Some(2));
+    assert!(service.log().contains("not saved"), "{}", service.log());
+}
+
+#[test]
+fn strangers_are_counted_and_told_of_once() {
+    let dir = Sandbox::new();
+    dir.ok("create seen.tamis -n 100");
+    let service = Service::start_writing(&dir, "seen.tamis");
+    for headers in ["", "authorization: Bearer wrong\r\n", "", ""] {
+        let refused = service.ask("POST /v1/filters/seen/add", headers, "apple");
+        assert_eq!(refused.status, 401);
+    }
+    assert_eq!(sample(&service, "tamis_unauthorized_total"), 4.0);
+    assert_eq!(service.add("seen", "apple").status, 200);
+    assert_eq!(sample(&service, "tamis_unauthorized_total"), 4.0);
+    let log = service.end();
+    assert_eq!(log.matches("without the token").count(), 1, "{log}");
+    assert!(log.contains("from 127.0.0.1"), "{log}");
+}
+
+#[test]
+fn a_token_that_others_know_or_guess_is_warned_of() {
+    let dir = Sandbox::new();
+    dir.ok("create seen.tamis -n 100");
+    let log_with = |token: &str, mode: u32| {
+        dir.write("token", token);
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(dir.path("token"), mode).unwrap();
+        Service::start(&dir, "--write --token-file token seen.tamis").end()
+    };
+    let log = log_with(TOKEN, 0o600);
+    assert!(!log.contains("warning"), "{log}");
+    let log = log_with(TOKEN, 0o644);
+    assert!(
+        log.contains("every user") && log.contains("chmod 600"),
+        "{log}"
+    );
+    assert!(!log.contains("guessed"), "{log}");
+    for weak in ["password12345678", "abababababababababababababababababab"] {
+        let log = log_with(weak, 0o600);
+        assert!(log.contains("may be guessed"), "{log}");
+        assert!(!log.contains(weak), "{log}");
+    }
+}
