@@ -277,6 +277,7 @@ impl<L: Link> Engine<L> {
             for i in 0..taken {
                 command.arg(format!("taken.{i}")).arg(0);
             }
+            command.arg("keys").arg(0);
             self.wire
                 .ask_one("clearing the filter", self.home, command)
                 .await?;
@@ -291,23 +292,36 @@ impl<L: Link> Engine<L> {
             _ => {}
         }
         self.load_layers().await?;
-        let mut keys = 0.0;
+        let mut keys = 0;
         for number in 0..self.bodies.len() {
+            let chunks = self.bodies[number].chunks.len();
             keys += match self.bodies[number].cells() {
-                Cells::Bits(shape) => shape.keys_from_ones(self.ones(number).await?),
-                Cells::Counters(shape) => {
-                    let (sample, lines) = self.sample(number).await?;
-                    sample.estimated_keys() as f64 * shape.lines() as f64 / lines as f64
+                Cells::Bits(shape) => {
+                    let ones = self.ones(number, chunks).await?;
+                    shape.keys_from_ones(ones).round() as u64
                 }
+                Cells::Counters(_) => self.sampled_keys(number).await?,
             };
         }
-        let count = KeyCount::Estimated(keys.round() as u64);
+        // Some keys of a growing filter are in two layers.
+        if let Some(counted) = self.counted_keys().await? {
+            keys = keys.min(counted);
+        }
+        let count = KeyCount::Estimated(keys);
         self.counted = Some((Instant::now(), count));
         Ok(count)
     }
 
-    /// How many bits of a body are set.
-    async fn ones(&mut self, number: usize) -> Result<u64, Error> {
+    /// The number of keys of a body by a sample of its lines.
+    pub(super) async fn sampled_keys(&mut self, number: usize) -> Result<u64, Error> {
+        let all = self.bodies[number].cells();
+        let (sample, lines) = self.sample(number).await?;
+        let all = all.lines() / all.width();
+        Ok((sample.estimated_keys() as f64 * all as f64 / lines as f64).round() as u64)
+    }
+
+    /// How many bits of the first chunks of a body are set.
+    pub(super) async fn ones(&mut self, number: usize, some: usize) -> Result<u64, Error> {
         let count = |chunk: &Chunk| {
             let ones = cmd("BITCOUNT")
                 .arg(&chunk.key)
@@ -317,7 +331,7 @@ impl<L: Link> Engine<L> {
             let len = cmd("STRLEN").arg(&chunk.key).take();
             Request::new(chunk.slot, &[ones, len])
         };
-        let requests = self.bodies[number].chunks.iter().map(count).collect();
+        let requests = self.bodies[number].chunks[..some].iter().map(count).collect();
         let answers = self.wire.ask("counting the keys", requests).await?;
         let mut sum = 0;
         for (i, answer) in answers.iter().enumerate() {
