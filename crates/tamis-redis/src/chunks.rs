@@ -147,7 +147,9 @@ pub(crate) fn far_tag(name: &str) -> String {
         slot / (SLOTS / SHARES) == far / (SLOTS / SHARES)
     };
     let tags = (0..).map(|j| format!("witness.{j}"));
-    tags.into_iter().find(same_share).expect("every slot has tags")
+    tags.into_iter()
+        .find(same_share)
+        .expect("every slot has tags")
 }
 
 /// Halves, then quarters and so on: however few the chunks, they are spread

@@ -27,8 +27,8 @@ use fill::Fill;
 use growing::Growth;
 use life::GRACE;
 use memory::Memory;
-use remains::{has_parts, has_witness, is_ending};
 use redis::{Value, cmd};
+use remains::{has_parts, has_witness, is_ending};
 use std::time::{Duration, Instant};
 use tamis::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
@@ -118,6 +118,17 @@ impl<L: Link> Engine<L> {
         hasher: Hasher,
         options: &Options,
     ) -> Result<Self, Error> {
+        let (header, growing) = Self::header_of(plan, hasher)?;
+        let mut this = Self::begin(wire, at, header, options).await?;
+        let created = this.create_body(growing).await;
+        this.finish_creation(created).await
+    }
+
+    /// The header of a new filter, and its first layer if it grows.
+    pub(crate) fn header_of(
+        plan: &Plan,
+        hasher: Hasher,
+    ) -> Result<(Header, Option<GrowingLayer>), Error> {
         let growing = match plan.kind() {
             Kind::Growing => Some(GrowingLayer::first_of_one_line(
                 plan.keys(),
@@ -138,9 +149,7 @@ impl<L: Link> Engine<L> {
                 got: cells.lines_per_key().to_string(),
             }));
         }
-        let mut this = Self::begin(wire, at, header, options).await?;
-        let created = this.create_body(growing).await;
-        this.finish_creation(created).await
+        Ok((header, growing))
     }
 
     async fn create_body(&mut self, growing: Option<GrowingLayer>) -> Result<(), Error> {

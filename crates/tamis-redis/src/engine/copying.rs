@@ -214,7 +214,7 @@ impl<L: Link> Engine<L> {
                 self.expire_like_record(some).await?;
             }
         }
-        Ok(())
+        self.note(other.keys().get(), false).await
     }
 
     /// Whether another filter has the same geometry and hashes alike.
@@ -246,8 +246,9 @@ impl<L: Link> Engine<L> {
 
     /// Removes all keys.
     pub(crate) async fn clear(&mut self) -> Result<(), Error> {
-        self.ask_ours("clearing the filter", "return 1", &[])
-            .await?;
+        self.check_memory()?;
+        // Before it is: whoever misses a key then knows why.
+        self.note(0, true).await?;
         self.load_layers().await?;
         self.counted = None;
         for number in 0..self.bodies.len() {
@@ -322,6 +323,14 @@ impl<L: Link> Engine<L> {
 
     /// How many bits of the first chunks of a body are set.
     pub(super) async fn ones(&mut self, number: usize, some: usize) -> Result<u64, Error> {
+        Ok(self.ones_by_chunk(number, some).await?.iter().sum())
+    }
+
+    pub(super) async fn ones_by_chunk(
+        &mut self,
+        number: usize,
+        some: usize,
+    ) -> Result<Vec<u64>, Error> {
         let count = |chunk: &Chunk| {
             let ones = cmd("BITCOUNT")
                 .arg(&chunk.key)
@@ -331,17 +340,20 @@ impl<L: Link> Engine<L> {
             let len = cmd("STRLEN").arg(&chunk.key).take();
             Request::new(chunk.slot, &[ones, len])
         };
-        let requests = self.bodies[number].chunks[..some].iter().map(count).collect();
+        let requests = self.bodies[number].chunks[..some]
+            .iter()
+            .map(count)
+            .collect();
         let answers = self.wire.ask("counting the keys", requests).await?;
-        let mut sum = 0;
+        let mut all = Vec::with_capacity(some);
         for (i, answer) in answers.iter().enumerate() {
             let whole = self.bodies[number].chunks[i].stored() as i64;
             match answer[..] {
-                [Value::Int(ones), Value::Int(len)] if len == whole => sum += ones as u64,
+                [Value::Int(ones), Value::Int(len)] if len == whole => all.push(ones as u64),
                 _ => return Err(self.chunk_missing((number, i)).await),
             }
         }
-        Ok(sum)
+        Ok(all)
     }
 
     /// The expected rate now, from what the filter holds: all of it if it is

@@ -26,6 +26,11 @@ impl Fill {
     }
 }
 
+/// Whether so many keys, by an estimate, are more than there should be.
+pub(super) const fn is_overfull(keys: u64, capacity: u64) -> bool {
+    keys > capacity + capacity / 50
+}
+
 impl<L: Link> Engine<L> {
     /// Warns, once, if the filter holds more than it was made for.
     pub(super) async fn look_at_fill(&mut self) {
@@ -39,7 +44,7 @@ impl<L: Link> Engine<L> {
         let Ok(keys) = self.some_keys().await else {
             return;
         };
-        if keys > capacity {
+        if is_overfull(keys, capacity) {
             self.warnings.push(Warning::Overfull { keys, capacity });
         }
         let least = (capacity / SHARE).max(1);

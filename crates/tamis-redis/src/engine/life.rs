@@ -3,17 +3,18 @@
 use super::growing::Announced;
 use super::parts::TOGETHER;
 use super::remains::has_parts;
-use super::{Engine, is_wrong_type, read_record, read_start, unlink_chunks};
+use super::room::lines_of;
+use super::{Engine, is_wrong_type, random, read_record, read_start, unlink_chunks};
 use crate::chunks::{Chunk, Foot, slot};
 use crate::link::{Link, Request};
-use crate::record::{LEN, Record, twin, witness};
+use crate::record::{LEN, Record, State, twin, witness};
 use crate::warning::Warning;
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
 use redis::{Cmd, Value, cmd};
 use std::time::Duration;
 use tamis::Kind;
-use tamis::raw::Shape;
+use tamis::raw::{Header, Shape};
 
 /// All else outlives the record by so much: the clocks of nodes differ, and
 /// the filter must end as a whole, not part by part.
@@ -164,8 +165,9 @@ impl<L: Link> Engine<L> {
             if let Some(i) = feet.iter().position(|foot| !sound(foot)) {
                 return Err(self.chunk_missing((number, i)).await);
             }
+            self.compare_parts(number).await?;
         }
-        Ok(())
+        self.recall().await
     }
 
     /// [`expire_in`](Self::expire_in) without opening the filter.
@@ -186,6 +188,15 @@ impl<L: Link> Engine<L> {
         options: &Options,
     ) -> Result<(), Error> {
         Self::at_hand(wire, at, options).await?.persist().await
+    }
+
+    /// Takes the filter as it is, whose servers have lost keys.
+    pub(crate) async fn accept_loss_at(
+        wire: Wire<L>,
+        at: &Location,
+        options: &Options,
+    ) -> Result<(), Error> {
+        Self::at_hand(wire, at, options).await?.accept_loss().await
     }
 
     /// The filter of this name, whose secret we may not have: not to be asked
@@ -230,6 +241,34 @@ impl<L: Link> Engine<L> {
         };
         this.delete().await?;
         Ok(left)
+    }
+
+    /// Errors if there is no room for a filter in place of the one of this name.
+    pub(crate) async fn room_instead(
+        wire: Wire<L>,
+        at: &Location,
+        header: &Header,
+        options: &Options,
+    ) -> Result<Wire<L>, Error> {
+        let (mut this, there) = match Self::left_at(wire, at, options).await {
+            Ok(mut this) => {
+                let there = this.all_generations().await?;
+                (this, there)
+            }
+            Err((wire, Error::NotFound { .. } | Error::Remains { .. })) => {
+                let record = Record {
+                    generation: random()?,
+                    state: State::Creating,
+                    header: *header,
+                };
+                let name = at.name().to_owned();
+                (Self::around(wire, options, name, record), Vec::new())
+            }
+            Err((_, error)) => return Err(error),
+        };
+        let new = (lines_of(header)?, this.record.generation);
+        this.room_for(new, &there).await?;
+        Ok(this.wire)
     }
 
     /// Deletes the filter of this name, or what is left of it.

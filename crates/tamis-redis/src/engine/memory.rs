@@ -13,11 +13,12 @@
 use super::watch::Seen;
 use super::{Engine, read_testimony};
 use crate::Error;
+use crate::body::Cells;
 use crate::link::{Failure, Link, Request};
 use crate::record::{Testimony, digits, witness};
 use redis::{Value, cmd};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tamis::{Hash, Kind};
 
 /// Keys that are remembered: enough for some of each node's to be among them.
@@ -28,6 +29,9 @@ const STAMP_EVERY: Duration = Duration::from_secs(1);
 const LEAST_TOLD: u64 = 1 << 10;
 /// … and after this share of the filter's capacity.
 const TOLD_SHARE: u64 = 256;
+
+/// Standard deviations that no part strays from the others by chance.
+const FAR: f64 = 10.0;
 
 /// Tells a witness the mark; makes it anew if it is gone (2), and leaves
 /// another filter's alone (0).
@@ -53,6 +57,8 @@ pub(super) struct Memory {
     recent: VecDeque<Hash>,
     /// The connections there were when the recent keys were last found.
     connections: u64,
+    /// How often the filter had been cleared then.
+    cleared: Option<u64>,
     /// What showed that keys are gone.
     lost: Option<String>,
     /// When we last wrote down the time.
@@ -92,6 +98,7 @@ impl<L: Link> Engine<L> {
                 )));
             }
         }
+        self.is_cleared().await?;
         self.fill.is_known(mark.is_some(), self.header.capacity());
         self.memory.connections = self.stats().connections;
         Ok(())
@@ -195,7 +202,7 @@ impl<L: Link> Engine<L> {
     }
 
     /// Takes what is there for all there is: lost keys stay lost.
-    pub(crate) async fn accept_loss(&mut self) -> Result<(), Error> {
+    pub(super) async fn accept_loss(&mut self) -> Result<(), Error> {
         let command = cmd("HGET").arg(self.state_key()).arg("mark").take();
         let answer = self
             .wire
@@ -219,7 +226,9 @@ impl<L: Link> Engine<L> {
             self.ask_all(&recent, &mut found).await?;
         }
         let gone = found.iter().filter(|found| !**found).count();
-        if gone > 0 {
+        if gone > 0 && self.is_cleared().await? {
+            self.memory.recent.clear();
+        } else if gone > 0 {
             return Err(self.lost(format!(
                 "{gone} of the last {} that this client has added",
                 found.len()
@@ -228,6 +237,80 @@ impl<L: Link> Engine<L> {
         self.memory.connections = connections;
         Ok(())
     }
+
+    /// Whether someone has cleared the filter since we last looked.
+    async fn is_cleared(&mut self) -> Result<bool, Error> {
+        let command = cmd("HGET").arg(self.state_key()).arg("cleared").take();
+        let answer = self
+            .wire
+            .ask_one("asking the filter", self.home, command)
+            .await?;
+        let before = std::mem::replace(&mut self.memory.cleared, number(&answer));
+        Ok(before != self.memory.cleared)
+    }
+
+    /// Counts keys that were sent in another way than by adding them, and tells
+    /// those who have them that the others are gone, if they are.
+    pub(super) async fn note(&mut self, sent: u64, cleared: bool) -> Result<(), Error> {
+        let key = self.state_key();
+        let count = "redis.call('HINCRBY', KEYS[2], 'cleared', ARGV[3]) \
+                     return redis.call('HINCRBY', KEYS[2], 'mark', ARGV[2])";
+        let args = [sent.to_string(), u64::from(cleared).to_string()];
+        let args = args.each_ref().map(|arg| arg.as_bytes());
+        let mark = self
+            .change_ours("changing the filter", count, &[&key], &args)
+            .await?;
+        if let Some(mark) = number(&mark) {
+            self.memory.mark = self.memory.mark.max(mark);
+        }
+        if cleared {
+            self.memory.recent.clear();
+            self.is_cleared().await?;
+        }
+        Ok(())
+    }
+}
+
+impl<L: Link> Engine<L> {
+    /// Whether a part of a body has far fewer bits than the others: keys are
+    /// spread evenly, so its server has older data than theirs.
+    pub(super) async fn compare_parts(&mut self, number: usize) -> Result<(), Error> {
+        let Cells::Bits(shape) = self.bodies[number].cells() else {
+            return Ok(());
+        };
+        let chunks = self.bodies[number].chunks.clone();
+        let ones = self.ones_by_chunk(number, chunks.len()).await?;
+        let all_ones: u64 = ones.iter().sum();
+        let all_bits: u64 = chunks.iter().map(|chunk| chunk.len * 8).sum();
+        let hashes = f64::from(shape.hashes_per_line());
+        for (chunk, ones) in chunks.iter().zip(ones) {
+            let bits = chunk.len * 8;
+            if bits == all_bits {
+                break;
+            }
+            let fill = ones as f64 / bits as f64;
+            let expected = (all_ones - ones) as f64 / (all_bits - bits) as f64;
+            let keys = |fill: f64| -(-fill).ln_1p() * bits as f64 / hashes;
+            // How far chance takes the number of keys, and what the bits say of it.
+            let chance =
+                keys(expected) + bits as f64 * expected / (1.0 - expected) / hashes.powi(2);
+            if expected < 1.0 && keys(fill) < keys(expected) - FAR * chance.sqrt() {
+                return Err(self.lost(format!(
+                    "the part {} holds about {:.0} keys, and the others about {:.0} each",
+                    chunk.key,
+                    keys(fill),
+                    keys(expected)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Seconds since 1970, by our clock.
+pub(super) fn seconds_now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 /// A number that came as text, or not at all.

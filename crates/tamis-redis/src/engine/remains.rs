@@ -45,18 +45,14 @@ pub(super) async fn has_parts<L: Link>(wire: &mut Wire<L>, name: &str) -> Result
 }
 
 /// Parts of filters of this name that are whole and don't end by themselves.
-async fn parts<L: Link>(
-    wire: &mut Wire<L>,
-    name: &str,
-    most: usize,
-) -> Result<Vec<String>, Error> {
+async fn parts<L: Link>(wire: &mut Wire<L>, name: &str, most: usize) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     for (_, node) in wire.link.masters() {
         let mut keys = Vec::new();
         scan(wire, node, "string", most, |page| {
-            let ours = page.into_iter().filter(
-                |key| matches!(Role::of(key), Role::Part(owner, _) if owner == name),
-            );
+            let ours = page
+                .into_iter()
+                .filter(|key| matches!(Role::of(key), Role::Part(owner, _) if owner == name));
             keys.extend(ours);
         })
         .await?;

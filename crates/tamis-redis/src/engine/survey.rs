@@ -1,6 +1,8 @@
 //! What lies on the servers: every filter, and what belongs to none.
 
-use super::{Engine, read_start};
+use super::fill::is_overfull;
+use super::memory::{number, seconds_now};
+use super::{Engine, is_wrong_type, read_start};
 use crate::chunks::slot;
 use crate::link::{Link, Request};
 use crate::record::{LEN, Record, State, twin, witness};
@@ -166,7 +168,7 @@ pub(crate) async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Erro
     let mut nodes = Vec::new();
     for (address, slot) in wire.link.masters() {
         let mut info = String::new();
-        for section in ["server", "memory"] {
+        for section in ["server", "memory", "replication"] {
             let command = cmd("INFO").arg(section).take();
             let answer = wire
                 .ask_one("asking about the servers", slot, command)
@@ -277,7 +279,9 @@ impl Walk {
             let keys = self.parts.get(&(name.to_owned(), *generation))?;
             Some(keys.iter().cloned())
         });
-        keys.flatten().collect()
+        // The hash beside the record is no chunk.
+        let chunks = keys.flatten().filter(|key| !key.starts_with('{'));
+        chunks.collect()
     }
 }
 
@@ -320,7 +324,12 @@ async fn look_at<L: Link>(
     };
     if found.condition == Condition::Whole {
         match engine.count().await {
-            Ok(keys) => found.keys = Some(keys),
+            Ok((keys, rate)) => {
+                (found.keys, found.rate_now) = (Some(keys), Some(rate));
+                if is_overfull(keys, engine.header.capacity()) {
+                    found.condition = Condition::Overfull;
+                }
+            }
             Err(error @ (Error::MissingChunk { .. } | Error::Corrupt { .. })) => {
                 found.condition = Condition::Damaged(error.to_string());
             }
@@ -330,6 +339,7 @@ async fn look_at<L: Link>(
         }
     }
     found.capacity = engine.header.capacity();
+    found.last_write = engine.last_write().await?;
     let Engine { mut wire, home, .. } = engine;
     let left = wire.ask_one("asking the filter's time to live", home, pttl(name));
     if let Value::Int(left @ 0..) = left.await? {
@@ -345,9 +355,23 @@ async fn look_at<L: Link>(
 }
 
 impl<L: Link> Engine<L> {
-    async fn count(&mut self) -> Result<u64, Error> {
+    async fn count(&mut self) -> Result<(u64, f64), Error> {
         self.find_bodies().await?;
-        Ok(self.keys().await?.get())
+        Ok((self.keys().await?.get(), self.rate_now().await?))
+    }
+
+    /// How long ago a client last wrote down that it wrote, by the clocks of the
+    /// two.
+    pub(crate) async fn last_write(&mut self) -> Result<Option<Duration>, Error> {
+        let command = cmd("HGET").arg(self.state_key()).arg("written").take();
+        let answer = self.wire.ask_one("looking at keys", self.home, command);
+        let written = match answer.await {
+            // Something of that name is no hash.
+            Err(error) if is_wrong_type(&error) => None,
+            answer => number(&answer?),
+        };
+        let age = written.map(|then| seconds_now().saturating_sub(then));
+        Ok(age.map(Duration::from_secs))
     }
 
     /// Which nodes have how much of this filter.

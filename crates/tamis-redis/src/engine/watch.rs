@@ -4,15 +4,11 @@
 //! together with what is asked.
 
 use super::Engine;
-use super::memory::number;
+use super::memory::{number, seconds_now};
 use crate::Error;
 use crate::link::{Link, Request};
 use crate::record::{IDENTITY, STATE_AT, State, twin};
 use redis::{Value, cmd};
-
-/// Writes down when the filter was last written, by the server's clock.
-const STAMP: &str = "local now = redis.call('TIME') \
-                     return redis.call('HSET', KEYS[1], 'written', now[1])";
 
 /// The requests of a watch, one key each: while a slot moves, its keys are not
 /// all at one node.
@@ -101,9 +97,14 @@ impl<L: Link> Engine<L> {
             commands.push(count);
         }
         let marks = Request::new(self.home, &commands);
-        requests.push(if replicated { marks.replicated() } else { marks });
+        requests.push(if replicated {
+            marks.replicated()
+        } else {
+            marks
+        });
         if adding > 0 && self.memory.stamp_is_due() {
-            let stamp = cmd("EVAL").arg(STAMP).arg(1).arg(&state).take();
+            let mut stamp = cmd("HSET");
+            stamp.arg(&state).arg("written").arg(seconds_now());
             requests.push(Request::new(self.home, &[stamp]));
         }
         let mut record = identity.to_vec();
