@@ -34,6 +34,7 @@ struct InRedis {
     module: Option<Layout>,
     shares: Vec<Share>,
     nodes: Vec<Node>,
+    last_write: Option<Duration>,
 }
 
 impl About {
@@ -77,6 +78,7 @@ impl About {
                 module: filter.module_layout(),
                 shares: filter.shares()?,
                 nodes: filter.nodes()?,
+                last_write: filter.last_write()?,
             }),
         })
     }
@@ -119,6 +121,7 @@ pub(crate) fn to_json(about: &About) -> serde_json::Value {
         "keys_counted": counted,
         "rate_now": about.rate_now,
         "over_capacity": keys > about.capacity,
+        "fill": keys as f64 / about.capacity.max(1) as f64,
         "bytes": about.bytes,
         "hash": about.hasher.map(|hasher| hasher.name()),
         "seed": match about.hasher { Some(Hasher::Fast { seed, .. }) => Some(seed), _ => None },
@@ -138,6 +141,7 @@ pub(crate) fn to_json(about: &About) -> serde_json::Value {
         all["module"] = redis.module.map(module_name).into();
         all["nodes"] = shares_json(&redis.shares);
         all["servers"] = nodes_json(&redis.nodes);
+        all["seconds_since_write"] = redis.last_write.map(|age| age.as_secs()).into();
     }
     all
 }
@@ -266,6 +270,9 @@ fn describe_servers(redis: &InRedis, out: &mut String) {
     if let Some(time) = redis.time_to_live {
         line("ends in", human::duration(time));
     }
+    if let Some(age) = redis.last_write {
+        line("last write", format!("{} ago", human::duration(age)));
+    }
     if let Some(generation) = redis.generation {
         line("generation", format!("{generation:016x}"));
     }
@@ -292,7 +299,23 @@ fn describe_servers(redis: &InRedis, out: &mut String) {
                 node.policy
             );
         }
+        about.push_str(&describe_role(node));
         line(&node.address, about);
+    }
+}
+
+/// What a server is to others, and how far behind; nothing of a master alone.
+fn describe_role(node: &Node) -> String {
+    let lag = node.lag.map_or_else(String::new, |lag| {
+        format!(", {} behind", human::duration(lag))
+    });
+    match node.link_up {
+        Some(true) => format!("; a replica{lag}"),
+        Some(false) => format!("; a replica without its master{lag}"),
+        None if node.replicas > 0 => {
+            format!("; {}{lag}", human::counted(node.replicas, "replica"))
+        }
+        None => String::new(),
     }
 }
 
@@ -345,6 +368,10 @@ pub(crate) fn nodes_json(nodes: &[Node]) -> serde_json::Value {
             "used_bytes": node.used,
             "most_bytes": node.most,
             "policy": node.policy,
+            "role": node.role,
+            "link_up": node.link_up,
+            "lag_seconds": node.lag.map(|lag| lag.as_secs()),
+            "replicas": node.replicas,
         })
     };
     nodes.iter().map(node).collect()

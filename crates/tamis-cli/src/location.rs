@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::index::FileIndex;
 use tamis::{AnyFilter, Hasher, Open, SecretKey};
-use tamis_redis::{Location, Options, RedisFilter};
+use tamis_redis::{Location, Options, RedisFilter, Warning};
 
 /// Where a filter lives: in a file, or in Redis for many workers.
 #[derive(Clone, Debug)]
@@ -227,6 +227,16 @@ pub(crate) fn warn_of(filter: &RedisFilter) {
     }
 }
 
+/// Says that a filter in Redis holds more than it was made for, if adding has
+/// shown it.
+pub(crate) fn warn_if_overfull(filter: &RedisFilter) {
+    for warning in filter.warnings() {
+        if matches!(warning, Warning::Overfull { .. }) {
+            output::warn(warning);
+        }
+    }
+}
+
 /// Whether a file says that it is an index of files, and no filter.
 pub(crate) fn is_index(path: &Path) -> bool {
     // A pipe would wait for somebody to write.
@@ -244,6 +254,9 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
         tamis_redis::Error::NotFound { .. } => "\nhint: `tamis create` creates a filter",
         tamis_redis::Error::Exists { .. } => "\nhint: --force replaces it",
         tamis_redis::Error::Remains { .. } => "\nhint: `tamis delete` removes what is left",
+        tamis_redis::Error::RolledBack { .. } => {
+            "\nhint: `tamis verify --seal` accepts the loss, so that the filter can be opened again"
+        }
         tamis_redis::Error::Filter(tamis::Error::KeyNeeded) => "\nhint: pass --key-file",
         _ => "",
     };

@@ -55,17 +55,19 @@ impl From<Error> for Failure {
 impl From<tamis_redis::Error> for Failure {
     fn from(error: tamis_redis::Error) -> Self {
         use tamis_redis::Error::{
-            Corrupt, Exists, Filter, Gone, Location, MissingChunk, NotFound, Remains, Server,
-            Unconfirmed, Unfinished,
+            Corrupt, Exists, Filter, Gone, Location, MissingChunk, NoRoom, NotFound, Remains,
+            RolledBack, Server, Taken, Unconfirmed, Unfinished,
         };
         let class = match error {
             Filter(error) => return Self::Library(error),
             Location { .. } => "ParameterError",
             NotFound { .. } | Gone { .. } | Unfinished { .. } => "NotFoundError",
-            Exists { .. } => "ExistsError",
-            MissingChunk { .. } | Corrupt { .. } | Remains { .. } => "CorruptError",
+            Exists { .. } | Taken { .. } => "ExistsError",
+            MissingChunk { .. } | Corrupt { .. } | Remains { .. } | RolledBack { .. } => {
+                "CorruptError"
+            }
             Unconfirmed { .. } => "UnconfirmedError",
-            Server { .. } => "ServerError",
+            Server { .. } | NoRoom { .. } => "ServerError",
             _ => "TamisError",
         };
         Self::Own(class, error.to_string())

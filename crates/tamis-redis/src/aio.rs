@@ -657,8 +657,14 @@ impl RedisFilter {
         Either::delete_at(Multiplexed::new(at, options), at, options).await
     }
 
+    /// Takes a filter as it is, whose servers have lost keys
+    /// ([`Error::RolledBack`]): they stay lost, and it can be opened again.
+    pub async fn accept_loss_at(at: &Location, options: &Options) -> Result<(), Error> {
+        Either::accept_loss_at(Multiplexed::new(at, options), at, options).await
+    }
+
     /// What its user should know, although nothing is wrong yet. Found when the
-    /// filter was created or opened.
+    /// filter was created or opened, and when keys were added.
     pub fn warnings(&self) -> &[Warning] {
         self.engine.warnings()
     }

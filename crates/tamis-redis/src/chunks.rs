@@ -138,6 +138,20 @@ fn tag(generation: u64, i: u64) -> (String, u16) {
         .expect("every slot has tags")
 }
 
+/// The tag of what is to survive the loss of the node that has a name: its slot
+/// is on the other side, where another node is if nodes have slots in a row.
+pub(crate) fn far_tag(name: &str) -> String {
+    let far = (slot(name) + SLOTS / 2) % SLOTS;
+    let same_share = |tag: &String| {
+        let slot = crc16(tag.as_bytes()) % SLOTS;
+        slot / (SLOTS / SHARES) == far / (SLOTS / SHARES)
+    };
+    let tags = (0..).map(|j| format!("witness.{j}"));
+    tags.into_iter()
+        .find(same_share)
+        .expect("every slot has tags")
+}
+
 /// Halves, then quarters and so on: however few the chunks, they are spread
 /// over all slots. Where a filter begins is its own.
 fn share(generation: u64, i: u64) -> u16 {
@@ -191,6 +205,16 @@ mod tests {
         assert_eq!(slot("{user1000}.following"), slot("{user1000}.followers"));
         assert_eq!(slot("foo{}{bar}"), crc16(b"foo{}{bar}") % SLOTS);
         assert_eq!(slot("foo{{bar}}zap"), crc16(b"{bar") % SLOTS);
+    }
+
+    #[test]
+    fn far_is_another_node() {
+        for (name, nodes) in (0..100).flat_map(|i| [2, 3, 5, 8].map(|nodes| (i, nodes))) {
+            let name = format!("filter-{name}");
+            let node = |slot: u16| u32::from(slot) * nodes / u32::from(SLOTS);
+            let far = slot(&format!("{name}:{{{}}}", far_tag(&name)));
+            assert_ne!(node(slot(&name)), node(far), "{name} on {nodes}");
+        }
     }
 
     #[test]

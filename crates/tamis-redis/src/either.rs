@@ -70,6 +70,8 @@ impl<L: Link> Either<L> {
             let created = Module::create(wire, at, plan, hasher, true).await?;
             return Self::module(created).living_for(left).await;
         }
+        let header = Engine::<L>::header_of(plan, hasher)?.0;
+        let found = Self::room_instead(found, at, &header, options).await?;
         let left = Self::make_way(found, at, options).await?;
         let wire = Wire::new(link(), options).await?;
         let created = Engine::create(wire, at, plan, hasher, options).await?;
@@ -107,6 +109,7 @@ impl<L: Link> Either<L> {
         }
         // Nothing goes for one that can't come.
         check_kind(&filter.header())?;
+        let found = Self::room_instead(found, at, &filter.header(), options).await?;
         let left = Self::make_way(found, at, options).await?;
         let wire = Wire::new(link(), options).await?;
         let uploaded = Engine::upload(wire, at, filter, options).await?;
@@ -180,6 +183,22 @@ impl<L: Link> Either<L> {
         Ok(left)
     }
 
+    /// Errors, before anything is deleted, if there is no room for a filter in
+    /// place of what is there.
+    async fn room_instead(
+        (wire, found): (Wire<L>, Found),
+        at: &Location,
+        header: &Header,
+        options: &Options,
+    ) -> Result<(Wire<L>, Found), Error> {
+        // What a module has there takes memory that we don't know.
+        if matches!(found, Found::Module(_)) {
+            return Ok((wire, found));
+        }
+        let wire = Engine::room_instead(wire, at, header, options).await?;
+        Ok((wire, found))
+    }
+
     /// The same for strings alone: what a module has there is replaced in one
     /// step, which keeps its time to live.
     async fn clear_strings(
@@ -209,6 +228,25 @@ impl<L: Link> Either<L> {
         match Self::find(link, at, options).await? {
             (wire, Found::Module(is)) => Module::open(wire, at, is).await?.persist().await,
             (wire, _) => Engine::persist_at(wire, at, options).await,
+        }
+    }
+
+    /// Takes a filter as it is, whose servers have lost keys: they stay lost.
+    pub(crate) async fn accept_loss_at(
+        link: L,
+        at: &Location,
+        options: &Options,
+    ) -> Result<(), Error> {
+        match Self::find(link, at, options).await? {
+            (_, Found::Module(_)) => Ok(()),
+            (wire, _) => Engine::accept_loss_at(wire, at, options).await,
+        }
+    }
+
+    pub(crate) async fn last_write(&mut self) -> Result<Option<Duration>, Error> {
+        match self {
+            Self::Strings(engine) => engine.last_write().await,
+            Self::Module(_) => Ok(None),
         }
     }
 

@@ -4,9 +4,13 @@
 mod adding;
 mod asking;
 mod copying;
+mod fill;
 mod growing;
 mod life;
+mod memory;
 mod parts;
+mod remains;
+mod room;
 pub(crate) mod survey;
 mod watch;
 
@@ -15,13 +19,16 @@ pub(crate) use life::dangers;
 use crate::body::{Body, Cells, Changes, Reads};
 use crate::chunks::{Chunk, Foot, slot};
 use crate::link::{Link, Request};
-use crate::record::{Record, State, twin};
+use crate::record::{LEN, MAGIC, Record, State, Testimony, twin};
 use crate::warning::Warning;
 use crate::wire::{Wire, Work};
 use crate::{Error, Location, Options, Stats};
+use fill::Fill;
 use growing::Growth;
 use life::GRACE;
+use memory::Memory;
 use redis::{Value, cmd};
+use remains::{has_parts, has_witness, is_ending};
 use std::time::{Duration, Instant};
 use tamis::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
@@ -31,14 +38,15 @@ const CHUNK_WINDOW: usize = 4;
 /// How often to look whether another client has finished something.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
-/// Takes a name with a record and its twin, unless something is there: another
-/// of this name (0), or the twin of a filter whose record has gone before its
-/// time (2).
+/// Takes a name with a record, its twin and the hash beside it, unless something
+/// is there: another filter (0), the twin of a filter whose record has gone
+/// before its time (2), or what is no filter (3).
 const CREATE: &str = "
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return 0 end
-  if redis.call('GET', KEYS[1]) == ARGV[1] then return 1 end
-  return 0
+  if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return 3 end
+  local there = redis.call('GETRANGE', KEYS[1], 0, #ARGV[1])
+  if there == ARGV[1] then return 1 end
+  return string.sub(there, 1, 8) == string.sub(ARGV[1], 1, 8) and 0 or 3
 end
 if redis.call('EXISTS', KEYS[2]) == 1 then
   local left = redis.call('PTTL', KEYS[2])
@@ -46,6 +54,7 @@ if redis.call('EXISTS', KEYS[2]) == 1 then
 end
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call('SET', KEYS[2], ARGV[1])
+redis.call('HSET', KEYS[3], 'made', 1, 'mark', 0)
 return 1";
 
 #[derive(Clone)]
@@ -62,6 +71,8 @@ pub(crate) struct Engine<L> {
     bodies: Vec<Body>,
     growth: Option<Growth>,
     counted: Option<(Instant, KeyCount)>,
+    memory: Memory,
+    fill: Fill,
     /// Whether most keys that were added last were not new.
     mostly_seen: bool,
     /// What to tell the user.
@@ -107,6 +118,17 @@ impl<L: Link> Engine<L> {
         hasher: Hasher,
         options: &Options,
     ) -> Result<Self, Error> {
+        let (header, growing) = Self::header_of(plan, hasher)?;
+        let mut this = Self::begin(wire, at, header, options).await?;
+        let created = this.create_body(growing).await;
+        this.finish_creation(created).await
+    }
+
+    /// The header of a new filter, and its first layer if it grows.
+    pub(crate) fn header_of(
+        plan: &Plan,
+        hasher: Hasher,
+    ) -> Result<(Header, Option<GrowingLayer>), Error> {
         let growing = match plan.kind() {
             Kind::Growing => Some(GrowingLayer::first_of_one_line(
                 plan.keys(),
@@ -127,9 +149,7 @@ impl<L: Link> Engine<L> {
                 got: cells.lines_per_key().to_string(),
             }));
         }
-        let mut this = Self::begin(wire, at, header, options).await?;
-        let created = this.create_body(growing).await;
-        this.finish_creation(created).await
+        Ok((header, growing))
     }
 
     async fn create_body(&mut self, growing: Option<GrowingLayer>) -> Result<(), Error> {
@@ -158,17 +178,31 @@ impl<L: Link> Engine<L> {
         check_kind(&header)?;
         let name = at.name().to_owned();
         let home = slot(&name);
+        look_for_remains(&mut wire, &name).await?;
+        let mut this = Self::around(wire, options, name, record);
+        this.ask_for_room(&header).await?;
+        let record = &this.record;
         let mut command = cmd("EVAL");
-        command.arg(CREATE).arg(2).arg(&name).arg(twin(&name));
+        command.arg(CREATE).arg(3).arg(&this.name);
+        command.arg(twin(&this.name)).arg(this.state_key());
         command
             .arg(&record.encode()[..])
             .arg(GRACE.as_millis() as u64);
         let request = Request::new(home, &[command]).replicated();
-        let created = wire.ask("creating the filter", vec![request]).await?;
+        let created = this.wire.ask("creating the filter", vec![request]).await?;
+        let name = this.name.clone();
         match created.first().map(Vec::as_slice) {
-            Some([Value::Int(1)]) => Ok(Self::around(wire, options, name, record)),
-            Some([Value::Int(2)]) => Err(Error::Remains { name }),
-            _ => Err(Error::Exists { name }),
+            Some([Value::Int(1)]) => {}
+            Some([Value::Int(2)]) => return Err(Error::Remains { name }),
+            Some([Value::Int(3)]) => return Err(Error::Taken { name }),
+            _ => return Err(Error::Exists { name }),
+        }
+        match this.call_witness().await {
+            Ok(()) => Ok(this),
+            Err(error) => {
+                let _ = this.delete().await;
+                Err(error)
+            }
         }
     }
 
@@ -184,6 +218,8 @@ impl<L: Link> Engine<L> {
             bodies: Vec::new(),
             growth: None,
             counted: None,
+            memory: Memory::default(),
+            fill: Fill::default(),
             mostly_seen: false,
             warnings: Vec::new(),
             process: std::process::id(),
@@ -201,6 +237,7 @@ impl<L: Link> Engine<L> {
         self.change_ours("creating the filter", done, &[], &[])
             .await?;
         self.record.state = State::Ready;
+        self.recall().await?;
         self.look_for_dangers().await?;
         Ok(self)
     }
@@ -288,6 +325,7 @@ impl<L: Link> Engine<L> {
             this.header = this.record.header;
         }
         this.find_bodies().await?;
+        this.recall().await?;
         this.look_for_dangers().await?;
         Ok(this)
     }
@@ -360,7 +398,15 @@ impl<L: Link> Engine<L> {
             command.arg(1).arg(&chunk.key).arg(chunk.stored());
             Request::new(chunk.slot, &[command])
         };
-        let requests = self.all_chunks().map(unlink).collect();
+        let mut requests: Vec<Request> = self.all_chunks().map(unlink).collect();
+        let mut command = cmd("EVAL");
+        command.arg(
+            "if redis.call('HEXISTS', KEYS[1], 'made') == 0 and \
+             redis.call('HEXISTS', KEYS[1], 'layer.0') == 0 then \
+             return redis.call('UNLINK', KEYS[1]) end return 0",
+        );
+        command.arg(1).arg(self.state_key());
+        requests.push(Request::new(self.home, &[command]));
         let _ = self.wire.ask("cleaning up", requests).await;
         self.gone()
     }
@@ -380,11 +426,79 @@ async fn read_record<L: Link>(
     at: &Location,
     decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
 ) -> Result<Record, Error> {
-    let name = at.name();
+    match read_at_home(wire, at.name(), &decode).await {
+        // What is made or deleted meanwhile has a record when its witness comes,
+        // and no witness when its record goes.
+        Err(Error::NotFound { .. }) if has_witness(wire, at.name()).await? => {
+            match read_at_home(wire, at.name(), &decode).await {
+                Err(Error::NotFound { name }) => match has_witness(wire, at.name()).await? {
+                    true => Err(Error::Remains { name }),
+                    false => Err(Error::NotFound { name }),
+                },
+                read => read,
+            }
+        }
+        read => read,
+    }
+}
+
+/// Errors if there is no filter of this name, but something is left of one.
+async fn look_for_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(), Error> {
+    let remains = || {
+        Err(Error::Remains {
+            name: name.to_owned(),
+        })
+    };
+    // In this order: a filter that is deleted meanwhile loses its record last.
+    if has_witness(wire, name).await?
+        && Engine::<L>::home_is_empty(wire, name).await?
+        && has_witness(wire, name).await?
+    {
+        return remains();
+    }
+    if has_parts(wire, name).await? && Engine::<L>::home_is_empty(wire, name).await? {
+        return remains();
+    }
+    Ok(())
+}
+
+/// What the witness under a key says, if there is one.
+async fn read_testimony<L: Link>(
+    wire: &mut Wire<L>,
+    key: &str,
+) -> Result<Option<Testimony>, Error> {
+    let bytes = read_start(wire, key, 2 * LEN).await?;
+    match bytes.starts_with(MAGIC) {
+        true => Testimony::decode(key, &bytes).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// The beginning of a string; nothing of what is none.
+async fn read_start<L: Link>(wire: &mut Wire<L>, key: &str, len: usize) -> Result<Vec<u8>, Error> {
+    let command = cmd("GETRANGE").arg(key).arg(0).arg(len - 1).take();
+    match wire
+        .ask_one("looking for the filter", slot(key), command)
+        .await
+    {
+        Ok(Value::BulkString(bytes)) => Ok(bytes),
+        Ok(_) => Ok(Vec::new()),
+        Err(error) if is_wrong_type(&error) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+async fn read_at_home<L: Link>(
+    wire: &mut Wire<L>,
+    name: &str,
+    decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
+) -> Result<Record, Error> {
     let twin = twin(name);
     let home = slot(name);
     let commands = [
-        cmd("GET").arg(name).take(),
+        // A byte more than there should be, and no more of what is not ours.
+        cmd("GETRANGE").arg(name).arg(0).arg(LEN).take(),
+        cmd("EXISTS").arg(name).take(),
         cmd("EXISTS").arg(&twin).take(),
         cmd("PTTL").arg(&twin).take(),
     ];
@@ -398,16 +512,15 @@ async fn read_record<L: Link>(
         }
         answers => answers?,
     };
-    let mut answers = answers.into_iter().flatten();
-    if let Some(Value::BulkString(bytes)) = answers.next() {
-        return decode(name, &bytes);
+    let answers: Vec<Value> = answers.into_iter().flatten().collect();
+    if let [Value::BulkString(bytes), exists, ..] = &answers[..]
+        && (*exists == Value::Int(1) || !bytes.is_empty())
+    {
+        return decode(name, bytes);
     }
     let name = name.to_owned();
-    let ended = |left: i64| (0..=GRACE.as_millis() as i64).contains(&left);
-    match (answers.next(), answers.next()) {
-        (Some(Value::Int(1)), Some(Value::Int(left))) if !ended(left) => {
-            Err(Error::Remains { name })
-        }
+    match answers[..] {
+        [.., Value::Int(1), Value::Int(left)] if !is_ending(left) => Err(Error::Remains { name }),
         _ => Err(Error::NotFound { name }),
     }
 }

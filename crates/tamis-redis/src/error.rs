@@ -30,7 +30,8 @@ pub enum Error {
         name: String,
     },
     /// There is no filter with this name, but parts of one whose record is gone:
-    /// someone deleted or renamed only the record, or the server evicted it.
+    /// someone deleted or renamed only the record, the server evicted it, or its
+    /// node came back empty.
     Remains {
         /// The filter.
         name: String,
@@ -48,6 +49,30 @@ pub enum Error {
         name: String,
         /// The key of the part in Redis.
         chunk: String,
+    },
+    /// Keys that were confirmed are gone: a server came back with older data, or
+    /// a replica without them took over.
+    RolledBack {
+        /// The filter.
+        name: String,
+        /// What shows it.
+        reason: String,
+    },
+    /// A server has no room for the filter, or for its next layer.
+    NoRoom {
+        /// The filter.
+        name: String,
+        /// The server.
+        node: String,
+        /// Bytes that are needed there.
+        needed: u64,
+        /// Bytes that are free there.
+        free: u64,
+    },
+    /// Something that is not a filter has this name.
+    Taken {
+        /// The filter.
+        name: String,
     },
     /// What the key holds is not a filter of this crate.
     Corrupt {
@@ -117,8 +142,8 @@ impl fmt::Display for Error {
             ),
             Self::Remains { name } => write!(
                 f,
-                "{name}: the filter's record is gone (deleted, renamed or evicted), but its parts \
-                 are still there; restore the record, or delete what is left"
+                "{name}: the filter's record is gone (deleted, renamed, evicted, or lost with its \
+                 node), but its parts are still there; restore the record, or delete what is left"
             ),
             Self::Gone { name } => write!(
                 f,
@@ -130,6 +155,27 @@ impl fmt::Display for Error {
                 "{name}: the part {chunk} is missing on the server: evicted, expired or lost in a \
                  failover; keys are lost, so delete the filter and build it again from its keys \
                  (and stop the server from evicting keys: maxmemory-policy noeviction)"
+            ),
+            Self::RolledBack { name, reason } => write!(
+                f,
+                "{name}: keys that were confirmed are gone: {reason}; a server came back with \
+                 older data, or a replica that did not have them took over; add again what was \
+                 added last, or build the filter again from its keys"
+            ),
+            Self::NoRoom {
+                name,
+                node,
+                needed,
+                free,
+            } => write!(
+                f,
+                "{name}: no room on {node}: {needed} bytes are needed and {free} are free under \
+                 its maxmemory; raise that, or delete something"
+            ),
+            Self::Taken { name } => write!(
+                f,
+                "{name}: something that is not a filter has this name on the server; \
+                 choose another name"
             ),
             Self::Corrupt { key, reason } => {
                 write!(f, "{key}: not a valid Tamis filter in Redis: {reason}")

@@ -316,8 +316,15 @@ impl RedisFilter {
         now(Either::delete_at(Blocking::new(at, options), at, options))
     }
 
+    /// Takes a filter as it is, whose servers have lost keys
+    /// ([`Error::RolledBack`]): they stay lost, and it can be opened again.
+    pub fn accept_loss_at(at: &Location, options: &Options) -> Result<(), Error> {
+        let link = Blocking::new(at, options);
+        now(Either::accept_loss_at(link, at, options))
+    }
+
     /// What its user should know, although nothing is wrong yet. Found when the
-    /// filter was created or opened.
+    /// filter was created or opened, and when keys were added.
     pub fn warnings(&self) -> &[Warning] {
         self.engine.warnings()
     }
@@ -326,6 +333,12 @@ impl RedisFilter {
     /// memory.
     pub fn shares(&mut self) -> Result<Vec<Share>, Error> {
         now(self.engine.shares())
+    }
+
+    /// How long ago keys were last added or removed, if that is known: by the
+    /// clocks of the client that did so and of this one.
+    pub fn last_write(&mut self) -> Result<Option<Duration>, Error> {
+        now(self.engine.last_write())
     }
 
     /// The servers that the filter lives on; in a cluster, all masters.

@@ -15,8 +15,13 @@
 //! Numbers are little-endian. A twin of it lies beside, as it was when the
 //! filter was created: should the record go alone, by `DEL`, `RENAME` or
 //! eviction, the twin tells that there is more, and where.
+//!
+//! The witness is a third copy, in a slot on the other side of a cluster, should
+//! the node go that has the first two. Behind the record it has the filter's mark
+//! as it was a while ago, in 20 digits.
 
 use crate::Error;
+use crate::chunks::far_tag;
 use tamis::SecretKey;
 use tamis::raw::{HEADER_LEN, Header};
 use xxhash_rust::xxh3::xxh3_64;
@@ -62,6 +67,43 @@ impl State {
 /// The key of a record's twin.
 pub(crate) fn twin(name: &str) -> String {
     format!("{{{name}}}:tamis")
+}
+
+/// The key of a filter's witness.
+pub(crate) fn witness(name: &str) -> String {
+    format!("{name}:{{{}}}", far_tag(name))
+}
+
+/// What a witness says.
+#[derive(Clone, Debug)]
+pub(crate) struct Testimony {
+    pub(crate) record: Record,
+    pub(crate) mark: u64,
+}
+
+impl Testimony {
+    pub(crate) fn encode(record: &Record, mark: u64) -> Vec<u8> {
+        [&record.encode()[..], digits(mark).as_bytes()].concat()
+    }
+
+    /// Reads a witness, which may belong to a filter whose secret we don't have.
+    pub(crate) fn decode(key: &str, bytes: &[u8]) -> Result<Self, Error> {
+        let (record, mark) = bytes.split_at(bytes.len().min(LEN));
+        let record = Record::decode_without_key(key, record)?;
+        let mark = str::from_utf8(mark).ok().and_then(|text| text.parse().ok());
+        match mark {
+            Some(mark) => Ok(Self { record, mark }),
+            None => Err(Error::Corrupt {
+                key: key.to_owned(),
+                reason: "expected a mark of 20 digits behind the record".into(),
+            }),
+        }
+    }
+}
+
+/// A mark as texts of one length, which compare like numbers.
+pub(crate) fn digits(mark: u64) -> String {
+    format!("{mark:020}")
 }
 
 impl Record {
@@ -161,6 +203,17 @@ mod tests {
             assert_eq!(Record::decode("x", &bytes, None).unwrap(), record);
             assert_eq!(record.identity(), bytes[..IDENTITY]);
         }
+    }
+
+    #[test]
+    fn a_witness_says_what_it_was_told() {
+        let said = Testimony::encode(&record(), 12_345);
+        let heard = Testimony::decode("x", &said).unwrap();
+        assert_eq!((heard.record, heard.mark), (record(), 12_345));
+        for len in 0..=LEN {
+            assert!(Testimony::decode("x", &said[..len]).is_err(), "{len}");
+        }
+        assert!(digits(9) < digits(10) && digits(10) < digits(u64::MAX));
     }
 
     #[test]

@@ -48,8 +48,13 @@ pub struct Found {
     pub capacity: u64,
     /// The promised rate.
     pub rate: f64,
-    /// The estimated number of keys; only for a filter that is whole.
+    /// The estimated number of keys; only for a filter that is whole or overfull.
     pub keys: Option<u64>,
+    /// The rate to expect now, from how full it is; known together with `keys`.
+    pub rate_now: Option<f64>,
+    /// How long ago keys were last added or removed; unknown until a client of
+    /// this version does so.
+    pub last_write: Option<Duration>,
     /// How long it will live, if not forever.
     pub time_to_live: Option<Duration>,
     /// How much of it each server has.
@@ -62,11 +67,15 @@ pub struct Found {
 pub enum Condition {
     /// All of it is there.
     Whole,
+    /// All of it is there, but it holds more keys than it was made for: its
+    /// rate is above the promised one.
+    Overfull,
     /// It is being created, or its creator has died.
     Creating,
     /// It is being deleted, or the process that deleted it has died: delete it again.
     Deleting,
-    /// Its record was deleted, renamed or evicted; the rest is there.
+    /// Its record was deleted, renamed, evicted, or lost with its node; the rest
+    /// is there.
     Remains,
     /// A part is missing; keys are lost.
     Damaged(String),
@@ -116,6 +125,15 @@ pub struct Node {
     pub most: u64,
     /// Its `maxmemory-policy`: what it does at that limit.
     pub policy: String,
+    /// `master` or `slave`, as servers say; empty if the user may not ask.
+    pub role: String,
+    /// Of a replica, whether it is connected to its master.
+    pub link_up: Option<bool>,
+    /// Of a replica, how long it has heard nothing of its master; of a master,
+    /// how long it has heard nothing of the replica that is furthest behind.
+    pub lag: Option<Duration>,
+    /// Of a master, the number of its replicas that are in step.
+    pub replicas: u64,
 }
 
 impl Survey {
@@ -143,6 +161,8 @@ impl Found {
             capacity: header.capacity(),
             rate: header.rate(),
             keys: None,
+            rate_now: None,
+            last_write: None,
             time_to_live: None,
             shares: Vec::new(),
         }
@@ -157,9 +177,16 @@ impl Found {
             capacity: 0,
             rate: 0.0,
             keys: None,
+            rate_now: None,
+            last_write: None,
             time_to_live: None,
             shares: Vec::new(),
         }
+    }
+
+    /// How full it is: 1 if it holds as many keys as it was made for.
+    pub fn fill(&self) -> Option<f64> {
+        Some(self.keys? as f64 / self.capacity.max(1) as f64)
     }
 
     /// The memory it uses on all servers, in bytes.
@@ -179,7 +206,7 @@ impl Share {
 }
 
 impl Node {
-    /// From the sections `server` and `memory` of `INFO`.
+    /// From the sections `server`, `memory` and `replication` of `INFO`.
     pub(crate) fn of_info(address: &str, info: &str) -> Self {
         let field = |name: &str| {
             let mut lines = info.lines();
@@ -197,14 +224,51 @@ impl Node {
             used: number("used_memory"),
             most: number("maxmemory"),
             policy: field("maxmemory_policy").unwrap_or_default().to_owned(),
+            role: field("role").unwrap_or_default().to_owned(),
+            link_up: field("master_link_status").map(|status| status == "up"),
+            lag: Self::lag(info).map(Duration::from_secs),
+            replicas: replicas(info)
+                .filter(|about| about.contains("state=online"))
+                .count() as u64,
         }
     }
+
+    fn lag(info: &str) -> Option<u64> {
+        let field = |name: &str| {
+            let mut lines = info.lines();
+            let text = lines.find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'));
+            text?.parse::<i64>().ok()
+        };
+        // A link that never was has been silent since nobody knows when.
+        let silent = [
+            field("master_link_down_since_seconds"),
+            field("master_last_io_seconds_ago"),
+        ];
+        if let Some(silent) = silent.into_iter().flatten().max() {
+            return u64::try_from(silent).ok();
+        }
+        let lag = |about: &str| {
+            let mut parts = about.trim().split(',');
+            parts.find_map(|part| part.strip_prefix("lag=")?.parse::<u64>().ok())
+        };
+        replicas(info).filter_map(lag).max()
+    }
+}
+
+/// What a master says of each of its replicas.
+fn replicas(info: &str) -> impl Iterator<Item = &str> {
+    info.lines().filter_map(|line| {
+        let (name, about) = line.split_once(':')?;
+        let number = name.strip_prefix("slave")?;
+        number.bytes().all(|b| b.is_ascii_digit()).then_some(about)
+    })
 }
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Whole => "whole",
+            Self::Overfull => "overfull",
             Self::Creating => "being created",
             Self::Deleting => "being deleted",
             Self::Remains => "its record is gone",
@@ -234,5 +298,26 @@ mod tests {
             "Redis 8.2.3"
         );
         assert_eq!(Node::of_info("h:1", "").version, "");
+    }
+
+    #[test]
+    fn servers_tell_how_far_behind_they_are() {
+        let master = Node::of_info(
+            "h:1",
+            "role:master\r\nconnected_slaves:2\r\n\
+             slave0:ip=1.2.3.4,port=1,state=online,offset=9,lag=1\r\n\
+             slave1:ip=1.2.3.4,port=2,state=wait_bgsave,offset=0,lag=7\r\n",
+        );
+        assert_eq!((&master.role[..], master.replicas), ("master", 1));
+        assert_eq!(master.lag, Some(Duration::from_secs(7)));
+        assert_eq!(master.link_up, None);
+        let replica = Node::of_info(
+            "h:1",
+            "role:slave\r\nmaster_link_status:down\r\nmaster_last_io_seconds_ago:-1\r\n\
+             master_link_down_since_seconds:42\r\n",
+        );
+        assert_eq!((replica.link_up, replica.replicas), (Some(false), 0));
+        assert_eq!(replica.lag, Some(Duration::from_secs(42)));
+        assert_eq!(Node::of_info("h:1", "role:master\r\n").lag, None);
     }
 }

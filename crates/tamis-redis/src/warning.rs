@@ -22,6 +22,14 @@ pub enum Warning {
         /// Its `maxmemory-policy`.
         policy: String,
     },
+    /// The filter holds more keys than it was made for: its rate is above the
+    /// promised one.
+    Overfull {
+        /// The estimated number of keys.
+        keys: u64,
+        /// The number of keys that it was made for.
+        capacity: u64,
+    },
 }
 
 impl Warning {
@@ -52,6 +60,12 @@ impl fmt::Display for Warning {
                 f,
                 "{node} may throw away parts of the filter when its memory is full, and the filter \
                  is then lost: maxmemory-policy is {policy}; set it to noeviction"
+            ),
+            Self::Overfull { keys, capacity } => write!(
+                f,
+                "the filter holds about {keys} keys but was made for {capacity}: its rate is above \
+                 the promised one, and rises; create a larger filter, or a growing one, and add \
+                 the keys again"
             ),
         }
     }

@@ -2,7 +2,7 @@ use crate::about::About;
 use crate::engine::batch::Print;
 use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};
-use crate::location::{KeyFile, Place, RedisArgs, named};
+use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull};
 use crate::redisson::Live;
 use crate::remote::{claim, with_keys};
 use crate::stream::{InputArgs, Keyed, Pass, Report};
@@ -81,6 +81,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 }))
                 .with_context(|| at.to_string())?;
             summarise(&report, &args);
+            warn_if_overfull(&filter);
             report
         }
     };

@@ -78,6 +78,13 @@ pub(crate) struct Args {
     #[arg(long, requires = "filter")]
     dry_run: bool,
 
+    /// Fail, instead of create it, when the filter does not exist
+    ///
+    /// For workers that a supervisor restarts: a filter that is lost must not
+    /// become an empty one, to which every record is new.
+    #[arg(long, requires = "filter")]
+    must_exist: bool,
+
     /// Fail, instead of warn, when the filter exceeds its rate
     #[arg(long, requires = "filter")]
     strict: bool,
@@ -391,6 +398,9 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
     let named = || named(path);
     let place = Place::File(path.to_owned());
     let is_new = !path.exists();
+    if is_new && args.must_exist {
+        bail!("{}: no such filter, and --must-exist", path.display());
+    }
     if is_new && !args.dry_run {
         match args.first_filter(args.new_hasher()?)?.save_new(path) {
             // Another run has just made it, which is as well.
@@ -528,7 +538,7 @@ fn with_shared<H: Keyed<Token: Remote>>(
 fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
     let options = args.redis.options(&args.key)?;
     match RedisFilter::open(at, &options) {
-        Err(tamis_redis::Error::NotFound { .. }) if !args.dry_run => {
+        Err(tamis_redis::Error::NotFound { .. }) if !args.dry_run && !args.must_exist => {
             let plan = |keys| Plan::one_line(Kind::Growing, keys, args.rate);
             let keys = args.first_keys(|keys| Some(plan(keys).ok()?.bytes()))?;
             match RedisFilter::create(at, &plan(keys)?, args.new_hasher()?, &options) {
@@ -536,7 +546,10 @@ fn open_or_create(at: &Location, args: &Args) -> Result<RedisFilter> {
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
                 created => created.inspect(|_| {
                     // Said even if quiet: from now on nothing is known as seen.
-                    say!("{at}: not found, so a growing filter was created");
+                    output::warn(format_args!(
+                        "{at}: not found, so a growing filter was created: every record is new\n\
+                         hint: if it was there before, it is lost; with --must-exist that is an error"
+                    ));
                 }),
             }
         }

@@ -1,3 +1,5 @@
+mod metrics;
+
 use crate::about::{nodes_json, shares_json};
 use crate::location::{KeyFile, RedisArgs};
 use crate::{Exit, human, output};
@@ -19,7 +21,8 @@ Examples:
   tamis list redis://10.0.0.7/2                               database 2
   tamis list redis-cluster://10.0.0.7:6379,10.0.0.8:6379
   tamis list redis+sentinel://10.0.0.7:26379/main
-  tamis list --json redis+unix:///run/redis.sock")]
+  tamis list --json redis+unix:///run/redis.sock
+  tamis list --metrics redis://10.0.0.7 > /var/lib/node_exporter/tamis.prom")]
 pub(crate) struct Args {
     /// The servers: redis://HOST:PORT[/DB]
     servers: Servers,
@@ -28,6 +31,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Print metrics as Prometheus reads them, e.g. by its node exporter
+    #[arg(long, conflicts_with = "json")]
+    metrics: bool,
+
     #[command(flatten)]
     redis: RedisArgs,
 }
@@ -35,9 +42,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let options = args.redis.options(&KeyFile::default())?;
     let survey = Survey::of(&args.servers, &options).with_context(|| args.servers.to_string())?;
-    match args.json {
-        true => output::print(&format!("{:#}\n", to_json(&survey)))?,
-        false => {
+    match (args.json, args.metrics) {
+        (true, _) => output::print(&format!("{:#}\n", to_json(&survey)))?,
+        (_, true) => output::print(&metrics::page(&survey))?,
+        _ => {
             output::print(&table(&survey.filters))?;
             tell(&survey);
         }
@@ -95,10 +103,19 @@ fn table(filters: &[Found]) -> String {
 /// What is not in the table, for people.
 fn tell(survey: &Survey) {
     for filter in &survey.filters {
+        let over;
         let hint = match &filter.condition {
+            Condition::Overfull => {
+                over = format!(
+                    "it holds more keys than it was made for: the rate is now {} instead of {}",
+                    filter.rate_now.map_or_else(|| "?".into(), human::rate),
+                    human::rate(filter.rate)
+                );
+                &over
+            }
             Condition::Damaged(reason) | Condition::Unreadable(reason) => reason,
             Condition::Remains => {
-                "its record was deleted, renamed or evicted; `tamis delete` removes the rest"
+                "its record was deleted, renamed, evicted or lost; `tamis delete` removes the rest"
             }
             Condition::Deleting => "a deletion was interrupted; `tamis delete` completes it",
             _ => continue,
@@ -129,6 +146,9 @@ fn to_json(survey: &Survey) -> serde_json::Value {
             "keys": filter.keys,
             "capacity": filter.capacity,
             "rate": filter.rate,
+            "rate_now": filter.rate_now,
+            "fill": filter.fill(),
+            "seconds_since_write": seconds(filter.last_write),
             "memory_bytes": filter.bytes(),
             "seconds_to_live": seconds(filter.time_to_live),
             "nodes": shares_json(&filter.shares),

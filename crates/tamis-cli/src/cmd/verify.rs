@@ -1,10 +1,12 @@
-use crate::about::About;
+use crate::about::{self, About};
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
+use serde_json::json;
 use std::path::Path;
 use tamis::{AnyFilter, FileLock};
+use tamis_redis::RedisFilter;
 
 /// Check a filter's checksums and measure its rate
 ///
@@ -20,10 +22,15 @@ pub(crate) struct Args {
     /// Accept the body as it is now: write a new checksum and clear the mark of an unclean shutdown
     ///
     /// For a file that was last written in place, which leaves no checksum, or
-    /// that was open for writing when the machine went down. In the second case,
-    /// keys that were lost stay lost.
+    /// that was open for writing when the machine went down; for a filter in
+    /// Redis, whose server came back with older data. In the last two cases, keys
+    /// that were lost stay lost.
     #[arg(long)]
     seal: bool,
+
+    /// Print JSON, for programs
+    #[arg(long)]
+    json: bool,
 
     /// How many random keys to ask for
     #[arg(long, value_name = "N", default_value = "1M", value_parser = human::parse_count)]
@@ -40,39 +47,84 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    let verified = verify(&args);
+    if args.json {
+        let (checks, filter) = match &verified {
+            Ok(verified) => (
+                verified.checks.iter().map(Check::to_json).collect(),
+                &verified.about,
+            ),
+            Err(_) => (Vec::new(), &None),
+        };
+        let all = json!({
+            "valid": verified.is_ok(),
+            "reason": verified.as_ref().err().map(|error| format!("{error:#}")),
+            "checks": checks,
+            "filter": filter.as_ref().map(about::to_json),
+        });
+        output::print(&format!("{all:#}\n"))?;
+    }
+    let verified = verified?;
+    if let Some(about) = &verified.about {
+        about.warn_if_over();
+    }
+    Ok(Exit::Done)
+}
+
+/// What was looked at, and found in order.
+#[derive(Default)]
+struct Verified {
+    checks: Vec<Check>,
+    about: Option<About>,
+}
+
+fn verify(args: &Args) -> Result<Verified> {
     match &args.filter {
-        Place::File(path) if crate::index::is_index(path) => crate::index::tell::verify(path),
+        Place::File(path) if crate::index::is_index(path) => {
+            if args.json {
+                bail!(
+                    "{}: --json is for filters, not for an index",
+                    path.display()
+                );
+            }
+            crate::index::tell::verify(path)?;
+            Ok(Verified::default())
+        }
         Place::File(path) => match args.foreign.open_all(path)? {
             Some(opened) if args.seal => bail!(
                 "{}: --seal is for Tamis filters; a {} file has no such checksum",
                 path.display(),
                 opened[0].filter.format()
             ),
-            Some(opened) => verify_foreign(&opened, args.probes),
-            None => verify_file(path, &args),
+            Some(opened) => verify_foreign(&opened, args),
+            None => verify_file(path, args),
         },
-        Place::Redis(at) if args.seal => {
-            bail!("{at}: --seal is for files, not for filters in Redis")
-        }
         Place::Redis(at) => {
             args.foreign.refuse_in_redis()?;
+            if args.seal {
+                let options = args.redis.options(&args.key)?;
+                RedisFilter::accept_loss_at(at, &options).map_err(in_redis(at))?;
+            }
             let mut filter = args.redis.open(at, &args.key)?;
             filter.verify().map_err(in_redis(at))?;
-            output::print(match filter.module_layout() {
-                Some(_) => "the filter: present\n",
-                None => "header and chunks: all present\n",
-            })?;
+            let says = match filter.module_layout() {
+                Some(_) => "the filter: present",
+                None => "header and chunks: all present",
+            };
+            let check = Check::begin(says.into(), args)?;
             let about = About::in_redis(&mut filter).map_err(in_redis(at))?;
-            measure(about.rates(), args.probes, |keys, found| {
+            let check = check.measure(about.rates(), args, |keys, found| {
                 filter.contains_many(keys, found).map_err(in_redis(at))
             })?;
-            about.warn_if_over();
-            Ok(Exit::Done)
+            Ok(Verified {
+                checks: vec![check],
+                about: Some(about),
+            })
         }
     }
 }
 
-fn verify_file(path: &Path, args: &Args) -> Result<Exit> {
+fn verify_file(path: &Path, args: &Args) -> Result<Verified> {
     let open = args.key.open()?;
     let named = || named(path);
     if args.seal {
@@ -82,31 +134,35 @@ fn verify_file(path: &Path, args: &Args) -> Result<Exit> {
     }
     let sealed = AnyFilter::verify(path, &open).map_err(named())?;
     let filter = open.map(path).map_err(named())?;
-    output::print(match sealed {
-        true => "header and body checksums: valid\n",
+    let says = match sealed {
+        true => "header and body checksums: valid",
         false => {
             "header checksum: valid; the body has none, because it was last written in place \
-             (--seal writes one)\n"
+             (--seal writes one)"
         }
-    })?;
+    };
+    let check = Check::begin(says.into(), args)?;
     let about = About::of(&filter);
-    measure(about.rates(), args.probes, |keys, found| {
+    let check = check.measure(about.rates(), args, |keys, found| {
         filter.contains_many(keys, found);
         Ok(())
     })?;
-    about.warn_if_over();
-    Ok(Exit::Done)
+    Ok(Verified {
+        checks: vec![check],
+        about: Some(about),
+    })
 }
 
 /// Opening has checked every number against the length, and a checksum.
-fn verify_foreign(opened: &[foreign::Opened], probes: u64) -> Result<Exit> {
+fn verify_foreign(opened: &[foreign::Opened], args: &Args) -> Result<Verified> {
+    let mut verified = Verified::default();
     for one in opened {
         let filter = &one.filter;
         let name = one
             .name
             .as_ref()
             .map_or_else(String::new, |name| format!("{name}: "));
-        output::print(&format!("{name}{} file: valid\n", filter.format()))?;
+        let check = Check::begin(format!("{name}{} file: valid", filter.format()), args)?;
         // A column's values may all be of one length.
         let len = match filter.keys() {
             [keys] => keys.value_len().unwrap_or(16),
@@ -121,14 +177,15 @@ fn verify_foreign(opened: &[foreign::Opened], probes: u64) -> Result<Exit> {
             promised: filter.facts().rate,
             tolerance: 0.25 * now + straying,
         };
-        measure(rates, probes, |keys, found| {
+        let check = check.measure(rates, args, |keys, found| {
             let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..len]).collect();
             filter.contains_many(&keys, found);
             Ok(())
         })?;
+        verified.checks.push(check);
         foreign::tell::warn_if_over(one);
     }
-    Ok(Exit::Done)
+    Ok(verified)
 }
 
 /// How often a key that is not there should be found.
@@ -150,46 +207,89 @@ impl About {
     }
 }
 
-/// Random 16-byte keys: that one of them was really added is out of the
-/// question.
-fn measure(
-    rates: Rates,
-    probes: u64,
-    mut ask: impl FnMut(&[[u8; 16]], &mut [bool]) -> Result<()>,
-) -> Result<()> {
-    const BATCH: usize = 4096;
-    let mut keys = vec![[0u8; 16]; BATCH];
-    let mut found = vec![false; BATCH];
-    let (mut asked, mut yes) = (0, 0);
-    let random = tamis::Hasher::keyed(tamis::SecretKey::random()?);
-    while asked < probes {
-        let now = BATCH.min((probes - asked) as usize);
-        for (i, key) in keys[..now].iter_mut().enumerate() {
-            *key = random
-                .hash(&(asked + i as u64).to_le_bytes())
-                .as_u128()
-                .to_le_bytes();
+/// What was looked at, and the rate that was measured.
+struct Check {
+    says: String,
+    asked: u64,
+    yes: u64,
+    rates: Option<Rates>,
+}
+
+impl Check {
+    /// Of what is in order so far.
+    fn begin(says: String, args: &Args) -> Result<Self> {
+        if !args.json {
+            output::print(&format!("{says}\n"))?;
         }
-        ask(&keys[..now], &mut found[..now])?;
-        yes += found[..now].iter().filter(|found| **found).count() as u64;
-        asked += now as u64;
+        Ok(Self {
+            says,
+            asked: 0,
+            yes: 0,
+            rates: None,
+        })
     }
-    let expected = rates.now;
-    let measured = yes as f64 / asked.max(1) as f64;
-    // Five standard errors: one honest filter in millions strays further.
-    let error = 5.0 * (expected * (1.0 - expected) / asked.max(1) as f64).sqrt();
-    output::print(&format!(
-        "rate: measured {} ({yes} of {}), expected now {}{}\n",
-        human::rate(measured),
-        human::counted(asked, "random key"),
-        human::rate(expected),
-        rates.promised.map_or_else(String::new, |rate| format!(
-            ", promised {}",
-            human::rate(rate)
-        )),
-    ))?;
-    if measured > expected + rates.tolerance + error + 5.0 / asked.max(1) as f64 {
-        bail!("the measured rate is far above the expected rate; the body may be damaged");
+
+    /// Asks for random 16-byte keys: that one of them was really added is out of
+    /// the question.
+    fn measure(
+        mut self,
+        rates: Rates,
+        args: &Args,
+        mut ask: impl FnMut(&[[u8; 16]], &mut [bool]) -> Result<()>,
+    ) -> Result<Self> {
+        const BATCH: usize = 4096;
+        let probes = args.probes;
+        let mut keys = vec![[0u8; 16]; BATCH];
+        let mut found = vec![false; BATCH];
+        let random = tamis::Hasher::keyed(tamis::SecretKey::random()?);
+        while self.asked < probes {
+            let now = BATCH.min((probes - self.asked) as usize);
+            for (i, key) in keys[..now].iter_mut().enumerate() {
+                *key = random
+                    .hash(&(self.asked + i as u64).to_le_bytes())
+                    .as_u128()
+                    .to_le_bytes();
+            }
+            ask(&keys[..now], &mut found[..now])?;
+            self.yes += found[..now].iter().filter(|found| **found).count() as u64;
+            self.asked += now as u64;
+        }
+        self.rates = Some(rates);
+        let (expected, measured) = (rates.now, self.measured());
+        // Five standard errors: one honest filter in millions strays further.
+        let asked = self.asked.max(1) as f64;
+        let error = 5.0 * (expected * (1.0 - expected) / asked).sqrt();
+        if !args.json {
+            output::print(&format!(
+                "rate: measured {} ({} of {}), expected now {}{}\n",
+                human::rate(measured),
+                self.yes,
+                human::counted(self.asked, "random key"),
+                human::rate(expected),
+                rates.promised.map_or_else(String::new, |rate| format!(
+                    ", promised {}",
+                    human::rate(rate)
+                )),
+            ))?;
+        }
+        if measured > expected + rates.tolerance + error + 5.0 / asked {
+            bail!("the measured rate is far above the expected rate; the body may be damaged");
+        }
+        Ok(self)
     }
-    Ok(())
+
+    fn measured(&self) -> f64 {
+        self.yes as f64 / self.asked.max(1) as f64
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        json!({
+            "says": self.says,
+            "probes": self.asked,
+            "found": self.yes,
+            "rate_measured": self.measured(),
+            "rate_now": self.rates.map(|rates| rates.now),
+            "rate_promised": self.rates.and_then(|rates| rates.promised),
+        })
+    }
 }

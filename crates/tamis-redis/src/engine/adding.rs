@@ -44,6 +44,15 @@ impl<L: Link> Engine<L> {
     ) -> Result<(), Error> {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         new.fill(false);
+        self.check_memory()?;
+        self.insert_all(hashes, new).await?;
+        self.look_back().await?;
+        self.remember(hashes, new).await;
+        self.look_at_fill().await;
+        Ok(())
+    }
+
+    async fn insert_all(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         self.counted = None;
         if self.header.shape().kind() == Kind::Growing {
             return self.insert_growing(hashes, new).await;
@@ -68,11 +77,11 @@ impl<L: Link> Engine<L> {
             let mut known = vec![false; hashes.len()];
             self.ask_bodies(0, 1, hashes, &mut known, false).await?;
             let unknown: Vec<usize> = (0..hashes.len()).filter(|i| !known[*i]).collect();
-            let watch = self.watch(false);
+            let watch = self.watch(false, unknown.len().min(WINDOW));
             let (wire, body) = (&mut self.wire, &self.bodies[0]);
             add_some(wire, &watch, body, hashes, &unknown, new).await
         } else {
-            let watch = self.watch(self.wire.wait.is_some());
+            let watch = self.watch(self.wire.wait.is_some(), hashes.len().min(WINDOW));
             add(&mut self.wire, &watch, &self.bodies[0], hashes, new).await
         };
         if many {
@@ -91,7 +100,8 @@ impl<L: Link> Engine<L> {
         assert_eq!(hashes.len(), removed.len(), "one answer for each key");
         self.check_counting("removed from")?;
         self.counted = None;
-        let watch = self.watch(self.wire.wait.is_some());
+        self.check_memory()?;
+        let watch = self.watch(self.wire.wait.is_some(), hashes.len().min(WINDOW));
         let Self { wire, bodies, .. } = self;
         let body = &bodies[0];
         if body.cells().lines_per_key() > 1 {
@@ -135,7 +145,7 @@ impl<L: Link> Engine<L> {
         }
         self.check_seen(seen).await?;
         let Some(reason) = reason else {
-            return Ok(());
+            return self.compare_marks(seen);
         };
         unconfirmed.sort_unstable();
         unconfirmed.dedup();
@@ -209,6 +219,7 @@ pub(super) fn unconfirmed_of_all(error: Error, start: usize, len: usize, of: usi
     let (keys, reason) = match error {
         Error::Unconfirmed { keys, reason, .. } => (keys, reason),
         Error::Server { source, .. } => ((0..len).collect(), source.to_string()),
+        Error::NoRoom { .. } => ((0..len).collect(), error.to_string()),
         other => return other,
     };
     let behind = start + len..of;

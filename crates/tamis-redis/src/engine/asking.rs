@@ -22,6 +22,13 @@ impl<L: Link> Engine<L> {
     ) -> Result<(), Error> {
         assert_eq!(hashes.len(), out.len(), "one answer for each key");
         out.fill(false);
+        self.check_memory()?;
+        self.ask_all(hashes, out).await?;
+        self.look_back().await
+    }
+
+    /// Asks all bodies; sets `out[i]` if one of them has `hashes[i]`.
+    pub(super) async fn ask_all(&mut self, hashes: &[Hash], out: &mut [bool]) -> Result<(), Error> {
         let mut from = 0;
         while self
             .ask_bodies(from, usize::MAX, hashes, out, false)
@@ -45,7 +52,7 @@ impl<L: Link> Engine<L> {
         out: &mut [bool],
         replicated: bool,
     ) -> Result<bool, Error> {
-        let watch = self.watch(replicated);
+        let watch = self.watch(replicated, 0);
         let Self { wire, bodies, .. } = self;
         let asked = &bodies[from..to.min(bodies.len())];
         let mut failed = None;
@@ -119,7 +126,10 @@ impl<L: Link> Engine<L> {
         }
         match failed {
             Some(error) => Err(error),
-            None => self.check_seen(seen).await,
+            None => {
+                self.check_seen(seen).await?;
+                self.compare_marks(seen)
+            }
         }
     }
 
@@ -131,8 +141,9 @@ impl<L: Link> Engine<L> {
     ) -> Result<(), Error> {
         assert_eq!(hashes.len(), counts.len(), "one answer for each key");
         self.check_counting("asked how often a key was added")?;
+        self.check_memory()?;
         counts.fill(15);
-        let watch = self.watch(false);
+        let watch = self.watch(false, 0);
         let Self { wire, bodies, .. } = self;
         let body = &bodies[0];
         let mut failed = None;

@@ -214,7 +214,7 @@ impl<L: Link> Engine<L> {
                 self.expire_like_record(some).await?;
             }
         }
-        Ok(())
+        self.note(other.keys().get(), false).await
     }
 
     /// Whether another filter has the same geometry and hashes alike.
@@ -246,8 +246,9 @@ impl<L: Link> Engine<L> {
 
     /// Removes all keys.
     pub(crate) async fn clear(&mut self) -> Result<(), Error> {
-        self.ask_ours("clearing the filter", "return 1", &[])
-            .await?;
+        self.check_memory()?;
+        // Before it is: whoever misses a key then knows why.
+        self.note(0, true).await?;
         self.load_layers().await?;
         self.counted = None;
         for number in 0..self.bodies.len() {
@@ -277,6 +278,7 @@ impl<L: Link> Engine<L> {
             for i in 0..taken {
                 command.arg(format!("taken.{i}")).arg(0);
             }
+            command.arg("keys").arg(0);
             self.wire
                 .ask_one("clearing the filter", self.home, command)
                 .await?;
@@ -291,23 +293,44 @@ impl<L: Link> Engine<L> {
             _ => {}
         }
         self.load_layers().await?;
-        let mut keys = 0.0;
+        let mut keys = 0;
         for number in 0..self.bodies.len() {
+            let chunks = self.bodies[number].chunks.len();
             keys += match self.bodies[number].cells() {
-                Cells::Bits(shape) => shape.keys_from_ones(self.ones(number).await?),
-                Cells::Counters(shape) => {
-                    let (sample, lines) = self.sample(number).await?;
-                    sample.estimated_keys() as f64 * shape.lines() as f64 / lines as f64
+                Cells::Bits(shape) => {
+                    let ones = self.ones(number, chunks).await?;
+                    shape.keys_from_ones(ones).round() as u64
                 }
+                Cells::Counters(_) => self.sampled_keys(number).await?,
             };
         }
-        let count = KeyCount::Estimated(keys.round() as u64);
+        // Some keys of a growing filter are in two layers.
+        if let Some(counted) = self.counted_keys().await? {
+            keys = keys.min(counted);
+        }
+        let count = KeyCount::Estimated(keys);
         self.counted = Some((Instant::now(), count));
         Ok(count)
     }
 
-    /// How many bits of a body are set.
-    async fn ones(&mut self, number: usize) -> Result<u64, Error> {
+    /// The number of keys of a body by a sample of its lines.
+    pub(super) async fn sampled_keys(&mut self, number: usize) -> Result<u64, Error> {
+        let all = self.bodies[number].cells();
+        let (sample, lines) = self.sample(number).await?;
+        let all = all.lines() / all.width();
+        Ok((sample.estimated_keys() as f64 * all as f64 / lines as f64).round() as u64)
+    }
+
+    /// How many bits of the first chunks of a body are set.
+    pub(super) async fn ones(&mut self, number: usize, some: usize) -> Result<u64, Error> {
+        Ok(self.ones_by_chunk(number, some).await?.iter().sum())
+    }
+
+    pub(super) async fn ones_by_chunk(
+        &mut self,
+        number: usize,
+        some: usize,
+    ) -> Result<Vec<u64>, Error> {
         let count = |chunk: &Chunk| {
             let ones = cmd("BITCOUNT")
                 .arg(&chunk.key)
@@ -317,17 +340,20 @@ impl<L: Link> Engine<L> {
             let len = cmd("STRLEN").arg(&chunk.key).take();
             Request::new(chunk.slot, &[ones, len])
         };
-        let requests = self.bodies[number].chunks.iter().map(count).collect();
+        let requests = self.bodies[number].chunks[..some]
+            .iter()
+            .map(count)
+            .collect();
         let answers = self.wire.ask("counting the keys", requests).await?;
-        let mut sum = 0;
+        let mut all = Vec::with_capacity(some);
         for (i, answer) in answers.iter().enumerate() {
             let whole = self.bodies[number].chunks[i].stored() as i64;
             match answer[..] {
-                [Value::Int(ones), Value::Int(len)] if len == whole => sum += ones as u64,
+                [Value::Int(ones), Value::Int(len)] if len == whole => all.push(ones as u64),
                 _ => return Err(self.chunk_missing((number, i)).await),
             }
         }
-        Ok(sum)
+        Ok(all)
     }
 
     /// The expected rate now, from what the filter holds: all of it if it is

@@ -3,7 +3,9 @@
 //! A hash beside the record, `{NAME}:generation`, holds for each layer its
 //! description and the generation of its chunks (`layer.i`), and for how many
 //! new keys room has been given out (`taken.i`). A client takes room before it
-//! adds keys, so that all clients together keep the promised rate.
+//! adds keys, so that all clients together keep the promised rate. Clients also
+//! count there how many keys were new (`keys`): from the bits it can't be known,
+//! because what is added while a layer is closed is in two layers.
 //!
 //! Whoever finds no room builds the next layer, in steps that anyone can go on
 //! with wherever a client died or an answer was lost:
@@ -23,6 +25,7 @@
 //! error, and never "there is no newer layer".
 
 use super::adding::{add_some, unconfirmed_of_all};
+use super::memory::number;
 use super::{CHUNK_WINDOW, Engine, LOOK_AGAIN, create_chunks, random, unlink_chunks};
 use crate::Error;
 use crate::body::{Body, Cells};
@@ -44,6 +47,8 @@ const ROOM_SHARE: u64 = 256;
 /// However many keys there are, no more than this share at once: others add
 /// the same keys perhaps, and find no room while ours is not used.
 const MOST_SHARE: u64 = 16;
+/// New keys that a client may keep uncounted between its batches.
+const UNCOUNTED: u64 = 1 << 6;
 /// How many times as large as all before it a layer is, by far.
 const MOST_GROWTH: u64 = 1 << 10;
 /// A client that builds a layer and is not heard of for so long may be dead:
@@ -101,12 +106,15 @@ pub(super) struct Growth {
     abandoned: Vec<(usize, u64, u64)>,
     /// What is left of our room in the newest layer.
     room: u64,
+    /// New keys that we have added and not counted in the hash yet.
+    uncounted: u64,
 }
 
 impl Growth {
     /// Leaves the room to the one this was copied from.
     pub(super) const fn forget_room(&mut self) {
         self.room = 0;
+        self.uncounted = 0;
     }
 
     /// How many layers are announced.
@@ -162,6 +170,8 @@ impl<L: Link> Engine<L> {
                 .arg(encode(layer, *generation));
             command.arg(format!("taken.{i}")).arg(keys);
         }
+        let keys: u64 = layers.iter().map(|(_, _, keys)| keys).sum();
+        command.arg("keys").arg(keys);
         let request = Request::new(self.home, &[command]).replicated();
         self.wire.ask("creating the filter", vec![request]).await?;
         Ok(())
@@ -271,6 +281,7 @@ impl<L: Link> Engine<L> {
                     Some(growth) if growth.layers.len() == announced => growth.room,
                     _ => 0,
                 },
+                uncounted: self.growth.as_ref().map_or(0, |growth| growth.uncounted),
             };
             self.header = Header::of_layers(&self.record.header, &growth.layers)?;
             self.growth = Some(growth);
@@ -315,7 +326,38 @@ impl<L: Link> Engine<L> {
                 return Err(unconfirmed_of_all(error, start, keys.len(), hashes.len()));
             }
         }
+        let uncounted = self.growth.as_ref().map_or(0, |growth| growth.uncounted);
+        if uncounted >= UNCOUNTED {
+            let key = self.state_key();
+            let count = "return redis.call('HINCRBY', KEYS[2], 'keys', ARGV[2])";
+            let added = uncounted.to_string();
+            self.if_ours("counting the keys", count, &[&key], &[added.as_bytes()])
+                .await?;
+            if let Some(growth) = &mut self.growth {
+                growth.uncounted = 0;
+            }
+        }
         Ok(())
+    }
+
+    /// How many keys were new, as clients have counted; not known of a filter
+    /// that is older than this count.
+    pub(super) async fn counted_keys(&mut self) -> Result<Option<u64>, Error> {
+        if self.growth.is_none() {
+            return Ok(None);
+        }
+        let mut command = cmd("HMGET");
+        command.arg(self.state_key()).arg("made").arg("keys");
+        let answer = self
+            .wire
+            .ask_one("counting the keys", self.home, command)
+            .await?;
+        match answer {
+            Value::Array(fields) if matches!(fields[..], [Value::BulkString(_), _]) => {
+                Ok(fields.get(1).and_then(number))
+            }
+            _ => Ok(None),
+        }
     }
 
     async fn insert_window(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
@@ -359,13 +401,14 @@ impl<L: Link> Engine<L> {
                 continue;
             }
             let now: Vec<usize> = pending.drain(..pending.len().min(room)).collect();
-            let watch = self.watch(replicated);
+            let watch = self.watch(replicated, now.len());
             let body = &self.bodies[newest];
             let mut trouble = add_some(&mut self.wire, &watch, body, hashes, &now, new).await;
             let unconfirmed = trouble.unconfirmed.len();
             let taken = now.iter().filter(|i| new[**i]).count() + unconfirmed;
             if let Some(growth) = &mut self.growth {
                 growth.room = growth.room.saturating_sub(taken as u64);
+                growth.uncounted += (taken - unconfirmed) as u64;
             }
             let closed = !trouble.undecided.is_empty();
             for i in trouble.undecided.drain(..) {
@@ -486,7 +529,11 @@ impl<L: Link> Engine<L> {
         generation: u64,
     ) -> Result<(), Error> {
         let body = Body::new(Cells::Bits(next.shape()), &self.name, generation);
-        let created = self.create_layer(&body.chunks).await;
+        let room = (next.shape().lines(), generation);
+        let created = match self.room_for(room, &[]).await {
+            Ok(()) => self.create_layer(&body.chunks).await,
+            full => full,
+        };
         if created.is_ok() {
             // From here on anyone may bring it to its end, and whatever the
             // outcome, nothing is taken back.

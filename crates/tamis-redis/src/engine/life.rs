@@ -2,17 +2,19 @@
 
 use super::growing::Announced;
 use super::parts::TOGETHER;
-use super::{Engine, is_wrong_type, read_record, unlink_chunks};
-use crate::chunks::{Chunk, Foot};
+use super::remains::has_parts;
+use super::room::lines_of;
+use super::{Engine, is_wrong_type, random, read_record, read_start, unlink_chunks};
+use crate::chunks::{Chunk, Foot, slot};
 use crate::link::{Link, Request};
-use crate::record::{Record, twin};
+use crate::record::{LEN, Record, State, twin, witness};
 use crate::warning::Warning;
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
 use redis::{Cmd, Value, cmd};
 use std::time::Duration;
 use tamis::Kind;
-use tamis::raw::Shape;
+use tamis::raw::{Header, Shape};
 
 /// All else outlives the record by so much: the clocks of nodes differ, and
 /// the filter must end as a whole, not part by part.
@@ -20,7 +22,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(10);
 
 /// From now on the filter is nobody's, if it is ours (1) and not another (0);
 /// its record may be gone already.
-const BEGIN_DELETION: &str = r"
+const BEGIN_DELETION: &str = r"#!lua flags=allow-oom
 local record = redis.call('EXISTS', KEYS[1]) == 1 and KEYS[1] or KEYS[2]
 if redis.call('TYPE', record).ok ~= 'string' then return 0 end
 if redis.call('GETRANGE', record, 0, 23) ~= ARGV[1] then return 0 end
@@ -28,7 +30,7 @@ redis.call('SETRANGE', record, 24, '\2')
 return 1";
 
 /// The rest of it, if nobody has taken the name meanwhile.
-const END_DELETION: &str = "
+const END_DELETION: &str = "#!lua flags=allow-oom
 for _, record in ipairs(KEYS) do
   if redis.call('GETRANGE', record, 0, 23) == ARGV[1] then redis.call('DEL', record) end
 end
@@ -95,9 +97,8 @@ impl<L: Link> Engine<L> {
             .all_chunks()
             .map(|(_, chunk)| Request::new(chunk.slot, &[command(&chunk.key)]))
             .collect();
-        requests.push(Request::new(self.home, &[command(&twin(&self.name))]));
-        if self.growth.is_some() {
-            requests.push(Request::new(self.home, &[command(&self.state_key())]));
+        for key in [twin(&self.name), self.state_key(), witness(&self.name)] {
+            requests.push(Request::new(slot(&key), &[command(&key)]));
         }
         self.wire.ask(action, requests).await.map(drop)
     }
@@ -109,6 +110,17 @@ impl<L: Link> Engine<L> {
         let requests = chunks.iter().map(expire).collect();
         self.wire
             .ask("expiring the filter", requests)
+            .await
+            .map(drop)
+    }
+
+    /// Gives the witness the time to live that the record has.
+    pub(super) async fn expire_witness(&mut self) -> Result<(), Error> {
+        let left = self.time_to_live().await?;
+        let key = witness(&self.name);
+        let command = live_for(&key, left);
+        self.wire
+            .ask_one("expiring the filter", slot(&key), command)
             .await
             .map(drop)
     }
@@ -153,8 +165,9 @@ impl<L: Link> Engine<L> {
             if let Some(i) = feet.iter().position(|foot| !sound(foot)) {
                 return Err(self.chunk_missing((number, i)).await);
             }
+            self.compare_parts(number).await?;
         }
-        Ok(())
+        self.recall().await
     }
 
     /// [`expire_in`](Self::expire_in) without opening the filter.
@@ -177,6 +190,15 @@ impl<L: Link> Engine<L> {
         Self::at_hand(wire, at, options).await?.persist().await
     }
 
+    /// Takes the filter as it is, whose servers have lost keys.
+    pub(crate) async fn accept_loss_at(
+        wire: Wire<L>,
+        at: &Location,
+        options: &Options,
+    ) -> Result<(), Error> {
+        Self::at_hand(wire, at, options).await?.accept_loss().await
+    }
+
     /// The filter of this name, whose secret we may not have: not to be asked
     /// or added to.
     async fn at_hand(wire: Wire<L>, at: &Location, options: &Options) -> Result<Self, Error> {
@@ -192,8 +214,9 @@ impl<L: Link> Engine<L> {
         options: &Options,
     ) -> Result<Option<Kind>, Error> {
         match Self::left_at(wire, at, options).await {
-            Err(Error::NotFound { .. }) => Ok(None),
-            found => Ok(Some(found?.record.header.shape().kind())),
+            Ok(found) => Ok(Some(found.record.header.shape().kind())),
+            Err((_, Error::NotFound { .. } | Error::Remains { .. })) => Ok(None),
+            Err((_, error)) => Err(error),
         }
     }
 
@@ -205,8 +228,12 @@ impl<L: Link> Engine<L> {
         options: &Options,
     ) -> Result<Option<Duration>, Error> {
         let mut this = match Self::left_at(wire, at, options).await {
-            Err(Error::NotFound { .. }) => return Ok(None),
-            found => found?,
+            Ok(found) => found,
+            Err((_, Error::NotFound { .. })) => return Ok(None),
+            Err((wire, Error::Remains { name })) => {
+                return Self::delete_remains(wire, &name).await.map(|()| None);
+            }
+            Err((_, error)) => return Err(error),
         };
         let left = match this.time_to_live().await {
             Err(Error::Gone { .. }) => None,
@@ -216,31 +243,75 @@ impl<L: Link> Engine<L> {
         Ok(left)
     }
 
+    /// Errors if there is no room for a filter in place of the one of this name.
+    pub(crate) async fn room_instead(
+        wire: Wire<L>,
+        at: &Location,
+        header: &Header,
+        options: &Options,
+    ) -> Result<Wire<L>, Error> {
+        let (mut this, there) = match Self::left_at(wire, at, options).await {
+            Ok(mut this) => {
+                let there = this.all_generations().await?;
+                (this, there)
+            }
+            Err((wire, Error::NotFound { .. } | Error::Remains { .. })) => {
+                let record = Record {
+                    generation: random()?,
+                    state: State::Creating,
+                    header: *header,
+                };
+                let name = at.name().to_owned();
+                (Self::around(wire, options, name, record), Vec::new())
+            }
+            Err((_, error)) => return Err(error),
+        };
+        let new = (lines_of(header)?, this.record.generation);
+        this.room_for(new, &there).await?;
+        Ok(this.wire)
+    }
+
     /// Deletes the filter of this name, or what is left of it.
     pub(crate) async fn delete_at(
         wire: Wire<L>,
         at: &Location,
         options: &Options,
     ) -> Result<(), Error> {
-        Self::left_at(wire, at, options).await?.delete().await
+        match Self::left_at(wire, at, options).await {
+            Ok(this) => this.delete().await,
+            Err((wire, Error::Remains { name })) => Self::delete_remains(wire, &name).await,
+            Err((_, error)) => Err(error),
+        }
     }
 
-    /// The filter of this name, or what is left of it, without its bodies.
-    async fn left_at(mut wire: Wire<L>, at: &Location, options: &Options) -> Result<Self, Error> {
+    /// The filter of this name, or what is left of it, without its bodies; an
+    /// error with the wire if neither record nor twin is left.
+    async fn left_at(
+        mut wire: Wire<L>,
+        at: &Location,
+        options: &Options,
+    ) -> Result<Self, (Wire<L>, Error)> {
         let decode = Record::decode_without_key;
-        let record = match read_record(&mut wire, at, decode).await {
-            // Its record has gone, but not its twin.
-            Err(Error::Remains { name }) => {
-                let command = cmd("GET").arg(twin(&name)).take();
-                let home = crate::chunks::slot(&name);
-                match wire.ask_one("deleting the filter", home, command).await? {
-                    Value::BulkString(bytes) => decode(&twin(&name), &bytes)?,
-                    _ => return Err(Error::NotFound { name }),
-                }
+        let name = at.name();
+        let mut found = read_record(&mut wire, at, decode).await;
+        if let Err(Error::Remains { .. }) = found {
+            // Its record has gone. Its twin?
+            found = match read_start(&mut wire, &twin(name), LEN + 1).await {
+                Ok(bytes) if bytes.is_empty() => found,
+                Ok(bytes) => decode(&twin(name), &bytes),
+                Err(error) => Err(error),
+            };
+        } else if let Err(Error::NotFound { .. }) = found {
+            match has_parts(&mut wire, name).await {
+                Ok(false) => {}
+                Ok(true) => found = Err(Error::Remains { name: name.into() }),
+                Err(error) => found = Err(error),
             }
-            record => record?,
-        };
-        Ok(Self::around(wire, options, at.name().to_owned(), record))
+        }
+        match found {
+            Ok(record) => Ok(Self::around(wire, options, name.to_owned(), record)),
+            Err(error) => Err((wire, error)),
+        }
     }
 
     /// Deletes the filter. The record goes last: while it is there, what was
@@ -256,10 +327,10 @@ impl<L: Link> Engine<L> {
                 unlink_chunks(&mut self.wire, last).await?;
             }
         }
-        if self.record.header.shape().kind() == Kind::Growing {
-            let mut command = cmd("UNLINK");
-            command.arg(self.state_key()).arg(self.builder_key());
-            self.wire.ask_one(ACTION, self.home, command).await?;
+        // One by one: while a slot moves, its keys are not all at one node.
+        for key in [self.state_key(), self.builder_key(), witness(&self.name)] {
+            let command = cmd("UNLINK").arg(&key).take();
+            self.wire.ask_one(ACTION, slot(&key), command).await?;
         }
         self.run_on_records(ACTION, END_DELETION).await.map(drop)
     }

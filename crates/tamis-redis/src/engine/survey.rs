@@ -1,9 +1,11 @@
 //! What lies on the servers: every filter, and what belongs to none.
 
-use super::{Engine, is_wrong_type};
+use super::fill::is_overfull;
+use super::memory::{number, seconds_now};
+use super::{Engine, is_wrong_type, read_start};
 use crate::chunks::slot;
 use crate::link::{Link, Request};
-use crate::record::{Record, State, twin};
+use crate::record::{LEN, Record, State, twin, witness};
 use crate::survey::{Condition, Found, Node, Orphan, Share, Survey};
 use crate::wire::Wire;
 use crate::{Error, Options, Servers};
@@ -23,10 +25,11 @@ return redis.call('UNLINK', KEYS[1])";
 
 /// What a key is by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     /// A chunk or the hash of the layers: of which filter, which generation.
     Part(String, u64),
     Twin(String),
+    Witness(String),
     /// What ends by itself.
     Passing,
     /// Perhaps a record.
@@ -34,7 +37,7 @@ enum Role {
 }
 
 impl Role {
-    fn of(key: &str) -> Self {
+    pub(super) fn of(key: &str) -> Self {
         let generation = |text: &str| {
             let sound = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
             sound.then(|| u64::from_str_radix(text, 16).ok()).flatten()
@@ -56,6 +59,9 @@ impl Role {
         let Some((tag, behind)) = rest.split_once('}') else {
             return Self::Other;
         };
+        if behind.is_empty() && tag.strip_prefix("witness.").is_some_and(number) {
+            return Self::Witness(name.into());
+        }
         let mut parts = tag.split('.');
         let sound = (parts.next().and_then(generation))
             .filter(|_| parts.next().is_some_and(number) && parts.next().is_some_and(number));
@@ -162,7 +168,7 @@ pub(crate) async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Erro
     let mut nodes = Vec::new();
     for (address, slot) in wire.link.masters() {
         let mut info = String::new();
-        for section in ["server", "memory"] {
+        for section in ["server", "memory", "replication"] {
             let command = cmd("INFO").arg(section).take();
             let answer = wire
                 .ask_one("asking about the servers", slot, command)
@@ -187,14 +193,7 @@ async fn walk<L: Link>(wire: &mut Wire<L>) -> Result<Walk, Error> {
         for kind in ["string", "hash"] {
             let mut cursor = String::from("0");
             loop {
-                let mut scan = cmd("SCAN");
-                scan.arg(&cursor)
-                    .arg("COUNT")
-                    .arg(PAGE)
-                    .arg("TYPE")
-                    .arg(kind);
-                let page = wire.ask_one("looking at all keys", node, scan).await?;
-                let (next, keys): (String, Vec<Vec<u8>>) = read("SCAN", page)?;
+                let (next, keys) = scan_page(wire, node, kind, &cursor).await?;
                 walk.take_in(wire, kind, keys).await?;
                 if next == "0" {
                     break;
@@ -206,19 +205,54 @@ async fn walk<L: Link>(wire: &mut Wire<L>) -> Result<Walk, Error> {
     Ok(walk)
 }
 
+/// A page of a node's keys of this type, and where the next one begins.
+async fn scan_page<L: Link>(
+    wire: &mut Wire<L>,
+    node: u16,
+    kind: &str,
+    cursor: &str,
+) -> Result<(String, Vec<String>), Error> {
+    let mut scan = cmd("SCAN");
+    scan.arg(cursor).arg("COUNT").arg(PAGE);
+    scan.arg("TYPE").arg(kind);
+    let page = wire.ask_one("looking at all keys", node, scan).await?;
+    let (next, keys): (String, Vec<Vec<u8>>) = read("SCAN", page)?;
+    // What is not text is not ours.
+    let text = keys
+        .into_iter()
+        .filter_map(|key| String::from_utf8(key).ok());
+    Ok((next, text.collect()))
+}
+
+/// Takes in a node's keys of this type, page by page, up to `most` or a few more.
+pub(super) async fn scan<L: Link>(
+    wire: &mut Wire<L>,
+    node: u16,
+    kind: &str,
+    most: usize,
+    mut take_in: impl FnMut(Vec<String>) + Send,
+) -> Result<(), Error> {
+    let mut cursor = String::from("0");
+    for _ in 0..most.div_ceil(PAGE) {
+        let (next, keys) = scan_page(wire, node, kind, &cursor).await?;
+        take_in(keys);
+        if next == "0" {
+            break;
+        }
+        cursor = next;
+    }
+    Ok(())
+}
+
 impl Walk {
     async fn take_in<L: Link>(
         &mut self,
         wire: &mut Wire<L>,
         kind: &str,
-        keys: Vec<Vec<u8>>,
+        keys: Vec<String>,
     ) -> Result<(), Error> {
         let mut others = Vec::new();
-        // What is not text is not ours.
-        for key in keys
-            .into_iter()
-            .filter_map(|key| String::from_utf8(key).ok())
-        {
+        for key in keys {
             match Role::of(&key) {
                 Role::Part(name, generation) => {
                     self.parts
@@ -226,7 +260,7 @@ impl Walk {
                         .or_default()
                         .insert(key);
                 }
-                Role::Twin(name) => drop(self.names.insert(name)),
+                Role::Twin(name) | Role::Witness(name) => drop(self.names.insert(name)),
                 Role::Other if kind == "string" => others.push(key),
                 Role::Other | Role::Passing => {}
             }
@@ -245,7 +279,9 @@ impl Walk {
             let keys = self.parts.get(&(name.to_owned(), *generation))?;
             Some(keys.iter().cloned())
         });
-        keys.flatten().collect()
+        // The hash beside the record is no chunk.
+        let chunks = keys.flatten().filter(|key| !key.starts_with('{'));
+        chunks.collect()
     }
 }
 
@@ -257,11 +293,13 @@ async fn look_at<L: Link>(
     walk: &Walk,
 ) -> Result<(Wire<L>, Option<Found>, Claim), Error> {
     let mut remains = false;
-    let mut bytes = get(&mut wire, name).await?;
-    if !bytes.starts_with(crate::record::MAGIC) {
-        // Perhaps its record has gone, but not its twin.
-        bytes = get(&mut wire, &twin(name)).await?;
-        remains = true;
+    let mut bytes = read_start(&mut wire, name, LEN + 1).await?;
+    // Perhaps its record has gone, but not its twin or its witness.
+    for other in [twin(name), witness(name)] {
+        if !bytes.starts_with(crate::record::MAGIC) {
+            bytes = read_start(&mut wire, &other, LEN).await?;
+            remains = true;
+        }
     }
     if !bytes.starts_with(crate::record::MAGIC) {
         return Ok((wire, None, Claim::Of(BTreeSet::new())));
@@ -286,7 +324,12 @@ async fn look_at<L: Link>(
     };
     if found.condition == Condition::Whole {
         match engine.count().await {
-            Ok(keys) => found.keys = Some(keys),
+            Ok((keys, rate)) => {
+                (found.keys, found.rate_now) = (Some(keys), Some(rate));
+                if is_overfull(keys, engine.header.capacity()) {
+                    found.condition = Condition::Overfull;
+                }
+            }
             Err(error @ (Error::MissingChunk { .. } | Error::Corrupt { .. })) => {
                 found.condition = Condition::Damaged(error.to_string());
             }
@@ -296,6 +339,7 @@ async fn look_at<L: Link>(
         }
     }
     found.capacity = engine.header.capacity();
+    found.last_write = engine.last_write().await?;
     let Engine { mut wire, home, .. } = engine;
     let left = wire.ask_one("asking the filter's time to live", home, pttl(name));
     if let Value::Int(left @ 0..) = left.await? {
@@ -311,9 +355,23 @@ async fn look_at<L: Link>(
 }
 
 impl<L: Link> Engine<L> {
-    async fn count(&mut self) -> Result<u64, Error> {
+    async fn count(&mut self) -> Result<(u64, f64), Error> {
         self.find_bodies().await?;
-        Ok(self.keys().await?.get())
+        Ok((self.keys().await?.get(), self.rate_now().await?))
+    }
+
+    /// How long ago a client last wrote down that it wrote, by the clocks of the
+    /// two.
+    pub(crate) async fn last_write(&mut self) -> Result<Option<Duration>, Error> {
+        let command = cmd("HGET").arg(self.state_key()).arg("written").take();
+        let answer = self.wire.ask_one("looking at keys", self.home, command);
+        let written = match answer.await {
+            // Something of that name is no hash.
+            Err(error) if is_wrong_type(&error) => None,
+            answer => number(&answer?),
+        };
+        let age = written.map(|then| seconds_now().saturating_sub(then));
+        Ok(age.map(Duration::from_secs))
     }
 
     /// Which nodes have how much of this filter.
@@ -427,20 +485,6 @@ async fn ask_each<L: Link>(
     Ok(all)
 }
 
-/// A string, or nothing if it is none.
-async fn get<L: Link>(wire: &mut Wire<L>, key: &str) -> Result<Vec<u8>, Error> {
-    let command = cmd("GET").arg(key).take();
-    match wire
-        .ask_one("looking for filters", slot(key), command)
-        .await
-    {
-        Ok(Value::BulkString(bytes)) => Ok(bytes),
-        Ok(_) => Ok(Vec::new()),
-        Err(error) if is_wrong_type(&error) => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
-}
-
 fn read<T: FromRedisValue>(command: &str, value: Value) -> Result<T, Error> {
     redis::from_redis_value(value).map_err(|error| Error::Corrupt {
         key: command.into(),
@@ -460,6 +504,9 @@ mod tests {
             ("a:b/c:{00000000000000ab.12.3}", part("a:b/c")),
             ("{seen}:00000000000000ab", part("seen")),
             ("{seen}:tamis", Role::Twin("seen".into())),
+            ("a:b:{witness.17}", Role::Witness("a:b".into())),
+            ("seen:{witness.17}:x", Role::Other),
+            ("seen:{witness.}", Role::Other),
             ("{seen}:00000000000000ab:growing", Role::Passing),
             (
                 "seen:{00000000000000ab.0.17}:0011223344556677",

@@ -1,16 +1,14 @@
 //! What every batch asks beside what it is about: whether this is still the
-//! filter that was opened, and whether it has layers that we don't know. What
-//! proves that nothing is missing is read together with what is asked.
+//! filter that was opened, whether the server has what it had, and whether there
+//! are layers that we don't know. What proves that nothing is missing is read
+//! together with what is asked.
 
 use super::Engine;
+use super::memory::{number, seconds_now};
 use crate::Error;
 use crate::link::{Link, Request};
-use crate::record::{IDENTITY, PULSE_AT, STATE_AT, State, twin};
+use crate::record::{IDENTITY, STATE_AT, State, twin};
 use redis::{Value, cmd};
-
-/// Counts the pulse of the record up, if it is still ours.
-const PULSE: &str = "if redis.call('GETRANGE', KEYS[1], 0, 23) ~= ARGV[1] then return 0 end \
-                     return redis.call('BITFIELD', KEYS[1], 'INCRBY', 'u8', ARGV[2], 1)";
 
 /// The requests of a watch, one key each: while a slot moves, its keys are not
 /// all at one node.
@@ -18,6 +16,9 @@ const PULSE: &str = "if redis.call('GETRANGE', KEYS[1], 0, 23) ~= ARGV[1] then r
 pub(super) struct Watch {
     /// The record begins like this while all is well.
     record: Vec<u8>,
+    /// What is seen is also on replicas.
+    firm: bool,
+    layers: bool,
     pub(super) requests: Vec<Request>,
 }
 
@@ -29,54 +30,92 @@ pub(super) struct Seen {
     /// The hash of the layers is not there, or older than what we know.
     pub(super) layers_lost: bool,
     pub(super) newer_layer: bool,
+    /// The lowest and the highest of the marks.
+    pub(super) marks: Option<(u64, u64)>,
+    pub(super) firm: bool,
+}
+
+impl Seen {
+    fn mark(&mut self, mark: u64) {
+        let (lowest, highest) = self.marks.unwrap_or((mark, mark));
+        self.marks = Some((lowest.min(mark), highest.max(mark)));
+    }
 }
 
 impl Watch {
     /// Takes in the answer to one of the requests.
     pub(super) fn read(&self, request: usize, answer: &[Value], seen: &mut Seen) {
+        seen.firm = self.firm;
         match (request, answer) {
             (0, [Value::BulkString(record), ..]) => seen.gone |= *record != self.record,
             (0, _) => seen.gone = true,
-            (2, [Value::Array(layers)]) => {
-                seen.layers_lost |= matches!(layers[..], [Value::Nil, _]);
-                seen.newer_layer |= matches!(layers[..], [_, Value::BulkString(_)]);
+            (2, [Value::Array(read), ..]) => {
+                if let [mark, rest @ ..] = &read[..] {
+                    self.read_layers(rest, seen);
+                    // What we have just counted up is the last answer.
+                    let mark = answer.get(1).unwrap_or(mark);
+                    seen.mark(number(mark).unwrap_or(0));
+                }
             }
             _ => {}
+        }
+    }
+
+    fn read_layers(&self, layers: &[Value], seen: &mut Seen) {
+        if self.layers {
+            seen.layers_lost |= matches!(layers, [Value::Nil, _]);
+            seen.newer_layer |= matches!(layers, [_, Value::BulkString(_)]);
         }
     }
 }
 
 impl<L: Link> Engine<L> {
-    /// If replicas must have what the batch adds, they must have what leads to
-    /// it as well: the record, and the layers in the hash beside it.
-    pub(super) fn watch(&self, replicated: bool) -> Watch {
+    /// Of a batch that adds so many keys. If replicas must have what it adds,
+    /// they must have what leads to it as well: the record, and the hash beside
+    /// it, for which counting the mark up is something to wait for.
+    pub(super) fn watch(&self, replicated: bool, adding: usize) -> Watch {
         let identity = self.record.identity();
-        let mut look = vec![cmd("GETRANGE").arg(&self.name).arg(0).arg(STATE_AT).take()];
-        if replicated {
-            let mut pulse = cmd("EVAL");
-            pulse.arg(PULSE).arg(1).arg(&self.name);
-            pulse.arg(&identity[..]).arg(PULSE_AT * 8);
-            look.push(pulse);
-        }
-        let look = Request::new(self.home, &look);
+        let look = cmd("GETRANGE").arg(&self.name).arg(0).arg(STATE_AT).take();
         let touch = cmd("TOUCH").arg(twin(&self.name)).take();
         let mut requests = vec![
-            if replicated { look.replicated() } else { look },
+            Request::new(self.home, &[look]),
             // Nobody reads it, and servers evict what nobody reads.
             Request::new(self.home, &[touch]),
         ];
+        let state = self.state_key();
+        let mut read = cmd("HMGET");
+        read.arg(&state).arg("mark");
         if let Some(growth) = &self.growth {
             let announced = growth.announced();
-            let mut layers = cmd("HMGET");
-            layers.arg(self.state_key());
-            layers.arg(format!("layer.{}", announced - 1));
-            layers.arg(format!("layer.{announced}"));
-            requests.push(Request::new(self.home, &[layers]));
+            read.arg(format!("layer.{}", announced - 1));
+            read.arg(format!("layer.{announced}"));
+        }
+        let mut commands = vec![read];
+        if replicated || adding > 0 {
+            let mut count = cmd("HINCRBY");
+            count.arg(&state).arg("mark").arg(adding.max(1));
+            commands.push(count);
+        }
+        let marks = Request::new(self.home, &commands);
+        requests.push(if replicated {
+            marks.replicated()
+        } else {
+            marks
+        });
+        if adding > 0 && self.memory.stamp_is_due() {
+            let mut stamp = cmd("HSET");
+            stamp.arg(&state).arg("written").arg(seconds_now());
+            requests.push(Request::new(self.home, &[stamp]));
         }
         let mut record = identity.to_vec();
         debug_assert_eq!(record.len(), IDENTITY);
         record.push(State::Ready.byte());
-        Watch { record, requests }
+        Watch {
+            record,
+            firm: replicated,
+            layers: self.growth.is_some(),
+            requests,
+        }
     }
 
     /// The error, if a watch has seen what must not be.

@@ -6,7 +6,7 @@ use tamis_redis::Error;
 
 /// Every key of a filter but its header.
 fn chunks(server: &Server, name: &str) -> Vec<String> {
-    let listed = server.cli(&["KEYS", &format!("{name}:*")]);
+    let listed = server.cli(&["KEYS", &format!("{name}:{{*.*.*}}")]);
     listed.lines().map(String::from).collect()
 }
 
@@ -172,7 +172,7 @@ fn a_foreign_key() {
         let error = RedisFilter::create(&at, &plan, Hasher::default(), &options())
             .err()
             .unwrap();
-        assert!(matches!(error, Error::Exists { .. }), "{error:?}");
+        assert!(matches!(error, Error::Taken { .. }), "{error:?}");
         assert_eq!(
             server().cli(&["TYPE", "foreign"]),
             if set[0] == "SET" { "string" } else { "list" }

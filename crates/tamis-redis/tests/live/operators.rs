@@ -2,7 +2,7 @@
 
 use crate::common::Server;
 use crate::*;
-use tamis_redis::{Condition, Error, Found, Servers, Survey};
+use tamis_redis::{Condition, Error, Found, Servers, Survey, Warning};
 
 fn survey(servers: &str) -> Survey {
     let servers: Servers = servers.parse().unwrap();
@@ -28,8 +28,15 @@ fn create(at: &Location, kind: Kind, keys: u64) -> RedisFilter {
 }
 
 fn chunks(server: &Server, name: &str) -> Vec<String> {
-    let listed = server.cli(&["KEYS", &format!("{name}:{{*")]);
+    let listed = server.cli(&["KEYS", &format!("{name}:{{*.*.*}}")]);
     listed.lines().map(String::from).collect()
+}
+
+/// Deletes all that says of a filter that it is there, and leaves its parts.
+fn forget(server: &Server, name: &str) {
+    let witness = server.cli(&["KEYS", &format!("{name}:{{witness.*}}")]);
+    assert!(!witness.is_empty());
+    server.cli(&["DEL", name, &format!("{{{name}}}:tamis"), &witness]);
 }
 
 /// Every kind, among keys of others, some of which look much like ours.
@@ -58,7 +65,12 @@ fn all_filters_are_listed() {
     let names: Vec<_> = survey.filters.iter().map(|f| &f.name[..]).collect();
     assert_eq!(names, ["a", "b:c/d", "e"]);
     for filter in &survey.filters {
-        assert_eq!(filter.condition, Condition::Whole, "{}", filter.name);
+        let condition = match filter.kind {
+            Some(Kind::Growing) => Condition::Whole,
+            _ => Condition::Overfull,
+        };
+        assert_eq!(filter.condition, condition, "{}", filter.name);
+        assert!(filter.last_write.is_some_and(|age| age.as_secs() < 600));
         assert_eq!(filter.shares.len(), 1);
         assert_eq!(filter.shares[0].node, server.address());
         assert!(filter.bytes() > 1_000);
@@ -152,8 +164,7 @@ fn orphans_are_collected() {
         insert(&mut filter, &keys(0..1_000));
     }
     for name in ["old", "young", "ending", "growing"] {
-        let twin = format!("{{{name}}}:tamis");
-        server.cli(&["DEL", name, &twin]);
+        forget(&server, name);
         for key in chunks(&server, name) {
             if name != "young" {
                 server.age(&key, 7_200);
@@ -167,9 +178,9 @@ fn orphans_are_collected() {
 
     let survey = of_server(&server);
     assert_eq!(survey.filters.len(), 1, "{:?}", survey.filters);
-    // One chunk each; the growing one has layers and the hash.
+    // A chunk and a hash each; the growing one has layers.
     let layers = chunks(&server, "growing").len();
-    assert_eq!(survey.orphans.len(), 3 + layers + 1);
+    assert_eq!(survey.orphans.len(), 3 * 2 + layers + 1);
     let old: Vec<_> = survey
         .collectable()
         .map(|orphan| orphan.key.clone())
@@ -236,6 +247,8 @@ fn what_is_being_made_is_not_collected() {
     ]);
     assert_eq!(record, "OK");
     server.cli(&["RENAME", "{growing}:tamis", "away too"]);
+    let witness = server.cli(&["KEYS", "growing:{witness.*}"]);
+    server.cli(&["RENAME", &witness, "away as well"]);
     for key in chunks(&server, "growing") {
         server.age(&key, 7_200);
     }
@@ -243,6 +256,7 @@ fn what_is_being_made_is_not_collected() {
     assert!(survey.collectable().count() > 0);
     server.cli(&["RENAME", "away", "growing"]);
     server.cli(&["RENAME", "away too", "{growing}:tamis"]);
+    server.cli(&["RENAME", "away as well", &witness]);
     assert_eq!(survey.collect(&options()).unwrap(), []);
     assert!(growing.contains("x").unwrap());
 }
@@ -252,9 +266,10 @@ fn what_is_being_made_is_not_collected() {
 fn age_is_not_guessed() {
     let server = Server::start(&["maxmemory-policy allkeys-lfu"]);
     create(&at(&server, "seen"), Kind::Blocked, 1_000);
-    server.cli(&["DEL", "seen", "{seen}:tamis"]);
+    forget(&server, "seen");
     let survey = of_server(&server);
-    assert_eq!(survey.orphans.len(), 1);
+    // A chunk, and the hash beside the record.
+    assert_eq!(survey.orphans.len(), 2);
     assert_eq!(survey.orphans[0].idle, None);
     assert_eq!(survey.collectable().count(), 0);
 }
@@ -328,7 +343,7 @@ fn users_who_list_and_collect() {
         create(&at(&server, name), Kind::Growing, 1_000);
     }
     server.cli(&["DEL", &chunks(&server, "damaged")[0]]);
-    server.cli(&["DEL", "gone", "{gone}:tamis"]);
+    forget(&server, "gone");
     let chunk = chunks(&server, "gone")[0].clone();
     server.age(&chunk, 7_200);
     let as_user = |name: &str| survey(&format!("redis://{name}:sesame@{}", server.address()));
@@ -359,4 +374,104 @@ fn a_user_who_may_not_ask_the_server() {
     let survey = survey(&servers);
     assert_eq!(survey.nodes[0].version, "");
     assert_eq!(find(&survey, "seen").condition, Condition::Whole);
+}
+
+/// A filter with more keys than it was made for is listed as such, whoever adds
+/// to it is warned, and a number of keys is a number.
+#[test]
+fn an_overfull_filter() {
+    for kind in [Kind::Blocked, Kind::Counting] {
+        let server = Server::start(&[]);
+        let place = at(&server, "small");
+        let mut filter = create(&place, kind, 1_000);
+        insert(&mut filter, &keys(0..900));
+        assert_eq!(filter.warnings(), []);
+        assert_eq!(
+            find(&of_server(&server), "small").condition,
+            Condition::Whole
+        );
+        insert(&mut filter, &keys(900..1_500));
+        let warned = |filter: &RedisFilter| match filter.warnings() {
+            [Warning::Overfull { keys, capacity }] => (*keys, *capacity),
+            others => panic!("{kind}: {others:?}"),
+        };
+        let (held, capacity) = warned(&filter);
+        assert!((1_400..1_600).contains(&held), "{held}");
+        assert_eq!(capacity, 1_000);
+        // A worker that comes later is warned with its first keys.
+        let mut late = RedisFilter::open(&place, &options()).unwrap();
+        insert(&mut late, &keys(0..10));
+        warned(&late);
+        // Until every bit is set.
+        insert(&mut filter, &keys(0..100_000));
+        let survey = of_server(&server);
+        let found = find(&survey, "small");
+        assert_eq!(found.condition, Condition::Overfull, "{kind}");
+        assert_eq!(found.condition.to_string(), "overfull");
+        let held = found.keys.unwrap();
+        assert!((3_000..1_000_000).contains(&held), "{kind}: {held}");
+        assert!(found.rate_now.unwrap() > 0.9);
+        assert!(found.fill().unwrap() > 3.0);
+        assert_eq!(filter.keys().unwrap().get(), held);
+    }
+}
+
+/// Keys that are added while a layer is closed are in two layers, and count once.
+#[test]
+fn keys_of_many_growing_workers_are_counted_once() {
+    const WORKERS: u64 = 12;
+    const EACH: u64 = 20_000;
+    let server = Server::start(&[]);
+    let place = at(&server, "counted");
+    create(&place, Kind::Growing, 1_000);
+    std::thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            let place = &place;
+            scope.spawn(move || {
+                let mut filter = RedisFilter::open(place, &options()).unwrap();
+                let all = keys(worker * EACH..(worker + 1) * EACH);
+                for some in all.chunks(3_000) {
+                    insert(&mut filter, some);
+                }
+            });
+        }
+    });
+    let held = find(&of_server(&server), "counted").keys.unwrap();
+    let true_count = WORKERS * EACH;
+    // At a rate of 1 %, some were never new.
+    let counted = true_count * 98 / 100..=true_count * 101 / 100;
+    assert!(counted.contains(&held), "{held} of {true_count}");
+    let mut filter = RedisFilter::open(&place, &options()).unwrap();
+    filter.clear().unwrap();
+    assert_eq!(filter.keys().unwrap().get(), 0);
+}
+
+/// What another program keeps under the name is not read whole.
+#[test]
+fn a_long_foreign_string() {
+    let server = Server::start(&[]);
+    server.cli(&["SETRANGE", "foreign", "200000000", "x"]);
+    let before: u64 = server
+        .info("stats", "total_net_output_bytes")
+        .unwrap()
+        .parse()
+        .unwrap();
+    let opened = RedisFilter::open(&at(&server, "foreign"), &options());
+    assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+    of_server(&server);
+    assert!(RedisFilter::delete_at(&at(&server, "foreign"), &options()).is_err());
+    let plan = plan(1_000, 0.01);
+    let created = RedisFilter::create(
+        &at(&server, "foreign"),
+        &plan,
+        Hasher::default(),
+        &options(),
+    );
+    assert!(matches!(created, Err(Error::Taken { .. })), "{created:?}");
+    let after: u64 = server
+        .info("stats", "total_net_output_bytes")
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(after - before < 1_000_000, "{} bytes", after - before);
 }

@@ -115,19 +115,22 @@ impl BlockedShape {
         }
     }
 
-    /// The number of keys, estimated from how many bits are set in all.
+    /// The number of keys, estimated from how many bits are set in all. If all
+    /// are, as many keys as would leave one unset: there may be any number more.
     ///
     /// ```
     /// let shape = tamis::raw::BlockedShape::new(1_000, 6, 1)?;
     /// assert_eq!(shape.keys_from_ones(0), 0.0);
     /// assert!((shape.keys_from_ones(60) - 10.0).abs() < 0.01);
+    /// assert!(shape.keys_from_ones(1_000 * 512).is_finite());
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn keys_from_ones(&self, ones: u64) -> f64 {
         // A key leaves a bit of its bank unset with probability 1 - k/512/lines,
         // whatever the others do.
         let lines = self.lines_per_bank as f64;
-        let fill = ones as f64 / (self.lines() as f64 * f64::from(LINE_BITS));
+        let bits = self.lines() as f64 * f64::from(LINE_BITS);
+        let fill = (ones as f64).min(bits - 1.0) / bits;
         let share = f64::from(self.hashes_per_line()) / f64::from(LINE_BITS) / lines;
         (-fill).ln_1p() / (-share).ln_1p()
     }

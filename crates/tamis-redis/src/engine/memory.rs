@@ -1,0 +1,323 @@
+//! What a client remembers of a filter, so that it notices a server that came
+//! back with older data.
+//!
+//! The hash beside the record, `{NAME}:generation`, has the filter's mark: how
+//! many keys were ever sent to be added. Every batch reads it, and those that add
+//! count it up, in the pipeline of the batch. A mark lower than one that was seen
+//! before is older data. The witness, on another node, is told the mark from time
+//! to time, so that one who opens the filter sees an older record, too.
+//!
+//! Others may have counted the mark up again before we look. So a client also
+//! remembers its last keys, and asks for them whenever it had to connect anew.
+
+use super::watch::Seen;
+use super::{Engine, read_testimony};
+use crate::Error;
+use crate::body::Cells;
+use crate::link::{Failure, Link, Request};
+use crate::record::{Testimony, digits, witness};
+use redis::{Value, cmd};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant, SystemTime};
+use tamis::{Hash, Kind};
+
+/// Keys that are remembered: enough for some of each node's to be among them.
+const RECENT: usize = 1 << 10;
+/// How often a client writes down when the filter was last written.
+const STAMP_EVERY: Duration = Duration::from_secs(1);
+/// The witness is told the mark after so many keys at least …
+const LEAST_TOLD: u64 = 1 << 10;
+/// … and after this share of the filter's capacity.
+const TOLD_SHARE: u64 = 256;
+
+/// Standard deviations that no part strays from the others by chance.
+const FAR: f64 = 10.0;
+
+/// Tells a witness the mark; makes it anew if it is gone (2), and leaves
+/// another filter's alone (0).
+const TELL: &str = "
+local known = redis.call('GETRANGE', KEYS[1], 0, 23)
+if known == '' then
+  redis.call('SET', KEYS[1], ARGV[2])
+  return 2
+end
+if known ~= ARGV[1] then return 0 end
+if ARGV[4] == 'accept' or redis.call('GETRANGE', KEYS[1], 168, -1) < ARGV[3] then
+  redis.call('SETRANGE', KEYS[1], 168, ARGV[3])
+end
+return 1";
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory {
+    /// The highest mark that we have seen.
+    pub(super) mark: u64,
+    /// The mark that the witness has, or was sent.
+    told: u64,
+    /// The last keys that were new and confirmed.
+    recent: VecDeque<Hash>,
+    /// The connections there were when the recent keys were last found.
+    connections: u64,
+    /// How often the filter had been cleared then.
+    cleared: Option<u64>,
+    /// What showed that keys are gone.
+    lost: Option<String>,
+    /// When we last wrote down the time.
+    stamped: Option<Instant>,
+}
+
+impl Memory {
+    /// Whether the time of the last write is to be written down.
+    pub(super) fn stamp_is_due(&self) -> bool {
+        self.stamped
+            .is_none_or(|stamped| stamped.elapsed() >= STAMP_EVERY)
+    }
+}
+
+impl<L: Link> Engine<L> {
+    /// Compares the mark and what the witness knows of it: of a filter that is
+    /// being opened.
+    pub(super) async fn recall(&mut self) -> Result<(), Error> {
+        let key = witness(&self.name);
+        let testimony = read_testimony(&mut self.wire, &key).await?;
+        // Behind the witness, which must not have heard more than there is.
+        let command = cmd("HGET").arg(self.state_key()).arg("mark").take();
+        let answer = self
+            .wire
+            .ask_one("opening the filter", self.home, command)
+            .await?;
+        let mark = number(&answer);
+        self.memory.mark = mark.unwrap_or(0);
+        if let Some(Testimony { record, mark: told }) = testimony
+            && record.generation == self.record.generation
+        {
+            self.memory.told = told;
+            if told > self.memory.mark {
+                return Err(self.lost(format!(
+                    "the record knows of {} keys that were sent, its witness {key} of {told}",
+                    self.memory.mark
+                )));
+            }
+        }
+        self.is_cleared().await?;
+        self.fill.is_known(mark.is_some(), self.header.capacity());
+        self.memory.connections = self.stats().connections;
+        Ok(())
+    }
+
+    fn lost(&mut self, reason: String) -> Error {
+        self.memory.lost = Some(reason.clone());
+        Error::RolledBack {
+            name: self.name.clone(),
+            reason,
+        }
+    }
+
+    /// An error, once it was seen that keys are gone: only who opens the filter
+    /// anew may go on with what is left.
+    pub(super) fn check_memory(&self) -> Result<(), Error> {
+        match &self.memory.lost {
+            None => Ok(()),
+            Some(reason) => Err(Error::RolledBack {
+                name: self.name.clone(),
+                reason: reason.clone(),
+            }),
+        }
+    }
+
+    /// Compares marks that were seen with what we remember. If replicas are
+    /// waited for, only what they have counts: another may take over that
+    /// doesn't have the rest, whose senders have not been told that it has.
+    pub(super) fn compare_marks(&mut self, seen: Seen) -> Result<(), Error> {
+        let Some((lowest, highest)) = seen.marks else {
+            return Ok(());
+        };
+        let known = self.memory.mark;
+        if lowest < known {
+            return Err(self.lost(format!(
+                "the server knows of {lowest} keys that were sent, and knew of {known} before"
+            )));
+        }
+        if seen.firm || self.wire.wait.is_none() {
+            self.memory.mark = highest;
+        }
+        Ok(())
+    }
+
+    /// Remembers keys that were added, and tells the witness at times.
+    pub(super) async fn remember(&mut self, hashes: &[Hash], new: &[bool]) {
+        if self.memory.stamp_is_due() {
+            self.memory.stamped = Some(Instant::now());
+        }
+        // Keys of a counting filter may be removed.
+        if self.header.shape().kind() != Kind::Counting {
+            let added = hashes.iter().zip(new).filter(|(_, new)| **new);
+            let recent = &mut self.memory.recent;
+            // The last of them: no more are kept.
+            let mut last: Vec<Hash> = added.rev().take(RECENT).map(|(hash, _)| *hash).collect();
+            last.reverse();
+            recent.extend(last);
+            recent.drain(..recent.len().saturating_sub(RECENT));
+        }
+        let step = (self.header.capacity() / TOLD_SHARE).max(LEAST_TOLD);
+        let mark = self.memory.mark;
+        if mark >= self.memory.told.saturating_add(step) {
+            self.memory.told = mark;
+            self.tell_witness(mark).await;
+        }
+    }
+
+    /// Tells the witness, in one try: without it, nothing is lost.
+    async fn tell_witness(&mut self, mark: u64) {
+        let request = self.testify(mark, "");
+        let slot = request.slot;
+        let ticket = self.wire.link.send(&[&request], None).await;
+        match self.wire.link.receive(ticket).await.pop() {
+            Some(Err(Failure::Moved(node))) => self.wire.link.moved(slot, node),
+            // It is new, and must end with the rest.
+            Some(Ok(answer)) if answer == [Value::Int(2)] => {
+                let _ = self.expire_witness().await;
+            }
+            _ => {}
+        }
+    }
+
+    fn testify(&self, mark: u64, how: &str) -> Request {
+        let key = witness(&self.name);
+        let mut command = cmd("EVAL");
+        command.arg(TELL).arg(1).arg(&key);
+        command.arg(&self.record.identity()[..]);
+        command.arg(Testimony::encode(&self.record, mark));
+        command.arg(digits(mark)).arg(how);
+        Request::new(crate::chunks::slot(&key), &[command])
+    }
+
+    /// Makes the witness of a new filter.
+    pub(super) async fn call_witness(&mut self) -> Result<(), Error> {
+        let key = witness(&self.name);
+        let mut command = cmd("SET");
+        command.arg(&key).arg(Testimony::encode(&self.record, 0));
+        let request = Request::new(crate::chunks::slot(&key), &[command]).replicated();
+        self.wire.ask("creating the filter", vec![request]).await?;
+        Ok(())
+    }
+
+    /// Takes what is there for all there is: lost keys stay lost.
+    pub(super) async fn accept_loss(&mut self) -> Result<(), Error> {
+        let command = cmd("HGET").arg(self.state_key()).arg("mark").take();
+        let answer = self
+            .wire
+            .ask_one("accepting the loss", self.home, command)
+            .await?;
+        let request = self.testify(number(&answer).unwrap_or(0), "accept");
+        self.wire.ask("accepting the loss", vec![request]).await?;
+        self.expire_witness().await
+    }
+
+    /// If we had to connect anew, whether the keys are still there that we have
+    /// added last.
+    pub(super) async fn look_back(&mut self) -> Result<(), Error> {
+        let connections = self.stats().connections;
+        if connections == self.memory.connections {
+            return Ok(());
+        }
+        let recent = Vec::from(self.memory.recent.clone());
+        let mut found = vec![false; recent.len()];
+        if !recent.is_empty() {
+            self.ask_all(&recent, &mut found).await?;
+        }
+        let gone = found.iter().filter(|found| !**found).count();
+        if gone > 0 && self.is_cleared().await? {
+            self.memory.recent.clear();
+        } else if gone > 0 {
+            return Err(self.lost(format!(
+                "{gone} of the last {} that this client has added",
+                found.len()
+            )));
+        }
+        self.memory.connections = connections;
+        Ok(())
+    }
+
+    /// Whether someone has cleared the filter since we last looked.
+    async fn is_cleared(&mut self) -> Result<bool, Error> {
+        let command = cmd("HGET").arg(self.state_key()).arg("cleared").take();
+        let answer = self
+            .wire
+            .ask_one("asking the filter", self.home, command)
+            .await?;
+        let before = std::mem::replace(&mut self.memory.cleared, number(&answer));
+        Ok(before != self.memory.cleared)
+    }
+
+    /// Counts keys that were sent in another way than by adding them, and tells
+    /// those who have them that the others are gone, if they are.
+    pub(super) async fn note(&mut self, sent: u64, cleared: bool) -> Result<(), Error> {
+        let key = self.state_key();
+        let count = "redis.call('HINCRBY', KEYS[2], 'cleared', ARGV[3]) \
+                     return redis.call('HINCRBY', KEYS[2], 'mark', ARGV[2])";
+        let args = [sent.to_string(), u64::from(cleared).to_string()];
+        let args = args.each_ref().map(|arg| arg.as_bytes());
+        let mark = self
+            .change_ours("changing the filter", count, &[&key], &args)
+            .await?;
+        if let Some(mark) = number(&mark) {
+            self.memory.mark = self.memory.mark.max(mark);
+        }
+        if cleared {
+            self.memory.recent.clear();
+            self.is_cleared().await?;
+        }
+        Ok(())
+    }
+}
+
+impl<L: Link> Engine<L> {
+    /// Whether a part of a body has far fewer bits than the others: keys are
+    /// spread evenly, so its server has older data than theirs.
+    pub(super) async fn compare_parts(&mut self, number: usize) -> Result<(), Error> {
+        let Cells::Bits(shape) = self.bodies[number].cells() else {
+            return Ok(());
+        };
+        let chunks = self.bodies[number].chunks.clone();
+        let ones = self.ones_by_chunk(number, chunks.len()).await?;
+        let all_ones: u64 = ones.iter().sum();
+        let all_bits: u64 = chunks.iter().map(|chunk| chunk.len * 8).sum();
+        let hashes = f64::from(shape.hashes_per_line());
+        for (chunk, ones) in chunks.iter().zip(ones) {
+            let bits = chunk.len * 8;
+            if bits == all_bits {
+                break;
+            }
+            let fill = ones as f64 / bits as f64;
+            let expected = (all_ones - ones) as f64 / (all_bits - bits) as f64;
+            let keys = |fill: f64| -(-fill).ln_1p() * bits as f64 / hashes;
+            // How far chance takes the number of keys, and what the bits say of it.
+            let chance =
+                keys(expected) + bits as f64 * expected / (1.0 - expected) / hashes.powi(2);
+            if expected < 1.0 && keys(fill) < keys(expected) - FAR * chance.sqrt() {
+                return Err(self.lost(format!(
+                    "the part {} holds about {:.0} keys, and the others about {:.0} each",
+                    chunk.key,
+                    keys(fill),
+                    keys(expected)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Seconds since 1970, by our clock.
+pub(super) fn seconds_now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+/// A number that came as text, or not at all.
+pub(super) fn number(answer: &Value) -> Option<u64> {
+    match answer {
+        Value::BulkString(text) => str::from_utf8(text).ok()?.parse().ok(),
+        Value::Int(number) => u64::try_from(*number).ok(),
+        _ => None,
+    }
+}
