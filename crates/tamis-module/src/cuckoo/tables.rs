@@ -15,6 +15,8 @@
 
 use super::CuckooInfo;
 use crate::error::Error;
+use crate::filter::{Room, SEALED_TO};
+use crate::words::Layout;
 use tamis::raw::HEADER_LEN;
 use tamis::{Cuckoo, Hash, Hasher};
 
@@ -104,7 +106,7 @@ impl Tables {
         self.first().bytes()
     }
 
-    pub fn insert(&mut self, key: &[u8], limit: u64) -> Result<(), Error> {
+    pub fn insert(&mut self, key: &[u8], room: &impl Room) -> Result<(), Error> {
         let hash = self.hash(key);
         let mut copies = None;
         // Older layers first, so that what was removed there makes room.
@@ -125,7 +127,7 @@ impl Tables {
             // More of the same is no reason to grow.
             Some(error) => Err(error.into()),
             None => {
-                self.grow(limit)?;
+                self.grow(room)?;
                 let newest = self.layers.len() - 1;
                 let table = hash.shard(self.layers[newest].len());
                 self.layers[newest][table].insert_hash(hash)?;
@@ -134,20 +136,15 @@ impl Tables {
         }
     }
 
-    fn grow(&mut self, limit: u64) -> Result<(), Error> {
+    fn grow(&mut self, room: &impl Room) -> Result<(), Error> {
         if self.expansion == 0 {
             return Err(Error::new("Filter is full"));
         }
         let layers = self.layers.len() as u32;
         let tables = self.tables_of(layers).filter(|_| layers < self.most_layers);
         let tables = tables.ok_or(Error::new("Maximum expansions reached"))?;
-        if self
-            .bytes()
-            .saturating_add(tables.saturating_mul(self.table_bytes()))
-            > limit
-        {
-            return Err(Error::LIMIT);
-        }
+        let more = tables.saturating_mul(self.table_bytes());
+        room.allows(self.bytes().saturating_add(more))?;
         let layer = (0..tables).map(|_| self.first().template());
         let layer = layer.collect::<Result<_, _>>()?;
         self.layers.push(layer);
@@ -230,6 +227,7 @@ impl Tables {
     pub(super) fn info(&self) -> CuckooInfo {
         let shape = self.first().shape();
         CuckooInfo {
+            layout: Layout::Tamis,
             rate: self.rate(),
             capacity: self.all().map(Cuckoo::capacity).sum(),
             bytes: self.bytes(),
@@ -267,7 +265,7 @@ impl Tables {
         }
         let mut merged = self.duplicate()?;
         while merged.layers.len() < other.layers.len() {
-            merged.grow(u64::MAX)?;
+            merged.grow(&u64::MAX)?;
         }
         let full =
             Error::new("ERR the filters hold more items together than their tables were made for");
@@ -306,7 +304,11 @@ impl Tables {
         match at.checked_sub(HEADER_LEN as u64) {
             Some(at) => table.read_body(at, most),
             None => {
-                let mut bytes = table.sealed_header().encode()[at as usize..].to_vec();
+                let header = match table.bytes() {
+                    ..=SEALED_TO => table.sealed_header(),
+                    _ => table.header(),
+                };
+                let mut bytes = header.encode()[at as usize..].to_vec();
                 bytes.extend(table.read_body(0, most.saturating_sub(bytes.len())));
                 bytes
             }
