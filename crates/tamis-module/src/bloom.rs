@@ -558,7 +558,9 @@ mod tests {
             let all = keys(0..6);
             let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
             let mut new = [false; 6];
-            let (at, error) = filter.insert_many(&slices, &mut new, &u64::MAX).unwrap_err();
+            let (at, error) = filter
+                .insert_many(&slices, &mut new, &u64::MAX)
+                .unwrap_err();
             assert_eq!((at, error), (3, Error::FULL));
             assert_eq!(new, [true, true, true, false, false, false]);
             assert!(!filter.insert(&all[0], &u64::MAX).unwrap());

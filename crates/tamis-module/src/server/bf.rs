@@ -294,7 +294,10 @@ pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
     let info = filter.info()?;
     let layers = match filter {
         Bloom::RedisBloom(chain) => chain.layer_numbers().collect(),
-        _ => vec![([info.bytes, 8 * info.bytes, 0, info.capacity, info.keys], info.rate)],
+        _ => vec![(
+            [info.bytes, 8 * info.bytes, 0, info.capacity, info.keys],
+            info.rate,
+        )],
     };
     call.reply_array(1 + layers.len());
     call.reply_bytes(format!("size:{}", info.keys).as_bytes());

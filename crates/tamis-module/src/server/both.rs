@@ -42,7 +42,11 @@ fn replicate_expiry(call: &Call<'_>, at: i64) {
 /// Replicates a filter of RedisBloom's layout that a command made which
 /// RedisBloom doesn't know: as what that loads. Of an empty one the first chunk
 /// says all.
-fn replicate_whole<V: Value>(call: &Call<'_>, filter: &V, expiry: Option<i64>) -> Result<(), Error> {
+fn replicate_whole<V: Value>(
+    call: &Call<'_>,
+    filter: &V,
+    expiry: Option<i64>,
+) -> Result<(), Error> {
     call.replicate(c"DEL", &call.arguments()[1..2]);
     let send = |iterator: u64, data: &[u8]| {
         let words = [
@@ -185,6 +189,10 @@ pub(super) fn shortest(number: f64) -> String {
     let digits = digits.trim_end_matches('0').trim_end_matches('.');
     match exponent {
         -4..=5 => rounded.parse::<f64>().unwrap_or(number).to_string(),
-        _ => format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs()),
+        _ => format!(
+            "{digits}e{}{:02}",
+            if exponent < 0 { '-' } else { '+' },
+            exponent.abs()
+        ),
     }
 }

@@ -53,23 +53,13 @@ static BF_SIZE: Number = number(
     100,
     (1, MOST_KEYS),
 );
-static BF_EXPANSION: Number = number(
-    c"bf-expansion-factor",
-    &["bloom-expansion"],
-    2,
-    (0, 32768),
-);
+static BF_EXPANSION: Number = number(c"bf-expansion-factor", &["bloom-expansion"], 2, (0, 32768));
 static CF_SIZE: Number = number(c"cf-initial-size", &[], 1024, (2, MOST_KEYS));
 /// RedisBloom's own default, 1, is for its layout.
 static CF_EXPANSION: Number = number(c"cf-expansion-factor", &[], -1, (-1, 32768));
 static CF_BUCKET: Number = number(c"cf-bucket-size", &[], 2, (1, 255));
 static CF_KICKS: Number = number(c"cf-max-iterations", &[], 20, (1, 65535));
-static CF_TABLES: Number = number(
-    c"cf-max-expansions",
-    &["CF_MAX_EXPANSIONS"],
-    32,
-    (1, 65536),
-);
+static CF_TABLES: Number = number(c"cf-max-expansions", &["CF_MAX_EXPANSIONS"], 32, (1, 65536));
 static MOST_BYTES: Number = {
     let mut option = number(
         c"max-key-bytes",
@@ -210,7 +200,9 @@ fn is_named(word: &[u8], own: &'static CStr, aliases: &[&str]) -> bool {
 /// What an option is registered as, and with which flags: under RedisBloom's
 /// name where the server allows it, and ours is then another name of it.
 fn registered(own: &'static CStr, flags: u32) -> (CString, u32) {
-    let theirs = ["bf-", "cf-"].iter().any(|kind| name(own).starts_with(kind));
+    let theirs = ["bf-", "cf-"]
+        .iter()
+        .any(|kind| name(own).starts_with(kind));
     // The version of Redis that Valkey is like is 7.
     let allowed = api!(RedisModule_GetServerVersion()) >= 0x0008_0000;
     match theirs && own != CF_RATE.name && allowed {
