@@ -43,7 +43,7 @@ fn exercise(kind: u8, header: &[u8], body: &[u8]) {
             };
             let _ = (filter.info(), filter.dump_header(), filter.dump(0, 100));
             for key in [&b"a"[..], b"", b"key1"] {
-                if filter.insert(key, MOST).is_ok() {
+                if filter.insert(key, &MOST).is_ok() {
                     assert!(filter.contains(key).unwrap());
                 }
             }
@@ -55,7 +55,7 @@ fn exercise(kind: u8, header: &[u8], body: &[u8]) {
             };
             let _ = (filter.info(), filter.dump_header(), filter.dump(0, 100));
             for key in [&b"a"[..], b"", b"key1"] {
-                if filter.insert(key, MOST).is_ok() {
+                if filter.insert(key, &MOST).is_ok() {
                     assert!(filter.contains(key).unwrap() && filter.count(key).unwrap() > 0);
                     assert!(filter.remove(key).unwrap());
                 }

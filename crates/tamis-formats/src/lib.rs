@@ -38,6 +38,11 @@ pub mod redisbloom {
     pub use crate::format::redis::rdb::{Sink, Source};
 }
 
+/// valkey-bloom's filters as a server holds them.
+pub mod valkeybloom {
+    pub use crate::format::valkey_chain::Chain;
+}
+
 pub use error::Error;
 pub use facts::Facts;
 pub use foreign::{Create, Foreign, Hint, Wrap, create, may_be, open, open_owned, redisson};

@@ -1,17 +1,21 @@
 //! What BF.* commands work on.
 
 use crate::error::Error;
-use crate::filter::{Filter, parts, piece};
+use crate::filter::{Filter, Room, SEALED_TO, parts, piece};
 use crate::loading::Loading;
 use crate::words::Layout;
-use tamis::raw::HEADER_LEN;
-use tamis::{Expansion, Growing, Hasher};
+use tamis::raw::{HEADER_LEN, Header};
+use tamis::{Counting, Expansion, Growing, Hasher, Kind};
 use tamis_formats::redisbloom::Chain;
+use tamis_formats::valkeybloom;
 
-/// A Bloom filter in one of two layouts, or one that is arriving.
+/// A Bloom filter in one of the layouts, or one that is arriving.
 pub enum Bloom {
     Tamis(Growing),
+    /// Its items can be counted and removed; it doesn't grow.
+    Counting(Counting),
     RedisBloom(Chain<'static>),
+    Valkey(valkeybloom::Chain),
     Loading(Loading),
 }
 
@@ -22,19 +26,44 @@ pub struct NewBloom {
     pub capacity: u64,
     /// 0 is a filter that can't grow.
     pub expansion: u32,
+    pub counting: bool,
     pub layout: Layout,
+    /// Of Tamis's layout.
     pub hasher: Hasher,
+    /// Of valkey-bloom's layout: the seed, and what the rate of a layer is
+    /// multiplied by for the next.
+    pub seed: [u8; 32],
+    pub tightening: f64,
+}
+
+impl Default for NewBloom {
+    fn default() -> Self {
+        Self {
+            rate: 0.01,
+            capacity: 100,
+            expansion: 2,
+            counting: false,
+            layout: Layout::Tamis,
+            hasher: Hasher::default(),
+            seed: [0; 32],
+            tightening: 0.5,
+        }
+    }
 }
 
 /// What BF.INFO tells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BloomInfo {
+    pub layout: Layout,
     pub rate: f64,
     pub capacity: u64,
     pub bytes: u64,
     pub layers: u64,
     pub keys: u64,
     pub expansion: Option<u64>,
+    /// What the rate of a layer is multiplied by for the next, if always the
+    /// same.
+    pub tightening: Option<f64>,
 }
 
 /// The first chunk of a filter in Tamis's layout: this, how it grows (32 bits)
@@ -67,6 +96,16 @@ impl NewBloom {
     pub fn make(&self) -> Result<Bloom, Error> {
         let rate = self.rate.min(HIGHEST_RATE);
         Ok(match self.layout {
+            Layout::Tamis if self.counting => {
+                Bloom::Counting(Counting::with_hasher(self.capacity, rate, self.hasher)?)
+            }
+            Layout::Valkey => Bloom::Valkey(valkeybloom::Chain::new(
+                self.capacity,
+                self.rate,
+                self.tightening,
+                self.expansion,
+                self.seed,
+            )?),
             Layout::Tamis => {
                 let expansion = expansion_of(self.expansion);
                 Bloom::Tamis(Growing::reserve(
@@ -78,7 +117,7 @@ impl NewBloom {
             }
             Layout::RedisBloom => {
                 let growth = (self.expansion > 0).then_some(self.expansion);
-                Bloom::RedisBloom(Chain::new(self.capacity, self.rate, growth)?)
+                Bloom::RedisBloom(Chain::new(self.capacity, rate, growth)?)
             }
         })
     }
@@ -88,7 +127,9 @@ impl Bloom {
     pub fn contains(&self, key: &[u8]) -> Result<bool, Error> {
         match self {
             Self::Tamis(filter) => Ok(filter.contains(key)),
+            Self::Counting(filter) => Ok(filter.contains(key)),
             Self::RedisBloom(chain) => Ok(chain.contains(key)),
+            Self::Valkey(chain) => Ok(chain.contains(key)),
             Self::Loading(loading) => Err(loading.refusal()),
         }
     }
@@ -96,15 +137,20 @@ impl Bloom {
     pub fn contains_many(&self, keys: &[&[u8]], out: &mut [bool]) -> Result<(), Error> {
         match self {
             Self::Tamis(filter) => filter.contains_many(keys, out),
+            Self::Counting(filter) => filter.contains_many(keys, out),
             Self::RedisBloom(chain) => chain.contains_many(keys, out),
+            Self::Valkey(chain) => {
+                for (key, out) in keys.iter().zip(out) {
+                    *out = chain.contains(key);
+                }
+            }
             Self::Loading(loading) => return Err(loading.refusal()),
         }
         Ok(())
     }
 
-    /// Adds a key, if that takes no more than `limit` bytes; whether it was
-    /// new.
-    pub fn insert(&mut self, key: &[u8], limit: u64) -> Result<bool, Error> {
+    /// Adds a key, if there is room for it; whether it was new.
+    pub fn insert(&mut self, key: &[u8], room: &impl Room) -> Result<bool, Error> {
         match self {
             Self::Tamis(filter) => {
                 let hash = filter.hasher().hash(key);
@@ -112,14 +158,30 @@ impl Bloom {
                     if filter.contains_hash(hash) {
                         return Ok(false);
                     }
-                    allow(filter.bytes(), filter.growth_bytes(), limit)?;
+                    allow(filter.bytes(), filter.growth_bytes(), room)?;
                 }
                 Ok(filter.insert_hash(hash)?)
             }
+            Self::Counting(filter) => {
+                let hash = filter.hasher().hash(key);
+                // Beyond its capacity its rate would be higher than promised.
+                let full = filter.keys().get() >= filter.capacity();
+                if full && !filter.contains_hash(hash) {
+                    return Err(Error::FULL);
+                }
+                Ok(filter.insert_hash_mut(hash))
+            }
             Self::RedisBloom(chain) => {
-                if limit < u64::MAX && !chain.contains(key) {
-                    let bytes = chain.parts().iter().map(|part| part.len() as u64).sum();
-                    allow(bytes, chain.growth_bytes(), limit)?;
+                let more = chain.growth_bytes();
+                if more > 0 && !chain.contains(key) {
+                    allow(bytes_of(&chain.parts()), more, room)?;
+                }
+                Ok(chain.insert(key)?)
+            }
+            Self::Valkey(chain) => {
+                let more = chain.growth_bytes();
+                if more > 0 && !chain.contains(key) {
+                    allow(bytes_of(&chain.parts()), more, room)?;
                 }
                 Ok(chain.insert(key)?)
             }
@@ -133,7 +195,7 @@ impl Bloom {
         &mut self,
         keys: &[&[u8]],
         new: &mut [bool],
-        limit: u64,
+        room: &impl Room,
     ) -> Result<(), (usize, Error)> {
         if let Self::Tamis(filter) = self
             && filter.room() >= keys.len() as u64
@@ -144,14 +206,63 @@ impl Bloom {
                 .map_err(|error| (0, error.into()));
         }
         for (i, (key, new)) in keys.iter().zip(new).enumerate() {
-            *new = self.insert(key, limit).map_err(|error| (i, error))?;
+            *new = self.insert(key, room).map_err(|error| (i, error))?;
         }
         Ok(())
     }
 
+    /// Whether adding a key changes something even if it is not new.
+    pub const fn counts(&self) -> bool {
+        matches!(self, Self::Counting(_))
+    }
+
+    fn counting(&mut self) -> Result<&mut Counting, Error> {
+        match self {
+            Self::Counting(filter) => Ok(filter),
+            other => {
+                other.check()?;
+                Err(Error::new(
+                    "ERR the filter doesn't count its items: reserve it with COUNTING",
+                ))
+            }
+        }
+    }
+
+    /// How often a key was added, at most.
+    pub fn count(&mut self, key: &[u8]) -> Result<u64, Error> {
+        Ok(self.counting()?.count(key))
+    }
+
+    /// Takes back one addition of a key; whether it seemed to be there.
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        Ok(self.counting()?.remove(key))
+    }
+
     pub fn info(&self) -> Result<BloomInfo, Error> {
         match self {
+            Self::Counting(filter) => Ok(BloomInfo {
+                layout: Layout::Tamis,
+                rate: filter.rate(),
+                capacity: filter.capacity(),
+                bytes: filter.bytes(),
+                layers: 1,
+                keys: filter.keys().get(),
+                expansion: None,
+                tightening: None,
+            }),
+            Self::Valkey(chain) => Ok(BloomInfo {
+                layout: Layout::Valkey,
+                rate: chain.rate(),
+                capacity: chain.capacity(),
+                bytes: bytes_of(&chain.parts()),
+                layers: chain.parts().len() as u64,
+                keys: chain.keys(),
+                expansion: chain.expansion().map(u64::from),
+                tightening: Some(chain.tightening()),
+            }),
             Self::Tamis(filter) => Ok(BloomInfo {
+                layout: Layout::Tamis,
+                tightening: None,
                 rate: filter.rate(),
                 capacity: filter.capacity(),
                 bytes: filter.bytes(),
@@ -160,9 +271,11 @@ impl Bloom {
                 expansion: Some(number_of(filter.expansion()).into()).filter(|times| *times > 0),
             }),
             Self::RedisBloom(chain) => Ok(BloomInfo {
+                layout: Layout::RedisBloom,
+                tightening: Some(0.5),
                 rate: chain.rate(),
                 capacity: chain.capacity(),
-                bytes: chain.parts().iter().map(|part| part.len() as u64).sum(),
+                bytes: bytes_of(&chain.parts()),
                 layers: chain.parts().len() as u64,
                 keys: chain.keys(),
                 expansion: chain.growth(),
@@ -175,6 +288,8 @@ impl Bloom {
     pub fn template(&self) -> Result<Self, Error> {
         match self {
             Self::Tamis(filter) => Ok(Self::Tamis(filter.template()?)),
+            Self::Counting(filter) => Ok(Self::Counting(filter.template()?)),
+            Self::Valkey(chain) => Ok(Self::Valkey(chain.template()?)),
             Self::RedisBloom(chain) => Ok(Self::RedisBloom(chain.template()?)),
             Self::Loading(loading) => Err(loading.refusal()),
         }
@@ -203,7 +318,8 @@ impl Filter for Bloom {
     fn layout(&self) -> Layout {
         match self {
             Self::RedisBloom(_) => Layout::RedisBloom,
-            Self::Tamis(_) | Self::Loading(_) => Layout::Tamis,
+            Self::Valkey(_) => Layout::Valkey,
+            Self::Tamis(_) | Self::Counting(_) | Self::Loading(_) => Layout::Tamis,
         }
     }
 
@@ -218,6 +334,11 @@ impl Filter for Bloom {
                 copy.set_expansion(filter.expansion());
                 Ok(Self::Tamis(copy))
             }
+            Self::Counting(filter) => {
+                let copy = Counting::from_bytes(&filter.to_bytes())?;
+                Ok(Self::Counting(copy))
+            }
+            Self::Valkey(chain) => Ok(Self::Valkey(chain.clone())),
             Self::RedisBloom(chain) => Ok(Self::RedisBloom(chain.clone())),
             Self::Loading(loading) => Ok(Self::Loading(loading.clone())),
         }
@@ -233,7 +354,7 @@ impl Filter for Bloom {
                 ours.check()?;
                 theirs.check()?;
                 Err(Error::new(
-                    "ERR filters of different layouts can't be merged",
+                    "ERR filters of different layouts, counting ones and valkey-bloom's can't be merged",
                 ))
             }
         }
@@ -241,28 +362,33 @@ impl Filter for Bloom {
 
     fn dump_header(&self) -> Vec<u8> {
         match self {
-            Self::Tamis(filter) => {
-                let mut header = MAGIC.to_vec();
-                header.extend(number_of(filter.expansion()).to_le_bytes());
-                header.extend((HEADER_LEN as u64 + filter.bytes()).to_le_bytes());
-                header
-            }
+            Self::Tamis(filter) => dump_header(filter.expansion(), filter.bytes()),
+            Self::Counting(filter) => dump_header(Expansion::None, filter.bytes()),
             Self::RedisBloom(chain) => chain.dump_header(),
+            Self::Valkey(chain) => chain.to_load(),
             Self::Loading(loading) => loading.header().to_vec(),
         }
     }
 
     fn dump(&self, at: u64, most: usize) -> Vec<u8> {
         match self {
-            Self::Tamis(filter) => match at.checked_sub(HEADER_LEN as u64) {
-                Some(at) => filter.read_body(at, most),
-                None => {
-                    let mut bytes = filter.sealed_header().encode()[at as usize..].to_vec();
-                    bytes.extend(filter.read_body(0, most.saturating_sub(bytes.len())));
-                    bytes
-                }
-            },
+            Self::Tamis(filter) => {
+                let header = || match filter.bytes() {
+                    ..=SEALED_TO => filter.sealed_header(),
+                    _ => filter.header(),
+                };
+                dump_file(at, most, header, |at, most| filter.read_body(at, most))
+            }
+            Self::Counting(filter) => {
+                let header = || match filter.bytes() {
+                    ..=SEALED_TO => filter.sealed_header(),
+                    _ => filter.header(),
+                };
+                dump_file(at, most, header, |at, most| filter.read_body(at, most))
+            }
             Self::RedisBloom(chain) => piece(&chain.parts(), at, most),
+            // All of it is in its header.
+            Self::Valkey(_) => Vec::new(),
             Self::Loading(loading) => piece(&[loading.received()], at, most),
         }
     }
@@ -270,17 +396,30 @@ impl Filter for Bloom {
     fn expected(header: &[u8]) -> Result<u64, Error> {
         match tamis_header(header) {
             Some((_, bytes)) => Ok(bytes),
-            None => Chain::bytes_of(header).map_err(Error::bad_data),
+            None => Chain::bytes_of(header).map_err(|_| Error::BAD_DATA),
         }
+    }
+
+    fn empty(header: &[u8]) -> Result<Option<Self>, Error> {
+        if tamis_header(header).is_some() {
+            return Ok(None);
+        }
+        let chain = Chain::empty(header).map_err(|_| Error::BAD_DATA)?;
+        Ok(chain.map(Self::RedisBloom))
     }
 
     fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error> {
         let Some((expansion, _)) = tamis_header(header) else {
-            let lengths = Chain::lengths_of(header).map_err(Error::bad_data)?;
+            let lengths = Chain::lengths_of(header).map_err(|_| Error::BAD_DATA)?;
             let chunks = parts(lengths, bytes)?;
-            let chain = Chain::of_chunks(header, &chunks).map_err(Error::bad_data)?;
+            let chain = Chain::of_chunks(header, &chunks).map_err(|_| Error::BAD_DATA)?;
             return Ok(Self::RedisBloom(chain.into_owned()));
         };
+        let file = Header::decode(bytes, None).map_err(Error::bad_data)?;
+        if file.shape().kind() == Kind::Counting {
+            let filter = Counting::from_bytes(bytes).map_err(Error::bad_data)?;
+            return Ok(Self::Counting(filter));
+        }
         let mut filter = Growing::from_bytes(bytes).map_err(Error::bad_data)?;
         filter.set_expansion(expansion_of(expansion));
         Ok(Self::Tamis(filter))
@@ -296,9 +435,39 @@ fn unfit(error: impl Into<Error>) -> Error {
     }
 }
 
-fn allow(bytes: u64, more: u64, limit: u64) -> Result<(), Error> {
-    let fits = more == 0 || bytes.saturating_add(more) <= limit;
-    fits.then_some(()).ok_or(Error::LIMIT)
+fn allow(bytes: u64, more: u64, room: &impl Room) -> Result<(), Error> {
+    match more {
+        0 => Ok(()),
+        more => room.allows(bytes.saturating_add(more)),
+    }
+}
+
+/// Bytes of a file from `at` on.
+fn dump_file(
+    at: u64,
+    most: usize,
+    header: impl Fn() -> Header,
+    body: impl Fn(u64, usize) -> Vec<u8>,
+) -> Vec<u8> {
+    match at.checked_sub(HEADER_LEN as u64) {
+        Some(at) => body(at, most),
+        None => {
+            let mut bytes = header().encode()[at as usize..].to_vec();
+            bytes.extend(body(0, most.saturating_sub(bytes.len())));
+            bytes
+        }
+    }
+}
+
+fn bytes_of(parts: &[&[u8]]) -> u64 {
+    parts.iter().map(|part| part.len() as u64).sum()
+}
+
+fn dump_header(expansion: Expansion, bytes: u64) -> Vec<u8> {
+    let mut header = MAGIC.to_vec();
+    header.extend(number_of(expansion).to_le_bytes());
+    header.extend((HEADER_LEN as u64 + bytes).to_le_bytes());
+    header
 }
 
 fn tamis_header(header: &[u8]) -> Option<(u32, u64)> {
@@ -314,13 +483,11 @@ mod tests {
     use super::*;
 
     fn new(capacity: u64, expansion: u32, layout: Layout) -> Bloom {
-        let hasher = Hasher::default();
         NewBloom {
-            rate: 0.01,
             capacity,
             expansion,
             layout,
-            hasher,
+            ..NewBloom::default()
         }
         .make()
         .unwrap()
@@ -334,7 +501,7 @@ mod tests {
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let mut new = vec![false; keys.len()];
         for (keys, new) in keys.chunks(7).zip(new.chunks_mut(7)) {
-            filter.insert_many(keys, new, u64::MAX).unwrap();
+            filter.insert_many(keys, new, &u64::MAX).unwrap();
         }
         new
     }
@@ -391,10 +558,12 @@ mod tests {
             let all = keys(0..6);
             let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
             let mut new = [false; 6];
-            let (at, error) = filter.insert_many(&slices, &mut new, u64::MAX).unwrap_err();
+            let (at, error) = filter
+                .insert_many(&slices, &mut new, &u64::MAX)
+                .unwrap_err();
             assert_eq!((at, error), (3, Error::FULL));
             assert_eq!(new, [true, true, true, false, false, false]);
-            assert!(!filter.insert(&all[0], u64::MAX).unwrap());
+            assert!(!filter.insert(&all[0], &u64::MAX).unwrap());
         }
     }
 
@@ -405,10 +574,10 @@ mod tests {
             let all = keys(0..200);
             let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
             let mut new = [false; 200];
-            let (at, error) = filter.insert_many(&slices, &mut new, 300).unwrap_err();
+            let (at, error) = filter.insert_many(&slices, &mut new, &300).unwrap_err();
             assert_eq!(error, Error::LIMIT);
             assert!((100..=104).contains(&at), "{at}");
-            assert!(!filter.insert(&all[0], 300).unwrap());
+            assert!(!filter.insert(&all[0], &300).unwrap());
         }
     }
 
@@ -439,7 +608,7 @@ mod tests {
         let mut loading = Loading::new(&header, Bloom::expected(&header).unwrap());
         loading.push(101, &filter.dump(0, 100)).unwrap();
         let mut half = Bloom::Loading(loading);
-        assert!(half.contains(b"key:1").is_err() && half.insert(b"x", u64::MAX).is_err());
+        assert!(half.contains(b"key:1").is_err() && half.insert(b"x", &u64::MAX).is_err());
         assert!(half.info().is_err() && half.template().is_err());
         assert!(half.contains_many(&[b"key:1"], &mut [false]).is_err());
     }

@@ -3,7 +3,7 @@
 mod tables;
 
 use crate::error::Error;
-use crate::filter::{Filter, parts, piece};
+use crate::filter::{Filter, Room, parts, piece};
 use crate::loading::Loading;
 use crate::words::Layout;
 pub use tables::Tables;
@@ -35,6 +35,7 @@ pub struct NewCuckoo {
 /// What CF.INFO tells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CuckooInfo {
+    pub layout: Layout,
     /// Of RedisBloom's layout, which promises none: what it is once its tables
     /// are full.
     pub rate: f64,
@@ -49,9 +50,6 @@ pub struct CuckooInfo {
     pub most_kicks: u64,
 }
 
-/// RedisBloom's default for cf-max-expansions.
-const MOST_EXPANSIONS: usize = 32;
-
 impl NewCuckoo {
     /// An empty one.
     pub fn make(&self) -> Result<Cuckoo, Error> {
@@ -65,7 +63,7 @@ impl NewCuckoo {
                     self.hasher,
                 )?)
             }
-            Layout::RedisBloom => Cuckoo::RedisBloom(redisbloom::Cuckoo::new(
+            Layout::RedisBloom | Layout::Valkey => Cuckoo::RedisBloom(redisbloom::Cuckoo::new(
                 self.capacity,
                 self.bucket_size,
                 self.most_kicks,
@@ -92,28 +90,24 @@ impl Cuckoo {
         }
     }
 
-    /// Adds a copy of the key, if that takes no more than `limit` bytes.
-    pub fn insert(&mut self, key: &[u8], limit: u64) -> Result<(), Error> {
+    /// Adds a copy of the key, if there is room for it.
+    pub fn insert(&mut self, key: &[u8], room: &impl Room) -> Result<(), Error> {
         match self {
-            Self::Tamis(tables) => tables.insert(key, limit),
+            Self::Tamis(tables) => tables.insert(key, room),
             Self::RedisBloom(cuckoo) => {
-                let tables = cuckoo.parts().len();
-                let bytes = cuckoo.capacity();
-                // Whether it must grow shows when it does.
-                let most = bytes.saturating_add(cuckoo.growth_bytes());
-                let error = match most > limit {
-                    true => Error::LIMIT,
-                    false => Error::new("Maximum expansions reached"),
-                };
-                let may_grow = tables <= MOST_EXPANSIONS && most <= limit;
-                match cuckoo.insert_within(key, may_grow) {
-                    Ok(()) => Ok(()),
-                    Err(tamis_formats::Error::Full { .. }) if cuckoo.settings()[2] == 0 => {
-                        Err(Error::new("Filter is full"))
-                    }
-                    Err(tamis_formats::Error::Full { .. }) => Err(error),
-                    Err(error) => Err(error.into()),
+                // Whether it must grow shows when it does; it is then as before.
+                match cuckoo.insert_within(key, false) {
+                    Err(tamis_formats::Error::Full { .. }) => {}
+                    done => return Ok(done?),
                 }
+                if cuckoo.settings()[2] == 0 {
+                    return Err(Error::new("Filter is full"));
+                }
+                if cuckoo.parts().len() >= room.most_tables() {
+                    return Err(Error::new("Maximum expansions reached"));
+                }
+                room.allows(cuckoo.capacity().saturating_add(cuckoo.growth_bytes()))?;
+                Ok(cuckoo.insert_within(key, true)?)
             }
             Self::Loading(loading) => Err(loading.refusal()),
         }
@@ -146,6 +140,7 @@ impl Cuckoo {
                 let [bucket_size, most_kicks, expansion] = cuckoo.settings().map(u64::from);
                 let tables = cuckoo.parts().len() as f64;
                 Ok(CuckooInfo {
+                    layout: Layout::RedisBloom,
                     // A key is compared with all slots of two buckets a table.
                     rate: 1.0 - (254f64 / 255.0).powf(2.0 * bucket_size as f64 * tables),
                     capacity: cuckoo.capacity(),
@@ -238,13 +233,23 @@ impl Filter for Cuckoo {
         }
     }
 
+    fn empty(header: &[u8]) -> Result<Option<Self>, Error> {
+        if Tables::is_header(header) {
+            return Ok(None);
+        }
+        let empty = redisbloom::Cuckoo::empty(header);
+        let empty = empty.map_err(|_| Error::new("Couldn't create filter!"))?;
+        Ok(empty.map(Self::RedisBloom))
+    }
+
     fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error> {
         if Tables::is_header(header) {
             return Tables::decode(header, bytes).map(Self::Tamis);
         }
-        let lengths = redisbloom::Cuckoo::lengths_of(header).map_err(Error::bad_data)?;
+        let bad = |_| Error::new("Couldn't create filter!");
+        let lengths = redisbloom::Cuckoo::lengths_of(header).map_err(bad)?;
         let chunks = parts(lengths, bytes)?;
-        let cuckoo = redisbloom::Cuckoo::of_chunks(header, &chunks).map_err(Error::bad_data)?;
+        let cuckoo = redisbloom::Cuckoo::of_chunks(header, &chunks).map_err(bad)?;
         Ok(Self::RedisBloom(cuckoo.into_owned()))
     }
 }

@@ -17,6 +17,11 @@ impl Error {
         "ERR the filter would be larger than tamis.max-key-bytes allows",
     ));
 
+    pub const MAXMEMORY: Self = Self(Cow::Borrowed(
+        "ERR Insufficient memory to create filter: it alone would be larger than maxmemory",
+    ));
+    pub const BAD_DATA: Self = Self(Cow::Borrowed("ERR received bad data"));
+
     pub fn new(text: &'static str) -> Self {
         Self(Cow::Borrowed(text))
     }

@@ -5,6 +5,24 @@ use crate::error::Error;
 use crate::loading::Loading;
 use crate::words::Layout;
 
+/// What says how large a filter may become; it is asked before one grows.
+pub trait Room {
+    /// Whether a filter may take so many bytes in all.
+    fn allows(&self, bytes: u64) -> Result<(), Error>;
+
+    /// How many tables a cuckoo filter of RedisBloom's layout may have.
+    fn most_tables(&self) -> usize {
+        32
+    }
+}
+
+/// A number of bytes.
+impl Room for u64 {
+    fn allows(&self, bytes: u64) -> Result<(), Error> {
+        (bytes <= *self).then_some(()).ok_or(Error::LIMIT)
+    }
+}
+
 pub trait Filter: Sized {
     fn loading(loading: Loading) -> Self;
 
@@ -32,6 +50,10 @@ pub trait Filter: Sized {
     /// How many bytes follow a first chunk.
     fn expected(header: &[u8]) -> Result<u64, Error>;
 
+    /// The filter of a first chunk that counts no keys: nothing need follow. None
+    /// if it counts some.
+    fn empty(header: &[u8]) -> Result<Option<Self>, Error>;
+
     /// A filter's first chunk and all that follows. Never panics, whatever the
     /// bytes.
     fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error>;
@@ -47,6 +69,10 @@ pub trait Filter: Sized {
         Self::decode(loading.header(), loading.received())
     }
 }
+
+/// Larger files are dumped without a checksum: all of it would be read for the
+/// first chunk.
+pub(crate) const SEALED_TO: u64 = 16 << 20;
 
 /// Bytes from `at` on, of one part: as RedisBloom's chunks, they never cross
 /// from one part to the next.

@@ -1,10 +1,11 @@
 //! The words behind a command's key. Every word is read or refused.
 
 use crate::error::Error;
-use std::str::FromStr;
 
 /// The most keys that a filter can be reserved for.
 pub const MOST_KEYS: u64 = 1 << 30;
+/// The longest time to live, in seconds: 30,000 years.
+const MOST_SECONDS: u64 = 1_000_000_000_000;
 /// The most that a layer can be larger than the last.
 pub const MOST_EXPANSION: u64 = 32768;
 
@@ -15,6 +16,8 @@ pub enum Layout {
     Tamis,
     /// RedisBloom's.
     RedisBloom,
+    /// valkey-bloom's, of Bloom filters alone.
+    Valkey,
 }
 
 /// What a filter is to be, as far as it was said.
@@ -29,11 +32,32 @@ pub struct Wish {
     pub layout: Option<Layout>,
     /// How keys are hashed: by a secret, or without.
     pub secret: Option<Option<[u8; 16]>>,
+    /// What valkey-bloom hashes with.
+    pub seed: Option<[u8; 32]>,
+    /// What valkey-bloom multiplies the rate of a layer by for the next.
+    pub tightening: Option<f64>,
+    /// The number of items that the filter must be able to take.
+    pub scale_to: Option<u64>,
+    /// Items can be counted and removed.
+    pub counting: bool,
+    /// After how many seconds the key is gone.
+    pub expire: Option<u64>,
     pub no_create: bool,
     pub if_missing: bool,
 }
 
-fn number<T: FromStr>(word: &[u8], error: &'static str) -> Result<T, Error> {
+/// A number as the server reads it: `+5`, `05` and ` 5` are none.
+pub fn integer(word: &[u8], error: &'static str) -> Result<i64, Error> {
+    let digits = word.strip_prefix(b"-").unwrap_or(word);
+    let text = std::str::from_utf8(word).ok();
+    let plain = digits.first().is_some_and(|first| first.is_ascii_digit())
+        && (digits[0] != b'0' || word == b"0");
+    text.filter(|_| plain)
+        .and_then(|text| text.parse().ok())
+        .ok_or(Error::new(error))
+}
+
+fn real(word: &[u8], error: &'static str) -> Result<f64, Error> {
     let text = std::str::from_utf8(word).ok();
     text.and_then(|text| text.parse().ok())
         .ok_or(Error::new(error))
@@ -41,7 +65,7 @@ fn number<T: FromStr>(word: &[u8], error: &'static str) -> Result<T, Error> {
 
 /// A rate between 0 and 1.
 pub fn rate(word: &[u8], bad: &'static str) -> Result<f64, Error> {
-    let rate: f64 = number(word, bad)?;
+    let rate = real(word, bad)?;
     let range = Error::new("ERR error rate must be in the range (0.000000, 1.000000)");
     // Written so that NaN is refused, too.
     (rate > 0.0 && rate < 1.0).then_some(rate).ok_or(range)
@@ -54,8 +78,7 @@ fn within(
     text: &'static str,
 ) -> Result<u64, Error> {
     // A negative number is one, though none that will do.
-    let value: i128 = number(word, bad)?;
-    let value = u64::try_from(value).map_err(|_| Error::new(text))?;
+    let value = u64::try_from(integer(word, bad)?).map_err(|_| Error::new(text))?;
     range
         .contains(&value)
         .then_some(value)
@@ -113,8 +136,9 @@ impl<'w, 'a> Words<'w, 'a> {
 }
 
 impl Wish {
-    /// Words that a server sends to its replicas with what it made, so that
-    /// they make the same whatever their own options say.
+    /// Words with a value that both RESERVE commands know: the time to live, and
+    /// what a server sends to its replicas with what it made, so that they make
+    /// the same whatever their own options say.
     fn made(&mut self, word: &str, words: &mut Words<'_, '_>) -> Result<(), Error> {
         let value = words.value("ERR a value is missing")?;
         match word {
@@ -123,6 +147,10 @@ impl Wish {
                 self.layout = Some(Layout::RedisBloom);
             }
             "LAYOUT" => return Err(Error::new("ERR LAYOUT must be tamis or redisbloom")),
+            "EX" => {
+                let bad = "ERR invalid expire time";
+                self.expire = Some(within(value, bad, 1..=MOST_SECONDS, bad)?);
+            }
             _ if value.eq_ignore_ascii_case(b"none") => self.secret = Some(None),
             _ => {
                 let secret = value.try_into();
@@ -151,13 +179,16 @@ impl Wish {
         let known = [
             "EXPANSION",
             "NONSCALING",
+            "COUNTING",
             "NX",
             "IFNOTEXISTS",
+            "EX",
             "LAYOUT",
             "SECRET",
         ];
         while let Some(word) = words.next(&known)? {
             match word {
+                "COUNTING" => wish.counting = true,
                 "EXPANSION" => {
                     let value = words.value("ERR no expansion")?;
                     wish.expansion = Some(bloom_expansion(value, "ERR bad expansion")?);
@@ -167,7 +198,20 @@ impl Wish {
                 made => wish.made(made, &mut words)?,
             }
         }
-        wish.fix(fixed)
+        if wish.counting {
+            let growing = matches!(wish.expansion, Some(1..));
+            if growing || wish.layout == Some(Layout::RedisBloom) {
+                return Err(Error::new(
+                    "ERR COUNTING goes with neither EXPANSION nor RedisBloom's layout",
+                ));
+            }
+            wish.expansion = Some(0);
+            return Ok(wish);
+        }
+        if fixed && matches!(wish.expansion, Some(1..)) {
+            return Err(Error::new("Nonscaling filters cannot expand"));
+        }
+        Ok(wish.fix(fixed))
     }
 
     /// The words of BF.INSERT behind the key, and where the items begin.
@@ -181,6 +225,9 @@ impl Wish {
             "EXPANSION",
             "NOCREATE",
             "NONSCALING",
+            "SEED",
+            "TIGHTENING",
+            "VALIDATESCALETO",
             "ITEMS",
         ];
         loop {
@@ -198,9 +245,28 @@ impl Wish {
                 }
                 Some("NOCREATE") => wish.no_create = true,
                 Some("NONSCALING") => fixed = true,
-                Some(_) if !words.rest.is_empty() => {
-                    let at = all.len() - words.rest.len();
-                    return Ok((wish.fix(fixed)?, at));
+                Some("SEED") => {
+                    let seed = words.value("ERR invalid seed")?.try_into();
+                    wish.seed = Some(seed.map_err(|_| Error::new("ERR invalid seed"))?);
+                }
+                Some("TIGHTENING") => {
+                    let bad = "ERR bad tightening ratio";
+                    let ratio = real(words.value(bad)?, bad)?;
+                    let range = "ERR (0 < tightening ratio range < 1)";
+                    let ratio = Some(ratio).filter(|ratio| *ratio > 0.0 && *ratio < 1.0);
+                    wish.tightening = Some(ratio.ok_or(Error::new(range))?);
+                }
+                Some("VALIDATESCALETO") => {
+                    let bad = "ERR bad capacity";
+                    let value = words.value(bad)?;
+                    wish.scale_to = Some(within(value, bad, 1..=i64::MAX as u64, bad)?);
+                }
+                // valkey-bloom's replicas are told of a filter without items.
+                Some(_) if !words.rest.is_empty() || wish.seed.is_some() => {
+                    return Ok((wish.fixed_for_insert(fixed)?, all.len() - words.rest.len()));
+                }
+                None if wish.seed.is_some() => {
+                    return Ok((wish.fixed_for_insert(fixed)?, all.len()));
                 }
                 Some(_) | None => {
                     return Err(Error::new(
@@ -211,15 +277,21 @@ impl Wish {
         }
     }
 
-    fn fix(mut self, fixed: bool) -> Result<Self, Error> {
-        match (fixed, self.expansion) {
-            (true, Some(1..)) => Err(Error::new("Nonscaling filters cannot expand")),
-            (true, _) => {
-                self.expansion = Some(0);
-                Ok(self)
-            }
-            (false, _) => Ok(self),
+    fn fix(mut self, fixed: bool) -> Self {
+        if fixed {
+            self.expansion = Some(0);
         }
+        self
+    }
+
+    /// As RedisBloom takes it: NONSCALING has the last word.
+    fn fixed_for_insert(self, fixed: bool) -> Result<Self, Error> {
+        if fixed && self.scale_to.is_some() {
+            return Err(Error::new(
+                "ERR cannot use NONSCALING and VALIDATESCALETO options together",
+            ));
+        }
+        Ok(self.fix(fixed))
     }
 
     /// The words of CF.RESERVE behind the key.
@@ -242,6 +314,7 @@ impl Wish {
             "ERROR",
             "NX",
             "IFNOTEXISTS",
+            "EX",
             "LAYOUT",
             "SECRET",
         ];
@@ -347,8 +420,17 @@ mod tests {
                 "ERR capacity must be in the range [1, 1073741824]",
             ),
             (
-                "0.1 99999999999999999999999",
+                "0.1 4294967296",
                 "ERR capacity must be in the range [1, 1073741824]",
+            ),
+            ("0.1 99999999999999999999999", "ERR bad capacity"),
+            ("0.1 +5", "ERR bad capacity"),
+            ("0.1 05", "ERR bad capacity"),
+            ("0.1 5 EXPANSION 02", "ERR bad expansion"),
+            ("0.1 5 EX 0", "ERR invalid expire time"),
+            (
+                "0.1 5 COUNTING EXPANSION 2",
+                "ERR COUNTING goes with neither EXPANSION nor RedisBloom's layout",
             ),
             ("0.1 1 EXPANSION", "ERR no expansion"),
             ("0.1 1 EXPANSION x", "ERR bad expansion"),
@@ -374,10 +456,14 @@ mod tests {
             "a b",
             "CAPACITY 5",
             "ERROR 2 ITEMS a",
-            "NONSCALING EXPANSION 2 ITEMS a",
+            "NONSCALING VALIDATESCALETO 100 ITEMS a",
+            "SEED short ITEMS a",
+            "TIGHTENING 1 ITEMS a",
         ] {
             assert!(Wish::bloom_insert(&words(line)).is_err(), "{line}");
         }
+        let (wish, _) = Wish::bloom_insert(&words("NONSCALING EXPANSION 2 ITEMS a")).unwrap();
+        assert_eq!(wish.expansion, Some(0));
         for line in [
             "10 BUCKETSIZE 6",
             "10 ERROR 0.1 LAYOUT redisbloom",

@@ -15,7 +15,10 @@ from redis.retry import Retry
 
 MODULE = os.environ["TAMIS_MODULE"]
 SERVERS = dict(pair.split("=", 1) for pair in os.environ["TAMIS_MODULE_SERVERS"].split())
-SAMPLES = pathlib.Path(__file__).resolve().parents[2] / "tamis-formats/tests/samples/redisbloom"
+FORMATS = pathlib.Path(__file__).resolve().parents[2] / "tamis-formats/tests/samples"
+SAMPLES = FORMATS / "redisbloom"
+# What BF.LOAD takes, made by the crates that valkey-bloom is made of: key0 to key399.
+VALKEY = (FORMATS / "valkey-bloom/bfload_p01_n50_x2_key0-399.bin").read_bytes()
 
 
 # In seconds, for what takes a moment unless the machine is busy.

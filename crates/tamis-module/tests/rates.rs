@@ -38,13 +38,11 @@ fn bloom_reserved_and_grown_from_a_hundred() {
             let new = NewBloom {
                 rate,
                 capacity,
-                expansion: 2,
-                layout: Layout::Tamis,
-                hasher: Hasher::default(),
+                ..NewBloom::default()
             };
             let mut filter = new.make().unwrap();
             for i in 0..KEYS {
-                filter.insert(&key(i), LIMIT).unwrap();
+                filter.insert(&key(i), &LIMIT).unwrap();
             }
             assert!((0..KEYS).all(|i| filter.contains(&key(i)).unwrap()));
             let got = measured(|key| filter.contains(key).unwrap());
@@ -70,11 +68,11 @@ fn cuckoo_grown_and_churned_ten_times() {
         };
         let mut filter = new.make().unwrap();
         for i in 0..HELD {
-            filter.insert(&key(i), LIMIT).unwrap();
+            filter.insert(&key(i), &LIMIT).unwrap();
         }
         for i in 0..10 * HELD {
             assert!(filter.remove(&key(i)).unwrap());
-            filter.insert(&key(i + HELD), LIMIT).unwrap();
+            filter.insert(&key(i + HELD), &LIMIT).unwrap();
         }
         assert!((10 * HELD..11 * HELD).all(|i| filter.contains(&key(i)).unwrap()));
         let got = measured(|key| filter.contains(key).unwrap());

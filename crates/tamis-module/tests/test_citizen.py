@@ -2,9 +2,11 @@
 
 import pytest
 import redis
-from conftest import PATIENCE, add_all, digest, found, keys, sample, until
+from conftest import PATIENCE, VALKEY, add_all, digest, found, keys, sample, until
 
-NAMES = ["bf", "bf:fixed", "bf:secret", "cf", "cf:asked", "their:bf", "their:cf", "half"]
+NAMES = [
+    "bf", "bf:fixed", "bf:secret", "bf:counts", "cf", "cf:asked", "their:bf", "their:cf", "valkey", "half",
+]
 
 
 def fill(r):
@@ -15,6 +17,11 @@ def fill(r):
     r.config_set("tamis.secret", "yes")
     add_all(r.bf().madd, "bf:secret", keys(0, 1000))
     r.config_set("tamis.secret", "no")
+    r.execute_command("BF.RESERVE", "bf:counts", 0.01, 2000, "COUNTING")
+    add_all(r.bf().madd, "bf:counts", keys(0, 1500))
+    for key in keys(0, 500):
+        assert r.execute_command("BF.REMOVE", "bf:counts", key)
+    r.execute_command("BF.LOAD", "valkey", VALKEY)
     r.cf().insert("cf", keys(0, 3000))
     r.execute_command("CF.RESERVE", "cf:asked", 2000, "ERROR", 0.0001, "EXPANSION", 3)
     r.cf().insert("cf:asked", keys(0, 5000))
@@ -30,6 +37,8 @@ def check(r):
     assert found(r, "bf", keys(0, 3000)) == 3000
     assert found(r, "bf:fixed", keys(0, 2000)) == 2000
     assert found(r, "bf:secret", keys(0, 1000)) == 1000
+    assert found(r, "bf:counts", keys(500, 1500)) == 1000 and r.bf().card("bf:counts") > 980
+    assert found(r, "valkey", keys(0, 400)) == 400
     assert found(r, "cf", keys(0, 3000), "CF.MEXISTS") == 3000
     assert found(r, "cf:asked", keys(500, 5000), "CF.MEXISTS") == 4500
     with pytest.raises(redis.ResponseError, match="being loaded: 144 of 2688 bytes"):
@@ -226,9 +235,9 @@ def test_a_limit_a_key(r):
     assert "max-key-bytes" in str(answers[-1]) and 10_000 < len(answers) < 90_000
     assert found(r, "k", keys(0, len(answers) - 1)) == len(answers) - 1
     assert r.memory_usage("k") < 150_000
-    # The length of the first layer.
+    # The length of the first layer, in bytes and bits.
     header = bytearray(sample("bfscale.chunk0.iter1"))
-    header[20:28] = (2**40).to_bytes(8, "little")
+    header[20:36] = (2**40).to_bytes(8, "little") + (2**43).to_bytes(8, "little")
     with pytest.raises(redis.ResponseError, match="max-key-bytes"):
         r.bf().loadchunk("l", 1, bytes(header))
 
@@ -281,9 +290,9 @@ def test_defragmentation_keeps_every_answer(servers):
 def test_commands_are_documented_and_categorised(r):
     # redis-py reads answers of COMMAND for itself.
     r.response_callbacks.pop("COMMAND", None)
-    names = [name.decode().lower() for name in r.execute_command("COMMAND", "LIST")]
+    names = [name.decode() for name in r.execute_command("COMMAND", "LIST")]
     names = [name for name in names if name.startswith(("bf.", "cf."))]
-    assert len(names) == 26
+    assert len(names) == 31
     for name in names:
         docs = r.execute_command("COMMAND", "DOCS", name)[1]
         assert b"summary" in docs and b"arguments" in docs
@@ -295,12 +304,114 @@ def test_commands_are_documented_and_categorised(r):
         assert {"bf.exists", "cf.count", "bf.scandump"} <= category["read"]
         assert {"bf.add", "cf.compact", "bf.merge", "cf.del"} <= category["write"]
         assert {"bf.add", "bf.info"} <= category["bloom"] and {"cf.add", "cf.info"} <= category["cuckoo"]
+    docs = dict(zip(*[iter(r.execute_command("COMMAND", "DOCS", "cf.reserve")[1])] * 2))
+    arguments = [dict(zip(*[iter(argument)] * 2)) for argument in docs[b"arguments"]]
+    assert [(a[b"name"], a[b"type"]) for a in arguments[:3]] == [
+        (b"key", b"key"), (b"capacity", b"integer"), (b"bucketsize", b"block"),
+    ]
     r.execute_command("ACL", "SETUSER", "reader", "on", ">x", "~*", "-@all", "+bf.exists")
     reader = redis.Redis(port=r.connection_pool.connection_kwargs["port"], username="reader", password="x")
     r.bf().add("k", "x")
     assert reader.bf().exists("k", "x")
     with pytest.raises(redis.exceptions.NoPermissionError):
         reader.bf().add("k", "y")
+
+
+def test_key_specifications(r):
+    """Who may only read keys may ask, and merge from them."""
+    r.response_callbacks.pop("COMMAND", None)
+    r.execute_command("BF.ADD", "read:b", "x")
+    r.execute_command("BF.RESERVE", "read:n", 0.01, 100, "COUNTING")
+    r.execute_command("CF.ADD", "read:c", "x")
+    r.execute_command("ACL", "SETUSER", "user", "on", ">x", "+@all", "%R~read:*", "~own:*", "%W~made:*")
+    port = r.connection_pool.connection_kwargs["port"]
+    user = redis.Redis(port=port, username="user", password="x")
+    user.response_callbacks.clear()
+    for line in [
+        "BF.EXISTS read:b x", "BF.MEXISTS read:b x y", "BF.INFO read:b", "BF.CARD read:b", "BF.SCANDUMP read:b 0",
+        "BF.DEBUG read:b", "BF.COUNT read:n x", "CF.EXISTS read:c x", "CF.MEXISTS read:c x", "CF.COUNT read:c x",
+        "CF.INFO read:c", "CF.SCANDUMP read:c 0", "CF.DEBUG read:c", "BF.MERGE own:b read:b", "CF.MERGE own:c read:c",
+        "BF.ADD own:b y", "BF.RESERVE made:b 0.01 10", "CF.RESERVE made:c 10",
+    ]:
+        user.execute_command(*line.split())
+    for line in [
+        "BF.ADD read:b y", "BF.MADD read:b y", "BF.INSERT read:b ITEMS y", "BF.CLEAR read:b", "BF.REMOVE read:n x",
+        "BF.MERGE read:b own:b", "BF.LOADCHUNK read:b 1 x", "BF.LOAD read:new x", "CF.ADD read:c y", "CF.DEL read:c x",
+        "CF.COMPACT read:c", "BF.RESERVE read:new 0.01 10", "BF.EXISTS made:b x",
+    ]:
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            user.execute_command(*line.split())
+
+
+@pytest.mark.parametrize("layout", ["tamis", "redisbloom"])
+def test_reserved_memory_is_taken_when_it_is_used(servers, layout):
+    """What nobody has touched is the system's: that is also why it takes no time."""
+    r = servers().client()
+
+    def grown(*command):
+        before = r.info("memory")
+        r.execute_command(*command)
+        after = r.info("memory")
+        return after["used_memory"] - before["used_memory"], after["used_memory_rss"] - before["used_memory_rss"]
+
+    used, resident = grown("BF.RESERVE", "bf", 0.01, 800_000_000, "LAYOUT", layout)
+    assert used > 900_000_000 and resident < 64_000_000
+    used, resident = grown("CF.RESERVE", "cf", 200_000_000, "LAYOUT", layout)
+    assert used > 180_000_000 and resident < 64_000_000
+    # Growth does the same.
+    r.execute_command("BF.RESERVE", "grows", 0.01, 20_000, "EXPANSION", 20_000, "LAYOUT", layout)
+    used, resident = grown("BF.MADD", "grows", *keys(0, 20_500))
+    assert int(r.bf().info("grows").filterNum) == 2
+    assert used > 400_000_000 and resident < 64_000_000
+    # And what is no longer used goes back.
+    add_all(r.bf().madd, "bf", keys(0, 1000))
+    used, resident = grown("BF.CLEAR", "bf")
+    assert resident < 64_000_000 and r.bf().card("bf") == 0 and r.bf().info("bf").capacity == 800_000_000
+    assert found(r, "bf", keys(0, 1000)) == 0
+
+
+def test_a_filter_larger_than_maxmemory_is_refused(r):
+    r.config_set("maxmemory", "100mb")
+    before = r.info("memory")["used_memory"]
+    for line in [
+        "BF.RESERVE k 0.01 800000000", "CF.RESERVE k 800000000", "BF.RESERVE k 0.01 100000000 LAYOUT redisbloom",
+        "BF.RESERVE k 0.01 100000000 COUNTING", "BF.INSERT k CAPACITY 800000000 ITEMS a",
+    ]:
+        with pytest.raises(redis.ResponseError, match="larger than maxmemory"):
+            r.execute_command(*line.split())
+    assert not r.exists("k") and r.info("memory")["used_memory"] < before + (1 << 20)
+    # Nor may one grow so far.
+    for layout in ["tamis", "redisbloom"]:
+        r.execute_command("BF.RESERVE", layout, 0.01, 10_000, "EXPANSION", 32768, "LAYOUT", layout)
+        answers = r.execute_command("BF.MADD", layout, *keys(0, 10_500))
+        assert "larger than maxmemory" in str(answers[-1])
+        assert found(r, layout, keys(0, len(answers) - 1)) == len(answers) - 1
+    r.config_set("maxmemory", "0")
+
+
+def test_time_to_live(servers):
+    """Set with the filter, and the same everywhere: a point in time, not a time span."""
+    server = servers(appendonly="yes", appendfsync="always")
+    r, copy = server.client(), servers().client()
+    replicate(copy, server)
+    r.execute_command("BF.RESERVE", "b", 0.01, 100, "EX", 1000)
+    r.execute_command("CF.RESERVE", "c", 100, "EX", 1000, "NX")
+    at = {name: r.execute_command("PEXPIRETIME", name) for name in ["b", "c"]}
+    assert all(0 < r.ttl(name) <= 1000 for name in at)
+    # Of one that is there, it stays.
+    r.execute_command("BF.RESERVE", "b", 0.01, 100, "NX", "EX", 5)
+    r.bf().add("b", "x")
+    assert {name: r.execute_command("PEXPIRETIME", name) for name in at} == at
+    until(lambda: r.execute_command("WAIT", 1, 1000) == 1, "the replica to have it")
+    assert {name: copy.execute_command("PEXPIRETIME", name) for name in at} == at
+    server.stop()
+    server.start()
+    assert {name: server.client().execute_command("PEXPIRETIME", name) for name in at} == at
+    for seconds in ["0", "-5", "x", "05", "99999999999999"]:
+        with pytest.raises(redis.ResponseError, match="invalid expire time"):
+            server.client().execute_command("BF.RESERVE", "new", 0.01, 100, "EX", seconds)
+    server.client().execute_command("BF.CLEAR", "b")
+    assert server.client().execute_command("PEXPIRETIME", "b") == at["b"]
 
 
 def test_info_and_events(r):

@@ -16,6 +16,7 @@ pub(crate) mod redisson;
 pub(crate) mod spark;
 pub(crate) mod sst;
 pub(crate) mod valkey;
+pub(crate) mod valkey_chain;
 
 use crate::Error;
 

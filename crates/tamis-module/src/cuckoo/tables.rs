@@ -11,10 +11,13 @@
 //! older layer answers for both from then on. Tables of unlike shapes could
 //! not do that, and would answer a false "no".
 //!
-//! All layers there may ever be share the promised rate alike.
+//! All layers there may ever be share the promised rate alike. A table is made
+//! for the first key that it gets, so that no key waits for a whole layer.
 
 use super::CuckooInfo;
 use crate::error::Error;
+use crate::filter::{Room, SEALED_TO};
+use crate::words::Layout;
 use tamis::raw::HEADER_LEN;
 use tamis::{Cuckoo, Hash, Hasher};
 
@@ -36,8 +39,8 @@ const MAGIC: &[u8; 8] = b"TAMISCF1";
 const DUMP_HEADER: usize = 36;
 
 pub struct Tables {
-    /// Oldest first.
-    layers: Vec<Vec<Cuckoo>>,
+    /// Oldest first; of their tables, those that were given keys.
+    layers: Vec<Vec<Option<Box<Cuckoo>>>>,
     expansion: u32,
     most_layers: u32,
     deletes: u64,
@@ -60,7 +63,7 @@ impl Tables {
         let most_layers = most_layers(capacity, expansion);
         let first = Cuckoo::with_hasher(capacity, rate / f64::from(most_layers), hasher)?;
         Ok(Self {
-            layers: vec![vec![first]],
+            layers: vec![vec![Some(Box::new(first))]],
             expansion,
             most_layers,
             deletes: 0,
@@ -68,7 +71,7 @@ impl Tables {
     }
 
     fn first(&self) -> &Cuckoo {
-        &self.layers[0][0]
+        self.layers[0][0].as_deref().expect("made with the filter")
     }
 
     fn hash(&self, key: &[u8]) -> Hash {
@@ -80,7 +83,7 @@ impl Tables {
         self.layers
             .iter()
             .rev()
-            .map(move |layer| &layer[hash.shard(layer.len())])
+            .filter_map(move |layer| layer[hash.shard(layer.len())].as_deref())
     }
 
     pub fn contains(&self, key: &[u8]) -> bool {
@@ -104,13 +107,12 @@ impl Tables {
         self.first().bytes()
     }
 
-    pub fn insert(&mut self, key: &[u8], limit: u64) -> Result<(), Error> {
+    pub fn insert(&mut self, key: &[u8], room: &impl Room) -> Result<(), Error> {
         let hash = self.hash(key);
         let mut copies = None;
         // Older layers first, so that what was removed there makes room.
-        for layer in &mut self.layers {
-            let table = hash.shard(layer.len());
-            let table = &mut layer[table];
+        for layer in 0..self.layers.len() {
+            let table = self.table(layer, hash)?;
             copies = None;
             // Beyond its capacity its rate would be higher than promised.
             if table.keys().get() < table.capacity() {
@@ -125,31 +127,37 @@ impl Tables {
             // More of the same is no reason to grow.
             Some(error) => Err(error.into()),
             None => {
-                self.grow(limit)?;
-                let newest = self.layers.len() - 1;
-                let table = hash.shard(self.layers[newest].len());
-                self.layers[newest][table].insert_hash(hash)?;
+                self.grow(room)?;
+                self.table(self.layers.len() - 1, hash)?.insert_hash(hash)?;
                 Ok(())
             }
         }
     }
 
-    fn grow(&mut self, limit: u64) -> Result<(), Error> {
+    /// A layer's table for a key, which is made if there is none yet.
+    fn table(&mut self, layer: usize, hash: Hash) -> Result<&mut Cuckoo, Error> {
+        let table = hash.shard(self.layers[layer].len());
+        if self.layers[layer][table].is_none() {
+            let new = Box::new(self.first().template()?);
+            self.layers[layer][table] = Some(new);
+        }
+        let table = self.layers[layer][table].as_deref_mut();
+        Ok(table.expect("made above"))
+    }
+
+    fn grow(&mut self, room: &impl Room) -> Result<(), Error> {
         if self.expansion == 0 {
             return Err(Error::new("Filter is full"));
         }
         let layers = self.layers.len() as u32;
         let tables = self.tables_of(layers).filter(|_| layers < self.most_layers);
         let tables = tables.ok_or(Error::new("Maximum expansions reached"))?;
-        if self
-            .bytes()
-            .saturating_add(tables.saturating_mul(self.table_bytes()))
-            > limit
-        {
-            return Err(Error::LIMIT);
-        }
-        let layer = (0..tables).map(|_| self.first().template());
-        let layer = layer.collect::<Result<_, _>>()?;
+        let more = tables.saturating_mul(self.table_bytes());
+        room.allows(self.bytes().saturating_add(more))?;
+        let mut layer = Vec::new();
+        let memory = layer.try_reserve_exact(tables as usize);
+        memory.map_err(|_| Error::new("ERR Insufficient memory"))?;
+        layer.resize_with(tables as usize, || None);
         self.layers.push(layer);
         Ok(())
     }
@@ -158,7 +166,8 @@ impl Tables {
         let hash = self.hash(key);
         let removed = self.layers.iter_mut().rev().any(|layer| {
             let table = hash.shard(layer.len());
-            layer[table].remove_hash(hash)
+            let table = layer[table].as_deref_mut();
+            table.is_some_and(|table| table.remove_hash(hash))
         });
         self.deletes = self.deletes.saturating_add(removed.into());
         removed
@@ -170,16 +179,17 @@ impl Tables {
             let (older, rest) = self.layers.split_at_mut(newer);
             let layer = &mut rest[0];
             let split = layer.len();
-            for (i, table) in layer.iter_mut().enumerate() {
+            for (i, place) in layer.iter_mut().enumerate() {
                 for older in older.iter_mut() {
                     let parent = i / (split / older.len()).max(1);
-                    let parent = &mut older[parent];
+                    let Some(table) = &place else { break };
+                    let parent = match &mut older[parent] {
+                        Some(parent) => parent,
+                        empty => empty.insert(Box::new(table.template()?)),
+                    };
                     let both = parent.keys().get() + table.keys().get();
-                    if table.keys().get() > 0
-                        && both <= parent.capacity()
-                        && parent.union_with(table).is_ok()
-                    {
-                        *table = table.template()?;
+                    if both <= parent.capacity() && parent.union_with(table).is_ok() {
+                        *place = None;
                     }
                 }
             }
@@ -188,7 +198,7 @@ impl Tables {
             && self
                 .layers
                 .last()
-                .is_some_and(|l| l.iter().all(|t| t.keys().get() == 0))
+                .is_some_and(|layer| layer.iter().flatten().all(|t| t.keys().get() == 0))
         {
             self.layers.pop();
         }
@@ -196,27 +206,36 @@ impl Tables {
         Ok(())
     }
 
+    /// All tables that there are.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Cuckoo> {
-        self.layers.iter().flatten()
+        self.layers.iter().flatten().filter_map(Option::as_deref)
     }
 
+    #[cfg(feature = "server")]
     pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut Cuckoo> {
-        self.layers.iter_mut().flatten()
+        let tables = self.layers.iter_mut().flatten();
+        tables.filter_map(Option::as_deref_mut)
     }
 
-    /// The memory of the lists of tables.
+    /// How many tables the layers have, with those that will be made.
+    fn places(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.len() as u64).sum()
+    }
+
+    /// The memory of the tables' numbers and of their lists.
     #[cfg(feature = "server")]
     pub(crate) fn lists(&self) -> Vec<(*const u8, usize)> {
-        let layers = self.layers.iter();
-        let mut all: Vec<_> = layers
-            .map(|layer| (layer.as_ptr().cast(), align_of::<Cuckoo>()))
-            .collect();
-        all.push((self.layers.as_ptr().cast(), align_of::<Vec<Cuckoo>>()));
-        all
+        let lists = self.layers.iter().map(|layer| layer.as_ptr().cast());
+        let lists = lists.chain([self.layers.as_ptr().cast()]);
+        let lists = lists.map(|list| (list, align_of::<usize>()));
+        let tables = self.all().map(|table| std::ptr::from_ref(table).cast());
+        let tables = tables.map(|table| (table, align_of::<Cuckoo>()));
+        lists.chain(tables).collect()
     }
 
+    /// Of all tables, with those that will be made.
     pub fn bytes(&self) -> u64 {
-        self.all().count() as u64 * self.table_bytes()
+        self.places() * self.table_bytes()
     }
 
     pub fn keys(&self) -> u64 {
@@ -230,8 +249,9 @@ impl Tables {
     pub(super) fn info(&self) -> CuckooInfo {
         let shape = self.first().shape();
         CuckooInfo {
+            layout: Layout::Tamis,
             rate: self.rate(),
-            capacity: self.all().map(Cuckoo::capacity).sum(),
+            capacity: self.places() * self.first().capacity(),
             bytes: self.bytes(),
             buckets: shape.slots() / u64::from(shape.window()),
             layers: self.layers.len() as u64,
@@ -244,7 +264,11 @@ impl Tables {
     }
 
     pub fn duplicate(&self) -> Result<Self, Error> {
-        let copy = |table: &Cuckoo| Cuckoo::from_bytes(&table.to_bytes());
+        let copy = |table: &Option<Box<Cuckoo>>| {
+            let table = table.as_deref();
+            let copy = table.map(|table| Cuckoo::from_bytes(&table.to_bytes()).map(Box::new));
+            copy.transpose()
+        };
         let layers = self.layers.iter();
         let layers = layers.map(|layer| layer.iter().map(copy).collect());
         Ok(Self {
@@ -267,11 +291,17 @@ impl Tables {
         }
         let mut merged = self.duplicate()?;
         while merged.layers.len() < other.layers.len() {
-            merged.grow(u64::MAX)?;
+            merged.grow(&u64::MAX)?;
         }
         let full =
             Error::new("ERR the filters hold more items together than their tables were made for");
-        for (ours, theirs) in merged.all_mut().zip(other.all()) {
+        let places = merged.layers.iter_mut().flatten();
+        for (place, theirs) in places.zip(other.layers.iter().flatten()) {
+            let Some(theirs) = theirs else { continue };
+            if place.is_none() {
+                *place = Some(Box::new(theirs.template()?));
+            }
+            let Some(ours) = place else { continue };
             if ours.keys().get() + theirs.keys().get() > ours.capacity() {
                 return Err(full);
             }
@@ -293,20 +323,35 @@ impl Tables {
             header.extend(number.to_le_bytes());
         }
         header.extend(self.deletes.to_le_bytes());
-        header.extend((self.all().count() as u64 * self.stride()).to_le_bytes());
+        header.extend((self.places() * self.stride()).to_le_bytes());
         header
     }
 
     /// At most the rest of one table.
     pub(super) fn dump(&self, at: u64, most: usize) -> Vec<u8> {
         let (table, at) = (at / self.stride(), at % self.stride());
-        let Some(table) = self.all().nth(table as usize) else {
-            return Vec::new();
+        let mut places = self.layers.iter().flatten();
+        let empty;
+        let table = match places.nth(table as usize) {
+            None => return Vec::new(),
+            Some(Some(table)) => &**table,
+            // Written as it would be if it were there.
+            Some(None) => match self.first().template() {
+                Ok(template) => {
+                    empty = template;
+                    &empty
+                }
+                Err(_) => return Vec::new(),
+            },
         };
         match at.checked_sub(HEADER_LEN as u64) {
             Some(at) => table.read_body(at, most),
             None => {
-                let mut bytes = table.sealed_header().encode()[at as usize..].to_vec();
+                let header = match table.bytes() {
+                    ..=SEALED_TO => table.sealed_header(),
+                    _ => table.header(),
+                };
+                let mut bytes = header.encode()[at as usize..].to_vec();
                 bytes.extend(table.read_body(0, most.saturating_sub(bytes.len())));
                 bytes
             }
@@ -358,20 +403,19 @@ impl Tables {
             for _ in 0..tables {
                 let table = rest.split_off(..stride as usize).ok_or_else(bad)?;
                 let table = Cuckoo::from_bytes(table).map_err(Error::bad_data)?;
-                let first = this
-                    .layers
-                    .first()
-                    .map_or(decoded.first(), |layer| layer.first());
-                let alike = first.is_none_or(|first: &Cuckoo| {
+                let alike = this.layers.is_empty() || {
+                    let first = this.first();
                     first.same_shape(&table)
                         && first.hasher().agrees_with(table.hasher())
                         && first.capacity() == table.capacity()
                         && first.rate() == table.rate()
-                });
+                };
                 if !alike {
                     return Err(bad());
                 }
-                decoded.push(table);
+                // Of further layers, those that were given keys.
+                let has_keys = layer == 0 || table.keys().get() > 0;
+                decoded.push(has_keys.then(|| Box::new(table)));
             }
             this.layers.push(decoded);
         }

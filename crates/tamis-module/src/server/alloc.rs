@@ -2,7 +2,8 @@
 //! and defragmentation know of it.
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 use valkey_module::raw;
 
 /// What every allocator of a server aligns to.
@@ -47,28 +48,102 @@ unsafe fn block_of(ptr: *mut u8, align: usize) -> *mut u8 {
     }
 }
 
+type Zeroed = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+
+/// `RedisModule_TryCalloc`, of Redis 7.4 and newer.
+static TRY_CALLOC: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Less is zeroed here: sooner than to ask for room and then for zeros.
+const LARGE: usize = 64 << 10;
+
+/// Looks for what not every server has.
+pub(super) fn prepare() {
+    let mut found: *mut c_void = std::ptr::null_mut();
+    // SAFETY: the server's function, which writes a pointer to a function.
+    unsafe {
+        if let Some(get) = raw::RedisModule_GetApi {
+            get(
+                c"RedisModule_TryCalloc".as_ptr(),
+                std::ptr::from_mut(&mut found).cast(),
+            );
+        }
+    }
+    TRY_CALLOC.store(found, Relaxed);
+}
+
+/// A block of the server's memory, NULL if there is none.
+fn block(len: usize) -> *mut u8 {
+    // SAFETY: pointers to the server's functions, set once when it loads the
+    // module. The first returns NULL where the second ends the server.
+    unsafe {
+        match (raw::RedisModule_TryAlloc, raw::RedisModule_Alloc) {
+            (Some(alloc), _) | (None, Some(alloc)) => alloc(len).cast(),
+            (None, None) => std::process::abort(),
+        }
+    }
+}
+
+/// A block of zeros, NULL if there is no memory. Zeros of fresh pages are the
+/// system's: nothing is touched.
+fn zeroed_block(len: usize) -> *mut u8 {
+    // SAFETY: as above; a function that was found is of this type.
+    unsafe {
+        let found = TRY_CALLOC.load(Relaxed);
+        if !found.is_null() {
+            return std::mem::transmute::<*mut c_void, Zeroed>(found)(1, len).cast();
+        }
+        let Some(calloc) = raw::RedisModule_Calloc else {
+            std::process::abort()
+        };
+        // Where this fails, the server ends. So the room is asked for first.
+        let room = block(len);
+        match (room.is_null(), raw::RedisModule_Free) {
+            (false, Some(free)) => free(room.cast()),
+            _ => return room,
+        }
+        calloc(1, len).cast()
+    }
+}
+
+/// What the caller gets of a block: an aligned place, and before it where the
+/// block begins.
+///
+/// # Safety
+/// The block is NULL, or has `block_len(layout)` bytes.
+unsafe fn placed(block: *mut u8, layout: Layout) -> *mut u8 {
+    if block.is_null() {
+        return block;
+    }
+    BYTES.fetch_add(layout.size(), Relaxed);
+    if layout.align() <= NATURAL {
+        return block;
+    }
+    let ptr = place(block, layout.align());
+    // SAFETY: `place` left room for it, aligned as the place is.
+    unsafe { ptr.cast::<*mut u8>().sub(1).write(block) };
+    ptr
+}
+
 // SAFETY: blocks are the server's, large enough and aligned; NULL is passed on.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: pointers to the server's functions, set once when it loads
-        // the module. The first returns NULL where the second ends the server.
-        let block = unsafe {
-            match (raw::RedisModule_TryAlloc, raw::RedisModule_Alloc) {
-                (Some(alloc), _) | (None, Some(alloc)) => alloc(block_len(layout)).cast::<u8>(),
-                (None, None) => std::process::abort(),
+        // SAFETY: a block of that length.
+        unsafe { placed(block(block_len(layout)), layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.size() < LARGE {
+            // SAFETY: fresh memory of that size, which may be written to.
+            unsafe {
+                let ptr = self.alloc(layout);
+                if !ptr.is_null() {
+                    ptr.write_bytes(0, layout.size());
+                }
+                return ptr;
             }
-        };
-        if block.is_null() {
-            return block;
         }
-        BYTES.fetch_add(layout.size(), Relaxed);
-        if layout.align() <= NATURAL {
-            return block;
-        }
-        let ptr = place(block, layout.align());
-        // SAFETY: `place` left room for it, aligned as the place is.
-        unsafe { ptr.cast::<*mut u8>().sub(1).write(block) };
-        ptr
+        // SAFETY: a block of that length.
+        unsafe { placed(zeroed_block(block_len(layout)), layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {

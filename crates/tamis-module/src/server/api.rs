@@ -1,7 +1,9 @@
 //! The server's functions, as far as they are needed, with lifetimes.
 
+use super::settings;
 use crate::error::Error;
-use std::ffi::{CString, c_char, c_int, c_longlong, c_void};
+use crate::filter::Room;
+use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -179,8 +181,7 @@ impl<'c> Call<'c> {
         api!(RedisModule_ReplicateVerbatim(self.context));
     }
 
-    pub(super) fn replicate(&self, command: &str, arguments: &[RawString]) {
-        let command = c_string(command);
+    pub(super) fn replicate(&self, command: &CStr, arguments: &[RawString]) {
         api!(RedisModule_Replicate(
             self.context,
             command.as_ptr(),
@@ -200,14 +201,26 @@ impl<'c> Call<'c> {
     }
 
     /// Tells subscribers of keyspace events.
-    pub(super) fn notify(&self, event: &str) {
-        let event = c_string(event);
+    pub(super) fn notify(&self, event: &CStr) {
         api!(RedisModule_NotifyKeyspaceEvent(
             self.context,
             raw::REDISMODULE_NOTIFY_MODULE,
             event.as_ptr(),
             self.arguments[1],
         ));
+    }
+
+    /// The server's `maxmemory`; none if it has no limit.
+    fn maxmemory(&self) -> Option<u64> {
+        let info = api!(RedisModule_GetServerInfo(self.context, c"memory".as_ptr()));
+        let mut failed = 0;
+        let most = api!(RedisModule_ServerInfoGetFieldUnsigned(
+            info,
+            c"maxmemory".as_ptr(),
+            &mut failed
+        ));
+        api!(RedisModule_FreeServerInfo(self.context, info));
+        (failed == 0 && most > 0).then_some(most)
     }
 
     pub(super) fn open(&self, at: usize, write: bool) -> Key<'_> {
@@ -223,6 +236,32 @@ impl<'c> Call<'c> {
         Key {
             key: key.cast(),
             call: PhantomData,
+        }
+    }
+}
+
+/// Below this, a filter is not compared with `maxmemory`: to ask for that costs
+/// more than such a filter.
+const SMALL: u64 = 1 << 20;
+
+impl Room for Call<'_> {
+    fn allows(&self, bytes: u64) -> Result<(), Error> {
+        if self.must_obey() {
+            return Ok(());
+        }
+        if bytes > settings::most_bytes() {
+            return Err(Error::LIMIT);
+        }
+        match bytes > SMALL && self.maxmemory().is_some_and(|most| bytes > most) {
+            true => Err(Error::MAXMEMORY),
+            false => Ok(()),
+        }
+    }
+
+    fn most_tables(&self) -> usize {
+        match self.must_obey() {
+            true => usize::MAX,
+            false => settings::most_tables(),
         }
     }
 }
@@ -265,6 +304,18 @@ impl Key<'_> {
         api!(RedisModule_ModuleTypeSetValue(self.key, of, value));
     }
 
+    /// When the key will be gone, in milliseconds since 1970; none if it stays.
+    pub(super) fn expiry(&self) -> Option<i64> {
+        match api!(RedisModule_GetAbsExpire(self.key)) {
+            -1 => None,
+            at => Some(at),
+        }
+    }
+
+    pub(super) fn expire_at(&self, at: i64) {
+        api!(RedisModule_SetAbsExpire(self.key, at));
+    }
+
     pub(super) fn delete(&self) {
         api!(RedisModule_DeleteKey(self.key));
     }
@@ -276,6 +327,11 @@ impl Drop for Key<'_> {
             api!(RedisModule_CloseKey(self.key));
         }
     }
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now() -> i64 {
+    api!(RedisModule_Milliseconds())
 }
 
 pub(super) fn wrong_type() -> Error {

@@ -6,51 +6,88 @@ use super::{both, chunks};
 use super::{settings, types};
 use crate::bloom::{Bloom, NewBloom};
 use crate::error::Error;
-use crate::filter::Filter;
-use crate::words::Wish;
+use crate::filter::{Filter, Room};
+use crate::words::{Layout, Wish};
+use std::ffi::CStr;
+use tamis_formats::valkeybloom;
 
 /// What a new filter is, from what was said and the module's options.
-fn specified(wish: &Wish) -> Result<NewBloom, Error> {
-    let layout = wish.layout.unwrap_or(super::default_layout());
+fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewBloom, Error> {
+    let layout = match (wish.seed, wish.counting) {
+        (Some(_), _) => Layout::Valkey,
+        // RedisBloom has none that count.
+        (None, true) => Layout::Tamis,
+        (None, false) => wish.layout.unwrap_or_else(|| super::default_layout(call)),
+    };
+    let rate = wish.rate.unwrap_or_else(settings::bloom_rate);
     Ok(NewBloom {
-        rate: wish.rate.unwrap_or_else(settings::bloom_rate),
+        // As RedisBloom's, whose older versions don't do it: so it is replicated.
+        rate: match layout {
+            Layout::RedisBloom => rate.min(0.25),
+            _ => rate,
+        },
         capacity: wish.capacity.unwrap_or_else(settings::bloom_size),
         expansion: wish.expansion.unwrap_or_else(settings::bloom_expansion),
+        counting: wish.counting,
         layout,
         hasher: super::hasher(wish, layout)?,
+        seed: wish.seed.unwrap_or_default(),
+        tightening: wish.tightening.unwrap_or(0.5),
     })
+}
+
+/// The words behind a new filter's key that make a replica's the same.
+fn words(new: &NewBloom) -> (&'static CStr, Vec<Vec<u8>>) {
+    let text = |word: &str| word.as_bytes().to_vec();
+    let growth = match (new.expansion, new.counting) {
+        (_, true) => vec![text("COUNTING")],
+        (0, false) => vec![text("NONSCALING")],
+        (times, false) => vec![text("EXPANSION"), text(&times.to_string())],
+    };
+    let (rate, capacity) = (text(&new.rate.to_string()), text(&new.capacity.to_string()));
+    match new.layout {
+        Layout::Tamis | Layout::RedisBloom => {
+            (c"BF.RESERVE", [vec![rate, capacity], growth].concat())
+        }
+        Layout::Valkey => {
+            let tightening = text(&new.tightening.to_string());
+            let seed = new.seed.to_vec();
+            let words = vec![text("CAPACITY"), capacity, text("ERROR"), rate];
+            let theirs = vec![text("TIGHTENING"), tightening, text("SEED"), seed];
+            (c"BF.INSERT", [words, theirs, growth].concat())
+        }
+    }
 }
 
 /// A new filter, which is replicated with everything that makes it what it is:
 /// a replica may have other options.
 fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> {
-    let new = specified(wish)?;
-    let limit = super::limit(call);
+    let new = specified(call, wish)?;
     // Before memory is taken: what any Bloom filter needs for this.
-    let bits = -new.rate.ln() / std::f64::consts::LN_2.powi(2) * new.capacity as f64;
-    if bits / 8.0 > limit as f64 {
-        return Err(Error::LIMIT);
+    let least = |keys: u64| {
+        let bits = -new.rate.ln() / std::f64::consts::LN_2.powi(2) * keys as f64;
+        (bits / 8.0) as u64
+    };
+    call.allows(least(new.capacity))?;
+    if let Some(keys) = wish.scale_to {
+        let text = "ERR provided VALIDATESCALETO causes bloom object to exceed memory limit";
+        call.allows(least(keys)).map_err(|_| Error::new(text))?;
     }
     let filter = new.make()?;
-    let words = [
-        new.rate.to_string(),
-        new.capacity.to_string(),
-        "EXPANSION".to_owned(),
-        new.expansion.to_string(),
-    ];
+    let (command, words) = words(&new);
     both::put(
         call,
         key,
         filter,
-        ("BF.RESERVE", &words),
+        (command, &words),
         (new.layout, &new.hasher),
     )?;
-    call.notify("bloom.reserve");
+    call.notify(c"bloom.reserve");
     Ok(())
 }
 
 pub(super) fn reserve(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(4..=16)?;
+    call.expect(4..=20)?;
     let wish = Wish::bloom_reserve(&call.all_bytes(2))?;
     both::reserve::<Bloom>(call, &wish, create)
 }
@@ -59,11 +96,11 @@ pub(super) fn add(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
     let mut key = call.open(1, true);
     let filter = both::filter_for::<Bloom>(call, &mut key, &Wish::default(), create)?;
-    let new = filter.insert(call.bytes(2), super::limit(call))?;
+    let new = filter.insert(call.bytes(2), call)?;
     stats::count(Counter::BloomAdds, 1);
-    if new {
-        call.replicate("BF.ADD", &call.arguments()[1..]);
-        call.notify("bloom.add");
+    if new || filter.counts() {
+        call.replicate_as_is();
+        call.notify(c"bloom.add");
     }
     call.reply_bool(new);
     Ok(())
@@ -87,21 +124,22 @@ fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
     let filter = both::filter_for::<Bloom>(call, &mut key, wish, create)?;
     let items = call.all_bytes(from);
     let mut new = vec![false; items.len()];
-    let failed = filter
-        .insert_many(&items, &mut new, super::limit(call))
-        .err();
+    let failed = filter.insert_many(&items, &mut new, call).err();
     let done = failed.as_ref().map_or(items.len(), |(at, _)| *at);
     stats::count(Counter::BloomAdds, done as u64);
-    let names = &call.arguments()[from..];
-    let added = names
-        .iter()
-        .zip(&new)
-        .filter(|(_, new)| **new)
-        .map(|(name, _)| *name);
+    let names = &call.arguments()[from..][..done];
+    let all = filter.counts();
+    let added = (names.iter().zip(&new)).filter(|(_, new)| all || **new);
+    let added = added.map(|(name, _)| *name);
     let added: Vec<RawString> = std::iter::once(call.arguments()[1]).chain(added).collect();
+    if added.len() == call.len() - 1 {
+        // All arguments, so it was BF.MADD.
+        call.replicate_as_is();
+    } else if added.len() > 1 {
+        call.replicate(c"BF.MADD", &added);
+    }
     if added.len() > 1 {
-        call.replicate("BF.MADD", &added);
-        call.notify("bloom.add");
+        call.notify(c"bloom.add");
     }
     call.reply_array(done + usize::from(failed.is_some()));
     new[..done].iter().for_each(|new| call.reply_bool(*new));
@@ -148,9 +186,14 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     let info = types::get::<Bloom>(&mut key)?
         .ok_or(Error::NOT_FOUND)?
         .info()?;
+    let structs = match info.layout {
+        // RedisBloom counts its own: one of the filter, and one of each layer.
+        Layout::RedisBloom => 32 + 64 * info.layers,
+        Layout::Tamis | Layout::Valkey => 0,
+    };
     let fields = [
         ("CAPACITY", "Capacity", Some(info.capacity)),
-        ("SIZE", "Size", Some(info.bytes)),
+        ("SIZE", "Size", Some(info.bytes + structs)),
         ("FILTERS", "Number of filters", Some(info.layers)),
         ("ITEMS", "Number of items inserted", Some(info.keys)),
         ("EXPANSION", "Expansion rate", info.expansion),
@@ -169,7 +212,17 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     }
     let word = call.bytes(2);
     if word.eq_ignore_ascii_case(b"ERROR") {
-        both::reply_rate(call, info.rate);
+        both::reply_rate(call, "Error rate", Some(info.rate));
+        return Ok(());
+    }
+    if word.eq_ignore_ascii_case(b"TIGHTENING") {
+        both::reply_rate(call, "Tightening ratio", info.tightening);
+        return Ok(());
+    }
+    if word.eq_ignore_ascii_case(b"MAXSCALEDCAPACITY") {
+        // None ends before the memory does.
+        both::begin_field(call, "Max scaled capacity");
+        value((info.expansion.is_none()).then_some(info.capacity));
         return Ok(());
     }
     let field = fields
@@ -195,16 +248,86 @@ pub(super) fn card(call: &Call<'_>) -> Result<(), Error> {
 pub(super) fn clear(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
     let mut key = call.open(1, true);
+    let expiry = key.expiry();
     let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
-    *filter = filter.template()?;
-    call.replicate_as_is();
-    call.notify("bloom.clear");
+    let full = std::mem::replace(filter, filter.template()?);
+    both::replicate_change(call, filter, expiry)?;
+    types::drop_beside(full);
+    call.notify(c"bloom.clear");
     call.reply_ok();
     Ok(())
 }
 
 pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
-    both::merge::<Bloom>(call, "bloom.merge")
+    both::merge::<Bloom>(call, c"bloom.merge")
+}
+
+pub(super) fn remove(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let mut key = call.open(1, true);
+    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
+    let removed = filter.remove(call.bytes(2))?;
+    if removed {
+        call.replicate_as_is();
+        call.notify(c"bloom.remove");
+    }
+    call.reply_bool(removed);
+    Ok(())
+}
+
+pub(super) fn count(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let mut key = call.open(1, false);
+    let count = match types::get::<Bloom>(&mut key)? {
+        Some(filter) => filter.count(call.bytes(2))?,
+        None => 0,
+    };
+    call.reply_count(count);
+    Ok(())
+}
+
+/// What RedisBloom tells of each layer, in its words.
+pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(2..=2)?;
+    let mut key = call.open(1, false);
+    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
+    let info = filter.info()?;
+    let layers = match filter {
+        Bloom::RedisBloom(chain) => chain.layer_numbers().collect(),
+        _ => vec![(
+            [info.bytes, 8 * info.bytes, 0, info.capacity, info.keys],
+            info.rate,
+        )],
+    };
+    call.reply_array(1 + layers.len());
+    call.reply_bytes(format!("size:{}", info.keys).as_bytes());
+    for ([bytes, bits, hashes, capacity, keys], rate) in layers {
+        let rate = both::shortest(rate);
+        let text = format!(
+            "bytes:{bytes} bits:{bits} hashes:{hashes} hashwidth:64 \
+             capacity:{capacity} size:{keys} ratio:{rate}"
+        );
+        call.reply_bytes(text.as_bytes());
+    }
+    Ok(())
+}
+
+/// A filter as valkey-bloom writes it to an append-only file.
+pub(super) fn load(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let mut key = call.open(1, true);
+    if types::get::<Bloom>(&mut key)?.is_some() {
+        return Err(Error::new("BUSYKEY Target key name already exists."));
+    }
+    let data = call.bytes(2);
+    call.allows(data.len() as u64)?;
+    let chain = valkeybloom::Chain::of_load(data);
+    let chain = chain.map_err(|_| Error::new("ERR bloom object decoding failed"))?;
+    types::set(&mut key, Bloom::Valkey(chain));
+    call.replicate_as_is();
+    call.notify(c"bloom.load");
+    call.reply_ok();
+    Ok(())
 }
 
 pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
@@ -212,10 +335,17 @@ pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
     let mut key = call.open(1, false);
     let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     filter.check()?;
-    chunks::dump(call, filter, || call.reply_bytes(b""))
+    if filter.layout() == Layout::Valkey {
+        return Err(Error::new(
+            "ERR valkey-bloom's filters can't be dumped in chunks: use DUMP",
+        ));
+    }
+    let iterator = chunks::iterator(call, "Second argument must be numeric")?;
+    chunks::dump(call, filter, iterator, || call.reply_bytes(b""))
 }
 
 pub(super) fn loadchunk(call: &Call<'_>) -> Result<(), Error> {
     call.expect(4..=4)?;
-    chunks::load::<Bloom>(call, "bloom.load")
+    let iterator = chunks::iterator(call, "ERR Second argument must be numeric")?;
+    chunks::load::<Bloom>(call, iterator, Error::BAD_DATA, c"bloom.load")
 }

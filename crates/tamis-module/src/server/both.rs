@@ -1,9 +1,11 @@
 //! What BF.* and CF.* do alike.
 
-use super::api::{Call, Key, NewString, RawString};
+use super::api::{Call, Key, NewString, RawString, now};
 use super::types::{self, Value};
 use crate::error::Error;
+use crate::filter::Room as _;
 use crate::words::{Layout, Wish};
+use std::ffi::CStr;
 use tamis::Hasher;
 
 /// Makes a key a new filter, which is replicated with everything that makes it
@@ -12,21 +14,71 @@ pub(super) fn put<V: Value>(
     call: &Call<'_>,
     key: &mut Key<'_>,
     filter: V,
-    (command, words): (&str, &[String]),
+    (command, words): (&CStr, &[Vec<u8>]),
     (layout, hasher): (Layout, &Hasher),
 ) -> Result<(), Error> {
-    if filter.bytes()? > super::limit(call) {
-        return Err(Error::LIMIT);
-    }
+    call.allows(filter.bytes()?)?;
     types::set(key, filter);
-    let words = words.iter().map(|word| call.string(word.as_bytes()));
+    let words = words.iter().map(|word| call.string(word));
     let words: Vec<NewString> = words.chain(super::made(call, layout, hasher)).collect();
+    replicate(call, command, &words);
+    Ok(())
+}
+
+/// Replicates a command on the key of this call.
+fn replicate(call: &Call<'_>, command: &CStr, words: &[NewString]) {
     let key_name = call.arguments()[1];
     let all: Vec<RawString> = std::iter::once(key_name)
         .chain(words.iter().map(|word| word.0))
         .collect();
     call.replicate(command, &all);
+}
+
+fn replicate_expiry(call: &Call<'_>, at: i64) {
+    let at = call.string(at.to_string().as_bytes());
+    replicate(call, c"PEXPIREAT", &[at]);
+}
+
+/// Replicates a filter of RedisBloom's layout that a command made which
+/// RedisBloom doesn't know: as what that loads. Of an empty one the first chunk
+/// says all.
+fn replicate_whole<V: Value>(
+    call: &Call<'_>,
+    filter: &V,
+    expiry: Option<i64>,
+) -> Result<(), Error> {
+    call.replicate(c"DEL", &call.arguments()[1..2]);
+    let send = |iterator: u64, data: &[u8]| {
+        let words = [
+            call.string(iterator.to_string().as_bytes()),
+            call.string(data),
+        ];
+        replicate(call, V::LOADCHUNK, &words);
+    };
+    let header = filter.dump_header();
+    send(1, &header);
+    if V::empty(&header)?.is_none() {
+        types::pieces(filter, |end, piece| send(1 + end, piece));
+    }
+    if let Some(at) = expiry {
+        replicate_expiry(call, at);
+    }
     Ok(())
+}
+
+/// Replicates a command that only Tamis's module knows, or what it did.
+pub(super) fn replicate_change<V: Value>(
+    call: &Call<'_>,
+    filter: &V,
+    expiry: Option<i64>,
+) -> Result<(), Error> {
+    match filter.layout() {
+        Layout::RedisBloom => replicate_whole(call, filter, expiry),
+        Layout::Tamis | Layout::Valkey => {
+            call.replicate_as_is();
+            Ok(())
+        }
+    }
 }
 
 /// A filter of that key is made, unless there is one.
@@ -39,7 +91,14 @@ pub(super) fn reserve<V: Value>(
     match types::get::<V>(&mut key)? {
         Some(_) if wish.if_missing => {}
         Some(_) => return Err(Error::EXISTS),
-        None => create(call, &mut key, wish)?,
+        None => {
+            create(call, &mut key, wish)?;
+            if let Some(seconds) = wish.expire {
+                let at = now().saturating_add_unsigned(seconds * 1000);
+                key.expire_at(at);
+                replicate_expiry(call, at);
+            }
+        }
     }
     call.reply_ok();
     Ok(())
@@ -52,19 +111,23 @@ pub(super) fn filter_for<'k, V: Value>(
     wish: &Wish,
     create: impl Fn(&Call<'_>, &mut Key<'_>, &Wish) -> Result<(), Error>,
 ) -> Result<&'k mut V, Error> {
-    if types::get::<V>(key)?.is_none() {
-        if wish.no_create {
-            return Err(Error::NOT_FOUND);
+    // The value first: nearly always there is one.
+    let filter = match types::value::<V>(key)? {
+        Some(filter) => filter,
+        None if wish.no_create => return Err(Error::NOT_FOUND),
+        None => {
+            create(call, key, wish)?;
+            types::value::<V>(key)?.ok_or(Error::NOT_FOUND)?
         }
-        create(call, key, wish)?;
-    }
-    let filter = types::get::<V>(key)?.ok_or(Error::NOT_FOUND)?;
+    };
+    // SAFETY: the value of an open key, which nobody else has.
+    let filter = unsafe { &mut *filter.as_ptr() };
     filter.check()?;
     Ok(filter)
 }
 
 /// The key becomes the union of itself, if it is there, and the others.
-pub(super) fn merge<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error> {
+pub(super) fn merge<V: Value>(call: &Call<'_>, event: &CStr) -> Result<(), Error> {
     call.expect(3..=usize::MAX)?;
     let mut merged = {
         let mut key = call.open(1, false);
@@ -86,15 +149,13 @@ pub(super) fn merge<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error>
     }
     let merged = merged.ok_or(Error::NOT_FOUND)?;
     merged.check()?;
-    if merged.bytes()? > super::limit(call) {
-        return Err(Error::LIMIT);
-    }
+    call.allows(merged.bytes()?)?;
     let mut key = call.open(1, true);
+    replicate_change(call, &merged, key.expiry())?;
     match types::get::<V>(&mut key)? {
         Some(filter) => *filter = merged,
         None => types::set(&mut key, merged),
     }
-    call.replicate_as_is();
     call.notify(event);
     call.reply_ok();
     Ok(())
@@ -111,8 +172,27 @@ pub(super) fn begin_field(call: &Call<'_>, name: &str) {
     }
 }
 
-/// The promised rate, which INFO tells when it is asked for.
-pub(super) fn reply_rate(call: &Call<'_>, rate: f64) {
-    begin_field(call, "Error rate");
-    call.reply_bytes(rate.to_string().as_bytes());
+/// A share between 0 and 1, which INFO tells when it is asked for.
+pub(super) fn reply_rate(call: &Call<'_>, name: &str, rate: Option<f64>) {
+    begin_field(call, name);
+    match rate {
+        Some(rate) => call.reply_bytes(rate.to_string().as_bytes()),
+        None => call.reply_null(),
+    }
+}
+
+/// A number as C's `%g` prints it: six digits.
+pub(super) fn shortest(number: f64) -> String {
+    let rounded = format!("{number:.5e}");
+    let (digits, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    match exponent {
+        -4..=5 => rounded.parse::<f64>().unwrap_or(number).to_string(),
+        _ => format!(
+            "{digits}e{}{:02}",
+            if exponent < 0 { '-' } else { '+' },
+            exponent.abs()
+        ),
+    }
 }

@@ -31,63 +31,74 @@ fn commands() -> Vec<Command> {
     };
     let merge = |command: Command| Command { last_key: -1, ..command };
     vec![
-        command("BF.RESERVE", entry!(bf::reserve), "write deny-oom", -4,
-            "key error_rate capacity [EXPANSION expansion] [NONSCALING] [NX]", "O(capacity)",
+        command("bf.reserve", entry!(bf::reserve), "write deny-oom", -4,
+            "key error_rate capacity [EXPANSION expansion] [NONSCALING] [COUNTING] [NX] [EX seconds]", "O(1)",
             "Creates a Bloom filter for a number of items and a rate of false answers."),
-        command("BF.ADD", entry!(bf::add), "write deny-oom fast", 3, "key item", ADD,
+        command("bf.add", entry!(bf::add), "write deny-oom fast", 3, "key item", ADD,
             "Adds an item to a Bloom filter, which is created if there is none."),
-        command("BF.MADD", entry!(bf::madd), "write deny-oom", -3, "key item...", ADD,
+        command("bf.madd", entry!(bf::madd), "write deny-oom", -3, "key item...", ADD,
             "Adds items to a Bloom filter, which is created if there is none."),
-        command("BF.INSERT", entry!(bf::insert), "write deny-oom", -4,
-            "key [CAPACITY capacity] [ERROR error_rate] [EXPANSION expansion] [NOCREATE] [NONSCALING] ITEMS item...", ADD,
+        command("bf.insert", entry!(bf::insert), "write deny-oom", -4,
+            "key [CAPACITY capacity] [ERROR error_rate] [EXPANSION expansion] [NOCREATE] [NONSCALING] [SEED seed] [TIGHTENING ratio] [VALIDATESCALETO capacity] ITEMS item...", ADD,
             "Adds items to a Bloom filter, and says how it is created if there is none."),
-        command("BF.EXISTS", entry!(bf::exists), "readonly fast", 3, "key item", ADD,
+        command("bf.exists", entry!(bf::exists), "readonly fast", 3, "key item", ADD,
             "Reports whether an item may be in a Bloom filter; 0 is always right."),
-        command("BF.MEXISTS", entry!(bf::mexists), "readonly", -3, "key item...", ADD,
+        command("bf.mexists", entry!(bf::mexists), "readonly", -3, "key item...", ADD,
             "Reports for each item whether it may be in a Bloom filter."),
-        command("BF.INFO", entry!(bf::info), "readonly fast", -2,
-            "key [CAPACITY] [SIZE] [FILTERS] [ITEMS] [EXPANSION] [ERROR]", "O(layers)", "Describes a Bloom filter."),
-        command("BF.CARD", entry!(bf::card), "readonly fast", 2, "key", "O(layers)",
+        command("bf.count", entry!(bf::count), "readonly fast", 3, "key item", "O(1)",
+            "Reports how often an item was added to a Bloom filter that counts, at most."),
+        command("bf.remove", entry!(bf::remove), "write fast", 3, "key item", "O(1)",
+            "Takes back one addition of an item to a Bloom filter that counts."),
+        command("bf.info", entry!(bf::info), "readonly fast", -2,
+            "key [CAPACITY] [SIZE] [FILTERS] [ITEMS] [EXPANSION] [ERROR] [TIGHTENING] [MAXSCALEDCAPACITY]", "O(layers)",
+            "Describes a Bloom filter."),
+        command("bf.debug", entry!(bf::debug), "readonly", 2, "key", "O(layers)",
+            "Describes a Bloom filter and its layers, for people."),
+        command("bf.card", entry!(bf::card), "readonly fast", 2, "key", "O(layers)",
             "Reports how many items were new to a Bloom filter."),
-        merge(command("BF.MERGE", entry!(bf::merge), "write deny-oom", -3, "destination source...", "O(bytes)",
+        merge(command("bf.merge", entry!(bf::merge), "write deny-oom", -3, "destination source...", "O(bytes)",
             "Adds all items of Bloom filters to another, where it has room for them.")),
-        command("BF.CLEAR", entry!(bf::clear), "write", 2, "key", "O(bytes)",
+        command("bf.clear", entry!(bf::clear), "write", 2, "key", "O(1)",
             "Removes all items from a Bloom filter."),
-        command("BF.SCANDUMP", entry!(bf::scandump), "readonly", 3, "key iterator", "O(bytes)",
+        command("bf.scandump", entry!(bf::scandump), "readonly", 3, "key iterator", "O(bytes)",
             "Returns a Bloom filter in chunks."),
-        command("BF.LOADCHUNK", entry!(bf::loadchunk), "write deny-oom", 4, "key iterator data", "O(bytes)",
+        command("bf.loadchunk", entry!(bf::loadchunk), "write deny-oom", 4, "key iterator data", "O(bytes)",
             "Restores a Bloom filter from the chunks of BF.SCANDUMP."),
+        command("bf.load", entry!(bf::load), "write deny-oom", 3, "key data", "O(bytes)",
+            "Restores a Bloom filter from an append-only file of valkey-bloom."),
 
-        command("CF.RESERVE", entry!(cf::reserve), "write deny-oom", -3,
-            "key capacity [BUCKETSIZE bucketsize] [MAXITERATIONS maxiterations] [EXPANSION expansion] [ERROR error_rate] [NX]", "O(capacity)",
+        command("cf.reserve", entry!(cf::reserve), "write deny-oom", -3,
+            "key capacity [BUCKETSIZE bucketsize] [MAXITERATIONS maxiterations] [EXPANSION expansion] [ERROR error_rate] [NX] [EX seconds]", "O(1)",
             "Creates a cuckoo filter for a number of items and a rate of false answers."),
-        command("CF.ADD", entry!(cf::add), "write deny-oom fast", 3, "key item", ADD,
+        command("cf.add", entry!(cf::add), "write deny-oom fast", 3, "key item", ADD,
             "Adds an item to a cuckoo filter, again if it is already there."),
-        command("CF.ADDNX", entry!(cf::addnx), "write deny-oom fast", 3, "key item", ADD,
+        command("cf.addnx", entry!(cf::addnx), "write deny-oom fast", 3, "key item", ADD,
             "Adds an item to a cuckoo filter unless it seems to be there."),
-        command("CF.INSERT", entry!(cf::insert), "write deny-oom", -4,
+        command("cf.insert", entry!(cf::insert), "write deny-oom", -4,
             "key [CAPACITY capacity] [NOCREATE] ITEMS item...", ADD,
             "Adds items to a cuckoo filter, and says how it is created if there is none."),
-        command("CF.INSERTNX", entry!(cf::insertnx), "write deny-oom", -4,
+        command("cf.insertnx", entry!(cf::insertnx), "write deny-oom", -4,
             "key [CAPACITY capacity] [NOCREATE] ITEMS item...", ADD,
             "Adds to a cuckoo filter the items that don't seem to be there."),
-        command("CF.EXISTS", entry!(cf::exists), "readonly fast", 3, "key item", ADD,
+        command("cf.exists", entry!(cf::exists), "readonly fast", 3, "key item", ADD,
             "Reports whether an item may be in a cuckoo filter; 0 is always right."),
-        command("CF.MEXISTS", entry!(cf::mexists), "readonly", -3, "key item...", ADD,
+        command("cf.mexists", entry!(cf::mexists), "readonly", -3, "key item...", ADD,
             "Reports for each item whether it may be in a cuckoo filter."),
-        command("CF.COUNT", entry!(cf::count), "readonly fast", 3, "key item", ADD,
+        command("cf.count", entry!(cf::count), "readonly fast", 3, "key item", ADD,
             "Reports how often an item is in a cuckoo filter, at most."),
-        command("CF.DEL", entry!(cf::del), "write fast", 3, "key item", ADD,
+        command("cf.del", entry!(cf::del), "write fast", 3, "key item", ADD,
             "Removes one copy of an item from a cuckoo filter."),
-        command("CF.INFO", entry!(cf::info), "readonly fast", -2, "key [CAPACITY] [ERROR]", "O(tables)",
+        command("cf.info", entry!(cf::info), "readonly fast", -2, "key [CAPACITY] [ERROR]", "O(tables)",
             "Describes a cuckoo filter."),
-        command("CF.COMPACT", entry!(cf::compact), "write", 2, "key", "O(bytes)",
+        command("cf.debug", entry!(cf::debug), "readonly", 2, "key", "O(tables)",
+            "Describes a cuckoo filter, for people."),
+        command("cf.compact", entry!(cf::compact), "write", 2, "key", "O(bytes)",
             "Moves items of a cuckoo filter to its older layers, and frees those that become empty."),
-        merge(command("CF.MERGE", entry!(cf::merge), "write deny-oom", -3, "destination source...", "O(bytes)",
+        merge(command("cf.merge", entry!(cf::merge), "write deny-oom", -3, "destination source...", "O(bytes)",
             "Adds all items of cuckoo filters to another, where it has room for them.")),
-        command("CF.SCANDUMP", entry!(cf::scandump), "readonly", 3, "key iterator", "O(bytes)",
+        command("cf.scandump", entry!(cf::scandump), "readonly", 3, "key iterator", "O(bytes)",
             "Returns a cuckoo filter in chunks."),
-        command("CF.LOADCHUNK", entry!(cf::loadchunk), "write deny-oom", 4, "key iterator data", "O(bytes)",
+        command("cf.loadchunk", entry!(cf::loadchunk), "write deny-oom", 4, "key iterator data", "O(bytes)",
             "Restores a cuckoo filter from the chunks of CF.SCANDUMP."),
     ]
 }
@@ -145,7 +156,7 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx) -> Result<(), String> 
 }
 
 fn categories(command: &Command) -> String {
-    let kind = if command.name.starts_with("BF") {
+    let kind = if command.name.starts_with("bf") {
         "bloom"
     } else {
         "cuckoo"
@@ -171,9 +182,8 @@ fn describe(known: *mut raw::RedisModuleCommand, command: &Command) {
         sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
     };
     let mut arguments = arguments(command.arguments);
-    // SAFETY: numbers and pointers, for which zero is none.
-    let end: raw::RedisModuleCommandArg = unsafe { std::mem::zeroed() };
-    arguments.push(end);
+    arguments.push(no_argument());
+    let mut keys = key_specs(command);
     let (summary, complexity) = (c_string(command.summary), c_string(command.complexity));
     let info = raw::RedisModuleCommandInfo {
         version: &version,
@@ -183,11 +193,52 @@ fn describe(known: *mut raw::RedisModuleCommand, command: &Command) {
         history: null_mut(),
         tips: null(),
         arity: command.arity,
-        key_specs: null_mut(),
+        key_specs: keys.as_mut_ptr(),
         args: arguments.as_mut_ptr(),
     };
     // The server copies all of it.
     api!(RedisModule_SetCommandInfo(known, &info));
+}
+
+/// What a command does with its keys: rules for users (`%R~`) ask for it.
+fn key_specs(command: &Command) -> Vec<raw::RedisModuleCommandKeySpec> {
+    use raw::{REDISMODULE_CMD_KEY_ACCESS as ACCESS, REDISMODULE_CMD_KEY_DELETE as DELETE};
+    use raw::{REDISMODULE_CMD_KEY_INSERT as INSERT, REDISMODULE_CMD_KEY_OW as OVERWRITE};
+    use raw::{REDISMODULE_CMD_KEY_RO as READ, REDISMODULE_CMD_KEY_RW as CHANGE};
+    let (_, verb) = command.name.split_once('.').unwrap_or_default();
+    let flags = match verb {
+        _ if command.flags.contains("readonly") => READ | ACCESS,
+        "reserve" | "load" => OVERWRITE | INSERT,
+        "del" | "remove" | "clear" => CHANGE | DELETE,
+        "compact" | "loadchunk" => CHANGE | raw::REDISMODULE_CMD_KEY_UPDATE,
+        _ => CHANGE | INSERT,
+    };
+    let mut all = vec![key_spec(1, 0, flags)];
+    if command.last_key < 0 {
+        all.push(key_spec(2, command.last_key, READ | ACCESS));
+    }
+    // SAFETY: numbers and pointers, for which zero is none: the list's end.
+    all.push(unsafe { std::mem::zeroed() });
+    all
+}
+
+/// Keys from an argument on, up to another behind it; negative numbers count
+/// from the end.
+fn key_spec(first: c_int, last: c_int, flags: u32) -> raw::RedisModuleCommandKeySpec {
+    // SAFETY: numbers and pointers, for which zero is none.
+    let mut spec: raw::RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
+    spec.flags = flags.into();
+    spec.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
+    spec.bs.index.pos = first;
+    spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
+    spec.fk.range.lastkey = last;
+    spec.fk.range.keystep = 1;
+    spec
+}
+
+fn no_argument() -> raw::RedisModuleCommandArg {
+    // SAFETY: numbers and pointers, for which zero is none.
+    unsafe { std::mem::zeroed() }
 }
 
 /// Reads the notation above.
@@ -217,33 +268,50 @@ fn arguments(text: &str) -> Vec<raw::RedisModuleCommandArg> {
 }
 
 fn argument(part: &str, optional: bool) -> raw::RedisModuleCommandArg {
-    let (token, name) = match part.split_once(' ') {
-        Some((token, name)) => (Some(token), name),
-        None if part.chars().all(|c| c.is_ascii_uppercase()) => (Some(part), part),
-        None => (None, part),
-    };
-    let repeated = name.ends_with("...");
-    let name = name.trim_end_matches('.');
-    let kind = match (token, name) {
-        (Some(token), name) if token == name => {
-            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN
+    let is_token = |word: &str| word.chars().all(|c| c.is_ascii_uppercase());
+    let mut argument = match part.split_once(' ') {
+        // A word and its value are a block of two.
+        Some((token, name)) => {
+            let block = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK;
+            let mut argument = plain(token, block);
+            let inner = vec![token_argument(token), value(name), no_argument()];
+            // The server copies it; it is little, and once.
+            argument.subargs = inner.leak().as_mut_ptr();
+            argument
         }
-        (_, "key" | "destination" | "source") => {
-            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY
-        }
-        (_, "error_rate") => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
-        (_, "item" | "data") => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
-        _ => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
+        None if is_token(part) => token_argument(part),
+        None => value(part),
     };
-    // SAFETY: numbers and pointers, for which zero is none.
-    let mut argument: raw::RedisModuleCommandArg = unsafe { std::mem::zeroed() };
-    argument.name = leaked(&name.to_lowercase());
-    argument.type_ = kind;
-    argument.token = token.map_or(null(), leaked);
-    argument.flags = 0;
     if optional {
         argument.flags |= raw::REDISMODULE_CMD_ARG_OPTIONAL as c_int;
     }
+    argument
+}
+
+fn plain(name: &str, kind: raw::RedisModuleCommandArgType) -> raw::RedisModuleCommandArg {
+    let mut argument = no_argument();
+    argument.name = leaked(&name.to_lowercase());
+    argument.type_ = kind;
+    argument
+}
+
+fn token_argument(token: &str) -> raw::RedisModuleCommandArg {
+    let kind = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN;
+    let mut argument = plain(token, kind);
+    argument.token = leaked(token);
+    argument
+}
+
+fn value(name: &str) -> raw::RedisModuleCommandArg {
+    let repeated = name.ends_with("...");
+    let name = name.trim_end_matches('.');
+    let kind = match name {
+        "key" | "destination" | "source" => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
+        "error_rate" | "ratio" => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
+        "item" | "data" | "seed" => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
+        _ => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
+    };
+    let mut argument = plain(name, kind);
     if repeated {
         argument.flags |= raw::REDISMODULE_CMD_ARG_MULTIPLE as c_int;
     }

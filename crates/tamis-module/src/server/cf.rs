@@ -6,19 +6,19 @@ use super::{both, chunks};
 use super::{settings, types};
 use crate::cuckoo::{Cuckoo, NewCuckoo};
 use crate::error::Error;
-use crate::filter::Filter;
+use crate::filter::{Filter, Room as _};
 use crate::words::{Layout, Wish};
 
-fn specified(wish: &Wish) -> Result<NewCuckoo, Error> {
+fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewCuckoo, Error> {
     // Only Tamis's layout can keep a rate that is asked for.
-    let layout = wish.layout.unwrap_or(match wish.rate {
+    let layout = wish.layout.unwrap_or_else(|| match wish.rate {
         Some(_) => Layout::Tamis,
-        None => super::default_layout(),
+        None => super::default_layout(call),
     });
     let default_expansion = || {
         settings::cuckoo_expansion().unwrap_or(match layout {
             Layout::Tamis => 2,
-            Layout::RedisBloom => 1,
+            Layout::RedisBloom | Layout::Valkey => 1,
         })
     };
     Ok(NewCuckoo {
@@ -34,12 +34,15 @@ fn specified(wish: &Wish) -> Result<NewCuckoo, Error> {
 
 /// A new filter, replicated with everything that makes it what it is.
 fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> {
-    let new = specified(wish)?;
-    let limit = super::limit(call);
-    // Before memory is taken: an item is a byte at least.
-    if new.capacity > limit {
-        return Err(Error::LIMIT);
+    let new = specified(call, wish)?;
+    let fits = new.layout == Layout::Tamis || new.capacity >= 2 * u64::from(new.bucket_size);
+    if !fits && !call.must_obey() {
+        return Err(Error::new(
+            "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]",
+        ));
     }
+    // Before memory is taken: an item is a byte at least.
+    call.allows(new.capacity)?;
     let filter = new.make()?;
     let mut words = vec![
         new.capacity.to_string(),
@@ -48,21 +51,22 @@ fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> 
     ];
     match new.layout {
         Layout::Tamis => words.extend(["ERROR".to_owned(), new.rate.to_string()]),
-        Layout::RedisBloom => words.extend([
+        Layout::RedisBloom | Layout::Valkey => words.extend([
             "BUCKETSIZE".to_owned(),
             new.bucket_size.to_string(),
             "MAXITERATIONS".to_owned(),
             new.most_kicks.to_string(),
         ]),
     }
+    let words: Vec<Vec<u8>> = words.into_iter().map(String::into_bytes).collect();
     both::put(
         call,
         key,
         filter,
-        ("CF.RESERVE", &words),
+        (c"CF.RESERVE", &words),
         (new.layout, &new.hasher),
     )?;
-    call.notify("cuckoo.reserve");
+    call.notify(c"cuckoo.reserve");
     Ok(())
 }
 
@@ -90,9 +94,10 @@ fn add_one(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
         call.reply_bool(false);
         return Ok(());
     }
-    filter.insert(item, super::limit(call))?;
-    call.replicate("CF.ADD", &call.arguments()[1..]);
-    call.notify("cuckoo.add");
+    filter.insert(item, call)?;
+    // Where it was not there, it is not on a replica, either.
+    call.replicate_as_is();
+    call.notify(c"cuckoo.add");
     call.reply_bool(true);
     Ok(())
 }
@@ -110,9 +115,14 @@ pub(super) fn insertnx(call: &Call<'_>) -> Result<(), Error> {
 fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
     call.expect(4..=usize::MAX)?;
     let (wish, at) = Wish::cuckoo_insert(&call.all_bytes(2))?;
+    let least = 2 * u64::from(settings::bucket_size());
+    if settings::compatible() && wish.capacity.is_some_and(|capacity| capacity < least) {
+        return Err(Error::new(
+            "Capacity must be in the range [cf-bucket-size * 2, 1073741824]",
+        ));
+    }
     let mut key = call.open(1, true);
     let filter = both::filter_for::<Cuckoo>(call, &mut key, &wish, create)?;
-    let limit = super::limit(call);
     let from = 2 + at;
     let mut answers = Vec::with_capacity(call.len() - from);
     let mut added = vec![call.arguments()[1], std::ptr::null_mut()];
@@ -120,7 +130,7 @@ fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
         let item = call.bytes(at);
         answers.push(if only_new && filter.contains(item)? {
             0
-        } else if filter.insert(item, limit).is_ok() {
+        } else if filter.insert(item, call).is_ok() {
             added.push(call.arguments()[at]);
             1
         } else {
@@ -132,8 +142,8 @@ fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
         // Item by item in this order, replicas do the same.
         let items = call.string(b"ITEMS");
         added[1] = items.0;
-        call.replicate("CF.INSERT", &added);
-        call.notify("cuckoo.add");
+        call.replicate(c"CF.INSERT", &added);
+        call.notify(c"cuckoo.add");
     }
     let as_bool = call.is_resp3() && !only_new;
     call.reply_array(answers.len());
@@ -201,7 +211,7 @@ pub(super) fn del(call: &Call<'_>) -> Result<(), Error> {
     let removed = filter.remove(call.bytes(2))?;
     if removed {
         call.replicate_as_is();
-        call.notify("cuckoo.del");
+        call.notify(c"cuckoo.del");
     }
     call.reply_bool(removed);
     Ok(())
@@ -228,7 +238,9 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     // What INFO has no room for: clients know its eight fields.
     if call.len() == 3 {
         match call.bytes(2) {
-            word if word.eq_ignore_ascii_case(b"ERROR") => both::reply_rate(call, info.rate),
+            word if word.eq_ignore_ascii_case(b"ERROR") => {
+                both::reply_rate(call, "Error rate", Some(info.rate));
+            }
             word if word.eq_ignore_ascii_case(b"CAPACITY") => {
                 both::begin_field(call, "Capacity");
                 call.reply_count(info.capacity);
@@ -237,8 +249,13 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
         }
         return Ok(());
     }
+    let structs = match info.layout {
+        // RedisBloom counts its own: one of the filter, and one of each table.
+        Layout::RedisBloom => 40 + 16 * info.layers,
+        Layout::Tamis | Layout::Valkey => 0,
+    };
     let fields = [
-        ("Size", info.bytes),
+        ("Size", info.bytes + structs),
         ("Number of buckets", info.buckets),
         ("Number of filters", info.layers),
         ("Number of items inserted", info.keys),
@@ -256,7 +273,28 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
-    both::merge::<Cuckoo>(call, "cuckoo.merge")
+    both::merge::<Cuckoo>(call, c"cuckoo.merge")
+}
+
+/// What RedisBloom tells, in its words.
+pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(2..=2)?;
+    let mut key = call.open(1, false);
+    let info = types::get::<Cuckoo>(&mut key)?
+        .ok_or(Error::NOT_FOUND)?
+        .info()?;
+    let text = format!(
+        "bktsize:{} buckets:{} items:{} deletes:{} filters:{} max_iterations:{} expansion:{}",
+        info.bucket_size,
+        info.buckets,
+        info.keys,
+        info.deletes,
+        info.layers,
+        info.most_kicks,
+        info.expansion
+    );
+    call.reply_bytes(text.as_bytes());
+    Ok(())
 }
 
 pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
@@ -264,10 +302,27 @@ pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
     let mut key = call.open(1, false);
     let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     filter.check()?;
-    chunks::dump(call, filter, || call.reply_null())
+    let iterator = chunks::iterator(call, "Invalid position")?;
+    if iterator < 0 {
+        return Err(Error::new("Invalid position"));
+    }
+    // As RedisBloom's, of which an empty one can't be dumped.
+    let empty = matches!(filter, Cuckoo::RedisBloom(cuckoo) if cuckoo.keys() == 0);
+    if empty && settings::compatible() {
+        call.reply_array(2);
+        call.reply_count(0);
+        call.reply_null();
+        return Ok(());
+    }
+    chunks::dump(call, filter, iterator, || call.reply_null())
 }
 
 pub(super) fn loadchunk(call: &Call<'_>) -> Result<(), Error> {
     call.expect(4..=4)?;
-    chunks::load::<Cuckoo>(call, "cuckoo.load")
+    let iterator = chunks::iterator(call, "Invalid position")?;
+    if iterator <= 0 {
+        return Err(Error::new("Invalid position"));
+    }
+    let bad = Error::new("Couldn't load chunk!");
+    chunks::load::<Cuckoo>(call, iterator, bad, c"cuckoo.load")
 }

@@ -3,20 +3,25 @@
 use super::api::Call;
 use super::types::{self, Value};
 use crate::error::Error;
+use crate::filter::Room as _;
 use crate::loading::Loading;
+use crate::words;
+use std::ffi::CStr;
 
 /// As large as RedisBloom's.
 const MOST_CHUNK: usize = 16 << 20;
 
-fn iterator(call: &Call<'_>, error: &'static str) -> Result<i64, Error> {
-    let text = std::str::from_utf8(call.bytes(2)).ok();
-    text.and_then(|text| text.parse().ok())
-        .ok_or(Error::new(error))
+pub(super) fn iterator(call: &Call<'_>, error: &'static str) -> Result<i64, Error> {
+    words::integer(call.bytes(2), error)
 }
 
 /// Answers with the next iterator and chunk; at the end with 0 and `nothing`.
-pub(super) fn dump<V: Value>(call: &Call<'_>, value: &V, nothing: impl Fn()) -> Result<(), Error> {
-    let iterator = iterator(call, "Second argument must be numeric")?;
+pub(super) fn dump<V: Value>(
+    call: &Call<'_>,
+    value: &V,
+    iterator: i64,
+    nothing: impl Fn(),
+) -> Result<(), Error> {
     let at = u64::try_from(iterator).map_err(|_| Error::new("Second argument must be numeric"))?;
     let (next, chunk) = match at.checked_sub(1) {
         None => (1, value.dump_header()),
@@ -36,10 +41,14 @@ pub(super) fn dump<V: Value>(call: &Call<'_>, value: &V, nothing: impl Fn()) -> 
 
 /// Takes the next chunk. With the last one the key becomes a filter; before, it
 /// refuses every other command.
-pub(super) fn load<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error> {
-    let iterator = iterator(call, "ERR Second argument must be numeric")?;
+pub(super) fn load<V: Value>(
+    call: &Call<'_>,
+    iterator: i64,
+    bad: Error,
+    event: &CStr,
+) -> Result<(), Error> {
     let data = call.bytes(3);
-    let bad = || Error::new("ERR received bad data");
+    let bad = || bad.clone();
     let mut key = call.open(1, true);
     let mut value = types::get::<V>(&mut key)?;
     let is_whole = (value.as_mut()).is_some_and(|value| value.as_loading().is_none());
@@ -48,15 +57,17 @@ pub(super) fn load<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error> 
         (1, _) if is_whole => return Err(bad()),
         (1, _) => {
             let expected = V::expected(data)?;
-            if expected > super::limit(call) {
-                return Err(Error::LIMIT);
-            }
+            call.allows(expected)?;
             let loading = Loading::new(data, expected);
             if loading.is_whole() {
                 // Nothing follows, so it is nothing.
                 return Err(bad());
             }
-            types::set(&mut key, V::loading(loading));
+            match V::empty(data)? {
+                // Zeros may follow, or nothing.
+                Some(filter) => types::set(&mut key, filter),
+                None => types::set(&mut key, V::loading(loading)),
+            }
             call.replicate_as_is();
             call.reply_ok();
             return Ok(());
@@ -82,7 +93,7 @@ pub(super) fn load<V: Value>(call: &Call<'_>, event: &str) -> Result<(), Error> 
             }
             Err(error) => {
                 key.delete();
-                call.replicate("DEL", &call.arguments()[1..2]);
+                call.replicate(c"DEL", &call.arguments()[1..2]);
                 return Err(error);
             }
         }

@@ -18,8 +18,11 @@ use std::ffi::{c_char, c_int};
 use tamis::{Hasher, SecretKey};
 use valkey_module::raw;
 
-fn default_layout() -> Layout {
-    match settings::compatible() {
+/// The layout of a filter of which it is not said. In what comes from a primary
+/// or an append-only file it would be, unless it is RedisBloom's: those say
+/// nothing that RedisBloom doesn't know.
+fn default_layout(call: &Call<'_>) -> Layout {
+    match settings::compatible() || call.must_obey() {
         true => Layout::RedisBloom,
         false => Layout::Tamis,
     }
@@ -28,7 +31,7 @@ fn default_layout() -> Layout {
 /// How a new filter hashes its keys. RedisBloom's layout knows one way.
 fn hasher(wish: &Wish, layout: Layout) -> Result<Hasher, Error> {
     let secret = match (wish.secret, layout) {
-        (_, Layout::RedisBloom) | (Some(None), _) => None,
+        (_, Layout::RedisBloom | Layout::Valkey) | (Some(None), _) => None,
         (Some(secret), _) => secret.map(SecretKey::new),
         (None, Layout::Tamis) if settings::secret() => Some(SecretKey::random()?),
         (None, Layout::Tamis) => None,
@@ -37,29 +40,21 @@ fn hasher(wish: &Wish, layout: Layout) -> Result<Hasher, Error> {
 }
 
 /// The words that tell a replica how its filter is made, whatever its options.
+/// Of RedisBloom's layout there are none: see `default_layout`.
 fn made(call: &Call<'_>, layout: Layout, hasher: &Hasher) -> Vec<NewString> {
+    if layout != Layout::Tamis {
+        return Vec::new();
+    }
     let secret = match hasher {
         Hasher::Keyed { key, .. } => call.string(key.as_bytes()),
         _ => call.string(b"NONE"),
     };
-    let layout = match layout {
-        Layout::Tamis => call.string(b"tamis"),
-        Layout::RedisBloom => call.string(b"redisbloom"),
-    };
     vec![
         call.string(b"LAYOUT"),
-        layout,
+        call.string(b"tamis"),
         call.string(b"SECRET"),
         secret,
     ]
-}
-
-/// How large a filter may become by this call.
-fn limit(call: &Call<'_>) -> u64 {
-    match call.must_obey() {
-        true => u64::MAX,
-        false => settings::most_bytes(),
-    }
 }
 
 const NAME: &std::ffi::CStr = c"tamis";
@@ -105,6 +100,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 }
 
 fn load(context: *mut raw::RedisModuleCtx, words: &[RawString]) -> Result<(), String> {
+    alloc::prepare();
     let options =
         raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
     api!(RedisModule_SetModuleOptions(context, options as c_int));

@@ -1,5 +1,6 @@
 //! The module's options: `tamis.*` of CONFIG, or words behind `loadmodule`.
-//! They are about new keys; what exists has what it needs in itself.
+//! They are about new keys; what exists has what it needs in itself. Those that
+//! RedisBloom has, too, have its names as well where the server allows that.
 
 use super::api::{RawString, api, log, string_bytes};
 use crate::words;
@@ -10,8 +11,8 @@ use valkey_module::raw;
 /// A whole number, or yes and no.
 struct Number {
     name: &'static CStr,
-    /// Its name in RedisBloom's options.
-    alias: &'static str,
+    /// Its other names behind `loadmodule`: RedisBloom's, and valkey-bloom's.
+    aliases: &'static [&'static str],
     default: i64,
     range: (i64, i64),
     flags: u32,
@@ -21,13 +22,13 @@ struct Number {
 
 const fn number(
     name: &'static CStr,
-    alias: &'static str,
+    aliases: &'static [&'static str],
     default: i64,
     range: (i64, i64),
 ) -> Number {
     Number {
         name,
-        alias,
+        aliases,
         default,
         range,
         flags: raw::REDISMODULE_CONFIG_DEFAULT,
@@ -37,7 +38,7 @@ const fn number(
 }
 
 const fn boolean(name: &'static CStr) -> Number {
-    let mut option = number(name, "", 0, (0, 1));
+    let mut option = number(name, &[], 0, (0, 1));
     option.is_bool = true;
     option
 }
@@ -46,20 +47,31 @@ const MOST_KEYS: i64 = words::MOST_KEYS as i64;
 
 static COMPATIBLE: Number = boolean(c"compatible");
 static SECRET: Number = boolean(c"secret");
-static BF_SIZE: Number = number(c"bf-initial-size", "INITIAL_SIZE", 100, (1, MOST_KEYS));
-static BF_EXPANSION: Number = number(c"bf-expansion-factor", "", 2, (0, 32768));
-static CF_SIZE: Number = number(c"cf-initial-size", "", 1024, (2, MOST_KEYS));
+static BF_SIZE: Number = number(
+    c"bf-initial-size",
+    &["INITIAL_SIZE", "bloom-capacity"],
+    100,
+    (1, MOST_KEYS),
+);
+static BF_EXPANSION: Number = number(c"bf-expansion-factor", &["bloom-expansion"], 2, (0, 32768));
+static CF_SIZE: Number = number(c"cf-initial-size", &[], 1024, (2, MOST_KEYS));
 /// RedisBloom's own default, 1, is for its layout.
-static CF_EXPANSION: Number = number(c"cf-expansion-factor", "", -1, (-1, 32768));
-static CF_BUCKET: Number = number(c"cf-bucket-size", "", 2, (1, 255));
-static CF_KICKS: Number = number(c"cf-max-iterations", "", 20, (1, 65535));
+static CF_EXPANSION: Number = number(c"cf-expansion-factor", &[], -1, (-1, 32768));
+static CF_BUCKET: Number = number(c"cf-bucket-size", &[], 2, (1, 255));
+static CF_KICKS: Number = number(c"cf-max-iterations", &[], 20, (1, 65535));
+static CF_TABLES: Number = number(c"cf-max-expansions", &["CF_MAX_EXPANSIONS"], 32, (1, 65536));
 static MOST_BYTES: Number = {
-    let mut option = number(c"max-key-bytes", "", 0, (0, i64::MAX));
+    let mut option = number(
+        c"max-key-bytes",
+        &["bloom-memory-usage-limit"],
+        0,
+        (0, i64::MAX),
+    );
     option.flags = raw::REDISMODULE_CONFIG_MEMORY;
     option
 };
 
-static NUMBERS: [&Number; 9] = [
+static NUMBERS: [&Number; 10] = [
     &COMPATIBLE,
     &SECRET,
     &BF_SIZE,
@@ -68,31 +80,52 @@ static NUMBERS: [&Number; 9] = [
     &CF_EXPANSION,
     &CF_BUCKET,
     &CF_KICKS,
+    &CF_TABLES,
     &MOST_BYTES,
 ];
 
 /// A rate between 0 and 1.
 struct Rate {
     name: &'static CStr,
-    alias: &'static str,
+    aliases: &'static [&'static str],
     default: &'static str,
     bits: AtomicU64,
     /// As it was written, for CONFIG GET.
     text: AtomicPtr<raw::RedisModuleString>,
 }
 
-const fn rate(name: &'static CStr, alias: &'static str) -> Rate {
+const fn rate(name: &'static CStr, aliases: &'static [&'static str]) -> Rate {
     Rate {
         name,
-        alias,
+        aliases,
         default: "0.01",
         bits: AtomicU64::new(0.01f64.to_bits()),
         text: AtomicPtr::new(std::ptr::null_mut()),
     }
 }
 
-static BF_RATE: Rate = rate(c"bf-error-rate", "ERROR_RATE");
-static CF_RATE: Rate = rate(c"cf-error-rate", "");
+static BF_RATE: Rate = rate(c"bf-error-rate", &["ERROR_RATE", "bloom-fp-rate"]);
+static CF_RATE: Rate = rate(c"cf-error-rate", &[]);
+
+/// What valkey-bloom takes and has no meaning here.
+const WITHOUT_MEANING: [&str; 3] = [
+    "bloom-tightening-ratio",
+    "bloom-use-random-seed",
+    "bloom-defrag-enabled",
+];
+
+/// What RedisBloom's layout alone has.
+const OF_THEIR_LAYOUT: [&str; 4] = [
+    "cf-bucket-size",
+    "cf-max-iterations",
+    "cf-max-expansions",
+    "CF_MAX_EXPANSIONS",
+];
+
+/// Says that the server should not put the module's name before an option's;
+/// since Redis 8.
+const UNPREFIXED: u32 = 1 << 9;
+
 static RATES: [&Rate; 2] = [&BF_RATE, &CF_RATE];
 
 pub(super) fn compatible() -> bool {
@@ -135,6 +168,11 @@ pub(super) fn most_kicks() -> u16 {
     CF_KICKS.value.load(Relaxed) as u16
 }
 
+/// How many tables a cuckoo filter of RedisBloom's layout may have.
+pub(super) fn most_tables() -> usize {
+    CF_TABLES.value.load(Relaxed) as usize
+}
+
 /// How large a filter may become.
 pub(super) fn most_bytes() -> u64 {
     match MOST_BYTES.value.load(Relaxed) {
@@ -148,17 +186,41 @@ fn same(word: &[u8], name: &str) -> bool {
         b'_' => b'-',
         byte => byte.to_ascii_lowercase(),
     };
-    !name.is_empty() && word.iter().map(plain).eq(name.as_bytes().iter().map(plain))
+    word.iter().map(plain).eq(name.as_bytes().iter().map(plain))
 }
 
 fn name(name: &'static CStr) -> &'static str {
     name.to_str().unwrap_or_default()
 }
 
-/// Registers all options; words of `loadmodule` are their defaults.
-pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Result<(), String> {
+fn is_named(word: &[u8], own: &'static CStr, aliases: &[&str]) -> bool {
+    same(word, name(own)) || aliases.iter().any(|alias| same(word, alias))
+}
+
+/// What an option is registered as, and with which flags: under RedisBloom's
+/// name where the server allows it, and ours is then another name of it.
+fn registered(own: &'static CStr, flags: u32) -> (CString, u32) {
+    let theirs = ["bf-", "cf-"]
+        .iter()
+        .any(|kind| name(own).starts_with(kind));
+    // The version of Redis that Valkey is like is 7.
+    let allowed = api!(RedisModule_GetServerVersion()) >= 0x0008_0000;
+    match theirs && own != CF_RATE.name && allowed {
+        true => {
+            let both = format!("{0}|tamis.{0}", name(own));
+            (CString::new(both).unwrap_or_default(), flags | UNPREFIXED)
+        }
+        false => (own.to_owned(), flags),
+    }
+}
+
+/// What the words behind `loadmodule` say: numbers and rates.
+type Defaults = ([i64; NUMBERS.len()], [String; RATES.len()]);
+
+fn read(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Result<Defaults, String> {
     let mut numbers = NUMBERS.map(|option| option.default);
     let mut rates = RATES.map(|option| option.default.to_owned());
+    let mut of_their_layout = Vec::new();
     for pair in words.chunks(2) {
         let [word, value] = pair else {
             return Err(format!("option {} has no value", pair[0].escape_ascii()));
@@ -173,7 +235,7 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Re
         let text = std::str::from_utf8(value).map_err(|_| bad())?;
         let mut known = false;
         for (option, default) in NUMBERS.iter().zip(&mut numbers) {
-            if same(word, name(option.name)) || same(word, option.alias) {
+            if is_named(word, option.name, option.aliases) {
                 let parsed = match (option.is_bool, text.to_ascii_lowercase().as_str()) {
                     (true, "yes") => Some(1),
                     (true, "no") => Some(0),
@@ -188,25 +250,52 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Re
             }
         }
         for (option, default) in RATES.iter().zip(&mut rates) {
-            if same(word, name(option.name)) || same(word, option.alias) {
+            if is_named(word, option.name, option.aliases) {
                 words::rate(value, "").map_err(|_| bad())?;
                 *default = text.to_owned();
                 known = true;
             }
         }
+        if OF_THEIR_LAYOUT.iter().any(|name| same(word, name)) {
+            of_their_layout.push(word.escape_ascii().to_string());
+        }
+        if WITHOUT_MEANING.iter().any(|name| same(word, name)) {
+            let word = word.escape_ascii();
+            log(context, &format!("option {word} has no meaning here"));
+            known = true;
+        }
         if !known {
             return Err(format!("unknown option {}", word.escape_ascii()));
         }
     }
+    let value = |option: &Number| NUMBERS.iter().position(|other| other.name == option.name);
+    let compatible = value(&COMPATIBLE).is_some_and(|at| numbers[at] != 0);
+    if let Some(at) = value(&CF_EXPANSION).filter(|at| compatible && numbers[*at] == -1) {
+        numbers[at] = 1;
+    }
+    if !of_their_layout.is_empty() && !compatible {
+        let names = of_their_layout.join(", ");
+        log(
+            context,
+            &format!("{names}: for filters of RedisBloom's layout (COMPATIBLE yes) alone"),
+        );
+    }
+    Ok((numbers, rates))
+}
+
+/// Registers all options; words of `loadmodule` are their defaults.
+pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Result<(), String> {
+    let (numbers, rates) = read(context, words)?;
     for (option, default) in NUMBERS.iter().zip(numbers) {
         option.value.store(default, Relaxed);
         let data = std::ptr::from_ref::<Number>(option).cast_mut().cast();
+        let (name, flags) = registered(option.name, option.flags);
         let result = match option.is_bool {
             true => api!(RedisModule_RegisterBoolConfig(
                 context,
-                option.name.as_ptr(),
+                name.as_ptr(),
                 default as c_int,
-                option.flags,
+                flags,
                 Some(get_bool),
                 Some(set_bool),
                 None,
@@ -214,9 +303,9 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Re
             )),
             false => api!(RedisModule_RegisterNumericConfig(
                 context,
-                option.name.as_ptr(),
+                name.as_ptr(),
                 default,
-                option.flags,
+                flags,
                 option.range.0,
                 option.range.1,
                 Some(get_number),
@@ -230,11 +319,12 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Re
     for (option, default) in RATES.iter().zip(rates) {
         let data = std::ptr::from_ref::<Rate>(option).cast_mut().cast();
         let default = CString::new(default).unwrap_or_default();
+        let (name, flags) = registered(option.name, raw::REDISMODULE_CONFIG_DEFAULT);
         let result = api!(RedisModule_RegisterStringConfig(
             context,
-            option.name.as_ptr(),
+            name.as_ptr(),
             default.as_ptr(),
-            raw::REDISMODULE_CONFIG_DEFAULT,
+            flags,
             Some(get_rate),
             Some(set_rate),
             None,

@@ -1,5 +1,5 @@
-//! Filters as values of the server's keys: four types, two for each kind of
-//! filter. Those of RedisBloom's names have RedisBloom's bytes.
+//! Filters as values of the server's keys: for each kind of filter one type of
+//! ours, and those of other modules, which have their names and bytes.
 
 use super::alloc::{defragment, size_of_allocation};
 use super::api::{Key, RawString, api, wrong_type};
@@ -16,6 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering::Relaxed};
 use tamis_formats::redisbloom::{self, Sink, Source};
+use tamis_formats::valkeybloom;
 use valkey_module::raw;
 
 /// Strings of an RDB file are no longer than this.
@@ -24,12 +25,15 @@ const MOST_PIECE: usize = 16 << 20;
 /// A kind of filter, as this file needs it.
 pub(super) trait Value: Filter + 'static {
     const LOADCHUNK: &'static CStr;
-    /// In Tamis's layout, then in RedisBloom's.
-    fn types() -> &'static [AtomicPtr<raw::RedisModuleType>; 2];
+    /// One for each layout, in the order of those.
+    fn types() -> &'static [AtomicPtr<raw::RedisModuleType>];
     fn alive() -> &'static AtomicI64;
 
     fn save_theirs(&self, to: &mut Saving);
-    fn load_theirs(from: &mut Stored) -> Result<Self, Error>;
+    /// A value of RedisBloom's type, or of valkey-bloom's.
+    fn load_theirs(from: &mut Stored, layout: Bytes) -> Result<Self, Error>;
+    /// What BF.LOAD takes, where that loads it.
+    fn to_load(&self) -> Option<Vec<u8>>;
     /// All memory but the value itself.
     fn allocations(&self) -> Vec<(*const u8, usize)>;
     fn defragment(&mut self, context: *mut raw::RedisModuleDefragCtx);
@@ -37,21 +41,27 @@ pub(super) trait Value: Filter + 'static {
 
 /// The value of a key; none if there is no such key.
 pub(super) fn get<'k, V: Value>(key: &'k mut Key<'_>) -> Result<Option<&'k mut V>, Error> {
+    let value = value::<V>(key)?;
+    // SAFETY: values of these types are boxes that `set` made, and as long as
+    // the key is open nobody else has this one: commands run one by one and open
+    // no key twice for writing.
+    Ok(value.map(|mut value| unsafe { value.as_mut() }))
+}
+
+/// Where the value of a key is; none if there is no such key.
+pub(super) fn value<V: Value>(key: &Key<'_>) -> Result<Option<NonNull<V>>, Error> {
     let Some((of, value)) = key.value()? else {
         return Ok(None);
     };
     match V::types().iter().any(|known| known.load(Relaxed) == of) {
-        // SAFETY: values of these types are boxes that `set` made, and as long
-        // as the key is open nobody else has this one: commands run one by one
-        // and open no key twice for writing.
-        true => Ok(Some(unsafe { value.cast::<V>().as_mut() })),
+        true => Ok(Some(value.cast())),
         false => Err(wrong_type()),
     }
 }
 
 /// Makes this the value of a key, whatever it was before.
 pub(super) fn set<V: Value>(key: &mut Key<'_>, value: V) {
-    let of = V::types()[usize::from(value.layout() == Bytes::RedisBloom)].load(Relaxed);
+    let of = V::types()[value.layout() as usize].load(Relaxed);
     key.set(of, boxed(value));
 }
 
@@ -60,11 +70,23 @@ fn boxed<V: Value>(value: V) -> *mut c_void {
     Box::into_raw(Box::new(value)).cast()
 }
 
+/// From here on giving memory back takes longer than a command should.
+const FREED_BESIDE: u64 = 1 << 20;
+
+/// Lets go of a value that is no key's any more, a large one in another thread.
+pub(super) fn drop_beside<V: Value + Send>(value: V) {
+    if value.bytes().is_ok_and(|bytes| bytes > FREED_BESIDE) {
+        let thread = std::thread::Builder::new().name("tamis-free".to_owned());
+        // Where there is no thread to be had, it is dropped here.
+        let _ = thread.spawn(move || drop(value));
+    }
+}
+
 /// A value as the server's callbacks name it.
 ///
 /// # Safety
 /// It is one that `boxed` made, of this kind.
-unsafe fn value<'v, V: Value>(value: *const c_void) -> &'v V {
+unsafe fn as_value<'v, V: Value>(value: *const c_void) -> &'v V {
     // SAFETY: as the caller promises.
     unsafe { &*value.cast::<V>() }
 }
@@ -141,7 +163,7 @@ impl Source<'static> for Stored {
 unsafe extern "C" fn save_theirs<V: Value>(io: *mut raw::RedisModuleIO, of: *mut c_void) {
     guarded((), || {
         // SAFETY: the server gives a value of its type.
-        let value = unsafe { value::<V>(of) };
+        let value = unsafe { as_value::<V>(of) };
         value.save_theirs(&mut Saving(io));
     });
 }
@@ -151,7 +173,17 @@ unsafe extern "C" fn load_theirs<V: Value>(
     version: c_int,
 ) -> *mut c_void {
     guarded(null_mut(), || match version {
-        4 => V::load_theirs(&mut Stored(io)).map_or(null_mut(), boxed),
+        4 => V::load_theirs(&mut Stored(io), Bytes::RedisBloom).map_or(null_mut(), boxed),
+        _ => null_mut(),
+    })
+}
+
+unsafe extern "C" fn load_valkey<V: Value>(
+    io: *mut raw::RedisModuleIO,
+    version: c_int,
+) -> *mut c_void {
+    guarded(null_mut(), || match version {
+        1 => V::load_theirs(&mut Stored(io), Bytes::Valkey).map_or(null_mut(), boxed),
         _ => null_mut(),
     })
 }
@@ -162,17 +194,18 @@ unsafe extern "C" fn load_theirs<V: Value>(
 unsafe extern "C" fn save_ours<V: Value>(io: *mut raw::RedisModuleIO, of: *mut c_void) {
     guarded((), || {
         // SAFETY: the server gives a value of its type.
-        let value = unsafe { value::<V>(of) };
+        let value = unsafe { as_value::<V>(of) };
         let mut to = Saving(io);
         let mut total = 0;
-        pieces(value, |piece| total += piece.len() as u64);
+        pieces(value, |end, _| total = end);
         to.string(&value.dump_header());
         to.unsigned(total);
-        pieces(value, |piece| to.string(piece));
+        pieces(value, |_, piece| to.string(piece));
     });
 }
 
-fn pieces<V: Value>(value: &V, mut each: impl FnMut(&[u8])) {
+/// All that follows the first chunk, in pieces, each with where it ends.
+pub(super) fn pieces<V: Value>(value: &V, mut each: impl FnMut(u64, &[u8])) {
     let mut at = 0;
     loop {
         let piece = value.dump(at, MOST_PIECE);
@@ -180,7 +213,7 @@ fn pieces<V: Value>(value: &V, mut each: impl FnMut(&[u8])) {
             return;
         }
         at += piece.len() as u64;
-        each(&piece);
+        each(at, &piece);
     }
 }
 
@@ -224,7 +257,7 @@ unsafe extern "C" fn rewrite<V: Value>(
 ) {
     guarded((), || {
         // SAFETY: the server gives a value of its type.
-        let value = unsafe { value::<V>(of) };
+        let value = unsafe { as_value::<V>(of) };
         let emit = |iterator: u64, data: &[u8]| {
             api!(RedisModule_EmitAOF(
                 io,
@@ -236,12 +269,19 @@ unsafe extern "C" fn rewrite<V: Value>(
                 data.len(),
             ));
         };
+        if let Some(data) = value.to_load() {
+            api!(RedisModule_EmitAOF(
+                io,
+                c"BF.LOAD".as_ptr(),
+                c"sb".as_ptr(),
+                key,
+                data.as_ptr(),
+                data.len(),
+            ));
+            return;
+        }
         emit(1, &value.dump_header());
-        let mut so_far = 1;
-        pieces(value, |piece| {
-            so_far += piece.len() as u64;
-            emit(so_far, piece);
-        });
+        pieces(value, |end, piece| emit(1 + end, piece));
     });
 }
 
@@ -256,7 +296,7 @@ unsafe extern "C" fn free<V: Value>(of: *mut c_void) {
 unsafe extern "C" fn copy<V: Value>(_: RawString, _: RawString, of: *const c_void) -> *mut c_void {
     guarded(null_mut(), || {
         // SAFETY: the server gives a value of its type.
-        let value = unsafe { value::<V>(of) };
+        let value = unsafe { as_value::<V>(of) };
         value.duplicate().map_or(null_mut(), boxed)
     })
 }
@@ -266,7 +306,7 @@ unsafe extern "C" fn mem_usage<V: Value>(of: *const c_void) -> usize {
         // SAFETY: the server gives a value of its type; all are allocations of
         // ours, aligned so.
         unsafe {
-            let rest = value::<V>(of).allocations().into_iter();
+            let rest = as_value::<V>(of).allocations().into_iter();
             let rest: usize = rest
                 .map(|(ptr, align)| size_of_allocation(ptr, align))
                 .sum();
@@ -280,7 +320,7 @@ unsafe extern "C" fn mem_usage<V: Value>(of: *const c_void) -> usize {
 unsafe extern "C" fn free_effort<V: Value>(_: RawString, of: *const c_void) -> usize {
     guarded(1, || {
         // SAFETY: the server gives a value of its type.
-        let (value, bytes) = unsafe { (value::<V>(of), mem_usage::<V>(of)) };
+        let (value, bytes) = unsafe { (as_value::<V>(of), mem_usage::<V>(of)) };
         value.allocations().len() + bytes / (64 << 10)
     })
 }
@@ -288,7 +328,7 @@ unsafe extern "C" fn free_effort<V: Value>(_: RawString, of: *const c_void) -> u
 unsafe extern "C" fn digest<V: Value>(to: *mut raw::RedisModuleDigest, of: *mut c_void) {
     guarded((), || {
         // SAFETY: the server gives a value of its type.
-        let value = unsafe { value::<V>(of) };
+        let value = unsafe { as_value::<V>(of) };
         let add = |bytes: &[u8]| {
             api!(RedisModule_DigestAddStringBuffer(
                 to,
@@ -297,7 +337,7 @@ unsafe extern "C" fn digest<V: Value>(to: *mut raw::RedisModuleDigest, of: *mut 
             ));
         };
         add(&value.dump_header());
-        pieces(value, add);
+        pieces(value, |_, piece| add(piece));
         api!(RedisModule_DigestEndSequence(to));
     });
 }
@@ -355,8 +395,8 @@ fn defragment_body(context: *mut raw::RedisModuleDefragCtx, ptr: *mut u8, len: u
     unsafe { defragment(context, ptr, Layout::from_size_align_unchecked(len, 64)) }
 }
 
-static BLOOM_TYPES: [AtomicPtr<raw::RedisModuleType>; 2] =
-    [const { AtomicPtr::new(null_mut()) }; 2];
+static BLOOM_TYPES: [AtomicPtr<raw::RedisModuleType>; 3] =
+    [const { AtomicPtr::new(null_mut()) }; 3];
 static CUCKOO_TYPES: [AtomicPtr<raw::RedisModuleType>; 2] =
     [const { AtomicPtr::new(null_mut()) }; 2];
 static BLOOMS: AtomicI64 = AtomicI64::new(0);
@@ -365,7 +405,7 @@ static CUCKOOS: AtomicI64 = AtomicI64::new(0);
 impl Value for Bloom {
     const LOADCHUNK: &'static CStr = c"BF.LOADCHUNK";
 
-    fn types() -> &'static [AtomicPtr<raw::RedisModuleType>; 2] {
+    fn types() -> &'static [AtomicPtr<raw::RedisModuleType>] {
         &BLOOM_TYPES
     }
 
@@ -374,19 +414,33 @@ impl Value for Bloom {
     }
 
     fn save_theirs(&self, to: &mut Saving) {
-        if let Self::RedisBloom(chain) = self {
-            chain.encode(to);
+        match self {
+            Self::RedisBloom(chain) => chain.encode(to),
+            Self::Valkey(chain) => chain.encode(to),
+            Self::Tamis(_) | Self::Counting(_) | Self::Loading(_) => {}
         }
     }
 
-    fn load_theirs(from: &mut Stored) -> Result<Self, Error> {
-        Ok(Self::RedisBloom(redisbloom::Chain::decode(from)?))
+    fn load_theirs(from: &mut Stored, layout: Bytes) -> Result<Self, Error> {
+        Ok(match layout {
+            Bytes::Valkey => Self::Valkey(valkeybloom::Chain::decode(from)?),
+            _ => Self::RedisBloom(redisbloom::Chain::decode(from)?),
+        })
+    }
+
+    fn to_load(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Valkey(chain) => Some(chain.to_load()),
+            _ => None,
+        }
     }
 
     fn allocations(&self) -> Vec<(*const u8, usize)> {
         match self {
             Self::Tamis(filter) => filter.allocations(),
+            Self::Counting(filter) => filter.allocations(),
             Self::RedisBloom(chain) => part_addresses(&chain.parts(), chain.list()),
+            Self::Valkey(chain) => part_addresses(&chain.parts(), chain.list()),
             Self::Loading(loading) => loading_addresses(loading),
         }
     }
@@ -397,6 +451,15 @@ impl Value for Bloom {
             Self::Tamis(filter) => unsafe {
                 filter.relocate(&mut |ptr, len| defragment_body(context, ptr, len))
             },
+            // SAFETY: likewise.
+            Self::Counting(filter) => unsafe {
+                filter.relocate(&mut |ptr, len| defragment_body(context, ptr, len))
+            },
+            Self::Valkey(chain) => {
+                chain
+                    .bodies_mut()
+                    .for_each(|body| defragment_vec(body, context));
+            }
             Self::RedisBloom(chain) => {
                 chain
                     .bodies_mut()
@@ -410,7 +473,7 @@ impl Value for Bloom {
 impl Value for Cuckoo {
     const LOADCHUNK: &'static CStr = c"CF.LOADCHUNK";
 
-    fn types() -> &'static [AtomicPtr<raw::RedisModuleType>; 2] {
+    fn types() -> &'static [AtomicPtr<raw::RedisModuleType>] {
         &CUCKOO_TYPES
     }
 
@@ -424,8 +487,12 @@ impl Value for Cuckoo {
         }
     }
 
-    fn load_theirs(from: &mut Stored) -> Result<Self, Error> {
+    fn load_theirs(from: &mut Stored, _: Bytes) -> Result<Self, Error> {
         Ok(Self::RedisBloom(redisbloom::Cuckoo::decode(from)?))
+    }
+
+    fn to_load(&self) -> Option<Vec<u8>> {
+        None
     }
 
     fn allocations(&self) -> Vec<(*const u8, usize)> {
@@ -463,25 +530,23 @@ pub(super) fn alive() -> (i64, i64) {
     (BLOOMS.load(Relaxed), CUCKOOS.load(Relaxed))
 }
 
+type Load = unsafe extern "C" fn(*mut raw::RedisModuleIO, c_int) -> *mut c_void;
+type Save = unsafe extern "C" fn(*mut raw::RedisModuleIO, *mut c_void);
+
 fn register_one<V: Value>(
     context: *mut raw::RedisModuleCtx,
     name: &CStr,
     layout: Bytes,
 ) -> Result<(), String> {
-    let theirs = layout == Bytes::RedisBloom;
     // SAFETY: all of it is numbers and optional pointers, for which zero is none.
     let mut methods: raw::RedisModuleTypeMethods = unsafe { std::mem::zeroed() };
     methods.version = raw::REDISMODULE_TYPE_METHOD_VERSION.into();
-    methods.rdb_load = Some(if theirs {
-        load_theirs::<V>
-    } else {
-        load_ours::<V>
-    });
-    methods.rdb_save = Some(if theirs {
-        save_theirs::<V>
-    } else {
-        save_ours::<V>
-    });
+    let (load, save, version): (Load, Save, _) = match layout {
+        Bytes::Tamis => (load_ours::<V>, save_ours::<V>, 1),
+        Bytes::RedisBloom => (load_theirs::<V>, save_theirs::<V>, 4),
+        Bytes::Valkey => (load_valkey::<V>, save_theirs::<V>, 1),
+    };
+    (methods.rdb_load, methods.rdb_save) = (Some(load), Some(save));
     methods.aof_rewrite = Some(rewrite::<V>);
     methods.mem_usage = Some(mem_usage::<V>);
     methods.digest = Some(digest::<V>);
@@ -489,7 +554,6 @@ fn register_one<V: Value>(
     methods.free_effort = Some(free_effort::<V>);
     methods.copy = Some(copy::<V>);
     methods.defrag = Some(defrag::<V>);
-    let version = if theirs { 4 } else { 1 };
     let made = api!(RedisModule_CreateDataType(
         context,
         name.as_ptr(),
@@ -502,13 +566,14 @@ fn register_one<V: Value>(
             name.to_string_lossy()
         ));
     }
-    V::types()[usize::from(theirs)].store(made, Relaxed);
+    V::types()[layout as usize].store(made, Relaxed);
     Ok(())
 }
 
 pub(super) fn register(context: *mut raw::RedisModuleCtx) -> Result<(), String> {
     register_one::<Bloom>(context, c"tamis--bf", Bytes::Tamis)?;
     register_one::<Bloom>(context, c"MBbloom--", Bytes::RedisBloom)?;
+    register_one::<Bloom>(context, c"bloomfltr", Bytes::Valkey)?;
     register_one::<Cuckoo>(context, c"tamis--cf", Bytes::Tamis)?;
     register_one::<Cuckoo>(context, c"MBbloomCF", Bytes::RedisBloom)
 }

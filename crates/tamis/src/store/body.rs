@@ -8,6 +8,7 @@ use crate::raw::roomy::HUGE_FROM;
 use crate::raw::word::Word;
 use crate::store::file::{SharedMap, Tail};
 use memmap2::{Mmap, MmapMut, MmapRaw};
+use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -55,9 +56,23 @@ enum Owner {
 }
 
 /// A cache line, so that no key's line straddles two.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(C, align(64))]
 struct Line([AtomicU64; 8]);
+
+/// Zeros as the allocator has them: fresh pages of the system are not touched.
+/// None if there is no memory.
+fn zeroed_lines(len: usize) -> Option<Vec<Line>> {
+    let layout = Layout::array::<Line>(len).ok()?;
+    if layout.size() == 0 {
+        return Some(Vec::new());
+    }
+    // SAFETY: the layout has a size, and zeros are a `Line`.
+    unsafe {
+        let lines = alloc_zeroed(layout).cast::<Line>();
+        (!lines.is_null()).then(|| Vec::from_raw_parts(lines, len, len))
+    }
+}
 
 impl Bytes {
     fn new(owner: Owner) -> Self {
@@ -85,11 +100,7 @@ impl Bytes {
             let _ = map.advise(memmap2::Advice::HugePage);
             return Ok(Self::new(Owner::Huge(MmapRaw::from(map))));
         }
-        let mut lines = Vec::new();
-        lines
-            .try_reserve_exact(len_here / 64)
-            .map_err(|_| refuse())?;
-        lines.resize_with(len_here / 64, Line::default);
+        let lines = zeroed_lines(len_here / 64).ok_or_else(refuse)?;
         Ok(Self::new(Owner::Small(lines)))
     }
 

@@ -23,6 +23,8 @@ const NO_ROUND: u64 = 1;
 const FORCE_64: u64 = 4;
 /// A full filter takes no more keys.
 const NO_SCALING: u64 = 8;
+/// All options that there are; 2 says that sizes are told in bytes.
+const OPTIONS: u64 = NO_ROUND | 2 | FORCE_64 | NO_SCALING;
 
 /// RedisBloom's Bloom filter, as its server holds it.
 ///
@@ -224,7 +226,22 @@ impl<'a> Chain<'a> {
         Self::assembled(keys, options, growth, layers)
     }
 
-    /// Keys, options, growth and layers; and the layers' lengths.
+    /// The filter of a header that counts no keys: all that would follow are
+    /// zeros. None if it counts some.
+    pub fn empty(header: &[u8]) -> Result<Option<Chain<'static>>, Error> {
+        let ((keys, options, growth, numbers), lengths) = Self::read_header(header)?;
+        if keys != 0 || numbers.iter().any(|layer| layer.keys != 0) {
+            return Ok(None);
+        }
+        let layers = numbers.into_iter().zip(lengths);
+        let layers = layers
+            .map(|(numbers, len)| numbers.layer(with_zeros(&[], len)?.into()))
+            .collect::<Result<_, _>>()?;
+        Chain::assembled(keys, options, growth, layers).map(Some)
+    }
+
+    /// Keys, options, growth and layers; and the layers' lengths. What no server
+    /// could have written is refused before any of what follows has come.
     #[expect(clippy::type_complexity)]
     fn read_header(header: &[u8]) -> Result<((u64, u64, u64, Vec<Numbers>), Vec<u64>), Error> {
         let mut fields = Fields::new(FORMAT, header);
@@ -246,6 +263,22 @@ impl<'a> Chain<'a> {
                 entries: fields.u64_le("capacity")?,
                 power: fields.u8("power")?.into(),
             });
+        }
+        if options & !OPTIONS != 0 {
+            return Err(fields.corrupt("options", "flags up to 8", options));
+        }
+        fields.within("layers", 1..=MOST_LAYERS, count.into())?;
+        let mut counted = Some(0u64);
+        for (layer, len) in numbers.iter().zip(&lengths) {
+            fields.within("bits", 1..=MOST_BITS, layer.bits)?;
+            fields.within("hashes", 1..=MOST_HASHES, layer.hashes)?;
+            if *len != layer.bits.div_ceil(8) {
+                return Err(fields.corrupt("bytes", layer.bits.div_ceil(8), len));
+            }
+            counted = counted.and_then(|sum| sum.checked_add(layer.keys));
+        }
+        if counted != Some(keys) {
+            return Err(fields.corrupt("keys", "the sum of the layers'", keys));
         }
         Ok(((keys, options, growth, numbers), lengths))
     }
@@ -385,6 +418,21 @@ impl<'a> Chain<'a> {
     /// The keys that were new.
     pub const fn keys(&self) -> u64 {
         self.keys
+    }
+
+    /// What BF.DEBUG tells of each layer: bytes, bits, hashes, capacity and keys,
+    /// and the rate.
+    pub fn layer_numbers(&self) -> impl Iterator<Item = ([u64; 5], f64)> {
+        self.layers.iter().map(|layer| {
+            let numbers = [
+                layer.data.len() as u64,
+                layer.plain.bits.len,
+                layer.hashes(),
+                layer.entries,
+                layer.keys,
+            ];
+            (numbers, layer.rate)
+        })
     }
 
     /// The keys that all layers take.

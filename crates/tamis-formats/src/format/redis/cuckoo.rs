@@ -235,6 +235,21 @@ impl<'a> Cuckoo<'a> {
         Self::assembled(numbers, sizes.iter().copied().zip(parts).collect())
     }
 
+    /// The filter of a header that counts no items: all that would follow are
+    /// zeros. None if it counts some.
+    pub fn empty(header: &[u8]) -> Result<Option<Cuckoo<'static>>, Error> {
+        let (numbers, sizes) = Self::read_header(header)?;
+        if numbers.items != 0 {
+            return Ok(None);
+        }
+        let zeroed = |buckets: &u64| {
+            let table = Table::zeroed(*buckets, numbers.bucket_size)?;
+            Ok((*buckets, table.data))
+        };
+        let tables = sizes.iter().map(zeroed).collect::<Result<_, Error>>()?;
+        Cuckoo::assembled(numbers, tables).map(Some)
+    }
+
     /// What is said of the filter, and the buckets of each table.
     fn read_header(header: &[u8]) -> Result<(Numbers, Vec<u64>), Error> {
         let mut fields = Fields::new(FORMAT, header);

@@ -21,12 +21,12 @@ fn the_rate_is_kept_through_growth_and_churn() {
         let mut tables = new(rate, expansion);
         let keys = 20_000;
         for i in 0..keys {
-            tables.insert(&key(i), u64::MAX).unwrap();
+            tables.insert(&key(i), &u64::MAX).unwrap();
         }
         assert!((0..keys).all(|i| tables.contains(&key(i))));
         for i in 0..10 * keys {
             assert!(tables.remove(&key(i)), "{i}");
-            tables.insert(&key(i + keys), u64::MAX).unwrap();
+            tables.insert(&key(i + keys), &u64::MAX).unwrap();
         }
         assert!((10 * keys..11 * keys).all(|i| tables.contains(&key(i))));
         assert_eq!(tables.keys(), keys);
@@ -55,7 +55,7 @@ fn removing_is_never_a_false_no() {
                 .wrapping_add(step | 1);
             let i = (random >> 33) % 12_000;
             if random >> 62 == 0 || step < 12_000 {
-                if tables.insert(&key(i), u64::MAX).is_ok() {
+                if tables.insert(&key(i), &u64::MAX).is_ok() {
                     *truth.entry(i).or_default() += 1;
                 }
             } else if let Some(count) = truth.get_mut(&i) {
@@ -86,7 +86,7 @@ fn removing_is_never_a_false_no() {
 fn compacting_lets_layers_go() {
     let mut tables = new(0.01, 2);
     for i in 0..10_000 {
-        tables.insert(&key(i), u64::MAX).unwrap();
+        tables.insert(&key(i), &u64::MAX).unwrap();
     }
     let layers = tables.layers.len();
     for i in 500..10_000 {
@@ -100,13 +100,13 @@ fn compacting_lets_layers_go() {
 #[test]
 fn limits_and_copies() {
     let mut tables = new(0.01, 0);
-    let error = (0..3_000).find_map(|i| tables.insert(&key(i), u64::MAX).err());
+    let error = (0..3_000).find_map(|i| tables.insert(&key(i), &u64::MAX).err());
     assert_eq!(error.unwrap().0, "Filter is full");
     let mut tables = new(0.01, 2);
-    let error = (0..3_000).find_map(|i| tables.insert(&key(i), 4_000).err());
+    let error = (0..3_000).find_map(|i| tables.insert(&key(i), &4_000).err());
     assert_eq!(error, Some(Error::LIMIT));
     let mut tables = new(0.01, 2);
-    let error = (0..20).find_map(|_| tables.insert(b"same", u64::MAX).err());
+    let error = (0..20).find_map(|_| tables.insert(b"same", &u64::MAX).err());
     assert!(error.unwrap().0.contains("no more copies fit"));
     assert_eq!(tables.layers.len(), 1);
     assert!(tables.count(b"same") >= 4);
@@ -116,7 +116,7 @@ fn limits_and_copies() {
 fn dumps_are_read_and_grow_on() {
     let mut tables = new(0.01, 2);
     for i in 0..5_000 {
-        tables.insert(&key(i), u64::MAX).unwrap();
+        tables.insert(&key(i), &u64::MAX).unwrap();
     }
     let (header, mut bytes) = (tables.dump_header(), Vec::new());
     loop {
@@ -129,8 +129,8 @@ fn dumps_are_read_and_grow_on() {
     assert_eq!(Tables::expected(&header).unwrap(), bytes.len() as u64);
     let mut copy = Tables::decode(&header, &bytes).unwrap();
     for i in 5_000..9_000 {
-        copy.insert(&key(i), u64::MAX).unwrap();
-        tables.insert(&key(i), u64::MAX).unwrap();
+        copy.insert(&key(i), &u64::MAX).unwrap();
+        tables.insert(&key(i), &u64::MAX).unwrap();
     }
     assert_eq!(copy.dump(0, usize::MAX), tables.dump(0, usize::MAX));
     assert_eq!(copy.dump_header(), tables.dump_header());
@@ -146,8 +146,8 @@ fn dumps_are_read_and_grow_on() {
 fn merging_needs_the_same_shape_and_room() {
     let (mut a, mut b) = (new(0.01, 2), new(0.01, 2));
     for i in 0..400 {
-        a.insert(&key(i), u64::MAX).unwrap();
-        b.insert(&key(i + 300), u64::MAX).unwrap();
+        a.insert(&key(i), &u64::MAX).unwrap();
+        b.insert(&key(i + 300), &u64::MAX).unwrap();
     }
     a.union_with(&b).unwrap();
     assert_eq!(a.keys(), 800);
