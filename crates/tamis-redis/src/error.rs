@@ -75,6 +75,8 @@ pub enum Error {
         /// The server's reason.
         source: RedisError,
     },
+    /// A certificate or a key can't be used.
+    Certificates(String),
     /// The library refuses.
     Filter(tamis::Error),
 }
@@ -160,6 +162,7 @@ impl fmt::Display for Error {
                     _ => write!(f, "{action}: {reason}"),
                 }
             }
+            Self::Certificates(reason) => f.write_str(reason),
             Self::Filter(error) => error.fmt(f),
         }
     }

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Keys that a server names at a time, and that are asked about together.
 const PAGE: usize = 1000;
+/// What their names may take, whatever else the database holds.
+const PAGE_BYTES: u64 = 1 << 24;
 
 /// Forgets a key, if nobody has touched it for this many seconds, and it does
 /// not end by itself.
@@ -162,7 +164,7 @@ pub(crate) async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Erro
     let mut nodes = Vec::new();
     for (address, slot) in wire.link.masters() {
         let mut info = String::new();
-        for section in ["server", "memory"] {
+        for section in ["server", "memory", "replication"] {
             let command = cmd("INFO").arg(section).take();
             let answer = wire
                 .ask_one("asking about the servers", slot, command)
@@ -193,7 +195,9 @@ async fn walk<L: Link>(wire: &mut Wire<L>) -> Result<Walk, Error> {
                     .arg(PAGE)
                     .arg("TYPE")
                     .arg(kind);
-                let page = wire.ask_one("looking at all keys", node, scan).await?;
+                let request = Request::new(node, &[scan]).answered_with(PAGE_BYTES);
+                let page = wire.ask("looking at all keys", vec![request]).await?;
+                let page = page.into_iter().flatten().next().unwrap_or(Value::Nil);
                 let (next, keys): (String, Vec<Vec<u8>>) = read("SCAN", page)?;
                 walk.take_in(wire, kind, keys).await?;
                 if next == "0" {

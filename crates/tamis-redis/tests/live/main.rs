@@ -16,6 +16,7 @@ mod files;
 mod forged;
 mod growing;
 mod homes;
+mod hostile;
 mod identity;
 mod layers;
 mod lifetime;
@@ -26,6 +27,7 @@ mod sentinel;
 mod signals;
 mod silence;
 mod spread;
+mod stale;
 mod witness;
 mod workers;
 
