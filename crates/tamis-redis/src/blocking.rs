@@ -4,13 +4,14 @@
 use crate::connection::Connection;
 use crate::engine;
 use crate::link::{
-    Address, Allowance, Doubt, Expected, Failure, Link, Outcome, Reason, Request, SLOTS_ANSWER, Tls, Topology,
-    Trust, Wait, answer, answered_by_another, answered_by_replica, ask_for_lag, asks_for_lag,
-    asks_for_role, distrusted, greeting, is_replica, master, not_replicated, now, transfer, wait_for,
-    way_to, way_to_sentinel, welcomed, who_is_master,
+    Address, Allowance, Doubt, Expected, Failure, Link, Named, Outcome, Reason, Request,
+    SLOTS_ANSWER, Tls, Topology, Trust, Wait, answer, answered_by_another, answered_by_replica,
+    ask_for_lag, asks_for_lag, asks_for_role, distrusted, greeting, how_is_master, is_replica,
+    master, not_replicated, now, transfer, wait_for, way_to, way_to_sentinel, welcomed,
+    who_is_master,
 };
-use crate::packed::Packed;
 use crate::location::Reach;
+use crate::packed::Packed;
 use crate::stats::Counters;
 use crate::survey::{Orphan, Survey};
 use crate::{Error, Location, Options, Servers};
@@ -123,28 +124,30 @@ impl Blocking {
     }
 
     /// Asks a Sentinel for the master; with a password only if it wants one.
-    fn ask_sentinel(&self, node: &Address) -> Result<Address, Failure> {
+    fn ask_sentinel(&self, node: &Address) -> Result<Named, Failure> {
         let start = Instant::now();
         let ask = |authenticated| {
             let way = way_to_sentinel(&self.at, node, authenticated, &self.options);
-            self.reach(&way)?
-                .ask(&who_is_master(&self.at))?
-                .extract_error()
+            let mut connection = self.reach(&way)?;
+            let master = connection.ask(&who_is_master(&self.at))?;
+            let state = connection.ask(&how_is_master(&self.at)).ok();
+            Ok::<_, RedisError>((master, state))
         };
-        let answer = match ask(false) {
+        let answers = match ask(false) {
             Err(error) if error.code() == Some("NOAUTH") => ask(true),
-            answer => answer,
+            answers => answers,
         };
-        let answer = answer.map_err(|e| Failure::of_connecting(node, start.elapsed(), e))?;
-        master(&self.at, node, answer)
+        let answers = answers.map_err(|e| Failure::of_connecting(node, start.elapsed(), e));
+        let (answer, state) = answers?;
+        Ok(Named::new(master(&self.at, node, answer)?, state))
     }
 
     /// The master that the first Sentinel to answer knows.
-    fn ask_sentinels(&self) -> Result<Address, Failure> {
+    fn ask_sentinels(&self) -> Result<Named, Failure> {
         let mut failure = None;
         for node in self.topology.informants() {
             match self.ask_sentinel(&node) {
-                Ok(master) => return Ok(master),
+                Ok(named) => return Ok(named),
                 Err(other) => failure = Some(other.at(&node)),
             }
         }
@@ -314,15 +317,17 @@ impl Blocking {
             return trust(self, &|trust| trust.believed(sent.at));
         }
         let asked = Instant::now();
-        let master = self.ask_sentinels().ok();
-        match (&master, doubt) {
-            (Some(master), _) if *master == sent.node => trust(self, &|trust| trust.named(asked)),
+        let named = self.ask_sentinels().ok();
+        match (&named, doubt) {
+            (Some(named), _) if named.confirms(&sent.node) => {
+                trust(self, &|trust| trust.named(asked));
+            }
             (None, Doubt::Some) => trust(self, &|trust| trust.believed(sent.at)),
             _ => {
                 self.connections.remove(&sent.node);
-                answered_by_another(&sent.requests, outcomes, &sent.node, master.as_ref());
-                if let Some(master) = master {
-                    self.topology.follow(master);
+                answered_by_another(&sent.requests, outcomes, &sent.node, named.as_ref());
+                if let Some(named) = named {
+                    self.topology.follow(named.master);
                 }
             }
         }
@@ -417,8 +422,8 @@ impl Link for Blocking {
             return Ok(());
         }
         if self.at.service().is_some() {
-            let master = self.ask_sentinels()?;
-            self.topology.follow(master);
+            let named = self.ask_sentinels()?;
+            self.topology.follow(named.master);
             return Ok(());
         }
         let mut failure = None;

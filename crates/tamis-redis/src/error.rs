@@ -171,7 +171,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Server { source, .. } => Some(source),
+            // The server's reason is in the text already.
             Self::Filter(error) => error.source(),
             _ => None,
         }

@@ -88,7 +88,6 @@ pub use filter::RedisFilter;
 pub use location::{Location, Servers};
 pub use module::Layout;
 pub use options::Options;
-pub use role::ServerRole;
 pub use stats::Stats;
 pub use survey::{Condition, Found, Node, Orphan, Share, Survey};
 pub use warning::Warning;

@@ -288,11 +288,13 @@ pub(crate) fn answered_by_another(
     expected: &[Expected],
     outcomes: &mut [Option<Outcome>],
     node: &Address,
-    master: Option<&Address>,
+    named: Option<&Named>,
 ) {
-    let reason = match master {
-        Some(master) => format!("the Sentinels call {master} the master"),
-        None => "no Sentinel confirms that it is still the master".into(),
+    let reason = match named {
+        Some(named) if named.master != *node => {
+            format!("the Sentinels call {} the master", named.master)
+        }
+        _ => "no Sentinel confirms that it is still the master".into(),
     };
     distrusted(expected, outcomes, node, &Reason::of(reason));
 }
@@ -868,6 +870,41 @@ pub(crate) fn master(at: &Location, sentinel: &Address, answer: Value) -> Result
             let unknown = Reason::of(format!("this Sentinel knows no master called {service}"));
             Err(Failure::Refused(unknown).at(sentinel))
         }
+    }
+}
+
+/// The question for a Sentinel how the master is.
+pub(crate) fn how_is_master(at: &Location) -> Cmd {
+    let mut command = redis::cmd("SENTINEL");
+    command.arg("MASTER").arg(at.service());
+    command
+}
+
+/// What a Sentinel knows of the master.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) master: Address,
+    /// It answers the Sentinel, and is not about to be replaced.
+    well: bool,
+}
+
+impl Named {
+    /// From the two answers. A Sentinel that does not let us ask how the master
+    /// is says at least who.
+    pub(crate) fn new(master: Address, state: Option<Value>) -> Self {
+        type Fields = std::collections::HashMap<String, String>;
+        let state = state.and_then(|state| redis::from_redis_value::<Fields>(state).ok());
+        let ill = |flags: &String| flags.contains("down") || flags.contains("failover");
+        let flags = state.as_ref().and_then(|state| state.get("flags"));
+        Self {
+            master,
+            well: !flags.is_some_and(ill),
+        }
+    }
+
+    /// Whether this is the node, and nothing speaks against it.
+    pub(crate) fn confirms(&self, node: &Address) -> bool {
+        self.well && self.master == *node
     }
 }
 

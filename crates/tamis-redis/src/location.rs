@@ -403,7 +403,10 @@ mod tests {
             ("redis://h/a?b?protocol=resp3", "redis://h:6379/a?b"),
             ("redis://[::1]:7/x", "redis://[::1]:7/x"),
             ("rediss://[fe80::2]/x", "rediss://[fe80::2]:6379/x"),
-            ("redis-cluster://[::1]:1,b:2/x", "redis-cluster://[::1]:1,b:2/x"),
+            (
+                "redis-cluster://[::1]:1,b:2/x",
+                "redis-cluster://[::1]:1,b:2/x",
+            ),
             (
                 "redis+sentinel://:p@a:1,b:2/main/3/x",
                 "redis+sentinel://:***@a:1,b:2/main/3/x",

@@ -3,18 +3,17 @@
 
 use crate::connection::too_much;
 use crate::link::{
-    Address, Allowance, Doubt, Expected, Failure, Link, Outcome, Reason, Request, SLOTS_ANSWER,
-    SMALL, Tls, Topology, Trust, Wait, answer, answered_by_another, answered_by_replica, ask_for_lag, asks_for_lag,
-    asks_for_role, distrusted, greeting, is_replica, master, not_replicated,
-    server_name, wait_for, way_to, way_to_sentinel, welcomed, who_is_master,
+    Address, Allowance, Doubt, Expected, Failure, Link, Named, Outcome, Reason, Request,
+    SLOTS_ANSWER, SMALL, Tls, Topology, Trust, Wait, answer, answered_by_another,
+    answered_by_replica, ask_for_lag, asks_for_lag, asks_for_role, distrusted, greeting,
+    how_is_master, is_replica, master, not_replicated, server_name, wait_for, way_to,
+    way_to_sentinel, welcomed, who_is_master,
 };
 use crate::location::Reach;
 use crate::stats::Counters;
 use crate::{Location, Options};
 use redis::aio::MultiplexedConnection;
-use redis::{
-    AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, Pipeline, RedisError, Value,
-};
+use redis::{AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, Pipeline, RedisError, Value};
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
@@ -187,8 +186,8 @@ struct Answers {
 enum Distrust {
     Replica,
     Stale(Reason),
-    /// The Sentinels know another master, or nobody answered.
-    Another(Option<Address>),
+    /// The Sentinels know another master, or none that is well.
+    Another(Option<Named>),
 }
 
 /// A task that ends with whoever waits for it.
@@ -328,31 +327,35 @@ impl Multiplexed {
     }
 
     /// Asks a Sentinel for the master; with a password only if it wants one.
-    async fn ask_sentinel(&self, node: &Address) -> Result<Address, Failure> {
+    async fn ask_sentinel(&self, node: &Address) -> Result<Named, Failure> {
         let start = Instant::now();
         let ask = async |authenticated| {
             let way = way_to_sentinel(&self.at, node, authenticated, &self.options);
             let mut connection = self.reach(&way).await?;
             let mut pipeline = Pipeline::new();
             pipeline.add_command(who_is_master(&self.at));
+            pipeline.add_command(how_is_master(&self.at));
             let mut answers = connection.ask(&pipeline, self.small()).await?;
-            answers.pop().unwrap_or(Value::Nil).extract_error()
+            let state = answers.pop();
+            let master = answers.pop().unwrap_or(Value::Nil).extract_error()?;
+            Ok::<_, RedisError>((master, state))
         };
-        let answer = match ask(false).await {
+        let answers = match ask(false).await {
             Err(error) if error.code() == Some("NOAUTH") => ask(true).await,
-            answer => answer,
+            answers => answers,
         };
-        let answer = answer.map_err(|e| Failure::of_connecting(node, start.elapsed(), e))?;
-        master(&self.at, node, answer)
+        let answers = answers.map_err(|e| Failure::of_connecting(node, start.elapsed(), e));
+        let (answer, state) = answers?;
+        Ok(Named::new(master(&self.at, node, answer)?, state))
     }
 
     /// The master that the first Sentinel to answer knows.
-    async fn ask_sentinels(&self) -> Result<Address, Failure> {
+    async fn ask_sentinels(&self) -> Result<Named, Failure> {
         let mut failure = None;
         let sentinels = self.shared().topology.informants();
         for node in sentinels {
             match self.ask_sentinel(&node).await {
-                Ok(master) => return Ok(master),
+                Ok(named) => return Ok(named),
                 Err(other) => failure = Some(other.at(&node)),
             }
         }
@@ -407,15 +410,15 @@ impl Multiplexed {
             return None;
         }
         let asked = Instant::now();
-        let master = self.ask_sentinels().await.ok();
-        match (&master, doubt) {
-            (Some(master), _) if master == node => connection.trust().named(asked),
+        let named = self.ask_sentinels().await.ok();
+        match (&named, doubt) {
+            (Some(named), _) if named.confirms(node) => connection.trust().named(asked),
             (None, Doubt::Some) => connection.trust().believed(sent),
             _ => {
-                if let Some(master) = &master {
-                    self.shared().topology.follow(master.clone());
+                if let Some(named) = &named {
+                    self.shared().topology.follow(named.master.clone());
                 }
-                return Some(Distrust::Another(master));
+                return Some(Distrust::Another(named));
             }
         }
         None
@@ -536,8 +539,8 @@ impl Sent {
             None => {}
             Some(Distrust::Replica) => answered_by_replica(requests, outcomes, node),
             Some(Distrust::Stale(reason)) => distrusted(requests, outcomes, node, &reason),
-            Some(Distrust::Another(master)) => {
-                answered_by_another(requests, outcomes, node, master.as_ref());
+            Some(Distrust::Another(named)) => {
+                answered_by_another(requests, outcomes, node, named.as_ref());
             }
         }
     }
@@ -569,8 +572,8 @@ impl Link for Multiplexed {
             return Ok(());
         }
         if self.at.service().is_some() {
-            let master = self.ask_sentinels().await?;
-            self.shared().topology.follow(master);
+            let named = self.ask_sentinels().await?;
+            self.shared().topology.follow(named.master);
             return Ok(());
         }
         let mut failure = None;
@@ -608,4 +611,3 @@ impl Link for Multiplexed {
         tokio::time::sleep(time).await;
     }
 }
-

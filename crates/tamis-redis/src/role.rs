@@ -5,26 +5,10 @@ use std::fmt;
 use std::time::Duration;
 
 /// What a server is: a master, or a replica and how well it follows.
-///
-/// ```no_run
-/// use tamis_redis::{Options, RedisFilter};
-/// let mut filter = RedisFilter::open(&"redis://localhost/seen".parse()?, &Options::new())?;
-/// for server in filter.nodes()? {
-///     if let Some(role) = server.role {
-///         println!("{}: {role}", server.address);
-///     }
-/// }
-/// # Ok::<(), tamis_redis::Error>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ServerRole {
+pub(crate) enum ServerRole {
     /// A master, or a server alone.
-    Master {
-        /// How many replicas follow it now.
-        replicas: u64,
-    },
-    /// A replica.
+    Master,
     Replica {
         /// Its master, as `host:port`.
         of: String,
@@ -45,10 +29,7 @@ impl ServerRole {
             lines.find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'))
         };
         if field("role")? == "master" {
-            let replicas = field("connected_slaves").and_then(|n| n.parse().ok());
-            return Some(Self::Master {
-                replicas: replicas.unwrap_or(0),
-            });
+            return Some(Self::Master);
         }
         let (host, port) = (field("master_host")?, field("master_port")?);
         let silent_for = field("master_last_io_seconds_ago").and_then(|n| n.parse().ok());
@@ -61,7 +42,7 @@ impl ServerRole {
     }
 
     /// Whether it is a replica.
-    pub const fn is_replica(&self) -> bool {
+    pub(crate) const fn is_replica(&self) -> bool {
         matches!(self, Self::Replica { .. })
     }
 
@@ -90,9 +71,7 @@ impl ServerRole {
 impl fmt::Display for ServerRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Master { replicas: 0 } => f.write_str("master, no replicas"),
-            Self::Master { replicas: 1 } => f.write_str("master, 1 replica"),
-            Self::Master { replicas } => write!(f, "master, {replicas} replicas"),
+            Self::Master => f.write_str("master"),
             Self::Replica {
                 of,
                 linked,
@@ -132,7 +111,7 @@ mod tests {
     fn only_a_replica_in_touch_is_trusted() {
         let options = Options::new().max_lag(Duration::from_secs(5));
         let master = ServerRole::of_info("role:master\r\nconnected_slaves:2\r\n").unwrap();
-        assert_eq!(master.to_string(), "master, 2 replicas");
+        assert!(!master.is_replica());
         assert_eq!(master.distrust(&options), None);
         assert_eq!(replica("up", 0, 5).distrust(&options), None);
         for role in [

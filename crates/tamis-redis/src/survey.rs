@@ -1,6 +1,6 @@
 //! All filters on a set of servers, and orphaned parts: for operators.
 
-use crate::{ServerRole, Servers};
+use crate::Servers;
 use std::fmt;
 use std::time::Duration;
 use tamis::Kind;
@@ -116,8 +116,6 @@ pub struct Node {
     pub most: u64,
     /// Its `maxmemory-policy`: what it does at that limit.
     pub policy: String,
-    /// What it is to others, if the user may ask.
-    pub role: Option<ServerRole>,
 }
 
 impl Survey {
@@ -199,7 +197,6 @@ impl Node {
             used: number("used_memory"),
             most: number("maxmemory"),
             policy: field("maxmemory_policy").unwrap_or_default().to_owned(),
-            role: ServerRole::of_info(info),
         }
     }
 }

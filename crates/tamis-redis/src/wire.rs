@@ -217,9 +217,7 @@ impl<L: Link> Wire<L> {
             }
             // Nothing may be on the way when something is sent again.
             let next = match next {
-                Some((work, ticket, start)) => {
-                    Some((work, self.link.receive(ticket).await, start))
-                }
+                Some((work, ticket, start)) => Some((work, self.link.receive(ticket).await, start)),
                 None => None,
             };
             let settled = self.settle(work.requests(), outcomes, start).await;

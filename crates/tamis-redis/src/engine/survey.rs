@@ -164,7 +164,7 @@ pub(crate) async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Erro
     let mut nodes = Vec::new();
     for (address, slot) in wire.link.masters() {
         let mut info = String::new();
-        for section in ["server", "memory", "replication"] {
+        for section in ["server", "memory"] {
             let command = cmd("INFO").arg(section).take();
             let answer = wire
                 .ask_one("asking about the servers", slot, command)

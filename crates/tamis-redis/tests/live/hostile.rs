@@ -193,7 +193,9 @@ fn a_wire_that_drips() {
     });
     assert_eq!(error.unconfirmed().len(), 1_000);
     let text = error.to_string();
-    assert!(text.contains("no answer from"), "{text}");
+    // The last try may have come no further.
+    let told = text.contains("no answer from") || text.contains("no connection to");
+    assert!(told && text.contains(" ms"), "{text}");
     wire.flow();
     until("the wire to flow", Duration::from_secs(60), || {
         filter.contains("x").is_ok()

@@ -182,7 +182,9 @@ fn a_master_that_wakes_up() {
             let mut new = vec![false; some.len()];
             match blocking {
                 true => filter.insert_many(&some, &mut new).unwrap(),
-                false => runtime.block_on(other.insert_many(&some, &mut new)).unwrap(),
+                false => runtime
+                    .block_on(other.insert_many(&some, &mut new))
+                    .unwrap(),
             }
         });
         let promoted = || watched.replica.info("replication", "role").as_deref() == Some("master");
