@@ -10,6 +10,7 @@ use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::Duration;
 use tamis::index::FileIndex;
 use tamis::{AnyFilter, Hasher, Open, SecretKey};
@@ -52,6 +53,9 @@ impl TypedValueParser for PlaceParser {
             // A mistyped scheme is no file, either.
             Some(text) if text.contains("://") => {
                 let at: Location = text.parse().map_err(|e| refuse(anyhow::Error::new(e)))?;
+                if at.is_insecure() {
+                    warn_of_anyone();
+                }
                 let password = redis_password().map_err(refuse)?;
                 Ok(Place::Redis(match password {
                     Some(password) => at.with_password(&password),
@@ -61,6 +65,18 @@ impl TypedValueParser for PlaceParser {
             _ => Ok(Place::File(text.into())),
         }
     }
+}
+
+/// Says that nobody checks who the server is.
+pub(crate) fn warn_of_anyone() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        output::warn(format_args!(
+            "#insecure accepts any certificate: whoever is between you and the server can read \
+             and change everything, the password included\n\
+             hint: --tls-ca names the authority that signed the server's certificate"
+        ));
+    });
 }
 
 /// The password of Redis in the environment, or in the file that this names.
@@ -151,6 +167,22 @@ pub(crate) struct RedisArgs {
     /// For rediss://, trust this certificate authority (PEM) instead of the system's
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
+
+    /// For rediss://, the client's certificate (PEM), where the server asks for one
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The private key (PEM) of --tls-cert
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// Don't ask a replica that has not heard from its master for longer than this
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = human::parse_duration)]
+    max_lag: Duration,
+
+    /// Ask a replica even if it has lost its master or lags: keys that it lacks get a false "no"
+    #[arg(long)]
+    allow_stale: bool,
 }
 
 /// For commands that open a filter.
@@ -202,10 +234,24 @@ impl RedisArgs {
             .connect_timeout(self.redis_timeout)
             .response_timeout(self.redis_timeout)
             .retry_for(self.retry_for)
-            .wait_replicas(self.wait_replicas, self.redis_timeout);
+            .wait_replicas(self.wait_replicas, self.redis_timeout)
+            .max_lag(self.max_lag);
+        if self.allow_stale {
+            options = options.allow_stale();
+        }
+        let read = |path: &PathBuf| {
+            fs::read(path).with_context(|| format!("reading {}", path.display()))
+        };
         if let Some(path) = &self.tls_ca {
-            let pem = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-            options = options.tls_root(pem);
+            options = options.tls_root(read(path)?);
+            let checked = options.check_certificates();
+            checked.with_context(|| format!("--tls-ca {}", path.display()))?;
+        }
+        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            options = options.tls_identity(read(certificate)?, read(key)?);
+            let (certificate, key) = (certificate.display(), key.display());
+            let checked = options.check_certificates();
+            checked.with_context(|| format!("--tls-cert {certificate} --tls-key {key}"))?;
         }
         if let Some(key) = key.key()? {
             options = options.key(key);

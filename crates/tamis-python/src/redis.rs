@@ -9,6 +9,7 @@ use crate::interrupt::Lookout;
 use crate::key;
 use crate::mask::Answers;
 use crate::options::{self, Count, Need};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
@@ -41,9 +42,11 @@ pub(crate) struct RedisFilter {
 /// ``timeout`` seconds; while servers are down or change roles, calls go on
 /// trying for ``retry_for`` seconds. ``wait_replicas`` takes an addition as done
 /// only when so many replicas have it. ``tls_ca`` is a file (PEM) of the
-/// authority to trust.
+/// authority to trust; ``tls_cert`` and ``tls_key`` are those of the client, for
+/// servers that ask for them. A replica that has lost its master, or has not heard
+/// from it for ``max_lag`` seconds, is not asked unless ``allow_stale``.
 #[pyfunction]
-#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, module=false, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None))]
+#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, module=false, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None, tls_cert=None, tls_key=None, max_lag=15.0, allow_stale=false))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -67,6 +70,10 @@ pub(crate) fn connect(
     retry_for: f64,
     wait_replicas: u32,
     tls_ca: Option<PathBuf>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    max_lag: f64,
+    allow_stale: bool,
 ) -> Result<RedisFilter, Failure> {
     let location: Location = location.parse()?;
     let timeout = seconds("timeout", timeout)?;
@@ -77,6 +84,27 @@ pub(crate) fn connect(
         .wait_replicas(wait_replicas, timeout);
     if let Some(path) = tls_ca {
         options = options.tls_root(std::fs::read(path).map_err(PyErr::from)?);
+    }
+    match (tls_cert, tls_key) {
+        (None, None) => {}
+        (Some(certificate), Some(key)) => {
+            let read = |path| std::fs::read(path).map_err(PyErr::from);
+            options = options.tls_identity(read(certificate)?, read(key)?);
+        }
+        _ => {
+            return Err(Failure::parameter(
+                "tls_cert, tls_key: expected both or neither, got one",
+            ));
+        }
+    }
+    if location.is_insecure() {
+        let text = c"#insecure accepts any certificate: anyone can pose as the server";
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
+    }
+    options.check_certificates()?;
+    options = options.max_lag(seconds("max_lag", max_lag)?);
+    if allow_stale {
+        options = options.allow_stale();
     }
     if module {
         options = options.in_module();

@@ -4,15 +4,18 @@
 use crate::connection::Connection;
 use crate::engine;
 use crate::link::{
-    Address, Expected, Failure, Link, Outcome, Reason, Request, Topology, Wait, answer,
-    answered_by_replica, asks_for_role, client, greeting, is_replica, master, not_replicated, now,
-    sentinel, wait_for, welcomed, who_is_master,
+    Address, Allowance, Doubt, Expected, Failure, Link, Named, Outcome, Reason, Request,
+    SLOTS_ANSWER, Tls, Topology, Trust, Wait, answer, answered_by_another, answered_by_replica,
+    ask_for_lag, asks_for_lag, asks_for_role, distrusted, greeting, how_is_master, is_replica,
+    master, not_replicated, now, transfer, wait_for, way_to, way_to_sentinel, welcomed,
+    who_is_master,
 };
 use crate::location::Reach;
+use crate::packed::Packed;
 use crate::stats::Counters;
 use crate::survey::{Orphan, Survey};
 use crate::{Error, Location, Options, Servers};
-use redis::{RedisError, Value, cmd};
+use redis::{ConnectionInfo, RedisError, Value, cmd};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +29,7 @@ pub(crate) struct Blocking {
     /// answers would go to whoever reads first.
     process: u32,
     opened: u64,
+    tls: Tls,
     counters: Arc<Counters>,
 }
 
@@ -36,6 +40,9 @@ struct Numbered {
     /// must not leave them to the next.
     sent: u64,
     received: u64,
+    /// What the answers that are on their way may hold, in bytes.
+    flying: u64,
+    trust: Trust,
     connection: Connection,
 }
 
@@ -52,6 +59,9 @@ struct Sent {
     batch: u64,
     requests: Vec<Expected>,
     wait: Option<u32>,
+    /// Before all else it was asked how far behind its master it is.
+    asks_for_lag: bool,
+    allowance: Allowance,
     /// The first of the commands, and when it was sent: for errors.
     command: String,
     at: Instant,
@@ -66,18 +76,22 @@ impl Blocking {
             connections: HashMap::new(),
             process: std::process::id(),
             opened: 0,
+            tls: Tls::default(),
             counters: Arc::default(),
         }
     }
 
     fn connection(&mut self, node: &Address) -> Result<&mut Numbered, Failure> {
         if !self.connections.contains_key(node) {
-            let connection = self.connect(node)?;
+            let (connection, trust) = self.connect(node)?;
+            self.counters.connected(node);
             self.opened += 1;
             let numbered = Numbered {
                 number: self.opened,
                 sent: 0,
                 received: 0,
+                flying: 0,
+                trust,
                 connection,
             };
             self.connections.insert(node.clone(), numbered);
@@ -85,57 +99,79 @@ impl Blocking {
         Ok(self.connections.get_mut(node).expect("just inserted"))
     }
 
-    fn connect(&self, node: &Address) -> Result<Connection, Failure> {
+    fn connect(&self, node: &Address) -> Result<(Connection, Trust), Failure> {
         let start = Instant::now();
         let failed = |error| Failure::of_connecting(node, start.elapsed(), error);
-        let client = client(&self.at, node, &self.options).map_err(failed)?;
-        let mut connection = self.reach(&client).map_err(failed)?;
-        let greeting = greeting(&self.at);
-        let sent = connection.send(&greeting.get_packed_pipeline());
-        sent.map_err(failed)?;
-        let answers = (0..greeting.len()).map(|_| connection.receive());
+        let way = way_to(&self.at, node, &self.options);
+        let mut connection = self.reach(&way).map_err(failed)?;
+        let greeting = Packed::from(&greeting(&self.at, &self.options)[..]);
+        let until = Instant::now() + self.options.response_timeout;
+        connection.send(&greeting.bytes, until).map_err(failed)?;
+        let answers = (0..greeting.commands).map(|_| connection.receive());
         let answers = answers.collect::<Result<_, _>>().map_err(failed)?;
-        welcomed(answers).map_err(|failure| failure.at(node))?;
-        self.counters.connected(node);
-        Ok(connection)
+        let trust = welcomed(&self.at, &self.options, answers);
+        Ok((connection, trust.map_err(|failure| failure.at(node))?))
     }
 
-    fn reach(&self, client: &redis::Client) -> Result<Connection, RedisError> {
-        let wait = self
-            .options
-            .replicas
-            .map_or(Duration::ZERO, |(_, time)| time);
-        let timeout = self.options.response_timeout + wait;
-        Connection::open(client, self.options.connect_timeout, timeout)
+    fn reach(&self, way: &ConnectionInfo) -> Result<Connection, RedisError> {
+        let tls = self.tls.for_way(way, &self.options)?;
+        let Options {
+            connect_timeout,
+            response_timeout,
+            ..
+        } = self.options;
+        Connection::open(way, tls, connect_timeout, response_timeout)
     }
 
     /// Asks a Sentinel for the master; with a password only if it wants one.
-    fn ask_sentinel(&self, node: &Address) -> Result<Address, Failure> {
+    fn ask_sentinel(&self, node: &Address) -> Result<Named, Failure> {
         let start = Instant::now();
         let ask = |authenticated| {
-            let client = sentinel(&self.at, node, authenticated, &self.options)?;
-            self.reach(&client)?
-                .ask(&who_is_master(&self.at))?
-                .extract_error()
+            let way = way_to_sentinel(&self.at, node, authenticated, &self.options);
+            let mut connection = self.reach(&way)?;
+            let master = connection.ask(&who_is_master(&self.at))?;
+            let state = connection.ask(&how_is_master(&self.at)).ok();
+            Ok::<_, RedisError>((master, state))
         };
-        let answer = match ask(false) {
+        let answers = match ask(false) {
             Err(error) if error.code() == Some("NOAUTH") => ask(true),
-            answer => answer,
+            answers => answers,
         };
-        let answer = answer.map_err(|e| Failure::of_connecting(node, start.elapsed(), e))?;
-        master(&self.at, node, answer)
+        let answers = answers.map_err(|e| Failure::of_connecting(node, start.elapsed(), e));
+        let (answer, state) = answers?;
+        Ok(Named::new(master(&self.at, node, answer)?, state))
+    }
+
+    /// The master that the first Sentinel to answer knows.
+    fn ask_sentinels(&self) -> Result<Named, Failure> {
+        let mut failure = None;
+        for node in self.topology.informants() {
+            match self.ask_sentinel(&node) {
+                Ok(named) => return Ok(named),
+                Err(other) => failure = Some(other.at(&node)),
+            }
+        }
+        Err(failure.unwrap_or_else(Failure::nobody_answers))
     }
 
     fn learn_from(&mut self, node: &Address) -> Result<(), Failure> {
-        if self.at.service().is_some() {
-            let master = self.ask_sentinel(node)?;
-            self.topology.follow(master);
-            return Ok(());
-        }
         let start = Instant::now();
-        // A connection of its own: answers may be on their way over others.
-        let asked = self.connect(node)?.ask(cmd("CLUSTER").arg("SLOTS"));
-        let value = asked.map_err(|e| Failure::of_connecting(node, start.elapsed(), e))?;
+        let slots = cmd("CLUSTER").arg("SLOTS").take();
+        let until = start + self.options.response_timeout;
+        let asked = if self.connections.contains_key(node) {
+            // A connection of its own: answers may be on their way over this.
+            let (mut connection, _) = self.connect(node)?;
+            connection.expect(until, SLOTS_ANSWER);
+            connection.ask(&slots)
+        } else {
+            let to = &mut self.connection(node)?.connection;
+            to.expect(until, SLOTS_ANSWER);
+            to.ask(&slots)
+        };
+        let value = asked.map_err(|e| {
+            self.connections.remove(node);
+            Failure::of_connecting(node, start.elapsed(), e)
+        })?;
         match self.topology.learn(&answer(value)?, node) {
             Some(()) => Ok(()),
             None => Err(Failure::nobody_answers()),
@@ -149,8 +185,13 @@ impl Blocking {
         requests: &[&Request],
         wait: Wait,
     ) -> Result<Sent, Failure> {
+        let may_lag = asks_for_lag(&self.at, &self.options);
+        let asks_for_lag = may_lag && self.connection(node)?.trust.is_due();
         let size = |place: &usize| requests[*place].packed.bytes.len();
-        let mut bytes = Vec::with_capacity(places.iter().map(size).sum::<usize>() + 64);
+        let mut bytes = Vec::with_capacity(places.iter().map(size).sum::<usize>() + 128);
+        if asks_for_lag {
+            ask_for_lag().write_packed_command(&mut bytes);
+        }
         let mut expected = Vec::with_capacity(places.len());
         for &place in places {
             let Request { packed, ask, .. } = requests[place];
@@ -177,11 +218,15 @@ impl Blocking {
         }
         let command = places.first().map(|place| requests[*place].command());
         let command = command.unwrap_or_default();
+        let sending = places.iter().map(|place| requests[*place]);
+        let allowance = Allowance::of(sending, wait, &self.options);
+        let sending_for = self.options.response_timeout + transfer(bytes.len() as u64);
         let to = self.connection(node)?;
         let at = Instant::now();
         let (number, batch) = (to.number, to.sent);
         to.sent += 1;
-        if let Err(error) = to.connection.send(&bytes) {
+        to.flying += allowance.bytes;
+        if let Err(error) = to.connection.send(&bytes, at + sending_for) {
             self.connections.remove(node);
             return Err(Failure::lost(node, &command, at.elapsed(), error));
         }
@@ -191,6 +236,8 @@ impl Blocking {
             batch,
             requests: expected,
             wait: wait.map(|(replicas, _)| replicas),
+            asks_for_lag,
+            allowance,
             command,
             at,
         })
@@ -201,9 +248,23 @@ impl Blocking {
         match self.connections.get_mut(&sent.node) {
             Some(from) if from.number == sent.number && from.received == sent.batch => {
                 from.received += 1;
+                let until = Instant::now() + sent.allowance.time;
+                from.connection.expect(until, from.flying);
+                from.flying -= sent.allowance.bytes;
             }
             _ => {
                 self.connections.remove(&sent.node);
+            }
+        }
+        let mut distrust = None;
+        if sent.asks_for_lag {
+            match self.next_answer(sent) {
+                Err(lost) => broken = Some(lost),
+                Ok(info) => {
+                    let from = self.connections.get_mut(&sent.node);
+                    let heard = from.map(|from| from.trust.heard(&info, &self.options));
+                    distrust = heard.and_then(Result::err);
+                }
             }
         }
         for expected in &sent.requests {
@@ -227,6 +288,9 @@ impl Blocking {
                 not_replicated(&sent.requests, outcomes, &failure);
             }
         }
+        if let Some(reason) = distrust {
+            distrusted(&sent.requests, outcomes, &sent.node, &reason);
+        }
         if asks_for_role(&self.at) {
             match self.next_unless(sent, broken.as_ref()) {
                 Ok(role) if is_replica(&role) => {
@@ -235,8 +299,46 @@ impl Blocking {
                 }
                 // Without its answer the others may be a replica's.
                 Err(Failure::Lost(_)) => answered_by_replica(&sent.requests, outcomes, &sent.node),
-                _ => {}
+                _ => self.confirm_master(sent, outcomes),
             }
+        }
+    }
+
+    /// Has the Sentinels confirm a node that they may have replaced.
+    fn confirm_master(&mut self, sent: &Sent, outcomes: &mut [Option<Outcome>]) {
+        let trust = |this: &mut Self, change: &dyn Fn(&mut Trust)| {
+            if let Some(from) = this.connections.get_mut(&sent.node) {
+                change(&mut from.trust);
+            }
+        };
+        let from = self.connections.get(&sent.node);
+        let doubt = from.map_or(Doubt::No, |from| from.trust.doubt());
+        if doubt == Doubt::No {
+            return trust(self, &|trust| trust.believed(sent.at));
+        }
+        let asked = Instant::now();
+        let named = self.ask_sentinels().ok();
+        match (&named, doubt) {
+            (Some(named), _) if named.confirms(&sent.node) => {
+                trust(self, &|trust| trust.named(asked));
+            }
+            (None, Doubt::Some) => trust(self, &|trust| trust.believed(sent.at)),
+            _ => {
+                self.connections.remove(&sent.node);
+                answered_by_another(&sent.requests, outcomes, &sent.node, named.as_ref());
+                if let Some(named) = named {
+                    self.topology.follow(named.master);
+                }
+            }
+        }
+    }
+
+    /// The next answer, an error among them; the reason, if there is none.
+    fn next_answer(&mut self, sent: &Sent) -> Result<Value, Reason> {
+        match self.read(sent) {
+            Ok(value) => Ok(value),
+            Err(Failure::Lost(reason)) => Err(reason),
+            Err(_) => Ok(Value::Nil),
         }
     }
 
@@ -317,6 +419,11 @@ impl Link for Blocking {
 
     async fn learn(&mut self) -> Result<(), Failure> {
         if matches!(self.at.reach(), Reach::Server | Reach::Socket) {
+            return Ok(());
+        }
+        if self.at.service().is_some() {
+            let named = self.ask_sentinels()?;
+            self.topology.follow(named.master);
             return Ok(());
         }
         let mut failure = None;

@@ -474,7 +474,8 @@ impl Reads {
                 commands.number(chunk.pulse_at() * 8);
                 commands.number(1);
             }
-            let request = Request::packed(chunk.slot, commands);
+            let lines: u64 = runs.iter().map(|run| run.last - run.first + 1).sum();
+            let request = Request::packed(chunk.slot, commands).answered_with(lines * 64);
             self.requests.push(match replicated {
                 true => request.replicated(),
                 false => request,

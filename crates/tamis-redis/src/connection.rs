@@ -1,66 +1,92 @@
-//! A connection that blocks, and that signals don't break: a read or write
-//! that a signal interrupts is done again. To the `redis` crate it is a lost
-//! answer, and the keys would be sent again and called new a second time.
-//!
-//! Over TLS that crate's connections are used: `rustls` goes on by itself.
+//! A connection that blocks: until when, and how much it takes in, is said
+//! before it reads. A read or write that a signal interrupts is done again:
+//! taken for a lost answer, the keys would be sent again and called new a
+//! second time.
 
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, Parser, RedisError, Value};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) enum Connection {
-    Plain {
-        socket: Patient<Socket>,
-        parser: Parser,
-    },
-    Tls(Box<redis::Connection>),
+use crate::link::{SMALL, introduction, server_name};
+
+pub(crate) struct Connection {
+    stream: Metered<Stream>,
+    parser: Parser,
 }
 
-pub(crate) enum Socket {
+enum Stream {
+    Plain(Timed<Socket>),
+    Tls(Box<StreamOwned<ClientConnection, Timed<Socket>>>),
+}
+
+enum Socket {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(std::os::unix::net::UnixStream),
 }
 
 impl Connection {
-    /// Connects, and answers must come within `timeout`.
+    /// Connects, over TLS if there is a configuration for it, and says who we
+    /// are: each in its time.
     pub(crate) fn open(
-        client: &redis::Client,
-        connect_timeout: Duration,
-        timeout: Duration,
+        info: &ConnectionInfo,
+        tls: Option<Arc<ClientConfig>>,
+        connecting: Duration,
+        answering: Duration,
     ) -> Result<Self, RedisError> {
-        let info = client.get_connection_info();
-        let Some(socket) = Socket::connect(info, connect_timeout)? else {
-            let connection = client.get_connection_with_timeout(connect_timeout)?;
-            connection.set_read_timeout(Some(timeout))?;
-            connection.set_write_timeout(Some(timeout))?;
-            return Ok(Self::Tls(Box::new(connection)));
+        let until = Instant::now() + connecting;
+        let socket = Timed {
+            socket: Socket::connect(info, until)?,
+            until,
         };
-        socket.set_timeouts(timeout)?;
-        let mut this = Self::Plain {
-            socket: Patient { socket, timeout },
+        let stream = match (tls, info.addr()) {
+            (Some(config), ConnectionAddr::TcpTls { host, .. }) => {
+                let session = ClientConnection::new(config, server_name(host)?);
+                let session = session.map_err(io::Error::other)?;
+                let mut stream = Box::new(StreamOwned::new(session, socket));
+                while stream.conn.is_handshaking() {
+                    stream.conn.complete_io(&mut stream.sock)?;
+                }
+                Stream::Tls(stream)
+            }
+            _ => Stream::Plain(socket),
+        };
+        let mut this = Self {
+            stream: Metered { stream, left: 0 },
             parser: Parser::new(),
         };
+        this.expect(Instant::now() + answering, SMALL);
         for command in introduction(info) {
             this.ask(&command)?;
         }
         Ok(this)
     }
 
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), RedisError> {
-        match self {
-            Self::Plain { socket, .. } => Ok(socket.write_all(bytes)?),
-            Self::Tls(connection) => connection.send_packed_command(bytes),
+    /// From now on, answers must be there by then, and hold no more than this.
+    pub(crate) const fn expect(&mut self, until: Instant, bytes: u64) {
+        self.stream.left = bytes;
+        self.set_until(until);
+    }
+
+    const fn set_until(&mut self, until: Instant) {
+        match &mut self.stream.stream {
+            Stream::Plain(socket) => socket.until = until,
+            Stream::Tls(stream) => stream.sock.until = until,
         }
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8], until: Instant) -> Result<(), RedisError> {
+        self.set_until(until);
+        self.stream.stream.write_all(bytes)?;
+        Ok(self.stream.stream.flush()?)
     }
 
     pub(crate) fn receive(&mut self) -> Result<Value, RedisError> {
         loop {
-            let value = match self {
-                Self::Plain { socket, parser } => parser.parse_value(&mut *socket)?,
-                Self::Tls(connection) => connection.recv_response()?,
-            };
+            let value = self.parser.parse_value(&mut self.stream)?;
             // Not an answer.
             if !matches!(value, Value::Push { .. }) {
                 return Ok(value);
@@ -68,9 +94,13 @@ impl Connection {
         }
     }
 
-    /// Sends a command and receives its answer, if that is not an error.
+    /// Sends a command and receives its answer, if that is not an error, by the
+    /// time that is set.
     pub(crate) fn ask(&mut self, command: &Cmd) -> Result<Value, RedisError> {
-        self.send(&command.get_packed_command())?;
+        self.stream
+            .stream
+            .write_all(&command.get_packed_command())?;
+        self.stream.stream.flush()?;
         match self.receive()? {
             Value::ServerError(error) => Err(error.into()),
             value => Ok(value),
@@ -78,17 +108,41 @@ impl Connection {
     }
 }
 
+impl Read for Stream {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(to),
+            Self::Tls(stream) => stream.read(to),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
 impl Socket {
-    /// None for an address that is not a plain one.
-    fn connect(info: &ConnectionInfo, timeout: Duration) -> io::Result<Option<Self>> {
+    fn connect(info: &ConnectionInfo, until: Instant) -> io::Result<Self> {
         match info.addr() {
-            ConnectionAddr::Tcp(host, port) => {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
                 let mut failure = io::Error::other("the host has no address");
                 for address in (host.as_str(), *port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, timeout) {
+                    match TcpStream::connect_timeout(&address, left(until)?) {
                         Ok(stream) => {
                             stream.set_nodelay(true)?;
-                            return Ok(Some(Self::Tcp(stream)));
+                            return Ok(Self::Tcp(stream));
                         }
                         Err(error) => failure = error,
                     }
@@ -98,22 +152,37 @@ impl Socket {
             #[cfg(unix)]
             ConnectionAddr::Unix(path) => {
                 let stream = std::os::unix::net::UnixStream::connect(path)?;
-                Ok(Some(Self::Unix(stream)))
+                Ok(Self::Unix(stream))
             }
-            _ => Ok(None),
+            _ => Err(io::Error::other("not an address that can be reached here")),
         }
     }
+}
 
-    fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
+/// How long it is until then.
+fn left(until: Instant) -> io::Result<Duration> {
+    match until.saturating_duration_since(Instant::now()) {
+        Duration::ZERO => Err(ErrorKind::TimedOut.into()),
+        left => Ok(left),
+    }
+}
+
+/// What gives up a read or a write after a while.
+trait GivesUp {
+    fn give_up_after(&self, time: Duration) -> io::Result<()>;
+}
+
+impl GivesUp for Socket {
+    fn give_up_after(&self, time: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => {
-                stream.set_read_timeout(Some(timeout))?;
-                stream.set_write_timeout(Some(timeout))
+                stream.set_read_timeout(Some(time))?;
+                stream.set_write_timeout(Some(time))
             }
             #[cfg(unix)]
             Self::Unix(stream) => {
-                stream.set_read_timeout(Some(timeout))?;
-                stream.set_write_timeout(Some(timeout))
+                stream.set_read_timeout(Some(time))?;
+                stream.set_write_timeout(Some(time))
             }
         }
     }
@@ -143,62 +212,34 @@ impl Write for Socket {
     }
 }
 
-/// Says who we are, and which database we want.
-fn introduction(info: &ConnectionInfo) -> Vec<Cmd> {
-    let settings = info.redis_settings();
-    let mut commands = Vec::new();
-    let user = settings.username().unwrap_or("default");
-    if settings.protocol().supports_resp3() {
-        let mut hello = redis::cmd("HELLO");
-        hello.arg(3);
-        if let Some(password) = settings.password() {
-            hello.arg("AUTH").arg(user).arg(password);
-        }
-        commands.push(hello);
-    } else if let Some(password) = settings.password() {
-        let mut auth = redis::cmd("AUTH");
-        // Servers before users were invented take a password alone.
-        if settings.username().is_some() {
-            auth.arg(user);
-        }
-        commands.push(auth.arg(password).take());
-    }
-    if settings.db() != 0 {
-        commands.push(redis::cmd("SELECT").arg(settings.db()).take());
-    }
-    commands
-}
-
-/// Goes on where a signal interrupts, but not beyond the timeout, however many
-/// signals come.
-pub(crate) struct Patient<S> {
+/// Goes on until then, however little comes at a time and however many signals
+/// interrupt.
+struct Timed<S> {
     socket: S,
-    timeout: Duration,
+    until: Instant,
 }
 
-impl<S> Patient<S> {
+impl<S: GivesUp> Timed<S> {
     fn insist(&mut self, mut call: impl FnMut(&mut S) -> io::Result<usize>) -> io::Result<usize> {
-        let start = Instant::now();
         loop {
+            self.socket.give_up_after(left(self.until)?)?;
             match call(&mut self.socket) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {
-                    if start.elapsed() >= self.timeout {
-                        return Err(ErrorKind::TimedOut.into());
-                    }
-                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // What systems call it when nothing came in time.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 done => return done,
             }
         }
     }
 }
 
-impl<S: Read> Read for Patient<S> {
+impl<S: Read + GivesUp> Read for Timed<S> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         self.insist(|socket| socket.read(to))
     }
 }
 
-impl<S: Write> Write for Patient<S> {
+impl<S: Write + GivesUp> Write for Timed<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.insist(|socket| socket.write(bytes))
     }
@@ -206,6 +247,29 @@ impl<S: Write> Write for Patient<S> {
     fn flush(&mut self) -> io::Result<()> {
         self.socket.flush()
     }
+}
+
+/// Takes in no more than was asked for.
+struct Metered<S> {
+    stream: S,
+    left: u64,
+}
+
+impl<S: Read> Read for Metered<S> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(too_much());
+        }
+        let most = to.len().min(self.left.try_into().unwrap_or(usize::MAX));
+        let read = self.stream.read(&mut to[..most])?;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}
+
+/// Of a server that sends and sends.
+pub(crate) fn too_much() -> io::Error {
+    io::Error::other("it sent more than it was asked for")
 }
 
 #[cfg(test)]
@@ -226,11 +290,17 @@ mod tests {
         }
     }
 
+    impl GivesUp for Interrupted {
+        fn give_up_after(&self, _: Duration) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     #[test]
     fn what_is_interrupted_goes_on_and_ends_in_time() {
-        let mut socket = Patient {
+        let mut socket = Timed {
             socket: Interrupted(b"*2\r\n:1\r\n$1\r\nx\r\n:7\r\n".to_vec(), false),
-            timeout: Duration::from_secs(60),
+            until: Instant::now() + Duration::from_secs(600),
         };
         let mut parser = Parser::new();
         let answer = parser.parse_value(&mut socket).unwrap();
@@ -239,7 +309,19 @@ mod tests {
             Value::Array(vec![Value::Int(1), Value::BulkString(b"x".to_vec())])
         );
         assert_eq!(parser.parse_value(&mut socket).unwrap(), Value::Int(7));
-        socket.timeout = Duration::from_millis(20);
+        socket.until = Instant::now() + Duration::from_millis(20);
         assert!(parser.parse_value(&mut socket).unwrap_err().is_timeout());
+    }
+
+    #[test]
+    fn no_more_is_read_than_was_asked_for() {
+        let text = b"$1000000000000\r\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+        let mut stream = Metered {
+            stream: &text[..],
+            left: 40,
+        };
+        let error = Parser::new().parse_value(&mut stream).unwrap_err();
+        assert!(error.to_string().contains("more than"), "{error}");
+        assert_eq!(stream.stream.len(), text.len() - 40);
     }
 }

@@ -100,6 +100,8 @@ pub enum Error {
         /// The server's reason.
         source: RedisError,
     },
+    /// A certificate or a key can't be used.
+    Certificates(String),
     /// The library refuses.
     Filter(tamis::Error),
 }
@@ -206,6 +208,7 @@ impl fmt::Display for Error {
                     _ => write!(f, "{action}: {reason}"),
                 }
             }
+            Self::Certificates(reason) => f.write_str(reason),
             Self::Filter(error) => error.fmt(f),
         }
     }
@@ -214,7 +217,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Server { source, .. } => Some(source),
+            // The server's reason is in the text already.
             Self::Filter(error) => error.source(),
             _ => None,
         }

@@ -71,11 +71,14 @@ mod filter;
 mod link;
 mod location;
 mod module;
+mod multiplexed;
 mod options;
 mod packed;
 mod record;
+mod role;
 mod stats;
 mod survey;
+mod tls;
 mod warning;
 mod wire;
 

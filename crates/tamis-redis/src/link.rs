@@ -6,16 +6,28 @@ use redis::{
     Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, RedisConnectionInfo, RedisError,
     ServerErrorKind, Value,
 };
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use crate::chunks::SLOTS;
-use crate::location::Reach;
+use crate::location::{Reach, host_and_port};
 use crate::packed::Packed;
+use crate::role::ServerRole;
 use crate::stats::Counters;
 use crate::{Location, Options};
+
+/// What the answers to any batch may hold, in bytes.
+pub(crate) const SMALL: u64 = 1 << 20;
+/// What the answer to `CLUSTER SLOTS` may hold: of every slot for itself, some
+/// nodes.
+pub(crate) const SLOTS_ANSWER: u64 = 1 << 24;
+/// The least that a connection must carry: for so many bytes there is a second
+/// more.
+const BYTES_PER_SECOND: u64 = 1 << 20;
 
 /// Commands for one slot, that are asked again together.
 #[derive(Clone, Debug)]
@@ -28,6 +40,8 @@ pub(crate) struct Request {
     pub(crate) replicated: bool,
     /// Where to ask for once, while the slot moves there.
     pub(crate) ask: Option<Address>,
+    /// How much its answers may be longer than itself, in bytes.
+    pub(crate) more: u64,
 }
 
 /// Whether a request may be sent again when its answer was lost.
@@ -51,7 +65,19 @@ impl Request {
             again: Again::Harmless,
             replicated: false,
             ask: None,
+            more: 0,
         }
+    }
+
+    /// The same, whose answers hold so many bytes, or a little more.
+    pub(crate) const fn answered_with(mut self, bytes: u64) -> Self {
+        self.more = bytes;
+        self
+    }
+
+    /// What its answers may hold, in bytes, beside what every batch may.
+    const fn most(&self) -> u64 {
+        self.more.saturating_add(self.packed.bytes.len() as u64)
     }
 
     /// The same, taken as done only when replicas have it. Its last command
@@ -95,6 +121,34 @@ impl Expected {
     }
 }
 
+/// What the answers to a batch may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    pub(crate) time: Duration,
+    pub(crate) bytes: u64,
+}
+
+impl Allowance {
+    /// Of these requests, behind which replicas are waited for.
+    pub(crate) fn of<'a>(
+        requests: impl Iterator<Item = &'a Request>,
+        wait: Wait,
+        options: &Options,
+    ) -> Self {
+        let bytes = requests.fold(0, |sum: u64, request| sum.saturating_add(request.most()));
+        let wait = wait.map_or(Duration::ZERO, |(_, time)| time);
+        Self {
+            time: options.response_timeout + wait + transfer(bytes),
+            bytes: bytes.saturating_add(SMALL),
+        }
+    }
+}
+
+/// How long so many bytes may be on their way.
+pub(crate) const fn transfer(bytes: u64) -> Duration {
+    Duration::from_secs(bytes / BYTES_PER_SECOND)
+}
+
 /// What to wait for at a node that gets these requests.
 pub(crate) fn wait_for(expected: &[Expected], wait: Wait) -> Wait {
     wait.filter(|_| expected.iter().any(|request| request.replicated))
@@ -121,10 +175,150 @@ pub(crate) fn asks_for_role(at: &Location) -> bool {
     at.service().is_some()
 }
 
+/// A replica that has lost its master answers all the same, from what it had:
+/// "no" to every key since. A cluster's replicas answer nobody, and Sentinels
+/// name masters.
+pub(crate) fn asks_for_lag(at: &Location, options: &Options) -> bool {
+    matches!(at.reach(), Reach::Server | Reach::Socket) && !options.allow_stale
+}
+
+/// What is asked of such a server before all else: what it answers then is no
+/// older.
+pub(crate) fn ask_for_lag() -> Cmd {
+    redis::cmd("INFO").arg("replication").take()
+}
+
+/// A master is asked again after so long whether it still is one. A replica is
+/// asked each time.
+const ROLE_HOLDS_FOR: Duration = Duration::from_secs(1);
+/// A master that has not answered for so long may have stood still, while the
+/// Sentinels made another: they are asked before it is believed. They wait for
+/// longer than this before they do (`down-after-milliseconds`).
+const STANDSTILL: Duration = Duration::from_secs(1);
+/// Sentinels are asked so often in any case: they may see another master where
+/// the network has come apart.
+const SENTINELS_ASKED: Duration = Duration::from_secs(5);
+
+/// What is known of the node at the other end of a connection, and since when.
+#[derive(Clone, Debug)]
+pub(crate) struct Trust {
+    replica: bool,
+    role_asked: Instant,
+    /// When a request was sent that it answered as the master, whom Sentinels
+    /// knew.
+    alive: Option<Instant>,
+    /// When Sentinels last said so.
+    named: Option<Instant>,
+}
+
+/// Whether Sentinels must be asked before a node is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    No,
+    /// If they answer, they decide.
+    Some,
+    /// And if nobody answers, it is not believed.
+    Great,
+}
+
+impl Trust {
+    pub(crate) fn new() -> Self {
+        Self {
+            replica: false,
+            role_asked: Instant::now(),
+            alive: None,
+            named: None,
+        }
+    }
+
+    /// Whether the next batch begins with the question for the role.
+    pub(crate) fn is_due(&self) -> bool {
+        self.replica || self.role_asked.elapsed() >= ROLE_HOLDS_FOR
+    }
+
+    /// Takes in the answer, or does not believe the server.
+    pub(crate) fn heard(&mut self, info: &Value, options: &Options) -> Result<(), Reason> {
+        self.role_asked = Instant::now();
+        let Some(role) = role_of(info) else {
+            // The user may not ask.
+            return Ok(());
+        };
+        self.replica = role.is_replica();
+        match role.distrust(options) {
+            Some(reason) => Err(Reason::of(reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether what was sent then, and has been answered now, may be the answer
+    /// of a master that is none any more.
+    pub(crate) fn doubt(&self) -> Doubt {
+        let within = |time: Option<Instant>, most| time.is_some_and(|at| at.elapsed() < most);
+        match within(self.alive, STANDSTILL) {
+            false => Doubt::Great,
+            true if within(self.named, SENTINELS_ASKED) => Doubt::No,
+            true => Doubt::Some,
+        }
+    }
+
+    /// It is believed: it has answered what was sent then.
+    pub(crate) fn believed(&mut self, sent: Instant) {
+        self.alive = self.alive.max(Some(sent));
+    }
+
+    /// Sentinels have said, at this time or later, that it is the master.
+    pub(crate) fn named(&mut self, when: Instant) {
+        self.named = Some(when);
+        self.believed(when);
+    }
+}
+
+/// What `INFO replication` says, if the user may ask.
+pub(crate) fn role_of(info: &Value) -> Option<ServerRole> {
+    match info {
+        Value::BulkString(bytes) => ServerRole::of_info(&String::from_utf8_lossy(bytes)),
+        Value::VerbatimString { text, .. } => ServerRole::of_info(text),
+        _ => None,
+    }
+}
+
+/// What a node has answered that Sentinels don't call the master counts for
+/// nothing, and what it has executed may be lost.
+pub(crate) fn answered_by_another(
+    expected: &[Expected],
+    outcomes: &mut [Option<Outcome>],
+    node: &Address,
+    named: Option<&Named>,
+) {
+    let reason = match named {
+        Some(named) if named.master != *node => {
+            format!("the Sentinels call {} the master", named.master)
+        }
+        _ => "no Sentinel confirms that it is still the master".into(),
+    };
+    distrusted(expected, outcomes, node, &Reason::of(reason));
+}
+
 /// Whether a server that says so of itself is no master. One that does not let
 /// the user ask is taken for one.
 pub(crate) fn is_replica(role: &Value) -> bool {
     matches!(role, Value::Array(role) if !is_text(role.first(), "master"))
+}
+
+/// What a server has answered that is not to be believed counts for nothing.
+/// Something may have been executed all the same: replicas can be writable.
+pub(crate) fn distrusted(
+    expected: &[Expected],
+    outcomes: &mut [Option<Outcome>],
+    node: &Address,
+    reason: &Reason,
+) {
+    for request in expected {
+        let outcome = &mut outcomes[request.place];
+        if matches!(outcome, Some(Ok(_) | Err(Failure::FewReplicas(_)))) {
+            *outcome = Some(Err(Failure::Lost(reason.clone()).at(node)));
+        }
+    }
 }
 
 /// What a replica has answered counts for nothing; what it has executed as a
@@ -134,13 +328,8 @@ pub(crate) fn answered_by_replica(
     outcomes: &mut [Option<Outcome>],
     node: &Address,
 ) {
-    for request in expected {
-        let outcome = &mut outcomes[request.place];
-        if matches!(outcome, Some(Ok(_))) {
-            let reason = Reason::of("a replica, not the master any more");
-            *outcome = Some(Err(Failure::Lost(reason).at(node)));
-        }
-    }
+    let reason = Reason::of("a replica, not the master any more");
+    distrusted(expected, outcomes, node, &reason);
 }
 
 /// Why a request was not answered.
@@ -338,7 +527,7 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Self::Tcp { host, port } => f.write_str(&host_and_port(host, port)),
             Self::Socket(path) => path.display().fmt(f),
         }
     }
@@ -507,95 +696,152 @@ impl Topology {
 }
 
 /// How to connect to a node: as to the first one that the user named.
-pub(crate) fn client(
-    at: &Location,
-    node: &Address,
-    options: &Options,
-) -> Result<redis::Client, RedisError> {
+pub(crate) fn way_to(at: &Location, node: &Address, options: &Options) -> ConnectionInfo {
     let settings = at.nodes()[0].redis_settings().clone();
     let settings = settings.set_lib_name("tamis", env!("CARGO_PKG_VERSION"));
-    client_as(at, node, settings, options)
+    way_as(at, node, settings, options)
 }
 
 /// How to connect to a Sentinel, who has no databases and may have no users.
-pub(crate) fn sentinel(
+pub(crate) fn way_to_sentinel(
     at: &Location,
     node: &Address,
     authenticated: bool,
     options: &Options,
-) -> Result<redis::Client, RedisError> {
+) -> ConnectionInfo {
     let settings = at.nodes()[0].redis_settings();
     let settings = match authenticated {
         true => settings.clone().set_db(0),
         false => RedisConnectionInfo::default(),
     };
-    client_as(at, node, settings, options)
+    way_as(at, node, settings, options)
 }
 
-fn client_as(
+fn way_as(
     at: &Location,
     node: &Address,
     settings: RedisConnectionInfo,
     options: &Options,
-) -> Result<redis::Client, RedisError> {
+) -> ConnectionInfo {
     let like = &at.nodes()[0];
     let addr = match (like.addr(), node) {
         (_, Address::Socket(path)) => ConnectionAddr::Unix(path.clone()),
-        (
+        (ConnectionAddr::TcpTls { insecure, .. }, Address::Tcp { host, port }) => {
             ConnectionAddr::TcpTls {
-                insecure,
-                tls_params,
-                ..
-            },
-            Address::Tcp { host, port },
-        ) => ConnectionAddr::TcpTls {
-            host: host.clone(),
-            port: *port,
-            insecure: *insecure || options.insecure,
-            tls_params: tls_params.clone(),
-        },
+                host: host.clone(),
+                port: *port,
+                insecure: *insecure || options.insecure,
+                tls_params: None,
+            }
+        }
         (_, Address::Tcp { host, port }) => ConnectionAddr::Tcp(host.clone(), *port),
     };
-    if let ConnectionAddr::TcpTls { .. } = addr {
-        // The first choice holds; a program that has made one keeps it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    }
-    let info = like.clone().set_addr(addr).set_redis_settings(settings);
-    match options.certificates() {
-        Some(certificates) if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) => {
-            redis::Client::build_with_tls(info, certificates)
+    like.clone().set_addr(addr).set_redis_settings(settings)
+}
+
+/// The configuration of TLS, which takes a while to make: the system's
+/// authorities are many.
+#[derive(Default)]
+pub(crate) struct Tls(OnceLock<Result<Arc<ClientConfig>, String>>);
+
+impl Tls {
+    /// For an address that needs it.
+    pub(crate) fn for_way(
+        &self,
+        way: &ConnectionInfo,
+        options: &Options,
+    ) -> Result<Option<Arc<ClientConfig>>, RedisError> {
+        let ConnectionAddr::TcpTls { insecure, .. } = way.addr() else {
+            return Ok(None);
+        };
+        let made = self.0.get_or_init(|| {
+            crate::tls::config(options, *insecure).map_err(|error| error.to_string())
+        });
+        match made {
+            Ok(config) => Ok(Some(Arc::clone(config))),
+            Err(reason) => Err(RedisError::from((
+                ErrorKind::InvalidClientConfig,
+                "TLS",
+                reason.clone(),
+            ))),
         }
-        _ => redis::Client::open(info),
     }
 }
 
-/// What a new connection begins with: its name, for `CLIENT LIST`, and where
-/// Sentinels decide who is master, the question whether the node is.
-pub(crate) fn greeting(at: &Location) -> redis::Pipeline {
+/// Whom the certificate must be for.
+pub(crate) fn server_name(host: &str) -> std::io::Result<ServerName<'static>> {
+    let name = ServerName::try_from(host.to_owned());
+    name.map_err(|error| std::io::Error::other(format!("{host}: {error}")))
+}
+
+/// Says who we are, and which database we want.
+pub(crate) fn introduction(way: &ConnectionInfo) -> Vec<Cmd> {
+    let settings = way.redis_settings();
+    let mut commands = Vec::new();
+    let user = settings.username().unwrap_or("default");
+    if settings.protocol().supports_resp3() {
+        let mut hello = redis::cmd("HELLO");
+        hello.arg(3);
+        if let Some(password) = settings.password() {
+            hello.arg("AUTH").arg(user).arg(password);
+        }
+        commands.push(hello);
+    } else if let Some(password) = settings.password() {
+        let mut auth = redis::cmd("AUTH");
+        // Servers before users were invented take a password alone.
+        if settings.username().is_some() {
+            auth.arg(user);
+        }
+        commands.push(auth.arg(password).take());
+    }
+    if settings.db() != 0 {
+        commands.push(redis::cmd("SELECT").arg(settings.db()).take());
+    }
+    commands
+}
+
+/// What a new connection begins with: its name, for `CLIENT LIST`, and the
+/// question what the node is, where that matters.
+pub(crate) fn greeting(at: &Location, options: &Options) -> Vec<Cmd> {
     let plain = |c: char| if c.is_ascii_graphic() { c } else { '_' };
     let name: String = at.name().chars().map(plain).collect();
-    let mut greeting = redis::Pipeline::new();
-    greeting
-        .cmd("CLIENT")
-        .arg("SETNAME")
-        .arg(format!("tamis:{name}"));
+    let mut greeting = vec![
+        redis::cmd("CLIENT")
+            .arg("SETNAME")
+            .arg(format!("tamis:{name}"))
+            .take(),
+    ];
     if asks_for_role(at) {
-        greeting.cmd("ROLE");
+        greeting.push(redis::cmd("ROLE"));
+    } else if asks_for_lag(at, options) {
+        greeting.push(ask_for_lag());
     }
     greeting
 }
 
-/// Whether a node that answers so is one to talk to. A name is no condition,
-/// nor is the role if the user may not ask for it.
-pub(crate) fn welcomed(answers: Vec<Value>) -> Result<(), Failure> {
+/// Whether a node that answers so is one to talk to, and what is known of it. A
+/// name is no condition, nor is the role if the user may not ask for it.
+pub(crate) fn welcomed(
+    at: &Location,
+    options: &Options,
+    answers: Vec<Value>,
+) -> Result<Trust, Failure> {
     match answers.into_iter().nth(1) {
-        Some(role) if is_replica(&role) => Err(Failure::NotNow(Reason::of(
-            "a replica, not the master any more",
-        ))),
         Some(Value::ServerError(error)) if error.code() != "NOPERM" => {
             Err(Failure::of_answer(error.into()))
         }
-        _ => Ok(()),
+        Some(role) if asks_for_role(at) && is_replica(&role) => Err(Failure::NotNow(Reason::of(
+            "a replica, not the master any more",
+        ))),
+        role => {
+            let mut trust = Trust::new();
+            if let Some(role) = role
+                && asks_for_lag(at, options)
+            {
+                trust.heard(&role, options).map_err(Failure::NotNow)?;
+            }
+            Ok(trust)
+        }
     }
 }
 
@@ -624,6 +870,41 @@ pub(crate) fn master(at: &Location, sentinel: &Address, answer: Value) -> Result
             let unknown = Reason::of(format!("this Sentinel knows no master called {service}"));
             Err(Failure::Refused(unknown).at(sentinel))
         }
+    }
+}
+
+/// The question for a Sentinel how the master is.
+pub(crate) fn how_is_master(at: &Location) -> Cmd {
+    let mut command = redis::cmd("SENTINEL");
+    command.arg("MASTER").arg(at.service());
+    command
+}
+
+/// What a Sentinel knows of the master.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) master: Address,
+    /// It answers the Sentinel, and is not about to be replaced.
+    well: bool,
+}
+
+impl Named {
+    /// From the two answers. A Sentinel that does not let us ask how the master
+    /// is says at least who.
+    pub(crate) fn new(master: Address, state: Option<Value>) -> Self {
+        type Fields = std::collections::HashMap<String, String>;
+        let state = state.and_then(|state| redis::from_redis_value::<Fields>(state).ok());
+        let ill = |flags: &String| flags.contains("down") || flags.contains("failover");
+        let flags = state.as_ref().and_then(|state| state.get("flags"));
+        Self {
+            master,
+            well: !flags.is_some_and(ill),
+        }
+    }
+
+    /// Whether this is the node, and nothing speaks against it.
+    pub(crate) fn confirms(&self, node: &Address) -> bool {
+        self.well && self.master == *node
     }
 }
 
@@ -704,7 +985,7 @@ mod tests {
         // Those named are asked as well, lest all we know be gone.
         assert_eq!(topology.informants().len(), 4);
         topology.moved(100, Address::parse("[::1]:5").unwrap());
-        assert_eq!(topology.owner(100).unwrap().to_string(), "::1:5");
+        assert_eq!(topology.owner(100).unwrap().to_string(), "[::1]:5");
 
         let request = |slot, ask: Option<&str>| Request {
             ask: ask.and_then(Address::parse),

@@ -1,7 +1,7 @@
 //! Where a filter lives: which servers, which database, which name.
 
 use crate::Error;
-use redis::{ConnectionInfo, IntoConnectionInfo};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use std::fmt;
 use std::str::FromStr;
 
@@ -142,6 +142,15 @@ impl Location {
 
     pub(crate) const fn is_cluster(&self) -> bool {
         matches!(self.scheme.reach, Reach::Cluster)
+    }
+
+    /// Whether anyone may pose as the server: a TLS location that ends with
+    /// `#insecure`.
+    pub fn is_insecure(&self) -> bool {
+        let insecure = |node: &ConnectionInfo| {
+            matches!(node.addr(), ConnectionAddr::TcpTls { insecure: true, .. })
+        };
+        self.nodes.iter().any(insecure)
     }
 
     /// What Sentinels call the master, if they are to be asked.
@@ -300,6 +309,14 @@ fn hide_password(text: &str) -> String {
     }
 }
 
+/// As people write it: IPv6 hosts in brackets.
+pub(crate) fn host_and_port(host: &str, port: impl fmt::Display) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    }
+}
+
 /// Without the password.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -330,7 +347,12 @@ impl fmt::Display for Location {
         }
         for (i, node) in self.nodes.iter().enumerate() {
             let comma = if i > 0 { "," } else { "" };
-            write!(f, "{comma}{}", node.addr())?;
+            match node.addr() {
+                ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                    write!(f, "{comma}{}", host_and_port(host, port))?;
+                }
+                other => write!(f, "{comma}{other}")?,
+            }
         }
         if let Some(service) = &self.service {
             write!(f, "/{service}")?;
@@ -379,6 +401,12 @@ mod tests {
                 "rediss-cluster://u:***@a:1,b:2/3/x",
             ),
             ("redis://h/a?b?protocol=resp3", "redis://h:6379/a?b"),
+            ("redis://[::1]:7/x", "redis://[::1]:7/x"),
+            ("rediss://[fe80::2]/x", "rediss://[fe80::2]:6379/x"),
+            (
+                "redis-cluster://[::1]:1,b:2/x",
+                "redis-cluster://[::1]:1,b:2/x",
+            ),
             (
                 "redis+sentinel://:p@a:1,b:2/main/3/x",
                 "redis+sentinel://:***@a:1,b:2/main/3/x",

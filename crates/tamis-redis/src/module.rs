@@ -9,7 +9,7 @@ pub(crate) use copying::takes;
 
 use crate::chunks::slot;
 use crate::engine::{dangers, survey};
-use crate::link::Link;
+use crate::link::{Link, Request};
 use crate::packed::Packed;
 use crate::warning::Warning;
 use crate::wire::Wire;
@@ -191,7 +191,31 @@ impl<L: Link> Module<L> {
         action: &'static str,
         command: Cmd,
     ) -> Result<T, Error> {
-        match self.one(action, command).await {
+        let answer = self.one(action, command).await;
+        self.read(action, answer).await
+    }
+
+    /// One that is answered with all of the filter, perhaps, which may have grown
+    /// since we looked at it.
+    async fn ask_all<T: FromRedisValue>(
+        &mut self,
+        action: &'static str,
+        command: Cmd,
+    ) -> Result<T, Error> {
+        let most = (self.about.bytes.saturating_mul(16)).saturating_add(1 << 26);
+        let request = Request::new(self.key.home, &[command]).answered_with(most);
+        let answer = self.wire.ask(action, vec![request]).await;
+        let one = |answers: Vec<Vec<Value>>| answers.into_iter().flatten().next();
+        let answer = answer.map(|answers| one(answers).unwrap_or(Value::Nil));
+        self.read(action, answer).await
+    }
+
+    async fn read<T: FromRedisValue>(
+        &mut self,
+        action: &'static str,
+        answer: Result<Value, Error>,
+    ) -> Result<T, Error> {
+        match answer {
             Ok(value) => T::from_redis_value(value).map_err(|error| Error::Server {
                 action,
                 node: None,

@@ -1,6 +1,7 @@
 //! How to talk to the servers.
 
-use redis::TlsCertificates;
+use crate::Error;
+use std::fmt;
 use std::time::Duration;
 use tamis::SecretKey;
 
@@ -22,8 +23,25 @@ pub struct Options {
     pub(crate) retry_for: Duration,
     pub(crate) replicas: Option<(u32, Duration)>,
     pub(crate) tls_root: Option<Vec<u8>>,
+    pub(crate) identity: Option<Identity>,
     pub(crate) insecure: bool,
+    pub(crate) max_lag: Duration,
+    pub(crate) allow_stale: bool,
     pub(crate) module: bool,
+}
+
+/// Who we are to servers that ask for certificates, in PEM format.
+#[derive(Clone)]
+pub(crate) struct Identity {
+    pub(crate) certificate: Vec<u8>,
+    pub(crate) key: Vec<u8>,
+}
+
+/// Without the key.
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
 }
 
 impl Default for Options {
@@ -35,7 +53,10 @@ impl Default for Options {
             retry_for: Duration::from_secs(30),
             replicas: None,
             tls_root: None,
+            identity: None,
             insecure: false,
+            max_lag: Duration::from_secs(15),
+            allow_stale: false,
             module: false,
         }
     }
@@ -53,21 +74,24 @@ impl Options {
         self
     }
 
-    /// How long connecting to a server may take; 3 seconds by default.
+    /// How long connecting to a server may take, with the TLS handshake; 3
+    /// seconds by default.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long a server may be silent before its connection is given up;
-    /// 10 seconds by default.
+    /// How long all answers to a batch may take, before the connection is given
+    /// up; 10 seconds by default. Large answers, as of a download, have a second
+    /// more for each MiB.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self
     }
 
     /// How long an operation keeps trying while servers are down, loading or
-    /// changing roles; 30 seconds by default. Zero means it doesn't retry.
+    /// changing roles, from its first request on; 30 seconds by default. Zero
+    /// means it doesn't retry.
     pub fn retry_for(mut self, time: Duration) -> Self {
         self.retry_for = time;
         self
@@ -85,6 +109,48 @@ impl Options {
     /// system's.
     pub fn tls_root(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.tls_root = Some(pem.into());
+        self
+    }
+
+    /// The client's certificate (and what leads from it to its authority) and
+    /// its private key, both in PEM format, for servers that ask for them.
+    pub fn tls_identity(
+        mut self,
+        certificate: impl Into<Vec<u8>>,
+        key: impl Into<Vec<u8>>,
+    ) -> Self {
+        self.identity = Some(Identity {
+            certificate: certificate.into(),
+            key: key.into(),
+        });
+        self
+    }
+
+    /// Checks the certificates and the key that these options hold, without
+    /// connecting to anyone. Connecting checks them, too.
+    ///
+    /// ```
+    /// use tamis_redis::Options;
+    /// assert!(Options::new().tls_root("not a certificate").check_certificates().is_err());
+    /// ```
+    pub fn check_certificates(&self) -> Result<(), Error> {
+        // The system's authorities are not looked at.
+        let insecure = self.tls_root.is_none();
+        crate::tls::config(self, insecure).map(drop)
+    }
+
+    /// A replica that has not heard from its master for longer than this is not
+    /// asked; 15 seconds by default. Masters talk to their replicas every 10
+    /// seconds at least, unless `repl-ping-replica-period` says otherwise.
+    pub fn max_lag(mut self, time: Duration) -> Self {
+        self.max_lag = time;
+        self
+    }
+
+    /// Takes answers of a replica that has lost its master, is copying it, or
+    /// lags behind: keys that it lacks get a false "no".
+    pub fn allow_stale(mut self) -> Self {
+        self.allow_stale = true;
         self
     }
 
@@ -111,12 +177,5 @@ impl Options {
     pub fn in_module(mut self) -> Self {
         self.module = true;
         self
-    }
-
-    pub(crate) fn certificates(&self) -> Option<TlsCertificates> {
-        self.tls_root.as_ref().map(|root| TlsCertificates {
-            client_tls: None,
-            root_cert: Some(root.clone()),
-        })
     }
 }

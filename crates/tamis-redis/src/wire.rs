@@ -71,10 +71,15 @@ impl<L: Link> Wire<L> {
         self.link.counters()
     }
 
-    /// Sends again what is open, until nothing is or time is up.
-    async fn settle(&mut self, requests: &mut [Request], outcomes: Vec<Outcome>) -> Vec<Settled> {
+    /// Sends again what is open, until nothing is or time is up, which runs
+    /// since it was first sent.
+    async fn settle(
+        &mut self,
+        requests: &mut [Request],
+        outcomes: Vec<Outcome>,
+        start: Instant,
+    ) -> Vec<Settled> {
         let mut settled: Vec<_> = outcomes.into_iter().map(Settled::at_once).collect();
-        let start = Instant::now();
         let mut pause = FIRST_PAUSE;
         let mut redirects = 0;
         loop {
@@ -144,10 +149,11 @@ impl<L: Link> Wire<L> {
         action: &'static str,
         mut requests: Vec<Request>,
     ) -> Result<Vec<Vec<Value>>, Error> {
+        let start = Instant::now();
         let sending: Vec<&Request> = requests.iter().collect();
         let ticket = self.link.send(&sending, self.wait).await;
         let outcomes = self.link.receive(ticket).await;
-        let settled = self.settle(&mut requests, outcomes).await;
+        let settled = self.settle(&mut requests, outcomes, start).await;
         settled
             .into_iter()
             .map(|settled| {
@@ -184,7 +190,7 @@ impl<L: Link> Wire<L> {
         mut make: impl FnMut(Range<usize>) -> W + Send,
         mut done: impl FnMut(W, Vec<Settled>) -> bool + Send,
     ) -> usize {
-        let mut flying: Option<(W, L::Ticket)> = None;
+        let mut flying: Option<(W, L::Ticket, Instant)> = None;
         let mut sent = 0;
         let mut going = true;
         while flying.is_some() || going && sent < total {
@@ -192,13 +198,14 @@ impl<L: Link> Wire<L> {
                 let range = sent..(sent + window).min(total);
                 sent = range.end;
                 let mut work = make(range);
+                let start = Instant::now();
                 let requests: Vec<&Request> = work.requests().iter().collect();
                 let ticket = self.link.send(&requests, self.wait).await;
-                Some((work, ticket))
+                Some((work, ticket, start))
             } else {
                 None
             };
-            let Some((mut work, ticket)) = flying.take() else {
+            let Some((mut work, ticket, start)) = flying.take() else {
                 flying = next;
                 continue;
             };
@@ -210,13 +217,13 @@ impl<L: Link> Wire<L> {
             }
             // Nothing may be on the way when something is sent again.
             let next = match next {
-                Some((work, ticket)) => Some((work, self.link.receive(ticket).await)),
+                Some((work, ticket, start)) => Some((work, self.link.receive(ticket).await, start)),
                 None => None,
             };
-            let settled = self.settle(work.requests(), outcomes).await;
+            let settled = self.settle(work.requests(), outcomes, start).await;
             going &= done(work, settled);
-            if let Some((mut work, outcomes)) = next {
-                let settled = self.settle(work.requests(), outcomes).await;
+            if let Some((mut work, outcomes, start)) = next {
+                let settled = self.settle(work.requests(), outcomes, start).await;
                 going &= done(work, settled);
             }
         }

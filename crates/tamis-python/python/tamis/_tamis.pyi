@@ -350,6 +350,10 @@ def connect(
     retry_for: float = 30.0,
     wait_replicas: int = 0,
     tls_ca: _Path | None = None,
+    tls_cert: _Path | None = None,
+    tls_key: _Path | None = None,
+    max_lag: float = 15.0,
+    allow_stale: bool = False,
 ) -> RedisFilter: ...
 def open_foreign(
     path: _Path,

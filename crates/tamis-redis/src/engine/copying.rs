@@ -122,8 +122,11 @@ impl<L: Link> Engine<L> {
     async fn receive_body(&mut self, number: usize, to: &mut [u8]) -> Result<(), Error> {
         let chunks = self.bodies[number].chunks.clone();
         for (window, some) in chunks.chunks(CHUNK_WINDOW).enumerate() {
-            let get =
-                |chunk: &Chunk| Request::new(chunk.slot, &[cmd("GET").arg(&chunk.key).take()]);
+            let get = |chunk: &Chunk| {
+                let mut get = cmd("GETRANGE");
+                get.arg(&chunk.key).arg(0).arg(chunk.stored());
+                Request::new(chunk.slot, &[get]).answered_with(chunk.stored())
+            };
             let requests = some.iter().map(get).collect();
             let answers = self.wire.ask("reading the filter", requests).await?;
             for (i, answer) in (window * CHUNK_WINDOW..).zip(answers) {
@@ -379,7 +382,7 @@ impl<L: Link> Engine<L> {
             let last = chunk.len.min(each) - 1;
             let lines = cmd("GETRANGE").arg(&chunk.key).arg(0).arg(last).take();
             let len = cmd("STRLEN").arg(&chunk.key).take();
-            Request::new(chunk.slot, &[lines, len])
+            Request::new(chunk.slot, &[lines, len]).answered_with(last)
         };
         let requests = chosen.iter().map(read).collect();
         let cells = body.cells();

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Keys that a server names at a time, and that are asked about together.
 const PAGE: usize = 1000;
+/// What their names may take, whatever else the database holds.
+const PAGE_BYTES: u64 = 1 << 24;
 
 /// Forgets a key, if nobody has touched it for this many seconds, and it does
 /// not end by itself.
@@ -215,7 +217,9 @@ async fn scan_page<L: Link>(
     let mut scan = cmd("SCAN");
     scan.arg(cursor).arg("COUNT").arg(PAGE);
     scan.arg("TYPE").arg(kind);
-    let page = wire.ask_one("looking at all keys", node, scan).await?;
+    let request = Request::new(node, &[scan]).answered_with(PAGE_BYTES);
+    let page = wire.ask("looking at all keys", vec![request]).await?;
+    let page = page.into_iter().flatten().next().unwrap_or(Value::Nil);
     let (next, keys): (String, Vec<Vec<u8>>) = read("SCAN", page)?;
     // What is not text is not ours.
     let text = keys

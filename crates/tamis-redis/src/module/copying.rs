@@ -239,7 +239,7 @@ impl<L: Link> Module<L> {
     /// The value as the server would save it.
     pub(crate) async fn dump(&mut self) -> Result<Vec<u8>, Error> {
         let command = cmd("DUMP").arg(&self.key.name).take();
-        let dump: Option<Vec<u8>> = self.ask("reading the filter", command).await?;
+        let dump: Option<Vec<u8>> = self.ask_all("reading the filter", command).await?;
         dump.ok_or_else(|| self.gone())
     }
 
@@ -300,7 +300,7 @@ impl<L: Link> Module<L> {
     async fn download_cuckoo(&mut self) -> Result<AnyFilter, Error> {
         let mut command = cmd("EVAL");
         command.arg(DUMP_AT_ONCE).arg(1).arg(&self.key.name);
-        let chunks: Vec<Vec<u8>> = self.ask("reading the filter", command).await?;
+        let chunks: Vec<Vec<u8>> = self.ask_all("reading the filter", command).await?;
         let Some((first, rest)) = chunks.split_first() else {
             return Err(self.cut_short());
         };
@@ -318,7 +318,7 @@ impl<L: Link> Module<L> {
     async fn chunk(&mut self, at: u64) -> Result<(u64, Vec<u8>), Error> {
         let mut command = cmd("BF.SCANDUMP");
         command.arg(&self.key.name).arg(at);
-        self.ask("reading the filter", command).await
+        self.ask_all("reading the filter", command).await
     }
 
     fn cut_short(&self) -> Error {

@@ -15,6 +15,10 @@ impl Certificate {
             "-subj /CN=localhost -keyout server.key -out server.crt -CA ca.crt -CAkey ca.key \
              -addext subjectAltName=IP:127.0.0.1,DNS:localhost -addext basicConstraints=CA:FALSE",
         );
+        made.openssl(
+            "-subj /CN=ada -keyout client.key -out client.crt -CA ca.crt -CAkey ca.key \
+             -addext basicConstraints=CA:FALSE",
+        );
         made
     }
 
@@ -34,6 +38,14 @@ impl Certificate {
     /// Whom a client has to trust.
     pub(crate) fn authority(&self) -> PathBuf {
         self.0.path().join("ca.crt")
+    }
+
+    /// A certificate that it signed for a client, and its key.
+    pub(crate) fn client(&self) -> (PathBuf, PathBuf) {
+        (
+            self.0.path().join("client.crt"),
+            self.0.path().join("client.key"),
+        )
     }
 
     /// What a server with this certificate has in its configuration. It asks

@@ -16,6 +16,8 @@ pub(crate) struct Proxy {
 struct Rules {
     /// What the server says stays here.
     held: bool,
+    /// What it says goes out byte by byte, slowly.
+    dripping: bool,
     /// The line goes dead at the request that has this text in it: before it
     /// is passed on, or behind it, so that it is executed and not answered.
     cut: Option<(When, String)>,
@@ -77,6 +79,16 @@ impl Proxy {
         self.rules.lock().unwrap().held = true;
     }
 
+    /// What the server says from now on takes for ever.
+    pub(crate) fn drip(&self) {
+        self.rules.lock().unwrap().dripping = true;
+    }
+
+    /// And no more.
+    pub(crate) fn flow(&self) {
+        self.rules.lock().unwrap().dripping = false;
+    }
+
     /// Cuts the line for ever at the first request with this text.
     pub(crate) fn cut(&self, when: When, text: &str) {
         self.rules.lock().unwrap().cut = Some((when, text.to_owned()));
@@ -128,8 +140,18 @@ fn answers(rules: &Mutex<Rules>, mut from: TcpStream, mut to: TcpStream) {
         while rules.lock().unwrap().held {
             std::thread::sleep(Duration::from_millis(5));
         }
+        let mut bytes = &buffer[..len];
+        while let [first, rest @ ..] = bytes
+            && rules.lock().unwrap().dripping
+        {
+            std::thread::sleep(Duration::from_millis(20));
+            if to.write_all(&[*first]).is_err() {
+                break;
+            }
+            bytes = rest;
+        }
         // An answer has come, so the request was executed.
-        if rules.lock().unwrap().dead || to.write_all(&buffer[..len]).is_err() {
+        if rules.lock().unwrap().dead || to.write_all(bytes).is_err() {
             break;
         }
     }

@@ -106,6 +106,36 @@ fn what_happened_is_counted() {
     assert!(ambiguous_keys > 900, "{ambiguous_keys}");
 }
 
+/// Where nothing fails, nobody connects again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_healthy_cluster() {
+    let place = location(&cluster().location("healthy"));
+    let mut filter = created(&place, &options());
+    insert(&mut filter, &keys(0..1_000));
+    assert!(all(&contains(&mut filter, &keys(0..1_000))));
+    let calm = filter.stats();
+    assert_eq!((calm.reconnects, calm.retries, calm.redirects), (0, 0, 0));
+    let mut other = aio::RedisFilter::open(&place, &options()).await.unwrap();
+    assert!(other.contains("https://example.org/page/1").await.unwrap());
+    assert_eq!(other.stats().reconnects, 0);
+    filter.delete().unwrap();
+}
+
+/// What is wrong is said once.
+#[test]
+fn a_cause_is_told_once() {
+    let place = location("redis://[::1]:1/seen");
+    let error = RedisFilter::open(&place, &hasty()).err().unwrap();
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(next) = cause {
+        text += &format!(": {next}");
+        cause = next.source();
+    }
+    assert_eq!(text.matches("os error").count(), 1, "{text}");
+    assert!(text.contains("[::1]:1"), "{text}");
+}
+
 /// However many tasks lose a connection, one of them opens the next.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clones_reconnect_once() {

@@ -3,7 +3,7 @@
 
 use crate::common::{Certificate, Server};
 use crate::*;
-use tamis_redis::Error;
+use tamis_redis::{Error, aio};
 
 /// What every filter can do, wherever it lives.
 fn works(at: &Location, options: &Options) {
@@ -146,6 +146,69 @@ fn over_tls() {
     assert!(RedisFilter::open(&location(&text), &impatient()).is_err());
     let plain = text.replace("rediss:", "redis:");
     assert!(RedisFilter::open(&location(&plain), &impatient()).is_err());
+}
+
+/// Unless told otherwise, Redis asks clients for certificates.
+#[test]
+fn with_a_certificate() {
+    let certificate = Certificate::new();
+    let settings = certificate.settings();
+    let settings = settings.iter().map(String::as_str);
+    let settings: Vec<_> = settings
+        .filter(|line| *line != "tls-auth-clients no")
+        .collect();
+    let authority = certificate.authority();
+    let (public, private) = certificate.client();
+    let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    let files = [text(&authority), text(&public), text(&private)];
+    let credentials = [
+        "--tls", "--cacert", &files[0], "--cert", &files[1], "--key", &files[2],
+    ];
+    let server = Server::start_on("tls-port", &settings, &credentials);
+
+    let at = location(&format!("rediss://{}/seen", server.address()));
+    let read = |path: &str| std::fs::read(path).unwrap();
+    let trusting = options().tls_root(read(&files[0]));
+    let known = trusting
+        .clone()
+        .tls_identity(read(&files[1]), read(&files[2]));
+    known.check_certificates().unwrap();
+    works(&at, &known);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let plan = plan(100, 0.01);
+        let created = aio::RedisFilter::create(&at, &plan, Hasher::default(), &known);
+        let mut filter = created.await.unwrap();
+        assert!(filter.insert("x").await.unwrap());
+    });
+    // Nobody knows us without it.
+    let strangers = trusting.clone().retry_for(Duration::ZERO);
+    assert!(RedisFilter::open(&at, &strangers).is_err());
+    // Someone else's key; no key; no certificate at all.
+    for (certificate, key) in [(1, 1), (2, 2), (0, 2)] {
+        let wrong = trusting
+            .clone()
+            .tls_identity(read(&files[certificate]), read(&files[key]));
+        let error = wrong.check_certificates().unwrap_err();
+        assert!(matches!(error, Error::Certificates(_)), "{error:?}");
+        let error = RedisFilter::open(&at, &wrong).err().unwrap();
+        assert!(matches!(error, Error::Server { .. }), "{error:?}");
+    }
+}
+
+/// A file that holds no authority must not mean that nobody, or anybody, is
+/// trusted.
+#[test]
+fn an_authority_without_certificates() {
+    let at = location("rediss://127.0.0.1:1/seen");
+    for text in ["", "certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n"] {
+        let options = impatient().tls_root(text);
+        let error = options.check_certificates().unwrap_err().to_string();
+        assert!(error.contains("expected certificates in PEM"), "{error}");
+        let error = RedisFilter::open(&at, &options).err().unwrap().to_string();
+        assert!(error.contains("expected certificates in PEM"), "{error}");
+        assert!(!error.contains("refused"), "{error}");
+    }
 }
 
 #[test]

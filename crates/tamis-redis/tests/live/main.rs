@@ -18,6 +18,7 @@ mod full;
 mod growing;
 mod homeless;
 mod homes;
+mod hostile;
 mod identity;
 mod layers;
 mod lifetime;
@@ -29,6 +30,7 @@ mod sentinel;
 mod signals;
 mod silence;
 mod spread;
+mod stale;
 mod witness;
 mod workers;
 

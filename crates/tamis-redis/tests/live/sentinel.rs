@@ -149,3 +149,52 @@ fn a_sentinel_with_a_password() {
     let text = format!("redis+sentinel://default:sesame@{sentinel}/main/seen");
     assert!(!RedisFilter::exists(&location(&text), &options()).unwrap());
 }
+
+/// A master stands still for so long that the Sentinels make another, and goes
+/// on: it takes itself for the master, and would confirm what is lost.
+#[test]
+fn a_master_that_wakes_up() {
+    for blocking in [true, false] {
+        let watched = Watched::start();
+        let place = watched.at("seen");
+        let plan = plan(100_000, 0.01);
+        // Whoever waits for an answer waits for longer than the standstill.
+        let patient = options()
+            .response_timeout(Duration::from_secs(120))
+            .retry_for(Duration::from_secs(240));
+        let mut filter = RedisFilter::create(&place, &plan, Hasher::default(), &patient).unwrap();
+        let mut idle = RedisFilter::open(&place, &patient).unwrap();
+        insert(&mut filter, &keys(0..1_000));
+        until("the replica to have it", Duration::from_secs(60), || {
+            watched.master.info("replication", "master_repl_offset")
+                == watched.replica.info("replication", "slave_repl_offset")
+        });
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let mut other = runtime
+            .block_on(aio::RedisFilter::open(&place, &patient))
+            .unwrap();
+        assert!(runtime.block_on(other.contains(&keys(0..1)[0])).unwrap());
+
+        watched.master.freeze();
+        // One batch is under way, and one comes when all is over.
+        let adding = std::thread::spawn(move || {
+            let some = keys(1_000..2_000);
+            let mut new = vec![false; some.len()];
+            match blocking {
+                true => filter.insert_many(&some, &mut new).unwrap(),
+                false => runtime
+                    .block_on(other.insert_many(&some, &mut new))
+                    .unwrap(),
+            }
+        });
+        let promoted = || watched.replica.info("replication", "role").as_deref() == Some("master");
+        until("a failover", Duration::from_secs(120), promoted);
+        watched.master.thaw();
+        insert(&mut idle, &keys(2_000..3_000));
+        adding.join().unwrap();
+        // What was confirmed is at the one that stays.
+        let kept = crate::at(&watched.replica, "seen");
+        let mut kept = RedisFilter::open(&kept, &options()).unwrap();
+        assert!(all(&contains(&mut kept, &keys(0..3_000))));
+    }
+}
