@@ -22,7 +22,8 @@ fn put(dir: &Sandbox, list: char) {
     fs::rename(dir.path("new"), dir.path("list.tamis")).unwrap();
 }
 
-struct Stop<'a>(&'a AtomicBool);
+/// Ends what others do when a test ends, well or not.
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
