@@ -1,5 +1,6 @@
 //! A filter in Redis beside what people do without one: a bitmap with SETBIT
-//! and GETBIT, seven commands a key, and a Redis key for each key, one command.
+//! and GETBIT, seven commands a key at 1 %, a Redis key for each key, and a set
+//! of them, one command a key.
 //!
 //! All talk to one server of the suite's own, over one connection each, in
 //! batches of the same keys that are sent whole before the answers are read.
@@ -16,9 +17,6 @@ use tamis_redis::{Options, RedisFilter};
 
 /// Keys that the filters are made for.
 const CAPACITY: u64 = 20_000_000;
-const RATE: f64 = 0.01;
-/// Positions of a key in the bitmap: what this rate needs.
-const HASHES: u64 = 7;
 /// Checks in a round that wait for each answer.
 const SINGLE: usize = 500;
 
@@ -28,26 +26,30 @@ pub fn run(mut args: Args) -> Result<Suite> {
     let keys = args.take("--keys", "1e5")?;
     let batch = args.take("--batch", "1e4")?;
     let rounds = args.take("--rounds", "9")?;
+    let rate = args.take("--rate", "0.01")?;
+    // With an append-only file the server writes down what changes.
+    let aof = args.take("--aof", "no")?;
     args.finish()?;
     let mut suite = Suite {
         name: "redis".into(),
         title: format!("Filters in Redis, batches of {batch} keys"),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
-             redis --keys {keys} --batch {batch} --rounds {rounds}"
+             redis --keys {keys} --batch {batch} --rounds {rounds} --rate {rate} --aof {aof}"
         ),
         machine: machine(),
-        peers: ["Tamis", "SETBIT, GETBIT", "SET NX, GET"]
-            .map(String::from)
-            .into(),
+        peers: NAMES.map(String::from).into(),
         rows: Vec::new(),
     };
-    let server = Server::start(&[]);
+    let server = Server::start(&[&format!("appendonly {aof}")[..], "appendfsync no"]);
+    let rate: f64 = rate.parse().map_err(text)?;
     let mut peers = [
-        Peer::Tamis(tamis(&server)?),
-        Peer::Bitmap(connect(&server)?),
+        Peer::Tamis(tamis(&server, rate)?),
+        Peer::Bitmap(connect(&server)?, Bitmap::of(rate)),
         Peer::Keys(connect(&server)?),
+        Peer::Set(connect(&server)?),
     ];
+    let mut logged = [0.0; NAMES.len()];
     let (keys, batch) = (number(&keys)?, number(&batch)? as usize);
     let mut tasks = Task::ALL.map(|task| (task, [(); 4].map(|()| Rounds::new())));
     for round in 0..number(&rounds)? {
@@ -55,8 +57,12 @@ pub fn run(mut args: Args) -> Result<Suite> {
         for (task, rounds) in &mut tasks {
             let work = task.keys(round, keys);
             let mut costs = Vec::new();
-            for peer in &mut peers {
+            for (peer, logged) in peers.iter_mut().zip(&mut logged) {
+                let before = log_size(&server);
                 costs.push(cost(&server, peer, *task, &work, batch)?);
+                if *task == Task::AddNew {
+                    *logged = (log_size(&server) - before) / work.len() as f64;
+                }
             }
             for (i, rounds) in rounds.iter_mut().enumerate() {
                 rounds.add(costs.iter().map(|cost| cost[i]));
@@ -64,6 +70,11 @@ pub fn run(mut args: Args) -> Result<Suite> {
         }
     }
     eprintln!();
+    if aof == "yes" {
+        for (name, logged) in NAMES.iter().zip(logged) {
+            eprintln!("{name}: {logged:.0} bytes of AOF for a new key");
+        }
+    }
     for (i, what) in COSTS.into_iter().enumerate() {
         for (task, rounds) in &tasks {
             suite.rows.push(match i {
@@ -132,17 +143,50 @@ impl Task {
     }
 }
 
+const NAMES: [&str; 4] = [
+    "Tamis",
+    "SETBIT, GETBIT",
+    "SET NX, GET",
+    "SADD, SISMEMBER",
+];
+
 enum Peer {
     Tamis(Box<RedisFilter>),
-    Bitmap(Connection),
+    Bitmap(Connection, Bitmap),
     Keys(Connection),
+    Set(Connection),
 }
 
-fn tamis(server: &Server) -> Result<Box<RedisFilter>> {
+/// The textbook's Bloom filter.
+#[derive(Clone, Copy)]
+struct Bitmap {
+    bits: u128,
+    /// Positions of a key.
+    hashes: usize,
+}
+
+impl Bitmap {
+    fn of(rate: f64) -> Self {
+        let hashes = -rate.log2();
+        let bits_per_key = hashes / std::f64::consts::LN_2;
+        Self {
+            bits: (CAPACITY as f64 * bits_per_key).ceil() as u128,
+            hashes: hashes.round().max(1.0) as usize,
+        }
+    }
+}
+
+/// The bytes of the append-only file so far; 0 without one.
+fn log_size(server: &Server) -> f64 {
+    let size = server.info("persistence", "aof_current_size");
+    size.and_then(|size| size.parse().ok()).unwrap_or(0.0)
+}
+
+fn tamis(server: &Server, rate: f64) -> Result<Box<RedisFilter>> {
     let at = format!("redis://{}/seen", server.address())
         .parse()
         .map_err(text)?;
-    let plan = Plan::one_line(Kind::Blocked, CAPACITY, RATE).map_err(text)?;
+    let plan = Plan::one_line(Kind::Blocked, CAPACITY, rate).map_err(text)?;
     let filter = RedisFilter::create(&at, &plan, Hasher::default(), &Options::new());
     filter.map(Box::new).map_err(text)
 }
@@ -169,8 +213,8 @@ impl Peer {
                     .map_err(text)?;
                 Ok(new.iter().filter(|new| **new).count())
             }
-            Self::Bitmap(connection) => {
-                let old = bits(connection, keys, |pipe, bit| {
+            Self::Bitmap(connection, bitmap) => {
+                let old = bits(connection, *bitmap, keys, |pipe, bit| {
                     pipe.setbit("bitmap", bit, true);
                 });
                 Ok(keys.len() - old.map_err(text)?)
@@ -182,6 +226,14 @@ impl Peer {
                 }
                 let new: Vec<bool> = pipe.query(connection).map_err(text)?;
                 Ok(new.iter().filter(|new| **new).count())
+            }
+            Self::Set(connection) => {
+                let mut pipe = Pipeline::with_capacity(keys.len());
+                for key in keys {
+                    pipe.sadd("set", format!("key:{key:x}"));
+                }
+                let new: Vec<usize> = pipe.query(connection).map_err(text)?;
+                Ok(new.iter().sum())
             }
         }
     }
@@ -196,7 +248,7 @@ impl Peer {
                     .map_err(text)?;
                 Ok(found.iter().filter(|found| **found).count())
             }
-            Self::Bitmap(connection) => bits(connection, keys, |pipe, bit| {
+            Self::Bitmap(connection, bitmap) => bits(connection, *bitmap, keys, |pipe, bit| {
                 pipe.getbit("bitmap", bit);
             })
             .map_err(text),
@@ -207,6 +259,14 @@ impl Peer {
                 }
                 let found: Vec<Option<u8>> = pipe.query(connection).map_err(text)?;
                 Ok(found.iter().flatten().count())
+            }
+            Self::Set(connection) => {
+                let mut pipe = Pipeline::with_capacity(keys.len());
+                for key in keys {
+                    pipe.sismember("set", format!("key:{key:x}"));
+                }
+                let found: Vec<bool> = pipe.query(connection).map_err(text)?;
+                Ok(found.iter().filter(|found| **found).count())
             }
         }
     }
@@ -220,22 +280,22 @@ fn hashes(keys: &[u64]) -> Vec<Hash> {
 /// The bitmap is as large as the filter.
 fn bits(
     connection: &mut Connection,
+    bitmap: Bitmap,
     keys: &[u64],
     command: impl Fn(&mut Pipeline, usize),
 ) -> std::result::Result<usize, RedisError> {
-    const BITS: u128 = CAPACITY as u128 * 10;
-    let mut pipe = Pipeline::with_capacity(keys.len() * HASHES as usize);
+    let mut pipe = Pipeline::with_capacity(keys.len() * bitmap.hashes);
     for key in keys {
         let hash = Hash::from_u64(*key).as_u128();
         let (mut at, step) = ((hash >> 64) as u64, hash as u64);
-        for _ in 0..HASHES {
-            command(&mut pipe, ((u128::from(at) * BITS) >> 64) as usize);
+        for _ in 0..bitmap.hashes {
+            command(&mut pipe, ((u128::from(at) * bitmap.bits) >> 64) as usize);
             at = at.wrapping_add(step);
         }
     }
     let set: Vec<u8> = pipe.query(connection)?;
     let whole = |bits: &&[u8]| bits.iter().all(|bit| *bit == 1);
-    Ok(set.chunks(HASHES as usize).filter(whole).count())
+    Ok(set.chunks(bitmap.hashes).filter(whole).count())
 }
 
 /// What is measured of each task, in nanoseconds a key.

@@ -644,3 +644,21 @@ fn one_is_counted_as_one() {
     let merged = dir.ok("merge --union -o m.tamis g.tamis g.tamis --force");
     assert!(merged.err.contains("about 0 keys"), "{}", merged.err);
 }
+
+/// The lower the rate, the more a key costs the server.
+#[test]
+fn plan_tells_what_a_key_costs_in_redis() {
+    let dir = Sandbox::new();
+    let bytes = |rate: &str| {
+        let printed = dir.ok(&format!("plan -n 1M -p {rate} --redis --json"));
+        let rows: serde_json::Value = serde_json::from_str(printed.text()).unwrap();
+        assert_eq!(rows[0]["kind"], "blocked");
+        let sadd = rows[0]["server_time_in_sadd"].as_f64().unwrap();
+        assert!(sadd < rows[0]["server_time_in_sadd_with_aof"].as_f64().unwrap());
+        rows[0]["aof_bytes_per_new_key"].as_f64().unwrap()
+    };
+    assert_eq!((bytes("0.01"), bytes("1e-6")), (159.0, 309.0));
+    assert!(dir.ok("plan -n 1M --redis").text().contains("AOF bytes"));
+    // Redis keeps no filter of so low a rate.
+    assert_eq!(dir.run("plan -n 1M -p 1e-12 --redis").code, 2);
+}

@@ -52,6 +52,8 @@
 //!   a crawler fetches a page twice rather than never. Counters would count
 //!   twice, so changes to a counting filter are not repeated when their answer
 //!   is lost.
+//! - **A replica that has lost its master is not asked**, unless
+//!   [`Options::allow_stale`] says so: it would answer "no" to every key since.
 //! - **Redis replicates after it has answered**: a failover may lose what was
 //!   confirmed last. [`Options::wait_replicas`] confirms only what replicas
 //!   have.

@@ -18,8 +18,9 @@ use std::str::FromStr;
 /// If the path has two parts and the first is a number, that is the database.
 /// The name may contain anything but braces, which have a meaning in Redis
 /// Cluster. `?protocol=resp3` at the end selects the newer protocol. `#insecure`
-/// after a TLS location accepts any certificate. Sentinels get the user and the
-/// password only if they ask for them.
+/// after a TLS location accepts any certificate, so that anyone can pose as the
+/// server: for tests. IPv6 addresses stand in brackets. Sentinels get the user
+/// and the password only if they ask for them.
 ///
 /// ```
 /// use tamis_redis::Location;
