@@ -1,6 +1,7 @@
 //! All memory of the module is the server's, so that `used_memory`, `maxmemory`
 //! and defragmentation know of it.
 
+use super::api::function;
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
@@ -58,17 +59,7 @@ const LARGE: usize = 64 << 10;
 
 /// Looks for what not every server has.
 pub(super) fn prepare() {
-    let mut found: *mut c_void = std::ptr::null_mut();
-    // SAFETY: the server's function, which writes a pointer to a function.
-    unsafe {
-        if let Some(get) = raw::RedisModule_GetApi {
-            get(
-                c"RedisModule_TryCalloc".as_ptr(),
-                std::ptr::from_mut(&mut found).cast(),
-            );
-        }
-    }
-    TRY_CALLOC.store(found, Relaxed);
+    TRY_CALLOC.store(function(c"RedisModule_TryCalloc"), Relaxed);
 }
 
 /// A block of the server's memory, NULL if there is none.

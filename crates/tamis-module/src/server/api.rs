@@ -306,6 +306,10 @@ impl Key<'_> {
 
     /// When the key will be gone, in milliseconds since 1970; none if it stays.
     pub(super) fn expiry(&self) -> Option<i64> {
+        // Redis 8 must not be asked about a key that is not there.
+        if api!(RedisModule_KeyType(self.key)) as isize == raw::REDISMODULE_KEYTYPE_EMPTY {
+            return None;
+        }
         match api!(RedisModule_GetAbsExpire(self.key)) {
             -1 => None,
             at => Some(at),
@@ -327,6 +331,14 @@ impl Drop for Key<'_> {
             api!(RedisModule_CloseKey(self.key));
         }
     }
+}
+
+/// A function of the server that not every one has; NULL if this one hasn't.
+pub(super) fn function(name: &CStr) -> *mut c_void {
+    let mut found: *mut c_void = std::ptr::null_mut();
+    let place: *mut *mut c_void = &mut found;
+    api!(RedisModule_GetApi(name.as_ptr(), place.cast()));
+    found
 }
 
 /// Milliseconds since 1970.

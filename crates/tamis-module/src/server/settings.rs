@@ -2,7 +2,7 @@
 //! They are about new keys; what exists has what it needs in itself. Those that
 //! RedisBloom has, too, have its names as well where the server allows that.
 
-use super::api::{RawString, api, log, string_bytes};
+use super::api::{RawString, api, function, log, string_bytes};
 use crate::words;
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering::Relaxed};
@@ -203,9 +203,11 @@ fn registered(own: &'static CStr, flags: u32) -> (CString, u32) {
     let theirs = ["bf-", "cf-"]
         .iter()
         .any(|kind| name(own).starts_with(kind));
-    // The version of Redis that Valkey is like is 7.
-    let allowed = api!(RedisModule_GetServerVersion()) >= 0x0008_0000;
-    match theirs && own != CF_RATE.name && allowed {
+    let allowed = || {
+        let version = api!(RedisModule_GetServerVersion());
+        version >= 0x0008_0000 && function(c"ValkeyModule_Alloc").is_null()
+    };
+    match theirs && own != CF_RATE.name && allowed() {
         true => {
             let both = format!("{0}|tamis.{0}", name(own));
             (CString::new(both).unwrap_or_default(), flags | UNPREFIXED)
