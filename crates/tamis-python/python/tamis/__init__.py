@@ -28,6 +28,7 @@ from ._tamis import (
 )
 from .aio import AsyncRedisFilter, aconnect
 from .errors import (
+    ArgumentTypeError,
     BusyError,
     ClosedError,
     ContradictionError,
@@ -58,6 +59,7 @@ from .errors import (
 )
 
 __all__ = [
+    "ArgumentTypeError",
     "AsyncRedisFilter",
     "BusyError",
     "ClosedError",
