@@ -5,11 +5,13 @@
 //! that: a buffer is as long as the lengths and offsets of its array make it.
 //! Everything else is checked.
 
-use crate::column::{Bits, Column, Encoding, Fixed, NoKeys, Values, native_i32, native_i64};
+use crate::column::{
+    Bits, Column, Dictionary, Encoding, Fixed, NoKeys, Values, native_i32, native_i64,
+};
+use crate::text::{Temporal, Ticks};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
-use tamis::Hasher;
 
 /// The structures of the specification, field by field.
 #[repr(C)]
@@ -104,7 +106,6 @@ unsafe impl<T: Release> Sync for Owned<T> {}
 pub(crate) unsafe fn column<'a>(
     schema: &ArrowSchema,
     array: &'a ArrowArray,
-    hasher: &Hasher,
 ) -> Result<Column<'a>, NoKeys> {
     if schema.is_released() || array.is_released() {
         return Err(NoKeys::damaged("that was released already"));
@@ -128,7 +129,8 @@ pub(crate) unsafe fn column<'a>(
                     // Of these there may be any number.
                     (_, Values::Nulls) => Values::Nulls,
                     (Values::Fixed(indices), _) if integer(indices.encoding) => {
-                        Values::Dictionary(indices, values.hash_all(hasher)?)
+                        let hashes = Vec::new();
+                        Values::Dictionary(indices, Box::new(Dictionary { values, hashes }))
                     }
                     _ => return Err(NoKeys::damaged("with a dictionary but no indices")),
                 };
@@ -171,30 +173,28 @@ unsafe fn plain_column<'a>(
                 first,
                 stride: width as isize,
                 width,
+                // Arrow's numbers are the machine's.
+                swapped: cfg!(target_endian = "big"),
                 encoding,
                 owner: PhantomData,
             }))
         };
-        let integers = |width, signed| {
-            // Arrow's numbers are the machine's.
-            let swapped = cfg!(target_endian = "big");
-            fixed(width, Encoding::Integer { signed, swapped })
-        };
-        let floats = |width| {
-            let swapped = cfg!(target_endian = "big");
-            fixed(width, Encoding::Float { swapped })
-        };
         let values = match format {
-            "f" => floats(4)?,
-            "g" => floats(8)?,
-            "c" => integers(1, true)?,
-            "C" => integers(1, false)?,
-            "s" => integers(2, true)?,
-            "S" => integers(2, false)?,
-            "i" => integers(4, true)?,
-            "I" => integers(4, false)?,
-            "l" => integers(8, true)?,
-            "L" => integers(8, false)?,
+            "b" => Values::Bools(Bits {
+                bytes: Cow::Borrowed(buffers.bits(1)?),
+                offset: buffers.offset,
+            }),
+            "e" => fixed(2, Encoding::Float)?,
+            "f" => fixed(4, Encoding::Float)?,
+            "g" => fixed(8, Encoding::Float)?,
+            "c" => fixed(1, Encoding::Integer { signed: true })?,
+            "C" => fixed(1, Encoding::Integer { signed: false })?,
+            "s" => fixed(2, Encoding::Integer { signed: true })?,
+            "S" => fixed(2, Encoding::Integer { signed: false })?,
+            "i" => fixed(4, Encoding::Integer { signed: true })?,
+            "I" => fixed(4, Encoding::Integer { signed: false })?,
+            "l" => fixed(8, Encoding::Integer { signed: true })?,
+            "L" => fixed(8, Encoding::Integer { signed: false })?,
             "u" | "z" => {
                 let offsets = buffers.offsets::<4>()?;
                 let end = offsets.last().map_or(0, |end| native_i32(*end).into());
@@ -215,10 +215,15 @@ unsafe fn plain_column<'a>(
                 let data = data.map(|(index, len)| buffers.data(index, native_i64(*len)));
                 Values::Views(views, data.collect::<Result<_, _>>()?)
             }
-            _ => match format.strip_prefix("w:").map(str::parse) {
-                // Without bytes there may be any number of rows.
-                Some(Ok(width @ 1..)) => fixed(width, Encoding::Bytes)?,
-                _ => return Err(unknown(format)),
+            "w:16" if extension(schema) == Some(b"arrow.uuid") => fixed(16, Encoding::Uuid)?,
+            _ => match (temporal(format), decimal(format)) {
+                (Some((width, what)), _) => fixed(width, Encoding::Temporal(what))?,
+                (None, Some((width, scale))) => fixed(width, Encoding::Decimal { scale })?,
+                (None, None) => match format.strip_prefix("w:").map(str::parse) {
+                    // Without bytes there may be any number of rows.
+                    Some(Ok(width @ 1..)) => fixed(width, Encoding::Bytes)?,
+                    _ => return Err(unknown(format)),
+                },
             },
         };
         let valid = match array.null_count {
@@ -227,6 +232,79 @@ unsafe fn plain_column<'a>(
         };
         Ok(Column { len, values, valid })
     }
+}
+
+/// Dates and times: the width of the numbers, and what they stand for.
+fn temporal(format: &str) -> Option<(usize, Temporal)> {
+    let digits = |unit: &u8| match unit {
+        b's' => Some(0),
+        b'm' => Some(3),
+        b'u' => Some(6),
+        b'n' => Some(9),
+        _ => None,
+    };
+    Some(match format.as_bytes() {
+        b"tdD" => (4, Temporal::Days(1)),
+        b"tdm" => (8, Temporal::DayOfMilliseconds),
+        [b't', b't', unit] => {
+            let digits = digits(unit)?;
+            let width = if digits < 6 { 4 } else { 8 };
+            (width, Temporal::Time(Ticks::decimal(digits)))
+        }
+        [b't', b'D', unit] => (8, Temporal::Duration(Ticks::decimal(digits(unit)?))),
+        [b't', b's', unit, b':', zone @ ..] => {
+            let (ticks, utc) = (Ticks::decimal(digits(unit)?), !zone.is_empty());
+            (8, Temporal::Timestamp { ticks, utc })
+        }
+        _ => return None,
+    })
+}
+
+/// Decimal numbers, as `d:precision,scale` or `d:precision,scale,bits`: their
+/// width and scale.
+fn decimal(format: &str) -> Option<(usize, i32)> {
+    let mut numbers = format.strip_prefix("d:")?.split(',').skip(1);
+    // More digits than any number has would be written out.
+    let scale = numbers.next()?.parse().ok()?;
+    let width = match numbers.next() {
+        None | Some("128") => 16,
+        Some("32") => 4,
+        Some("64") => 8,
+        Some("256") => 32,
+        Some(_) => return None,
+    };
+    (-1000..=1000).contains(&scale).then_some((width, scale))
+}
+
+/// The name of the extension that a column's type has, if it has one.
+///
+/// # Safety
+/// The metadata are as the specification has them.
+unsafe fn extension(schema: &ArrowSchema) -> Option<&[u8]> {
+    let mut at = schema.metadata.cast::<u8>();
+    if at.is_null() {
+        return None;
+    }
+    // SAFETY: a number of pairs, and for each of both its length and its bytes.
+    unsafe {
+        let length = |at: &mut *const u8| {
+            let length = native_i32(at.cast::<[u8; 4]>().read_unaligned());
+            *at = at.add(4);
+            usize::try_from(length).ok()
+        };
+        for _ in 0..length(&mut at)? {
+            let mut texts = [&[][..]; 2];
+            for text in &mut texts {
+                let len = length(&mut at)?;
+                *text = std::slice::from_raw_parts(at, len);
+                at = at.add(len);
+            }
+            if texts[0] == b"ARROW:extension:name" {
+                return Some(texts[1]);
+            }
+        }
+    }
+    None
 }
 
 /// The buffers of an array, and which part of them is its rows.
@@ -312,6 +390,19 @@ impl<'a> Buffers<'a> {
         Ok(bytes[self.offset * N..].as_chunks().0)
     }
 
+    /// The bits of a buffer that has one for each row, of those before, too.
+    ///
+    /// # Safety
+    /// That of [`data`](Self::data).
+    unsafe fn bits(&self, index: usize) -> Result<&'a [u8], NoKeys> {
+        if self.len == 0 {
+            return Ok(&[]);
+        }
+        let end = (self.offset + self.len).div_ceil(8) as i64;
+        // SAFETY: the caller's promise.
+        unsafe { self.data(index, end) }
+    }
+
     /// Which rows are valid; `None` if all are.
     ///
     /// # Safety
@@ -320,10 +411,9 @@ impl<'a> Buffers<'a> {
         if self.pointer(0).is_none() {
             return Ok(None);
         }
-        let end = (self.offset + self.len).div_ceil(8) as i64;
         Ok(Some(Bits {
             // SAFETY: the caller's promise.
-            bytes: Cow::Borrowed(unsafe { self.data(0, end)? }),
+            bytes: Cow::Borrowed(unsafe { self.bits(0)? }),
             offset: self.offset,
         }))
     }
@@ -341,20 +431,17 @@ fn unknown(format: &str) -> NoKeys {
             "a table".into(),
             "pass one of its columns, e.g. table[\"url\"]",
         ),
-        [b't', ..] => (
-            "dates or times".into(),
-            "cast them to int64 or to string first",
+        [b't', b'i', ..] => (
+            "intervals of months and days".into(),
+            "cast them to a duration or to string first",
         ),
-        [b'e'] => (
-            "floating-point numbers of 16 bits".into(),
-            "cast them to float32 first",
-        ),
+        [b'+', ..] => ("lists or maps".into(), "cast them to string first"),
         _ => (
             format!("the Arrow type {format:?}"),
             "cast it to string, binary or a type of numbers first",
         ),
     };
     NoKeys::of_type(format!(
-        "keys: expected a column of strings, bytes, integers or floats, got {what}; {hint}"
+        "keys: expected a column of strings, bytes, numbers, dates or times, got {what}; {hint}"
     ))
 }

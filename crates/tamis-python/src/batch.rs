@@ -1,7 +1,7 @@
 //! Many keys at once: from whatever holds them to their hashes, to answers.
 
 use crate::capsule::Arrays;
-use crate::column::{Column, prefetch};
+use crate::column::{Column, NoKeys, prefetch};
 use crate::error::Failure;
 use crate::interrupt::Lookout;
 use crate::key;
@@ -61,7 +61,7 @@ impl Batch<'_> {
             false => Answers::Dropped,
         };
         if keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>() {
-            self.run_sequence(keys, work, &mut bools)?;
+            self.run_sequence(keys, false, work, &mut bools)?;
             return Ok(bools.like(keys)?);
         }
         key::refuse_one_key(keys)?;
@@ -75,58 +75,30 @@ impl Batch<'_> {
                 self.run_arrays(keys.py(), arrays, work, &mut answers)?;
                 return Ok(answers.like(keys)?);
             }
-            Source::Array { array, masked } => {
-                match numpy::column(&array, masked.as_deref())? {
+            Source::Array { array, masked, utc } => {
+                match numpy::column(&array, masked.as_deref(), utc)? {
                     Some(column) => self.run_column(keys.py(), &column, work, &mut bools)?,
                     None => {
+                        // What is masked is None there.
                         let list = array.call_method0("tolist")?;
-                        self.run_objects(&list, masked, work, &mut bools)?;
+                        self.run_sequence(&list, masked.is_some(), work, &mut bools)?;
                     }
                 }
                 return Ok(bools.like(&array)?);
             }
-            Source::Objects { list, nulls } => {
-                self.run_objects(&list, nulls, work, &mut bools)?;
-            }
+            Source::Objects(list) => self.run_sequence(&list, true, work, &mut bools)?,
             Source::Iterable => self.run_iterator(keys, work, &mut bools)?,
         }
         Ok(bools.like(keys)?)
     }
 
-    /// A column of Python objects, and which of them stand for nothing.
-    fn run_objects(
-        &self,
-        objects: &Bound<'_, PyAny>,
-        nulls: Option<Vec<bool>>,
-        work: &impl Work,
-        answers: &mut Answers,
-    ) -> Result<(), Failure> {
-        let Some(nulls) = nulls else {
-            return self.run_sequence(objects, work, answers);
-        };
-        let present = objects.try_iter()?.zip(&nulls);
-        let present = present
-            .filter(|(_, null)| !**null)
-            .map(|(object, _)| object);
-        let present = PyList::new(objects.py(), present.collect::<PyResult<Vec<_>>>()?)?;
-        let mut some = Answers::Bools(Vec::new());
-        self.run_sequence(&present, work, &mut some)?;
-        let Answers::Bools(some) = some else {
-            return Ok(());
-        };
-        let mut some = some.into_iter();
-        let all = nulls
-            .iter()
-            .map(|null| !null && some.next().unwrap_or(false));
-        answers.extend(&all.collect::<Vec<_>>());
-        Ok(())
-    }
-
     /// Objects of a list or a tuple. They are hashed where they are, under the
-    /// GIL, which keeps them alive; the work is done without it.
+    /// GIL, which keeps them alive; the work is done without it. In a column,
+    /// some may be `missing`.
     fn run_sequence(
         &self,
         keys: &Bound<'_, PyAny>,
+        missing: bool,
         work: &impl Work,
         answers: &mut Answers,
     ) -> Result<(), Failure> {
@@ -142,13 +114,16 @@ impl Batch<'_> {
             true => ffi::PyList_GetItem,
             false => ffi::PyTuple_GetItem,
         };
-        let mut hashes = Vec::with_capacity(len.min(OBJECTS));
+        let mut hashed = Hashed {
+            hashes: Vec::with_capacity(len.min(OBJECTS)),
+            missing: missing.then(Vec::new),
+        };
         for start in (0..len).step_by(OBJECTS) {
-            hashes.clear();
+            hashed.clear();
             let range = start..len.min(start + OBJECTS);
-            let hashed = self.hash_items(keys, get, range, &mut hashes);
-            self.flush(keys.py(), &hashes, work, answers)?;
-            hashed?;
+            let done = self.hash_items(keys, get, range, &mut hashed);
+            self.flush(keys.py(), &hashed, work, answers)?;
+            done?;
         }
         Ok(())
     }
@@ -160,7 +135,7 @@ impl Batch<'_> {
         keys: &Bound<'_, PyAny>,
         get: unsafe extern "C" fn(*mut ffi::PyObject, ffi::Py_ssize_t) -> *mut ffi::PyObject,
         range: Range<usize>,
-        hashes: &mut Vec<Hash>,
+        hashed: &mut Hashed,
     ) -> Result<(), Failure> {
         let py = keys.py();
         let mut next = range.start;
@@ -180,10 +155,10 @@ impl Batch<'_> {
                 // SAFETY: the list holds it as long as no Python code runs.
                 let object = unsafe { Bound::ref_from_ptr(py, item) };
                 if let Some(hash) = key::plain(&self.hasher, object) {
-                    hashes.push(hash);
+                    hashed.hashes.push(hash);
                     continue;
                 }
-                hashes.push(key::hash(&self.hasher, &object.clone())?);
+                hashed.push(&self.hasher, &object.clone(), next - 1 - range.start)?;
                 // Its `__index__` may have changed the list: the others are
                 // looked up anew.
                 break;
@@ -198,51 +173,66 @@ impl Batch<'_> {
         work: &impl Work,
         answers: &mut Answers,
     ) -> Result<(), Failure> {
-        let mut hashes = Vec::new();
+        let mut hashed = Hashed::default();
         let mut keys_left = keys.try_iter()?;
         loop {
             let mut ended = Ok(true);
             for key in keys_left.by_ref() {
                 let hash = key.map_err(Failure::from);
                 match hash.and_then(|key| key::hash(&self.hasher, &key)) {
-                    Ok(hash) => hashes.push(hash),
+                    Ok(hash) => hashed.hashes.push(hash),
                     Err(failure) => {
                         ended = Err(failure);
                         break;
                     }
                 }
-                if hashes.len() == OBJECTS {
+                if hashed.hashes.len() == OBJECTS {
                     ended = Ok(false);
                     break;
                 }
             }
-            self.flush(keys.py(), &hashes, work, answers)?;
+            self.flush(keys.py(), &hashed, work, answers)?;
             if ended? {
                 return Ok(());
             }
-            hashes.clear();
+            hashed.clear();
         }
     }
 
     fn flush(
         &self,
         py: Python<'_>,
-        hashes: &[Hash],
+        hashed: &Hashed,
         work: &impl Work,
         answers: &mut Answers,
     ) -> Result<(), Failure> {
+        let mut missing = hashed.missing.iter().flatten().peekable();
         py.detach(|| {
             let mut found = [false; ROWS];
             let mut lookout = Lookout::new();
-            for hashes in hashes.chunks(ROWS) {
+            let mut row = 0;
+            for hashes in hashed.hashes.chunks(ROWS) {
                 lookout.look()?;
                 let found = &mut found[..hashes.len()];
                 work(hashes, found)?;
-                answers.extend(found);
+                if missing.peek().is_none() {
+                    answers.extend(found);
+                    continue;
+                }
+                for found in found {
+                    while missing.next_if(|missing| **missing == row).is_some() {
+                        answers.extend(&[false]);
+                        row += 1;
+                    }
+                    answers.extend(&[*found]);
+                    row += 1;
+                }
             }
+            missing.for_each(|_| answers.extend(&[false]));
             Ok::<_, Failure>(())
         })?;
-        self.tell(py, hashes.len())
+        let missing = hashed.missing.as_ref().map_or(0, Vec::len);
+        self.tell(py, hashed.hashes.len() + missing)
     }
 
     /// The pause after some keys, in which Python is heard and told.
@@ -261,7 +251,11 @@ impl Batch<'_> {
         answers: &mut Answers,
     ) -> Result<(), Failure> {
         while let Some(array) = py.detach(|| arrays.next())? {
-            let column = py.detach(|| arrays.column(&array, &self.hasher))?;
+            let column = py.detach(|| {
+                let mut column = arrays.column(&array)?;
+                column.hash_dictionary(&self.hasher)?;
+                Ok::<_, NoKeys>(column)
+            })?;
             self.run_column(py, &column, work, answers)?;
         }
         Ok(())
@@ -363,6 +357,40 @@ impl Batch<'_> {
     }
 }
 
+/// The hashes of some objects, and which rows among them have none.
+#[derive(Default)]
+struct Hashed {
+    hashes: Vec<Hash>,
+    /// Of a column; elsewhere what stands for nothing is no key.
+    missing: Option<Vec<usize>>,
+}
+
+impl Hashed {
+    fn clear(&mut self) {
+        self.hashes.clear();
+        if let Some(missing) = &mut self.missing {
+            missing.clear();
+        }
+    }
+
+    /// May run Python code.
+    fn push(
+        &mut self,
+        hasher: &Hasher,
+        object: &Bound<'_, PyAny>,
+        row: usize,
+    ) -> Result<(), Failure> {
+        match &mut self.missing {
+            Some(missing) => match key::hash_value(hasher, object)? {
+                Some(hash) => self.hashes.push(hash),
+                None => missing.push(row),
+            },
+            None => self.hashes.push(key::hash(hasher, object)?),
+        }
+        Ok(())
+    }
+}
+
 /// Where several threads end, if not with the last part: at the first of those
 /// that fail, as one thread would.
 #[derive(Default)]
@@ -451,6 +479,6 @@ impl Turns {
 }
 
 /// Nothing behind these locks is left half done by a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,7 +9,6 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyTuple;
 use std::ffi::{CStr, c_int};
 use std::ptr;
-use tamis::Hasher;
 
 /// Moves the structure out of the capsule that carries it.
 fn owned<T: Release>(capsule: &Bound<'_, PyAny>, name: &CStr) -> Result<Owned<T>, Failure> {
@@ -81,14 +80,10 @@ impl Arrays {
     }
 
     /// The array as a column of keys.
-    pub(crate) fn column<'a>(
-        &self,
-        array: &'a Owned<ArrowArray>,
-        hasher: &Hasher,
-    ) -> Result<Column<'a>, NoKeys> {
+    pub(crate) fn column<'a>(&self, array: &'a Owned<ArrowArray>) -> Result<Column<'a>, NoKeys> {
         let (Self::One(schema, _) | Self::Stream(schema, _)) = self;
         // SAFETY: a producer gave both, and the array lives for 'a.
-        unsafe { arrow::column(&schema.0, &array.0, hasher) }
+        unsafe { arrow::column(&schema.0, &array.0) }
     }
 }
 

@@ -25,6 +25,11 @@ impl Failure {
         Self::Own("KeyTypeError", text.into())
     }
 
+    /// An argument of another type than it can be.
+    pub(crate) fn argument(text: impl Into<String>) -> Self {
+        Self::Own("ArgumentTypeError", text.into())
+    }
+
     pub(crate) fn closed() -> Self {
         Self::Own(
             "ClosedError",

@@ -45,3 +45,16 @@ impl Float {
 pub(crate) fn hash(hasher: &Hasher, value: f64) -> Option<Hash> {
     Float::of(value).map(|float| hasher.hash_exact(float.bytes()))
 }
+
+/// A float of 16 bits.
+pub(crate) fn of_half(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
+    };
+    sign * size
+}

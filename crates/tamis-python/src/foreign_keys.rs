@@ -1,8 +1,9 @@
 //! Python objects as keys of other systems: the bytes that those hash.
 
-use crate::column::prefetch;
+use crate::column::{Buffer, Key, prefetch};
 use crate::error::Failure;
 use crate::key;
+use crate::source::Held;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -10,6 +11,7 @@ use pyo3::types::{
 };
 use std::borrow::Cow;
 use std::ops::Range;
+use tamis::KeyRule;
 use tamis_formats::Keys;
 
 /// Keys that are encoded under the GIL in one go.
@@ -216,6 +218,34 @@ pub(crate) fn blocks(
     }
     each(&block)?;
     ended
+}
+
+/// [`blocks`] of a column of another library, where keys are what they are in
+/// filters of Tamis.
+pub(crate) fn column_blocks(
+    keys: &Bound<'_, PyAny>,
+    mut each: impl FnMut(&Block) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut held = Held::of(&KeyRule::EXACT, keys)?;
+    let (mut block, mut buffer) = (Block::default(), Buffer::default());
+    for column in held.columns()? {
+        for row in 0..column.len {
+            match column.key(&KeyRule::EXACT, row, &mut buffer) {
+                Ok(Some(Key::Text(key) | Key::Exact(key))) => block.push(Some(key)),
+                Ok(None) => block.push(None),
+                Err(no_keys) => {
+                    each(&block)?;
+                    return Err(no_keys.into());
+                }
+            }
+            if block.keys.len() == BLOCK {
+                each(&block)?;
+                block.bytes.clear();
+                block.keys.clear();
+            }
+        }
+    }
+    each(&block)
 }
 
 /// The objects of a list, whose memory is asked for before they come, or of

@@ -1,10 +1,16 @@
 //! Python objects as keys: which bytes a key is, and their hash.
 
+use crate::column::{Buffer, Key, NONE};
 use crate::error::Failure;
-use crate::float::Float;
+use crate::float::{self, Float};
+use crate::moment;
+use crate::numpy;
+use crate::text;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyMemoryView, PyString, PyTuple, PyTypeMethods,
+};
 use std::borrow::Cow;
 use tamis::{Hash, Hasher, KeyRule};
 
@@ -24,9 +30,17 @@ pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, F
 #[cold]
 #[inline(never)]
 fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
-    Ok(match encode(hasher.rule(), object)? {
-        Encoded::Text(bytes) => hasher.hash(bytes.as_bytes()),
-        Encoded::Exact(bytes) => hasher.hash_exact(&bytes),
+    Ok(encode(hasher.rule(), object)?.hash(hasher))
+}
+
+/// [`hash`] for an object of a column; none for what stands for nothing there.
+pub(crate) fn hash_value(
+    hasher: &Hasher,
+    object: &Bound<'_, PyAny>,
+) -> Result<Option<Hash>, Failure> {
+    Ok(match value(hasher.rule(), object)? {
+        Value::Key(key) => Some(key.hash(hasher)),
+        Value::Missing => None,
     })
 }
 
@@ -49,18 +63,51 @@ pub(crate) enum Encoded<'py> {
     Exact(Vec<u8>),
 }
 
-/// May run Python code.
+impl Encoded<'_> {
+    fn hash(&self, hasher: &Hasher) -> Hash {
+        match self {
+            Self::Text(bytes) => hasher.hash(bytes.as_bytes()),
+            Self::Exact(bytes) => hasher.hash_exact(bytes),
+        }
+    }
+}
+
+/// What an object of a column is.
+pub(crate) enum Value<'py> {
+    Key(Encoded<'py>),
+    /// Nothing: None, NaN, NaT and their like.
+    Missing,
+}
+
+/// The bytes of the key that an object is. May run Python code.
 pub(crate) fn encode<'py>(
     rule: &KeyRule,
     object: &Bound<'py, PyAny>,
 ) -> Result<Encoded<'py>, Failure> {
+    match value(rule, object)? {
+        Value::Key(key) => Ok(key),
+        Value::Missing if object.is_none() => Err(no_key(object)),
+        Value::Missing => Err(Failure::no_key(format!(
+            "key: expected a value, got {}, which stands for none and equals nothing, not even \
+             itself; leave it out, or pass None inside a tuple",
+            object.str()?
+        ))),
+    }
+}
+
+/// [`encode`] for an object of a column, where some stand for nothing.
+pub(crate) fn value<'py>(
+    rule: &KeyRule,
+    object: &Bound<'py, PyAny>,
+) -> Result<Value<'py>, Failure> {
+    let exact = |bytes: Vec<u8>| Ok(Value::Key(Encoded::Exact(bytes)));
     let py = object.py();
     if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok(Encoded::Text(bytes.clone()));
+        return Ok(Value::Key(Encoded::Text(bytes.clone())));
     }
     if let Ok(text) = object.cast::<PyString>() {
         return match text.encode_utf8() {
-            Ok(bytes) => Ok(Encoded::Text(bytes)),
+            Ok(bytes) => Ok(Value::Key(Encoded::Text(bytes))),
             Err(error) => Err(Failure::Own(
                 "KeyEncodingError",
                 format!(
@@ -72,54 +119,62 @@ pub(crate) fn encode<'py>(
         };
     }
     if let Ok(number) = object.cast::<PyFloat>() {
-        return of_float(number.value()).map(Encoded::Exact);
+        return match Float::of(number.value()) {
+            Some(float) => exact(float.bytes().into()),
+            None => Ok(Value::Missing),
+        };
     }
     if let Ok(values) = object.cast::<PyTuple>() {
-        return of_tuple(rule, values).map(Encoded::Exact);
+        return exact(of_tuple(rule, values)?);
     }
-    let is_bool = object.is_instance_of::<PyBool>();
-    if object.is_instance_of::<PyInt>() && !is_bool {
-        return integer(object).map(|bytes| Encoded::Exact(bytes.into()));
+    if let Ok(truth) = object.cast::<PyBool>() {
+        let text = PyBytes::new(py, text::of_bool(truth.is_true()));
+        return Ok(Value::Key(Encoded::Text(text)));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return exact(integer(object)?.into());
+    }
+    if object.is_none() {
+        return Ok(Value::Missing);
     }
     if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() {
-        return Ok(Encoded::Text(bytes_of(object)?));
+        return Ok(Value::Key(Encoded::Text(bytes_of(object)?)));
     }
-    // Integers of other libraries, such as numpy's scalars.
-    if !is_bool && object.hasattr("__index__")? {
+    if let Some(value) = moment::value(object)? {
+        return Ok(value);
+    }
+    // Scalars are what they would be in an array.
+    if let Some(scalar) = numpy::scalar(object)? {
+        let (column, mut buffer) = (scalar.column()?, Buffer::default());
+        let key = column.key(rule, 0, &mut buffer)?;
+        return Ok(key.map_or(Value::Missing, |key| {
+            Value::Key(match key {
+                Key::Text(text) => Encoded::Text(PyBytes::new(py, text)),
+                Key::Exact(bytes) => Encoded::Exact(bytes.into()),
+            })
+        }));
+    }
+    // Integers of other libraries.
+    if object.hasattr("__index__")? {
         // SAFETY: a new reference or an exception.
         let number =
             unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyNumber_Index(object.as_ptr())) }?;
-        return integer(&number).map(|bytes| Encoded::Exact(bytes.into()));
+        return exact(integer(&number)?.into());
     }
-    // Other floats of numpy than its float64, which is Python's.
-    if library(object)? == "numpy" && object.hasattr("item")? {
-        let item = object.call_method0("item")?;
-        if let Ok(number) = item.cast_exact::<PyFloat>() {
-            return of_float(number.value()).map(Encoded::Exact);
-        }
-    }
-    Err(Failure::no_key(format!(
-        "key: expected str, bytes, int, float or a tuple of these, got {}; encode it yourself, in \
-         a way that stays the same between runs, e.g. str(key) or repr(key), or give the filter a \
-         hash_func that does (not hash(): Python randomises it)",
-        type_name(object)
-    )))
+    Err(no_key(object))
 }
 
-/// `None` among the values of a tuple; no text has these bytes, nor an integer.
-const NONE: [u8; 2] = [0xff, b'n'];
+fn no_key(object: &Bound<'_, PyAny>) -> Failure {
+    Failure::no_key(format!(
+        "key: expected str, bytes, a number, a bool, a date or time, a UUID, or a tuple of these, \
+         got {}; encode it yourself, in a way that stays the same between runs, e.g. str(key) or \
+         repr(key), or give the filter a hash_func that does (not hash(): Python randomises it)",
+        type_name(object)
+    ))
+}
+
 /// How deep tuples may lie in tuples: far from the end of the stack.
 const DEPTH: usize = 64;
-
-fn of_float(value: f64) -> Result<Vec<u8>, Failure> {
-    match Float::of(value) {
-        Some(float) => Ok(float.bytes().into()),
-        None => Err(Failure::no_key(
-            "key: expected a number, got NaN, which equals nothing, not even itself; leave it out, \
-             or pass None inside a tuple",
-        )),
-    }
-}
 
 /// Each value behind its length, as the command joins columns.
 fn of_tuple(rule: &KeyRule, values: &Bound<'_, PyTuple>) -> Result<Vec<u8>, Failure> {
@@ -228,11 +283,21 @@ pub(crate) fn refuse_one_key(keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
     }
 }
 
-/// The library that an object's class is of: "numpy", "polars", …
+/// The library that an object's class is of, or is derived from: "numpy",
+/// "pandas", "polars" or "pyarrow"; else that of the class itself.
 pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<String> {
-    let module: String = object.get_type().module()?.extract()?;
-    let library = module.split('.').next();
-    Ok(library.unwrap_or_default().into())
+    let root = |class: &Bound<'_, PyAny>| -> PyResult<String> {
+        let module: String = class.getattr("__module__")?.extract()?;
+        Ok(module.split('.').next().unwrap_or_default().into())
+    };
+    let class = object.get_type();
+    for base in class.mro() {
+        let library = root(&base)?;
+        if matches!(library.as_str(), "numpy" | "pandas" | "polars" | "pyarrow") {
+            return Ok(library);
+        }
+    }
+    root(class.as_any())
 }
 
 // In every CPython since 3.3, but in the limited API since 3.10 only, which is
@@ -281,8 +346,8 @@ pub(crate) fn exact_utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     }
 }
 
-/// The hash of a `str`, `bytes` or `int` itself, found without running Python
-/// code.
+/// The hash of a `str`, `bytes`, `int` or `float` itself, found without running
+/// Python code.
 #[inline]
 pub(crate) fn plain(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> {
     if let Some(bytes) = utf8(object) {
@@ -290,6 +355,9 @@ pub(crate) fn plain(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> 
     }
     if let Some(bytes) = exact_integer(object) {
         return Some(hasher.hash_exact(&bytes));
+    }
+    if let Ok(number) = object.cast_exact::<PyFloat>() {
+        return float::hash(hasher, number.value());
     }
     let bytes = object.cast_exact::<PyBytes>();
     bytes.ok().map(|bytes| hasher.hash(bytes.as_bytes()))

@@ -18,7 +18,9 @@ mod key;
 mod lock;
 mod mask;
 mod method;
+mod moment;
 mod numpy;
+mod numpy_text;
 mod options;
 mod plan;
 mod progress;
@@ -26,7 +28,9 @@ mod progress;
 #[cfg(unix)]
 mod pybloom;
 mod redis;
+mod rows;
 mod source;
+mod text;
 
 use pyo3::prelude::*;
 
@@ -55,6 +59,7 @@ mod _tamis {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::lock::require_main_interpreter(module.py())?;
         module.add("Filter", crate::filter::class(module.py())?)?;
+        module.add_class::<crate::rows::Rows>()?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         crate::fork::register(module)
     }

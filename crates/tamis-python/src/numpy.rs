@@ -2,6 +2,8 @@
 
 use crate::column::{Bits, Column, Encoding, Fixed, Values};
 use crate::error::Failure;
+use crate::numpy_text;
+use crate::text::{Temporal, Ticks};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray};
 use std::marker::PhantomData;
@@ -22,7 +24,7 @@ pub(crate) fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound
 }
 
 /// A module that the program has imported.
-fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(crate) fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let modules = py.import("sys")?.getattr("modules")?;
     let module = modules.call_method1("get", (name,))?;
     Ok((!module.is_none()).then_some(module))
@@ -33,7 +35,9 @@ pub(crate) fn masked(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
     let Some(masks) = imported(array.py(), "numpy.ma")? else {
         return Ok(None);
     };
-    if !array.is_instance(&masks.getattr("MaskedArray")?)? {
+    let dtype = array.getattr("dtype")?;
+    // Of an array of several fields, each field has a mask.
+    if !array.is_instance(&masks.getattr("MaskedArray")?)? || !dtype.getattr("names")?.is_none() {
         return Ok(None);
     }
     let mask = masks.call_method1("getmaskarray", (array,))?;
@@ -48,56 +52,182 @@ pub(crate) fn some_true(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>>
     }
 }
 
-/// The array as a column; `None` if it holds Python objects, or keys in a way
-/// that only numpy knows.
+/// A scalar of numpy's, as an array of one.
+pub(crate) struct Scalar<'py>(Bound<'py, PyAny>);
+
+/// The object as a scalar of numpy's that is no integer and no class of Python's.
+pub(crate) fn scalar<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Scalar<'py>>> {
+    let Some(numpy) = imported(object.py(), "numpy")? else {
+        return Ok(None);
+    };
+    let Some(generic) = numpy.getattr_opt("generic")? else {
+        return Ok(None);
+    };
+    if !object.is_instance(&generic)? {
+        return Ok(None);
+    }
+    let array = numpy.call_method1("asarray", (object,))?;
+    let kind: char = array.getattr("dtype")?.getattr("kind")?.extract()?;
+    match matches!(kind, 'i' | 'u' | 'O') {
+        true => Ok(None),
+        false => array.call_method1("reshape", (1,)).map(Scalar).map(Some),
+    }
+}
+
+impl Scalar<'_> {
+    pub(crate) fn column(&self) -> Result<Column<'_>, Failure> {
+        match column(&self.0, None, false)? {
+            Some(column) => Ok(column),
+            None => Err(Failure::no_key(
+                "key: expected a value of one type, got a record that holds Python's objects; \
+                 pass it as a tuple: key.item()",
+            )),
+        }
+    }
+}
+
+/// The array as a column; `None` if it holds Python objects. `utc` says that its
+/// timestamps are moments in UTC.
 pub(crate) fn column<'a>(
     array: &'a Bound<'_, PyAny>,
     masked: Option<&[bool]>,
+    utc: bool,
 ) -> Result<Option<Column<'a>>, Failure> {
     let len = require_one_dimension(array)?;
+    // SAFETY: the array holds its memory as long as it lives, which is 'a.
+    let values = unsafe { values(array, utc)? };
+    Ok(values.map(|(values, nulls)| Column {
+        len,
+        values,
+        valid: masked.map(Bits::unmasked).or(nulls),
+    }))
+}
+
+/// The values of an array, and which of them are nulls that only they know of.
+///
+/// # Safety
+/// The memory of the array is there for as long as `'a`.
+unsafe fn values<'a>(
+    array: &Bound<'_, PyAny>,
+    utc: bool,
+) -> Result<Option<(Values<'a>, Option<Bits<'a>>)>, Failure> {
     let dtype = array.getattr("dtype")?;
     let kind: char = dtype.getattr("kind")?.extract()?;
-    // Objects, and numpy's strings of variable length.
-    if matches!(kind, 'O' | 'T') {
-        return Ok(None);
-    }
-    let order: char = dtype.getattr("byteorder")?.extract()?;
-    let swapped = order == '>' || (order != '<' && cfg!(target_endian = "big"));
     let width = dtype.getattr("itemsize")?.extract()?;
     let encoding = match kind {
-        'f' if matches!(width, 4 | 8) => Encoding::Float { swapped },
+        'O' => return Ok(None),
+        // SAFETY: the caller's promise.
+        'T' => return unsafe { numpy_text::values(array) },
+        // SAFETY: likewise.
+        'V' if !dtype.getattr("names")?.is_none() => return unsafe { fields(array, &dtype) },
+        'f' if matches!(width, 2 | 4 | 8) => Encoding::Float,
+        'b' => Encoding::Bool,
         'S' => Encoding::Padded,
         'V' => Encoding::Bytes,
-        'U' => Encoding::Ucs4 { swapped },
+        'U' => Encoding::Ucs4,
         'i' | 'u' => Encoding::Integer {
             signed: kind == 'i',
-            swapped,
         },
-        _ => {
-            return Err(Failure::no_key(format!(
-                "keys: expected an array of strings, bytes, integers or floats, got dtype {dtype}; \
-                 convert it first, e.g. keys.astype(str) or keys.astype(\"int64\")"
-            )));
-        }
+        'M' | 'm' => Encoding::Temporal(temporal(&dtype, kind == 'M', utc)?),
+        _ => return Err(unknown(&dtype)),
     };
     let (address, _): (usize, Bound<'_, PyBool>) = array
         .getattr("__array_interface__")?
         .get_item("data")?
         .extract()?;
     let (stride,): (isize,) = array.getattr("strides")?.extract()?;
-    // The array holds its memory as long as it lives, which is 'a.
+    let order: char = dtype.getattr("byteorder")?.extract()?;
     let fixed = Fixed {
         first: std::ptr::with_exposed_provenance(address),
         stride,
         width,
+        swapped: order == '>' || (order != '<' && cfg!(target_endian = "big")),
         encoding,
         owner: PhantomData,
     };
-    Ok(Some(Column {
-        len,
-        values: Values::Fixed(fixed),
-        valid: masked.map(Bits::unmasked),
-    }))
+    Ok(Some((Values::Fixed(fixed), None)))
+}
+
+fn unknown(dtype: &Bound<'_, PyAny>) -> Failure {
+    Failure::no_key(format!(
+        "keys: expected an array of strings, bytes, numbers, dates or times, got dtype {dtype}; \
+         convert it first, e.g. keys.astype(str) or keys.astype(\"int64\")"
+    ))
+}
+
+/// The fields of a structured array: its rows are tuples.
+///
+/// # Safety
+/// That of [`values`].
+unsafe fn fields<'a>(
+    array: &Bound<'_, PyAny>,
+    dtype: &Bound<'_, PyAny>,
+) -> Result<Option<(Values<'a>, Option<Bits<'a>>)>, Failure> {
+    let names: Vec<Bound<'_, PyAny>> = dtype.getattr("names")?.extract()?;
+    if names.len() < 2 {
+        return Err(Failure::no_key(format!(
+            "keys: expected a structured array of 2 fields or more, got {}; pass a single field as \
+             it is: keys[\"name\"]",
+            names.len()
+        )));
+    }
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        // A view of the same memory.
+        let field = array.get_item(&name)?;
+        let len = match require_one_dimension(&field) {
+            Ok(len) => len,
+            Err(_) => return Err(unknown(dtype)),
+        };
+        let masked = masked(&field)?;
+        // SAFETY: the caller's promise.
+        let Some((values, nulls)) = (unsafe { values(&field, false)? }) else {
+            return Ok(None);
+        };
+        columns.push(Column {
+            len,
+            values,
+            valid: masked.as_deref().map(Bits::unmasked).or(nulls),
+        });
+    }
+    Ok(Some((Values::Tuple(columns), None)))
+}
+
+/// What the numbers of dates (`M`) and durations (`m`) stand for.
+fn temporal(dtype: &Bound<'_, PyAny>, date: bool, utc: bool) -> Result<Temporal, Failure> {
+    let numpy = dtype.py().import("numpy")?;
+    let (unit, count): (String, i64) = numpy.call_method1("datetime_data", (dtype,))?.extract()?;
+    let whole = |seconds: i64| Ticks {
+        seconds: seconds.saturating_mul(count),
+        digits: 0,
+    };
+    let part = |digits| Ticks {
+        seconds: count,
+        digits,
+    };
+    let ticks = match (unit.as_str(), date) {
+        ("Y", true) => return Ok(Temporal::Months(count.saturating_mul(12))),
+        ("M", true) => return Ok(Temporal::Months(count)),
+        ("W", true) => return Ok(Temporal::Days(count.saturating_mul(7))),
+        ("D", true) => return Ok(Temporal::Days(count)),
+        ("W", false) => whole(7 * 86_400),
+        ("D", false) => whole(86_400),
+        ("h", _) => whole(3600),
+        ("m", _) => whole(60),
+        ("s", _) => part(0),
+        ("ms", _) => part(3),
+        ("us", _) => part(6),
+        ("ns", _) => part(9),
+        ("ps", _) => part(12),
+        ("fs", _) => part(15),
+        ("as", _) => part(18),
+        // Of months and years as durations, nobody knows how long they are.
+        _ => return Err(unknown(dtype)),
+    };
+    Ok(match date {
+        true => Temporal::Timestamp { ticks, utc },
+        false => Temporal::Duration(ticks),
+    })
 }
 
 /// How many keys an array has, which must be in a row.

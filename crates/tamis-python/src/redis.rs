@@ -3,12 +3,13 @@
 use crate::batch::Batch;
 use crate::error::Failure;
 use crate::filter::{Filter, making};
-use crate::foreign_keys::blocks;
+use crate::foreign_keys::{Block, blocks, column_blocks};
 use crate::fork::Process;
 use crate::interrupt::Lookout;
 use crate::key;
 use crate::mask::Answers;
 use crate::options::{self, Count, Need};
+use crate::rows::Keys;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -24,7 +25,7 @@ use tamis_redis::{Error, Location, Options};
 #[pyclass(frozen, module = "tamis", name = "RedisFilter")]
 pub(crate) struct RedisFilter {
     /// None where a module of the server hashes the keys.
-    hasher: Option<Hasher>,
+    pub(crate) hasher: Option<Hasher>,
     location: Location,
     /// One connection, so one call at a time; `None` when closed.
     filter: Mutex<Option<tamis_redis::RedisFilter>>,
@@ -256,7 +257,11 @@ impl RedisFilter {
             push(&key::bytes(object)?);
             Ok(())
         };
-        blocks(keys, encode, |block| {
+        let is_column = matches!(
+            key::library(keys)?.as_str(),
+            "numpy" | "pandas" | "polars" | "pyarrow"
+        );
+        let each = |block: &Block| {
             py.detach(|| {
                 lookout.look()?;
                 let keys = block.slices();
@@ -268,8 +273,32 @@ impl RedisFilter {
                 answers.extend(&block.with_nulls(out));
                 Ok(())
             })
-        })?;
+        };
+        match is_column {
+            true => column_blocks(keys, each)?,
+            false => blocks(keys, encode, each)?,
+        }
         Ok(answers.like(keys)?)
+    }
+
+    /// Asks for keys of rows.
+    pub(crate) fn ask(
+        &self,
+        py: Python<'_>,
+        keys: &Keys<'_>,
+        found: &mut [bool],
+    ) -> Result<(), Failure> {
+        self.with(py, |filter| Verb::Ask.rows(filter, keys, found))
+    }
+
+    /// Adds keys of rows, and says which were new.
+    pub(crate) fn add_keys(
+        &self,
+        py: Python<'_>,
+        keys: &Keys<'_>,
+        new: &mut [bool],
+    ) -> Result<(), Failure> {
+        self.with(py, |filter| Verb::Add.rows(filter, keys, new))
     }
 
     fn one(&self, key: &Bound<'_, PyAny>, verb: Verb) -> Result<bool, Failure> {
@@ -297,6 +326,18 @@ enum Verb {
 }
 
 impl Verb {
+    fn rows(
+        self,
+        filter: &mut tamis_redis::RedisFilter,
+        keys: &Keys<'_>,
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        match keys {
+            Keys::Hashes(hashes) => self.hashes(filter, hashes, out),
+            Keys::Bytes(keys) => self.keys(filter, keys, out),
+        }
+    }
+
     fn hashes(
         self,
         filter: &mut tamis_redis::RedisFilter,

@@ -1,26 +1,28 @@
 //! What holds many keys: which of its sides they are read from.
 
+use crate::arrow::{ArrowArray, Owned};
 use crate::capsule::Arrays;
+use crate::column::{Bits, Column, Values};
 use crate::error::Failure;
-use crate::key;
+use crate::key::{self, Encoded, Value};
 use crate::numpy;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyUserWarning};
 use pyo3::prelude::*;
+use tamis::KeyRule;
 
 /// Many keys, in the shape in which they are read.
 pub(crate) enum Source<'py> {
     /// Columns in place.
     Arrow(Arrays),
-    /// A numpy array, and which of its rows are masked.
+    /// A numpy array, which of its rows are masked, and whether its timestamps
+    /// are moments in UTC.
     Array {
         array: Bound<'py, PyAny>,
         masked: Option<Vec<bool>>,
+        utc: bool,
     },
-    /// A list of a column's Python objects, and which of them stand for nothing.
-    Objects {
-        list: Bound<'py, PyAny>,
-        nulls: Option<Vec<bool>>,
-    },
+    /// A list of a column's Python objects, some of which may stand for nothing.
+    Objects(Bound<'py, PyAny>),
     Iterable,
 }
 
@@ -28,49 +30,66 @@ impl<'py> Source<'py> {
     pub(crate) fn of(keys: &Bound<'py, PyAny>) -> Result<Self, Failure> {
         let library = key::library(keys)?;
         if library == "polars" && is_polars_objects(keys)? {
-            let nulls = keys.call_method0("is_null")?.call_method0("to_list")?;
-            return Ok(Self::Objects {
-                list: keys.call_method0("to_list")?,
-                nulls: Some(nulls.extract()?),
-            });
+            return Ok(Self::Objects(keys.call_method0("to_list")?));
         }
-        match Arrays::of(keys) {
-            Ok(Some(arrays)) => return Ok(Self::Arrow(arrays)),
-            Ok(None) => {}
-            // pandas has Arrow only together with pyarrow, and not for columns
-            // of several types.
-            Err(Failure::Python(error))
-                if library == "pandas" && error.is_instance_of::<PyException>(keys.py()) => {}
-            Err(failure) => return Err(failure),
+        if library == "pandas"
+            && let Some(dtype) = keys.getattr_opt("dtype")?
+        {
+            return Self::of_pandas(keys, &dtype);
         }
-        if library == "pandas" && keys.hasattr("isna")? {
-            return Self::of_pandas(keys);
+        if let Some(arrays) = Arrays::of(keys)? {
+            return Ok(Self::Arrow(arrays));
         }
         Ok(match numpy::as_array(keys)? {
             Some(array) => Self::Array {
                 masked: numpy::masked(&array)?,
                 array,
+                utc: false,
             },
             None => Self::Iterable,
         })
     }
 
-    fn of_pandas(keys: &Bound<'py, PyAny>) -> Result<Self, Failure> {
-        let array = keys.call_method0("to_numpy")?;
-        numpy::require_one_dimension(&array)?;
-        let nulls = keys.call_method0("isna")?;
-        // Of a series, a series.
-        let nulls = numpy::as_array(&nulls)?.unwrap_or(nulls);
-        Ok(match numpy::some_true(&nulls)? {
-            None => Self::Array {
-                array,
-                masked: None,
-            },
-            nulls => Self::Objects {
-                list: keys.call_method0("tolist")?,
-                nulls,
-            },
-        })
+    /// A series or an index. What its type says decides, and never what its
+    /// objects are: those are read one by one.
+    fn of_pandas(keys: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> Result<Self, Failure> {
+        let objects = || Ok(Self::Objects(keys.call_method0("tolist")?));
+        let plain = |array: Bound<'py, PyAny>, utc| Self::Array {
+            array,
+            masked: None,
+            utc,
+        };
+        let py = keys.py();
+        if dtype.is_instance(&py.import("numpy")?.getattr("dtype")?)? {
+            if dtype.getattr("kind")?.extract::<char>()? == 'O' {
+                return objects();
+            }
+            let array = keys.call_method0("to_numpy")?;
+            warn_of_rounding(&array, dtype)?;
+            return Ok(plain(array, false));
+        }
+        match key::type_name(dtype).rsplit('.').next() {
+            Some("DatetimeTZDtype") => {
+                let unit = format!("M8[{}]", dtype.getattr("unit")?);
+                return Ok(plain(keys.call_method1("to_numpy", (unit,))?, true));
+            }
+            Some("PeriodDtype") => return objects(),
+            Some("CategoricalDtype") => {
+                let categories = dtype.getattr("categories")?;
+                let kind: String = categories.getattr("inferred_type")?.extract()?;
+                if categories.getattr("dtype")?.str()? == "object" && kind != "string" {
+                    return objects();
+                }
+            }
+            _ => {}
+        }
+        match Arrays::of(keys) {
+            Ok(Some(arrays)) => Ok(Self::Arrow(arrays)),
+            Ok(None) => objects(),
+            // pandas has Arrow only together with pyarrow, and not for every type.
+            Err(Failure::Python(error)) if error.is_instance_of::<PyException>(py) => objects(),
+            Err(failure) => Err(failure),
+        }
     }
 }
 
@@ -79,5 +98,109 @@ fn is_polars_objects(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
     match keys.getattr_opt("dtype")? {
         Some(dtype) => dtype.eq(keys.py().import("polars")?.getattr("Object")?),
         None => Ok(false),
+    }
+}
+
+/// Integers that pandas made floats of, because one was missing, are rounded
+/// above 2**53: then they are other keys than the integers were.
+fn warn_of_rounding(array: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = array.py();
+    if dtype.str()? != "float64" || array.len()? == 0 {
+        return Ok(());
+    }
+    let numpy = py.import("numpy")?;
+    let largest = |of: &Bound<'_, PyAny>, name: &str| -> PyResult<f64> {
+        // Of nothing but NaN it is NaN, which is no larger.
+        numpy
+            .getattr(name)?
+            .call_method1("reduce", (of,))?
+            .extract()
+    };
+    let size = largest(array, "fmax")?.max(-largest(array, "fmin")?);
+    if !(9_007_199_254_740_992.0..18_446_744_073_709_551_616.0).contains(&size) {
+        return Ok(());
+    }
+    PyErr::warn(
+        py,
+        &py.get_type::<PyUserWarning>(),
+        c"keys: the column holds numbers above 2**53 as floats. If pandas made them of integers, \
+          as it does where some are missing, they are rounded, and so are other keys; use \
+          dtype=\"Int64\"",
+        1,
+    )
+}
+
+/// What keeps a column's memory.
+pub(crate) enum Held<'py> {
+    Arrow(Arrays, Vec<Owned<ArrowArray>>),
+    Array(Bound<'py, PyAny>, Option<Vec<bool>>, bool),
+    Encoded(Vec<usize>, Vec<u8>, Vec<bool>),
+}
+
+impl<'py> Held<'py> {
+    /// All of a column, ready to be read without the GIL.
+    pub(crate) fn of(rule: &KeyRule, keys: &Bound<'py, PyAny>) -> Result<Self, Failure> {
+        let py = keys.py();
+        match Source::of(keys)? {
+            Source::Arrow(mut arrays) => {
+                let mut all = Vec::new();
+                while let Some(array) = py.detach(|| arrays.next())? {
+                    all.push(array);
+                }
+                Ok(Self::Arrow(arrays, all))
+            }
+            Source::Array { array, masked, utc } => {
+                match numpy::column(&array, masked.as_deref(), utc)? {
+                    Some(_) => Ok(Self::Array(array, masked, utc)),
+                    None => Self::encoded(rule, &array.call_method0("tolist")?),
+                }
+            }
+            Source::Objects(objects) => Self::encoded(rule, &objects),
+            Source::Iterable => Self::encoded(rule, keys),
+        }
+    }
+
+    fn encoded(rule: &KeyRule, objects: &Bound<'py, PyAny>) -> Result<Self, Failure> {
+        let (mut ends, mut bytes, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+        for object in objects.try_iter()? {
+            let object = object?;
+            let value = match key::utf8(&object) {
+                Some(text) => {
+                    rule.append(text, &mut bytes);
+                    None
+                }
+                None => Some(key::value(rule, &object)?),
+            };
+            missing.push(matches!(value, Some(Value::Missing)));
+            match &value {
+                Some(Value::Key(Encoded::Text(text))) => rule.append(text.as_bytes(), &mut bytes),
+                Some(Value::Key(Encoded::Exact(exact))) => bytes.extend_from_slice(exact),
+                Some(Value::Missing) | None => {}
+            }
+            ends.push(bytes.len());
+            if ends.len().is_multiple_of(1 << 15) {
+                objects.py().check_signals()?;
+            }
+        }
+        Ok(Self::Encoded(ends, bytes, missing))
+    }
+
+    /// The column in its parts, one after the other.
+    pub(crate) fn columns(&mut self) -> Result<Vec<Column<'_>>, Failure> {
+        Ok(match self {
+            Self::Arrow(arrays, all) => {
+                let columns = all.iter().map(|array| arrays.column(array));
+                columns.collect::<Result<_, _>>()?
+            }
+            Self::Array(array, masked, utc) => {
+                let column = numpy::column(array, masked.as_deref(), *utc)?;
+                column.into_iter().collect()
+            }
+            Self::Encoded(ends, bytes, missing) => vec![Column {
+                len: ends.len(),
+                valid: (missing.contains(&true)).then(|| Bits::unmasked(missing)),
+                values: Values::Encoded(std::mem::take(ends), std::mem::take(bytes)),
+            }],
+        })
     }
 }

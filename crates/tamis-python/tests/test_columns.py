@@ -50,7 +50,7 @@ PANDAS = """
     assert f.contains_many(pd.Series([], dtype=object)).tolist() == []
     assert f.contains_many(pd.Series([None, None], dtype=object)).tolist() == [False, False]
     assert len(f) == 6
-    for bad in (pd.Series([True]), pd.DataFrame({"a": ["x"]}), pd.Series([object()])):
+    for bad in (pd.Series([[1]]), pd.DataFrame({"a": ["x"]}), pd.Series([object()])):
         try:
             f.add_many(bad)
         except tamis.KeyTypeError:
@@ -104,6 +104,105 @@ def test_masked_values_of_numpy_are_nulls(dtype):
     many = np.ma.masked_array(np.arange(50_000), mask=np.arange(50_000) % 3 == 0)
     new = tamis.Filter(100_000, 1e-9).add_many(many, threads=3)
     assert (new == (np.arange(50_000) % 3 != 0)).all()
+
+
+def test_structured_arrays_are_tuples():
+    """Not their memory, of which padding, other fields and addresses are part."""
+    padded = np.dtype([("a", "i1"), ("b", "f8"), ("c", "U3")], align=True)
+    rows = [(1, 0.5, "x"), (2, 2.0, "yy"), (1, 0.5, "x")]
+    memory = np.frombuffer(np.random.default_rng(1).bytes(3 * padded.itemsize), dtype=padded).copy()
+    for name, values in zip("abc", zip(*rows)):
+        memory[name] = values
+    f = tamis.Filter(1000, 1e-12)
+    assert f.add_many(memory).tolist() == [True, True, False]
+    assert f == full_of(rows) and memory[0] in f and rows[1] in f and rows[1][:2] not in f
+    assert f.contains_many(np.array(rows, dtype=padded)).tolist() == [True] * 3
+    assert f.contains_many(memory[::-1]).tolist() == [True] * 3
+    assert f.contains_many(np.array(rows, dtype=[("a", ">i4"), ("b", ">f4"), ("c", ">U9")])).tolist() == [True] * 3
+    # Some of the fields.
+    assert tamis.Filter(1000, 1e-12).add_many(memory[["a", "c"]]).tolist() == [True, True, False]
+    assert full_of([(1, "x"), (2, "yy")]).contains_many(memory[["a", "c"]]).tolist() == [True] * 3
+    # Objects, and structures in structures.
+    objects = np.array([("".join(["ap", "ple"]), 1), (None, 2)], dtype=[("a", object), ("b", int)])
+    assert full_of([("apple", 1), (None, 2)]).contains_many(objects).tolist() == [True, True]
+    inner = np.array([((1, "x"), 2)], dtype=[("p", [("a", int), ("b", "U1")]), ("q", int)])
+    assert full_of([((1, "x"), 2)]).contains_many(inner).tolist() == [True]
+    # Masks of fields, and what stands for nothing.
+    masked = np.ma.masked_array(memory, mask=[(0, 1, 0), (1, 1, 1), (0, 0, 0)])
+    assert full_of([(1, None, "x"), rows[2]]).contains_many(masked).tolist() == [True, False, True]
+    for bad in (memory[["a"]], np.zeros(2, [("a", "i4", (2,)), ("b", "i4")]), np.zeros(2, [("a", "c8"), ("b", "i4")])):
+        with pytest.raises(tamis.KeyTypeError, match="expected"):
+            f.update(bad)
+    # Bytes without fields are the bytes.
+    assert full_of([b"ab\0"]).contains_many(np.array([b"ab\0"], dtype="V3")).tolist() == [True]
+
+
+def full_of(keys):
+    f = tamis.Filter(1000, 1e-12)
+    f.update(keys)
+    return f
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="this numpy has no StringDType")
+def test_strings_of_variable_length():
+    words = ["", "short", "a word of more than fifteen bytes", "é" * 200, "z" * 70_000, "nul\0s"]
+    f = full_of(words)
+    for dtype in (np.dtypes.StringDType(), np.dtypes.StringDType(na_object=None), np.dtypes.StringDType(na_object=np.nan)):
+        column = np.array(words, dtype=dtype)
+        assert f.contains_many(column).tolist() == [True] * len(words)
+        assert f.contains_many(column[::-2]).tolist() == [True] * 3
+        assert f.contains_many(np.array(["other"], dtype=dtype)).tolist() == [False]
+    holes = np.array(["short", None], dtype=np.dtypes.StringDType(na_object=None))
+    assert f.contains_many(holes).tolist() == [True, False]
+    many = np.array([f"key number {i}" for i in range(5000)], dtype=np.dtypes.StringDType())
+    f = tamis.Filter(10_000, 1e-9)
+    assert f.add_many(many, threads=2).all() and f.contains_many(many.tolist()) == [True] * 5000
+
+
+def test_numpy_texts_beyond_ascii():
+    words = ["", "a", "é", "日本", "x" * 40, "😀", "mixed é and 😀"]
+    assert full_of(words).contains_many(np.array(words)).tolist() == [True] * 7
+    assert full_of(words).contains_many(np.array(words).astype(">U40")).tolist() == [True] * 7
+    with pytest.raises(tamis.KeyEncodingError, match="D800"):
+        tamis.Filter(10).update(np.array(["a", "\ud800"]))
+
+
+def test_a_pandas_column_of_objects_has_one_meaning():
+    """That of its objects, whatever the others are."""
+    import datetime as dt
+    import uuid
+    from decimal import Decimal
+
+    values = ["a", b"b", 3, 4.5, ("t", 1), True, dt.date(2026, 1, 1), Decimal("1.0"), Decimal("1.00"), uuid.UUID(int=1)]
+    f = full_of(values)
+    assert f.contains_many(pd.Series([*values, None, float("nan"), pd.NaT, pd.NA])).tolist() == [True] * 10 + [False] * 4
+    for value in values:
+        assert f.contains_many(pd.Series([value], dtype=object)).tolist() == [True], value
+        assert f.contains_many(pd.Series([value, None], dtype=object)).tolist() == [True, False], value
+        assert f.contains_many(pd.Index([value], dtype=object, tupleize_cols=False)).tolist() == [True], value
+        assert full_of([(value, 1)]).contains_many(pd.Series([(value, 1)])).tolist() == [True]
+        if not isinstance(value, tuple):
+            assert f.contains_many(pd.Series([value], dtype=object).astype("category")).tolist() == [True], value
+    assert len(full_of(pd.Series([Decimal("1.0"), Decimal("1.00")]))) == 2
+    assert full_of([("x", 1)]).contains_many(pd.MultiIndex.from_tuples([("x", 1), ("x", 2)])).tolist() == [True, False]
+
+
+def test_integers_that_pandas_rounded_are_told():
+    f = tamis.Filter(1000)
+    with pytest.warns(UserWarning, match="2\\*\\*53.*Int64"):
+        f.update(pd.Series([2**53 + 1, None]))
+    with pytest.warns(UserWarning, match="rounded"):
+        tamis.dedup(pd.DataFrame({"id": [-(2**60) - 1, None], "x": [1, 2]}), filter=f)
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f.update(pd.Series([2**52, None]))
+        f.update(pd.Series([2**53 + 1, None], dtype="Int64"))
+        f.update(pd.Series([1e300, None, float("inf")]))
+        f.update(pd.Series([float("nan")]))
+        f.update(pd.Series([], dtype=float))
+    assert 2**53 + 1 in f
 
 
 # Arrow that is wrong. Buffers are as long as the array says, as the interface
@@ -246,9 +345,9 @@ def test_invalid_arrow_is_an_exception(name, threads):
     assert f.add("still works")
 
 
-@pytest.mark.parametrize("format", [b"", b"w:", b"w:0", b"w:-1", b"w:x", b"+l", b"e", b"\xff", b"vx", b"b"])
+@pytest.mark.parametrize("format", [b"", b"w:", b"w:0", b"w:-1", b"w:x", b"+l", b"+s", b"\xff", b"vx", b"tiM", b"td", b"tsx:", b"d:1", b"d:1,1,7", b"d:1,9999"])
 def test_formats_that_are_no_keys(format):
-    with pytest.raises(tamis.KeyTypeError, match="column of strings"):
+    with pytest.raises(tamis.KeyTypeError, match="column of strings, bytes, numbers"):
         tamis.Filter(10).add_many(Forged(format, 1, [None, b"\0" * 64, b"\0" * 64]))
 
 

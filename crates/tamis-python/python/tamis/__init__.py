@@ -28,6 +28,7 @@ from ._tamis import (
 )
 from .aio import AsyncRedisFilter, aconnect
 from .errors import (
+    ArgumentTypeError,
     BusyError,
     ClosedError,
     CollisionError,
@@ -59,6 +60,7 @@ from .errors import (
 )
 
 __all__ = [
+    "ArgumentTypeError",
     "AsyncRedisFilter",
     "BusyError",
     "ClosedError",

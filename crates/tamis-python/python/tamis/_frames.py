@@ -5,17 +5,33 @@ None of these libraries is imported here before the caller has: an object of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from .errors import ParameterError
+from ._tamis import _Rows
+from .errors import ArgumentTypeError, ParameterError
 
-__all__ = ["dedup", "isin", "keys_of", "not_seen"]
+if TYPE_CHECKING:
+    from ._tamis import Filter, RedisFilter
+
+__all__ = ["add_rows", "dedup", "isin", "not_seen"]
+
+_Frame = TypeVar("_Frame")
 
 
 def library_of(value: object) -> str:
+    """The library of an object's class, or of one that it is derived from."""
+    for base in type(value).__mro__:
+        library = base.__module__.partition(".")[0]
+        if library in ("numpy", "pandas", "polars", "pyarrow"):
+            return library
     return type(value).__module__.partition(".")[0]
+
+
+def is_a(value: object, *classes: str) -> bool:
+    """Whether a value of one of these libraries is of a class of that name, or of one derived from it."""
+    return any(base.__name__ in classes for base in type(value).__mro__)
 
 
 def isin(filter: Any, keys: Any, threads: int = 1) -> Any:
@@ -57,7 +73,7 @@ def like(keys: Any, answers: Any) -> Any:
     return answers
 
 
-def dedup(frame: Any, subset: str | Sequence[str] | None = None, *, filter: Any) -> Any:
+def dedup(frame: _Frame, subset: str | Sequence[str] | None = None, *, filter: Filter | RedisFilter) -> _Frame:
     """The rows of a pandas or polars data frame, or a pyarrow table, whose key is
     new to the filter, which then knows it: of equal keys in the frame the first
     row stays.
@@ -65,10 +81,14 @@ def dedup(frame: Any, subset: str | Sequence[str] | None = None, *, filter: Any)
     ``subset`` names the column that is the key, or several; all of them if it is
     left out. Of several columns the key is the tuple of their values, with None
     for a null. **A row that has no key stays**: one with a null in the only column,
-    or with nulls in all of several. A NaN is a null here, and a bool is 0 or 1.
+    or with nulls in all of several. A NaN is a null here.
 
     About one row in ``1/p`` whose key is new looks as if seen and is dropped, so
     make the filter with a small ``p``. The filter is a `Filter` or a `RedisFilter`.
+    Keys are added when the result is made: a call that fails has added none.
+
+    Of a lazy frame of polars or a reader of record batches the result is one, too:
+    what it reads is freed of seen rows batch by batch, as it is collected or read.
 
     >>> import pandas, tamis
     >>> seen = tamis.Filter(1000, 1e-9)
@@ -78,33 +98,75 @@ def dedup(frame: Any, subset: str | Sequence[str] | None = None, *, filter: Any)
     >>> len(tamis.dedup(frame, "url", filter=seen))
     0
     """
-    return rows_where(frame, columns_of(frame, subset), filter.add_many)
+    _Rows.check_writable(filter)
+    if library_of(frame) == "polars" and is_a(frame, "LazyFrame"):
+        return dedup_lazy(frame, subset, filter)
+    if library_of(frame) == "pyarrow" and is_a(frame, "RecordBatchReader"):
+        return dedup_reader(frame, subset, filter)
+    rows = rows_of(frame, columns_of(frame, subset), filter)
+    result = chosen(frame, rows.unseen(frame, True))
+    others = rows.add(frame)
+    return result if others is None else chosen(frame, others)
+
+
+def dedup_lazy(frame: Any, subset: str | Sequence[str] | None, filter: Any) -> Any:
+    named(frame.collect_schema().names(), subset, False)
+
+    def fresh(batch: Any) -> Any:
+        return dedup(batch, subset, filter=filter)
+
+    # What happens after it may not happen before it: other rows would be added.
+    return frame.map_batches(
+        fresh,
+        predicate_pushdown=False,
+        projection_pushdown=False,
+        slice_pushdown=False,
+        no_optimizations=False,
+        streamable=True,
+    )
+
+
+def dedup_reader(reader: Any, subset: str | Sequence[str] | None, filter: Any) -> Any:
+    pyarrow = import_module("pyarrow")
+    named(reader.schema.names, subset, False)
+
+    def batches() -> Iterator[Any]:
+        for batch in reader:
+            yield dedup(batch, subset, filter=filter)
+
+    return pyarrow.RecordBatchReader.from_batches(reader.schema, batches())
 
 
 def not_seen(frame: Any, subset: str | Sequence[str] | None, filter: Any) -> Any:
     """The rows whose key is not in the filter, and those that have no key."""
-    return rows_where(frame, columns_of(frame, subset), lambda keys: inverted(filter.contains_many(keys)))
+    return chosen(frame, rows_of(frame, columns_of(frame, subset), filter).unseen(frame, False))
+
+
+def add_rows(frame: Any, subset: str | Sequence[str] | None, filter: Any) -> None:
+    """Adds the keys of all rows that have one."""
+    rows_of(frame, columns_of(frame, subset), filter).add_all()
 
 
 def columns_of(frame: Any, subset: str | Sequence[str] | None) -> list[Any]:
     """The names of the key's columns."""
     library = library_of(frame)
-    if library == "pandas" and type(frame).__name__ != "Series":
+    if (library == "pandas" or library == "polars") and is_a(frame, "DataFrame"):
         have = list(frame.columns)
-    elif library == "polars" and type(frame).__name__ == "DataFrame":
-        have = list(frame.columns)
-    elif library == "pyarrow" and hasattr(frame, "column_names"):
-        have = list(frame.column_names)
-    elif library == "pyarrow" and hasattr(frame, "schema"):
+    elif library == "pyarrow" and is_a(frame, "Table", "RecordBatch"):
         have = list(frame.schema.names)
     else:
-        raise ParameterError(
+        raise ArgumentTypeError(
             "frame: expected a data frame of pandas or polars, or a table of pyarrow, got "
-            f"{type(frame).__module__}.{type(frame).__qualname__}; collect a lazy one first"
+            f"{type(frame).__module__}.{type(frame).__qualname__}"
         )
+    return named(have, subset, library == "pandas")
+
+
+def named(have: list[Any], subset: str | Sequence[str] | None, tuples: bool) -> list[Any]:
+    """The columns that a subset names, each of which the frame has once. Names may be tuples."""
     if subset is None:
         names = have
-    elif isinstance(subset, (list, tuple)) and not (library == "pandas" and subset in have):
+    elif isinstance(subset, (list, tuple)) and not (tuples and subset in have):
         names = list(subset)
     else:
         names = [subset]
@@ -116,105 +178,32 @@ def columns_of(frame: Any, subset: str | Sequence[str] | None) -> list[Any]:
     return names
 
 
-def rows_where(frame: Any, names: list[Any], ask: Callable[[Any], Any]) -> Any:
-    """The rows of whose keys `ask` answers True, and those that have no key."""
+def rows_of(frame: Any, names: list[Any], filter: Any) -> _Rows:
+    """The keys of the rows; whatever is no key is said here."""
+    if getattr(filter, "hash_func", None) is None:
+        columns = [column_of(frame, name) for name in names]
+        return _Rows(filter, columns, frame.num_rows if library_of(frame) == "pyarrow" else len(frame))
     if len(names) == 1:
-        column = single_column(frame, names[0])
-        return chosen(frame, either(frame, ask(column), nulls_of(column)))
-    rows = tuples_of(frame, names)
-    keyless = [all(value is None for value in row) for row in rows]
-    answers = iter(ask([row for row, none in zip(rows, keyless) if not none]))
-    return chosen(frame, [none or next(answers) for none in keyless])
+        return _Rows.of_objects(filter, plain(frame, names[0]))
+    rows = zip(*(plain(frame, name) for name in names))
+    return _Rows.of_objects(filter, [None if all(value is None for value in row) else row for row in rows])
 
 
-def keys_of(frame: Any, names: list[Any]) -> Any:
-    """The keys of the rows, without those that have none."""
-    if len(names) == 1:
-        return single_column(frame, names[0])
-    return [row for row in tuples_of(frame, names) if any(value is not None for value in row)]
-
-
-def tuples_of(frame: Any, names: list[Any]) -> list[tuple[Any, ...]]:
-    return list(zip(*(plain(frame, name) for name in names)))
-
-
-def inverted(answers: Any) -> Any:
-    library = library_of(answers)
-    if library == "pyarrow":
-        compute = import_module("pyarrow.compute")
-
-        return compute.invert(answers)
-    return [not answer for answer in answers] if library == "builtins" else ~answers
-
-
-def nulls_of(column: Any) -> Any:
-    """Which rows have no key: nulls and NaN."""
-    library = library_of(column)
-    if library == "pandas":
-        return column.isna().to_numpy()
-    if library == "polars":
-        nulls = column.is_null()
-        return nulls | column.is_nan().fill_null(True) if column.dtype.is_float() else nulls
-    compute = import_module("pyarrow.compute")
-
-    nulls = compute.is_null(column, nan_is_null=True)
-    return nulls.combine_chunks() if hasattr(nulls, "combine_chunks") else nulls
-
-
-def either(frame: Any, answers: Any, nulls: Any) -> Any:
-    library = library_of(frame)
-    if library == "pandas":
-        numpy = import_module("numpy")
-
-        return numpy.asarray(answers, dtype=bool) | nulls
-    if library == "polars":
-        polars = import_module("polars")
-
-        return polars.Series(answers, dtype=polars.Boolean) | nulls
-    compute = import_module("pyarrow.compute")
-
-    return compute.or_(import_module("pyarrow").array(answers), nulls)
-
-
-def single_column(frame: Any, name: Any) -> Any:
-    library = library_of(frame)
-    column = frame.column(name) if library == "pyarrow" else frame[name]
-    if library == "pandas" and str(column.dtype) in ("bool", "boolean"):
-        return column.astype("Int8")
-    if library == "polars":
-        polars = import_module("polars")
-
-        if column.dtype == polars.Boolean:
-            return column.cast(polars.Int8)
-    if library == "pyarrow":
-        pyarrow = import_module("pyarrow")
-
-        if column.type == pyarrow.bool_():
-            return column.cast(pyarrow.int8())
-    return column
+def column_of(frame: Any, name: Any) -> Any:
+    return frame.column(name) if library_of(frame) == "pyarrow" else frame[name]
 
 
 def plain(frame: Any, name: Any) -> list[Any]:
-    """The values of a column as Python's, with None for nulls."""
-    column = single_column(frame, name)
+    """The values of a column as Python's, with None for nulls: for functions that make keys of them."""
+    column = column_of(frame, name)
     library = library_of(frame)
     if library == "pandas":
         return [None if null else value for value, null in zip(column.tolist(), column.isna().tolist())]
-    if library == "polars":
-        return [None if value != value else value for value in column.to_list()]
-    return [None if value != value else value for value in column.to_pylist()]
+    values = column.to_list() if library == "polars" else column.to_pylist()
+    return [None if value != value else value for value in values]
 
 
 def chosen(frame: Any, mask: Any) -> Any:
-    library = library_of(frame)
-    if library == "pandas":
-        numpy = import_module("numpy")
-
-        return frame[numpy.asarray(mask, dtype=bool)]
-    if library == "polars":
-        polars = import_module("polars")
-
-        return frame.filter(polars.Series(mask, dtype=polars.Boolean))
-    pyarrow = import_module("pyarrow")
-
-    return frame.filter(pyarrow.array(mask, pyarrow.bool_()))
+    if library_of(frame) == "pandas":
+        return frame[mask]
+    return frame.filter(mask)

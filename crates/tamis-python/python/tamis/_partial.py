@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ._frames import columns_of, keys_of
+from ._frames import add_rows
 from ._tamis import Filter
 from .errors import ParameterError
 
@@ -44,7 +44,7 @@ class Shape:
         for frame in frames:
             if len(frame) or getattr(frame, "num_rows", 0):
                 filter = self.empty() if filter is None else filter
-                filter.update(keys_of(frame, columns_of(frame, subset)))
+                add_rows(frame, subset, filter)
         return filter
 
     def united(self, parts: Iterable[Any]) -> Filter | None:

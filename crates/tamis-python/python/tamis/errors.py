@@ -9,6 +9,7 @@ import io
 
 __all__ = [
     "TamisError",
+    "ArgumentTypeError",
     "BusyError",
     "ClosedError",
     "CollisionError",
@@ -47,8 +48,12 @@ class ParameterError(TamisError, ValueError):
     """An argument is out of its range."""
 
 
+class ArgumentTypeError(TamisError, TypeError):
+    """An argument is of a type that it can't have."""
+
+
 class KeyTypeError(TamisError, TypeError):
-    """An object is no key: neither str, bytes nor int."""
+    """An object is no key."""
 
 
 class KeyRangeError(TamisError, OverflowError):

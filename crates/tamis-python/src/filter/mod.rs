@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-use state::State;
+use state::{State, ask};
 use std::path::PathBuf;
 use tamis::{AnyFilter, Hash, Hasher};
 
@@ -219,6 +219,47 @@ impl Filter {
         };
         self.run(batch, keys, &|hashes: &[Hash], new: &mut [bool]| {
             mark.write(|state| Ok(state.writable()?.insert_hashes(hashes, new)?))
+        })
+    }
+
+    /// How many keys were added, if it is known.
+    pub(crate) fn counted(&self, py: Python<'_>) -> Result<Option<u64>, Failure> {
+        self.state
+            .with(py, |state| ask!(state, filter => filter.counted()))
+    }
+
+    /// Refuses a filter that keys can't be added to.
+    pub(crate) fn check_writable(&self, py: Python<'_>) -> Result<(), Failure> {
+        self.check_writer()?;
+        self.state.with(py, |state| {
+            let kind = state.writable()?.kind();
+            match kind.is_static() {
+                true => Err(Failure::Own(
+                    "UnableError",
+                    format!("filter: expected one that keys can be added to, got a {kind} filter"),
+                )),
+                false => Ok(()),
+            }
+        })
+    }
+
+    /// Adds keys, all of them or none. They were absent, and different, when the
+    /// filter had `counted` keys. If somebody has added others since, the answer
+    /// is which of them were still new.
+    pub(crate) fn add_absent(
+        slf: &Bound<'_, Self>,
+        hashes: Vec<Hash>,
+        counted: Option<u64>,
+    ) -> Result<Option<Vec<bool>>, Failure> {
+        slf.get().check_writer()?;
+        let mark = Mark::on(&slf.get().state, slf.py());
+        slf.py().detach(|| {
+            mark.write(|state| {
+                let filter = state.writable()?;
+                let alone = counted.is_some() && filter.counted() == counted;
+                let new = state::insert_absent(filter, &hashes)?;
+                Ok((!alone).then_some(new))
+            })
         })
     }
 

@@ -1,7 +1,7 @@
 //! Where a filter lives: in memory, in a mapped file, or nowhere any more.
 
 use crate::error::Failure;
-use tamis::{AnyFilter, Hash, Map};
+use tamis::{AnyFilter, Hash, Kind, Map};
 
 /// Where a filter lives.
 pub(crate) enum State {
@@ -36,6 +36,10 @@ impl State {
         ask!(self, filter => filter.contains_hash(hash))
     }
 
+    pub(crate) fn contains_all(&self, hashes: &[Hash], found: &mut [bool]) -> Result<(), Failure> {
+        ask!(self, filter => filter.contains_hashes(hashes, found))
+    }
+
     pub(crate) fn duplicate(&self) -> Result<AnyFilter, Failure> {
         Ok(ask!(self, filter => filter.duplicate())??)
     }
@@ -57,6 +61,31 @@ impl State {
     pub(crate) fn same(&self, other: &Self) -> Result<bool, Failure> {
         ask!(self, ours => ask!(other, theirs => ours.is_same(theirs)))?
     }
+}
+
+/// Adds keys that are mostly absent; whether each was. Nothing is added if one
+/// can't be: a cuckoo filter may be full.
+pub(crate) fn insert_absent(filter: &mut AnyFilter, hashes: &[Hash]) -> Result<Vec<bool>, Failure> {
+    let mut new = vec![false; hashes.len()];
+    if !matches!(filter.kind(), Kind::Cuckoo | Kind::Counting) {
+        filter.insert_hashes(hashes, &mut new)?;
+        return Ok(new);
+    }
+    // A key that is there would take a second place.
+    for (at, hash) in hashes.iter().enumerate() {
+        new[at] = !filter.contains_hash(*hash);
+        if !new[at] {
+            continue;
+        }
+        if let Err(error) = filter.insert_hash(*hash) {
+            new[at] = false;
+            let added = hashes.iter().zip(&new).filter(|(_, new)| **new);
+            let added: Vec<Hash> = added.map(|(hash, _)| *hash).collect();
+            filter.remove_hashes(&added, &mut vec![false; added.len()])?;
+            return Err(error.into());
+        }
+    }
+    Ok(new)
 }
 
 pub(crate) use ask;

@@ -1,0 +1,151 @@
+//! Python's own dates, times, durations, decimals and UUIDs as keys, and those
+//! that other libraries derive from them.
+
+use crate::error::Failure;
+use crate::key::{Encoded, Value};
+use crate::numpy::imported;
+use crate::text::{Ticks, write_span};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyBytes;
+
+/// The classes of the module `datetime`.
+struct Classes {
+    datetime: Py<PyAny>,
+    date: Py<PyAny>,
+    time: Py<PyAny>,
+    timedelta: Py<PyAny>,
+    utc: Py<PyAny>,
+}
+
+fn classes(py: Python<'_>) -> PyResult<&Classes> {
+    static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();
+    CLASSES.get_or_try_init(py, || {
+        let module = py.import("datetime")?;
+        let class = |name: &str| module.getattr(name).map(Bound::unbind);
+        Ok(Classes {
+            datetime: class("datetime")?,
+            date: class("date")?,
+            time: class("time")?,
+            timedelta: class("timedelta")?,
+            utc: module.getattr("timezone")?.getattr("utc")?.unbind(),
+        })
+    })
+}
+
+/// The key of such an object, in the text that a column's value has; `None` for
+/// an object of another kind.
+pub(crate) fn value<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Value<'py>>, Failure> {
+    let py = object.py();
+    let classes = classes(py)?;
+    let text = |text: &[u8]| Ok(Some(Value::Key(Encoded::Text(PyBytes::new(py, text)))));
+    let is = |class: &Py<PyAny>| object.is_instance(class.bind(py));
+    if is(&classes.datetime)? {
+        // pandas' NaT is one of these.
+        if object.ne(object)? {
+            return Ok(Some(Value::Missing));
+        }
+        if object.call_method0("utcoffset")?.is_none() {
+            return text(shortened(&iso(object)?).as_bytes());
+        }
+        let moved = object.call_method1("astimezone", (&classes.utc,));
+        let moved = moved.map_err(|error| {
+            let text = format!("key: expected a date that is one in UTC, too: {error}");
+            Failure::Own("KeyRangeError", text)
+        })?;
+        let moved = iso(&moved)?;
+        let moved = moved.strip_suffix("+00:00").unwrap_or(&moved);
+        return text(format!("{}+00", shortened(moved)).as_bytes());
+    }
+    if is(&classes.date)? {
+        return text(
+            object
+                .call_method0("isoformat")?
+                .extract::<String>()?
+                .as_bytes(),
+        );
+    }
+    if is(&classes.time)? {
+        if !object.call_method0("utcoffset")?.is_none() {
+            return Err(Failure::no_key(
+                "key: expected a time without a time zone, got one with it, whose moment depends \
+                 on the date; pass a datetime, or key.replace(tzinfo=None)",
+            ));
+        }
+        let time: String = object.call_method0("isoformat")?.extract()?;
+        return text(shortened(&time).as_bytes());
+    }
+    if is(&classes.timedelta)? {
+        let part = |name: &str| object.getattr(name)?.extract::<i128>();
+        let micros = (part("days")? * 86_400 + part("seconds")?) * 1_000_000;
+        let micros = micros + part("microseconds")?;
+        // pandas' have more digits.
+        let nanos = match object.getattr_opt("nanoseconds")? {
+            Some(nanos) => nanos.extract::<i128>()?,
+            None => 0,
+        };
+        let mut written = Vec::new();
+        write_span(Ticks::decimal(9), micros * 1000 + nanos, &mut written);
+        return text(&written);
+    }
+    if is_of(object, "uuid", "UUID")? || is_of(object, "pandas", "Period")? {
+        return text(object.str()?.encode_utf8()?.as_bytes());
+    }
+    if is_of(object, "decimal", "Decimal")? {
+        return of_decimal(object).map(Some);
+    }
+    if is_of(object, "pandas._libs.missing", "NAType")? {
+        return Ok(Some(Value::Missing));
+    }
+    Ok(None)
+}
+
+/// Whether it is of a class of a module that the program uses.
+fn is_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
+    match imported(object.py(), module)? {
+        // A module that is being imported may not have it yet.
+        Some(module) => match module.getattr_opt(class)? {
+            Some(class) => object.is_instance(&class),
+            None => Ok(false),
+        },
+        None => Ok(false),
+    }
+}
+
+fn iso(datetime: &Bound<'_, PyAny>) -> PyResult<String> {
+    datetime.call_method1("isoformat", (" ",))?.extract()
+}
+
+/// Without the zeros at the end of a fraction.
+fn shortened(text: &str) -> &str {
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => text,
+    }
+}
+
+/// All its digits, those behind the point, too: `1.0` and `1.00` are two texts.
+fn of_decimal<'py>(number: &Bound<'py, PyAny>) -> Result<Value<'py>, Failure> {
+    const MOST: i64 = 1000;
+    let yes = |question: &str| number.call_method0(question)?.is_truthy();
+    if yes("is_nan")? {
+        return Ok(Value::Missing);
+    }
+    let exponent = number.call_method0("as_tuple")?.getattr("exponent")?;
+    if exponent.extract::<i64>().is_ok_and(|e| e.abs() > MOST) {
+        return Err(Failure::Own(
+            "KeyRangeError",
+            format!(
+                "key: expected a Decimal with an exponent from -{MOST} to {MOST}, got {exponent}; \
+                 encode it yourself, e.g. str(key)"
+            ),
+        ));
+    }
+    let text: String = number.call_method1("__format__", ("f",))?.extract()?;
+    let text = match yes("is_zero")? {
+        true => text.trim_start_matches('-'),
+        false => &text,
+    };
+    let text = PyBytes::new(number.py(), text.as_bytes());
+    Ok(Value::Key(Encoded::Text(text)))
+}

@@ -1,0 +1,453 @@
+//! The rows of a data frame as keys of a filter: looked at first, and added once
+//! the caller has what it makes of the answers.
+
+use crate::batch::lock;
+use crate::column::{Buffer, Column, Key, NoKeys, Values};
+use crate::error::Failure;
+use crate::filter::{Filter, USUAL};
+use crate::interrupt::Lookout;
+use crate::key;
+use crate::lock::Mark;
+use crate::mask::Answers;
+use crate::redis::RedisFilter;
+use crate::source::Held;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::ops::Range;
+use std::sync::Mutex;
+use tamis::{Hash, Hasher, KeyRule};
+
+/// Rows that are hashed, or asked, in one go.
+const ROWS: usize = 1024;
+
+/// Who is asked and added to.
+enum Judge {
+    Filter(Py<Filter>),
+    Redis(Py<RedisFilter>),
+}
+
+/// Keys of rows, and what a filter said of them.
+#[pyclass(frozen, module = "tamis._tamis", name = "_Rows")]
+pub(crate) struct Rows {
+    judge: Judge,
+    /// Of the rows that have a key.
+    hashes: Vec<Hash>,
+    /// The keys themselves, where a server hashes them: where each ends.
+    keys: Option<(Vec<usize>, Vec<u8>)>,
+    /// Which rows have a key.
+    keyed: Vec<bool>,
+    looked: Mutex<Looked>,
+}
+
+/// What a look at the filter has found.
+#[derive(Default)]
+struct Looked {
+    /// Which of the keys were not in the filter: the first of equal ones.
+    new: Vec<usize>,
+    /// How many keys the filter had then.
+    counted: Option<u64>,
+}
+
+#[pymethods]
+impl Rows {
+    /// The rows of these columns, which are of equal length. Whatever is no key is
+    /// said here.
+    #[new]
+    fn new(
+        filter: &Bound<'_, PyAny>,
+        columns: &Bound<'_, PyList>,
+        len: usize,
+    ) -> Result<Self, Failure> {
+        let py = filter.py();
+        let judge = Judge::of(filter)?;
+        // Said before the columns are looked at.
+        judge.counted(py)?;
+        let hasher = judge.hasher();
+        let mut held = Vec::with_capacity(columns.len());
+        for column in columns {
+            held.push(Held::of(hasher.rule(), &column)?);
+        }
+        let mut parts = Vec::with_capacity(held.len());
+        for held in &mut held {
+            parts.push(held.columns()?);
+        }
+        if let Some(wrong) = lengths(&parts).find(|length| *length != len) {
+            return Err(Failure::parameter(format!(
+                "frame: expected columns of {len} rows, got one of {wrong}"
+            )));
+        }
+        let keys_wanted = judge.wants_keys();
+        let (hashes, keys, keyed) =
+            py.detach(|| Hashing::new(hasher, len, keys_wanted)?.all(parts))?;
+        Ok(Self {
+            judge,
+            hashes,
+            keys,
+            keyed,
+            looked: Mutex::default(),
+        })
+    }
+
+    /// Refuses a filter that keys can't be added to.
+    #[staticmethod]
+    fn check_writable(filter: &Bound<'_, PyAny>) -> Result<(), Failure> {
+        match Judge::of(filter)? {
+            Judge::Filter(judge) => judge.get().check_writable(filter.py()),
+            Judge::Redis(_) => Ok(()),
+        }
+    }
+
+    /// The rows of a list of keys, with None for a row without one.
+    #[staticmethod]
+    fn of_objects(filter: &Bound<'_, PyAny>, objects: &Bound<'_, PyList>) -> Result<Self, Failure> {
+        let judge = Judge::of(filter)?;
+        let (mut hashes, mut keyed) = (Vec::new(), Vec::new());
+        for object in objects {
+            keyed.push(!object.is_none());
+            if !object.is_none() {
+                hashes.push(judge.hash(&object)?);
+            }
+        }
+        Ok(Self {
+            judge,
+            hashes,
+            keys: None,
+            keyed,
+            looked: Mutex::default(),
+        })
+    }
+
+    /// Whether each row stays, as an object like the frame: its key is not in the
+    /// filter, or it has none. Of rows with equal keys the first one stays, if
+    /// keys are to be `distinct`.
+    fn unseen<'py>(
+        &self,
+        frame: &Bound<'py, PyAny>,
+        distinct: bool,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        let py = frame.py();
+        let mut looked = Looked {
+            counted: self.judge.counted(py)?,
+            new: Vec::new(),
+        };
+        let mut found = vec![false; self.hashes.len()];
+        self.ask(py, &mut found)?;
+        py.detach(|| {
+            let absent = (0..self.hashes.len()).filter(|row| !found[*row]);
+            match distinct {
+                true => {
+                    let mut first = Firsts::of(&self.hashes);
+                    looked.new = absent.filter(|row| first.is(*row)).collect();
+                }
+                false => looked.new = absent.collect(),
+            }
+        });
+        let mask = self.mask(frame, &looked.new)?;
+        *lock(&self.looked) = looked;
+        Ok(mask)
+    }
+
+    /// Adds the keys that the look has found to be new. Returns None if they still
+    /// were; otherwise which rows stay, because others have added some meanwhile.
+    fn add<'py>(&self, frame: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+        let py = frame.py();
+        let looked = std::mem::take(&mut *lock(&self.looked));
+        let new = match &self.judge {
+            Judge::Filter(filter) => {
+                let hashes: Vec<Hash> = looked.new.iter().map(|key| self.hashes[*key]).collect();
+                Filter::add_absent(filter.bind(py), hashes, looked.counted)?
+            }
+            Judge::Redis(filter) => Some(self.add_to_redis(filter.get(), py, &looked.new)?),
+        };
+        match new {
+            Some(new) if new.contains(&false) => {
+                let new = looked.new.iter().zip(new).filter(|(_, new)| *new);
+                let new: Vec<usize> = new.map(|(key, _)| *key).collect();
+                self.mask(frame, &new).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Adds the keys of all rows, whatever the filter has.
+    fn add_all(&self, py: Python<'_>) -> Result<(), Failure> {
+        match &self.judge {
+            Judge::Filter(filter) => {
+                let mark = Mark::on(filter.clone_ref(py), py);
+                py.detach(|| {
+                    let (mut lookout, mut new) = (Lookout::new(), [false; ROWS]);
+                    for hashes in self.hashes.chunks(ROWS) {
+                        lookout.look()?;
+                        mark.write(|state| {
+                            let filter = state.writable()?;
+                            Ok::<_, Failure>(
+                                filter.insert_hashes(hashes, &mut new[..hashes.len()])?,
+                            )
+                        })?;
+                    }
+                    Ok(())
+                })
+            }
+            Judge::Redis(filter) => {
+                let all: Vec<usize> = (0..self.hashes.len()).collect();
+                self.add_to_redis(filter.get(), py, &all).map(drop)
+            }
+        }
+    }
+}
+
+impl Rows {
+    fn ask(&self, py: Python<'_>, found: &mut [bool]) -> Result<(), Failure> {
+        let mut lookout = Lookout::new();
+        match &self.judge {
+            Judge::Filter(filter) => {
+                let mark = Mark::on(filter.clone_ref(py), py);
+                py.detach(|| {
+                    for (hashes, found) in self.hashes.chunks(ROWS).zip(found.chunks_mut(ROWS)) {
+                        lookout.look()?;
+                        mark.read(|state| state.contains_all(hashes, found))?;
+                    }
+                    Ok(())
+                })
+            }
+            Judge::Redis(filter) => {
+                let rows: Vec<usize> = (0..self.hashes.len()).collect();
+                for (rows, found) in rows.chunks(8 * ROWS).zip(found.chunks_mut(8 * ROWS)) {
+                    filter.get().ask(py, &self.keys_of(rows), found)?;
+                    py.check_signals()?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn add_to_redis(
+        &self,
+        filter: &RedisFilter,
+        py: Python<'_>,
+        rows: &[usize],
+    ) -> Result<Vec<bool>, Failure> {
+        let mut new = vec![false; rows.len()];
+        for (rows, new) in rows.chunks(8 * ROWS).zip(new.chunks_mut(8 * ROWS)) {
+            filter.add_keys(py, &self.keys_of(rows), new)?;
+        }
+        Ok(new)
+    }
+
+    fn keys_of(&self, rows: &[usize]) -> Keys<'_> {
+        match &self.keys {
+            Some((ends, bytes)) => Keys::Bytes(
+                rows.iter()
+                    .map(|row| &bytes[row.checked_sub(1).map_or(0, |r| ends[r])..ends[*row]])
+                    .collect(),
+            ),
+            None => Keys::Hashes(rows.iter().map(|row| self.hashes[*row]).collect()),
+        }
+    }
+
+    /// Rows without a key, and those of these keys.
+    fn mask<'py>(
+        &self,
+        frame: &Bound<'py, PyAny>,
+        keys: &[usize],
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        let mut chosen = keys.iter().peekable();
+        let mut key = 0..;
+        let stays: Vec<bool> = (self.keyed.iter())
+            .map(|keyed| {
+                !keyed || {
+                    let key = key.next();
+                    chosen.next_if(|chosen| Some(**chosen) == key).is_some()
+                }
+            })
+            .collect();
+        let mut answers = Answers::wanted(frame)?;
+        answers.reserve(stays.len())?;
+        answers.extend(&stays);
+        Ok(answers.like(frame)?)
+    }
+}
+
+/// Keys in the shape in which a server takes them.
+pub(crate) enum Keys<'a> {
+    Hashes(Vec<Hash>),
+    Bytes(Vec<&'a [u8]>),
+}
+
+impl Judge {
+    fn of(filter: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+        if let Ok(filter) = filter.cast::<Filter>() {
+            return Ok(Self::Filter(filter.clone().unbind()));
+        }
+        match filter.cast::<RedisFilter>() {
+            Ok(filter) => Ok(Self::Redis(filter.clone().unbind())),
+            Err(_) => Err(Failure::argument(format!(
+                "filter: expected a Filter or a RedisFilter, got {}",
+                key::type_name(filter)
+            ))),
+        }
+    }
+
+    /// How rows are told apart; by the hash of the filter, where it has one.
+    fn hasher(&self) -> Hasher {
+        match self {
+            Self::Filter(filter) => filter.get().hasher,
+            Self::Redis(filter) => filter.get().hasher.unwrap_or(USUAL),
+        }
+    }
+
+    fn wants_keys(&self) -> bool {
+        matches!(self, Self::Redis(filter) if filter.get().hasher.is_none())
+    }
+
+    fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
+        match self {
+            Self::Filter(filter) => filter.get().hash(key),
+            Self::Redis(_) => key::hash(&self.hasher(), key),
+        }
+    }
+
+    fn counted(&self, py: Python<'_>) -> Result<Option<u64>, Failure> {
+        match self {
+            Self::Filter(filter) => filter.get().counted(py),
+            Self::Redis(_) => Ok(None),
+        }
+    }
+}
+
+/// How many rows each column has.
+fn lengths(parts: &[Vec<Column<'_>>]) -> impl Iterator<Item = usize> {
+    let lengths = parts
+        .iter()
+        .map(|parts| parts.iter().map(|part| part.len).sum());
+    lengths.collect::<Vec<usize>>().into_iter()
+}
+
+/// What rows become: their hashes, the keys if they are wanted, and which rows
+/// have one.
+type Made = (Vec<Hash>, Option<(Vec<usize>, Vec<u8>)>, Vec<bool>);
+
+struct Hashing {
+    hasher: Hasher,
+    hashes: Vec<Hash>,
+    keys: Option<(Vec<usize>, Vec<u8>)>,
+    keyed: Vec<bool>,
+    lookout: Lookout,
+}
+
+impl Hashing {
+    fn new(hasher: Hasher, len: usize, keys: bool) -> Result<Self, Failure> {
+        let (mut hashes, mut keyed) = (Vec::new(), Vec::new());
+        let room = hashes
+            .try_reserve_exact(len)
+            .and(keyed.try_reserve_exact(len));
+        room.map_err(|_| {
+            let text = format!("there is no memory for the hashes of {len} rows");
+            Failure::Own("OutOfMemoryError", text)
+        })?;
+        Ok(Self {
+            hasher,
+            hashes,
+            keys: keys.then(Default::default),
+            keyed,
+            lookout: Lookout::new(),
+        })
+    }
+
+    /// All rows of columns, each of which comes in parts.
+    fn all(mut self, mut columns: Vec<Vec<Column<'_>>>) -> Result<Made, Failure> {
+        if columns.len() == 1 {
+            for mut part in columns.remove(0) {
+                part.hash_dictionary(&self.hasher)?;
+                self.rows(&part)?;
+            }
+        } else {
+            let columns: Vec<_> = columns.into_iter().map(Column::joined).collect();
+            let len = columns.first().map_or(0, |column| column.len);
+            self.rows(&Column {
+                len,
+                values: Values::Tuple(columns),
+                valid: None,
+            })?;
+        }
+        Ok((self.hashes, self.keys, self.keyed))
+    }
+
+    fn rows(&mut self, column: &Column<'_>) -> Result<(), Failure> {
+        let (mut hashes, mut rows) = (Vec::new(), Vec::new());
+        for start in (0..column.len).step_by(ROWS) {
+            self.lookout.look()?;
+            let range = start..column.len.min(start + ROWS);
+            if self.keys.is_some() {
+                self.keys_of(column, range)?;
+                continue;
+            }
+            column.hash(&self.hasher, range.clone(), &mut hashes, &mut rows)?;
+            self.hashes.extend_from_slice(&hashes);
+            let before = self.keyed.len();
+            let all = hashes.len() == range.len();
+            self.keyed.resize(before + range.len(), all);
+            if !all {
+                for row in &rows {
+                    self.keyed[before + row] = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys themselves, which are told apart by their hashes.
+    fn keys_of(&mut self, column: &Column<'_>, range: Range<usize>) -> Result<(), NoKeys> {
+        let Some((ends, bytes)) = &mut self.keys else {
+            return Ok(());
+        };
+        let mut buffer = Buffer::default();
+        for row in range {
+            let key = column.key(&KeyRule::EXACT, row, &mut buffer)?;
+            self.keyed.push(key.is_some());
+            if let Some(Key::Text(key) | Key::Exact(key)) = key {
+                self.hashes.push(self.hasher.hash_exact(key));
+                bytes.extend_from_slice(key);
+                ends.push(bytes.len());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which keys are the first of their hash.
+struct Firsts<'a> {
+    hashes: &'a [Hash],
+    /// Numbers of keys, each near the place that its hash has; of nobody where
+    /// it is free.
+    table: Vec<usize>,
+}
+
+impl<'a> Firsts<'a> {
+    const NOBODY: usize = usize::MAX;
+
+    fn of(hashes: &'a [Hash]) -> Self {
+        let places = (2 * hashes.len()).next_power_of_two();
+        Self {
+            hashes,
+            table: vec![Self::NOBODY; places],
+        }
+    }
+
+    /// Whether no equal key was asked before.
+    fn is(&mut self, key: usize) -> bool {
+        let hash = self.hashes[key].as_u128();
+        let mut place = (hash >> 64) as usize;
+        loop {
+            place &= self.table.len() - 1;
+            match self.table[place] {
+                Self::NOBODY => {
+                    self.table[place] = key;
+                    return true;
+                }
+                other if self.hashes[other].as_u128() == hash => return false,
+                _ => place += 1,
+            }
+        }
+    }
+}
