@@ -1,5 +1,5 @@
 use super::common::{Random, Trickle};
-use crate::engine::input::{Input, InputError};
+use crate::engine::input::{Input, InputError, Packing};
 use crate::engine::progress::Progress;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -20,7 +20,12 @@ fn read_all(mut input: Input) -> (Vec<u8>, Result<(), InputError>) {
 }
 
 fn read_bytes(bytes: &[u8], step: usize) -> (Vec<u8>, Result<(), InputError>) {
-    match Input::from_read("somewhere", Trickle::new(bytes, step), &Arc::default()) {
+    match Input::from_read(
+        "somewhere",
+        Trickle::new(bytes, step),
+        Packing::Recognised,
+        &Arc::default(),
+    ) {
         Ok(input) => read_all(input),
         Err(e) => (Vec::new(), Err(e)),
     }
@@ -178,11 +183,15 @@ fn damage_is_an_error_and_never_wrong_bytes_of_an_earlier_part() {
 fn files_are_named_in_errors_and_counted() {
     let folder = std::env::temp_dir().join(format!("tamis-input-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let error = Input::open(&folder.join("missing.txt"), &Arc::default())
-        .err()
-        .unwrap();
+    let error = Input::open(
+        &folder.join("missing.txt"),
+        Packing::Recognised,
+        &Arc::default(),
+    )
+    .err()
+    .unwrap();
     assert!(error.to_string().contains("missing.txt: "), "{error}");
-    let error = Input::open(&folder, &Arc::default())
+    let error = Input::open(&folder, Packing::Recognised, &Arc::default())
         .map(read_all)
         .map_or_else(Some, |(_, end)| end.err())
         .unwrap();
@@ -192,7 +201,8 @@ fn files_are_named_in_errors_and_counted() {
     let path = folder.join("lines"); // no telling extension
     std::fs::write(&path, &packed).unwrap();
     let progress = Arc::new(Progress::default());
-    let (got, end) = read_all(Input::open(Path::new(&path), &progress).unwrap());
+    let (got, end) =
+        read_all(Input::open(Path::new(&path), Packing::Recognised, &progress).unwrap());
     assert!(got == text() && end.is_ok());
     assert_eq!(
         progress.consumed.load(Ordering::Relaxed),
