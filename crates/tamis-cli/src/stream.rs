@@ -12,6 +12,7 @@ use crate::engine::reader::{Oddities, Reader};
 use crate::engine::records::Layout;
 use crate::{Exit, find, human, output};
 use anyhow::{Context, Result, bail};
+use std::fs::{self, Metadata};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -401,9 +402,10 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
         };
         // Where a record comes from is only told in these cases.
         let tells_names = matches!(self.print, Print::Located(_)) || rule.hex;
+        let joins_files = !tells_names && !paths.iter().any(|path| is_stream(path));
         let reader = self.input.reader(&rule, chunk, &progress);
         let outcome = pipeline::run(Job {
-            reader: reader.joining_files(!tells_names),
+            reader: reader.joining_files(joins_files),
             rule: &rule,
             hash: |key: &[u8]| self.hasher.token(key),
             shards: self.shards,
@@ -433,6 +435,12 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
             input_errors: outcome.input_errors.len(),
         })
     }
+}
+
+/// Whether opening or reading it may have to wait for somebody.
+fn is_stream(path: &Path) -> bool {
+    let is_other = |metadata: Metadata| !metadata.is_file() && !metadata.is_dir();
+    path == Path::new("-") || fs::metadata(path).is_ok_and(is_other)
 }
 
 /// The first SIGINT, SIGTERM or SIGHUP asks the run to end with what was read;

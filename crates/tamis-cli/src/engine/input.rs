@@ -212,8 +212,6 @@ pub(crate) struct Input {
     /// The name as it was given, which need not be text.
     given_name: Arc<[u8]>,
     compression: Compression,
-    /// Whether it is a file, whose next bytes are there without waiting.
-    is_file: bool,
     bytes: Box<dyn Read + Send>,
     /// What was looked at in advance, and how much of it was read since.
     peeked: Cursor<Vec<u8>>,
@@ -249,11 +247,7 @@ impl Input {
         progress: &Arc<Progress>,
     ) -> Result<Self, InputError> {
         match file.metadata() {
-            Ok(metadata) if metadata.is_file() => {
-                let mut input = Self::from_read(name, file, packing, progress)?;
-                input.is_file = true;
-                Ok(input)
-            }
+            Ok(metadata) if metadata.is_file() => Self::from_read(name, file, packing, progress),
             // A read would say as much, but not what to do.
             Ok(metadata) if metadata.is_dir() => Err(InputError {
                 name: name.to_owned(),
@@ -298,7 +292,6 @@ impl Input {
             name: name.to_owned(),
             given_name: name.as_bytes().into(),
             compression,
-            is_file: false,
             bytes,
             peeked: Cursor::default(),
             failed: None,
@@ -330,10 +323,6 @@ impl Input {
 
     pub(crate) fn given_name(&self) -> Arc<[u8]> {
         Arc::clone(&self.given_name)
-    }
-
-    pub(crate) const fn is_file(&self) -> bool {
-        self.is_file
     }
 
     pub(crate) fn is_compressed(&self) -> bool {

@@ -142,7 +142,8 @@ impl Reader {
         self
     }
 
-    /// Makes one chunk of several small files. Only the first one's name is known then.
+    /// Makes one chunk of several small files. Only the first one's name is known then. They must not be pipes, which
+    /// keep us waiting.
     pub(crate) fn joining_files(mut self, joins: bool) -> Self {
         self.joins_files = joins;
         self
@@ -171,7 +172,7 @@ impl Reader {
             self.spare = std::mem::replace(chunk, ahead);
         } else {
             while !self.step(chunk) {
-                if self.current().is_none() {
+                if !self.has_more() {
                     return false;
                 }
             }
@@ -182,11 +183,11 @@ impl Reader {
         true
     }
 
-    /// Adds the next files to a chunk that has room for them. A pipe may keep us waiting, with what we have.
+    /// Adds the next files to a chunk that has room for them.
     fn join(&mut self, chunk: &mut Chunk) {
         for _ in 1..MOST_JOINED {
             let has_room = chunk.length < self.chunk_size / 2;
-            if !has_room || !self.current().is_some_and(|next| next.input.is_file()) {
+            if !has_room || !self.has_more() {
                 return;
             }
             let mut next = std::mem::take(&mut self.spare);
@@ -200,9 +201,7 @@ impl Reader {
 
     /// Reads on in the present input; `false` if that gave no chunk.
     fn step(&mut self, chunk: &mut Chunk) -> bool {
-        if self.current().is_none() {
-            return false;
-        }
+        self.has_more();
         let Some(mut current) = self.current.take() else {
             return false;
         };
@@ -219,11 +218,13 @@ impl Reader {
         usable
     }
 
-    /// The input that is read, or the next one.
-    fn current(&mut self) -> Option<&Current> {
+    /// Whether an input is open. If none is, the next one is opened.
+    fn has_more(&mut self) -> bool {
         while self.current.is_none() {
-            match self.inputs.next()? {
-                Ok(input) => {
+            match self.inputs.next() {
+                None => return false,
+                Some(Err(e)) => self.fail(e),
+                Some(Ok(input)) => {
                     self.current = Some(Current {
                         input,
                         started: false,
@@ -232,10 +233,9 @@ impl Reader {
                         lines: 0,
                     });
                 }
-                Err(e) => self.fail(e),
             }
         }
-        self.current.as_ref()
+        true
     }
 
     fn fail(&mut self, error: InputError) {
@@ -387,14 +387,18 @@ impl Reader {
 
     /// Looks whether an input has lines at all.
     fn look_at_kind(&self, current: &Current, chunk: &Chunk) -> Result<(), InputError> {
-        let head = &chunk.buffer[..chunk.length.min(formats::HEAD)];
-        let kind = formats::not_lines(head).filter(|_| self.looks_at_kinds);
-        let Some((kind, advice)) = kind else {
+        if !self.looks_at_kinds {
+            return Ok(());
+        }
+        let records = &chunk.buffer[..chunk.length];
+        let head = records.iter().chain(&self.rest).take(formats::HEAD);
+        let head: Vec<u8> = head.copied().collect();
+        let Some((kind, advice)) = formats::not_lines(&head) else {
             return Ok(());
         };
         let hint = format!("{advice}; --raw reads bytes as they are, without a warning");
-        let done = "its bytes are read as if they were text";
-        self.object(current, &format!("this is {kind}"), done, &hint)
+        let what = format!("this is {kind}");
+        self.object(current, &what, "its bytes are read as lines", &hint)
     }
 
     /// Takes the header from an input's first chunk and finds the key columns. `false` if they are not there: then
