@@ -47,7 +47,8 @@ impl Input {
         ]);
         let count = random.pick(&[1, 2, 30, 300, 3000, 10_000]);
         let count = 1 + random.below(count);
-        let different = 1 + random.below(count * random.pick(&[1, 1, 3]));
+        let spread = random.pick(&[1, 1, 3]);
+        let different = 1 + random.below(count * spread);
         // Short ones and those a thousand times as long, next to each other.
         let longest = random.pick(&[1, 30, 1000]);
         let records = (0..count)
