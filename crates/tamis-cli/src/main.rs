@@ -5,16 +5,19 @@ mod output;
 
 mod about;
 mod advice;
+mod apart;
 mod bar;
 mod cmd;
 #[cfg(feature = "compare")]
 mod compare;
 mod engine;
 mod estimate;
+mod find;
 mod foreign;
 mod human;
 mod index;
 mod location;
+mod lock;
 mod redisson;
 mod remote;
 #[cfg(feature = "serve")]
