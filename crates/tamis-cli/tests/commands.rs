@@ -662,3 +662,111 @@ fn plan_tells_what_a_key_costs_in_redis() {
     // Redis keeps no filter of so low a rate.
     assert_eq!(dir.run("plan -n 1M -p 1e-12 --redis").code, 2);
 }
+
+/// Names and keys that would command a terminal are shown, not obeyed; records are printed as they are.
+#[cfg(unix)]
+#[test]
+fn no_name_commands_a_terminal() {
+    let dir = Sandbox::new();
+    let name = "a\u{1b}[31mb\u{9b}2J\u{202e}c\rd";
+    let shown = r"a\u001b[31mb\u009b2J\u202ec\rd";
+    let powerless = |text: &str| !text.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\r']);
+    let run = |words: &[&str], input: &str| {
+        let mut command = dir.command("");
+        command.args(words);
+        let ran = dir.feed_to(command, input);
+        assert!(powerless(&ran.err), "{words:?}: {:?}", ran.err);
+        ran
+    };
+    // Of files: missing, made, described, there already.
+    for words in [
+        &["dedup", name][..],
+        &["check", name],
+        &["info", name],
+        &["serve", name],
+        &["index", "-o", "ix", name],
+        &["grep", name, "key"],
+        &["dedup", "--filter", "f", "-n", name],
+    ] {
+        let ran = run(words, "");
+        assert_eq!(ran.code, 2, "{words:?}: {}", ran.err);
+        let folded = ran.err.contains(shown) || ran.err.contains("invalid value");
+        assert!(folded, "{words:?}: {}", ran.err);
+    }
+    assert_eq!(run(&["create", name, "-n", "100"], "").code, 0);
+    assert!(run(&["create", name, "-n", "100"], "").err.contains(shown));
+    assert!(run(&["add", name], "key\n").err.contains(shown));
+    // Of columns.
+    let ran = run(&["dedup", "--csv", name], "x,y\n1,2\n");
+    assert!(ran.err.contains(shown), "{}", ran.err);
+    // Tables are for people, too; JSON stays JSON.
+    std::fs::create_dir(dir.path("logs")).unwrap();
+    dir.write(&format!("logs/{name}"), "one two\n");
+    assert_eq!(run(&["index", "-q", "-o", "ix", "logs"], "").code, 0);
+    let info = run(&["info", "ix"], "");
+    assert!(powerless(info.text()), "{}", info.text());
+    let json = run(&["info", "--json", name], "");
+    serde_json::from_slice::<serde_json::Value>(&json.out).unwrap();
+    // What is printed for programs is what was asked for.
+    assert!(run(&["which", "ix", "two"], "").text().contains(name));
+    let record = format!("{name}\n");
+    assert_eq!(run(&["dedup", "-q"], &record).text(), record);
+}
+
+/// Every text says what to do.
+#[test]
+fn messages_say_what_to_do() {
+    let dir = Sandbox::new();
+    dir.write("in", "x\n");
+    for (line, expected) in [
+        ("plan -n 10 -p 1e-300", "got 1e-300"),
+        (
+            "plan -n 0 -p 0.1",
+            "number of keys: expected at least 1, got 0",
+        ),
+        ("plan -n 10X -p 0.1", "(units K, M, G, T), got '10X'"),
+        ("plan -n 1,5 -p 0.1", "expected a number, got '1,5'"),
+        ("check nowhere/f.tamis in", "there is no folder nowhere"),
+        ("check f.tamis in", "hint: `tamis create` creates a filter"),
+        ("grep -i ix key", "ask for every spelling"),
+        ("grep -n ix key", "printed anyway"),
+        (
+            "dedup --colour in",
+            "`tamis dedup --help` lists the options",
+        ),
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}");
+        assert!(ran.err.contains(expected), "{line}: {}", ran.err);
+        assert!(!ran.err.contains("as a value"), "{line}: {}", ran.err);
+        assert!(ran.err.lines().all(|line| line.len() < 200), "{}", ran.err);
+    }
+    let help = dir.ok("grep -h").text().to_owned();
+    assert!(help.contains("Usage: tamis grep") && help.contains("--no-filename"));
+    let all = dir.ok("--help").text().to_owned();
+    for group in [
+        "Every day:",
+        "Finished lists",
+        "Filters in Redis:",
+        "Tools:",
+    ] {
+        assert!(all.contains(group), "{all}");
+    }
+    let plan = |n| dir.ok(&format!("plan -p 0.01 -n {n}")).text().to_owned();
+    assert_eq!(plan("10,000,000"), plan("10M"));
+    // Nothing was read, so there is nothing to sum up.
+    for line in ["dedup missing", "dedup --filter f missing"] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2);
+        assert!(!ran.err.contains("records"), "{}", ran.err);
+    }
+    assert!(dir.ok("dedup in").err.contains("\nfilter "));
+    // Records without a key that are the same are one.
+    let ran = dir.feed("dedup --jsonl /id", "\n\n{\"id\": 1}\n");
+    assert_eq!(ran.text(), "\n{\"id\": 1}\n");
+    assert!(
+        ran.err.contains("the whole record was the key"),
+        "{}",
+        ran.err
+    );
+}

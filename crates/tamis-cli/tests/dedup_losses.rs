@@ -114,7 +114,7 @@ fn a_wrong_guess_is_not_dear() {
 fn too_large_an_n_is_not_dear() {
     let dir = Sandbox::new();
     dir.write("in", lines(0..10_000));
-    for mode in ["", "--exact", "--filter seen.tamis"] {
+    for mode in ["", "--exact"] {
         let ran = dir.ok(&format!("dedup -n 10G {mode} --json-report report in"));
         assert!(count(&ran.out) >= 9_998, "{}", ran.err);
         let bytes = report(&dir)["filter_bytes"].as_u64().unwrap();
@@ -122,14 +122,92 @@ fn too_large_an_n_is_not_dear() {
     }
 }
 
-/// Nobody has memory for so many; the set then starts small.
+/// A filter that stays is made for as many as the user says, whatever this run reads.
 #[test]
-fn an_n_beyond_all_memory_does_not_end_exact() {
+fn n_reserves_for_later_runs() {
     let dir = Sandbox::new();
-    for n in ["20T", "1000T"] {
-        let ran = dir.feed(&format!("dedup --exact -n {n}"), "a\nb\na\n");
-        assert_eq!((ran.code, ran.text()), (0, "a\nb\n"), "{}", ran.err);
+    dir.write("in", lines(0..100));
+    dir.ok("dedup -n 50000 --filter seen.tamis in");
+    let info: serde_json::Value =
+        serde_json::from_slice(&dir.ok("info --json seen.tamis").out).unwrap();
+    assert!(info["capacity"].as_u64().unwrap() >= 50_000, "{info}");
+}
+
+/// A stream says nothing of its length, so its filter starts small. It grows in
+/// few steps, and keeps its rate.
+#[test]
+fn a_streams_filter_starts_small() {
+    let dir = Sandbox::new();
+    assert_eq!(dir.feed("dedup --filter f", lines(0..10)).code, 0);
+    let size = dir.read("f").len();
+    assert!(size < 64 << 10, "{size} bytes for ten lines");
+    let all = dir.feed("dedup -c --filter f", lines(0..200_000));
+    assert!((199_985..=199_990).contains(&all.text().trim().parse().unwrap()));
+    let info: serde_json::Value = serde_json::from_slice(&dir.ok("info --json f").out).unwrap();
+    assert!(info["shape"]["layers"].as_u64().unwrap() <= 3, "{info}");
+    assert!(info["rate_now"].as_f64().unwrap() <= 1e-6, "{info}");
+    assert!(info["bytes"].as_u64().unwrap() < 8 << 20, "{info}");
+}
+
+/// Few keys change few blocks of a large file, which stays the same file.
+#[cfg(unix)]
+#[test]
+fn little_news_is_written_in_place() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = Sandbox::new();
+    dir.write("in", lines(0..10));
+    dir.ok("dedup -n 1M --filter f in");
+    let identity = || std::fs::metadata(dir.path("f")).unwrap().ino();
+    let before = identity();
+    dir.write("more", lines(10..20));
+    let ran = dir.ok("dedup --filter f more");
+    assert_eq!((count(&ran.out), identity()), (10, before), "{}", ran.err);
+    dir.ok("verify f");
+    dir.write("both", lines(0..30));
+    assert_eq!(count(&dir.ok("dedup --filter f both").out), 10);
+}
+
+/// More than there is to be had is an error, and nothing else happens.
+#[test]
+fn out_of_memory_is_an_error() {
+    let dir = Sandbox::new();
+    for line in [
+        "dedup -n 1e15",
+        "dedup --exact -n 1e15",
+        "dedup --filter f -n 1e15",
+    ] {
+        let ran = dir.feed(line, "a\nb\na\n");
+        assert_eq!((ran.code, ran.text()), (2, ""), "{line}: {}", ran.err);
+        assert!(ran.err.contains("out of memory"), "{line}: {}", ran.err);
     }
+    assert!(dir.list().is_empty());
+}
+
+/// The same in the middle of the work.
+#[cfg(target_os = "linux")]
+#[test]
+fn out_of_memory_in_the_middle_is_an_error() {
+    let dir = Sandbox::new();
+    dir.write("in", lines(0..3_000_000));
+    for command in [
+        "dedup --exact -c -j 1 -n 1000",
+        "dedup -c -j 1 -p 1e-15 -n 1000",
+        "build -j 1 list.tamis",
+        "build -j 1 --smallest list.tamis",
+    ] {
+        // A limit that lets the program start, and its tables not grow.
+        let line = format!("ulimit -v 60000; exec \"$0\" {command} in");
+        let ran = std::process::Command::new("sh")
+            .args(["-c", &line, env!("CARGO_BIN_EXE_tamis")])
+            .current_dir(dir.path("."))
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{command}: {err}");
+        assert!(err.contains("out of memory"), "{command}: {err}");
+        assert!(!err.contains("panicked"), "{command}: {err}");
+    }
+    assert_eq!(dir.list(), ["in"]);
 }
 
 /// A filter that is too small loses records. That is said before it happens,

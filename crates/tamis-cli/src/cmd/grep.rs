@@ -78,13 +78,16 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         .iter()
         .filter(|(file, _)| survey.files[**file].state != State::Gone)
         .collect();
+    let threads = stream::threads(args.threads);
+    // Where files are fewer than threads, several search the same file.
+    let threads_of_a_file = threads / wanted.len().clamp(1, threads);
     let progress = Arc::<Progress>::default();
     let mut out = output::stdout()?;
     let mut written: io::Result<()> = Ok(());
     let (mut any, mut failed) = (false, !survey.unlisted.is_empty());
     for_each_in_order(
         wanted.len(),
-        stream::threads(args.threads),
+        threads,
         &progress.stop,
         |number| {
             let (file, numbers) = wanted[number];
@@ -96,6 +99,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 &survey.files[*file].place,
                 question.spec(),
                 &asked,
+                threads_of_a_file,
                 &progress,
                 |found| {
                     count += 1;

@@ -11,7 +11,7 @@ pub(crate) mod pipeline;
 pub(crate) mod progress;
 pub(crate) mod reader;
 pub(crate) mod records;
-mod turn;
+pub(crate) mod turn;
 
 #[cfg(test)]
 mod tests;

@@ -304,7 +304,7 @@ impl Output<'_> {
 }
 
 /// A thread that panics never passes its turns on, and the others would wait for ever.
-struct EndOnPanic;
+pub(crate) struct EndOnPanic;
 
 impl Drop for EndOnPanic {
     fn drop(&mut self) {

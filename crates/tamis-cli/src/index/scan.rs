@@ -3,14 +3,16 @@
 use crate::engine::formats::{self, PARQUET};
 use crate::engine::input::{Input, InputError, NoColumn, NotRead, Packing, Stopped};
 use crate::engine::key::{KeyRule, KeySpec, Keys, Missing, Part, Source};
+use crate::engine::pipeline::EndOnPanic;
 use crate::engine::progress::Progress;
 use crate::engine::reader::{Chunk, Reader};
+use crate::engine::turn::Turn;
 use crate::stream::CHUNK;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 use tamis::index::EntryKeys;
 use tamis::{Hash, Hasher};
 
@@ -161,23 +163,17 @@ pub(crate) fn open<'s>(
 
 /// How much of a file is read.
 #[derive(Clone, Copy)]
-pub(crate) struct Limits {
-    record: Option<usize>,
+struct Limits {
+    record: usize,
     bytes: u64,
 }
 
 impl Limits {
-    /// All of it.
-    pub(crate) const NONE: Self = Self {
-        record: None,
-        bytes: u64::MAX,
-    };
-
     /// As much as a file of that size holds, unless somebody made it to be unpacked for ever.
     fn of(path: &Path, input: &Input) -> Self {
         let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
         Self {
-            record: Some(LONGEST_RECORD),
+            record: LONGEST_RECORD,
             bytes: match input.is_compressed() {
                 true => MOST_BYTES.max(size.saturating_mul(MOST_TIMES)),
                 false => u64::MAX,
@@ -187,7 +183,7 @@ impl Limits {
 }
 
 /// Reads a file to its end, or to the first error.
-pub(crate) fn for_each_chunk(
+fn for_each_chunk(
     input: Input,
     rule: &KeyRule,
     limits: Limits,
@@ -199,10 +195,8 @@ pub(crate) fn for_each_chunk(
         name: name.clone(),
         cause: why.into(),
     };
-    let mut reader = Reader::new(Box::new(std::iter::once(Ok(input))), rule, CHUNK);
-    if let Some(longest) = limits.record {
-        reader = reader.longest_record(longest);
-    }
+    let mut reader = Reader::new(Box::new(std::iter::once(Ok(input))), rule, CHUNK)
+        .longest_record(limits.record);
     let mut chunk = Chunk::default();
     let mut bytes = 0;
     while reader.read(&mut chunk) {
@@ -218,6 +212,52 @@ pub(crate) fn for_each_chunk(
     }
     match reader.into_errors().pop() {
         Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// Reads a file to its end, or to the first error, on several threads: they take turns to read, `work`
+/// freely, and `take` gets what they made of the chunks, in order.
+pub(crate) fn map_chunks<R: Send>(
+    input: Input,
+    rule: &KeyRule,
+    threads: usize,
+    progress: &Arc<Progress>,
+    work: impl Fn(&Chunk) -> R + Sync,
+    take: impl FnMut(R) + Send,
+) -> Result<(), InputError> {
+    let name = input.name().to_owned();
+    let reader = Reader::new(Box::new(std::iter::once(Ok(input))), rule, CHUNK);
+    let reader = Mutex::new((reader, 0));
+    let results = Turn::new(take);
+    let run = || {
+        let _guard = EndOnPanic;
+        let mut chunk = Chunk::default();
+        loop {
+            let number = {
+                let mut reader = reader.lock().expect("no thread panics while it reads");
+                if progress.stop.load(Relaxed) || !reader.0.read(&mut chunk) {
+                    return;
+                }
+                reader.1 += 1;
+                reader.1 - 1
+            };
+            let made = work(&chunk);
+            let mut take = results.wait(number);
+            take(made);
+            take.pass();
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(run);
+        }
+        run();
+    });
+    let (reader, _) = reader.into_inner().expect("threads have ended well");
+    match reader.into_errors().pop() {
+        Some(error) => Err(error),
+        None if progress.stop.load(Relaxed) => Err(stopped(name)),
         None => Ok(()),
     }
 }

@@ -1,9 +1,10 @@
 //! The true matches in a file.
 
-use super::scan::{self, Kind, Limits};
+use super::scan::{self, Kind};
 use crate::engine::input::InputError;
 use crate::engine::key::{KeySpec, Keys, Query};
 use crate::engine::progress::Progress;
+use crate::engine::reader::Chunk;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,48 +18,45 @@ pub(crate) struct Match<'a> {
     pub(crate) query: usize,
 }
 
+/// A match on its way from the thread that found it.
+struct Found {
+    /// The lines before it in its chunk.
+    lines: u64,
+    text: Vec<u8>,
+    query: usize,
+}
+
 /// Calls `found` with every match, in order. What was found before an error counts.
 pub(crate) fn search(
     path: &Path,
     spec: &KeySpec,
     queries: &[&Query],
+    threads: usize,
     progress: &Arc<Progress>,
-    mut found: impl FnMut(Match),
+    mut found: impl FnMut(Match) + Send,
 ) -> Result<(), InputError> {
-    let mut keys = Keys::new(spec);
     let searched = match scan::open(path, spec, progress) {
         Err(error) => Err(error),
         Ok(Kind::Text(input)) => {
-            let mut lines = 1;
-            scan::for_each_chunk(input, spec.rule(), Limits::NONE, progress, |chunk| {
-                let layout = chunk.layout;
-                let records = chunk.records();
-                let whole = &chunk.buffer[..chunk.length];
-                if queries.iter().any(|query| query.can_be_in(records)) {
-                    let mut line = lines + newlines(&whole[..chunk.header]);
-                    let mut counted = 0;
-                    layout.for_each(records, |start, end| {
-                        let content = layout.content(&records[start..end]);
-                        let matches = |query: &&Query| {
-                            query.can_be_in(content)
-                                && query.matches(&mut keys, content, &chunk.columns)
-                        };
-                        if let Some(query) = queries.iter().position(matches) {
-                            line += newlines(&records[counted..start]);
-                            counted = start;
-                            found(Match {
-                                number: line,
-                                text: content,
-                                query,
-                            });
-                        }
+            let mut before = 1;
+            let take = |(matches, lines): (Vec<Found>, u64)| {
+                for one in matches {
+                    found(Match {
+                        number: before + one.lines,
+                        text: &one.text,
+                        query: one.query,
                     });
                 }
-                lines += newlines(whole);
-                Ok(())
-            })
+                before += lines;
+            };
+            let work = |chunk: &Chunk| {
+                let lines = newlines(&chunk.buffer[..chunk.length]);
+                (search_chunk(chunk, spec, queries), lines)
+            };
+            scan::map_chunks(input, spec.rule(), threads, progress, work, take)
         }
         Ok(Kind::Parquet(file, columns)) => {
+            let mut keys = Keys::new(spec);
             scan::for_each_row(path, file, columns, progress, |row, values| {
                 let matches = |query: &&Query| query.matches_values(&mut keys, values);
                 if let Some(query) = queries.iter().position(matches) {
@@ -76,6 +74,34 @@ pub(crate) fn search(
         Err(error) if error.is_no_column() => Ok(()),
         searched => searched,
     }
+}
+
+fn search_chunk(chunk: &Chunk, spec: &KeySpec, queries: &[&Query]) -> Vec<Found> {
+    let records = chunk.records();
+    let mut found = Vec::new();
+    if !queries.iter().any(|query| query.can_be_in(records)) {
+        return found;
+    }
+    let mut keys = Keys::new(spec);
+    let layout = chunk.layout;
+    let mut lines = newlines(&chunk.buffer[..chunk.header]);
+    let mut counted = 0;
+    layout.for_each(records, |start, end| {
+        let content = layout.content(&records[start..end]);
+        let matches = |query: &&Query| {
+            query.can_be_in(content) && query.matches(&mut keys, content, &chunk.columns)
+        };
+        if let Some(query) = queries.iter().position(matches) {
+            lines += newlines(&records[counted..start]);
+            counted = start;
+            found.push(Found {
+                lines,
+                text: content.to_vec(),
+                query,
+            });
+        }
+    });
+    found
 }
 
 fn newlines(bytes: &[u8]) -> u64 {

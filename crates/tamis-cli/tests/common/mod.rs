@@ -66,7 +66,11 @@ impl Sandbox {
 
     /// Runs `tamis` with these words and this on standard input.
     pub(crate) fn feed(&self, line: &str, input: impl AsRef<[u8]>) -> Ran {
-        let mut command = self.command(line);
+        self.feed_to(self.command(line), input)
+    }
+
+    /// Runs a command with this on standard input.
+    pub(crate) fn feed_to(&self, mut command: Command, input: impl AsRef<[u8]>) -> Ran {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

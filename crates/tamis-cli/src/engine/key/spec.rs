@@ -11,6 +11,7 @@
 
 use super::columns::Fields;
 use super::{Columns, KeyMaker, KeyRule, Part, Pointer, join, json, words};
+use memchr::memmem::Finder;
 use std::fmt;
 use std::str::FromStr;
 
@@ -198,9 +199,11 @@ impl KeySpec {
         if keys.is_empty() {
             return Err(format!("'{}' has no word in it to look for", shown()));
         }
+        let longest = values.iter().max_by_key(|value| value.len());
+        let finder = longest.map(|value| Finder::new(value).into_owned());
         Ok(Query {
             spec: self,
-            values,
+            finder,
             whole,
             keys,
         })
@@ -291,7 +294,8 @@ impl<'s> Keys<'s> {
 #[derive(Debug)]
 pub(crate) struct Query<'s> {
     spec: &'s KeySpec,
-    values: Vec<Vec<u8>>,
+    /// Finds the longest of its values. Made once: that takes longer than to search a line.
+    finder: Option<Finder<'static>>,
     /// The values as one key.
     whole: Vec<u8>,
     /// What a file must have, all of it, to have what is asked for.
@@ -301,7 +305,7 @@ pub(crate) struct Query<'s> {
 impl Query<'_> {
     /// Bytes without which a stretch of records has no match. Not all of what a match needs, but quickly found.
     pub(crate) fn can_be_in(&self, records: &[u8]) -> bool {
-        let Some(longest) = self.values.iter().max_by_key(|value| value.len()) else {
+        let Some(finder) = &self.finder else {
             return true;
         };
         let rule = self.spec.rule();
@@ -313,7 +317,7 @@ impl Query<'_> {
             Part::JsonText(_) => memchr::memchr(b'\\', records).is_some(),
             _ => false,
         };
-        written_otherwise || memchr::memmem::find(records, longest).is_some()
+        written_otherwise || finder.find(records).is_some()
     }
 
     /// Whether a record with this content has what is asked for.
