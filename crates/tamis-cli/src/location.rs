@@ -15,6 +15,7 @@ use std::sync::Once;
 use std::time::Duration;
 use tamis::index::FileIndex;
 use tamis::{AnyFilter, Hasher, Open, SecretKey};
+use tamis_formats::Format;
 use tamis_redis::{Location, Options, RedisFilter, Warning};
 
 /// Where a filter lives: in a file, or in Redis for many workers.
@@ -371,7 +372,14 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
                 ..
             } => match foreign::recognised(&file) {
                 Some(format) => return anyhow!("{path} is a {format} filter: {FOREIGN}"),
-                None => "\nhint: if it is another system's filter, name the system with --format",
+                None => {
+                    let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+                    return anyhow!(
+                        "{path}: {text}\nhint: if it is another system's filter, name the system \
+                         with --format: {}",
+                        known.join(", ")
+                    );
+                }
             },
             _ => "",
         };

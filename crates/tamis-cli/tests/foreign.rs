@@ -628,7 +628,7 @@ fn numbers_of_python_are_found() {
     let sandbox = Sandbox::new();
     sandbox.write(
         "f",
-        std::fs::read(samples("pybloomfilter/pbfm3_0.6.3_numbers.bloom")).unwrap(),
+        std::fs::read(sample_path("pybloomfilter/pbfm3_0.6.3_numbers.bloom")).unwrap(),
     );
     // Made there of: range(-20, 20), the numbers below, and 0.5, -2.25, inf, -inf.
     let mut numbers: Vec<String> = (-20..20).map(|i| i.to_string()).collect();
@@ -661,4 +661,69 @@ fn numbers_of_python_are_found() {
     fails(&not_a_number, &["NaN"]);
     let elsewhere = sandbox.run("build --format guava --keys python-number g numbers");
     fails(&elsewhere, &["python-number"]);
+}
+
+/// Gzip that unpacks to more than is allowed is refused within a small memory,
+/// also where it says that it is less.
+#[cfg(target_os = "linux")]
+#[test]
+fn unpacking_is_bounded() {
+    use std::io::Write as _;
+    let sandbox = Sandbox::new();
+    let zeros = vec![0; 1 << 20];
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for _ in 0..400 {
+        packed.write_all(&zeros).unwrap();
+    }
+    let mut packed = packed.finish().unwrap();
+    sandbox.write("bomb.gz", &packed);
+    let end = packed.len();
+    packed[end - 4..].fill(0);
+    sandbox.write("forged.gz", &packed);
+    let run = |kilobytes: u32, line: &str| {
+        let command = format!(
+            "ulimit -d {kilobytes}; exec {} {line}",
+            env!("CARGO_BIN_EXE_tamis")
+        );
+        let ran = std::process::Command::new("sh")
+            .args(["-c", &command])
+            .current_dir(sandbox.path("."))
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(2), "{line}: {err}");
+        assert!(err.contains("--max-unpacked"), "{line}: {err}");
+    };
+    run(150_000, "info bomb.gz");
+    run(150_000, "info --max-unpacked 40MB forged.gz");
+    // By default it is unpacked to 256 MiB, and no further.
+    run(450_000, "info forged.gz");
+}
+
+/// What is no filter is refused with the list of those that are known.
+#[test]
+fn the_hint_lists_the_formats() {
+    let sandbox = Sandbox::new();
+    sandbox.write("f", "no filter at all\n".repeat(100));
+    let refused = sandbox.feed("check f", "key\n");
+    fails(
+        &refused,
+        &["--format", "abloom", "fastfilter", "rbloom", "valkey-bloom"],
+    );
+}
+
+/// rbloom's files say nothing of themselves.
+#[test]
+fn rbloom_must_be_named() {
+    let sandbox = with_sample("rbloom/rbloom_1.5.4_sha256_pickle.bin");
+    fails(&sandbox.feed("check f", lines(&words())), &["--format"]);
+    let unsaid = sandbox.feed("check --format rbloom f", lines(&words()));
+    fails(&unsaid, &["python-pickle", "utf8"]);
+    let flags = "--format rbloom --keys python-pickle";
+    let found = sandbox.feed(&format!("check {flags} f"), lines(&words()));
+    assert_eq!(found.text(), lines(&words()), "{}", found.err);
+    fails(
+        &sandbox.feed("check --format rbloom --keys int64 f", "1\n"),
+        &["int64"],
+    );
 }

@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::format::{
-    bip37, bits_and_blooms, cassandra, dcso, guava, npm, orc, parquet, poppy, pybloomfilter, redis,
-    redisson, spark, sst, valkey,
+    abloom, bip37, bits_and_blooms, cassandra, dcso, fastbloom, fastfilter, guava, npm, orc,
+    parquet, poppy, pybloomfilter, pyprobables, rbloom, redis, redisson, spark, sst, valkey,
 };
 use crate::names::{Format, Keys};
 
@@ -17,10 +17,13 @@ impl Format {
     /// ```
     pub const fn keys(self) -> &'static [Keys] {
         match self {
+            Self::Abloom => abloom::KEYS,
             Self::Bip37 => bip37::KEYS,
             Self::BitsAndBlooms => bits_and_blooms::KEYS,
             Self::Cassandra => cassandra::KEYS,
             Self::Dcso => dcso::KEYS,
+            Self::Fastbloom => fastbloom::KEYS,
+            Self::FastFilter => fastfilter::KEYS,
             Self::Guava => guava::KEYS,
             Self::LevelDb | Self::RocksDb => sst::KEYS,
             Self::Npm => npm::KEYS,
@@ -34,6 +37,8 @@ impl Format {
             ],
             Self::Poppy => poppy::KEYS,
             Self::Pybloomfilter => pybloomfilter::KEYS,
+            Self::Pyprobables => pyprobables::KEYS,
+            Self::Rbloom => rbloom::KEYS,
             Self::RedisBloom | Self::RedisCuckoo => redis::KEYS,
             Self::Redisson => redisson::KEYS,
             Self::Spark => spark::KEYS,
@@ -68,8 +73,15 @@ impl Format {
             || match self {
                 // The type of a column is known, if it is one.
                 Self::Parquet | Self::Orc => choices.len() > 1,
-                Self::Pybloomfilter => asked.value_len().is_none(),
-                _ => asked != Keys::PythonNumber,
+                Self::Pybloomfilter | Self::Abloom | Self::Pyprobables | Self::Rbloom => {
+                    matches!(asked, Keys::Utf16 | Keys::Upper | Keys::Lower)
+                }
+                Self::FastFilter => asked == Keys::Int64,
+                Self::Fastbloom => false,
+                _ => !matches!(
+                    asked,
+                    Keys::PythonNumber | Keys::PythonPickle | Keys::RustStr
+                ),
             };
         match fits {
             true => Ok(asked),
@@ -88,6 +100,9 @@ pub(crate) fn detect(file: &[u8], fits: impl Fn(Format, &[u8]) -> bool) -> Vec<F
     if file.starts_with(pybloomfilter::MAGIC) {
         return vec![Format::Pybloomfilter];
     }
+    if file.starts_with(abloom::MAGIC) {
+        return vec![Format::Abloom];
+    }
     if file.starts_with(parquet::MAGIC) {
         return vec![Format::Parquet];
     }
@@ -103,9 +118,22 @@ pub(crate) fn detect(file: &[u8], fits: impl Fn(Format, &[u8]) -> bool) -> Vec<F
     let fits = |format: &Format| match format {
         // Whose checksums and values would have to be read as a whole.
         Format::RedisBloom | Format::RedisCuckoo => false,
-        Format::Npm => npm::is_like(file) && fits(*format, file),
-        Format::BitsAndBlooms if is_json => bits_and_blooms::is_like(file) && fits(*format, file),
+        Format::Npm | Format::Fastbloom => is_like_json(*format, file) && fits(*format, file),
+        Format::BitsAndBlooms if is_json => is_like_json(*format, file) && fits(*format, file),
+        // Which has nothing but a small number.
+        Format::Rbloom => false,
         format => fits(*format, file),
     };
     Format::ALL.iter().copied().filter(fits).collect()
+}
+
+/// Whether text begins as the JSON of this format does.
+pub(crate) fn is_like_json(format: Format, text: &[u8]) -> bool {
+    match format {
+        Format::BitsAndBlooms => bits_and_blooms::is_like(text),
+        Format::Fastbloom => fastbloom::is_like(text),
+        Format::FastFilter => fastfilter::is_like(text),
+        Format::Npm => npm::is_like(text),
+        _ => false,
+    }
 }

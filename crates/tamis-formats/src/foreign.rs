@@ -1,19 +1,20 @@
 //! A filter of another system, whatever its format.
 
 mod create;
+mod open;
 mod rewrap;
 mod union;
 
 pub use create::{Create, create};
+pub use open::{Hint, may_be, open, open_owned};
 pub use rewrap::Wrap;
 
-use crate::detect::detect;
 use crate::format::poppy::Poppy;
 use crate::format::redis::{self, Value, Wrapping};
 use crate::format::sst::Table;
 use crate::format::{
-    bip37, bits_and_blooms, cassandra, dcso, guava, npm, orc, parquet, poppy, pybloomfilter,
-    redisson, spark, sst, valkey,
+    abloom, bip37, bits_and_blooms, cassandra, dcso, fastbloom, fastfilter, guava, npm, orc,
+    parquet, poppy, pybloomfilter, pyprobables, rbloom, redisson, spark, sst, valkey,
 };
 use crate::plain::Plain;
 use crate::{Error, Facts, Format, Keys};
@@ -57,6 +58,10 @@ enum Body<'a> {
         file: Cow<'a, [u8]>,
         column: parquet::Column,
     },
+    FastFilter {
+        file: Cow<'a, [u8]>,
+        table: fastfilter::Table,
+    },
 }
 
 /// What lies around a plain filter's bytes.
@@ -67,6 +72,8 @@ enum Envelope {
     GoJson,
     /// npm's JSON, of which the file is the bits alone.
     NpmJson(npm::Json),
+    /// fastbloom's JSON, of which the file is the bits alone.
+    FastbloomJson(fastbloom::Json),
 }
 
 /// Whether bytes are a file of this format.
@@ -87,6 +94,7 @@ fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body
         table,
     };
     match format {
+        Format::Abloom => abloom::read(bytes).map(plain),
         Format::Bip37 => bip37::read(bytes).map(plain),
         Format::BitsAndBlooms if bytes.first() == Some(&b'{') => {
             let file = bits_and_blooms::from_json(bytes)?;
@@ -101,6 +109,20 @@ fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body
         Format::BitsAndBlooms => bits_and_blooms::read(bytes).map(plain),
         Format::Cassandra => cassandra::read(bytes).map(plain),
         Format::Dcso => dcso::read(bytes).map(plain),
+        Format::Fastbloom => {
+            let (json, file, plain) = fastbloom::read(bytes)?;
+            Ok(Body::Plain {
+                file: file.into(),
+                envelope: Envelope::FastbloomJson(json),
+                plain,
+                facts: Facts::default(),
+            })
+        }
+        Format::FastFilter => {
+            let table = fastfilter::read(bytes)?;
+            let file = bytes.into();
+            Ok(Body::FastFilter { file, table })
+        }
         Format::Guava => guava::read(bytes).map(plain),
         Format::LevelDb => sst::read_leveldb(bytes).map(table),
         Format::RocksDb => sst::read_rocksdb(bytes).map(table),
@@ -129,6 +151,8 @@ fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body
             Ok(Body::Poppy { file, poppy, facts })
         }
         Format::Pybloomfilter => pybloomfilter::read(bytes).map(plain),
+        Format::Pyprobables => pyprobables::read(bytes).map(plain),
+        Format::Rbloom => rbloom::read(bytes).map(plain),
         Format::RedisBloom | Format::RedisCuckoo => {
             let (value, wrapping) = redis::read(format, bytes, name)?;
             match value.format() == format {
@@ -145,220 +169,6 @@ fn read<'a>(format: Format, bytes: &'a [u8], name: Option<&[u8]>) -> Result<Body
         Format::Spark => spark::read(bytes).map(plain),
         Format::Valkey => valkey::read(bytes).map(plain),
     }
-}
-
-/// What is known of bytes before they are opened.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Hint<'h> {
-    /// Their format.
-    pub format: Option<Format>,
-    /// The name of the filter, where there may be several: the key in an RDB
-    /// file, the column in a Parquet or ORC file.
-    pub name: Option<&'h [u8]>,
-    /// To how many bytes a gzipped file may unpack: 256 MiB by default.
-    pub most_unpacked: Option<u64>,
-}
-
-/// What a gzipped file may unpack to, unless a hint allows more.
-const MOST_UNPACKED: u64 = 256 << 20;
-
-impl From<Format> for Hint<'_> {
-    fn from(format: Format) -> Self {
-        Self {
-            format: Some(format),
-            ..Self::default()
-        }
-    }
-}
-
-/// Opens a file, told apart from the other formats unless the hint says what
-/// it is. A gzipped one is unpacked, any other is asked in place.
-///
-/// ```
-/// use tamis_formats::{Create, Error, Format, Hint};
-/// let file = tamis_formats::create(Create::Dcso, 1_000, 0.01)?.to_bytes();
-/// assert_eq!(tamis_formats::open(&file, Hint::default())?.format(), Format::Dcso);
-/// assert!(matches!(tamis_formats::open(b"no filter", Hint::default()), Err(Error::Unknown)));
-/// # Ok::<(), Error>(())
-/// ```
-pub fn open<'a, 'h>(bytes: &'a [u8], hint: impl Into<Hint<'h>>) -> Result<Foreign<'a>, Error> {
-    let hint = hint.into();
-    if !bytes.starts_with(&GZIP) {
-        return open_unpacked(bytes, hint);
-    }
-    match unpack(bytes, hint.most_unpacked.unwrap_or(MOST_UNPACKED)) {
-        // Only once: there is gzip that unpacks to itself.
-        Ok(file) => {
-            let mut opened = open_owned_unpacked(file, hint)?;
-            opened.gzipped = true;
-            Ok(opened)
-        }
-        // Bits may begin like gzip.
-        Err(error) => open_unpacked(bytes, hint).map_err(|other| match other {
-            Error::Unknown | Error::Corrupt { .. } => error,
-            other => other,
-        }),
-    }
-}
-
-/// [`open`] of bytes that become the filter's, without a copy of them.
-///
-/// ```
-/// use tamis_formats::{Create, Format};
-/// let file = tamis_formats::create(Create::Dcso, 1_000, 0.01)?.to_bytes();
-/// let filter = tamis_formats::open_owned(file, Format::Dcso)?;
-/// assert_eq!(filter.format(), Format::Dcso);
-/// # Ok::<(), tamis_formats::Error>(())
-/// ```
-pub fn open_owned<'h>(
-    bytes: Vec<u8>,
-    hint: impl Into<Hint<'h>>,
-) -> Result<Foreign<'static>, Error> {
-    let hint = hint.into();
-    if bytes.starts_with(&GZIP) {
-        return Ok(open(&bytes, hint)?.into_owned());
-    }
-    open_owned_unpacked(bytes, hint)
-}
-
-fn open_owned_unpacked(bytes: Vec<u8>, hint: Hint<'_>) -> Result<Foreign<'static>, Error> {
-    let opened = open_unpacked(&bytes, hint)?;
-    let (format, gzipped) = (opened.format, opened.gzipped);
-    let body = match opened.body {
-        Body::Plain {
-            envelope: Envelope::None,
-            plain,
-            facts,
-            ..
-        } => Body::Plain {
-            file: bytes.into(),
-            envelope: Envelope::None,
-            plain,
-            facts,
-        },
-        Body::Poppy { poppy, facts, .. } => Body::Poppy {
-            file: bytes.into(),
-            poppy,
-            facts,
-        },
-        body => {
-            return Ok(Foreign {
-                format,
-                body,
-                gzipped,
-            }
-            .into_owned());
-        }
-    };
-    Ok(Foreign {
-        format,
-        body,
-        gzipped,
-    })
-}
-
-/// Whether a file may be one of a known format, by its first and last bytes and
-/// its length: for those who read no more of what is none. Each end has 64 KiB,
-/// or all there is.
-///
-/// ```
-/// let file = tamis_formats::create(tamis_formats::Create::guava(), 10_000_000, 0.01)?.to_bytes();
-/// let (start, end) = (&file[..1 << 16], &file[file.len() - (1 << 16)..]);
-/// assert!(tamis_formats::may_be(start, end, file.len() as u64));
-/// assert!(!tamis_formats::may_be(start, end, file.len() as u64 - 1));
-/// # Ok::<(), tamis_formats::Error>(())
-/// ```
-pub fn may_be(start: &[u8], end: &[u8], len: u64) -> bool {
-    // What lies in between is looked at by these alone.
-    if start.starts_with(&GZIP) || redis::is_like(start) || poppy::is_like(start) {
-        return true;
-    }
-    // The memory of zeros is taken when it is touched, and here it is not.
-    let zeros = len.saturating_sub(start.len() as u64);
-    let Ok(mut file) = crate::format::with_zeros(start, zeros) else {
-        return false;
-    };
-    let end = &end[end.len().saturating_sub(file.len())..];
-    let at = file.len() - end.len();
-    file[at..].copy_from_slice(end);
-    !detect(&file, |format, file| match format {
-        Format::Npm => npm::is_like(file),
-        Format::BitsAndBlooms if file.first() == Some(&b'{') => bits_and_blooms::is_like(file),
-        format => fits(format, file),
-    })
-    .is_empty()
-}
-
-/// How gzip begins.
-const GZIP: [u8; 2] = [0x1F, 0x8B];
-
-/// What is inside of gzip, unless it is plain text or more than `most` bytes:
-/// nobody means a log of many gigabytes to be unpacked because it might be a
-/// filter.
-fn unpack(bytes: &[u8], most: u64) -> Result<Vec<u8>, Error> {
-    const BEGINNING: u64 = 64 << 10;
-    let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
-    let unpacking = |error: std::io::Error| Error::Gzip {
-        reason: error.to_string(),
-    };
-    let mut file = Vec::new();
-    let mut inside = flate2::read::MultiGzDecoder::new(bytes);
-    let beginning = (&mut inside).take(BEGINNING).read_to_end(&mut file);
-    beginning.map_err(unpacking)?;
-    let is_json = file.first() == Some(&b'{');
-    if file.len() as u64 == BEGINNING && !is_json && file.iter().all(is_text) {
-        return Err(Error::Unknown);
-    }
-    // Its last bytes say how much it is, of whole 4 GiB what is left over.
-    let said = bytes
-        .last_chunk()
-        .map_or(0, |said| u64::from(u32::from_le_bytes(*said)));
-    if said <= most {
-        // A forged number takes no more than can be inside.
-        let room = said
-            .min(1100 * bytes.len() as u64)
-            .saturating_sub(file.len() as u64);
-        // What there is no memory for at once may still not be needed.
-        let _ = file.try_reserve_exact(room as usize + 1);
-        let left = (most + 1).saturating_sub(file.len() as u64);
-        (&mut inside)
-            .take(left)
-            .read_to_end(&mut file)
-            .map_err(unpacking)?;
-    }
-    match said.max(file.len() as u64) > most {
-        true => Err(Error::Unpacked { most }),
-        false => Ok(file),
-    }
-}
-
-fn open_unpacked<'a>(bytes: &'a [u8], hint: Hint<'_>) -> Result<Foreign<'a>, Error> {
-    let format = match hint.format {
-        Some(format) => format,
-        // Which of two formats it is stands in the value, of which there may be several.
-        None if redis::is_like(bytes) => {
-            let (value, wrapping) = redis::read(Format::RedisBloom, bytes, hint.name)?;
-            return Ok(Foreign {
-                format: value.format(),
-                body: Body::Redis { value, wrapping },
-                gzipped: false,
-            });
-        }
-        None => match detect(bytes, fits)[..] {
-            [] => return Err(Error::Unknown),
-            [format] => format,
-            ref fits => {
-                return Err(Error::Ambiguous {
-                    fits: fits.to_vec(),
-                });
-            }
-        },
-    };
-    Ok(Foreign {
-        format,
-        body: read(format, bytes, hint.name)?,
-        gzipped: false,
-    })
 }
 
 /// Redisson's filter: the Redis string of its name, with the `size` and
@@ -406,7 +216,10 @@ impl Foreign<'_> {
     pub fn facts(&self) -> Facts {
         match &self.body {
             Body::Plain { facts, .. } | Body::Poppy { facts, .. } => *facts,
-            Body::Table { .. } | Body::Orc { .. } | Body::Parquet { .. } => Facts::default(),
+            Body::Table { .. }
+            | Body::Orc { .. }
+            | Body::Parquet { .. }
+            | Body::FastFilter { .. } => Facts::default(),
             Body::Redis { value, .. } => match value {
                 Value::Bloom(chain) => Facts {
                     capacity: Some(chain.capacity()),
@@ -468,6 +281,10 @@ impl Foreign<'_> {
                 file: Cow::Owned(file.into_owned()),
                 column,
             },
+            Body::FastFilter { file, table } => Body::FastFilter {
+                file: Cow::Owned(file.into_owned()),
+                table,
+            },
         };
         Foreign {
             format: self.format,
@@ -491,6 +308,7 @@ impl Foreign<'_> {
             Body::Poppy { file, poppy, .. } => poppy.contains(file, key),
             Body::Table { file, table } => table.contains(file, key),
             Body::Parquet { file, column } => column.contains(file, key),
+            Body::FastFilter { file, table } => table.contains(file, key),
             Body::Orc { column, .. } => column
                 .plains()
                 .any(|(plain, bytes)| plain.contains(bytes, key)),
@@ -511,7 +329,9 @@ impl Foreign<'_> {
         assert_eq!(keys.len(), out.len(), "one answer for each key");
         out.fill(false);
         match &self.body {
-            Body::Plain { file, plain, .. } => plain.contains_many(file, keys, out),
+            Body::Plain { file, plain, .. } if plain.probe.is_single() => {
+                plain.contains_many(file, keys, out);
+            }
             Body::Poppy { file, poppy, .. } => poppy.contains_many(file, keys, out),
             Body::Redis {
                 value: Value::Bloom(chain),
@@ -571,7 +391,7 @@ impl Foreign<'_> {
                 Some(blocks) => Ok(blocks.insert(file.to_mut(), key)),
                 None => unreachable!("a file's own filters have been refused"),
             },
-            Body::Table { .. } | Body::Orc { .. } => {
+            Body::Table { .. } | Body::Orc { .. } | Body::FastFilter { .. } => {
                 unreachable!("read-only formats have been refused")
             }
         }
@@ -612,10 +432,12 @@ impl Foreign<'_> {
                 Envelope::None => file.to_vec(),
                 Envelope::GoJson => bits_and_blooms::to_json(file),
                 Envelope::NpmJson(json) => npm::write(json, file),
+                Envelope::FastbloomJson(json) => fastbloom::write(json, file),
             },
             Body::Poppy { file, .. }
             | Body::Table { file, .. }
             | Body::Orc { file, .. }
+            | Body::FastFilter { file, .. }
             | Body::Parquet { file, .. } => file.to_vec(),
             Body::Redis { value, wrapping } => redis::write(value, wrapping),
         };
@@ -653,6 +475,7 @@ impl Foreign<'_> {
             Body::Poppy { file, poppy, .. } => poppy.fill(file),
             Body::Table { file, table } => table.fill(file),
             Body::Parquet { file, column } => column.fill(file),
+            Body::FastFilter { file, table } => table.fill(file),
             _ => {
                 let plains = self.plains();
                 let ones: u64 = plains
@@ -675,6 +498,7 @@ impl Foreign<'_> {
             Body::Poppy { file, poppy, .. } => poppy.rate(file),
             Body::Table { file, table } => table.rate(file),
             Body::Parquet { file, column } => column.rate(file),
+            Body::FastFilter { table, .. } => table.rate(),
             _ => {
                 let no = self
                     .plains()
@@ -696,6 +520,7 @@ impl Foreign<'_> {
             Body::Poppy { file, poppy, .. } => poppy.keys(file),
             Body::Table { file, table } => table.keys(file),
             Body::Parquet { file, column } => column.key_count(file),
+            Body::FastFilter { file, table } => Some(table.keys(file)),
             _ => self
                 .plains()
                 .into_iter()
@@ -714,6 +539,7 @@ impl Foreign<'_> {
             Body::Poppy { poppy, .. } => poppy.bits(),
             Body::Table { table, .. } => table.bits(),
             Body::Parquet { column, .. } => column.bits(),
+            Body::FastFilter { table, .. } => table.bits(),
             _ => self.plains().iter().map(|(plain, _)| plain.bits.len).sum(),
         }
     }
@@ -734,6 +560,10 @@ impl Format {
     const fn read_only(self) -> Option<&'static str> {
         match self {
             Self::Cassandra => Some("Cassandra writes a new one with every SSTable"),
+            Self::FastFilter => {
+                Some("it is built of all its keys at once, as Tamis's fuse filters are")
+            }
+            Self::Pyprobables => Some("the file does not say whether its keys are str or bytes"),
             Self::LevelDb | Self::RocksDb => Some("the store writes a new one with every table"),
             Self::Orc => Some("an ORC file is written as a whole"),
             Self::Valkey => Some("add keys through the server"),

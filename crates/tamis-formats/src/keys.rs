@@ -38,6 +38,13 @@ impl Keys {
                 .to_le_bytes()
                 .to_vec()
                 .into(),
+            Self::Uint64 => parse::<u64>(words()?)
+                .ok_or_else(refuse)?
+                .to_le_bytes()
+                .to_vec()
+                .into(),
+            Self::PythonPickle => pickled(words()?).into(),
+            Self::RustStr => [words()?.as_bytes(), &[0xFF]].concat().into(),
             Self::Float32 => parse::<f32>(words()?)
                 .ok_or_else(refuse)?
                 .to_le_bytes()
@@ -55,6 +62,28 @@ impl Keys {
                 .into(),
         })
     }
+}
+
+/// `pickle.dumps(text, protocol=4)`, what Python 3.8 to 3.13 do unasked.
+fn pickled(text: &str) -> Vec<u8> {
+    /// What is longer stands outside of a frame.
+    const FRAME: usize = 64 << 10;
+    let mut value = match u8::try_from(text.len()) {
+        Ok(len) => vec![0x8C, len],
+        Err(_) if text.len() as u64 <= u64::from(u32::MAX) => {
+            [b"X", &(text.len() as u32).to_le_bytes()[..]].concat()
+        }
+        Err(_) => [&[0x8D], &(text.len() as u64).to_le_bytes()[..]].concat(),
+    };
+    value.extend_from_slice(text.as_bytes());
+    value.extend_from_slice(b"\x94.");
+    let mut pickle = vec![0x80, 4];
+    if text.len() < FRAME {
+        pickle.push(0x95);
+        pickle.extend_from_slice(&(value.len() as u64).to_le_bytes());
+    }
+    pickle.extend_from_slice(&value);
+    pickle
 }
 
 /// The prime that Python's hashes of numbers are remainders of.
@@ -134,6 +163,13 @@ mod tests {
             ),
             (Keys::Float32, "1.25", b"\0\0\xa0\x3f"),
             (Keys::Float64, "-0.5", b"\0\0\0\0\0\0\xe0\xbf"),
+            (Keys::Uint64, "18446744073709551615", &[0xFF; 8]),
+            (Keys::RustStr, "é", b"\xc3\xa9\xff"),
+            (
+                Keys::PythonPickle,
+                "a",
+                b"\x80\x04\x95\x05\0\0\0\0\0\0\0\x8c\x01a\x94.",
+            ),
             (Keys::Upper, "a9fé", "A9Fé".as_bytes()),
             (Keys::Lower, "A9FÉ", "a9fÉ".as_bytes()),
         ] {
@@ -196,6 +232,7 @@ mod tests {
             (Keys::Int64, b"9223372036854775808"),
             (Keys::Int64, b""),
             (Keys::Int64, b"1.0"),
+            (Keys::Uint64, b"-1"),
             (Keys::Float64, b"one"),
             (Keys::Utf16, b"\xff"),
         ] {

@@ -6,6 +6,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
+    /// abloom's `to_bytes`.
+    Abloom,
     /// Bitcoin's BIP 37.
     Bip37,
     /// Go's bits-and-blooms, binary or JSON.
@@ -14,6 +16,10 @@ pub enum Format {
     Cassandra,
     /// DCSO's bloom, and poppy's version 1.
     Dcso,
+    /// The crate fastbloom, as JSON.
+    Fastbloom,
+    /// FastFilter's xor and binary fuse filters, of C, Go and Rust.
+    FastFilter,
     /// Guava's `BloomFilter.writeTo`.
     Guava,
     /// A table of LevelDB.
@@ -28,6 +34,10 @@ pub enum Format {
     Poppy,
     /// pybloomfiltermmap3.
     Pybloomfilter,
+    /// pyprobables' `BloomFilter.export`.
+    Pyprobables,
+    /// rbloom's `save`.
+    Rbloom,
     /// RedisBloom's Bloom filter: DUMP, chunks, or in an RDB file.
     RedisBloom,
     /// RedisBloom's cuckoo filter: DUMP, chunks, or in an RDB file.
@@ -45,10 +55,13 @@ pub enum Format {
 impl Format {
     /// Every format.
     pub const ALL: &[Self] = &[
+        Self::Abloom,
         Self::Bip37,
         Self::BitsAndBlooms,
         Self::Cassandra,
         Self::Dcso,
+        Self::Fastbloom,
+        Self::FastFilter,
         Self::Guava,
         Self::LevelDb,
         Self::Npm,
@@ -56,6 +69,8 @@ impl Format {
         Self::Parquet,
         Self::Poppy,
         Self::Pybloomfilter,
+        Self::Pyprobables,
+        Self::Rbloom,
         Self::RedisBloom,
         Self::RedisCuckoo,
         Self::Redisson,
@@ -71,10 +86,13 @@ impl Format {
     /// ```
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Abloom => "abloom",
             Self::Bip37 => "bip37",
             Self::BitsAndBlooms => "bits-and-blooms",
             Self::Cassandra => "cassandra",
             Self::Dcso => "dcso",
+            Self::Fastbloom => "fastbloom",
+            Self::FastFilter => "fastfilter",
             Self::Guava => "guava",
             Self::LevelDb => "leveldb",
             Self::Npm => "bloom-filters",
@@ -82,6 +100,8 @@ impl Format {
             Self::Parquet => "parquet",
             Self::Poppy => "poppy",
             Self::Pybloomfilter => "pybloomfilter",
+            Self::Pyprobables => "pyprobables",
+            Self::Rbloom => "rbloom",
             Self::RedisBloom => "redisbloom",
             Self::RedisCuckoo => "redisbloom-cuckoo",
             Self::Redisson => "redisson",
@@ -122,6 +142,8 @@ pub enum Keys {
     Int32,
     /// Whole numbers as eight bytes, little-endian.
     Int64,
+    /// Whole numbers that are not negative, as eight bytes, little-endian.
+    Uint64,
     /// Numbers as four bytes of IEEE 754, little-endian.
     Float32,
     /// Numbers as eight bytes of IEEE 754, little-endian.
@@ -129,6 +151,10 @@ pub enum Keys {
     /// Numbers as Python's `hash()` of them, eight bytes, little-endian
     /// (pybloomfiltermmap3); whole numbers of any size.
     PythonNumber,
+    /// Text as Python's `pickle.dumps` of it, by protocol 4.
+    PythonPickle,
+    /// Text as Rust's `Hash` of `str` has it: UTF-8, and a byte of ones.
+    RustStr,
     /// Text in upper case (hex SHA-1 in CIRCL's hash list).
     Upper,
     /// Text in lower case.
@@ -142,9 +168,12 @@ impl Keys {
         Self::Utf16,
         Self::Int32,
         Self::Int64,
+        Self::Uint64,
         Self::Float32,
         Self::Float64,
         Self::PythonNumber,
+        Self::PythonPickle,
+        Self::RustStr,
         Self::Upper,
         Self::Lower,
     ];
@@ -160,9 +189,12 @@ impl Keys {
             Self::Utf16 => "utf16",
             Self::Int32 => "int32",
             Self::Int64 => "int64",
+            Self::Uint64 => "uint64",
             Self::Float32 => "float32",
             Self::Float64 => "float64",
             Self::PythonNumber => "python-number",
+            Self::PythonPickle => "python-pickle",
+            Self::RustStr => "rust-str",
             Self::Upper => "upper",
             Self::Lower => "lower",
         }
@@ -177,17 +209,19 @@ impl Keys {
     pub const fn value_len(self) -> Option<usize> {
         match self {
             Self::Utf8 | Self::Utf16 | Self::Upper | Self::Lower => None,
+            Self::PythonPickle | Self::RustStr => None,
             Self::Int32 | Self::Float32 => Some(4),
-            Self::Int64 | Self::Float64 | Self::PythonNumber => Some(8),
+            Self::Int64 | Self::Uint64 | Self::Float64 | Self::PythonNumber => Some(8),
         }
     }
 
     pub(crate) const fn expected(self) -> &'static str {
         match self {
             Self::Utf8 | Self::Upper | Self::Lower => "any bytes",
-            Self::Utf16 => "UTF-8 text",
+            Self::Utf16 | Self::PythonPickle | Self::RustStr => "UTF-8 text",
             Self::Int32 => "a whole number of 32 bits",
             Self::Int64 => "a whole number of 64 bits",
+            Self::Uint64 => "a whole number from 0 to 2^64 - 1",
             Self::Float32 | Self::Float64 => "a number",
             Self::PythonNumber => {
                 "a number that Python can write, and not NaN, whose hash is another each time"

@@ -30,8 +30,9 @@ impl Plain {
 
     #[inline]
     pub(crate) fn contains(&self, file: &[u8], key: &[u8]) -> bool {
-        self.probe
-            .all(key, &self.modulus, |bit| self.bits.get(file, bit))
+        let is_set = |bit| self.bits.get(file, bit);
+        self.probe.all(key, &self.modulus, is_set)
+            || !self.probe.is_single() && self.probe.all_as_text(key, &self.modulus, is_set)
     }
 
     /// Sets `out[i]` where it may have the key; leaves the others alone.

@@ -2,7 +2,7 @@
 
 use crate::bits::Modulus;
 use crate::hash::murmur::{self, Tail};
-use crate::hash::{crates, small};
+use crate::hash::{crates, sha256, small};
 
 /// How many bits a key has, and which.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,12 +37,63 @@ pub(crate) enum Probe {
     Orc { hashes: u32, integers: bool },
     /// LevelDB.
     LevelDb { hashes: u32 },
+    /// abloom, eight bits in one block.
+    Abloom { blocks: u64 },
+    /// The crate fastbloom.
+    Fastbloom {
+        hashes: u64,
+        bits: u64,
+        secret: [u8; 16],
+    },
+    /// pyprobables, of bytes or of the code points of text.
+    Pyprobables { hashes: u64 },
+    /// rbloom, by the hash of its documentation.
+    Rbloom { hashes: u64 },
 }
 
 /// No answer of i64's `%` may be negative.
 const POSITIVE: u64 = i64::MAX as u64;
 
+/// The odd numbers of split-block filters.
+const ABLOOM: [u32; 8] = [
+    0x47b6_137b,
+    0x4497_4d91,
+    0x8824_ad5b,
+    0xa2b7_289d,
+    0x7054_95c7,
+    0x2df1_424b,
+    0x9efc_4947,
+    0x5c6b_fb31,
+];
+
+/// The multiplier of rbloom's linear congruential sequence.
+const RBLOOM: u128 = 47_026_247_687_942_121_848_144_207_491_837_418_733;
+
 impl Probe {
+    /// Whether a key has bits in one way only. pyprobables hashes the code points
+    /// of a str, and of bytes the bytes: a key that is text may be either.
+    pub(crate) const fn is_single(&self) -> bool {
+        !matches!(self, Self::Pyprobables { .. })
+    }
+
+    /// The bits that a key has in its other way, if it has one.
+    pub(crate) fn all_as_text(
+        &self,
+        key: &[u8],
+        m: &Modulus,
+        mut each: impl FnMut(u64) -> bool,
+    ) -> bool {
+        match (self, std::str::from_utf8(key)) {
+            (Self::Pyprobables { hashes }, Ok(text)) if !text.is_ascii() => (0..*hashes).all(|i| {
+                each(m.of(small::fnv_64(
+                    i,
+                    text.chars().map(|c| u64::from(u32::from(c))),
+                )))
+            }),
+            _ => false,
+        }
+    }
+
     /// How many bits a key has.
     pub(crate) fn hashes(&self) -> u64 {
         match self {
@@ -61,6 +112,10 @@ impl Probe {
                 *hashes
             }
             Self::Seeds(seeds) => seeds.len() as u64,
+            Self::Abloom { .. } => ABLOOM.len() as u64,
+            Self::Fastbloom { hashes, .. }
+            | Self::Pyprobables { hashes }
+            | Self::Rbloom { hashes } => *hashes,
         }
     }
 
@@ -175,6 +230,38 @@ impl Probe {
                     false => murmur::orc_64(key, 104_729),
                 };
                 signed(hashes, hash as u32, (hash >> 32) as u32, |x| each(m.of(x)))
+            }
+            Self::Abloom { blocks } => {
+                let hash = xxhash_rust::xxh64::xxh64(key, 0);
+                let block = 512 * ((hash >> 32) % blocks);
+                let bits = (0..).zip(ABLOOM).map(|(word, salt)| {
+                    let bit = (hash as u32).wrapping_mul(salt) >> 26;
+                    block + 64 * word + u64::from(bit)
+                });
+                { bits }.all(each)
+            }
+            Self::Fastbloom {
+                hashes,
+                bits,
+                ref secret,
+            } => {
+                let first = crates::siphash_1_3(secret, &[key]);
+                let step = first.wrapping_mul(0x517c_c1b7_2722_0a95);
+                let next = |x: u64| x.rotate_left(5).wrapping_add(step);
+                let of = |x: u64| ((u128::from(x) * u128::from(bits)) >> 64) as u64;
+                std::iter::successors(Some(first), |x| Some(next(*x)))
+                    .take(hashes as usize)
+                    .all(|x| each(of(x)))
+            }
+            Self::Pyprobables { hashes } => (0..hashes)
+                .all(|i| each(m.of(small::fnv_64(i, key.iter().copied().map(u64::from))))),
+            Self::Rbloom { hashes } => {
+                let digest = sha256::sha256(key);
+                let mut state = u128::from_be_bytes(std::array::from_fn(|i| digest[i]));
+                (0..hashes).all(|_| {
+                    state = state.wrapping_mul(RBLOOM).wrapping_add(1);
+                    each(m.of((state >> 32) as u64))
+                })
             }
             Self::LevelDb { hashes } => {
                 let first = small::leveldb_32(key);

@@ -859,3 +859,127 @@ fn unpacking_is_bounded() {
         assert_eq!(told, most as u64);
     }
 }
+
+/// As many of these as their own library said.
+fn strangers(filter: &Foreign<'_>, keys: Keys) -> usize {
+    let absent = (0..20_000).map(|i| format!("absent{i}"));
+    let found = |key: &String| filter.contains(&keys.encode(key.as_bytes()).unwrap());
+    absent.filter(found).count()
+}
+
+/// The 500 words and what has broken implementations.
+fn odd_words() -> Vec<String> {
+    let odd = ["", "é", "日本", &"x".repeat(300), "🌾"].map(str::to_owned);
+    words(0..500).into_iter().chain(odd).collect()
+}
+
+#[test]
+fn rbloom() {
+    for (file, keys, wrong) in [
+        ("rbloom/rbloom_1.5.4_sha256_utf8.bin", Keys::Utf8, 8),
+        (
+            "rbloom/rbloom_1.5.4_sha256_pickle.bin",
+            Keys::PythonPickle,
+            12,
+        ),
+    ] {
+        let file = sample(file);
+        let unknown = tamis_formats::open(&file, Hint::default());
+        assert!(unknown.is_err(), "nothing tells what it is");
+        let mut filter = tamis_formats::open(&file, Format::Rbloom).unwrap();
+        has(&filter, &odd_words(), keys);
+        assert_eq!(strangers(&filter, keys), wrong);
+        assert!(!filter.insert(&keys.encode(b"key7").unwrap()).unwrap());
+        assert!(filter.to_bytes() == file);
+    }
+}
+
+#[test]
+fn abloom() {
+    let file = sample("abloom/abloom_1.1.0_n1000_p01.bin");
+    let mut filter = tamis_formats::open(&file, Hint::default()).unwrap();
+    assert_eq!(filter.format(), Format::Abloom);
+    assert_eq!(filter.facts().capacity, Some(1000));
+    has(&filter, &odd_words(), Keys::Utf8);
+    assert_eq!(strangers(&filter, Keys::Utf8), 4);
+    let about = filter.keys_now().unwrap();
+    assert!((480.0..530.0).contains(&about), "{about}");
+    for key in odd_words() {
+        assert!(!filter.insert(key.as_bytes()).unwrap());
+    }
+    assert!(filter.to_bytes() == file);
+}
+
+#[test]
+fn pyprobables() {
+    let file = sample("pyprobables/pyprobables_0.7.0_n1000_p01.blm");
+    let filter = tamis_formats::open(&file, Hint::default()).unwrap();
+    assert_eq!(filter.format(), Format::Pyprobables);
+    assert_eq!(filter.facts().keys, Some(506));
+    // Text by its code points, and "é" as bytes as well.
+    has(&filter, &odd_words(), Keys::Utf8);
+    assert_eq!(strangers(&filter, Keys::Utf8), 6);
+    assert!(filter.check_writable().is_err());
+    assert!(filter.to_bytes() == file);
+}
+
+#[test]
+fn fastbloom() {
+    let file = sample("fastbloom/fastbloom_0.17_n1000_p01.json");
+    let mut filter = tamis_formats::open(&file, Hint::default()).unwrap();
+    assert_eq!(filter.format(), Format::Fastbloom);
+    for word in words(0..500) {
+        assert!(filter.contains(&Keys::RustStr.encode(word.as_bytes()).unwrap()));
+    }
+    for number in 0..100u64 {
+        assert!(filter.contains(&number.to_le_bytes()));
+    }
+    assert_eq!(strangers(&filter, Keys::RustStr), 7);
+    assert!(filter.to_bytes() == file);
+    let new = Keys::RustStr.encode(b"new").unwrap();
+    assert!(filter.insert(&new).unwrap());
+    let written = filter.to_bytes();
+    let again = tamis_formats::open(&written, Hint::default()).unwrap();
+    assert!(again.contains(&new) && written != file);
+}
+
+#[test]
+fn fastfilter() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples/fastfilter");
+    let mut seen = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let file = std::fs::read(&path).unwrap();
+        let filter = tamis_formats::open(&file, Hint::default());
+        let filter = filter.unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(filter.format(), Format::FastFilter, "{name}");
+        let key = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_string();
+        for i in 0..500 {
+            let key = Keys::Uint64.encode(key(i).as_bytes()).unwrap().into_owned();
+            assert!(filter.contains(&key), "{name}: {i}");
+        }
+        // As many strangers as the crate xorf itself found.
+        let wrong = (0..20_000u64).filter(|i| {
+            let key = i.wrapping_mul(0xD6E8_FEB8_6659_FD93) | 1 << 63;
+            filter.contains(&key.to_le_bytes())
+        });
+        let expected = match &*name {
+            name if name.contains("xor8") => 70,
+            name if name.contains("fuse8") => 91,
+            _ => 0,
+        };
+        assert_eq!(wrong.count(), expected, "{name}");
+        let about = filter.keys_now().unwrap();
+        assert!((485.0..545.0).contains(&about), "{name}: {about}");
+        assert!(!filter.contains(b"seven b"), "no key of another length");
+        assert!(filter.check_writable().is_err());
+        assert!(filter.to_bytes() == file, "{name}");
+        for end in [0, 7, 8, 15, 16, 20, 24, 28, file.len() - 1] {
+            let cut = tamis_formats::open(&file[..end], Format::FastFilter);
+            assert!(cut.is_err(), "{name}, {end} bytes");
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 15);
+}

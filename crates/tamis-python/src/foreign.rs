@@ -17,7 +17,8 @@ use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 
 /// Opens a filter file of another system: Guava, Spark, Parquet, ORC, DCSO's
 /// bloom and poppy, RedisBloom, pybloomfiltermmap3, bits-and-blooms, npm's
-/// bloom-filters, BIP 37, Cassandra, LevelDB, RocksDB, valkey-bloom.
+/// bloom-filters, BIP 37, Cassandra, LevelDB, RocksDB, valkey-bloom, rbloom,
+/// abloom, pyprobables, and Rust's, Go's and C's fastbloom, xorf and FastFilter.
 ///
 /// >>> import tamis
 /// >>> _ = open("seen.guava", "wb").write(bytes([1, 7, 0, 0, 0, 1]) + bytes(8))
@@ -29,7 +30,7 @@ use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 /// The file is told apart from other formats by what it says and by its length;
 /// where that is not enough, ``format`` names it. Few files say how their keys
 /// became bytes: then ``keys`` must, as "utf8", "utf16", "int32", "int64",
-/// "float32", "float64", "python-number" (what ``hash()`` makes of int, float and
+/// "uint64", "rust-str", "python-pickle", "float32", "float64", "python-number" (what ``hash()`` makes of int, float and
 /// bool), "upper" or "lower"; the error names the choices. Where a file has several filters, ``name`` is the column (Parquet, ORC) or the key
 /// (RDB).
 ///

@@ -101,7 +101,7 @@ impl Encoder {
             };
         }
         match self.0 {
-            Keys::Int32 | Keys::Int64 if is_integer(object)? => self.integer(object),
+            Keys::Int32 | Keys::Int64 | Keys::Uint64 if is_integer(object)? => self.integer(object),
             Keys::Float32 | Keys::Float64
                 if object.is_instance_of::<PyFloat>() || is_integer(object)? =>
             {
@@ -130,7 +130,7 @@ impl Encoder {
     ) -> Result<Cow<'a, [u8]>, Failure> {
         match self.0 {
             Keys::Utf8 => Ok(utf8),
-            Keys::Upper | Keys::Lower | Keys::Utf16 => {
+            Keys::Upper | Keys::Lower | Keys::Utf16 | Keys::PythonPickle | Keys::RustStr => {
                 let encoded = self.0.encode(&utf8)?;
                 Ok(encoded.into_owned().into())
             }
@@ -160,7 +160,7 @@ impl Encoder {
 
     fn refused(self, object: &Bound<'_, PyAny>) -> Failure {
         let expected = match self.0 {
-            Keys::Int32 | Keys::Int64 => "int or bytes",
+            Keys::Int32 | Keys::Int64 | Keys::Uint64 => "int or bytes",
             Keys::Float32 | Keys::Float64 => "float or bytes",
             Keys::PythonNumber => "int, bool, a float that is not NaN, or bytes",
             _ => "str or bytes",

@@ -339,3 +339,22 @@ def test_counting_becomes_the_blocked_filter_of_its_keys():
     assert bytes(counting.to_blocked()) == bytes(blocked)
     with pytest.raises(tamis.UnableError, match="only a counting filter"):
         blocked.to_blocked()
+
+
+def test_keys_that_somebody_made_collide_are_refused():
+    """Two keys with one XXH3-128 hash: where the lower half of eight bytes is a public number, only the sum counts."""
+
+    def colliding(which):
+        key = bytearray(b"x" * 256)
+        key[:8] = bytes.fromhex("b8fe6c39") + (0x61414141 + which).to_bytes(4, "little")
+        key[64:72] = bytes.fromhex("7c01812c") + (0x61414141 - which).to_bytes(4, "little")
+        return bytes(key)
+
+    one, other = colliding(1), colliding(2)
+    for both in [None, "block", "allow"]:
+        for make in [list, iter]:
+            with pytest.raises(tamis.CollisionError, match="keyed"):
+                tamis.build(make([one, b"a"]), allow=make([other]), both=both)
+        blocked = tamis.build([one, b"a"], allow=[other], both=both, keyed=True)
+        assert one in blocked and other not in blocked
+    assert one in tamis.build(iter([one, other])) and other in tamis.build([one, other])

@@ -90,7 +90,7 @@ pub(crate) struct Args {
     ])]
     format: Option<Format>,
 
-    /// How its keys become bytes: utf8, utf16, int32, int64, float32, float64, python-number, upper, lower
+    /// How its keys become bytes: utf8, utf16, int32, int64, uint64, float32, float64, python-number, upper, lower
     #[arg(long = "keys", value_name = "HOW", requires = "format")]
     keys: Option<Keys>,
 

@@ -22,13 +22,20 @@ use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 pub(crate) struct ForeignArgs {
     /// The filter's format, if it can't be recognised: guava, dcso, spark, ...
     ///
-    /// One of bip37, bits-and-blooms, bloom-filters, cassandra, dcso, guava,
-    /// leveldb, orc, parquet, poppy, pybloomfilter, redisbloom,
-    /// redisbloom-cuckoo, redisson (in Redis), rocksdb, spark, valkey-bloom.
+    /// One of abloom, bip37, bits-and-blooms, bloom-filters, cassandra, dcso,
+    /// fastbloom, fastfilter, guava, leveldb, orc, parquet, poppy,
+    /// pybloomfilter, pyprobables, rbloom, redisbloom, redisbloom-cuckoo,
+    /// redisson (in Redis), rocksdb, spark, valkey-bloom. None of them hashes
+    /// with a secret: against keys that others choose, use a filter of Tamis
+    /// with --keyed.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
 
-    /// How its keys became bytes: utf8, utf16, int32, int64, float32, float64, python-number, upper, lower
+    /// How its keys became bytes: utf8, int64, python-number, ...
+    ///
+    /// One of utf8, utf16, int32, int64, uint64, float32, float64, upper, lower,
+    /// python-number (hash() of int, float and bool), python-pickle
+    /// (pickle.dumps of str, protocol 4), rust-str (Hash of str).
     #[arg(long = "keys", value_name = "HOW")]
     pub(crate) keys: Option<Keys>,
 
@@ -299,6 +306,11 @@ fn keys_hint(format: Format) -> String {
         Format::Pybloomfilter => {
             "utf8 for str and bytes, python-number for int, float and bool, which are Python's hash()"
         }
+        Format::Rbloom => {
+            "python-pickle for sha256(pickle.dumps(text)), as rbloom documents it, utf8 for sha256(text)"
+        }
+        Format::Fastbloom => "rust-str for str and String, uint64 and int64 for u64 and i64",
+        Format::FastFilter => "uint64 or int64: its keys are numbers, or hashes that you make",
         Format::Spark => "utf8 for strings and binary, int64 for all whole numbers",
         _ => "utf8 for text and bytes",
     };

@@ -26,6 +26,13 @@ pub(crate) fn words() -> Vec<String> {
     (0..500).map(|i| format!("key{i}")).collect()
 }
 
+/// Keys of FastFilter, which are often hashes.
+pub(crate) fn hashes() -> Vec<String> {
+    (0..500u64)
+        .map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_string())
+        .collect()
+}
+
 pub(crate) fn numbers() -> Vec<String> {
     (0..500).map(|i| i.to_string()).collect()
 }
@@ -47,6 +54,42 @@ const fn sample(
 }
 
 pub(crate) const SAMPLES: &[Sample] = &[
+    sample(
+        "abloom/abloom_1.1.0_n1000_p01.bin",
+        "abloom",
+        "",
+        words,
+        Can::Add,
+    ),
+    sample(
+        "fastbloom/fastbloom_0.17_n1000_p01.json",
+        "fastbloom",
+        "--keys rust-str",
+        words,
+        Can::Add,
+    ),
+    sample("fastfilter/c_fuse8.bin", "fastfilter", "", hashes, Can::Ask),
+    sample(
+        "fastfilter/go_fuse16.bin",
+        "fastfilter",
+        "",
+        hashes,
+        Can::Ask,
+    ),
+    sample(
+        "fastfilter/xorf_xor8.json",
+        "fastfilter",
+        "",
+        hashes,
+        Can::Ask,
+    ),
+    sample(
+        "pyprobables/pyprobables_0.7.0_n1000_p01.blm",
+        "pyprobables",
+        "",
+        words,
+        Can::Ask,
+    ),
     sample(
         "bip37/bip37_n100_p01_tweak0_key0-49.bin",
         "bip37",

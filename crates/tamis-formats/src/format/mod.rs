@@ -1,16 +1,21 @@
 //! One file a format: how its bytes are read, and how an empty filter of it is
 //! made. Nothing else knows an offset.
 
+pub(crate) mod abloom;
 pub(crate) mod bip37;
 pub(crate) mod bits_and_blooms;
 pub(crate) mod cassandra;
 pub(crate) mod dcso;
+pub(crate) mod fastbloom;
+pub(crate) mod fastfilter;
 pub(crate) mod guava;
 pub(crate) mod npm;
 pub(crate) mod orc;
 pub(crate) mod parquet;
 pub(crate) mod poppy;
 pub mod pybloomfilter;
+pub(crate) mod pyprobables;
+pub(crate) mod rbloom;
 pub(crate) mod redis;
 pub(crate) mod redisson;
 pub(crate) mod spark;

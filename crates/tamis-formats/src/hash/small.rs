@@ -41,3 +41,11 @@ pub(crate) fn leveldb_32(key: &[u8]) -> u32 {
     }
     hash
 }
+
+/// FNV-1a of 64 bits, as pyprobables seeds it: of bytes, or of larger numbers.
+pub(crate) fn fnv_64(seed: u64, values: impl Iterator<Item = u64>) -> u64 {
+    let start = 0xcbf2_9ce4_8422_2325_u64.wrapping_add(31 * seed);
+    values.fold(start, |hash, value| {
+        (hash ^ value).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+import tamis
 from pybloomfilter import BloomFilter
 
 PEER = os.environ.get("TAMIS_PYBLOOMFILTER_PEER")
@@ -88,3 +89,28 @@ def test_both_write_to_one_file(tmp_path):
     one = BloomFilter.open(tmp_path / "one.bloom")
     assert all(key in one for key in ("in one", "in two", "in two as well", "theirs"))
     assert len(one) == 4
+
+
+def test_numbers_through_open_foreign(tmp_path):
+    """Numbers are what `hash()` makes of them, in files of theirs and of ours."""
+    edges = [2**61 - 1, 2**61, 2**63 - 1, 2**63, 2**64, 10**40]
+    numbers = [0, -1, 1, -2, True, *edges, *(-edge for edge in edges), 0.5, -0.0, 1e22, -2.25, 5e-324, float("inf"), -float("inf")]
+    numbers += [chance.randrange(-(2**bits), 2**bits) for bits in range(1, 200)]
+    numbers += [chance.uniform(-1, 1) * 10.0 ** chance.randrange(-300, 300) for _ in range(500)]
+    ours = BloomFilter(2000, 1e-6, tmp_path / "0.bloom", hash_seeds=SHAPES[0][2])
+    ours.update(numbers)
+    ours.close()
+    run = [PEER, "-c", "import pickle, pybloomfilter, sys\n"
+           "path, seeds, numbers = pickle.load(sys.stdin.buffer)\n"
+           "bf = pybloomfilter.BloomFilter(2000, 1e-6, path, hash_seeds=seeds)\n"
+           "bf.update(numbers)\nbf.sync()"]
+    subprocess.run(run, input=pickle.dumps((str(tmp_path / "1.bloom"), SHAPES[0][2], numbers)), check=True)
+    for i in range(2):
+        filter = tamis.open_foreign(tmp_path / f"{i}.bloom", keys="python-number")
+        assert all(number in filter for number in numbers) and all(filter.contains_many(numbers))
+    for keys in ["int32", "int64", "float64"]:
+        with pytest.raises(tamis.ParameterError, match="python-number"):
+            tamis.open_foreign(tmp_path / "1.bloom", keys=keys)
+    for refused in [float("nan"), None, ()]:
+        with pytest.raises(tamis.TamisError):
+            refused in tamis.open_foreign(tmp_path / "1.bloom", keys="python-number")

@@ -1,0 +1,282 @@
+//! Xor and binary fuse filters of FastFilter: of their C header, of Go's
+//! xorfilter, and of Rust's xorf. Little-endian; a fingerprint has 8, 16 or 32
+//! bits.
+//!
+//! ```text
+//! C, xor          u64 seed | u64 block | fingerprints, three blocks
+//! xorf, bincode   u64 seed | u64 block | u64 fingerprints | fingerprints
+//! C, fuse         u64 seed | u32 segment | u32 segments | u32 both | u32 fingerprints | fingerprints
+//! Go, fuse        u64 seed | u32 segment | u32 mask | u32 segments | u32 both | u32 fingerprints | ...
+//! xorf, JSON      the same fields by name
+//! ```
+
+use super::json_begins;
+use crate::fields::Fields;
+use crate::{Error, Format, Keys};
+
+/// Its keys are numbers of 64 bits, often hashes that its user makes.
+pub(crate) const KEYS: &[Keys] = &[Keys::Uint64];
+
+const FORMAT: Format = Format::FastFilter;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Table {
+    seed: u64,
+    slots: Slots,
+    /// Bytes of a fingerprint.
+    width: usize,
+    /// Where the fingerprints begin, and how many there are.
+    at: usize,
+    len: u64,
+    /// Those of JSON, in which they can't be asked.
+    decoded: Option<Box<[u8]>>,
+}
+
+/// Which three fingerprints a key has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Slots {
+    /// One in each of three blocks.
+    Xor { block: u64 },
+    /// In three segments in a row; `all` is where the last first one ends.
+    Fuse { segment: u32, all: u32 },
+}
+
+impl Slots {
+    /// How many fingerprints there are.
+    const fn len(self) -> u64 {
+        match self {
+            Self::Xor { block } => 3 * block,
+            Self::Fuse { segment, all } => all as u64 + 2 * segment as u64,
+        }
+    }
+
+    fn of(self, hash: u64) -> [u64; 3] {
+        match self {
+            Self::Xor { block } => [0, 1, 2].map(|i| {
+                let part = hash.rotate_left(21 * i) as u32;
+                u64::from(i) * block + ((u64::from(part) * block) >> 32)
+            }),
+            Self::Fuse { segment, all } => {
+                let first = ((u128::from(hash) * u128::from(all)) >> 64) as u64;
+                let (segment, mask) = (u64::from(segment), u64::from(segment) - 1);
+                [
+                    first,
+                    (first + segment) ^ hash >> 18 & mask,
+                    (first + 2 * segment) ^ hash & mask,
+                ]
+            }
+        }
+    }
+}
+
+impl Table {
+    fn new(seed: u64, slots: Slots, width: usize, at: usize) -> Self {
+        Self {
+            seed,
+            slots,
+            width,
+            at,
+            len: slots.len(),
+            decoded: None,
+        }
+    }
+
+    fn fingerprint(&self, file: &[u8], slot: u64) -> u32 {
+        let (bytes, at) = match &self.decoded {
+            Some(bytes) => (&**bytes, 0),
+            None => (file, self.at),
+        };
+        let at = at + slot as usize * self.width;
+        let bytes = &bytes[at..at + self.width];
+        (bytes.iter().rev()).fold(0, |all, byte| all << 8 | u32::from(*byte))
+    }
+
+    /// A key of other than eight bytes is none of its.
+    pub(crate) fn contains(&self, file: &[u8], key: &[u8]) -> bool {
+        let Ok(key) = key.try_into().map(u64::from_le_bytes) else {
+            return false;
+        };
+        let mut hash = key.wrapping_add(self.seed);
+        hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        hash ^= hash >> 33;
+        let mask = u32::MAX >> (32 - 8 * self.width);
+        let expected = (hash ^ hash >> 32) as u32 & mask;
+        let slots = self.slots.of(hash);
+        slots
+            .iter()
+            .fold(expected, |rest, slot| rest ^ self.fingerprint(file, *slot))
+            == 0
+    }
+
+    pub(crate) const fn bits(&self) -> u64 {
+        self.len * 8 * self.width as u64
+    }
+
+    /// A stranger's fingerprint is right by chance alone.
+    pub(crate) fn rate(&self) -> f64 {
+        0.5f64.powi(8 * self.width as i32)
+    }
+
+    /// Slots without a key are zero, and of those with one as many as by chance.
+    /// But some libraries fill them with noise: then as many as the table is for.
+    pub(crate) fn keys(&self, file: &[u8]) -> f64 {
+        let used = (0..self.len).filter(|slot| self.fingerprint(file, *slot) != 0);
+        let used = used.count() as f64 / (1.0 - self.rate());
+        let len = self.len as f64;
+        let most = match self.slots {
+            Slots::Xor { .. } => (len - 32.0).max(0.0) / 1.23,
+            Slots::Fuse { .. } => (0..9).fold(len, |keys, _| {
+                let factor = 0.875 + 0.25 * 1e6f64.ln() / keys.max(2.0).ln();
+                len / factor.max(1.125)
+            }),
+        };
+        used.min(most)
+    }
+
+    pub(crate) fn fill(&self, file: &[u8]) -> f64 {
+        (self.keys(file) / self.len as f64).min(1.0)
+    }
+}
+
+/// Whether its beginning is that of its JSON.
+pub(crate) fn is_like(text: &[u8]) -> bool {
+    json_begins(text, &["\"seed\"", "\"fingerprints\""])
+}
+
+pub(crate) fn read(file: &[u8]) -> Result<Table, Error> {
+    if is_like(file) {
+        return of_json(file);
+    }
+    let layouts = [c_xor, xorf_xor, c_fuse, go_fuse];
+    let mut errors = layouts.iter().map(|layout| layout(file));
+    if let Some(found) = errors.find(Result::is_ok) {
+        return found;
+    }
+    Err(Error::corrupt(
+        FORMAT,
+        "layout",
+        "one of C's, Go's or xorf's, whose numbers agree with the length",
+        format_args!("{} bytes", file.len()),
+    ))
+}
+
+/// What is left must be `count` fingerprints of one of the widths.
+fn table(
+    fields: &Fields<'_>,
+    seed: u64,
+    slots: Slots,
+    count: u64,
+    widths: &[usize],
+) -> Result<Table, Error> {
+    let left = fields.rest().len() as u64;
+    let width = widths
+        .iter()
+        .find(|width| count.checked_mul(**width as u64) == Some(left));
+    match width {
+        Some(width) if count > 0 => Ok(Table::new(seed, slots, *width, fields.at())),
+        _ => Err(fields.corrupt("fingerprints", count, format_args!("{left} bytes"))),
+    }
+}
+
+fn c_xor(file: &[u8]) -> Result<Table, Error> {
+    let mut fields = Fields::new(FORMAT, file);
+    let seed = fields.u64_le("seed")?;
+    let block = fields.u64_le("block")?;
+    let block = fields.within("block", 1..=u64::from(u32::MAX), block)?;
+    table(&fields, seed, Slots::Xor { block }, 3 * block, &[1, 2])
+}
+
+fn xorf_xor(file: &[u8]) -> Result<Table, Error> {
+    let mut fields = Fields::new(FORMAT, file);
+    let seed = fields.u64_le("seed")?;
+    let block = fields.u64_le("block")?;
+    let block = fields.within("block", 1..=u64::from(u32::MAX), block)?;
+    let count = fields.u64_le("fingerprints")?;
+    // What three blocks leave over of them has no key.
+    let count = fields.within("fingerprints", 3 * block..=3 * block + 2, count)?;
+    table(&fields, seed, Slots::Xor { block }, count, &[1, 2, 4])
+}
+
+fn fuse(fields: &Fields<'_>, segment: u32, all: u32, count: u64) -> Result<Slots, Error> {
+    let slots = Slots::Fuse { segment, all };
+    let is_whole = segment.is_power_of_two() && all > 0 && all.is_multiple_of(segment);
+    match is_whole && slots.len() == count {
+        true => Ok(slots),
+        false => Err(fields.corrupt(
+            "segments",
+            "some of a power of two, and two more",
+            format_args!("{all} of {segment} in {count}"),
+        )),
+    }
+}
+
+fn c_fuse(file: &[u8]) -> Result<Table, Error> {
+    let mut fields = Fields::new(FORMAT, file);
+    let seed = fields.u64_le("seed")?;
+    let segment = fields.u32_le("segment")?;
+    let segments = fields.u32_le("segments")?;
+    let all = fields.u32_le("segments")?;
+    let count = u64::from(fields.u32_le("fingerprints")?);
+    if segment.checked_mul(segments) != Some(all) {
+        return Err(fields.corrupt("segments", "their number times their length", all));
+    }
+    let slots = fuse(&fields, segment, all, count)?;
+    table(&fields, seed, slots, count, &[1, 2])
+}
+
+fn go_fuse(file: &[u8]) -> Result<Table, Error> {
+    let mut fields = Fields::new(FORMAT, file);
+    let seed = fields.u64_le("seed")?;
+    let segment = fields.u32_le("segment")?;
+    let mask = fields.u32_le("mask")?;
+    let segments = fields.u32_le("segments")?;
+    let all = fields.u32_le("segments")?;
+    let count = u64::from(fields.u32_le("fingerprints")?);
+    if segment.checked_mul(segments) != Some(all) || segment.checked_sub(1) != Some(mask) {
+        return Err(fields.corrupt("segments", "their number times their length", all));
+    }
+    let slots = fuse(&fields, segment, all, count)?;
+    table(&fields, seed, slots, count, &[1, 2, 4])
+}
+
+#[derive(serde::Deserialize)]
+struct Json {
+    seed: u64,
+    block_length: Option<u64>,
+    segment_length: Option<u32>,
+    segment_count_length: Option<u32>,
+    fingerprints: Vec<u32>,
+}
+
+fn of_json(text: &[u8]) -> Result<Table, Error> {
+    let corrupt = |got: &dyn std::fmt::Display| {
+        Error::corrupt(FORMAT, "JSON", "an xor or binary fuse filter of xorf", got)
+    };
+    let json: Json = serde_json::from_slice(text).map_err(|e| corrupt(&e))?;
+    let count = json.fingerprints.len() as u64;
+    let fields = Fields::new(FORMAT, text);
+    let slots = match (
+        json.block_length,
+        json.segment_length,
+        json.segment_count_length,
+    ) {
+        (Some(block), None, None) if block > 0 && count / 3 == block => Slots::Xor { block },
+        (None, Some(segment), Some(all)) => fuse(&fields, segment, all, count)?,
+        _ => return Err(corrupt(&format_args!("{count} fingerprints"))),
+    };
+    // The type is not said, and a narrower one than the true one says "yes" more often.
+    let width = match json.fingerprints.iter().max() {
+        Some(0x1_0000..) => 4,
+        Some(0x100..) => 2,
+        _ => 1,
+    };
+    let bytes = json.fingerprints.iter().map(|print| print.to_le_bytes());
+    let mut table = Table::new(json.seed, slots, width, 0);
+    table.decoded = Some(
+        bytes
+            .flat_map(|bytes| bytes.into_iter().take(width))
+            .collect(),
+    );
+    Ok(table)
+}

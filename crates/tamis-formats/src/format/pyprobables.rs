@@ -1,0 +1,45 @@
+//! pyprobables' `BloomFilter.export`: the bits, then `u64 capacity | u64 keys |
+//! f32 rate`, little-endian, from which the number of bits follows.
+
+use super::{MOST_BITS, MOST_HASHES};
+use crate::bits::{Bits, Order};
+use crate::fields::Fields;
+use crate::plain::Plain;
+use crate::probe::Probe;
+use crate::{Error, Facts, Format, Keys};
+
+/// Python's str, whose code points are hashed, or bytes: see [`Probe`].
+pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+
+const END: usize = 20;
+/// The square of ln 2, as its makers write it.
+const LN_2_SQUARED: f64 = 0.480_453_013_918_2;
+
+pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+    let end = file.len().saturating_sub(END);
+    let mut fields = Fields::new(Format::Pyprobables, &file[end..]);
+    let capacity = fields.u64_le("capacity")?;
+    let capacity = fields.within("capacity", 1..=MOST_BITS, capacity)?;
+    let keys = fields.u64_le("keys")?;
+    let rate = f64::from(f32::from_bits(fields.u32_le("rate")?));
+    let rate = fields.within("rate", f64::from(f32::MIN_POSITIVE)..=1.0, rate)?;
+    let bits = (-(capacity as f64) * rate.ln() / LN_2_SQUARED).ceil();
+    let hashes = (std::f64::consts::LN_2 * bits / capacity as f64).round_ties_even();
+    let bits = fields.within("bits", 1..=MOST_BITS, bits as u64)?;
+    let hashes = fields.within("hashes", 1..=MOST_HASHES, hashes as u64)?;
+    if end as u64 != bits.div_ceil(8) {
+        return Err(fields.corrupt("length", format_args!("{} bytes", bits.div_ceil(8)), end));
+    }
+    let bits = Bits {
+        at: 0,
+        len: bits,
+        order: Order::Low,
+    };
+    let facts = Facts {
+        capacity: Some(capacity),
+        rate: Some(rate),
+        keys: Some(keys),
+        ..Facts::default()
+    };
+    Ok((Plain::new(bits, Probe::Pyprobables { hashes }), facts))
+}
