@@ -1,5 +1,6 @@
-//! `tamis serve`: what a batch costs beside the library's own call, and how
-//! long single keys wait beside a server that says hello.
+//! `tamis serve`: what a batch costs beside the library's own call, how long
+//! single keys wait beside a server that says hello, and what is left for them
+//! while a hundred clients want plans.
 //!
 //! A batch is measured in processor time of the service's process, which
 //! stands still while others have the cores. Waiting can only be measured by
@@ -28,6 +29,9 @@ const BATCH: u64 = 10_000;
 const REQUESTS: u32 = 20;
 /// How often the servers take turns.
 const TURNS: u32 = 10;
+/// Clients that want plans, and those that ask beside them.
+const PLANNERS: u64 = 100;
+const CHECKERS: u64 = 8;
 
 pub fn run(mut args: Args) -> Result<Suite, String> {
     let rounds = args.take("--rounds", "15")?;
@@ -51,6 +55,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
         let hello = Server::start(command)?;
         let time = Duration::from_secs(number(&seconds)?);
         compare_waits(&mut rows, &service, &hello, number(&connections)?, time)?;
+        compare_beside_plans(&mut rows, &service, time)?;
     }
     Ok(Suite {
         name: "serve".into(),
@@ -314,6 +319,68 @@ fn compare_waits(
         &late,
     ));
     Ok(())
+}
+
+/// What is left for those who ask while others want plans: the peer is the
+/// same service without the others.
+fn compare_beside_plans(
+    rows: &mut Vec<Row>,
+    service: &Server,
+    time: Duration,
+) -> Result<(), String> {
+    let one = key(1);
+    let check = format!(
+        "POST /v1/filters/seen/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n\
+         content-length: {}\r\n\r\n{one}",
+        one.len()
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|e| e.to_string())?;
+    let slice = time / TURNS / 2;
+    let mut times = Rounds::new();
+    for turn in 0..=TURNS {
+        let mut each = Vec::new();
+        for planners in [PLANNERS, 0] {
+            let waits = runtime.block_on(async {
+                let planning: Vec<_> = (0..planners)
+                    .map(|nth| tokio::spawn(want_plans(service.address, nth)))
+                    .collect();
+                let waits = load(service.address, &check, "yes\n", CHECKERS, slice).await;
+                planning.iter().for_each(tokio::task::JoinHandle::abort);
+                waits
+            })?;
+            each.push(slice.as_nanos() as f64 / waits.len().max(1) as f64);
+        }
+        if turn > 0 {
+            times.add(each.into_iter());
+        }
+    }
+    let group = format!("one key, {CHECKERS} connections");
+    let task = format!("time a check beside {PLANNERS} clients on /v1/plan; the peer is without");
+    rows.push(Row::times(&group, &task, &times));
+    Ok(())
+}
+
+/// Asks for one plan after the other, each a different one, until it is stopped.
+async fn want_plans(at: SocketAddr, nth: u64) {
+    let mut response = Vec::new();
+    for turn in 0u64.. {
+        let Ok(mut stream) = tokio::net::TcpStream::connect(at).await else {
+            continue;
+        };
+        let keys = 10_000_000 + nth * 1000 + turn;
+        let request = format!(
+            "GET /v1/plan?keys={keys}&size=16MB HTTP/1.1\r\nhost: localhost\r\n\
+             connection: close\r\n\r\n"
+        );
+        response.clear();
+        if stream.write_all(request.as_bytes()).await.is_ok() {
+            // A refusal is an answer, too.
+            let _ = stream.read_to_end(&mut response).await;
+        }
+    }
 }
 
 /// Asks on so many connections for a while, each as soon as it has its answer:

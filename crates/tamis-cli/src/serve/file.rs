@@ -204,10 +204,11 @@ impl FileFilter {
         if let Some(writer) = &self.writer {
             // The turn is needed for a change only: whoever adds and saves does not wait for a file
             // system.
-            if matches!(&stamp, Ok(stamp) if *stamp == self.watched().answers) {
-                self.set_fault(None);
-            } else {
-                let _ = self.retake(&mut Arc::clone(&writer.turns).blocking_lock_owned());
+            match stamp {
+                Ok(stamp) if self.is_ours(stamp) => self.set_fault(None),
+                _ => {
+                    let _ = self.retake(&mut Arc::clone(&writer.turns).blocking_lock_owned());
+                }
             }
             return;
         }
@@ -222,6 +223,16 @@ impl FileFilter {
             )),
         };
         self.set_fault(fault);
+    }
+
+    /// Whether the file in place is the one that answers.
+    fn is_ours(&self, stamp: Stamp) -> bool {
+        let mut watched = self.watched();
+        let is_ours = stamp == watched.answers;
+        if is_ours {
+            watched.seen = stamp;
+        }
+        is_ours
     }
 
     /// What is now wrong with the file in place, `None` if it is too early to tell.
@@ -369,10 +380,10 @@ impl FileFilter {
         body: Bytes,
     ) -> Result<(Replies, Result<(), Problem>, u64), Problem> {
         let version = self.version();
+        let rule = version.read(Loaded::rule);
+        form.check(&body, &rule)?;
         let mut filter = version.filter.write();
         let filter = filter.as_mut().map_err(|_| poisoned())?;
-        let rule = filter.rule();
-        form.check(&body, &rule)?;
         let mut new = Replies::default();
         let mut answers = Vec::new();
         let outcome = form.for_each_block(&body, &rule, &mut |keys| {
@@ -406,20 +417,22 @@ impl FileFilter {
         let Some(writer) = &self.writer else {
             return;
         };
+        let mut has_failed = false;
         loop {
-            writer.wake.notified().await;
-            if let Some(interval) = writer.interval {
-                // Whichever ends first; nothing is lost if both do.
-                let _ = tokio::time::timeout(interval, writer.is_much.notified()).await;
+            if !has_failed {
+                writer.wake.notified().await;
+                if let Some(interval) = writer.interval {
+                    // Whichever ends first; nothing is lost if both do.
+                    let _ = tokio::time::timeout(interval, writer.is_much.notified()).await;
+                }
             }
             let start = Instant::now();
-            let rest = match self.save().await {
-                // No more than half of the time is spent on saving.
-                Ok(()) => start.elapsed(),
-                Err(_) => {
-                    writer.wake.notify_one();
-                    TRY_AGAIN
-                }
+            has_failed = self.save().await.is_err();
+            // No more than half of the time is spent on saving.
+            let rest = if has_failed {
+                TRY_AGAIN
+            } else {
+                start.elapsed()
             };
             tokio::time::sleep(rest).await;
         }

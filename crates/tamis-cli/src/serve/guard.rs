@@ -35,7 +35,8 @@ impl Guard {
     pub(super) fn check(&self, head: &Parts) -> Result<(), Problem> {
         let host = self.check_host(head)?;
         check_origin(head, host)?;
-        check_expectation(&head.headers)
+        check_expectation(&head.headers)?;
+        check_transfer(&head.headers)
     }
 
     /// A page of an attacker can have a name of its own lead here (DNS
@@ -126,6 +127,18 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
         Some(other) => Err(Problem::new(
             StatusCode::EXPECTATION_FAILED,
             format!("Expect: expected 100-continue, got {other}"),
+        )),
+    }
+}
+
+/// A body that was packed for its way (`gzip, chunked`) would be taken for keys.
+fn check_transfer(headers: &HeaderMap) -> Result<(), Problem> {
+    match single(headers, &header::TRANSFER_ENCODING)? {
+        None => Ok(()),
+        Some(coding) if coding.trim().eq_ignore_ascii_case("chunked") => Ok(()),
+        Some(other) => Err(Problem::new(
+            StatusCode::NOT_IMPLEMENTED,
+            format!("Transfer-Encoding: expected chunked, got {other}"),
         )),
     }
 }
@@ -337,6 +350,20 @@ mod tests {
         assert_eq!(with("100-Continue"), 200);
         for expect in ["", "200-ok", "100-continue, x", "x=100-continue"] {
             assert_eq!(with(expect), 417, "{expect}");
+        }
+    }
+
+    #[test]
+    fn bodies_are_chunked_at_most() {
+        let with = |coding| {
+            status(
+                "POST /",
+                &[("host", "localhost"), ("transfer-encoding", coding)],
+            )
+        };
+        assert_eq!(with("Chunked"), 200);
+        for coding in ["gzip, chunked", "gzip,chunked", "identity", ""] {
+            assert_eq!(with(coding), 501, "{coding}");
         }
     }
 

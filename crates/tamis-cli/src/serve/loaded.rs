@@ -8,11 +8,13 @@ use crate::location::KeyFile;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::path::Path;
-use tamis::{AnyFilter, FileLock, KeyRule};
+use tamis::{AnyFilter, FileLock, KeyRule, Open};
 
 /// How files are opened.
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
+    /// With the key, which was read at the start: its file may be a pipe that is empty by now.
+    pub(super) ours: Open,
     pub(super) key: KeyFile,
     pub(super) foreign: ForeignArgs,
 }
@@ -33,7 +35,7 @@ impl Opening {
             let encoding = self.foreign.encoding(&opened.filter)?;
             return Ok(Loaded::Foreign(opened, encoding));
         }
-        let filter = self.key.open()?.load(path);
+        let filter = self.ours.load(path);
         // Without a look at what else the file may be: it may change under it.
         let filter = filter.with_context(|| path.display().to_string())?;
         Ok(Loaded::Ours(filter))

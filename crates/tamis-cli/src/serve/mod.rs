@@ -111,6 +111,7 @@ pub(crate) fn run(settings: Settings) -> Result<()> {
     let token = settings.token.as_deref().map(Token::load_or_create);
     let guard = Guard::new(settings.hosts, token.transpose()?);
     let opening = Opening {
+        ours: settings.key.open()?,
         key: settings.key,
         foreign: settings.foreign,
     };

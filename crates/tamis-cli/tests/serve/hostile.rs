@@ -2,9 +2,11 @@
 //! else notices.
 
 use crate::common::Sandbox;
+use crate::replaced::Stop;
 use crate::service::{Answer, Service, receive, send};
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 fn serving(words: &str) -> (Sandbox, Service) {
     let dir = Sandbox::new();
@@ -172,25 +174,40 @@ fn dripping_is_slow() {
     assert_well(service);
 }
 
-/// Who does not read the answer does not keep its place.
+/// Who does not read the answer does not keep its place, nor does one that reads a byte now and
+/// then.
 #[test]
 fn who_does_not_read_is_cut_off() {
-    let (_dir, service) = serving("--timeout 2s --max-body 16M --max-connections 2");
-    let body = vec![b'\n'; 16_000_000];
-    let mut stuck = None;
-    // Sending all of it takes time, too, and must not take too long.
-    service.until("the keys are sent in time", || {
-        let mut stream = service.connect();
-        let sent = send(&mut stream, "localhost", CHECK, "", &body);
-        stuck = sent.is_ok().then_some(stream);
-        stuck.is_some()
-    });
-    service.until("its place is free", || {
-        let (_, answer) = in_time(&service, &request("GET /metrics", b""));
-        let metrics = answer.text();
-        metrics.lines().any(|line| line == "tamis_connections 1")
-    });
-    assert_well(service);
+    for drips in [false, true] {
+        let (_dir, service) = serving("--timeout 2s --max-body 16M --max-connections 2");
+        let body = vec![b'\n'; 16_000_000];
+        let mut stuck = None;
+        // Sending all of it takes time, too, and must not take too long.
+        service.until("the keys are sent in time", || {
+            let mut stream = service.connect();
+            let sent = send(&mut stream, "localhost", CHECK, "", &body);
+            stuck = sent.is_ok().then_some(stream);
+            stuck.is_some()
+        });
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let _stop = Stop(&is_over);
+            let (mut stream, is_over) = (stuck.as_ref().unwrap(), &is_over);
+            if drips {
+                scope.spawn(move || {
+                    while !is_over.load(Relaxed) && stream.read(&mut [0]).is_ok() {
+                        std::thread::sleep(std::time::Duration::from_millis(20));
+                    }
+                });
+            }
+            service.until("its place is free", || {
+                let (_, answer) = in_time(&service, &request("GET /metrics", b""));
+                let metrics = answer.text();
+                metrics.lines().any(|line| line == "tamis_connections 1")
+            });
+        });
+        assert_well(service);
+    }
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //! be a false "no", or additions of what nobody meant.
 
 use crate::common::Sandbox;
-use crate::service::{Service, TOKEN};
+use crate::service::{Service, TOKEN, receive};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::io::Write as _;
+use std::io::{BufReader, Write as _};
 
 const CHECK: &str = "POST /v1/filters/seen/check";
 const ADD: &str = "POST /v1/filters/seen/add";
@@ -84,6 +84,25 @@ fn what_can_not_be_unpacked_is_refused_and_adds_nothing() {
         assert_eq!(answer.status, 400, "{}", answer.text());
     }
     assert_eq!(service.json("/v1/filters/seen")["keys"], before);
+    service.end();
+}
+
+/// The other place where a client may say that it packed the body.
+#[test]
+fn packed_chunks_are_refused() {
+    let (_dir, service) = serving("");
+    let body = gzip(b"apple\npear\n");
+    let head = format!(
+        "{CHECK} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         transfer-encoding: gzip, chunked\r\n\r\n{:x}\r\n",
+        body.len()
+    );
+    let mut stream = service.connect();
+    let request = [head.as_bytes(), &body, b"\r\n0\r\n\r\n"].concat();
+    stream.write_all(&request).unwrap();
+    let refused = receive(&mut BufReader::new(stream)).unwrap();
+    assert_eq!(refused.status, 501);
+    refused.error();
     service.end();
 }
 

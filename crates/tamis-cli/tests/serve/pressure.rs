@@ -95,6 +95,26 @@ fn what_is_no_file_stops_neither_the_filter_nor_the_end() {
     }
 }
 
+/// A secret may come through a pipe, which gives it once.
+#[test]
+fn a_secret_is_read_once() {
+    let dir = Sandbox::new();
+    dir.write("keys", "apple\n");
+    for name in ["list.tamis", "new.tamis"] {
+        dir.ok(&format!("create {name} -n 1000 -p 1e-6 --key-file secret"));
+    }
+    dir.ok("add new.tamis keys --key-file secret");
+    let service = Service::start(&dir, "--key-file secret list.tamis");
+    assert_eq!(service.check("list", "apple"), "no\n");
+    fs::remove_file(dir.path("secret")).unwrap();
+    make_pipe(&dir.path("secret"));
+    fs::rename(dir.path("new.tamis"), dir.path("list.tamis")).unwrap();
+    service.until("the new file answers", || {
+        service.check("list", "apple") == "yes\n"
+    });
+    end_in_time(service);
+}
+
 /// Sends a body of keys, and reads the answer without keeping it: its status and length.
 fn ask_for_much(service: &Service, headers: &str, body: &[u8]) -> (u16, usize) {
     let mut stream = TcpStream::connect(service.address).unwrap();

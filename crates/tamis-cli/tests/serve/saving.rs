@@ -97,6 +97,25 @@ fn a_full_disk_is_seen_and_nothing_more_is_added() {
     }
 }
 
+/// However long the interval is, a save that failed is tried again soon.
+#[test]
+fn a_failed_save_does_not_wait_for_its_time() {
+    let dir = Sandbox::new();
+    dir.ok("create seen.tamis -n 100k");
+    let service = on_a_full_disk(&dir, "--save-every 1h seen.tamis");
+    let about = || service.json("/v1/filters/seen");
+    // So much that it is saved before its time.
+    for key in ["a", "b", "c"] {
+        let added = service.add("seen", key.repeat(7_000_000));
+        assert!([200, 503].contains(&added.status), "{}", added.text());
+    }
+    service.until("the save fails", || !about()["save_failed"].is_null());
+    make_room(&service);
+    service.until("the save succeeds", || about()["save_failed"].is_null());
+    assert_eq!(about()["unsaved_keys"], 0);
+    service.end();
+}
+
 #[test]
 fn what_was_never_saved_is_no_good_end() {
     let dir = Sandbox::new();
