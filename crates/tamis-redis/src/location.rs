@@ -269,6 +269,11 @@ impl FromStr for Servers {
 }
 
 impl Servers {
+    /// Whether anyone may pose as the servers: see [`Location::is_insecure`].
+    pub fn is_insecure(&self) -> bool {
+        self.0.is_insecure()
+    }
+
     /// How to reach them; the name is empty.
     pub(crate) const fn location(&self) -> &Location {
         &self.0
