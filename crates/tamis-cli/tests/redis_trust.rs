@@ -23,7 +23,7 @@ fn a_replica_without_its_master() {
     assert_eq!(dir.feed(&format!("add {}", at(&master)), "old\n").code, 0);
     let seen = at(&replica);
     until("the replica to have it", Duration::from_secs(120), || {
-        dir.feed(&format!("check --retry-for 0s {seen}"), "old\n")
+        dir.feed(&format!("check --retry-for 1ms {seen}"), "old\n")
             .code
             == 0
     });
@@ -32,7 +32,7 @@ fn a_replica_without_its_master() {
     for command in ["check", "info", "list"] {
         let server = format!("redis://{}", replica.address());
         let what = if command == "list" { &server } else { &seen };
-        let line = format!("{command} --retry-for 0s {what}");
+        let line = format!("{command} --retry-for 1ms {what}");
         let ran = dir.feed(&line, "new\n");
         assert_eq!((ran.code, ran.text()), (2, ""), "{line}");
         assert!(ran.err.contains("link down"), "{}", ran.err);
@@ -59,7 +59,7 @@ fn certificates() {
     let server = Server::start_on("tls-port", &settings, &credentials);
     let seen = format!("rediss://{}/seen", server.address());
     let mine = format!("--tls-cert {cert} --tls-key {key}");
-    let quick = "--retry-for 0s";
+    let quick = "--retry-for 1ms";
 
     let made = dir.ok(&format!("create {seen} -n 1000 --tls-ca {ca} {mine}"));
     assert!(!made.err.contains("warning"), "{}", made.err);
