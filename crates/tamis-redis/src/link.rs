@@ -296,6 +296,18 @@ impl Failure {
         if !error.is_io_error() {
             return Self::of_answer(error).at(node);
         }
+        // Waiting changes no certificate.
+        let reason = error.to_string();
+        if reason.contains("CertificateRequired") {
+            let text = format!(
+                "no connection to {node}: it asks clients for certificates; name yours and its key"
+            );
+            return Self::Refused(Reason::said(node, &error, text));
+        }
+        if reason.contains("invalid peer certificate") {
+            let text = format!("no connection to {node}: {reason}");
+            return Self::Refused(Reason::said(node, &error, text));
+        }
         let text = match error.is_timeout() {
             true => format!("no connection to {node} in {}", time(waited)),
             false => format!("no connection to {node}: {error}"),
