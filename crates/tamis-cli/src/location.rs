@@ -55,9 +55,7 @@ impl TypedValueParser for PlaceParser {
             // A mistyped scheme is no file, either.
             Some(text) if text.contains("://") => {
                 let at: Location = text.parse().map_err(|e| refuse(anyhow::Error::new(e)))?;
-                if at.is_insecure() {
-                    warn_of_anyone();
-                }
+                warn_if_insecure(at.is_insecure());
                 let password = redis_password().map_err(refuse)?;
                 Ok(Place::Redis(match password {
                     Some(password) => at.with_password(&password),
@@ -69,9 +67,13 @@ impl TypedValueParser for PlaceParser {
     }
 }
 
-/// Says that nobody checks who the server is.
-pub(crate) fn warn_of_anyone() {
+/// Says that nobody checks who the server is, once.
+pub(crate) fn warn_if_insecure(insecure: bool) {
     static ONCE: Once = Once::new();
+    if !insecure {
+        return;
+    }
+    // Arguments may be read more than once.
     ONCE.call_once(|| {
         output::warn(format_args!(
             "#insecure accepts any certificate: whoever is between you and the server can read \

@@ -4,16 +4,20 @@
 use crate::connection::Connection;
 use crate::engine;
 use crate::link::{
-    Address, Allowance, Doubt, Expected, Failure, Link, Named, Outcome, Reason, Request,
-    SLOTS_ANSWER, Tls, Topology, Trust, Wait, answer, answered_by_another, answered_by_replica,
-    ask_for_lag, asks_for_lag, asks_for_role, distrusted, greeting, how_is_master, is_replica,
-    master, not_replicated, now, transfer, wait_for, way_to, way_to_sentinel, welcomed,
-    who_is_master,
+    Address, Allowance, Expected, Failure, Link, Outcome, Reason, Request, SLOTS_ANSWER, Wait,
+    answer, not_replicated, now, transfer, wait_for,
 };
 use crate::location::Reach;
 use crate::packed::Packed;
 use crate::stats::Counters;
 use crate::survey::{Orphan, Survey};
+use crate::topology::Topology;
+use crate::trust::{
+    Doubt, Named, Trust, answered_by_another, answered_by_replica, ask_for_lag, asks_for_lag,
+    asks_for_role, distrusted, greeting, how_is_master, is_replica, master, welcomed,
+    who_is_master,
+};
+use crate::way::{Tls, way_to, way_to_sentinel};
 use crate::{Error, Location, Options, Servers};
 use redis::{ConnectionInfo, RedisError, Value, cmd};
 use std::collections::HashMap;
@@ -139,15 +143,18 @@ impl Blocking {
         };
         let answers = answers.map_err(|e| Failure::of_connecting(node, start.elapsed(), e));
         let (answer, state) = answers?;
-        Ok(Named::new(master(&self.at, node, answer)?, state))
+        Ok(Named::new(master(&self.at, node, answer)?, state, start))
     }
 
     /// The master that the first Sentinel to answer knows.
-    fn ask_sentinels(&self) -> Result<Named, Failure> {
+    fn ask_sentinels(&mut self) -> Result<Named, Failure> {
         let mut failure = None;
         for node in self.topology.informants() {
             match self.ask_sentinel(&node) {
-                Ok(named) => return Ok(named),
+                Ok(named) => {
+                    self.topology.prefer(&node);
+                    return Ok(named);
+                }
                 Err(other) => failure = Some(other.at(&node)),
             }
         }
@@ -316,11 +323,10 @@ impl Blocking {
         if doubt == Doubt::No {
             return trust(self, &|trust| trust.believed(sent.at));
         }
-        let asked = Instant::now();
         let named = self.ask_sentinels().ok();
         match (&named, doubt) {
             (Some(named), _) if named.confirms(&sent.node) => {
-                trust(self, &|trust| trust.named(asked));
+                trust(self, &|trust| trust.named(named.when));
             }
             (None, Doubt::Some) => trust(self, &|trust| trust.believed(sent.at)),
             _ => {

@@ -10,7 +10,8 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::link::{SMALL, introduction, server_name};
+use crate::link::SMALL;
+use crate::way::{introduction, server_name};
 
 pub(crate) struct Connection {
     stream: Metered<Stream>,
@@ -169,21 +170,24 @@ fn left(until: Instant) -> io::Result<Duration> {
 
 /// What gives up a read or a write after a while.
 trait GivesUp {
-    fn give_up_after(&self, time: Duration) -> io::Result<()>;
+    fn read_within(&self, time: Duration) -> io::Result<()>;
+    fn write_within(&self, time: Duration) -> io::Result<()>;
 }
 
 impl GivesUp for Socket {
-    fn give_up_after(&self, time: Duration) -> io::Result<()> {
+    fn read_within(&self, time: Duration) -> io::Result<()> {
         match self {
-            Self::Tcp(stream) => {
-                stream.set_read_timeout(Some(time))?;
-                stream.set_write_timeout(Some(time))
-            }
+            Self::Tcp(stream) => stream.set_read_timeout(Some(time)),
             #[cfg(unix)]
-            Self::Unix(stream) => {
-                stream.set_read_timeout(Some(time))?;
-                stream.set_write_timeout(Some(time))
-            }
+            Self::Unix(stream) => stream.set_read_timeout(Some(time)),
+        }
+    }
+
+    fn write_within(&self, time: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_write_timeout(Some(time)),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.set_write_timeout(Some(time)),
         }
     }
 }
@@ -219,10 +223,14 @@ struct Timed<S> {
     until: Instant,
 }
 
-impl<S: GivesUp> Timed<S> {
-    fn insist(&mut self, mut call: impl FnMut(&mut S) -> io::Result<usize>) -> io::Result<usize> {
+impl<S> Timed<S> {
+    fn insist(
+        &mut self,
+        within: impl Fn(&S, Duration) -> io::Result<()>,
+        mut call: impl FnMut(&mut S) -> io::Result<usize>,
+    ) -> io::Result<usize> {
         loop {
-            self.socket.give_up_after(left(self.until)?)?;
+            within(&self.socket, left(self.until)?)?;
             match call(&mut self.socket) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 // What systems call it when nothing came in time.
@@ -235,13 +243,13 @@ impl<S: GivesUp> Timed<S> {
 
 impl<S: Read + GivesUp> Read for Timed<S> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        self.insist(|socket| socket.read(to))
+        self.insist(S::read_within, |socket| socket.read(to))
     }
 }
 
 impl<S: Write + GivesUp> Write for Timed<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.insist(|socket| socket.write(bytes))
+        self.insist(S::write_within, |socket| socket.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -291,7 +299,11 @@ mod tests {
     }
 
     impl GivesUp for Interrupted {
-        fn give_up_after(&self, _: Duration) -> io::Result<()> {
+        fn read_within(&self, _: Duration) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_within(&self, _: Duration) -> io::Result<()> {
             Ok(())
         }
     }

@@ -81,7 +81,10 @@ mod role;
 mod stats;
 mod survey;
 mod tls;
+mod topology;
+mod trust;
 mod warning;
+mod way;
 mod wire;
 
 pub use bit_string::BitString;

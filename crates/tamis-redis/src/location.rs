@@ -238,6 +238,12 @@ impl Location {
         if hosts.contains(',') && scheme.reach == Reach::Server {
             return Err(refuse("one server, or redis-cluster:// for several"));
         }
+        let bare = |host: &str| !host.starts_with('[') && host.matches(':').count() > 1;
+        if hosts.split(',').any(bare) {
+            return Err(refuse(
+                "an IPv6 address in brackets: redis://[::1]:6379/NAME",
+            ));
+        }
         let tls = if scheme.tls { "rediss" } else { "redis" };
         let nodes = hosts
             .split(',')
@@ -269,6 +275,11 @@ impl FromStr for Servers {
 }
 
 impl Servers {
+    /// Whether anyone may pose as the servers: see [`Location::is_insecure`].
+    pub fn is_insecure(&self) -> bool {
+        self.0.is_insecure()
+    }
+
     /// How to reach them; the name is empty.
     pub(crate) const fn location(&self) -> &Location {
         &self.0
@@ -472,6 +483,8 @@ mod tests {
             "redis://u:secret@a:1,b:2/name",
             "redis://u:secret@host/{x}",
             "redis://u:secret@host:port/x",
+            "redis://u:secret@::1:6379/x",
+            "redis-cluster://u:secret@a:1,::1/x",
             "redis-cluster://u:secret@/x",
             "redis://u:secret@host/x?protocol=resp4",
             "redis+sentinel://u:secret@a:1/main",

@@ -3,14 +3,18 @@
 
 use crate::connection::too_much;
 use crate::link::{
-    Address, Allowance, Doubt, Expected, Failure, Link, Named, Outcome, Reason, Request,
-    SLOTS_ANSWER, SMALL, Tls, Topology, Trust, Wait, answer, answered_by_another,
-    answered_by_replica, ask_for_lag, asks_for_lag, asks_for_role, distrusted, greeting,
-    how_is_master, is_replica, master, not_replicated, server_name, wait_for, way_to,
-    way_to_sentinel, welcomed, who_is_master,
+    Address, Allowance, Expected, Failure, Link, Outcome, Reason, Request, SLOTS_ANSWER, SMALL,
+    Wait, answer, not_replicated, wait_for,
 };
 use crate::location::Reach;
 use crate::stats::Counters;
+use crate::topology::Topology;
+use crate::trust::{
+    Doubt, Named, Trust, answered_by_another, answered_by_replica, ask_for_lag, asks_for_lag,
+    asks_for_role, distrusted, greeting, how_is_master, is_replica, master, welcomed,
+    who_is_master,
+};
+use crate::way::{Tls, server_name, way_to, way_to_sentinel};
 use crate::{Location, Options};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, Pipeline, RedisError, Value};
@@ -346,7 +350,7 @@ impl Multiplexed {
         };
         let answers = answers.map_err(|e| Failure::of_connecting(node, start.elapsed(), e));
         let (answer, state) = answers?;
-        Ok(Named::new(master(&self.at, node, answer)?, state))
+        Ok(Named::new(master(&self.at, node, answer)?, state, start))
     }
 
     /// The master that the first Sentinel to answer knows.
@@ -355,7 +359,10 @@ impl Multiplexed {
         let sentinels = self.shared().topology.informants();
         for node in sentinels {
             match self.ask_sentinel(&node).await {
-                Ok(named) => return Ok(named),
+                Ok(named) => {
+                    self.shared().topology.prefer(&node);
+                    return Ok(named);
+                }
                 Err(other) => failure = Some(other.at(&node)),
             }
         }
@@ -409,10 +416,9 @@ impl Multiplexed {
             connection.trust().believed(sent);
             return None;
         }
-        let asked = Instant::now();
         let named = self.ask_sentinels().await.ok();
         match (&named, doubt) {
-            (Some(named), _) if named.confirms(node) => connection.trust().named(asked),
+            (Some(named), _) if named.confirms(node) => connection.trust().named(named.when),
             (None, Doubt::Some) => connection.trust().believed(sent),
             _ => {
                 if let Some(named) = &named {

@@ -1,6 +1,5 @@
 //! How to talk to the servers.
 
-use crate::Error;
 use std::fmt;
 use std::time::Duration;
 use tamis::SecretKey;
@@ -124,19 +123,6 @@ impl Options {
             key: key.into(),
         });
         self
-    }
-
-    /// Checks the certificates and the key that these options hold, without
-    /// connecting to anyone. Connecting checks them, too.
-    ///
-    /// ```
-    /// use tamis_redis::Options;
-    /// assert!(Options::new().tls_root("not a certificate").check_certificates().is_err());
-    /// ```
-    pub fn check_certificates(&self) -> Result<(), Error> {
-        // The system's authorities are not looked at.
-        let insecure = self.tls_root.is_none();
-        crate::tls::config(self, insecure).map(drop)
     }
 
     /// A replica that has not heard from its master for longer than this is not

@@ -9,6 +9,21 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
+impl Options {
+    /// Checks the certificates and the key that these options hold, without
+    /// connecting to anyone. Connecting checks them, too.
+    ///
+    /// ```
+    /// use tamis_redis::Options;
+    /// assert!(Options::new().tls_root("not a certificate").check_certificates().is_err());
+    /// ```
+    pub fn check_certificates(&self) -> Result<(), Error> {
+        // The system's authorities are not looked at.
+        let insecure = self.tls_root.is_none();
+        config(self, insecure).map(drop)
+    }
+}
+
 /// How to talk TLS. `insecure` trusts everyone.
 pub(crate) fn config(options: &Options, insecure: bool) -> Result<Arc<ClientConfig>, Error> {
     // A program that has chosen its cryptography keeps it.

@@ -1,4 +1,4 @@
-use crate::location::{KeyFile, RedisArgs};
+use crate::location::{KeyFile, RedisArgs, warn_if_insecure};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::io::{self, BufRead, IsTerminal};
@@ -30,6 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    warn_if_insecure(args.servers.is_insecure());
     let options = args.redis.options(&KeyFile::default())?;
     let named = || args.servers.to_string();
     let survey = Survey::of(&args.servers, &options).with_context(named)?;

@@ -1,7 +1,7 @@
 mod metrics;
 
 use crate::about::{nodes_json, shares_json};
-use crate::location::{KeyFile, RedisArgs};
+use crate::location::{KeyFile, RedisArgs, warn_if_insecure};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -40,6 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    warn_if_insecure(args.servers.is_insecure());
     let options = args.redis.options(&KeyFile::default())?;
     let survey = Survey::of(&args.servers, &options).with_context(|| args.servers.to_string())?;
     match (args.json, args.metrics) {
