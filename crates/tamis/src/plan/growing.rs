@@ -58,6 +58,10 @@ fn growth(promise: f64) -> f64 {
     (2.14 - 5.6 / -promise.log2()).clamp(1.3, 2.05)
 }
 
+/// From here on a layer is so much larger than the last that the layers halve
+/// the rate, instead of sharing it with all that may ever come.
+pub(crate) const LARGE_STEPS: u32 = 4;
+
 /// The capacity that a layer adds to the others'.
 fn more(capacity: u64, growth: f64) -> u64 {
     (capacity as f64 * (growth - 1.0)).ceil() as u64
@@ -82,6 +86,12 @@ pub(crate) fn reserved(
 ) -> Result<GrowingLayer, Error> {
     let rate = match expansion {
         Expansion::None => promise,
+        Expansion::Times(times) if times >= LARGE_STEPS => {
+            // The later layers are the larger ones: their hashes are the best.
+            let typical = lines::for_rate(capacity.max(1_000_000), promise / 8.0)?;
+            let (hashes, per_key) = (typical.hashes_per_line(), typical.lines_per_key());
+            return Schedule::resume(capacity, promise, hashes, per_key).half_of_rest(capacity, 0.0);
+        }
         _ if capacity >= RESERVED_FROM => promise * RESERVED_SHARE,
         _ => return Schedule::new(capacity, promise)?.first(capacity),
     };
@@ -219,6 +229,12 @@ impl Schedule {
         // have spent more.
         let rate = (self.rate(layers) * self.left).min((self.promise - spent) / 2.0);
         self.layer(capacity, rate)
+    }
+
+    /// A layer of a filter that grows in [`LARGE_STEPS`]: there are few of them,
+    /// and the newest is nearly all of the filter.
+    pub(crate) fn half_of_rest(&self, capacity: u64, spent: f64) -> Result<GrowingLayer, Error> {
+        self.layer(capacity, (self.promise - spent) / 2.0)
     }
 
     fn layer(&self, capacity: u64, rate: f64) -> Result<GrowingLayer, Error> {

@@ -22,7 +22,7 @@ use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::key_rule::KeyRule;
 use crate::kind::Kind;
-use crate::plan::growing::{Expansion, Schedule, first_capacity, reserved};
+use crate::plan::growing::{Expansion, LARGE_STEPS, Schedule, first_capacity, reserved};
 use crate::plan::{self, Plan, Rated as _};
 use crate::raw::blocked::LINE_WORDS;
 use crate::raw::header::{Header, KEYS_UNKNOWN, State};
@@ -420,7 +420,10 @@ impl Growing {
             Expansion::Auto => schedule.next(self.layers.len(), self.capacity, spent),
             Expansion::Times(times) => {
                 let capacity = self.newest().capacity.saturating_mul(times.max(1).into());
-                schedule.next_of(self.layers.len(), capacity, spent)
+                match times {
+                    LARGE_STEPS.. => schedule.half_of_rest(capacity, spent),
+                    _ => schedule.next_of(self.layers.len(), capacity, spent),
+                }
             }
         }
     }

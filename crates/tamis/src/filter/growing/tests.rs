@@ -155,3 +155,15 @@ fn a_file_of_any_expansion_grows_on() {
     }
     assert_eq!(seen.to_bytes(), opened.to_bytes());
 }
+
+#[test]
+fn large_steps_cost_no_more_than_halving_the_rate() {
+    for (first, times) in [(1_000, 4), (1_000, 100), (20_000, 4), (20_000, 10)] {
+        let seen = filled(first, 0.01, Expansion::Times(times), first + first / 10);
+        assert_eq!(seen.shape().layers(), 2);
+        let bits = seen.bytes() as f64 * 8.0 / seen.capacity() as f64;
+        // The textbook's filters at p/2 and p/4: 12.5.
+        assert!(bits < 14.0, "{first}, {times} times: {bits} bits a key");
+        assert!(seen.rate_now() <= 0.01);
+    }
+}
