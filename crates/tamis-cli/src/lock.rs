@@ -11,7 +11,8 @@ use tamis::{Error, FileLock};
 /// For commands that change a file which others may be changing.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct LockArgs {
-    /// How long to wait while another process has the filter locked, e.g. 500ms, 1m; 0 is not at all [default: as long as it takes]
+    /// How long to wait while another process writes to the file, e.g. 500ms, 1m; 0 is not at all
+    /// [default: as long as it takes]
     #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     lock_timeout: Option<Duration>,
 }

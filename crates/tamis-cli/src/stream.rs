@@ -68,7 +68,8 @@ pub(crate) struct InputArgs {
     #[arg(long)]
     raw: bool,
 
-    /// Fail, instead of warn, about a CSV quote that is never closed, or input that is not text
+    /// Fail, instead of warn, about a CSV quote that is never closed, input that is not text, or
+    /// (dedup) a filter over its rate
     #[arg(long)]
     pub(crate) strict: bool,
 

@@ -351,7 +351,7 @@ fn no_file_is_two_things() {
         ("remove f.tamis a f.tamis", "input and filter"),
         ("count f.tamis f.tamis", "input and filter"),
         ("check f.tamis f.tamis", "input and filter"),
-        ("check f.tamis a --allow link", "input and allow list"),
+        ("check f.tamis a --allow f.tamis", "input and filter"),
         ("check --key-file key g.tamis key", "input and key file"),
         (
             "merge --union -o f.tamis f.tamis f.tamis --force",

@@ -85,8 +85,9 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     args.filter.note(Role::Filter, &mut apart)?;
     args.key.note(&mut apart)?;
     args.redis.note(&mut apart)?;
+    // It is read like the others, and may be asked about itself.
     for list in &args.allow {
-        apart.note(Role::AllowList, list)?;
+        apart.note(Role::Input, list)?;
     }
     apart.note_output(None)?;
     args.input.find(&mut apart)?;
