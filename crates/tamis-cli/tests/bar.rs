@@ -150,3 +150,24 @@ fn quiet_is_quiet_on_a_terminal() {
         assert_eq!(child.wait().unwrap().code(), Some(0), "{line}");
     }
 }
+
+/// Who started the command without a file may wait for it, as it waits for them.
+#[test]
+fn a_terminal_is_told_that_it_is_read() {
+    use std::io::BufRead;
+    let dir = sandbox();
+    for line in ["dedup", "dedup -", "check f.tamis"] {
+        let (mut ours, theirs) = terminal();
+        let mut command = dir.command(line);
+        command.stdin(Stdio::from(theirs));
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = String::new();
+        let err = child.stderr.take().unwrap();
+        std::io::BufReader::new(err).read_line(&mut said).unwrap();
+        assert!(said.contains("reading standard input"), "{line}: {said}");
+        // Ctrl-D.
+        ours.write_all(b"\x04").unwrap();
+        child.wait().unwrap();
+    }
+}
