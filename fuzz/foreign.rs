@@ -61,8 +61,8 @@ pub(crate) fn exercise(format: Format, data: &[u8]) {
         let hint = Hint {
             format: Some(format),
             name,
-..Hint::default()
-};
+            ..Hint::default()
+        };
         exercise_hinted(data, &hint);
         if matches!(format, Format::RedisBloom | Format::RedisCuckoo)
             && let Some(mended) = without_sum(data)
