@@ -1,5 +1,6 @@
 //! `tamis.build`: filters of finished lists.
 
+use crate::argument;
 use crate::batch::Batch;
 use crate::error::Failure;
 use crate::filter::{Filter, making};
@@ -45,23 +46,23 @@ use tamis::{Both, Error, Hash, Hasher, Kind, ListBuilder};
 )]
 pub(crate) fn build<'py>(
     keys: &Bound<'py, PyAny>,
-    p: f64,
+    #[pyo3(from_py_with = argument::p)] p: f64,
     allow: Option<&Bound<'_, PyAny>>,
-    both: Option<&str>,
-    kind: Option<&str>,
-    seed: Option<Count>,
-    keyed: bool,
+    #[pyo3(from_py_with = argument::both)] both: Option<String>,
+    #[pyo3(from_py_with = argument::kind)] kind: Option<String>,
+    #[pyo3(from_py_with = argument::seed)] seed: Option<Count>,
+    #[pyo3(from_py_with = argument::keyed)] keyed: bool,
     key: Option<&Bound<'_, PyAny>>,
-    key_file: Option<PathBuf>,
-    ignore_case: bool,
-    url: bool,
-    memory: Option<Count>,
-    temp_dir: Option<PathBuf>,
-    threads: usize,
+    #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
+    #[pyo3(from_py_with = argument::ignore_case)] ignore_case: bool,
+    #[pyo3(from_py_with = argument::url)] url: bool,
+    #[pyo3(from_py_with = argument::memory)] memory: Option<Count>,
+    #[pyo3(from_py_with = argument::temp_dir)] temp_dir: Option<PathBuf>,
+    #[pyo3(from_py_with = argument::threads)] threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Bound<'py, Filter>, Failure> {
     let progress = Progress::asked(progress)?;
-    let kind = match (kind.map(parse_kind).transpose()?, allow) {
+    let kind = match (kind.as_deref().map(parse_kind).transpose()?, allow) {
         (None | Some(Kind::Cascade), Some(_)) | (Some(Kind::Cascade), None) => Kind::Cascade,
         (Some(kind), Some(_)) => {
             return Err(Failure::parameter(format!(
@@ -71,7 +72,7 @@ pub(crate) fn build<'py>(
         }
         (kind, None) => kind.unwrap_or(Kind::Fuse),
     };
-    let both = match both {
+    let both = match both.as_deref() {
         None => Both::Refuse,
         Some("block") => Both::Block,
         Some("allow") => Both::Allow,

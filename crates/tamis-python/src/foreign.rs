@@ -1,5 +1,6 @@
 //! `tamis.open_foreign`: filters of other systems.
 
+use crate::argument;
 use crate::error::Failure;
 use crate::foreign_keys::Encoder;
 use crate::interrupt::{self, Lookout};
@@ -40,10 +41,10 @@ use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 #[pyo3(signature = (path, format=None, keys=None, *, name=None))]
 pub(crate) fn open_foreign(
     py: Python<'_>,
-    path: PathBuf,
-    format: Option<&str>,
-    keys: Option<&str>,
-    name: Option<PyBackedStr>,
+    #[pyo3(from_py_with = argument::path)] path: PathBuf,
+    #[pyo3(from_py_with = argument::format)] format: Option<String>,
+    #[pyo3(from_py_with = argument::keys)] keys: Option<String>,
+    #[pyo3(from_py_with = argument::name)] name: Option<PyBackedStr>,
 ) -> Result<ForeignFilter, Failure> {
     let named = |what: &str, error: String| Failure::parameter(format!("{what}: {error}"));
     let format: Option<Format> = format
@@ -280,7 +281,10 @@ impl ForeignFilter {
     /// Writes the file for its own system; what is there is replaced as a whole
     /// or not at all. A filter is never converted: it stays what it was.
     #[pyo3(signature = (path, /))]
-    fn save(slf: &Bound<'_, Self>, path: PathBuf) -> Result<(), Failure> {
+    fn save(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = argument::path)] path: PathBuf,
+    ) -> Result<(), Failure> {
         Self::read(slf, move |filter| {
             let mut file = Replacement::begin(&path, Existing::Replace)?;
             let written = file.file().write_all(&filter.to_bytes());

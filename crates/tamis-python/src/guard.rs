@@ -1,7 +1,9 @@
 //! `tamis.Guard`: a filter before a slow store.
 
+use crate::argument;
 use crate::error::Failure;
 use crate::filter::Filter;
+use crate::key;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tamis::FalseAlarms;
@@ -36,11 +38,18 @@ pub(crate) struct Guard {
 impl Guard {
     #[new]
     #[pyo3(signature = (filter, *, remember=65536))]
-    fn new(filter: Py<Filter>, remember: usize) -> Self {
-        Self {
-            filter,
+    fn new(
+        filter: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = argument::remember)] remember: usize,
+    ) -> Result<Self, Failure> {
+        let filter = filter.cast::<Filter>().map_err(|_| {
+            let got = key::type_name(filter);
+            Failure::argument(format!("filter: expected a Filter, got {got}"))
+        })?;
+        Ok(Self {
+            filter: filter.clone().unbind(),
             alarms: FalseAlarms::remembering(remember),
-        }
+        })
     }
 
     /// The value of the key, from ``load(key)``, or None if the store has no

@@ -3,6 +3,7 @@
 use crate::column::{Buffer, Key, NONE};
 use crate::error::Failure;
 use crate::float::{self, Float};
+use crate::key_hash::KeyHash;
 use crate::moment;
 use crate::numpy;
 use crate::text;
@@ -30,7 +31,10 @@ pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, F
 #[cold]
 #[inline(never)]
 fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
-    Ok(encode(hasher.rule(), object)?.hash(hasher))
+    match object.cast::<KeyHash>() {
+        Ok(hash) => hash.get().for_hasher(hasher),
+        Err(_) => Ok(encode(hasher.rule(), object)?.hash(hasher)),
+    }
 }
 
 /// [`hash`] for an object of a column; none for what stands for nothing there.
@@ -166,8 +170,8 @@ pub(crate) fn value<'py>(
 
 fn no_key(object: &Bound<'_, PyAny>) -> Failure {
     Failure::no_key(format!(
-        "key: expected str, bytes, a number, a bool, a date or time, a UUID, or a tuple of these, \
-         got {}; encode it yourself, in a way that stays the same between runs, e.g. str(key) or \
+        "key: expected str, bytes, int, float, bool, Decimal, UUID, a date or time, or a tuple of \
+         these, got {}; encode it yourself, in a way that stays the same between runs, e.g. str(key) or \
          repr(key), or give the filter a hash_func that does (not hash(): Python randomises it)",
         type_name(object)
     ))

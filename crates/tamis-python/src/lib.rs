@@ -1,10 +1,13 @@
 //! The extension module behind the Python packages `tamis` and `pybloomfilter`.
 
+mod argument;
 mod arrow;
 mod batch;
+mod buffer;
 mod build;
 mod capsule;
 mod column;
+mod elsewhere;
 mod error;
 mod filter;
 mod float;
@@ -15,6 +18,7 @@ mod guard;
 mod hash_func;
 mod interrupt;
 mod key;
+mod key_hash;
 mod lock;
 mod mask;
 mod method;
@@ -45,6 +49,8 @@ mod _tamis {
     use crate::foreign::{ForeignFilter, open_foreign};
     #[pymodule_export]
     use crate::guard::Guard;
+    #[pymodule_export]
+    use crate::key_hash::KeyHash;
     #[pymodule_export]
     use crate::mask::Mask;
     #[pymodule_export]

@@ -2,14 +2,23 @@
 //! where there is no GIL, the real one for both.
 
 use crate::fork::Section;
+use crate::interrupt::Lookout;
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, TryLockError};
 #[cfg(Py_GIL_DISABLED)]
-use std::sync::{RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult};
+use std::sync::{RwLockReadGuard, RwLockWriteGuard, TryLockResult};
+use std::time::Duration;
+
+/// What a value is wanted for.
+#[derive(Clone, Copy)]
+pub(crate) enum Access {
+    Ask,
+    Change,
+}
 
 /// A value that threads reach one after the other.
 ///
@@ -80,6 +89,39 @@ impl<T: Send + Sync> Shared<T> {
         work: impl FnOnce(&T) -> R + Send,
     ) -> Option<R> {
         self.beside(py).map(|(value, _lock)| work(value))
+    }
+
+    /// Waits until nobody works without the GIL who would keep the caller from
+    /// asking, or from changing; Ctrl-C ends that. What was interrupted before may
+    /// still be at it in the background.
+    #[inline]
+    pub(crate) fn wait(&self, py: Python<'_>, to: Access) -> PyResult<()> {
+        match self.marks.load(Ordering::Acquire) {
+            0 => Ok(()),
+            _ => self.wait_long(py, to),
+        }
+    }
+
+    #[cold]
+    fn wait_long(&self, py: Python<'_>, to: Access) -> PyResult<()> {
+        py.detach(|| {
+            let mut lookout = Lookout::new();
+            let mut pause = Duration::from_micros(20);
+            loop {
+                let free = match to {
+                    Access::Ask => !matches!(self.lock.try_read(), Err(TryLockError::WouldBlock)),
+                    Access::Change => {
+                        !matches!(self.lock.try_write(), Err(TryLockError::WouldBlock))
+                    }
+                };
+                if free {
+                    return Ok(());
+                }
+                lookout.look()?;
+                std::thread::sleep(pause);
+                pause = (2 * pause).min(Duration::from_millis(1));
+            }
+        })
     }
 
     #[cfg(not(Py_GIL_DISABLED))]

@@ -7,6 +7,7 @@
 //! overlap. So these are called with the object itself, and do the usual thing
 //! in place: everything else is a call.
 
+use crate::buffer;
 use crate::column::prefetch;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -37,6 +38,9 @@ pub(crate) trait Contains: PyClass {
 
     /// As [`Add::add_at_once`].
     fn contains_at_once(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> Option<bool>;
+
+    /// The bytes that `memoryview` shows.
+    fn shown<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>>;
 }
 
 /// The method, for the class to have.
@@ -84,6 +88,10 @@ pub(crate) fn class_with_in<'py, T: Contains>(
         ffi::PyType_Slot {
             slot: ffi::Py_tp_doc,
             pfunc: doc.as_ptr() as *mut c_void,
+        },
+        ffi::PyType_Slot {
+            slot: buffer::GET,
+            pfunc: call_get_buffer::<T> as *mut c_void,
         },
         ffi::PyType_Slot {
             slot: 0,
@@ -177,6 +185,29 @@ unsafe extern "C" fn call_contains<T: Contains>(
     match T::contains_at_once(this, key) {
         Some(found) => found.into(),
         None => whole_call("in", this, key, T::contains).map_or(-1, c_int::from),
+    }
+}
+
+unsafe extern "C" fn call_get_buffer<T: Contains>(
+    this: *mut ffi::PyObject,
+    view: *mut buffer::View,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: Python's call, as that of a method.
+    let (this, _) = unsafe { arguments::<T>(&this, &this) };
+    let shown = catch_unwind(AssertUnwindSafe(|| T::shown(this)));
+    let shown = shown.unwrap_or_else(|_| {
+        Err(PyRuntimeError::new_err(
+            "memoryview: a bug, please report it",
+        ))
+    });
+    // SAFETY: Python's call.
+    match unsafe { buffer::share(shown, view, flags) } {
+        Ok(code) => code,
+        Err(error) => {
+            error.restore(this.py());
+            -1
+        }
     }
 }
 

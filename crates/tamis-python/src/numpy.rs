@@ -206,6 +206,8 @@ fn temporal(dtype: &Bound<'_, PyAny>, date: bool, utc: bool) -> Result<Temporal,
         digits,
     };
     let ticks = match (unit.as_str(), date) {
+        // Without a unit there is only NaT.
+        ("generic", true) => return Ok(Temporal::Days(1)),
         ("Y", true) => return Ok(Temporal::Months(count.saturating_mul(12))),
         ("M", true) => return Ok(Temporal::Months(count)),
         ("W", true) => return Ok(Temporal::Days(count.saturating_mul(7))),

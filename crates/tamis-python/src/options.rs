@@ -1,10 +1,36 @@
 //! Arguments that several calls share: which kind, which hash, which secret.
 
+use crate::batch::lock;
 use crate::error::Failure;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt};
+use pyo3::types::PyBytes;
+use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use tamis::{Hasher, KeyRule, Kind, Open, Plan, SecretKey};
+
+/// The plan of a filter of this kind, at a rate or in a size. It takes longer than
+/// to make a small filter, so the latest few are remembered.
+pub(crate) fn plan(kind: Kind, keys: u64, size: Result<f64, u64>) -> Result<Plan, Failure> {
+    type Asked = (Kind, u64, bool, u64);
+    const FEW: usize = 8;
+    static LATEST: Mutex<VecDeque<(Asked, Plan)>> = Mutex::new(VecDeque::new());
+    let asked = match size {
+        Ok(rate) => (kind, keys, true, rate.to_bits()),
+        Err(bytes) => (kind, keys, false, bytes),
+    };
+    if let Some((_, plan)) = lock(&LATEST).iter().find(|(other, _)| *other == asked) {
+        return Ok(*plan);
+    }
+    let plan = match size {
+        Ok(rate) => Plan::for_rate(kind, keys, rate)?,
+        Err(bytes) => Plan::for_size(kind, keys, bytes)?,
+    };
+    let mut latest = lock(&LATEST);
+    latest.truncate(FEW - 1);
+    latest.push_front((asked, plan));
+    Ok(plan)
+}
 
 /// What is needed of a filter besides its size.
 #[derive(Clone, Copy, Default)]
@@ -180,22 +206,3 @@ fn secret(key: &Bound<'_, PyAny>) -> Result<SecretKey, Failure> {
 /// A number of things: not negative, and an integer.
 #[derive(Clone, Copy)]
 pub(crate) struct Count(pub(crate) u64);
-
-impl<'py> FromPyObject<'_, 'py> for Count {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match object.extract() {
-            Ok(count) => Ok(Self(count)),
-            // An integer, but no count.
-            Err(_) if object.extract::<i128>().is_ok() || object.is_instance_of::<PyInt>() => {
-                Err(Failure::parameter(format!(
-                    "expected an integer from 0 to 2**64-1, got {}",
-                    *object
-                ))
-                .into())
-            }
-            Err(error) => Err(error),
-        }
-    }
-}

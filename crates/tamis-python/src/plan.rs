@@ -1,5 +1,6 @@
 //! `tamis.plan`: what a filter would cost, before it is made.
 
+use crate::argument;
 use crate::error::Failure;
 use crate::options::{Count, Need};
 use pyo3::prelude::*;
@@ -49,7 +50,7 @@ impl Plan {
 
     /// The rate that the same filter would have with ``n`` keys.
     #[pyo3(signature = (n, /))]
-    fn p_at(&self, n: Count) -> f64 {
+    fn p_at(&self, #[pyo3(from_py_with = argument::n)] n: Count) -> f64 {
         self.0.rate_at(n.0)
     }
 
@@ -79,13 +80,13 @@ impl Plan {
 #[pyfunction]
 #[pyo3(signature = (n=None, p=None, *, size=None, kind=None, delete=false, grow=false, finished=false))]
 pub(crate) fn plan(
-    n: Option<Count>,
-    p: Option<f64>,
-    size: Option<Count>,
-    kind: Option<&str>,
-    delete: bool,
-    grow: bool,
-    finished: bool,
+    #[pyo3(from_py_with = argument::n)] n: Option<Count>,
+    #[pyo3(from_py_with = argument::p)] p: Option<f64>,
+    #[pyo3(from_py_with = argument::size)] size: Option<Count>,
+    #[pyo3(from_py_with = argument::kind)] kind: Option<String>,
+    #[pyo3(from_py_with = argument::delete)] delete: bool,
+    #[pyo3(from_py_with = argument::grow)] grow: bool,
+    #[pyo3(from_py_with = argument::finished)] finished: bool,
 ) -> Result<Plan, Failure> {
     let need = Need {
         delete,
@@ -93,7 +94,7 @@ pub(crate) fn plan(
         finished,
         shared: false,
     };
-    let plan = need.plan(kind, |kind| match (n, p, size) {
+    let plan = need.plan(kind.as_deref(), |kind| match (n, p, size) {
         (Some(_), Some(_), Some(_)) => Err(Failure::parameter(
             "n, p, size: expected two of them, got three; the third follows",
         )),

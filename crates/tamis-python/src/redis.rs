@@ -1,5 +1,6 @@
 //! `tamis.connect`: a filter that lives in Redis.
 
+use crate::argument;
 use crate::batch::Batch;
 use crate::error::Failure;
 use crate::filter::{Filter, making};
@@ -54,27 +55,27 @@ pub(crate) struct RedisFilter {
 )]
 pub(crate) fn connect(
     py: Python<'_>,
-    location: &str,
-    n: Option<Count>,
-    p: Option<f64>,
-    kind: Option<&str>,
-    delete: bool,
-    grow: bool,
-    seed: Option<Count>,
-    keyed: bool,
+    #[pyo3(from_py_with = argument::location)] location: String,
+    #[pyo3(from_py_with = argument::n)] n: Option<Count>,
+    #[pyo3(from_py_with = argument::p)] p: Option<f64>,
+    #[pyo3(from_py_with = argument::kind)] kind: Option<String>,
+    #[pyo3(from_py_with = argument::delete)] delete: bool,
+    #[pyo3(from_py_with = argument::grow)] grow: bool,
+    #[pyo3(from_py_with = argument::seed)] seed: Option<Count>,
+    #[pyo3(from_py_with = argument::keyed)] keyed: bool,
     key: Option<&Bound<'_, PyAny>>,
-    key_file: Option<PathBuf>,
-    ignore_case: bool,
-    url: bool,
-    module: bool,
-    timeout: f64,
-    retry_for: f64,
-    wait_replicas: u32,
-    tls_ca: Option<PathBuf>,
-    tls_cert: Option<PathBuf>,
-    tls_key: Option<PathBuf>,
-    max_lag: f64,
-    allow_stale: bool,
+    #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
+    #[pyo3(from_py_with = argument::ignore_case)] ignore_case: bool,
+    #[pyo3(from_py_with = argument::url)] url: bool,
+    #[pyo3(from_py_with = argument::module)] module: bool,
+    #[pyo3(from_py_with = argument::timeout)] timeout: f64,
+    #[pyo3(from_py_with = argument::retry_for)] retry_for: f64,
+    #[pyo3(from_py_with = argument::wait_replicas)] wait_replicas: u32,
+    #[pyo3(from_py_with = argument::tls_ca)] tls_ca: Option<PathBuf>,
+    #[pyo3(from_py_with = argument::tls_cert)] tls_cert: Option<PathBuf>,
+    #[pyo3(from_py_with = argument::tls_key)] tls_key: Option<PathBuf>,
+    #[pyo3(from_py_with = argument::max_lag)] max_lag: f64,
+    #[pyo3(from_py_with = argument::allow_stale)] allow_stale: bool,
 ) -> Result<RedisFilter, Failure> {
     let location: Location = location.parse()?;
     let timeout = seconds("timeout", timeout)?;
@@ -136,7 +137,7 @@ pub(crate) fn connect(
         };
         let rate = p.unwrap_or(0.01);
         if module {
-            let kind = match kind {
+            let kind = match kind.as_deref() {
                 Some(name) => options::parse_kind(name)?,
                 None if delete => Kind::Cuckoo,
                 None => Kind::Growing,
@@ -144,7 +145,7 @@ pub(crate) fn connect(
             return Ok(Plan::for_rate(kind, n.0, rate)?);
         }
         let plan = |kind: Kind| Ok(Plan::one_line(kind, n.0, rate)?);
-        need.plan(kind, plan)
+        need.plan(kind.as_deref(), plan)
     });
     let plan = plan.transpose()?;
     let filter = py.detach(|| {
@@ -450,7 +451,11 @@ impl RedisFilter {
 
     /// Writes a copy to a file, which is replaced as a whole or not at all.
     #[pyo3(signature = (path, /))]
-    fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
+    fn save(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::path)] path: PathBuf,
+    ) -> Result<(), Failure> {
         let filter = self.with(py, tamis_redis::RedisFilter::download)?;
         Ok(py.detach(|| filter.save(path))?)
     }
@@ -539,7 +544,11 @@ impl RedisFilter {
 
     /// Lets the whole filter end after so many seconds, or never (None).
     #[pyo3(signature = (seconds, /))]
-    fn expire(&self, py: Python<'_>, seconds: Option<f64>) -> Result<(), Failure> {
+    fn expire(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::seconds)] seconds: Option<f64>,
+    ) -> Result<(), Failure> {
         let time = seconds.map(|s| self::seconds("seconds", s)).transpose()?;
         self.with(py, |filter| match time {
             Some(time) => filter.expire_in(time),

@@ -37,6 +37,12 @@ impl<'py> Source<'py> {
         {
             return Self::of_pandas(keys, &dtype);
         }
+        if library == "pandas" {
+            return Err(Failure::no_key(
+                "keys: expected one column, got a table; pass one of its columns, e.g. \
+                 table[\"url\"]",
+            ));
+        }
         if let Some(arrays) = Arrays::of(keys)? {
             return Ok(Self::Arrow(arrays));
         }

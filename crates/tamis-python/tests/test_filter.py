@@ -52,7 +52,7 @@ def test_keys_are_their_bytes():
     assert Text("é") in f and Number() in f
 
 
-@pytest.mark.parametrize("bad", [None, True, object(), ["key"], {}, 1j, {"key"}])
+@pytest.mark.parametrize("bad", [None, object(), ["key"], {}, 1j, {"key"}])
 def test_what_is_no_key_says_how_to_encode_it(bad):
     f = tamis.Filter(1000)
     for ask in (f.add, f.__contains__, lambda key: f.add_many([key]), lambda key: f.contains_many([key])):

@@ -391,3 +391,53 @@ def test_without_threads_to_have_the_work_is_done_all_the_same():
         assert small.contains_many(keys, threads=4).all()
         """
     )
+
+
+
+def test_calls_behind_an_interrupted_one_end_whatever_is_raised_meanwhile():
+    """What was interrupted goes on in the background and keeps the filter; who waits for it can be interrupted, too."""
+    run(
+        """
+        import signal, threading
+        import tamis
+
+        # A quarter of a gigabyte, whose union takes its time in the background.
+        size = 256 << 20
+        a, b = (tamis.Filter(size, size=size) for _ in range(2))
+        main = threading.get_ident()
+
+        def interrupted(call):
+            # Signals until the call has ended: each finds it waiting.
+            ended = threading.Event()
+
+            def signals():
+                while not ended.wait(0.05):
+                    signal.pthread_kill(main, signal.SIGINT)
+
+            thread = threading.Thread(target=signals)
+            heard = False
+            try:
+                thread.start()
+                call()
+            except KeyboardInterrupt:
+                heard = True
+            while thread.is_alive():
+                try:
+                    ended.set()
+                    thread.join()
+                except KeyboardInterrupt:
+                    pass
+            return heard
+
+        def many(filter):
+            for _ in range(1000):
+                filter |= b
+
+        assert interrupted(lambda: many(a))
+        # It may be over by now, or not; whoever waits for it is interrupted or has its answer.
+        for call in (lambda: a.add("key"), lambda: a.update(["key"]), lambda: len(a), lambda: a.contains_many(["key"])):
+            interrupted(call)
+        a.add("key")
+        assert "key" in a
+        """
+    )

@@ -112,7 +112,7 @@ def test_floats_of_other_widths():
     assert f.add_many(dictionary).to_pylist() == [True, False, False, False]
 
 
-@pytest.mark.parametrize("bad", [math.nan, (), ("a",), ("a", True), ("a", object()), ("a", math.nan), ("a", ["b"]), ("a", ("b",))], ids=repr)
+@pytest.mark.parametrize("bad", [math.nan, (), ("a",), ("a", object()), ("a", math.nan), ("a", ["b"]), ("a", ("b",))], ids=repr)
 def test_what_is_no_key(bad):
     f = exact()
     for ask in (f.add, f.__contains__, lambda key: f.update([key]), lambda key: f.contains_many((key,))):

@@ -151,6 +151,8 @@ def test_duckdb_casts_to_the_same_text(name):
     given = pa.table({"v": column})
     cast = "v::UUID::VARCHAR" if name == "uuid" else "v::VARCHAR"
     assert [row for (row,) in connection.sql(f"SELECT {cast} FROM given").fetchall()] == texts
+    if name == "duration":
+        return  # It has intervals of months, days and nanoseconds instead.
     # And its own Arrow is the same key.
     result = connection.sql("SELECT v FROM given")
     assert all(full(texts).contains_many(getattr(result, "to_arrow_table", result.arrow)()["v"]).to_pylist())
@@ -191,7 +193,7 @@ def test_nanoseconds_and_more():
 
 
 def test_decimals_of_every_width():
-    widest = [Decimal(10**75 - 1).scaleb(-3), Decimal(-(10**75) + 1).scaleb(-3)]
+    widest = [Decimal("9" * 73 + ".999"), Decimal("-" + "9" * 73 + ".999")]
     texts = [format(value, "f") for value in widest]
     assert full(texts).contains_many(pa.array(widest, pa.decimal256(76, 3))).to_pylist() == [True, True]
     assert Decimal("1E+3") in full(["1000"]) and Decimal("-0.0") in full(["0.0"]) and Decimal("1.0") not in full(["1.00"])
@@ -205,7 +207,7 @@ def test_decimals_of_every_width():
 
 def test_what_stands_for_nothing_is_no_key():
     f = tamis.Filter(1000)
-    for nothing in (pd.NaT, pd.NA, np.datetime64("NaT"), np.timedelta64("NaT"), Decimal("NaN"), np.float16("nan"), None):
+    for nothing in (pd.NaT, pd.NA, np.datetime64("NaT"), np.timedelta64("NaT", "s"), Decimal("NaN"), np.float16("nan"), None):
         with pytest.raises(tamis.KeyTypeError):
             f.add(nothing)
         with pytest.raises(tamis.KeyTypeError):

@@ -12,11 +12,13 @@ and with a rate of false "yes" that is promised and kept.
 """
 
 from . import errors
+from ._files import lines
 from ._frames import dedup
 from ._tamis import (
     Filter,
     ForeignFilter,
     Guard,
+    Hash,
     Mask,
     Plan,
     RedisFilter,
@@ -73,6 +75,7 @@ __all__ = [
     "ForeignFilter",
     "FullError",
     "Guard",
+    "Hash",
     "IndeterminateCountError",
     "IoError",
     "KeyEncodingError",
@@ -102,6 +105,7 @@ __all__ = [
     "connect",
     "dedup",
     "errors",
+    "lines",
     "open_foreign",
     "plan",
 ]

@@ -121,7 +121,6 @@ def dedup_lazy(frame: Any, subset: str | Sequence[str] | None, filter: Any) -> A
         predicate_pushdown=False,
         projection_pushdown=False,
         slice_pushdown=False,
-        no_optimizations=False,
         streamable=True,
     )
 

@@ -1,9 +1,12 @@
 """The extension module; `tamis` has all of it."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import date, time, timedelta
+from decimal import Decimal
 from os import PathLike
 from types import TracebackType
-from typing import Any, Protocol, Self, SupportsIndex, TypeVar, final, overload
+from typing import IO, Any, Protocol, Self, SupportsIndex, TypeVar, final, overload
+from uuid import UUID
 
 from pybloomfilter import BloomFilter as BloomFilter
 
@@ -14,6 +17,7 @@ __all__ = [
     "Filter",
     "ForeignFilter",
     "Guard",
+    "Hash",
     "Mask",
     "Plan",
     "RedisFilter",
@@ -26,7 +30,21 @@ __all__ = [
 
 _T = TypeVar("_T")
 
-_Key = str | bytes | bytearray | memoryview | SupportsIndex | float | tuple[Any, ...]
+_Key = (
+    str
+    | bytes
+    | bytearray
+    | memoryview
+    | SupportsIndex
+    | float
+    | date
+    | time
+    | timedelta
+    | Decimal
+    | UUID
+    | Hash
+    | tuple[Any, ...]
+)
 _Path = str | PathLike[str]
 _HashFunc = Callable[[Any], str | bytes | int]
 _Progress = bool | Callable[[int], object] | None
@@ -97,7 +115,7 @@ class Filter:
     @classmethod
     def load(
         cls,
-        path: _Path,
+        path: _Path | IO[bytes],
         *,
         key: bytes | None = None,
         key_file: _Path | None = None,
@@ -107,6 +125,15 @@ class Filter:
     def from_bytes(
         cls,
         data: bytes | bytearray | memoryview,
+        *,
+        key: bytes | None = None,
+        key_file: _Path | None = None,
+        hash_func: _HashFunc | None = None,
+    ) -> Self: ...
+    @classmethod
+    def from_buffer(
+        cls,
+        data: Any,
         *,
         key: bytes | None = None,
         key_file: _Path | None = None,
@@ -146,11 +173,12 @@ class Filter:
     def issubset(self, other: Filter, /) -> bool: ...
     def issuperset(self, other: Filter, /) -> bool: ...
     def remove(self, key: Any, /) -> bool: ...
+    def hash(self, key: Any, /) -> Hash: ...
     def count(self, key: Any, /) -> int: ...
     def clear(self) -> None: ...
     def copy(self) -> Self: ...
     def to_blocked(self) -> Self: ...
-    def save(self, path: _Path, /) -> None: ...
+    def save(self, path: _Path | IO[bytes], /) -> None: ...
     def to_base64(self) -> str: ...
     def info(self) -> dict[str, Any]: ...
     def sync(self) -> None: ...
@@ -299,6 +327,11 @@ class Guard:
     def counts(self) -> dict[str, int]: ...
     @property
     def filter(self) -> Filter: ...
+
+@final
+class Hash:
+    def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class Mask:

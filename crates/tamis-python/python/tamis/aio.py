@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ._tamis import Filter, RedisFilter, connect
 from .errors import ClosedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from concurrent.futures import ThreadPoolExecutor
+
+    from ._tamis import _Column, _Key
 
 # asyncio is imported by those who use it: whoever does not need not wait for it.
 
@@ -58,31 +61,39 @@ class AsyncRedisFilter:
             raise ClosedError("the filter is closed; connect again, or use it inside its `async with` block")
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
 
-    async def add(self, key: Any) -> bool:
+    async def add(self, key: _Key) -> bool:
         """Adds a key; returns whether it was new, to exactly one of many workers."""
         return await self._call(self._filter.add, key)
 
-    async def contains(self, key: Any) -> bool:
+    async def contains(self, key: _Key) -> bool:
         """Whether the key may have been added."""
         return await self._call(self._filter.__contains__, key)
 
+    @overload
+    async def add_many(self, keys: _Column) -> Any: ...
+    @overload
+    async def add_many(self, keys: Iterable[_Key]) -> list[bool]: ...
     async def add_many(self, keys: Any) -> Any:
         """Adds many keys; returns whether each was new."""
         return await self._call(self._filter.add_many, keys)
 
+    @overload
+    async def contains_many(self, keys: _Column) -> Any: ...
+    @overload
+    async def contains_many(self, keys: Iterable[_Key]) -> list[bool]: ...
     async def contains_many(self, keys: Any) -> Any:
         """Asks many keys; returns for each whether it may have been added."""
         return await self._call(self._filter.contains_many, keys)
 
-    async def update(self, keys: Any) -> None:
+    async def update(self, keys: Iterable[_Key] | _Column) -> None:
         """Adds many keys, and answers nothing."""
         await self._call(self._filter.update, keys)
 
-    async def remove(self, key: Any) -> bool:
+    async def remove(self, key: _Key) -> bool:
         """Undoes one addition of a key; see `RedisFilter.remove`."""
         return await self._call(self._filter.remove, key)
 
-    async def count(self, key: Any) -> int:
+    async def count(self, key: _Key) -> int:
         """How often a key was added, at most; see `RedisFilter.count`."""
         return await self._call(self._filter.count, key)
 

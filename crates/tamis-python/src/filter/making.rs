@@ -3,6 +3,8 @@
 
 use super::state::{State, ask};
 use super::{Filter, USUAL};
+use crate::argument;
+use crate::buffer::Lent;
 use crate::error::Failure;
 use crate::fork::Process;
 use crate::interrupt;
@@ -34,7 +36,7 @@ impl<'py> FromPyObject<'_, 'py> for Start {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let Ok(made) = object.cast::<Made>() else {
-            return Ok(Self::Keys(object.extract::<Count>()?.0));
+            return Ok(Self::Keys(argument::n::<Count>(&object)?.0));
         };
         let made = &made.get().0;
         let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -76,8 +78,8 @@ impl Wanted<'_> {
             (Some(_), Some(_)) => Err(Failure::parameter(
                 "p, size: expected one of them, got both; each follows from the other",
             )),
-            (_, Some(size)) => Ok(Plan::for_size(kind, self.n, size.0)?),
-            (p, None) => Ok(Plan::for_rate(kind, self.n, p.unwrap_or(0.01))?),
+            (_, Some(size)) => options::plan(kind, self.n, Err(size.0)),
+            (p, None) => options::plan(kind, self.n, Ok(p.unwrap_or(0.01))),
         })
     }
 
@@ -165,8 +167,38 @@ pub(crate) fn load(py: Python<'_>, path: PathBuf, open: Open) -> Result<Filter, 
     in_memory(interrupt::apart(py, move || open.load(&path))??)
 }
 
+/// A filter in the bytes of another object, which are asked where they are.
+pub(crate) fn borrow(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter, Failure> {
+    let borrowed = Lent::of(data).map_err(|_| {
+        let got = key::type_name(data);
+        Failure::argument(format!(
+            "data: expected bytes or what shares its bytes, got {got}"
+        ))
+    })?;
+    // SAFETY: the state drops the filter before the bytes.
+    let filter = open.view(unsafe { borrowed.bytes() })?;
+    options::one_value(filter.hasher())?;
+    let hasher = *filter.hasher();
+    Ok(Filter {
+        hasher,
+        usual: hasher == USUAL,
+        sole_writer: None,
+        state: Shared::new(State::Borrowed {
+            filter,
+            _bytes: borrowed,
+        }),
+        path: None,
+        hash_func: None,
+    })
+}
+
 pub(crate) fn decode(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter, Failure> {
-    let bytes = PyBackedBytes::from(key::bytes_of(data)?);
+    // Of a number or a list, Python would make other bytes.
+    let bytes = Lent::of(data).and_then(|_| key::bytes_of(data));
+    let bytes = PyBackedBytes::from(bytes.map_err(|_| {
+        let got = key::type_name(data);
+        Failure::argument(format!("data: expected bytes, got {got}"))
+    })?);
     let len = bytes.len() as u64;
     let decode = move || open.decode(&bytes);
     in_memory(interrupt::if_large(data.py(), len, decode)??)

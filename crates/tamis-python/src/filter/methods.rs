@@ -4,10 +4,13 @@ use super::making::{self, Start, Wanted};
 use super::sets::{self, Combination};
 use super::state::{State, ask};
 use super::{Filter, check_callable, information, pickle};
+use crate::argument;
 use crate::batch::Batch;
+use crate::elsewhere;
 use crate::error::Failure;
 use crate::interrupt;
-use crate::lock::Mark;
+use crate::key_hash::KeyHash;
+use crate::lock::{Access, Mark};
 use crate::method;
 use crate::options::{self, Count, Need};
 use crate::progress::Progress;
@@ -30,17 +33,17 @@ impl Filter {
     fn new(
         py: Python<'_>,
         n: Start,
-        p: Option<f64>,
-        size: Option<Count>,
-        kind: Option<&str>,
-        delete: bool,
-        grow: bool,
-        seed: Option<Count>,
-        keyed: bool,
+        #[pyo3(from_py_with = argument::p)] p: Option<f64>,
+        #[pyo3(from_py_with = argument::size)] size: Option<Count>,
+        #[pyo3(from_py_with = argument::kind)] kind: Option<String>,
+        #[pyo3(from_py_with = argument::delete)] delete: bool,
+        #[pyo3(from_py_with = argument::grow)] grow: bool,
+        #[pyo3(from_py_with = argument::seed)] seed: Option<Count>,
+        #[pyo3(from_py_with = argument::keyed)] keyed: bool,
         key: Option<&Bound<'_, PyAny>>,
-        key_file: Option<PathBuf>,
-        ignore_case: bool,
-        url: bool,
+        #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
+        #[pyo3(from_py_with = argument::ignore_case)] ignore_case: bool,
+        #[pyo3(from_py_with = argument::url)] url: bool,
         hash_func: Option<&Bound<'_, PyAny>>,
     ) -> Result<Self, Failure> {
         let n = match n {
@@ -51,7 +54,7 @@ impl Filter {
             n,
             p,
             size,
-            kind,
+            kind: kind.as_deref(),
             need: Need {
                 delete,
                 grow,
@@ -82,27 +85,27 @@ impl Filter {
     )]
     fn create<'py>(
         cls: &Bound<'py, PyType>,
-        path: PathBuf,
-        n: Count,
-        p: Option<f64>,
-        size: Option<Count>,
-        kind: Option<&str>,
-        delete: bool,
-        grow: bool,
-        seed: Option<Count>,
-        keyed: bool,
+        #[pyo3(from_py_with = argument::path)] path: PathBuf,
+        #[pyo3(from_py_with = argument::n)] n: Count,
+        #[pyo3(from_py_with = argument::p)] p: Option<f64>,
+        #[pyo3(from_py_with = argument::size)] size: Option<Count>,
+        #[pyo3(from_py_with = argument::kind)] kind: Option<String>,
+        #[pyo3(from_py_with = argument::delete)] delete: bool,
+        #[pyo3(from_py_with = argument::grow)] grow: bool,
+        #[pyo3(from_py_with = argument::seed)] seed: Option<Count>,
+        #[pyo3(from_py_with = argument::keyed)] keyed: bool,
         key: Option<&Bound<'_, PyAny>>,
-        key_file: Option<PathBuf>,
-        ignore_case: bool,
-        url: bool,
+        #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
+        #[pyo3(from_py_with = argument::ignore_case)] ignore_case: bool,
+        #[pyo3(from_py_with = argument::url)] url: bool,
         hash_func: Option<&Bound<'_, PyAny>>,
-        overwrite: bool,
+        #[pyo3(from_py_with = argument::overwrite)] overwrite: bool,
     ) -> Result<Bound<'py, Self>, Failure> {
         let wanted = Wanted {
             n: n.0,
             p,
             size,
-            kind,
+            kind: kind.as_deref(),
             need: Need {
                 delete,
                 grow,
@@ -131,12 +134,12 @@ impl Filter {
     #[pyo3(signature = (path, mode="r", *, key=None, key_file=None, hash_func=None, verify=None))]
     fn open<'py>(
         cls: &Bound<'py, PyType>,
-        path: PathBuf,
+        #[pyo3(from_py_with = argument::path)] path: PathBuf,
         mode: &str,
         key: Option<&Bound<'_, PyAny>>,
-        key_file: Option<PathBuf>,
+        #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         hash_func: Option<&Bound<'_, PyAny>>,
-        verify: Option<bool>,
+        #[pyo3(from_py_with = argument::verify)] verify: Option<bool>,
     ) -> Result<Bound<'py, Self>, Failure> {
         let mut open = options::open(key, key_file)?;
         if let Some(verify) = verify {
@@ -146,19 +149,24 @@ impl Filter {
         making::object_of(cls, filter.hashed_by(hash_func)?)
     }
 
-    /// Reads a whole filter file into memory and compares it with its checksum; one
+    /// Reads a whole filter file into memory, from a path, a file object that is
+    /// open for reading, or an address that fsspec knows ("s3://…"), and compares it with its checksum; one
     /// above 16 MiB that was last written in place has none. Changes stay in
     /// memory until they are saved.
     #[classmethod]
     #[pyo3(signature = (path, *, key=None, key_file=None, hash_func=None))]
     fn load<'py>(
         cls: &Bound<'py, PyType>,
-        path: PathBuf,
+        path: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
-        key_file: Option<PathBuf>,
+        #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         hash_func: Option<&Bound<'_, PyAny>>,
     ) -> Result<Bound<'py, Self>, Failure> {
-        let filter = making::load(cls.py(), path, options::open(key, key_file)?)?;
+        let open = options::open(key, key_file)?;
+        let filter = match elsewhere::read(path)? {
+            Some(data) => making::decode(&data, open)?,
+            None => making::load(cls.py(), argument::path(path)?, open)?,
+        };
         making::object_of(cls, filter.hashed_by(hash_func)?)
     }
 
@@ -170,10 +178,35 @@ impl Filter {
         cls: &Bound<'py, PyType>,
         data: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
-        key_file: Option<PathBuf>,
+        #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         hash_func: Option<&Bound<'_, PyAny>>,
     ) -> Result<Bound<'py, Self>, Failure> {
         let filter = making::decode(data, options::open(key, key_file)?)?;
+        making::object_of(cls, filter.hashed_by(hash_func)?)
+    }
+
+    /// The filter in bytes that another object shares, such as shared memory, for
+    /// asking: nothing is copied, and the object keeps its bytes until the filter
+    /// is closed. Nobody may change them meanwhile.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.add("key")
+    /// True
+    /// >>> shared = bytearray(memoryview(seen))
+    /// >>> with tamis.Filter.from_buffer(shared) as view:
+    /// ...     "key" in view, "other" in view
+    /// (True, False)
+    #[classmethod]
+    #[pyo3(signature = (data, *, key=None, key_file=None, hash_func=None))]
+    fn from_buffer<'py>(
+        cls: &Bound<'py, PyType>,
+        data: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
+        hash_func: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Bound<'py, Self>, Failure> {
+        let filter = making::borrow(data, options::open(key, key_file)?)?;
         making::object_of(cls, filter.hashed_by(hash_func)?)
     }
 
@@ -193,9 +226,9 @@ impl Filter {
     #[pyo3(signature = (text, *, key=None, key_file=None, hash_func=None))]
     fn from_base64<'py>(
         cls: &Bound<'py, PyType>,
-        text: PyBackedStr,
+        #[pyo3(from_py_with = argument::text)] text: PyBackedStr,
         key: Option<&Bound<'_, PyAny>>,
-        key_file: Option<PathBuf>,
+        #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         hash_func: Option<&Bound<'_, PyAny>>,
     ) -> Result<Bound<'py, Self>, Failure> {
         let filter = making::decode_base64(cls.py(), text, options::open(key, key_file)?)?;
@@ -207,13 +240,25 @@ impl Filter {
         method::add::<Self>(py)
     }
 
+    /// The hash of a key, made once for many filters that hash alike: they take it
+    /// in the place of the key, and refuse one that was made otherwise.
+    ///
+    /// >>> import tamis
+    /// >>> today, yesterday = tamis.Filter(1000), tamis.Filter(1000)
+    /// >>> yesterday.add("key")
+    /// True
+    /// >>> hash = today.hash("key")
+    /// >>> [hash in day for day in (today, yesterday)]
+    /// [False, True]
+    #[pyo3(name = "hash", signature = (key, /))]
+    fn hash_of(&self, key: &Bound<'_, PyAny>) -> Result<KeyHash, Failure> {
+        Ok(KeyHash::new(self.hash(key)?, self.hasher))
+    }
+
     /// How many distinct keys were added. `IndeterminateCountError` after a
     /// union or an intersection; ``info()["keys"]`` then has an estimate.
     fn __len__(&self, py: Python<'_>) -> Result<usize, Failure> {
-        let counted = self
-            .state
-            .with(py, |state| ask!(state, filter => filter.counted()))?;
-        counted.map(|keys| keys as usize).ok_or_else(|| {
+        self.counted(py)?.map(|keys| keys as usize).ok_or_else(|| {
             Failure::Own(
                 "IndeterminateCountError",
                 "the number of keys is indeterminate after a union, an intersection, or a writer \
@@ -241,7 +286,7 @@ impl Filter {
     fn update(
         &self,
         keys: &Bound<'_, PyTuple>,
-        threads: usize,
+        #[pyo3(from_py_with = argument::threads)] threads: usize,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<(), Failure> {
         let progress = Progress::asked(progress)?;
@@ -273,7 +318,7 @@ impl Filter {
     fn add_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        threads: usize,
+        #[pyo3(from_py_with = argument::threads)] threads: usize,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Bound<'py, PyAny>, Failure> {
         let progress = Progress::asked(progress)?;
@@ -294,10 +339,11 @@ impl Filter {
     fn contains_many<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
-        threads: usize,
+        #[pyo3(from_py_with = argument::threads)] threads: usize,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Bound<'py, PyAny>, Failure> {
         let py = keys.py();
+        self.state.wait(py, Access::Ask)?;
         self.state.with(py, |state| ask!(state, _filter => ()))?;
         let progress = Progress::asked(progress)?;
         let mark = Mark::on(&self.state, py);
@@ -328,7 +374,7 @@ impl Filter {
     fn isin<'py>(
         slf: &Bound<'py, Self>,
         keys: &Bound<'py, PyAny>,
-        threads: usize,
+        #[pyo3(from_py_with = argument::threads)] threads: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         let frames = slf.py().import("tamis._frames")?;
         frames.call_method1("isin", (slf, keys, threads))
@@ -345,6 +391,7 @@ impl Filter {
     #[pyo3(signature = (key, /))]
     fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let hash = self.hash(key)?;
+        self.state.wait(key.py(), Access::Change)?;
         self.state.with(key.py(), |state| {
             let mut removed = [false];
             state.writable()?.remove_hashes(&[hash], &mut removed)?;
@@ -356,6 +403,7 @@ impl Filter {
     #[pyo3(signature = (key, /))]
     fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64, Failure> {
         let hash = self.hash(key)?;
+        self.state.wait(key.py(), Access::Ask)?;
         self.state.with(key.py(), |state| {
             let mut counts = [0];
             ask!(state, filter => filter.count_hashes(&[hash], &mut counts))??;
@@ -456,14 +504,14 @@ impl Filter {
     /// >>> a.issubset(b), a <= b, b <= a
     /// (True, True, False)
     #[pyo3(signature = (other, /))]
-    fn issubset(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
-        sets::is_subset(slf, other)
+    fn issubset(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        sets::is_subset(slf, sets::other(other)?)
     }
 
     /// Whether every key of the other may be in this one; see `issubset`.
     #[pyo3(signature = (other, /))]
-    fn issuperset(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
-        sets::is_subset(other, slf)
+    fn issuperset(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        sets::is_subset(sets::other(other)?, slf)
     }
 
     fn __le__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
@@ -639,9 +687,15 @@ impl Filter {
         })
     }
 
-    /// Writes the filter to a file, which is replaced as a whole or not at all.
+    /// Writes the filter to a file, which is replaced as a whole or not at all. Also
+    /// to a file object that is open for writing, or to an address that fsspec
+    /// knows ("s3://…"), which replace as they do.
     #[pyo3(signature = (path, /))]
-    fn save(slf: &Bound<'_, Self>, path: PathBuf) -> Result<(), Failure> {
+    fn save(slf: &Bound<'_, Self>, path: &Bound<'_, PyAny>) -> Result<(), Failure> {
+        if elsewhere::is(path)? {
+            return elsewhere::write(path, &Self::__bytes__(slf)?);
+        }
+        let path: PathBuf = argument::path(path)?;
         let mark = Mark::on(slf.clone().unbind(), slf.py());
         interrupt::apart(slf.py(), move || {
             mark.read(|state| Ok(ask!(state, filter => filter.save(&path))??))
@@ -681,7 +735,7 @@ impl Filter {
     fn sync(slf: &Bound<'_, Self>) -> Result<(), Failure> {
         Self::read(slf, |state| match state {
             State::Writable(filter) => Ok(filter.sync()?),
-            State::ReadOnly(_) => Ok(()),
+            State::ReadOnly(_) | State::Borrowed { .. } => Ok(()),
             State::Closed => Err(Failure::closed()),
         })
     }
@@ -689,13 +743,19 @@ impl Filter {
     /// Lets go of the file, or of the memory. Nothing can be asked any more; to
     /// close it again does nothing.
     fn close(slf: &Bound<'_, Self>) -> Result<(), Failure> {
-        Self::write(slf, |state| {
-            match std::mem::replace(state, State::Closed) {
-                State::Writable(filter) => filter.close()?,
-                State::ReadOnly(_) | State::Closed => {}
-            }
-            Ok(())
-        })
+        let borrowed = Self::write(slf, |state| {
+            Ok(match std::mem::replace(state, State::Closed) {
+                State::Writable(filter) => {
+                    filter.close()?;
+                    None
+                }
+                State::ReadOnly(_) | State::Closed => None,
+                // Let go of with the GIL.
+                borrowed @ State::Borrowed { .. } => Some(borrowed),
+            })
+        })?;
+        drop(borrowed);
+        Ok(())
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {

@@ -13,7 +13,8 @@ use crate::fork::Process;
 use crate::hash_func;
 use crate::interrupt;
 use crate::key;
-use crate::lock::{Holds, Mark, Shared};
+use crate::key_hash::KeyHash;
+use crate::lock::{Access, Holds, Mark, Shared};
 use crate::method::{self, Add, Contains};
 use crate::progress::Progress;
 use pyo3::prelude::*;
@@ -50,7 +51,7 @@ use tamis::{AnyFilter, Hash, Hasher};
 /// ``ignore_case=True`` makes no difference between "Key" and "KEY", and
 /// ``url=True`` none between two spellings of one URL; its fragment is dropped.
 /// The filter remembers both, in its file, too.
-#[pyclass(frozen, subclass, weakref, module = "tamis._tamis", name = "_Filter")]
+#[pyclass(frozen, subclass, weakref, module = "tamis", name = "Filter")]
 pub(crate) struct Filter {
     pub(crate) hasher: Hasher,
     /// Whether that is [`USUAL`], which single calls should not have to compare.
@@ -116,29 +117,39 @@ impl Filter {
 
     pub(crate) fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
         match &self.hash_func {
-            None => key::hash(&self.hasher, key),
-            Some(function) => key::hash(&self.hasher, &hash_func::made_by(function, key)?),
+            Some(function) if !key.is_instance_of::<KeyHash>() => {
+                key::hash(&self.hasher, &hash_func::made_by(function, key)?)
+            }
+            _ => key::hash(&self.hasher, key),
         }
     }
 
-    /// The hash of a `str` itself, unless a function makes the keys.
+    /// The hash of a `str` or `int` itself, unless a function makes the keys.
     #[inline(always)]
     fn usual_hash(&self, key: &Bound<'_, PyAny>) -> Option<Hash> {
         if self.hash_func.is_some() {
             return None;
         }
-        key::exact_utf8(key).map(|bytes| match self.usual {
-            true => USUAL.hash(bytes),
-            false => self.hasher.hash(bytes),
+        if let Some(bytes) = key::exact_utf8(key) {
+            return Some(match self.usual {
+                true => USUAL.hash(bytes),
+                false => self.hasher.hash(bytes),
+            });
+        }
+        key::exact_integer(key).map(|bytes| match self.usual {
+            true => USUAL.hash_exact(&bytes),
+            false => self.hasher.hash_exact(&bytes),
         })
     }
 
     pub(crate) fn contains_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
+        self.state.wait(py, Access::Ask)?;
         self.state.ask(py, |state| state.contains(hash))
     }
 
     pub(crate) fn add_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
         self.check_writer()?;
+        self.state.wait(py, Access::Change)?;
         self.state
             .with(py, |state| Ok(state.writable()?.insert_hash(hash)?))
     }
@@ -148,7 +159,8 @@ impl Filter {
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&State) -> Result<R, Failure> + Send + 'static,
     ) -> Result<R, Failure> {
-        let bytes = slf.get().bytes_to_read(slf.py());
+        let bytes = slf.get().bytes_to_read(slf.py())?;
+        slf.get().state.wait(slf.py(), Access::Ask)?;
         let mark = Mark::on(slf.clone().unbind(), slf.py());
         interrupt::if_large(slf.py(), bytes, move || mark.read(work))?
     }
@@ -157,7 +169,8 @@ impl Filter {
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&mut State) -> Result<R, Failure> + Send + 'static,
     ) -> Result<R, Failure> {
-        let bytes = slf.get().bytes_to_read(slf.py());
+        let bytes = slf.get().bytes_to_read(slf.py())?;
+        slf.get().state.wait(slf.py(), Access::Change)?;
         let mark = Mark::on(slf.clone().unbind(), slf.py());
         interrupt::if_large(slf.py(), bytes, move || mark.write(work))?
     }
@@ -169,7 +182,9 @@ impl Filter {
         work: impl FnOnce(&mut State, &State) -> Result<R, Failure> + Send + 'static,
     ) -> Result<Option<R>, Failure> {
         let py = slf.py();
-        let bytes = slf.get().bytes_to_read(py);
+        let bytes = slf.get().bytes_to_read(py)?;
+        slf.get().state.wait(py, Access::Change)?;
+        other.get().state.wait(py, Access::Ask)?;
         let ours = Mark::on(slf.clone().unbind(), py);
         let theirs = Mark::on(other.clone().unbind(), py);
         let work = move || ours.write_beside(&theirs, work).transpose();
@@ -178,11 +193,12 @@ impl Filter {
 
     /// How much work the whole filter is; a file's pages may have to come from
     /// the disk first.
-    fn bytes_to_read(&self, py: Python<'_>) -> u64 {
-        match self.path {
-            Some(_) => u64::MAX,
-            None => self.nbytes(py).unwrap_or(0),
+    fn bytes_to_read(&self, py: Python<'_>) -> Result<u64, Failure> {
+        if self.path.is_some() {
+            return Ok(u64::MAX);
         }
+        self.state.wait(py, Access::Ask)?;
+        Ok(self.nbytes(py).unwrap_or(0))
     }
 
     /// Runs a batch over the keys, or over what `hash_func` makes of them.
@@ -207,6 +223,7 @@ impl Filter {
     ) -> Result<Bound<'py, PyAny>, Failure> {
         let py = keys.py();
         // Said before the keys are looked at.
+        self.state.wait(py, Access::Change)?;
         self.state.with(py, |state| state.writable().map(drop))?;
         self.check_writer()?;
         let mark = Mark::on(&self.state, py);
@@ -224,6 +241,7 @@ impl Filter {
 
     /// How many keys were added, if it is known.
     pub(crate) fn counted(&self, py: Python<'_>) -> Result<Option<u64>, Failure> {
+        self.state.wait(py, Access::Ask)?;
         self.state
             .with(py, |state| ask!(state, filter => filter.counted()))
     }
@@ -231,6 +249,7 @@ impl Filter {
     /// Refuses a filter that keys can't be added to.
     pub(crate) fn check_writable(&self, py: Python<'_>) -> Result<(), Failure> {
         self.check_writer()?;
+        self.state.wait(py, Access::Change)?;
         self.state.with(py, |state| {
             let kind = state.writable()?.kind();
             match kind.is_static() {
@@ -252,6 +271,7 @@ impl Filter {
         counted: Option<u64>,
     ) -> Result<Option<Vec<bool>>, Failure> {
         slf.get().check_writer()?;
+        slf.get().state.wait(slf.py(), Access::Change)?;
         let mark = Mark::on(&slf.get().state, slf.py());
         slf.py().detach(|| {
             mark.write(|state| {
@@ -341,6 +361,10 @@ impl Contains for Filter {
                 _ => None,
             })
             .flatten()
+    }
+
+    fn shown<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(Self::__bytes__(this)?.into_any())
     }
 }
 

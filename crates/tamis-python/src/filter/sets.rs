@@ -3,6 +3,7 @@
 use super::Filter;
 use super::state::State;
 use crate::error::Failure;
+use crate::key;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tamis::AnyFilter;
@@ -39,6 +40,16 @@ fn same_functions(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> PyResul
         (Some(ours), Some(theirs)) => ours.bind(slf.py()).eq(theirs),
         _ => Ok(false),
     }
+}
+
+/// The argument `other`, which is a filter.
+pub(crate) fn other<'a, 'py>(
+    object: &'a Bound<'py, PyAny>,
+) -> Result<&'a Bound<'py, Filter>, Failure> {
+    object.cast::<Filter>().map_err(|_| {
+        let got = key::type_name(object);
+        Failure::argument(format!("other: expected a Filter, got {got}"))
+    })
 }
 
 /// A new filter of both.

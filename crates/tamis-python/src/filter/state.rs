@@ -1,5 +1,6 @@
 //! Where a filter lives: in memory, in a mapped file, or nowhere any more.
 
+use crate::buffer::Lent;
 use crate::error::Failure;
 use tamis::{AnyFilter, Hash, Kind, Map};
 
@@ -9,6 +10,11 @@ pub(crate) enum State {
     Writable(AnyFilter),
     /// In a file mapped for reading.
     ReadOnly(AnyFilter<Map>),
+    /// In bytes of another object; fields are dropped in order.
+    Borrowed {
+        filter: AnyFilter<&'static [u8]>,
+        _bytes: Lent,
+    },
     Closed,
 }
 
@@ -18,6 +24,9 @@ macro_rules! ask {
         match $state {
             State::Writable($filter) => Ok($answer),
             State::ReadOnly($filter) => Ok($answer),
+            State::Borrowed {
+                filter: $filter, ..
+            } => Ok($answer),
             State::Closed => Err(Failure::closed()),
         }
     };
@@ -27,7 +36,7 @@ impl State {
     pub(crate) fn writable(&mut self) -> Result<&mut AnyFilter, Failure> {
         match self {
             Self::Writable(filter) => Ok(filter),
-            Self::ReadOnly(_) => Err(Failure::read_only()),
+            Self::ReadOnly(_) | Self::Borrowed { .. } => Err(Failure::read_only()),
             Self::Closed => Err(Failure::closed()),
         }
     }

@@ -1,0 +1,101 @@
+//! Arguments of Python calls: what is wrong with one is said under its name.
+
+use crate::error::Failure;
+use crate::key;
+use crate::options::Count;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyInt, PyString};
+use std::path::PathBuf;
+
+/// What an argument can be.
+pub(crate) trait Argument: Sized {
+    const EXPECTED: &'static str;
+
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self>;
+}
+
+macro_rules! argument {
+    ($type:ty, $expected:literal) => {
+        impl Argument for $type {
+            const EXPECTED: &'static str = $expected;
+
+            fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+                object.extract()
+            }
+        }
+    };
+}
+argument!(f64, "a number");
+argument!(bool, "True or False");
+argument!(String, "a str");
+argument!(PyBackedStr, "a str");
+argument!(PathBuf, "a path, as str or os.PathLike");
+argument!(u32, "an integer from 0 to 2**32-1");
+argument!(usize, "an integer from 0 on");
+
+impl Argument for Count {
+    const EXPECTED: &'static str = "an integer from 0 to 2**64-1";
+
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        object.extract().map(Self)
+    }
+}
+
+impl<T: Argument> Argument for Option<T> {
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match object.is_none() {
+            true => Ok(None),
+            false => T::of(object).map(Some),
+        }
+    }
+}
+
+/// The argument of this name.
+pub(crate) fn named<T: Argument>(name: &str, object: &Bound<'_, PyAny>) -> PyResult<T> {
+    T::of(object).map_err(|_| {
+        // A number, or a text, that it can't be; or nothing of the kind.
+        let is_value = object.is_instance_of::<PyInt>()
+            || (object.is_instance_of::<PyString>() && T::EXPECTED == PathBuf::EXPECTED);
+        let text = match object.repr() {
+            Ok(text) if is_value => format!("{name}: expected {}, got {text}", T::EXPECTED),
+            _ => format!(
+                "{name}: expected {}, got {}",
+                T::EXPECTED,
+                key::type_name(object)
+            ),
+        };
+        match is_value && T::EXPECTED != bool::EXPECTED && T::EXPECTED != String::EXPECTED {
+            true => Failure::parameter(text).into(),
+            false => Failure::argument(text).into(),
+        }
+    })
+}
+
+macro_rules! arguments {
+    ($($name:ident)*) => {
+        $(
+            pub(crate) fn $name<T: Argument>(object: &Bound<'_, PyAny>) -> PyResult<T> {
+                named(stringify!($name), object)
+            }
+        )*
+    };
+}
+arguments! {
+    allow_stale both delete finished format grow ignore_case key_file keyed keys kind location
+    max_lag memory module n name overwrite p path remember retry_for seconds seed size temp_dir
+    text timeout tls_ca tls_cert tls_key url verify wait_replicas
+}
+
+/// A number of threads, 0 for one a core.
+pub(crate) fn threads(object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    object.extract().map_err(|_| {
+        let expected = "threads: expected how many threads to use, or 0 for one a core, got";
+        match object.is_instance_of::<PyInt>() {
+            true => Failure::parameter(format!("{expected} {object}")).into(),
+            false => Failure::argument(format!("{expected} {}", key::type_name(object))).into(),
+        }
+    })
+}

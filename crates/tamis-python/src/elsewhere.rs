@@ -1,0 +1,29 @@
+//! Filters that are saved to, and loaded from, what is no path: file objects,
+//! and addresses that fsspec knows.
+
+use crate::error::Failure;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+/// Whether it is a file object or an address.
+pub(crate) fn is(place: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    if place.is_instance_of::<PyString>() {
+        return Ok(place.contains("://")?);
+    }
+    Ok(place.hasattr("write")? || place.hasattr("read")?)
+}
+
+/// All that is there; `None` for a path.
+pub(crate) fn read<'py>(place: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+    if !is(place)? {
+        return Ok(None);
+    }
+    let files = place.py().import("tamis._files")?;
+    Ok(Some(files.call_method1("read", (place,))?))
+}
+
+pub(crate) fn write(place: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> Result<(), Failure> {
+    let files = place.py().import("tamis._files")?;
+    files.call_method1("write", (place, data))?;
+    Ok(())
+}
