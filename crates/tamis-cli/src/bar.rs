@@ -21,7 +21,8 @@ impl Bar {
     /// Of reading these files.
     pub(crate) fn of_input(paths: &[PathBuf], progress: &Arc<Progress>) -> Self {
         let progress = Arc::clone(progress);
-        let (total, template) = match total_size(paths) {
+        let total = std::io::stderr().is_terminal().then(|| total_size(paths));
+        let (total, template) = match total.flatten() {
             total @ Some(_) => (
                 total,
                 "{wide_bar} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left, {msg}",

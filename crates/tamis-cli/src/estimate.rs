@@ -1,7 +1,7 @@
 //! How many records the inputs hold, from their sizes and a look here and
 //! there. It decides how much memory is taken at first, and nothing else.
 
-use crate::engine::input::Input;
+use crate::engine::input::{Input, Packing};
 use crate::engine::records::Layout;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -15,14 +15,11 @@ const PLACE: u64 = 16 << 10;
 
 /// The number of records, a little high; `None` where some input can't be
 /// measured: a pipe, or a compressed file.
-pub(crate) fn records(paths: &[PathBuf], layout: Layout) -> Option<u64> {
-    let files: Vec<(&Path, u64)> = paths
-        .iter()
-        .map(|path| Some((path.as_path(), measurable(path)?)))
-        .collect::<Option<_>>()?;
+pub(crate) fn records(paths: &[PathBuf], layout: Layout, packing: Packing) -> Option<u64> {
+    let files = measure(paths, packing)?;
     let total: u64 = files.iter().map(|(_, bytes)| bytes).sum();
     let (mut looked, mut records) = (0, 0);
-    for (from, to) in places(total) {
+    for (from, to) in places(total, is_many(paths)) {
         let (bytes, ends) = look(&files, from, to, layout.delimiter());
         looked += bytes;
         records += ends;
@@ -35,24 +32,30 @@ pub(crate) fn records(paths: &[PathBuf], layout: Layout) -> Option<u64> {
     Some((density * total as f64 * 1.05) as u64 + paths.len() as u64)
 }
 
+/// Whether there are too many files to open each of them for a guess.
+fn is_many(paths: &[PathBuf]) -> bool {
+    paths.len() as u64 > PLACES
+}
+
 /// The ranges of bytes to look at: all, or places spread over all, each at a
 /// point of its own within its share, so that nothing in the file keeps time
 /// with them.
-fn places(total: u64) -> Vec<(u64, u64)> {
-    if total <= PLACES * PLACE {
+fn places(total: u64, of_many: bool) -> Vec<(u64, u64)> {
+    if total <= PLACES * PLACE && !of_many {
         return vec![(0, total)];
     }
     let share = total / PLACES;
     let place = |i: u64| {
         let somewhere = i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let from = i * share + (((share - PLACE) * somewhere) >> 32);
+        let from = i * share + ((share.saturating_sub(PLACE) * somewhere) >> 32);
         (from, from + PLACE)
     };
     (0..PLACES).map(place).collect()
 }
 
 /// Bytes and delimiters between `from` and `to` of the files one after the
-/// other. A file that can't be read has none; whoever reads it says so.
+/// other; of many, only of the one where that begins. A file that can't be
+/// read has none; whoever reads it says so.
 fn look(files: &[(&Path, u64)], from: u64, to: u64, delimiter: u8) -> (u64, u64) {
     let (mut looked, mut ends, mut start) = (0, 0, 0);
     for (path, bytes) in files {
@@ -61,6 +64,9 @@ fn look(files: &[(&Path, u64)], from: u64, to: u64, delimiter: u8) -> (u64, u64)
             let read = read_at(path, first - start, last - first).unwrap_or_default();
             looked += read.len() as u64;
             ends += memchr::memchr_iter(delimiter, &read).count() as u64;
+            if files.len() as u64 > PLACES {
+                break;
+            }
         }
         start += bytes;
     }
@@ -75,27 +81,35 @@ fn read_at(path: &Path, at: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// The size of a plain file; 0 of one that is not there.
-fn measurable(path: &Path) -> Option<u64> {
+/// The sizes of all files, if they are plain ones. Of many, some are looked into.
+fn measure(paths: &[PathBuf], packing: Packing) -> Option<Vec<(&Path, u64)>> {
+    let sizes: Vec<u64> = paths.iter().map(|path| size(path)).collect::<Option<_>>()?;
+    let step = paths.len().div_ceil(PLACES as usize).max(1);
+    let is_packed = |path: &PathBuf| {
+        let input = Input::open(path, packing, &Arc::default());
+        input.is_ok_and(|input| input.is_compressed())
+    };
+    let packed = packing == Packing::Recognised && paths.iter().step_by(step).any(is_packed);
+    (!packed).then(|| paths.iter().map(PathBuf::as_path).zip(sizes).collect())
+}
+
+/// The size of a file; 0 of one that is not there.
+fn size(path: &Path) -> Option<u64> {
     if path == Path::new("-") {
         return None;
     }
-    let Ok(metadata) = std::fs::metadata(path) else {
-        return Some(0);
-    };
-    if !metadata.is_file() {
-        return None;
-    }
-    match Input::open(path, &Arc::default()) {
-        Ok(input) if input.is_compressed() => None,
-        Ok(_) => Some(metadata.len()),
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Some(metadata.len()),
+        Ok(metadata) if metadata.is_dir() => Some(0),
+        Ok(_) => None,
         Err(_) => Some(0),
     }
 }
 
 /// The most records that the inputs can hold, if that can be told.
-pub(crate) fn most_records(paths: &[PathBuf]) -> Option<u64> {
-    paths.iter().map(|path| Some(measurable(path)? + 1)).sum()
+pub(crate) fn most_records(paths: &[PathBuf], packing: Packing) -> Option<u64> {
+    let files = measure(paths, packing)?;
+    Some(files.iter().map(|(_, bytes)| bytes + 1).sum())
 }
 
 #[cfg(test)]
@@ -110,7 +124,7 @@ mod tests {
         for (path, content) in paths.iter().zip(contents) {
             std::fs::write(path, content).unwrap();
         }
-        records(&paths, Layout::LINES)
+        records(&paths, Layout::LINES, Packing::Recognised)
     }
 
     #[test]
@@ -131,12 +145,23 @@ mod tests {
     }
 
     #[test]
+    fn many_small_files_are_guessed_from_some() {
+        let content: Vec<Vec<u8>> = (0..1000)
+            .map(|i| format!("{i}\n").repeat(1 + i % 9).into_bytes())
+            .collect();
+        let content: Vec<&[u8]> = content.iter().map(Vec::as_slice).collect();
+        let guess = estimate(&content).unwrap();
+        assert!((4_000..10_000).contains(&guess), "{guess}");
+    }
+
+    #[test]
     fn small_files_are_counted() {
         let guess = estimate(&[b"a\nb\n", b"c", b""]).unwrap();
         assert!((3..8).contains(&guess), "{guess}");
         assert!(estimate(&[b""]).unwrap() < 2);
         let missing = [PathBuf::from("/nowhere/at/all")];
-        assert_eq!(records(&missing, Layout::LINES), Some(1));
-        assert_eq!(records(&["-".into()], Layout::LINES), None);
+        let packing = Packing::Recognised;
+        assert_eq!(records(&missing, Layout::LINES, packing), Some(1));
+        assert_eq!(records(&["-".into()], Layout::LINES, packing), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Filters as they are named on the command line, and the secret of keyed ones.
 
+use crate::apart::{Apart, Role};
 use crate::{foreign, human, output};
 use anyhow::{Context, Result, anyhow};
 use clap::builder::{TypedValueParser, ValueParserFactory};
@@ -87,6 +88,14 @@ impl fmt::Display for Place {
 }
 
 impl Place {
+    /// Notes the file, if it is one.
+    pub(crate) fn note(&self, role: Role, apart: &mut Apart) -> Result<()> {
+        match self {
+            Self::File(path) => apart.note(role, path),
+            Self::Redis(_) => Ok(()),
+        }
+    }
+
     /// The whole filter, in memory.
     pub(crate) fn load(&self, key: &KeyFile, redis: &RedisArgs) -> Result<AnyFilter> {
         match self {
@@ -166,6 +175,11 @@ pub(crate) struct KeyFile {
 }
 
 impl KeyFile {
+    pub(crate) fn note(&self, apart: &mut Apart) -> Result<()> {
+        let mut files = self.key_file.iter();
+        files.try_for_each(|path| apart.note(Role::KeyFile, path))
+    }
+
     /// How to open a filter with this key.
     pub(crate) fn open(&self) -> Result<Open> {
         let open = Open::new().verify(!self.no_verify);
@@ -189,6 +203,11 @@ impl KeyFile {
 }
 
 impl RedisArgs {
+    pub(crate) fn note(&self, apart: &mut Apart) -> Result<()> {
+        let mut files = self.tls_ca.iter();
+        files.try_for_each(|path| apart.note(Role::Certificate, path))
+    }
+
     /// For what is not written so that replicas can be waited for.
     pub(crate) fn refuse_waiting(&self) -> Result<()> {
         match self.wait_replicas {

@@ -2,16 +2,19 @@
 
 mod about;
 mod advice;
+mod apart;
 mod bar;
 mod cmd;
 #[cfg(feature = "compare")]
 mod compare;
 mod engine;
 mod estimate;
+mod find;
 mod foreign;
 mod human;
 mod index;
 mod location;
+mod lock;
 mod output;
 mod redisson;
 mod remote;

@@ -1,11 +1,11 @@
 //! Standard output is for data alone; everything else goes to stderr.
 
 use crate::stdout;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
-use tamis::{Existing, Replacement};
+use std::path::Path;
+use tamis::{Existing, Replacement, Unplaced};
 
 /// Writes a command's answer.
 pub(crate) fn print(text: &str) -> Result<()> {
@@ -42,6 +42,11 @@ pub(crate) fn is_closed(error: &anyhow::Error) -> bool {
     kinds.any(|kind| kind == io::ErrorKind::BrokenPipe)
 }
 
+/// The file that an output goes to; none is standard output, which has other names as well.
+pub(crate) fn file(path: Option<&Path>) -> Option<&Path> {
+    path.filter(|path| ![Path::new("-"), Path::new("/dev/stdout")].contains(path))
+}
+
 /// Where records go: a stream, or a file that appears whole at the end.
 ///
 /// A file that is not [finished](Self::finish) well stays beside its place under
@@ -66,19 +71,14 @@ enum Encoder {
 }
 
 impl Sink {
-    /// Standard output, or a file that must not exist yet unless `force`d, and is none of the
-    /// `inputs`. A pipe or a device is written to as it is.
-    pub(crate) fn open(path: Option<&Path>, force: bool, inputs: &[PathBuf]) -> Result<Self> {
-        let is_stdout = |path: &&Path| [Path::new("-"), Path::new("/dev/stdout")].contains(path);
-        let Some(path) = path.filter(|path| !is_stdout(path)) else {
-            return Self::stdout(inputs);
+    /// Standard output, or a file that must not exist yet unless `force`d. A pipe or a device is
+    /// written to as it is.
+    pub(crate) fn open(path: Option<&Path>, force: bool) -> Result<Self> {
+        let Some(path) = file(path) else {
+            return Self::stdout();
         };
         let opening = || format!("opening {}", path.display());
-        let there = fs::metadata(path);
-        if let Ok(there) = &there {
-            refuse_input(there, inputs)?;
-        }
-        let (file, to) = match there {
+        let (file, to) = match fs::metadata(path) {
             Ok(there) if !there.is_file() && !there.is_dir() => {
                 let stream = File::options().write(true).open(path);
                 (None, stream.with_context(opening)?)
@@ -98,14 +98,9 @@ impl Sink {
         })
     }
 
-    /// Standard output, which must be none of the `inputs`: they would never end.
-    pub(crate) fn stdout(inputs: &[PathBuf]) -> Result<Self> {
-        let stdout = stdout()?;
-        if let Ok(metadata) = stdout.metadata() {
-            refuse_input(&metadata, inputs)?;
-        }
+    pub(crate) fn stdout() -> Result<Self> {
         Ok(Self {
-            encoder: Some(Encoder::Plain(stdout)),
+            encoder: Some(Encoder::Plain(stdout()?)),
             file: None,
             empty: true,
             is_closed: stdout::was_closed(),
@@ -143,19 +138,32 @@ impl Sink {
         let encoded = self.encoder.take().map_or(Ok(()), Encoder::finish);
         match self.file.take() {
             None => {}
-            Some(file) if well && encoded.is_ok() => drop(file.place()?),
-            Some(_) if self.empty => {}
-            Some(file) => {
-                let meant = file.path().display().to_string();
-                let kept = file.keep_partial()?;
-                eprintln!(
-                    "tamis: {meant} was not written; the partial output is in {}",
-                    kept.display()
-                );
+            Some(file) if well && encoded.is_ok() => {
+                let meant = file.path().to_owned();
+                if let Err(unplaced) = file.try_place() {
+                    let Unplaced { error, file } = *unplaced;
+                    if let Some(file) = file.filter(|_| !self.empty) {
+                        keep(file, "output")?;
+                    }
+                    return Err(creating(&meant, error));
+                }
             }
+            Some(_) if self.empty => {}
+            Some(file) => keep(file, "partial output")?,
         }
         Ok(encoded?)
     }
+}
+
+/// Keeps what can't have its name, and says where.
+fn keep(file: Replacement, what: &str) -> Result<()> {
+    let meant = file.path().display().to_string();
+    let kept = file.keep_partial()?;
+    eprintln!(
+        "tamis: {meant} was not written; the {what} is in {}",
+        kept.display()
+    );
+    Ok(())
 }
 
 impl Drop for Sink {
@@ -249,34 +257,6 @@ pub(crate) fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
         }
         error => error.into(),
     }
-}
-
-fn refuse_input(output: &fs::Metadata, inputs: &[PathBuf]) -> Result<()> {
-    match find_same(output, inputs) {
-        None => Ok(()),
-        Some(same) => bail!(
-            "{} is both input and output\nhint: write to another file, then rename it",
-            same.display()
-        ),
-    }
-}
-
-/// The input that is this regular file. Devices and pipes may well be both, as a terminal is.
-#[cfg(unix)]
-fn find_same<'a>(file: &fs::Metadata, inputs: &'a [PathBuf]) -> Option<&'a PathBuf> {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |file: &fs::Metadata| (file.dev(), file.ino());
-    let metadata = |path: &Path| match path == Path::new("-") {
-        true => fs::metadata("/dev/stdin"),
-        false => fs::metadata(path),
-    };
-    let is_same = |path: &&PathBuf| metadata(path).is_ok_and(|m| identity(&m) == identity(file));
-    inputs.iter().filter(|_| file.is_file()).find(is_same)
-}
-
-#[cfg(not(unix))]
-fn find_same<'a>(_: &fs::Metadata, _: &'a [PathBuf]) -> Option<&'a PathBuf> {
-    None
 }
 
 /// Standard output for a command whose work goes on when the reader goes away,

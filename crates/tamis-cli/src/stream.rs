@@ -1,18 +1,20 @@
 //! What the commands that read keys have in common: their arguments, signals,
 //! progress, and how a run ends.
 
+use crate::apart::{Apart, Role};
 use crate::bar::Bar;
 use crate::engine::batch::{Print, Token};
-use crate::engine::input::Input;
+use crate::engine::input::{Input, InputError, Packing};
 use crate::engine::key::{Columns, KeyRule, Part, Pointer};
 use crate::engine::pipeline::{self, Checkpoint, Halt, Job};
 use crate::engine::progress::Progress;
-use crate::engine::reader::Reader;
+use crate::engine::reader::{Oddities, Reader};
 use crate::engine::records::Layout;
-use crate::{Exit, human, output};
-use anyhow::{Context, Result};
+use crate::{Exit, find, human, output};
+use anyhow::{Context, Result, bail};
+use std::fs::{self, Metadata};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -47,9 +49,41 @@ pub(crate) struct InputArgs {
     #[command(flatten)]
     rule: RuleArgs,
 
+    /// Read the files in folders and in the folders inside them, sorted by name
+    ///
+    /// Hidden files are read, too. Links to files are followed, links to folders
+    /// are not. Files that the command itself uses are left out.
+    #[arg(short = 'r', long)]
+    recursive: bool,
+
+    /// Also read the files named in LIST, one name per line; `-` is standard input
+    #[arg(long, value_name = "LIST", conflicts_with = "files0_from")]
+    files_from: Option<PathBuf>,
+
+    /// The same with a NUL after each name, as `find -print0` writes it
+    #[arg(long, value_name = "LIST")]
+    files0_from: Option<PathBuf>,
+
+    /// Read bytes as they are: unpack nothing, and don't warn of what is not text
+    #[arg(long)]
+    raw: bool,
+
+    /// Fail, instead of warn, about a CSV quote that is never closed, input that is not text, or
+    /// (dedup) a filter over its rate
+    #[arg(long)]
+    pub(crate) strict: bool,
+
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<usize>,
+
+    /// Whether `files` are all that is read.
+    #[arg(skip)]
+    is_found: bool,
+
+    /// Folders that could not be read, and why.
+    #[arg(skip)]
+    unlisted: Vec<(PathBuf, String)>,
 
     #[arg(skip)]
     small_steps: bool,
@@ -167,11 +201,49 @@ impl InputArgs {
         Ok(())
     }
 
+    /// Settles which files are read, also those in lists and folders. None may be one of `apart`.
+    pub(crate) fn find(&mut self, apart: &mut Apart) -> Result<()> {
+        let mut named = std::mem::take(&mut self.files);
+        let list = match (self.files_from.take(), self.files0_from.take()) {
+            (Some(list), _) => Some((list, b'\n')),
+            (None, Some(list)) => Some((list, 0)),
+            (None, None) => None,
+        };
+        if let Some((list, end)) = list {
+            let stdin = Path::new("-");
+            if list == stdin && named.iter().any(|file| file == stdin) {
+                bail!("the list of files and a file can't both be standard input");
+            }
+            apart.note(Role::FileList, &list)?;
+            named.extend(find::names(&list, end)?);
+        } else if named.is_empty() && self.recursive {
+            bail!("-r: expected the folders to read, got none");
+        } else if named.is_empty() {
+            named.push(PathBuf::from("-"));
+        }
+        if self.recursive {
+            (self.files, self.unlisted) = find::files(named, apart);
+        } else {
+            self.files = named;
+        }
+        self.is_found = true;
+        self.files
+            .iter()
+            .try_for_each(|file| apart.check_input(file))
+    }
+
     /// The files, standard input if none is named.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        match self.files.is_empty() {
+        match self.files.is_empty() && !self.is_found {
             true => vec![PathBuf::from("-")],
             false => self.files.clone(),
+        }
+    }
+
+    pub(crate) const fn packing(&self) -> Packing {
+        match self.raw {
+            true => Packing::Ignored,
+            false => Packing::Recognised,
         }
     }
 
@@ -179,8 +251,27 @@ impl InputArgs {
     pub(crate) fn with_files(&self, files: Vec<PathBuf>) -> Self {
         Self {
             files,
+            unlisted: Vec::new(),
             ..self.clone()
         }
+    }
+
+    /// Reads the files, one after the other.
+    pub(crate) fn reader(&self, rule: &KeyRule, chunk: usize, progress: &Arc<Progress>) -> Reader {
+        let unlisted = self.unlisted.clone().into_iter().map(|(folder, why)| {
+            Err(InputError {
+                name: folder.display().to_string(),
+                cause: std::io::Error::other(why),
+            })
+        });
+        let (packing, progress) = (self.packing(), Arc::clone(progress));
+        let files = self.paths().into_iter();
+        let inputs = unlisted.chain(files.map(move |path| Input::open(&path, packing, &progress)));
+        let oddities = match self.strict {
+            true => Oddities::Refused,
+            false => Oddities::Warned(|text| output::warn(text)),
+        };
+        Reader::new(Box::new(inputs), rule, chunk).oddities(oddities, !self.raw)
     }
 
     /// The same, a little at a time and by one thread: a step's records are
@@ -306,19 +397,16 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
         let signal = stop_on_signals(&progress.stop)?;
         let bar = (!self.input.hides_bar).then(|| Bar::of_input(&paths, &progress));
         let start = Instant::now();
-        let opened = Arc::clone(&progress);
-        let inputs = paths
-            .into_iter()
-            .map(move |path| Input::open(&path, &opened));
+        let chunk = match self.input.small_steps {
+            true => SMALL_CHUNK,
+            false => CHUNK,
+        };
+        // Where a record comes from is only told in these cases.
+        let tells_names = matches!(self.print, Print::Located(_)) || rule.hex;
+        let joins_files = !tells_names && !paths.iter().any(|path| is_stream(path));
+        let reader = self.input.reader(&rule, chunk, &progress);
         let outcome = pipeline::run(Job {
-            reader: Reader::new(
-                Box::new(inputs),
-                &rule,
-                match self.input.small_steps {
-                    true => SMALL_CHUNK,
-                    false => CHUNK,
-                },
-            ),
+            reader: reader.joining_files(joins_files),
             rule: &rule,
             hash: |key: &[u8]| self.hasher.token(key),
             shards: self.shards,
@@ -348,6 +436,12 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
             input_errors: outcome.input_errors.len(),
         })
     }
+}
+
+/// Whether opening or reading it may have to wait for somebody.
+fn is_stream(path: &Path) -> bool {
+    let is_other = |metadata: Metadata| !metadata.is_file() && !metadata.is_dir();
+    path == Path::new("-") || fs::metadata(path).is_ok_and(is_other)
 }
 
 /// The first SIGINT, SIGTERM or SIGHUP asks the run to end with what was read;

@@ -278,7 +278,6 @@ fn input_and_output_are_two_files() {
         "tamis dedup a -o same --force",
         "tamis dedup a -o ./a",
         "tamis dedup - -o a --force < a",
-        "tamis dedup --filter f.tamis a -o f.tamis --force",
         "tamis dedup a >> a",
         "tamis dedup >> a < same",
         "tamis add --new f.tamis a >> a",
@@ -290,6 +289,193 @@ fn input_and_output_are_two_files() {
     }
     assert_eq!(dir.read("a"), lines(0..10).as_bytes());
     assert_eq!(dir.read("f.tamis"), filter);
+}
+
+/// Files by what they are, whatever they are called, also those that are yet to be made.
+#[test]
+fn no_file_is_two_things() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..10));
+    dir.ok("create f.tamis -n 1000");
+    dir.ok("create g.tamis -n 1000 --key-file key");
+    fs::create_dir(dir.path("folder")).unwrap();
+    symlink("folder", dir.path("other")).unwrap();
+    symlink("folder/x", dir.path("dangling")).unwrap();
+    symlink("a", dir.path("link")).unwrap();
+    fs::hard_link(dir.path("a"), dir.path("same")).unwrap();
+    let kept = || ["a", "f.tamis", "g.tamis", "key"].map(|name| dir.read(name));
+    let (before, names) = (kept(), dir.list());
+    for (line, what) in [
+        ("dedup a --filter x -o x --force", "filter and output"),
+        ("dedup a --filter ./x -o x", "filter and output"),
+        ("dedup a --filter folder/x -o other/x", "filter and output"),
+        ("dedup a --filter dangling -o other/x", "filter and output"),
+        (
+            "dedup a --filter f.tamis -o f.tamis --force",
+            "filter and output",
+        ),
+        (
+            "dedup a --filter x.partial -o x",
+            "filter and partial output",
+        ),
+        ("dedup a -o x --json-report x", "output and report"),
+        (
+            "dedup a -o x --json-report x.partial",
+            "partial output and report",
+        ),
+        ("dedup a --json-report same", "input and report"),
+        ("dedup a --json-report x --filter x", "filter and report"),
+        ("dedup a --filter a", "input and filter"),
+        ("dedup a --filter x --key-file x", "filter and key file"),
+        (
+            "dedup a --filter x --key-file y -o y --force",
+            "key file and output",
+        ),
+        (
+            "dedup --files-from a -o a --force",
+            "list of files and output",
+        ),
+        ("build a a --force", "input and filter"),
+        ("build link same --force", "input and filter"),
+        ("build -o a a --force", "input and filter"),
+        ("build --allow a a f.tamis --force", "allow list and filter"),
+        ("build --allow same x a", "input and allow list"),
+        ("build x a --key-file x --force", "filter and key file"),
+        ("build x a --key-file a", "input and key file"),
+        ("create x -n 10 --key-file x --force", "filter and key file"),
+        (
+            "create key -n 10 --key-file key --force",
+            "filter and key file",
+        ),
+        ("add f.tamis f.tamis", "input and filter"),
+        ("remove f.tamis a f.tamis", "input and filter"),
+        ("count f.tamis f.tamis", "input and filter"),
+        ("check f.tamis f.tamis", "input and filter"),
+        ("check f.tamis a --allow f.tamis", "input and filter"),
+        ("check --key-file key g.tamis key", "input and key file"),
+        (
+            "merge --union -o f.tamis f.tamis f.tamis --force",
+            "input and output",
+        ),
+        (
+            "merge --union -o key --key-file key --force g.tamis g.tamis",
+            "key file and output",
+        ),
+        ("copy f.tamis f.tamis --force", "input and output"),
+        (
+            "copy --key-file key g.tamis key --force",
+            "key file and output",
+        ),
+        ("import a a --force", "input and filter"),
+        ("compare a --html a --force", "input and output"),
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        let said = format!("is both {what}\n");
+        assert!(ran.err.contains(&said), "{line}: {}", ran.err);
+        assert!(ran.out.is_empty(), "{line}");
+        assert!(kept() == before && dir.list() == names, "{line}");
+    }
+    for line in [
+        "tamis add f.tamis a >> f.tamis",
+        "tamis check f.tamis a >> f.tamis",
+        "tamis check f.tamis a --allow key >> key",
+        "tamis dedup a --filter f.tamis >> f.tamis",
+    ] {
+        let ran = in_shell(&dir, line);
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        assert!(ran.err.contains("and output"), "{line}: {}", ran.err);
+        assert!(kept() == before && dir.list() == names, "{line}");
+    }
+    // An index leaves itself out, and a file that is no index alone.
+    let ran = dir.run("index -o a a");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(kept() == before);
+    // A file may be read twice, and what a failed run left can be read into what was meant.
+    dir.write("x.partial", lines(0..5));
+    assert_eq!(dir.ok("dedup -q a same x.partial -o x").text(), "");
+    assert_eq!(dir.read("x"), lines(0..10).as_bytes());
+}
+
+/// Somebody else takes the name while we work.
+#[test]
+fn an_output_that_appears_meanwhile_costs_nothing() {
+    let dir = Sandbox::new();
+    fifo(&dir, "in");
+    let child = dir
+        .command("dedup in -o out --filter seen.tamis")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It opens its input when it has looked at the output.
+    let mut input = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path("in"))
+        .unwrap();
+    dir.write("out", "theirs\n");
+    input.write_all(lines(0..100).as_bytes()).unwrap();
+    drop(input);
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("out already exists"), "{}", ran.err);
+    assert!(ran.err.contains("out.partial"), "{}", ran.err);
+    assert_eq!(dir.read("out"), b"theirs\n");
+    assert_eq!(dir.read("out.partial"), lines(0..100).as_bytes());
+    // Nothing is claimed that is not where it was to be.
+    dir.write("again", lines(0..100));
+    let ran = dir.ok("dedup -q again --filter seen.tamis");
+    assert_eq!(ran.text(), lines(0..100));
+}
+
+#[test]
+fn whoever_waits_for_a_filter_says_for_whom() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..10));
+    dir.ok("create f.tamis -n 1000 --kind counting");
+    fifo(&dir, "in");
+    // Holds the lock until its input ends.
+    let holder = dir
+        .command("dedup in --filter f.tamis")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let input = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path("in"))
+        .unwrap();
+    let process = format!("process {} (tamis)", holder.id());
+    for line in [
+        "dedup --filter f.tamis a",
+        "add f.tamis a",
+        "remove f.tamis a",
+    ] {
+        for timeout in ["0", "100ms"] {
+            let ran = dir.run(&format!("{line} --lock-timeout {timeout}"));
+            assert_eq!((ran.code, ran.text()), (2, ""), "{line}: {}", ran.err);
+            assert!(ran.err.contains(&process), "{line}: {}", ran.err);
+            assert_eq!(ran.err.contains("waiting"), timeout != "0", "{}", ran.err);
+        }
+    }
+    let mut waits = dir
+        .command("dedup -q --filter f.tamis a")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut err = std::io::BufReader::new(waits.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut err, &mut said).unwrap();
+    assert!(
+        said.contains("waiting for f.tamis") && said.contains(&process),
+        "{said}"
+    );
+    drop(input);
+    let ran = Ran::from(waits.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.text()), (0, &*lines(0..10)));
+    assert!(holder.wait_with_output().unwrap().status.success());
+    let refused = dir.run("dedup --filter f.tamis --lock-timeout soon a");
+    assert_eq!(refused.code, 2);
 }
 
 #[test]

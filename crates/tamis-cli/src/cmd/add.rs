@@ -1,15 +1,16 @@
 use crate::about::About;
+use crate::apart::{Apart, Role};
 use crate::engine::batch::Print;
 use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, named};
+use crate::lock::LockArgs;
 use crate::redisson::Live;
 use crate::remote::{claim, with_keys};
 use crate::stream::{InputArgs, Keyed, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
-use tamis::FileLock;
 
 /// Add keys to a filter, one per line
 ///
@@ -54,13 +55,22 @@ pub(crate) struct Args {
     key: KeyFile,
 
     #[command(flatten)]
+    lock: LockArgs,
+
+    #[command(flatten)]
     foreign: ForeignArgs,
 
     #[command(flatten)]
     redis: RedisArgs,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit> {
+pub(crate) fn run(mut args: Args) -> Result<Exit> {
+    let mut apart = Apart::default();
+    args.filter.note(Role::Filter, &mut apart)?;
+    args.key.note(&mut apart)?;
+    args.redis.note(&mut apart)?;
+    apart.note_output(None)?;
+    args.input.find(&mut apart)?;
     let report = match &args.filter {
         Place::File(path) => add_to_file(path, &args)?,
         Place::Redis(at) if args.foreign.is_redisson()? => {
@@ -100,7 +110,7 @@ fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
     let (mut lock, filter) = match args.shared {
         true => (None, open.share(path)),
         false => {
-            let lock = FileLock::acquire(path).map_err(named())?;
+            let lock = args.lock.acquire(path)?;
             (Some(lock), open.load(path))
         }
     };
@@ -138,7 +148,7 @@ fn add_to_foreign(path: &Path, args: &Args) -> Result<Option<Report>> {
         );
     }
     // Opened again once nobody else writes.
-    let _lock = FileLock::acquire(path).map_err(named(path))?;
+    let _lock = args.lock.acquire(path)?;
     let Some(mut opened) = args.foreign.open(path)? else {
         bail!(
             "{}: the file was replaced while we waited for it",
@@ -165,7 +175,7 @@ fn add<F: Send, H: Keyed>(
     args: &Args,
     insert: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
 ) -> Result<Report> {
-    let mut stdout = output::Sink::stdout(&args.input.paths())?;
+    let mut stdout = output::Sink::stdout()?;
     if args.new {
         stdout.end_last_line(args.input.rule()?.layout().delimiter())?;
     }

@@ -1,3 +1,4 @@
+use crate::apart::{Apart, Role};
 use crate::bar::Bar;
 use crate::cmd::create::HashArgs;
 use crate::engine::batch::Print;
@@ -107,6 +108,13 @@ enum Winner {
 
 pub(crate) fn run(mut args: Args) -> Result<Exit> {
     let path = args.place()?;
+    let mut apart = Apart::default();
+    apart.note(Role::Filter, &path)?;
+    args.hash.note(&mut apart)?;
+    for list in &args.allow {
+        apart.note(Role::AllowList, list)?;
+    }
+    args.input.find(&mut apart)?;
     args.input = args.input.hiding_bar_if(args.quiet);
     output::check_place(&path, args.force)?;
     match args.format {

@@ -1,3 +1,4 @@
+use crate::apart::{Apart, Role};
 use crate::engine::batch::{Prefix, Print};
 use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};
@@ -79,7 +80,17 @@ pub(crate) struct Args {
     redis: RedisArgs,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit> {
+pub(crate) fn run(mut args: Args) -> Result<Exit> {
+    let mut apart = Apart::default();
+    args.filter.note(Role::Filter, &mut apart)?;
+    args.key.note(&mut apart)?;
+    args.redis.note(&mut apart)?;
+    // It is read like the others, and may be asked about itself.
+    for list in &args.allow {
+        apart.note(Role::Input, list)?;
+    }
+    apart.note_output(None)?;
+    args.input.find(&mut apart)?;
     match &args.filter {
         Place::File(path) => {
             if let Some(opened) = args.foreign.open(path)? {
@@ -154,7 +165,7 @@ fn check<F: Send, H: Keyed<Token: Ord + Clone + Send + Sync>>(
         return Ok(Exit::NoneFound);
     }
     let allowed = read_allowed(args, hasher)?;
-    let mut stdout = output::Sink::stdout(&args.input.paths())?;
+    let mut stdout = output::Sink::stdout()?;
     let report = Pass {
         input: &args.input(&stdout),
         hasher,

@@ -1,3 +1,4 @@
+use crate::apart::Apart;
 use crate::compare::advice::{self, Wanted};
 use crate::compare::contender::{Contender, Need};
 use crate::compare::keys::{self, Collected};
@@ -100,7 +101,15 @@ pub(crate) struct StepArgs {
     what: What,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit> {
+pub(crate) fn run(mut args: Args) -> Result<Exit> {
+    let mut apart = Apart::default();
+    if let Some(page) = &args.html {
+        apart.note_output(Some(page))?;
+    }
+    for file in &args.absent {
+        apart.check_input(file)?;
+    }
+    args.input.find(&mut apart)?;
     let absent = (!args.absent.is_empty()).then(|| args.input.with_files(args.absent.clone()));
     let mut inputs = args.input.paths();
     inputs.extend(args.absent.iter().cloned());
@@ -108,7 +117,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         bail!("FILE and --absent can't both be standard input");
     }
     let mut page = match &args.html {
-        Some(path) => Some(Sink::open(Some(path), args.force, &inputs)?),
+        Some(path) => Some(Sink::open(Some(path), args.force)?),
         None => None,
     };
     // First of all, so that no signal finds a folder that nobody removes.

@@ -1,3 +1,4 @@
+use crate::apart::{Apart, Role};
 use crate::foreign::{self, ForeignArgs, Opened};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, warn_of};
 use crate::{Exit, human, output};
@@ -138,6 +139,11 @@ fn dumped(at: &Location, filter: &mut RedisFilter) -> Result<Opened> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    let mut apart = Apart::default();
+    args.to.note(Role::Output, &mut apart)?;
+    args.key.note(&mut apart)?;
+    args.redis.note(&mut apart)?;
+    args.from.note(Role::Input, &mut apart)?;
     if let Place::File(path) = &args.to {
         output::check_place(path, args.force)?;
         if args.module {

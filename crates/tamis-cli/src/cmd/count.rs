@@ -1,6 +1,6 @@
-use crate::engine::input::Input;
+use crate::apart::{Apart, Role};
 use crate::engine::key::{KeyMaker, NoKey, not_hex};
-use crate::engine::reader::{Chunk, Reader};
+use crate::engine::reader::Chunk;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::remote::{Remote, with_keys};
 use crate::stream::{CHUNK, InputArgs, Keyed};
@@ -35,7 +35,13 @@ pub(crate) struct Args {
     redis: RedisArgs,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit> {
+pub(crate) fn run(mut args: Args) -> Result<Exit> {
+    let mut apart = Apart::default();
+    args.filter.note(Role::Filter, &mut apart)?;
+    args.key.note(&mut apart)?;
+    args.redis.note(&mut apart)?;
+    apart.note_output(None)?;
+    args.input.find(&mut apart)?;
     match &args.filter {
         Place::File(path) => {
             let filter = args.key.open()?.map(path).map_err(named(path))?;
@@ -63,10 +69,7 @@ fn count<H: Keyed>(
     ask(&[], &mut [])?;
     let rule = args.input.rule()?.for_filter(hasher.rule());
     let rule = rule.map_err(anyhow::Error::msg)?;
-    let layout = rule.layout();
-    let inputs = args.input.paths().into_iter();
-    let inputs = inputs.map(|path| Input::open(&path, &Arc::default()));
-    let mut reader = Reader::new(Box::new(inputs), &rule, CHUNK);
+    let mut reader = args.input.reader(&rule, CHUNK, &Arc::default());
     let mut keys = KeyMaker::new(&rule);
     let mut chunk = Chunk::default();
     let (mut hashes, mut counts) = (Vec::new(), Vec::new());
@@ -74,7 +77,7 @@ fn count<H: Keyed>(
     let mut exit = Exit::NoneFound;
     let mut number = 0;
     while reader.read(&mut chunk) {
-        let bytes = chunk.records();
+        let (bytes, layout) = (chunk.records(), chunk.layout);
         hashes.clear();
         if chunk.starts_input {
             number = chunk.header_rows();

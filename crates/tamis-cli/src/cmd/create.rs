@@ -1,3 +1,4 @@
+use crate::apart::{Apart, Role};
 use crate::foreign;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of, warn_of_secret};
 use crate::stream::RuleArgs;
@@ -155,6 +156,11 @@ impl ShapeArgs {
 }
 
 impl HashArgs {
+    pub(crate) fn note(&self, apart: &mut Apart) -> Result<()> {
+        let mut files = self.key_file.iter();
+        files.try_for_each(|path| apart.note(Role::KeyFile, path))
+    }
+
     pub(crate) const fn seed(&self) -> u64 {
         self.seed
     }
@@ -204,6 +210,10 @@ fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    let mut apart = Apart::default();
+    args.filter.note(Role::Filter, &mut apart)?;
+    args.shape.hash.note(&mut apart)?;
+    args.redis.note(&mut apart)?;
     if let (Some(format), Place::File(path)) = (args.format, &args.filter) {
         return create_foreign(format, path, &args);
     }

@@ -4,10 +4,12 @@ mod wrong;
 
 use self::kept::Kept;
 use self::shared::Shared;
+use crate::apart::{Apart, Role};
 use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
 use crate::engine::pipeline::Checkpoint;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of};
+use crate::lock::LockArgs;
 use crate::output::Sink;
 use crate::remote::{Remote, with_keys};
 use crate::stream::{InputArgs, Keyed, Pass, Report};
@@ -17,7 +19,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tamis::{AnyFilter, Error, FileLock, Growing, Hasher, Kind, Plan, SecretKey};
+use tamis::{AnyFilter, Error, Growing, Hasher, Kind, Plan, SecretKey};
 use tamis_redis::{Location, RedisFilter, Stats};
 
 /// Drop records that were already seen
@@ -78,10 +80,6 @@ pub(crate) struct Args {
     #[arg(long, requires = "filter")]
     dry_run: bool,
 
-    /// Fail, instead of warn, when the filter exceeds its rate
-    #[arg(long, requires = "filter")]
-    strict: bool,
-
     /// Seconds between two saves of the filter
     #[arg(long, value_name = "SECONDS", default_value = "5", requires = "filter")]
     save_every: f64,
@@ -131,6 +129,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     key: KeyFile,
+
+    #[command(flatten)]
+    lock: LockArgs,
 
     #[command(flatten)]
     redis: RedisArgs,
@@ -228,7 +229,8 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
              hint: `tamis add --new {path}` adds to it and prints the new keys"
         );
     }
-    let mut sink = Sink::open(args.output.as_deref(), args.force, &args.not_outputs())?;
+    args.find()?;
+    let mut sink = Sink::open(args.output.as_deref(), args.force)?;
     let prints = args.print() != Print::Nothing;
     let mixes = prints && sink.is_terminal();
     args.input = args.input.hiding_bar_if(args.quiet || mixes);
@@ -272,13 +274,19 @@ fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exit> {
 }
 
 impl Args {
-    /// What must not be written to: the inputs, and the filter.
-    fn not_outputs(&self) -> Vec<PathBuf> {
-        let mut paths = self.input.paths();
-        if let Some(Place::File(filter)) = &self.filter {
-            paths.push(filter.clone());
+    /// Settles which files are read, and that each is used for one thing only.
+    fn find(&mut self) -> Result<()> {
+        let mut apart = Apart::default();
+        if let Some(filter) = &self.filter {
+            filter.note(Role::Filter, &mut apart)?;
         }
-        paths
+        self.key.note(&mut apart)?;
+        self.redis.note(&mut apart)?;
+        apart.note_output(self.output.as_deref())?;
+        if let Some(report) = &self.json_report {
+            apart.note(Role::Report, report)?;
+        }
+        self.input.find(&mut apart)
     }
 
     fn print(&self) -> Print {
@@ -303,11 +311,12 @@ impl Args {
     fn first_keys(&self, bytes: impl Fn(u64) -> Option<u64>) -> Result<u64> {
         let paths = self.input.paths();
         if let Some(keys) = self.keys {
-            let most = estimate::most_records(&paths).unwrap_or(u64::MAX);
+            let most = estimate::most_records(&paths, self.input.packing()).unwrap_or(u64::MAX);
             return Ok(keys.clamp(1, most.max(1)));
         }
         let layout = self.input.rule()?.layout();
-        let mut keys = estimate::records(&paths, layout).unwrap_or(UNMEASURED);
+        let records = estimate::records(&paths, layout, self.input.packing());
+        let mut keys = records.unwrap_or(UNMEASURED);
         while keys > UNMEASURED && bytes(keys).is_none_or(|bytes| bytes > GUESS_BYTES) {
             keys /= 2;
         }
@@ -386,7 +395,7 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
     }
     let mut lock = match args.dry_run {
         true => None,
-        false => Some(FileLock::acquire(path).map_err(named())?),
+        false => Some(args.lock.acquire(path)?),
     };
     let mut filter = match is_new && args.dry_run {
         true => AnyFilter::Growing(args.first_filter(args.new_hasher()?)?),
@@ -399,7 +408,7 @@ fn with_file(path: &Path, args: &Args, sink: &mut Sink) -> Result<(Report, Memor
     let over = Over {
         filter: &place,
         rate: filter.rate(),
-        strict: args.strict,
+        strict: args.input.strict,
     };
     let mut kept = [Kept::new(filter, &over)?];
     let mut periodic_save = |kept: &mut [&mut Kept]| {
@@ -460,7 +469,7 @@ fn with_shared<H: Keyed<Token: Remote>>(
     let over = Over {
         filter: &place,
         rate: filter.rate(),
-        strict: args.strict,
+        strict: args.input.strict,
     };
     let mut shared = Shared::new(filter, args.claim, &over)?;
     let claims_before = args.claim == Claim::Before && !args.dry_run;

@@ -1,3 +1,4 @@
+use crate::apart::{Apart, Role};
 use crate::location::{KeyFile, named};
 use crate::{Exit, output};
 use anyhow::{Context, Result};
@@ -25,6 +26,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    let mut apart = Apart::default();
+    apart.note(Role::Filter, &args.filter)?;
+    args.key.note(&mut apart)?;
+    apart.check_input(&args.text)?;
     output::check_place(&args.filter, args.force)?;
     let mut text = String::new();
     if args.text == Path::new("-") {

@@ -6,6 +6,7 @@ use crate::index::quiet::{self, FileSystems};
 use crate::index::scan::{self, Remarks};
 use crate::index::{Index, Roots, bytes_path, changed, path_bytes, walk};
 use crate::location::named;
+use crate::lock::LockArgs;
 use crate::stream;
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
@@ -14,7 +15,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tamis::FileLock;
 use tamis::index::{Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
 
 const DEFAULT_RATE: f64 = 0.01;
@@ -67,6 +67,9 @@ pub(crate) struct Args {
     #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
     rate: Option<f64>,
 
+    #[command(flatten)]
+    lock: LockArgs,
+
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<usize>,
@@ -85,7 +88,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     // Held until the new index is there: of two runs the second one starts with what the first one made.
     let _lock = match args.index.exists() {
-        true => Some(FileLock::acquire(&args.index).map_err(named(&args.index))?),
+        true => Some(args.lock.acquire(&args.index)?),
         false => None,
     };
     let old = match args.index.exists() {

@@ -1,4 +1,5 @@
 use crate::about::About;
+use crate::apart::{Apart, Role};
 use crate::foreign::{self, ForeignArgs, Opened};
 use crate::location::{KeyFile, Place, RedisArgs, named};
 use crate::{Exit, human, output};
@@ -56,6 +57,13 @@ struct How {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    let mut apart = Apart::default();
+    args.output.note(Role::Output, &mut apart)?;
+    args.key.note(&mut apart)?;
+    args.redis.note(&mut apart)?;
+    for filter in &args.filters {
+        filter.note(Role::Input, &mut apart)?;
+    }
     if let Place::File(path) = &args.output {
         output::check_place(path, args.force)?;
     }

@@ -1,12 +1,13 @@
+use crate::apart::{Apart, Role};
 use crate::engine::batch::Print;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::lock::LockArgs;
 use crate::remote::{Bytes, Remote, with_keys};
 use crate::stream::{InputArgs, Keyed, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
-use tamis::FileLock;
 
 /// Remove keys from a counting or cuckoo filter, one per line
 ///
@@ -42,20 +43,29 @@ pub(crate) struct Args {
     key: KeyFile,
 
     #[command(flatten)]
+    lock: LockArgs,
+
+    #[command(flatten)]
     foreign: ForeignArgs,
 
     #[command(flatten)]
     redis: RedisArgs,
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit> {
+pub(crate) fn run(mut args: Args) -> Result<Exit> {
+    let mut apart = Apart::default();
+    args.filter.note(Role::Filter, &mut apart)?;
+    args.key.note(&mut apart)?;
+    args.redis.note(&mut apart)?;
+    apart.note_output(None)?;
+    args.input.find(&mut apart)?;
     let report = match &args.filter {
         Place::File(path) if args.foreign.open(path)?.is_some() => {
             remove_from_foreign(path, &args)?
         }
         Place::File(path) => {
             let named = || named(path);
-            let mut lock = FileLock::acquire(path).map_err(named())?;
+            let mut lock = args.lock.acquire(path)?;
             let mut filter = args.key.open()?.load(path).map_err(named())?;
             // Says it before any input is read.
             filter.remove_hashes(&[], &mut []).map_err(named())?;
@@ -89,7 +99,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
 }
 
 fn remove_from_foreign(path: &Path, args: &Args) -> Result<Report> {
-    let _lock = FileLock::acquire(path).map_err(named(path))?;
+    let _lock = args.lock.acquire(path)?;
     let Some(mut opened) = args.foreign.open(path)? else {
         bail!(
             "{}: the file was replaced while we waited for it",
@@ -118,7 +128,7 @@ fn remove<F: Send, H: Keyed>(
     take: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Report> {
     // Keys are removed whether or not somebody reads which were not there.
-    let stdout = output::Sink::stdout(&args.input.paths())?;
+    let stdout = output::Sink::stdout()?;
     let mixes = args.absent && stdout.is_terminal();
     Pass {
         input: &args.input.hiding_bar_if(args.quiet || mixes),

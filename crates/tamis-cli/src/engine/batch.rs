@@ -2,7 +2,6 @@
 
 use crate::engine::key::{KeyMaker, NoKey, not_hex};
 use crate::engine::reader::Chunk;
-use crate::engine::records::Layout;
 use std::io::Write;
 use tamis::Hash;
 
@@ -100,7 +99,6 @@ impl<K: Token> Batch<K> {
     pub(crate) fn hash(
         &mut self,
         chunk: &Chunk,
-        layout: Layout,
         keys: &mut KeyMaker,
         hash: impl Fn(&[u8]) -> K,
     ) -> u64 {
@@ -110,6 +108,7 @@ impl<K: Token> Batch<K> {
             lane.hashes.clear();
             lane.records.clear();
         }
+        let layout = chunk.layout;
         let bytes = chunk.records();
         if keys.rule().is_identity() {
             layout.for_each(bytes, |start, end| {
@@ -132,14 +131,11 @@ impl<K: Token> Batch<K> {
 
     /// What is wrong with a record, if it can't be decided. `before` counts those of the input that
     /// come before this chunk's.
-    pub(crate) fn refusal(
-        &self,
-        chunk: &Chunk,
-        layout: Layout,
-        before: u64,
-    ) -> Option<anyhow::Error> {
+    pub(crate) fn refusal(&self, chunk: &Chunk, before: u64) -> Option<anyhow::Error> {
         let at = self.not_hex?;
-        let content = layout.content(&chunk.records()[self.start(at)..self.ends[at] as usize]);
+        let content = chunk
+            .layout
+            .content(&chunk.records()[self.start(at)..self.ends[at] as usize]);
         let text = not_hex(&chunk.input, before + at as u64 + 1, content);
         Some(anyhow::Error::msg(text))
     }

@@ -1,12 +1,15 @@
 //! Where bytes come from: a file or stdin, plain or compressed.
 //!
 //! Compression is recognised by the first bytes, never by the name, so it works on stdin too.
-//! Concatenated members of one format (`cat a.gz b.gz`) read as one stream.
+//! Concatenated members of one format (`cat a.gz b.gz`) read as one stream; see [`members`].
 
+mod members;
+
+use self::members::{Members, Trailing};
 use crate::engine::progress::Progress;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,8 +19,6 @@ const SIGNATURE: usize = 10;
 /// What a decoder may take for the data that others refer back to: that of zstd's own default, and twice that of `xz -9`.
 /// A file of a few bytes can ask for gigabytes.
 const WINDOW_LOG: u32 = 27;
-/// Compressed bytes asked of the system at once.
-const COMPRESSED_READ: usize = 128 << 10;
 /// A decoder that meets damage forgets what the failing call had decoded, so calls are small.
 const DECODED_READ: usize = 16 << 10;
 
@@ -38,6 +39,13 @@ impl InputError {
     /// Whether nothing is wrong with the input: the run was asked to stop while it waited for it.
     pub(crate) fn is_stop(&self) -> bool {
         is_stop(&self.cause)
+    }
+
+    /// Whether all data of the input came out, and something else follows it.
+    pub(crate) fn is_trailing(&self) -> bool {
+        self.cause
+            .get_ref()
+            .is_some_and(|cause| cause.is::<Trailing>())
     }
 
     /// Whether nothing is wrong with the input but that it is not of a sort that is read.
@@ -172,6 +180,12 @@ impl Compression {
             .any(|s| bytes.len() < s.bytes.len() && s.fits(bytes))
     }
 
+    /// Whether `bytes` and a signature of this format agree as far as both go.
+    fn may_begin(self, bytes: &[u8]) -> bool {
+        let mut own = SIGNATURES.iter().filter(|s| s.compression == self);
+        own.any(|s| s.fits(bytes))
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::None => "plain",
@@ -181,6 +195,15 @@ impl Compression {
             Self::Xz => "xz",
         }
     }
+}
+
+/// What is done about compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// It is recognised, and the data unpacked.
+    Recognised,
+    /// Bytes are read as they are.
+    Ignored,
 }
 
 /// One open input.
@@ -198,13 +221,17 @@ pub(crate) struct Input {
 
 impl Input {
     /// Opens a file, or stdin for `-`. What is taken from it is added to `progress`.
-    pub(crate) fn open(path: &Path, progress: &Arc<Progress>) -> Result<Self, InputError> {
+    pub(crate) fn open(
+        path: &Path,
+        packing: Packing,
+        progress: &Arc<Progress>,
+    ) -> Result<Self, InputError> {
         let (name, file) = match path.to_str() {
             Some("-") => ("stdin".to_owned(), stdin()),
             _ => (path.display().to_string(), File::open(path)),
         };
         let mut input = match file {
-            Ok(file) => Self::from_file(&name, file, progress)?,
+            Ok(file) => Self::from_file(&name, file, packing, progress)?,
             Err(cause) => return Err(InputError { name, cause }),
         };
         if path != Path::new("-") {
@@ -216,20 +243,23 @@ impl Input {
     pub(crate) fn from_file(
         name: &str,
         file: File,
+        packing: Packing,
         progress: &Arc<Progress>,
     ) -> Result<Self, InputError> {
         match file.metadata() {
-            Ok(metadata) if metadata.is_file() => Self::from_read(name, file, progress),
+            Ok(metadata) if metadata.is_file() => Self::from_read(name, file, packing, progress),
+            // A read would say as much, but not what to do.
+            Ok(metadata) if metadata.is_dir() => Err(InputError {
+                name: name.to_owned(),
+                cause: io::Error::other("a folder\nhint: -r reads the files in it"),
+            }),
             _ => {
                 widen(&file);
-                Self::from_read(
-                    name,
-                    Waiting {
-                        file,
-                        progress: Arc::clone(progress),
-                    },
-                    progress,
-                )
+                let waiting = Waiting {
+                    file,
+                    progress: Arc::clone(progress),
+                };
+                Self::from_read(name, waiting, packing, progress)
             }
         }
     }
@@ -237,6 +267,7 @@ impl Input {
     pub(crate) fn from_read(
         name: &str,
         source: impl Read + Send + 'static,
+        packing: Packing,
         progress: &Arc<Progress>,
     ) -> Result<Self, InputError> {
         let failed = |cause| InputError {
@@ -247,16 +278,15 @@ impl Input {
             source,
             progress: Arc::clone(progress),
         };
-        let first = first_bytes(&mut source).map_err(failed)?;
+        let first = match packing {
+            Packing::Recognised => first_bytes(&mut source, Compression::undecided),
+            Packing::Ignored => Ok(Vec::new()),
+        };
+        let first = first.map_err(failed)?;
         let compression = Compression::of(&first);
-        let whole = Cursor::new(first).chain(source);
-        let bytes = match compression {
-            Compression::None => Box::new(whole),
-            _ => decoder(
-                compression,
-                BufReader::with_capacity(COMPRESSED_READ, whole),
-            )
-            .map_err(failed)?,
+        let bytes: Box<dyn Read + Send> = match compression {
+            Compression::None => Box::new(Cursor::new(first).chain(source)),
+            _ => Box::new(Members::new(compression, first, source).map_err(failed)?),
         };
         Ok(Self {
             name: name.to_owned(),
@@ -331,6 +361,7 @@ impl Input {
     fn explain(&self, cause: io::Error) -> InputError {
         let of_the_system = cause.raw_os_error().is_some()
             || is_stop(&cause)
+            || cause.get_ref().is_some_and(|cause| cause.is::<Trailing>())
             || self.compression == Compression::None;
         let cause = if of_the_system {
             cause
@@ -374,13 +405,13 @@ fn widen(pipe: &File) {
 
 /// Stdin without the standard library's small buffer in between; a duplicate, so that closing it leaves stdin open.
 #[cfg(unix)]
-fn stdin() -> io::Result<File> {
+pub(crate) fn stdin() -> io::Result<File> {
     use std::os::fd::AsFd;
     io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
 #[cfg(windows)]
-fn stdin() -> io::Result<File> {
+pub(crate) fn stdin() -> io::Result<File> {
     use std::os::windows::io::AsHandle;
     io::stdin().as_handle().try_clone_to_owned().map(File::from)
 }
@@ -438,10 +469,11 @@ fn is_stop(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|cause| cause.is::<Stopped>())
 }
 
-fn first_bytes(source: &mut impl Read) -> io::Result<Vec<u8>> {
+/// The next bytes, as many as it takes to know a signature.
+fn first_bytes(source: &mut impl Read, undecided: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
     let mut bytes = [0; SIGNATURE];
     let mut filled = 0;
-    while filled < SIGNATURE && Compression::undecided(&bytes[..filled]) {
+    while filled < SIGNATURE && undecided(&bytes[..filled]) {
         match source.read(&mut bytes[filled..]) {
             Ok(0) => break,
             Ok(count) => filled += count,
@@ -456,27 +488,6 @@ fn first_bytes(source: &mut impl Read) -> io::Result<Vec<u8>> {
 fn asks_for_too_much(error: &io::Error) -> bool {
     let text = error.to_string();
     text.contains("too much memory") || text.contains("memory limit")
-}
-
-fn decoder(
-    compression: Compression,
-    source: impl BufRead + Send + 'static,
-) -> io::Result<Box<dyn Read + Send>> {
-    Ok(match compression {
-        Compression::None => Box::new(source),
-        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(source)),
-        Compression::Zstd => {
-            let mut decoder = zstd::Decoder::with_buffer(source)?;
-            decoder.window_log_max(WINDOW_LOG)?;
-            Box::new(decoder)
-        }
-        Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(source)),
-        Compression::Xz => {
-            use liblzma::stream::{CONCATENATED, Stream};
-            let stream = Stream::new_stream_decoder(1 << WINDOW_LOG, CONCATENATED)?;
-            Box::new(liblzma::bufread::XzDecoder::new_stream(source, stream))
-        }
-    })
 }
 
 /// Counts what is taken from the system, for progress against the size of the file.

@@ -3,6 +3,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod exact;
+pub(crate) mod formats;
 pub(crate) mod input;
 pub(crate) mod key;
 pub(crate) mod ordered;

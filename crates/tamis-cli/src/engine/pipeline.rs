@@ -169,10 +169,9 @@ where
         let mut keys = KeyMaker::new(self.rule);
         while let Some(number) = self.read(&mut chunk) {
             let bytes = chunk.records().len() as u64;
-            let layout = self.rule.layout();
-            let without_key = batch.hash(&chunk, layout, &mut keys, &self.hash);
+            let without_key = batch.hash(&chunk, &mut keys, &self.hash);
             let before = self.number(number, &chunk, batch.records() as u64);
-            let mut refusal = batch.refusal(&chunk, layout, before);
+            let mut refusal = batch.refusal(&chunk, before);
             for (shard, lane) in self.shards.iter().zip(&mut batch.lanes) {
                 let mut shard = shard.wait(number);
                 // In turn: the chunks before this one are still decided, and may have been enough.

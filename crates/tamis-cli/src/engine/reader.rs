@@ -1,13 +1,19 @@
 //! Inputs, one after the other, as chunks of whole records.
 
+use crate::engine::formats;
 use crate::engine::input::{Input, InputError, NoColumn, NotRead};
 use crate::engine::key::{Columns, KeyRule, Part};
 use crate::engine::records::{LastBorder, Layout};
 use std::io;
 use std::sync::Arc;
 
-/// A longer record is refused; most likely a CSV quote was never closed. Also keeps positions within 32 bits.
+/// A longer record is refused. Also keeps positions within 32 bits.
 const LONGEST_RECORD: usize = 1 << 30;
+/// A quoted field of CSV with line feeds in it makes a record no longer than about this: rather than that, its quote was
+/// never closed.
+const LONGEST_QUOTED: usize = 16 << 20;
+/// So many small files, at most, become one chunk: a signal is heeded between two chunks.
+const MOST_JOINED: usize = 1024;
 
 /// Inputs that open when their turn comes.
 pub(crate) type Inputs = Box<dyn Iterator<Item = Result<Input, InputError>> + Send>;
@@ -22,6 +28,8 @@ pub(crate) struct Chunk {
     pub(crate) header: usize,
     /// Whether that header belongs into the output: only the first one does.
     pub(crate) prints_header: bool,
+    /// How the records follow one another.
+    pub(crate) layout: Layout,
     /// Where the key columns are in this input.
     pub(crate) columns: Arc<[usize]>,
     /// The input's name, as it was given.
@@ -39,6 +47,31 @@ impl Chunk {
     pub(crate) fn header_rows(&self) -> u64 {
         u64::from(self.header > 0)
     }
+
+    /// Appends the records of another chunk, if they are alike and few.
+    fn join(&mut self, other: &Self, most: usize) -> bool {
+        let records = other.records();
+        let length = self.length + records.len();
+        let alike = self.layout == other.layout && self.columns == other.columns;
+        if !alike || other.prints_header || length > most {
+            return false;
+        }
+        self.buffer.resize(self.buffer.len().max(length), 0);
+        self.buffer[self.length..length].copy_from_slice(records);
+        self.length = length;
+        true
+    }
+}
+
+/// What is done about inputs that can be read, but most likely not as they were meant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Oddities {
+    /// They are reported, and read.
+    Warned(fn(&str)),
+    /// They are errors.
+    Refused,
+    /// They are read: the caller knows.
+    Ignored,
 }
 
 /// Reads chunks.
@@ -49,6 +82,11 @@ pub(crate) struct Reader {
     inputs: Inputs,
     chunk_size: usize,
     longest_record: usize,
+    longest_quoted: usize,
+    oddities: Oddities,
+    /// Whether inputs are looked at for what has no lines.
+    looks_at_kinds: bool,
+    joins_files: bool,
     layout: Layout,
     columns: Option<(Columns, u8)>,
     current: Option<Current>,
@@ -57,12 +95,19 @@ pub(crate) struct Reader {
     /// The first input's name and header row, which the others must repeat.
     first_header: Option<(String, Vec<u8>)>,
     errors: Vec<InputError>,
+    /// What was read to be joined with a chunk, but did not fit.
+    ahead: Option<Chunk>,
+    /// For the next one that is read to be joined.
+    spare: Chunk,
 }
 
 struct Current {
     input: Input,
     started: bool,
     columns: Arc<[usize]>,
+    layout: Layout,
+    /// Line feeds in the chunks so far, where quotes can make it matter.
+    lines: u64,
 }
 
 impl Reader {
@@ -75,13 +120,39 @@ impl Reader {
             inputs,
             chunk_size: chunk_size.max(1),
             longest_record: LONGEST_RECORD,
+            longest_quoted: LONGEST_QUOTED,
+            oddities: Oddities::Ignored,
+            looks_at_kinds: false,
+            joins_files: false,
             layout: rule.layout(),
             columns,
             current: None,
             rest: Vec::new(),
             first_header: None,
             errors: Vec::new(),
+            ahead: None,
+            spare: Chunk::default(),
         }
+    }
+
+    /// Sets what is done about quotes that are never closed and, if these are looked for, inputs that have no lines.
+    pub(crate) fn oddities(mut self, oddities: Oddities, looks_at_kinds: bool) -> Self {
+        self.oddities = oddities;
+        self.looks_at_kinds = looks_at_kinds;
+        self
+    }
+
+    /// Makes one chunk of several small files. Only the first one's name is known then. They must not be pipes, which
+    /// keep us waiting.
+    pub(crate) fn joining_files(mut self, joins: bool) -> Self {
+        self.joins_files = joins;
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn longest_quoted(mut self, bytes: usize) -> Self {
+        self.longest_quoted = bytes;
+        self
     }
 
     /// Refuses records of more bytes, about.
@@ -97,39 +168,74 @@ impl Reader {
 
     /// Reads the next chunk; `false` when there is none.
     pub(crate) fn read(&mut self, chunk: &mut Chunk) -> bool {
-        loop {
-            let Some(mut current) = self.current.take().or_else(|| self.open()) else {
-                return false;
-            };
-            let filled = self.fill(&mut current, chunk);
-            let usable = chunk.length > 0 && self.begin(&mut current, chunk);
-            match filled {
-                Ok(More::Yes) if usable => self.current = Some(current),
-                Ok(_) => self.rest.clear(),
-                Err(e) => {
-                    self.rest.clear();
-                    self.fail(e);
+        if let Some(ahead) = self.ahead.take() {
+            self.spare = std::mem::replace(chunk, ahead);
+        } else {
+            while !self.step(chunk) {
+                if !self.has_more() {
+                    return false;
                 }
             }
-            if usable {
-                return true;
+        }
+        if self.joins_files {
+            self.join(chunk);
+        }
+        true
+    }
+
+    /// Adds the next files to a chunk that has room for them.
+    fn join(&mut self, chunk: &mut Chunk) {
+        for _ in 1..MOST_JOINED {
+            let has_room = chunk.length < self.chunk_size / 2;
+            if !has_room || !self.has_more() {
+                return;
             }
+            let mut next = std::mem::take(&mut self.spare);
+            if self.step(&mut next) && !chunk.join(&next, self.chunk_size) {
+                self.ahead = Some(next);
+                return;
+            }
+            self.spare = next;
         }
     }
 
-    fn open(&mut self) -> Option<Current> {
-        loop {
-            match self.inputs.next()? {
-                Ok(input) => {
-                    return Some(Current {
+    /// Reads on in the present input; `false` if that gave no chunk.
+    fn step(&mut self, chunk: &mut Chunk) -> bool {
+        self.has_more();
+        let Some(mut current) = self.current.take() else {
+            return false;
+        };
+        let filled = self.fill(&mut current, chunk);
+        let usable = chunk.length > 0 && self.begin(&mut current, chunk);
+        match filled {
+            Ok(More::Yes) if usable => self.current = Some(current),
+            Ok(_) => self.rest.clear(),
+            Err(e) => {
+                self.rest.clear();
+                self.fail(e);
+            }
+        }
+        usable
+    }
+
+    /// Whether an input is open. If none is, the next one is opened.
+    fn has_more(&mut self) -> bool {
+        while self.current.is_none() {
+            match self.inputs.next() {
+                None => return false,
+                Some(Err(e)) => self.fail(e),
+                Some(Ok(input)) => {
+                    self.current = Some(Current {
                         input,
                         started: false,
                         columns: Arc::default(),
+                        layout: self.layout,
+                        lines: 0,
                     });
                 }
-                Err(e) => self.fail(e),
             }
         }
+        true
     }
 
     fn fail(&mut self, error: InputError) {
@@ -140,34 +246,124 @@ impl Reader {
 
     /// Fills the chunk with whole records; leaves what follows them in `rest`.
     fn fill(&mut self, current: &mut Current, chunk: &mut Chunk) -> Result<More, InputError> {
-        let mut filled = self.rest.len();
-        let buffer = &mut chunk.buffer;
-        buffer.resize(buffer.len().max(self.chunk_size).max(filled), 0);
-        buffer[..filled].copy_from_slice(&self.rest);
-        self.rest.clear();
+        let mut filled = self.start_with_rest(&mut chunk.buffer);
         chunk.length = 0;
-        let mut border = LastBorder::new(self.layout);
+        chunk.layout = current.layout;
+        let mut border = LastBorder::new(current.layout);
         loop {
+            let buffer = &mut chunk.buffer;
             if filled == buffer.len() {
+                if let Some(quote) = border.open_quote()
+                    && filled >= self.longest_quoted
+                    && buffer[quote..].contains(&b'\n')
+                {
+                    return self.give_up_quotes(current, chunk, filled, quote);
+                }
                 if filled >= self.longest_record {
                     return Err(self.too_long(current));
                 }
                 buffer.resize(filled * 2, 0);
             }
-            let count = current.input.read(&mut buffer[filled..])?;
-            filled += count;
-            if count == 0 {
-                chunk.length = self.delimit(buffer, filled);
-                return Ok(More::No);
-            }
+            let count = self.read_some(current, &mut buffer[filled..])?;
+            filled = match count {
+                0 => self.delimit(buffer, filled),
+                _ => filled + count,
+            };
             border.update(&buffer[..filled]);
             chunk.length = border.at;
+            let left_open = border.open_quote().filter(|_| count == 0);
+            if let Some(quote) = border.unclosed.or(left_open) {
+                return self.give_up_quotes(current, chunk, filled, quote);
+            }
+            if count == 0 {
+                return Ok(More::No);
+            }
             let waiting = filled < buffer.len() && current.input.short_reads_mean_waiting();
             if border.at > 0 && (filled == buffer.len() || waiting) {
                 self.rest.extend_from_slice(&buffer[border.at..filled]);
+                if current.layout == Layout::Csv {
+                    current.lines += newlines(&buffer[..border.at]);
+                }
                 return Ok(More::Yes);
             }
         }
+    }
+
+    /// Gives the number of bytes that are in the buffer already.
+    fn start_with_rest(&mut self, buffer: &mut Vec<u8>) -> usize {
+        let filled = self.rest.len();
+        let size = self.chunk_size.max(filled);
+        // One long record must not take memory for ever.
+        if buffer.len() > 4 * size {
+            buffer.truncate(size);
+            buffer.shrink_to_fit();
+        }
+        buffer.resize(buffer.len().max(size), 0);
+        buffer[..filled].copy_from_slice(&self.rest);
+        self.rest.clear();
+        self.rest.shrink_to(self.chunk_size);
+        filled
+    }
+
+    /// Reads some bytes; 0 at the end. What follows compressed data is an error, but the data ends well before it.
+    fn read_some(&mut self, current: &mut Current, into: &mut [u8]) -> Result<usize, InputError> {
+        match current.input.read(into) {
+            Err(error) if error.is_trailing() => {
+                self.fail(error);
+                Ok(0)
+            }
+            read => read,
+        }
+    }
+
+    /// Goes on by lines, from the record in which a quote was never closed.
+    fn give_up_quotes(
+        &mut self,
+        current: &mut Current,
+        chunk: &mut Chunk,
+        filled: usize,
+        quote: usize,
+    ) -> Result<More, InputError> {
+        let line = current.lines + newlines(&chunk.buffer[..quote]) + 1;
+        let problem = match filled >= self.longest_quoted {
+            true => format!("not closed within {} bytes", self.longest_quoted),
+            false => "never closed".to_owned(),
+        };
+        self.object(
+            current,
+            &format!("the quote in line {line} is {problem}"),
+            "each line from there on is taken for a record",
+            "close the quote; --strict makes this an error",
+        )?;
+        current.layout = Layout::LINES;
+        self.rest
+            .extend_from_slice(&chunk.buffer[chunk.length..filled]);
+        match chunk.length {
+            0 => self.fill(current, chunk),
+            _ => Ok(More::Yes),
+        }
+    }
+
+    /// Says what is odd about an input and what is done about it, or makes it an error.
+    fn object(
+        &self,
+        current: &Current,
+        what: &str,
+        done: &str,
+        hint: &str,
+    ) -> Result<(), InputError> {
+        let name = current.input.name();
+        match self.oddities {
+            Oddities::Ignored => {}
+            Oddities::Warned(warn) => warn(&format!("{name}: {what}, and {done}\nhint: {hint}")),
+            Oddities::Refused => {
+                return Err(InputError {
+                    name: name.to_owned(),
+                    cause: NotRead(what.to_owned()).into(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Ends the last record of an input with a delimiter if it has none; gives the new length.
@@ -182,19 +378,27 @@ impl Reader {
     }
 
     fn too_long(&self, current: &Current) -> InputError {
-        let hint = if self.layout == Layout::Csv {
-            "; is a quote never closed?"
-        } else {
-            ""
-        };
-        let message = format!(
-            "a record is longer than {} bytes{hint}",
-            self.longest_record
-        );
+        let message = format!("a record is longer than {} bytes", self.longest_record);
         InputError {
             name: current.input.name().to_owned(),
             cause: NotRead(message).into(),
         }
+    }
+
+    /// Looks whether an input has lines at all.
+    fn look_at_kind(&self, current: &Current, chunk: &Chunk) -> Result<(), InputError> {
+        if !self.looks_at_kinds {
+            return Ok(());
+        }
+        let records = &chunk.buffer[..chunk.length];
+        let head = records.iter().chain(&self.rest).take(formats::HEAD);
+        let head: Vec<u8> = head.copied().collect();
+        let Some((kind, advice)) = formats::not_lines(&head) else {
+            return Ok(());
+        };
+        let hint = format!("{advice}; --raw reads bytes as they are, without a warning");
+        let what = format!("this is {kind}");
+        self.object(current, &what, "its bytes are read as lines", &hint)
     }
 
     /// Takes the header from an input's first chunk and finds the key columns. `false` if they are not there: then
@@ -204,12 +408,18 @@ impl Reader {
         chunk.prints_header = false;
         chunk.starts_input = !current.started;
         chunk.input = current.input.given_name();
+        if !current.started
+            && let Err(error) = self.look_at_kind(current, chunk)
+        {
+            self.errors.push(error);
+            return false;
+        }
         if let Some((columns, separator)) = &self.columns
             && !current.started
         {
             let bytes = &chunk.buffer[..chunk.length];
-            let header = self.layout.first_end(bytes).unwrap_or(bytes.len());
-            let names = self.layout.content(&bytes[..header]);
+            let header = chunk.layout.first_end(bytes).unwrap_or(bytes.len());
+            let names = chunk.layout.content(&bytes[..header]);
             match self.positions(columns, *separator, names) {
                 Ok(positions) => current.columns = positions.into(),
                 Err(message) => {
@@ -247,6 +457,10 @@ impl Reader {
             _ => columns.positions(names, separator),
         }
     }
+}
+
+fn newlines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 /// Whether an input goes on after a chunk.

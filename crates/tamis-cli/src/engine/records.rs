@@ -3,6 +3,10 @@
 //! Text is cut at a delimiter byte. CSV is cut at line feeds outside quotes, by the rules of RFC 4180 as lenient
 //! readers apply them: a quote opens a quoted field only at the field's start, `""` inside one is a quote,
 //! and whatever follows the closing quote belongs to the field.
+//!
+//! A quote that nobody closed would make one record of all lines up to the next quote, or of the rest of the file.
+//! [`LastBorder`] notices both: a field of several lines with a value behind its closing quote was closed by the quote
+//! that opens that value.
 
 use memchr::{memchr, memchr2, memrchr};
 
@@ -13,6 +17,12 @@ pub(crate) enum Layout {
     Delimited(u8),
     /// Each record ends with a line feed that is not inside quotes.
     Csv,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self::LINES
+    }
 }
 
 impl Layout {
@@ -77,6 +87,8 @@ pub(crate) struct LastBorder {
     csv: CsvBorders,
     /// The end of the last whole record so far; 0 while there is none.
     pub(crate) at: usize,
+    /// A quote behind that which nobody closed, as the next record shows.
+    pub(crate) unclosed: Option<usize>,
 }
 
 impl LastBorder {
@@ -86,7 +98,13 @@ impl LastBorder {
             searched: 0,
             csv: CsvBorders::default(),
             at: 0,
+            unclosed: None,
         }
+    }
+
+    /// The quote of a field that still goes on at the end of what there is.
+    pub(crate) fn open_quote(&self) -> Option<usize> {
+        self.csv.quoted.then_some(self.csv.opened)
     }
 
     /// Takes notice of the bytes added since the last call.
@@ -99,8 +117,13 @@ impl LastBorder {
                 self.searched = bytes.len();
             }
             Layout::Csv => {
-                while let Some(end) = self.csv.next(bytes) {
-                    self.at = end;
+                while self.unclosed.is_none()
+                    && let Some(end) = self.csv.next(bytes)
+                {
+                    match self.csv.suspect.take() {
+                        None => self.at = end,
+                        suspect => self.unclosed = suspect,
+                    }
                 }
             }
         }
@@ -113,8 +136,12 @@ struct CsvBorders {
     searched: usize,
     record: usize,
     quoted: bool,
-    /// One past the quote that closed a quoted field: a quote there reopens it, for the two are an escaped one.
+    /// The quote that opened the last quoted field.
+    opened: usize,
+    /// One past the quote that closed it: a quote there reopens it, for the two are an escaped one.
     closed: Option<usize>,
+    /// The opening quote of a field of several lines with a value behind its closing quote.
+    suspect: Option<usize>,
 }
 
 impl CsvBorders {
@@ -134,12 +161,26 @@ impl CsvBorders {
             if self.quoted {
                 self.quoted = false;
                 self.closed = Some(at + 1);
-            } else if bytes[at] == b'\n' {
+                continue;
+            }
+            let is_quote = bytes[at] == b'"';
+            if is_quote && self.closed == Some(at) {
+                self.quoted = true;
+                continue;
+            }
+            if let Some(closed) = self.closed.take()
+                && !b",\r\n ".contains(&bytes[closed])
+                && memchr(b'\n', &bytes[self.opened..closed]).is_some()
+            {
+                self.suspect.get_or_insert(self.opened);
+            }
+            if !is_quote {
                 self.record = at + 1;
                 return Some(at + 1);
-            } else {
-                let starts_field = at == self.record || bytes[at - 1] == b',';
-                self.quoted = starts_field || self.closed == Some(at);
+            }
+            if at == self.record || bytes[at - 1] == b',' {
+                self.quoted = true;
+                self.opened = at;
             }
         }
     }

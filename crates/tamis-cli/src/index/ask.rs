@@ -1,7 +1,7 @@
 //! What the commands that ask an index have in common.
 
 use super::{Index, Survey, Surveyed};
-use crate::engine::input::Input;
+use crate::engine::input::{Input, Packing};
 use crate::engine::key::{KeySpec, Query};
 use crate::engine::progress::Progress;
 use crate::engine::records::Layout;
@@ -67,7 +67,7 @@ impl QueryArgs {
             .map(|key| super::path_bytes(key.as_ref()))
             .collect();
         if let Some(path) = &self.file {
-            let mut input = Input::open(path, &Arc::<Progress>::default())?;
+            let mut input = Input::open(path, Packing::Recognised, &Arc::<Progress>::default())?;
             let mut text = Vec::new();
             let mut buffer = vec![0; 1 << 16];
             loop {

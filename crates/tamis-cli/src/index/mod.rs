@@ -2,7 +2,6 @@
 
 pub(crate) mod ask;
 pub(crate) mod filters;
-mod formats;
 pub(crate) mod quiet;
 pub(crate) mod scan;
 pub(crate) mod search;

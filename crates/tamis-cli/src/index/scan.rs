@@ -1,7 +1,7 @@
 //! The keys of a file.
 
-use super::formats::{self, PARQUET};
-use crate::engine::input::{Input, InputError, NoColumn, NotRead, Stopped};
+use crate::engine::formats::{self, PARQUET};
+use crate::engine::input::{Input, InputError, NoColumn, NotRead, Packing, Stopped};
 use crate::engine::key::{KeyRule, KeySpec, Keys, Missing, Part, Source};
 use crate::engine::progress::Progress;
 use crate::engine::reader::{Chunk, Reader};
@@ -92,7 +92,7 @@ fn scan_one(
             let limits = Limits::of(path, &input);
             let mut number: u64 = 0;
             for_each_chunk(input, spec.rule(), limits, progress, |chunk| {
-                let layout = spec.rule().layout();
+                let layout = chunk.layout;
                 let records = chunk.records();
                 let before = number;
                 let mut malformed = None;
@@ -138,7 +138,7 @@ pub(crate) fn open<'s>(
         cause,
     };
     let open = || File::open(path).map_err(failed);
-    let mut input = Input::from_file(&name, open()?, progress)?;
+    let mut input = Input::from_file(&name, open()?, Packing::Recognised, progress)?;
     let format = formats::not_text(input.peek(formats::HEAD));
     let no_column = |what: &str| {
         let cause = NoColumn(what.to_owned());

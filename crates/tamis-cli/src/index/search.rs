@@ -29,9 +29,9 @@ pub(crate) fn search(
     let searched = match scan::open(path, spec, progress) {
         Err(error) => Err(error),
         Ok(Kind::Text(input)) => {
-            let layout = spec.rule().layout();
             let mut lines = 1;
             scan::for_each_chunk(input, spec.rule(), Limits::NONE, progress, |chunk| {
+                let layout = chunk.layout;
                 let records = chunk.records();
                 let whole = &chunk.buffer[..chunk.length];
                 if queries.iter().any(|query| query.can_be_in(records)) {

@@ -73,6 +73,15 @@ pub struct Replacement {
     readers: Readers,
 }
 
+/// Why a file did not get its name, and the file.
+#[derive(Debug)]
+pub struct Unplaced {
+    /// What went wrong.
+    pub error: Error,
+    /// The file, unless it has got its name all the same.
+    pub file: Option<Replacement>,
+}
+
 impl Replacement {
     /// Prepares a file for this name. A symbolic link stays a link; the file it
     /// points to is replaced. Anything else that is not a regular file is an
@@ -146,24 +155,64 @@ impl Replacement {
 
     /// Gives the file its name once all of it is on disk. Returns the file, still locked.
     pub fn place(self) -> Result<File, Error> {
-        let writing = || Error::io("writing", &self.path);
-        match fs::metadata(&self.target) {
-            Ok(old) => {
-                check_regular(&old).map_err(Error::io("replacing", &self.path))?;
-                keep_owner_and_mode(self.file.as_file(), &old)
-            }
-            Err(_) => Ok(()),
+        self.try_place().map_err(|unplaced| unplaced.error)
+    }
+
+    /// Like [`place`](Self::place), but a failure gives back what was written, for
+    /// [`keep_partial`](Self::keep_partial): another program may have taken the name meanwhile.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("list.txt");
+    /// use std::io::Write;
+    /// use tamis::{Existing, Replacement};
+    /// let mut list = Replacement::begin(&path, Existing::Keep)?;
+    /// list.file().write_all(b"ours").unwrap();
+    /// std::fs::write(&path, "theirs").unwrap();
+    /// let unplaced = list.try_place().unwrap_err();
+    /// let kept = unplaced.file.unwrap().keep_partial()?;
+    /// assert_eq!(std::fs::read(&kept).unwrap(), b"ours");
+    /// assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn try_place(mut self) -> Result<File, Box<Unplaced>> {
+        if let Err(error) = self.settle() {
+            let file = Some(self);
+            return Err(Box::new(Unplaced { error, file }));
         }
-        .and_then(|()| restrict(self.file.as_file(), self.readers))
-        .and_then(|()| self.file.as_file().sync_all())
-        .map_err(writing())?;
         let placed = match self.existing {
             Existing::Replace => self.file.persist(&self.target),
             Existing::Keep => self.file.persist_noclobber(&self.target),
         };
-        let file = placed.map_err(|e| Error::io("writing", &self.path)(e.error))?;
-        sync_dir(folder(&self.target)).map_err(Error::io("syncing the folder of", &self.path))?;
-        Ok(file)
+        match placed {
+            Ok(file) => {
+                let synced = sync_dir(folder(&self.target));
+                let synced = synced.map_err(Error::io("syncing the folder of", &self.path));
+                // It has its name, so nothing is left to be kept.
+                synced.map_err(|error| Box::new(Unplaced { error, file: None }))?;
+                Ok(file)
+            }
+            Err(e) => {
+                let error = Error::io("writing", &self.path)(e.error);
+                self.file = e.file;
+                let file = Some(self);
+                Err(Box::new(Unplaced { error, file }))
+            }
+        }
+    }
+
+    /// Makes it what the file at its place should be, and brings it to the disk.
+    fn settle(&self) -> Result<(), Error> {
+        match fs::metadata(&self.target) {
+            Ok(old) if self.existing == Existing::Replace => {
+                check_regular(&old).map_err(Error::io("replacing", &self.path))?;
+                keep_owner_and_mode(self.file.as_file(), &old)
+            }
+            _ => Ok(()),
+        }
+        .and_then(|()| restrict(self.file.as_file(), self.readers))
+        .and_then(|()| self.file.as_file().sync_all())
+        .map_err(Error::io("writing", &self.path))
     }
 
     /// Keeps what was written so far under another name: `NAME.partial`, or `NAME.partial-2` if that

@@ -3,7 +3,7 @@
 
 use crate::engine::batch::Print;
 use crate::engine::exact::ExactSet;
-use crate::engine::input::Input;
+use crate::engine::input::{Input, Packing};
 use crate::engine::key::KeyRule;
 use crate::engine::pipeline::{Halt, Job, Outcome, run};
 use crate::engine::progress::Progress;
@@ -65,7 +65,14 @@ impl Read for Trickle {
 
 /// Inputs named `input 1`, `input 2`, …
 pub(crate) fn inputs(sources: Vec<Trickle>) -> Inputs {
-    let open = |(i, source)| Input::from_read(&format!("input {}", i + 1), source, &Arc::default());
+    let open = |(i, source)| {
+        Input::from_read(
+            &format!("input {}", i + 1),
+            source,
+            Packing::Recognised,
+            &Arc::default(),
+        )
+    };
     Box::new(sources.into_iter().enumerate().map(open))
 }
 

@@ -1,5 +1,5 @@
 use super::common::{Random, Trickle};
-use crate::engine::input::{Input, InputError};
+use crate::engine::input::{Input, InputError, Packing};
 use crate::engine::progress::Progress;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -20,7 +20,12 @@ fn read_all(mut input: Input) -> (Vec<u8>, Result<(), InputError>) {
 }
 
 fn read_bytes(bytes: &[u8], step: usize) -> (Vec<u8>, Result<(), InputError>) {
-    match Input::from_read("somewhere", Trickle::new(bytes, step), &Arc::default()) {
+    match Input::from_read(
+        "somewhere",
+        Trickle::new(bytes, step),
+        Packing::Recognised,
+        &Arc::default(),
+    ) {
         Ok(input) => read_all(input),
         Err(e) => (Vec::new(), Err(e)),
     }
@@ -178,11 +183,15 @@ fn damage_is_an_error_and_never_wrong_bytes_of_an_earlier_part() {
 fn files_are_named_in_errors_and_counted() {
     let folder = std::env::temp_dir().join(format!("tamis-input-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let error = Input::open(&folder.join("missing.txt"), &Arc::default())
-        .err()
-        .unwrap();
+    let error = Input::open(
+        &folder.join("missing.txt"),
+        Packing::Recognised,
+        &Arc::default(),
+    )
+    .err()
+    .unwrap();
     assert!(error.to_string().contains("missing.txt: "), "{error}");
-    let error = Input::open(&folder, &Arc::default())
+    let error = Input::open(&folder, Packing::Recognised, &Arc::default())
         .map(read_all)
         .map_or_else(Some, |(_, end)| end.err())
         .unwrap();
@@ -192,11 +201,64 @@ fn files_are_named_in_errors_and_counted() {
     let path = folder.join("lines"); // no telling extension
     std::fs::write(&path, &packed).unwrap();
     let progress = Arc::new(Progress::default());
-    let (got, end) = read_all(Input::open(Path::new(&path), &progress).unwrap());
+    let (got, end) =
+        read_all(Input::open(Path::new(&path), Packing::Recognised, &progress).unwrap());
     assert!(got == text() && end.is_ok());
     assert_eq!(
         progress.consumed.load(Ordering::Relaxed),
         packed.len() as u64
     );
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Tapes and block devices leave zeros behind what was written to them.
+#[test]
+fn zeros_around_members_are_padding() {
+    let text = text();
+    for (name, encode) in FORMATS {
+        for zeros in [1, 4, 511, 300_000] {
+            for step in [7, 1 << 20] {
+                let padding = vec![0; zeros];
+                let one = [encode(&text), padding.clone()].concat();
+                let (got, end) = read_bytes(&one, step);
+                assert!(got == text && end.is_ok(), "{name}, {zeros}: {end:?}");
+                let two = [encode(b"one"), padding.clone(), encode(b"two"), padding].concat();
+                let (got, end) = read_bytes(&two, step);
+                assert!(got == b"onetwo" && end.is_ok(), "{name}, {zeros}: {end:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_follows_compressed_data_is_an_error_of_its_own() {
+    let text = text();
+    for (name, encode) in FORMATS {
+        for garbage in [&b"x"[..], b"\0\0x", b"garbage\n", &[0xFF; 1000]] {
+            for plain in [&text[..], b"short", b""] {
+                for step in [1, 1 << 20] {
+                    let (got, end) = read_bytes(&[&encode(plain), garbage].concat(), step);
+                    assert!(got == plain, "{name}, {garbage:?}");
+                    let error = end.unwrap_err();
+                    assert!(error.is_trailing(), "{name}: {error}");
+                }
+            }
+        }
+        // What begins like another member is one that was cut.
+        for cut in 1..9 {
+            let (got, end) = read_bytes(&[&encode(b"all"), &encode(b"of it")[..cut]].concat(), 3);
+            assert!(got == b"all", "{name}");
+            let error = end.unwrap_err();
+            assert!(!error.is_trailing(), "{name}, {cut}: {error}");
+        }
+    }
+}
+
+#[test]
+fn raw_bytes_stay_packed() {
+    let packed = gzip(b"text");
+    let source = Trickle::new(&packed, 5);
+    let input = Input::from_read("raw", source, Packing::Ignored, &Arc::default()).unwrap();
+    let (got, end) = read_all(input);
+    assert!(got == packed && end.is_ok());
 }

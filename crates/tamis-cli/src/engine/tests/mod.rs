@@ -5,4 +5,5 @@ mod exact;
 mod input;
 mod keys;
 mod pipeline;
+mod quotes;
 mod specs;

@@ -385,7 +385,7 @@ fn a_stop_is_heeded() {
 #[test]
 #[cfg(unix)]
 fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
-    use crate::engine::input::Input;
+    use crate::engine::input::{Input, Packing};
     use std::fs::File;
     use std::os::fd::OwnedFd;
     use std::sync::{Arc, mpsc};
@@ -408,7 +408,14 @@ fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
     let shared = Arc::clone(&progress);
     let engine = std::thread::spawn(move || {
         let opened = Arc::clone(&shared);
-        let open = move || Input::from_file("pipe", File::from(OwnedFd::from(from)), &opened);
+        let open = move || {
+            Input::from_file(
+                "pipe",
+                File::from(OwnedFd::from(from)),
+                Packing::Recognised,
+                &opened,
+            )
+        };
         run(Job {
             reader: Reader::new(
                 Box::new(std::iter::once_with(open)),

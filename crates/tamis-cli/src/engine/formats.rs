@@ -45,6 +45,43 @@ pub(crate) fn not_text(head: &[u8]) -> Option<&'static str> {
     signed.map(|(_, name)| *name).or_else(|| wide_text(head))
 }
 
+/// Kinds of files that an index looks into for words, but that have no lines.
+const NO_LINES: &[(&[u8], &str)] = &[
+    (b"TAMIS\r\n\x1A", "a Tamis filter"),
+    (b"TAMIX\r\n\x1A", "an index of Tamis"),
+    (b"\x89PNG\r\n\x1A\n", "a PNG image"),
+    (b"\xFF\xD8\xFF", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"\x7FELF", "a program"),
+    (b"SQLite format 3\0", "an SQLite database"),
+];
+/// Where the mark of a tar archive is.
+const TAR: (std::ops::Range<usize>, &[u8]) = (257..262, b"ustar");
+
+/// What a file that begins so is, if its lines are not to be read from its bytes, and what to do.
+pub(crate) fn not_lines(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    if is_plain(head) && !head.starts_with(b"%PDF-") {
+        return None;
+    }
+    let (range, mark) = TAR;
+    let is_tar = head.get(range) == Some(mark);
+    let kind = NO_LINES.iter().find(|(start, _)| head.starts_with(start));
+    let kind = kind.map(|(_, name)| *name);
+    let kind = kind.or(is_tar.then_some("a tar archive"));
+    let kind = kind.or_else(|| not_text(head))?;
+    let advice = match kind {
+        "a Tamis filter" => "`tamis merge` combines filters, `tamis info` describes one",
+        "an index of Tamis" => "`tamis which` and `tamis grep` ask an index",
+        PARQUET => {
+            "`tamis index --key parquet:COLUMN` reads its columns, and DuckDB writes them as CSV"
+        }
+        "text in UTF-16" => "convert it: iconv -f UTF-16 -t UTF-8",
+        "text in UTF-32" => "convert it: iconv -f UTF-32 -t UTF-8",
+        _ => "unpack or convert it first",
+    };
+    Some((kind, advice))
+}
+
 /// Whether all of it is UTF-8, without the control characters that no text has.
 fn is_plain(head: &[u8]) -> bool {
     let text = match std::str::from_utf8(head) {
@@ -95,5 +132,26 @@ mod tests {
         assert_eq!(not_text(&[0; HEAD]), None);
         let counting: Vec<u8> = (0..=255).cycle().take(HEAD).collect();
         assert_eq!(not_text(&counting), None);
+    }
+
+    #[test]
+    fn what_has_no_lines_is_named() {
+        let kind = |head: &[u8]| not_lines(head).map(|(kind, _)| kind);
+        assert_eq!(kind(b"TAMIS\r\n\x1A\x01"), Some("a Tamis filter"));
+        assert_eq!(kind(b"\x89PNG\r\n\x1A\n\0"), Some("a PNG image"));
+        assert_eq!(kind(b"%PDF-1.7\n"), Some("a PDF file"));
+        assert_eq!(kind(b"\xFF\xFEa\0"), Some("text in UTF-16"));
+        let mut tar = [0; HEAD];
+        tar[..4].copy_from_slice(b"name");
+        tar[257..262].copy_from_slice(b"ustar");
+        assert_eq!(kind(&tar), Some("a tar archive"));
+        for text in [
+            &b"TAMIS is a word\n"[..],
+            b"GIF8\n",
+            b"",
+            b"\xEF\xBB\xBFid\n",
+        ] {
+            assert_eq!(kind(text), None);
+        }
     }
 }

@@ -1,0 +1,216 @@
+//! No two files of a command are one file: what is written to it would destroy what is read from it.
+
+use crate::engine::input::stdin;
+use crate::output;
+use anyhow::{Result, bail};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a command does with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Input,
+    /// It holds the names of inputs.
+    FileList,
+    AllowList,
+    Filter,
+    KeyFile,
+    Certificate,
+    Output,
+    /// Where the output goes if the run fails.
+    PartialOutput,
+    Report,
+}
+
+impl Role {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::FileList => "list of files",
+            Self::AllowList => "allow list",
+            Self::Filter => "filter",
+            Self::KeyFile => "key file",
+            Self::Certificate => "certificate",
+            Self::Output => "output",
+            Self::PartialOutput => "partial output",
+            Self::Report => "report",
+        }
+    }
+
+    /// Whether the file may be made or replaced.
+    const fn is_written(self) -> bool {
+        matches!(
+            self,
+            Self::Filter | Self::KeyFile | Self::Output | Self::Report
+        )
+    }
+
+    fn clashes_with(self, other: Self) -> bool {
+        match (self, other) {
+            // It takes no name that exists, so only what is yet to be made can be lost.
+            (Self::PartialOutput, other) | (other, Self::PartialOutput) => other.is_written(),
+            // `find` lists the file that its list goes to.
+            (Self::FileList, other) | (other, Self::FileList) => other.is_written(),
+            _ => self != other,
+        }
+    }
+}
+
+/// The files of a command, by what they are and not by what they are called.
+#[derive(Debug, Default)]
+pub(crate) struct Apart(HashMap<Identity, Noted>);
+
+/// What a file is used for, and by which names.
+type Noted = Vec<(Role, PathBuf)>;
+
+/// A regular file. Devices and pipes may well be both input and output, as a terminal is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Identity {
+    There(Id),
+    /// It is yet to be made, in this folder and under this name.
+    ToBeMade(Id, OsString),
+}
+
+#[cfg(unix)]
+type Id = (u64, u64);
+#[cfg(not(unix))]
+type Id = PathBuf;
+
+#[cfg(unix)]
+fn id(_: &Path, metadata: &Metadata) -> Option<Id> {
+    use std::os::unix::fs::MetadataExt;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn id(path: &Path, _: &Metadata) -> Option<Id> {
+    fs::canonicalize(path).ok()
+}
+
+impl Apart {
+    /// Notes a file, unless it is noted for something else. `-` is standard input.
+    pub(crate) fn note(&mut self, role: Role, path: &Path) -> Result<()> {
+        self.add(role, path, identity(path))
+    }
+
+    /// Notes where records go: a file, or standard output.
+    pub(crate) fn note_output(&mut self, path: Option<&Path>) -> Result<()> {
+        let Some(path) = output::file(path) else {
+            let stdout = output::stdout()?;
+            let identity = stdout.metadata().ok();
+            let identity =
+                identity.and_then(|metadata| Identity::there(Path::new("/dev/stdout"), &metadata));
+            return self.add(Role::Output, Path::new("standard output"), identity);
+        };
+        self.note(Role::Output, path)?;
+        if let Some(target) = resolve(path) {
+            let mut partial = target.into_os_string();
+            partial.push(".partial");
+            self.note(Role::PartialOutput, Path::new(&partial))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses an input that is noted for something else. Inputs, which may be many, come last and are not noted.
+    pub(crate) fn check_input(&self, path: &Path) -> Result<()> {
+        match self.noted(path) {
+            Some(noted) => refuse_clash(noted, Role::Input, path),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the command uses this file as something else than an input.
+    pub(crate) fn is_noted(&self, path: &Path) -> bool {
+        self.noted(path).is_some()
+    }
+
+    fn noted(&self, path: &Path) -> Option<&Noted> {
+        // With nothing but pipes around, there is nothing to look for.
+        let identity = (!self.0.is_empty()).then(|| identity(path));
+        self.0.get(&identity??)
+    }
+
+    fn add(&mut self, role: Role, path: &Path, identity: Option<Identity>) -> Result<()> {
+        let Some(identity) = identity else {
+            return Ok(());
+        };
+        let noted = self.0.entry(identity).or_default();
+        refuse_clash(noted, role, path)?;
+        noted.push((role, path.to_owned()));
+        Ok(())
+    }
+}
+
+fn refuse_clash(noted: &Noted, role: Role, path: &Path) -> Result<()> {
+    let clash = noted.iter().find(|(other, _)| role.clashes_with(*other));
+    let Some((other, name)) = clash else {
+        return Ok(());
+    };
+    let also = match name == path {
+        true => String::new(),
+        false => format!(" (also called {})", name.display()),
+    };
+    // In the order of their declaration, whichever was noted first.
+    let (first, second) = match (*other as u8) < (role as u8) {
+        true => (*other, role),
+        false => (role, *other),
+    };
+    bail!(
+        "{}{also} is both {} and {}\nhint: write to another file, then rename it",
+        path.display(),
+        first.name(),
+        second.name(),
+    );
+}
+
+/// Of a regular file, or of one that would be made under this name; `-` is standard input.
+fn identity(path: &Path) -> Option<Identity> {
+    match path == Path::new("-") {
+        true => Identity::there(path, &stdin().and_then(|file| file.metadata()).ok()?),
+        false => Identity::of(path),
+    }
+}
+
+impl Identity {
+    fn there(path: &Path, metadata: &Metadata) -> Option<Self> {
+        let id = id(path, metadata).filter(|_| metadata.is_file());
+        id.map(Self::There)
+    }
+
+    fn of(path: &Path) -> Option<Self> {
+        match fs::metadata(path) {
+            Ok(metadata) => Self::there(path, &metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let target = resolve(path)?;
+                let folder = folder(&target);
+                let id = id(folder, &fs::metadata(folder).ok()?)?;
+                Some(Self::ToBeMade(id, target.file_name()?.into()))
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+/// The name that a file has or will have behind symbolic links.
+fn resolve(path: &Path) -> Option<PathBuf> {
+    // As many as Linux follows.
+    const MOST_LINKS: usize = 40;
+    let mut target = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&target) {
+            Ok(next) => target = folder(&target).join(next),
+            Err(_) => return Some(target),
+        }
+    }
+    None
+}
+
+fn folder(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}

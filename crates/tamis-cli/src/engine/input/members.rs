@@ -1,0 +1,191 @@
+//! Compressed data: one member after the other, and what is behind the last one.
+//!
+//! Zeros between members and behind them are padding, as tapes and block devices leave it. Anything else that does not
+//! begin like a member is an error, but one of what follows: the members before it are whole.
+
+use super::{Compression, SIGNATURE, WINDOW_LOG, first_bytes};
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Compressed bytes asked of the system at once.
+const COMPRESSED_READ: usize = 128 << 10;
+
+/// Says that something other than compressed data follows it.
+#[derive(Debug)]
+pub(super) struct Trailing(Compression);
+
+impl fmt::Display for Trailing {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let name = self.0.name();
+        write!(
+            f,
+            "what follows the {name} data is not {name} data and was not read"
+        )
+    }
+}
+
+impl std::error::Error for Trailing {}
+
+/// Decodes member after member.
+pub(super) struct Members<R> {
+    compression: Compression,
+    state: State<R>,
+}
+
+enum State<R> {
+    Inside(Box<Member<R>>),
+    Between(Source<R>),
+    Ended,
+}
+
+impl<R: Read> Members<R> {
+    /// `first` was read from the source already, and begins like a member.
+    pub(super) fn new(compression: Compression, first: Vec<u8>, source: R) -> io::Result<Self> {
+        let source = Source {
+            ahead: first,
+            source: BufReader::with_capacity(COMPRESSED_READ, source),
+        };
+        let member = Member::begin(compression, source)?;
+        Ok(Self {
+            compression,
+            state: State::Inside(Box::new(member)),
+        })
+    }
+
+    /// The next member; none at the end.
+    fn next(&self, mut source: Source<R>) -> io::Result<Option<Member<R>>> {
+        if !source.skip_zeros()? {
+            return Ok(None);
+        }
+        let undecided = |bytes: &[u8]| bytes.len() < SIGNATURE && self.compression.may_begin(bytes);
+        let first = first_bytes(&mut source, undecided)?;
+        if Compression::of(&first) == self.compression {
+            source.ahead.splice(0..0, first);
+            return Member::begin(self.compression, source).map(Some);
+        }
+        Err(match self.compression.may_begin(&first) {
+            // It is the beginning of a beginning.
+            true => io::ErrorKind::UnexpectedEof.into(),
+            false => io::Error::new(io::ErrorKind::InvalidData, Trailing(self.compression)),
+        })
+    }
+}
+
+impl<R: Read> Read for Members<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if let State::Inside(member) = &mut self.state {
+                match member.read(into)? {
+                    0 => {}
+                    count => return Ok(count),
+                }
+            }
+            match std::mem::replace(&mut self.state, State::Ended) {
+                State::Inside(member) => self.state = State::Between(member.into_source()),
+                State::Between(source) => match self.next(source)? {
+                    Some(member) => self.state = State::Inside(Box::new(member)),
+                    None => return Ok(0),
+                },
+                State::Ended => return Ok(0),
+            }
+        }
+    }
+}
+
+/// The compressed bytes. Some may have been looked at in advance.
+struct Source<R> {
+    ahead: Vec<u8>,
+    source: BufReader<R>,
+}
+
+impl<R: Read> Source<R> {
+    /// Whether anything else is there.
+    fn skip_zeros(&mut self) -> io::Result<bool> {
+        loop {
+            let bytes = match self.fill_buf() {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                bytes => bytes?,
+            };
+            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+            let (is_end, is_other) = (bytes.is_empty(), zeros < bytes.len());
+            self.consume(zeros);
+            if is_end || is_other {
+                return Ok(is_other);
+            }
+        }
+    }
+}
+
+impl<R: Read> Read for Source<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut bytes = self.fill_buf()?;
+        let count = bytes.read(into)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl<R: Read> BufRead for Source<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self.ahead.is_empty() {
+            true => self.source.fill_buf(),
+            false => Ok(&self.ahead),
+        }
+    }
+
+    fn consume(&mut self, count: usize) {
+        match self.ahead.is_empty() {
+            true => self.source.consume(count),
+            false => drop(self.ahead.drain(..count)),
+        }
+    }
+}
+
+enum Member<R> {
+    Gzip(flate2::bufread::GzDecoder<Source<R>>),
+    Zstd(zstd::Decoder<'static, Source<R>>),
+    Bzip2(bzip2::bufread::BzDecoder<Source<R>>),
+    Xz(liblzma::bufread::XzDecoder<Source<R>>),
+}
+
+impl<R: Read> Member<R> {
+    fn begin(compression: Compression, source: Source<R>) -> io::Result<Self> {
+        Ok(match compression {
+            Compression::None => return Err(io::ErrorKind::InvalidInput.into()),
+            Compression::Gzip => Self::Gzip(flate2::bufread::GzDecoder::new(source)),
+            Compression::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(source)?.single_frame();
+                decoder.window_log_max(WINDOW_LOG)?;
+                Self::Zstd(decoder)
+            }
+            Compression::Bzip2 => Self::Bzip2(bzip2::bufread::BzDecoder::new(source)),
+            Compression::Xz => {
+                let stream = liblzma::stream::Stream::new_stream_decoder(1 << WINDOW_LOG, 0)?;
+                Self::Xz(liblzma::bufread::XzDecoder::new_stream(source, stream))
+            }
+        })
+    }
+
+    fn into_source(self) -> Source<R> {
+        match self {
+            Self::Gzip(decoder) => decoder.into_inner(),
+            Self::Zstd(decoder) => decoder.finish(),
+            Self::Bzip2(decoder) => decoder.into_inner(),
+            Self::Xz(decoder) => decoder.into_inner(),
+        }
+    }
+}
+
+impl<R: Read> Read for Member<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Gzip(decoder) => decoder.read(into),
+            Self::Zstd(decoder) => decoder.read(into),
+            Self::Bzip2(decoder) => decoder.read(into),
+            Self::Xz(decoder) => decoder.read(into),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The files that a command reads where they are not all named on the command line.
+
+use crate::apart::Apart;
+use crate::engine::input::stdin;
+use anyhow::{Context, Result};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use tamis::Replacement;
+use walkdir::WalkDir;
+
+/// The names in a list, each ended by this byte; `-` is standard input.
+pub(crate) fn names(list: &Path, end: u8) -> Result<Vec<PathBuf>> {
+    let mut text = Vec::new();
+    let file = match list == Path::new("-") {
+        true => stdin(),
+        false => fs::File::open(list),
+    };
+    file.and_then(|mut file| file.read_to_end(&mut text))
+        .with_context(|| format!("the list of files, {}", list.display()))?;
+    let names = text.split(|byte| *byte == end);
+    Ok(names.filter(|name| !name.is_empty()).map(path).collect())
+}
+
+#[cfg(unix)]
+fn path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    std::ffi::OsStr::from_bytes(bytes).into()
+}
+
+#[cfg(not(unix))]
+fn path(bytes: &[u8]) -> PathBuf {
+    String::from_utf8_lossy(bytes).into_owned().into()
+}
+
+/// The named files and those in the named folders, in the order of the names and sorted within each; and what could not
+/// be listed. Pipes and devices in folders, unfinished files and those that are noted in `apart` are left out. Links to
+/// folders are not followed unless they are named, so there is an end.
+pub(crate) fn files(named: Vec<PathBuf>, apart: &Apart) -> (Vec<PathBuf>, Vec<(PathBuf, String)>) {
+    let (mut files, mut unlisted) = (Vec::new(), Vec::new());
+    for root in named {
+        if !root.is_dir() {
+            files.push(root);
+            continue;
+        }
+        for entry in WalkDir::new(&root).sort_by_file_name() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let folder = error.path().unwrap_or(&root).to_owned();
+                    let why = error
+                        .io_error()
+                        .map_or_else(|| error.to_string(), ToString::to_string);
+                    unlisted.push((folder, why));
+                    continue;
+                }
+            };
+            let kind = entry.file_type();
+            let is_file = kind.is_file() || kind.is_symlink() && entry.path().is_file();
+            if is_file && !Replacement::is_temporary(entry.path()) && !apart.is_noted(entry.path())
+            {
+                files.push(entry.into_path());
+            }
+        }
+    }
+    (files, unlisted)
+}
