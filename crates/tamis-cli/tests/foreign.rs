@@ -697,7 +697,7 @@ fn unpacking_is_bounded() {
     run(150_000, "info bomb.gz");
     run(150_000, "info --max-unpacked 40MB forged.gz");
     // By default it is unpacked to 256 MiB, and no further.
-    run(450_000, "info forged.gz");
+    run(900_000, "info forged.gz");
 }
 
 /// What is no filter is refused with the list of those that are known.

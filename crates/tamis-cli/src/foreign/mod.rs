@@ -218,6 +218,12 @@ impl Encoding {
         let keys = format
             .encoding(choices, asked)
             .map_err(|error| match error {
+                // The type of a column is known.
+                Error::KeysUnfit {
+                    asked,
+                    choices: [only],
+                    format: Format::Parquet | Format::Orc,
+                } => anyhow!("--keys {asked}, but the column's values are {only}"),
                 Error::KeysNeeded { .. } | Error::KeysUnfit { .. } => {
                     anyhow!("{error}\n{}", keys_hint(format))
                 }
