@@ -658,6 +658,18 @@ fn extended<const N: usize>(mut bytes: [u8; N], signed: bool, swapped: bool) -> 
     u64::from_le_bytes(wide)
 }
 
+/// The lowest byte of each code point, and all their bits together.
+#[inline(always)] // once for each order of bytes, without a branch inside
+fn narrow(points: &[[u8; 4]], point: impl Fn([u8; 4]) -> u32, bytes: &mut [u8]) -> u32 {
+    let mut all = 0;
+    for (byte, code) in bytes.iter_mut().zip(points) {
+        let point = point(*code);
+        all |= point;
+        *byte = point as u8;
+    }
+    all
+}
+
 /// Bytes without the zeros that fill them up.
 #[inline]
 fn unpadded(bytes: &[u8]) -> &[u8] {
@@ -674,24 +686,21 @@ fn utf8_of(points: &[u8], swapped: bool, text: &mut Vec<u8>) -> Result<(), NoKey
         .rposition(|p| *p != [0; 4])
         .map_or(0, |last| last + 1);
     let points = &points[..len];
-    let point = |bytes: [u8; 4]| match swapped {
-        true => u32::from_be_bytes(bytes),
-        false => u32::from_le_bytes(bytes),
-    };
     // ASCII, mostly: many at a time.
     text.resize(len, 0);
-    let mut all = 0;
-    for (byte, bytes) in text.iter_mut().zip(points) {
-        let point = point(*bytes);
-        all |= point;
-        *byte = point as u8;
-    }
+    let all = match swapped {
+        true => narrow(points, u32::from_be_bytes, text),
+        false => narrow(points, u32::from_le_bytes, text),
+    };
     if all < 0x80 {
         return Ok(());
     }
     text.clear();
     for bytes in points {
-        let point = point(*bytes);
+        let point = match swapped {
+            true => u32::from_be_bytes(*bytes),
+            false => u32::from_le_bytes(*bytes),
+        };
         let Some(point) = char::from_u32(point) else {
             return Err(NoKeys(
                 "KeyEncodingError",

@@ -18,7 +18,7 @@ import tamis
 
 def test_objects_that_are_no_keys():
     f = tamis.Filter(1000)
-    no_keys = [None, True, False, math.nan, np.float64("nan"), np.bool_(True), (), ("a",), [], {}, object()]
+    no_keys = [None, math.nan, np.float64("nan"), np.float32("nan"), (), ("a",), [], {}, object()]
     for no_key in [*no_keys, np.array([1.5]), np.ma.masked, 1j, type, ..., NotImplemented]:
         for ask in (f.add, f.__contains__, lambda key: f.update([key]), lambda key: f.contains_many(iter([key]))):
             # An array has an `__index__`, which raises.

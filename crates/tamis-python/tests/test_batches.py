@@ -113,9 +113,9 @@ def test_numpy_fixed_bytes_and_what_is_no_key():
     assert list(full(["apple"]).contains_many(variable)) == [True, False]
     f = tamis.Filter(1000)
     for bad in (
-        np.array([1.5], dtype="f2"),
-        np.array([True]),
-        np.array(["2020-01-01"], dtype="M8[D]"),
+        np.array([1.5], dtype="g"),
+        np.array([1j]),
+        np.array([1], dtype="m8[M]"),
         np.array([["a"]]),
         np.array("a"),
     ):
@@ -185,14 +185,13 @@ def test_arrow_dictionaries():
 def test_arrow_types_that_are_no_keys():
     f = tamis.Filter(1000)
     for bad in (
-        pa.array(np.array([1.5], dtype="f2")),
-        pa.array([True]),
         pa.array([[1]]),
-        pa.array([1]).cast(pa.timestamp("s")),
+        pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
+        pa.array([{"a": 1}]),
         pa.table({"a": ["x"]}),
         pa.record_batch({"a": ["x"]}),
         pl.DataFrame({"a": ["x"]}),
-        pl.Series([True]),
+        pl.Series([[1]]),
     ):
         with pytest.raises(tamis.KeyTypeError, match="column of strings"):
             f.add_many(bad)
@@ -274,7 +273,7 @@ def test_threads_give_the_answers_of_one(kind):
         assert list_of(many.add_many(keys, threads=4)) == expected
         assert one == many
         assert list_of(many.contains_many(keys, threads=3)) == list_of(one.contains_many(keys, threads=0))
-    with pytest.raises(OverflowError):
+    with pytest.raises(tamis.ParameterError, match="threads: expected"):
         one.add_many(keys, threads=-1)
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "Mask",
     "Plan",
     "RedisFilter",
+    "_Rows",
     "__version__",
     "build",
     "connect",
