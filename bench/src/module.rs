@@ -1,7 +1,7 @@
 //! The module beside the server's own commands: what one item costs the
 //! server, by its own count (`INFO commandstats`), in the same run.
 //!
-//! The filter and the bitmap are as large as ten million items at 1 % need. Four
+//! The filter and the bitmap are as large as ten million items at 1 % need, or at `--rate`. Four
 //! fifths of them are there before the first round, so that it need not grow.
 
 use crate::clock::Rounds;
@@ -10,7 +10,6 @@ use crate::server::Server;
 use crate::{Args, number};
 use redis::{Cmd, Connection, Pipeline};
 
-const RATE: f64 = 0.01;
 /// Items of a command that takes many.
 const MANY: usize = 100;
 /// Commands sent before the answers are read.
@@ -20,6 +19,7 @@ type Result<T> = std::result::Result<T, String>;
 
 pub fn run(mut args: Args) -> Result<Suite> {
     let keys = args.take("--keys", "1e7")?;
+    let rate = args.take("--rate", "0.01")?;
     let calls = args.take("--calls", "2e4")?;
     let rounds = args.take("--rounds", "9")?;
     let module = args.take(
@@ -31,10 +31,10 @@ pub fn run(mut args: Args) -> Result<Suite> {
         .map_err(|e| format!("{module}: {e}; build crates/tamis-module first"))?;
     let mut suite = Suite {
         name: "module".into(),
-        title: format!("The module, {keys} items at 1 %"),
+        title: format!("The module, {keys} items at a rate of {rate}"),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
-             module --keys {keys} --calls {calls} --rounds {rounds}"
+             module --keys {keys} --rate {rate} --calls {calls} --rounds {rounds}"
         ),
         machine: machine(),
         peers: ["Tamis's module", "SETBIT, GETBIT", "SET, GET"]
@@ -47,7 +47,7 @@ pub fn run(mut args: Args) -> Result<Suite> {
     let mut connection = client.get_connection().map_err(text)?;
     let (keys, calls) = (number(&keys)?, number(&calls)? as usize);
     let filled = keys / 5 * 4;
-    fill(&mut connection, keys, filled)?;
+    fill(&mut connection, keys, &rate, filled)?;
     let mut tasks = Task::ALL.map(|task| (task, Rounds::new()));
     for round in 0..number(&rounds)? {
         eprint!("\rround {} of {rounds} ", round + 1);
@@ -87,10 +87,10 @@ fn text(error: impl ToString) -> String {
 }
 
 /// The filter with all its items, and a bitmap and keys of that many.
-fn fill(connection: &mut Connection, keys: u64, filled: u64) -> Result<()> {
+fn fill(connection: &mut Connection, keys: u64, rate: &str, filled: u64) -> Result<()> {
     let reserve = redis::cmd("BF.RESERVE")
         .arg("filter")
-        .arg(RATE)
+        .arg(rate)
         .arg(keys)
         .to_owned();
     let _: () = reserve.query(connection).map_err(text)?;

@@ -226,6 +226,19 @@ def test_memory_a_key(r):
     assert r.memory_usage("grown") * 8 / count <= 24
 
 
+@pytest.mark.any_server
+@pytest.mark.parametrize("first, expansion", [(1000, 10), (1000, 100), (20_000, 4), (20_000, 10)])
+def test_large_steps_take_no_more_memory_than_redisblooms(r, first, expansion):
+    sizes = {}
+    for layout in ["tamis", "redisbloom"]:
+        r.execute_command("BF.RESERVE", layout, 0.01, first, "EXPANSION", expansion, "LAYOUT", layout)
+        add_all(r.bf().madd, layout, keys(0, first + first // 10))
+        info = r.bf().info(layout)
+        assert (info.filterNum, info.capacity) == (2, first * (1 + expansion))
+        sizes[layout] = info.size
+    assert sizes["tamis"] < 1.15 * sizes["redisbloom"]
+
+
 def test_a_limit_a_key(r):
     r.config_set("tamis.max-key-bytes", "100kb")
     for line in ["BF.RESERVE k 0.01 1000000000", "BF.RESERVE k 0.01 90000", "CF.RESERVE k 900000"]:

@@ -1,8 +1,6 @@
 //! The server's functions, as far as they are needed, with lifetimes.
 
-use super::settings;
 use crate::error::Error;
-use crate::filter::Room;
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -211,7 +209,7 @@ impl<'c> Call<'c> {
     }
 
     /// The server's `maxmemory`; none if it has no limit.
-    fn maxmemory(&self) -> Option<u64> {
+    pub(super) fn maxmemory(&self) -> Option<u64> {
         let info = api!(RedisModule_GetServerInfo(self.context, c"memory".as_ptr()));
         let mut failed = 0;
         let most = api!(RedisModule_ServerInfoGetFieldUnsigned(
@@ -236,32 +234,6 @@ impl<'c> Call<'c> {
         Key {
             key: key.cast(),
             call: PhantomData,
-        }
-    }
-}
-
-/// Below this, a filter is not compared with `maxmemory`: to ask for that costs
-/// more than such a filter.
-const SMALL: u64 = 1 << 20;
-
-impl Room for Call<'_> {
-    fn allows(&self, bytes: u64) -> Result<(), Error> {
-        if self.must_obey() {
-            return Ok(());
-        }
-        if bytes > settings::most_bytes() {
-            return Err(Error::LIMIT);
-        }
-        match bytes > SMALL && self.maxmemory().is_some_and(|most| bytes > most) {
-            true => Err(Error::MAXMEMORY),
-            false => Ok(()),
-        }
-    }
-
-    fn most_tables(&self) -> usize {
-        match self.must_obey() {
-            true => usize::MAX,
-            false => settings::most_tables(),
         }
     }
 }

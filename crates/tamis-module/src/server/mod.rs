@@ -12,6 +12,7 @@ mod stats;
 mod types;
 
 use crate::error::Error;
+use crate::filter::Room;
 use crate::words::{Layout, Wish};
 use api::{Call, NewString, RawString, api, log, string_bytes};
 use std::ffi::{c_char, c_int};
@@ -55,6 +56,32 @@ fn made(call: &Call<'_>, layout: Layout, hasher: &Hasher) -> Vec<NewString> {
         call.string(b"SECRET"),
         secret,
     ]
+}
+
+/// Below this, a filter is not compared with `maxmemory`: to ask for that costs
+/// more than such a filter.
+const SMALL: u64 = 1 << 20;
+
+impl Room for Call<'_> {
+    fn allows(&self, bytes: u64) -> Result<(), Error> {
+        if self.must_obey() {
+            return Ok(());
+        }
+        if bytes > settings::most_bytes() {
+            return Err(Error::LIMIT);
+        }
+        match bytes > SMALL && self.maxmemory().is_some_and(|most| bytes > most) {
+            true => Err(Error::MAXMEMORY),
+            false => Ok(()),
+        }
+    }
+
+    fn most_tables(&self) -> usize {
+        match self.must_obey() {
+            true => usize::MAX,
+            false => settings::most_tables(),
+        }
+    }
 }
 
 const NAME: &std::ffi::CStr = c"tamis";

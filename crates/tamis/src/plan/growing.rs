@@ -90,7 +90,8 @@ pub(crate) fn reserved(
             // The later layers are the larger ones: their hashes are the best.
             let typical = lines::for_rate(capacity.max(1_000_000), promise / 8.0)?;
             let (hashes, per_key) = (typical.hashes_per_line(), typical.lines_per_key());
-            return Schedule::resume(capacity, promise, hashes, per_key).half_of_rest(capacity, 0.0);
+            return Schedule::resume(capacity, promise, hashes, per_key)
+                .half_of_rest(capacity, 0.0);
         }
         _ if capacity >= RESERVED_FROM => promise * RESERVED_SHARE,
         _ => return Schedule::new(capacity, promise)?.first(capacity),
