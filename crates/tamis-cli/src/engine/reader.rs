@@ -70,7 +70,7 @@ pub(crate) enum Oddities {
     Warned(fn(&str)),
     /// They are errors.
     Refused,
-    /// They are read: the caller knows.
+    /// They are read: the caller looks out for them. A quote that is never closed goes on to the end.
     Ignored,
 }
 
@@ -249,7 +249,8 @@ impl Reader {
         let mut filled = self.start_with_rest(&mut chunk.buffer);
         chunk.length = 0;
         chunk.layout = current.layout;
-        let mut border = LastBorder::new(current.layout);
+        let watches_quotes = !matches!(self.oddities, Oddities::Ignored);
+        let mut border = LastBorder::new(current.layout, watches_quotes);
         loop {
             let buffer = &mut chunk.buffer;
             if filled == buffer.len() {
@@ -276,6 +277,7 @@ impl Reader {
                 return self.give_up_quotes(current, chunk, filled, quote);
             }
             if count == 0 {
+                chunk.length = filled;
                 return Ok(More::No);
             }
             let waiting = filled < buffer.len() && current.input.short_reads_mean_waiting();
@@ -378,7 +380,12 @@ impl Reader {
     }
 
     fn too_long(&self, current: &Current) -> InputError {
-        let message = format!("a record is longer than {} bytes", self.longest_record);
+        let hint = match current.layout {
+            Layout::Csv => "; is a quote never closed?",
+            Layout::Delimited(_) => "",
+        };
+        let longest = self.longest_record;
+        let message = format!("a record is longer than {longest} bytes{hint}");
         InputError {
             name: current.input.name().to_owned(),
             cause: NotRead(message).into(),

@@ -83,6 +83,7 @@ impl Layout {
 /// byte once.
 pub(crate) struct LastBorder {
     layout: Layout,
+    watches_quotes: bool,
     searched: usize,
     csv: CsvBorders,
     /// The end of the last whole record so far; 0 while there is none.
@@ -92,9 +93,11 @@ pub(crate) struct LastBorder {
 }
 
 impl LastBorder {
-    pub(crate) fn new(layout: Layout) -> Self {
+    /// Looks out for quotes that nobody closed if it `watches_quotes`.
+    pub(crate) fn new(layout: Layout, watches_quotes: bool) -> Self {
         Self {
             layout,
+            watches_quotes,
             searched: 0,
             csv: CsvBorders::default(),
             at: 0,
@@ -104,7 +107,7 @@ impl LastBorder {
 
     /// The quote of a field that still goes on at the end of what there is.
     pub(crate) fn open_quote(&self) -> Option<usize> {
-        self.csv.quoted.then_some(self.csv.opened)
+        (self.watches_quotes && self.csv.quoted).then_some(self.csv.opened)
     }
 
     /// Takes notice of the bytes added since the last call.
@@ -120,7 +123,7 @@ impl LastBorder {
                 while self.unclosed.is_none()
                     && let Some(end) = self.csv.next(bytes)
                 {
-                    match self.csv.suspect.take() {
+                    match self.csv.suspect.take().filter(|_| self.watches_quotes) {
                         None => self.at = end,
                         suspect => self.unclosed = suspect,
                     }
