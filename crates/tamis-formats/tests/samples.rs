@@ -935,7 +935,9 @@ fn fastbloom() {
         assert!(filter.contains(&number.to_le_bytes()));
     }
     assert_eq!(strangers(&filter, Keys::RustStr), 7);
-    assert!(filter.to_bytes() == file);
+    // The fields may change places.
+    let json = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).unwrap();
+    assert_eq!(json(&filter.to_bytes()), json(&file));
     let new = Keys::RustStr.encode(b"new").unwrap();
     assert!(filter.insert(&new).unwrap());
     let written = filter.to_bytes();
