@@ -1,6 +1,7 @@
 //! Python objects as keys: which bytes a key is, and their hash.
 
 use crate::column::{Buffer, Key, NONE};
+use crate::encoded::{Encoded, Value};
 use crate::error::Failure;
 use crate::float::{self, Float};
 use crate::key_hash::KeyHash;
@@ -57,30 +58,6 @@ pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, F
         Encoded::Text(bytes) => bytes.as_bytes().to_vec().into(),
         Encoded::Exact(bytes) => bytes.into(),
     })
-}
-
-/// The bytes that a key is.
-pub(crate) enum Encoded<'py> {
-    /// Those of text, to which the filter's rule for keys applies.
-    Text(Bound<'py, PyBytes>),
-    /// Those of a number or of several values.
-    Exact(Vec<u8>),
-}
-
-impl Encoded<'_> {
-    fn hash(&self, hasher: &Hasher) -> Hash {
-        match self {
-            Self::Text(bytes) => hasher.hash(bytes.as_bytes()),
-            Self::Exact(bytes) => hasher.hash_exact(bytes),
-        }
-    }
-}
-
-/// What an object of a column is.
-pub(crate) enum Value<'py> {
-    Key(Encoded<'py>),
-    /// Nothing: None, NaN, NaT and their like.
-    Missing,
 }
 
 /// The bytes of the key that an object is. May run Python code.

@@ -8,6 +8,7 @@ mod build;
 mod capsule;
 mod column;
 mod elsewhere;
+mod encoded;
 mod error;
 mod filter;
 mod float;

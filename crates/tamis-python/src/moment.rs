@@ -1,8 +1,8 @@
 //! Python's own dates, times, durations, decimals and UUIDs as keys, and those
 //! that other libraries derive from them.
 
+use crate::encoded::{Encoded, Value};
 use crate::error::Failure;
-use crate::key::{Encoded, Value};
 use crate::numpy::imported;
 use crate::text::{Ticks, write_span};
 use pyo3::prelude::*;

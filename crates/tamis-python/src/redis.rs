@@ -10,7 +10,6 @@ use crate::interrupt::Lookout;
 use crate::key;
 use crate::mask::Answers;
 use crate::options::{self, Count, Need};
-use crate::rows::Keys;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -316,6 +315,12 @@ impl RedisFilter {
         }
         Ok(answer[0])
     }
+}
+
+/// Keys in the shape in which a server takes them.
+pub(crate) enum Keys<'a> {
+    Hashes(Vec<Hash>),
+    Bytes(Vec<&'a [u8]>),
 }
 
 /// What is done with keys.

@@ -9,7 +9,7 @@ use crate::interrupt::Lookout;
 use crate::key;
 use crate::lock::Mark;
 use crate::mask::Answers;
-use crate::redis::RedisFilter;
+use crate::redis::{Keys, RedisFilter};
 use crate::source::Held;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -266,12 +266,6 @@ impl Rows {
         answers.extend(&stays);
         Ok(answers.like(frame)?)
     }
-}
-
-/// Keys in the shape in which a server takes them.
-pub(crate) enum Keys<'a> {
-    Hashes(Vec<Hash>),
-    Bytes(Vec<&'a [u8]>),
 }
 
 impl Judge {

@@ -3,8 +3,9 @@
 use crate::arrow::{ArrowArray, Owned};
 use crate::capsule::Arrays;
 use crate::column::{Bits, Column, Values};
+use crate::encoded::{Encoded, Value};
 use crate::error::Failure;
-use crate::key::{self, Encoded, Value};
+use crate::key;
 use crate::numpy;
 use pyo3::exceptions::{PyException, PyUserWarning};
 use pyo3::prelude::*;

@@ -125,6 +125,7 @@ def test_the_stubs_type_a_program(tmp_path):
     program.write_text(
         """
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import tamis
 
@@ -137,6 +138,10 @@ with tamis.Filter.create("seen.tamis", 1000, 0.01) as seen:
     size: int = len(seen)
 value: int | None = tamis.Guard(seen).get("key", {"key": 1}.get)
 blocked = tamis.build(pa.array(["a"]), allow=["b"])
+left: pl.DataFrame = tamis.dedup(pl.DataFrame({"a": [1]}), "a", filter=seen)
+
+async def ask(remote: tamis.AsyncRedisFilter) -> list[bool]:
+    return await remote.add_many(["a", b"b"])
 try:
     pass
 except tamis.TamisError:
@@ -150,3 +155,6 @@ except tamis.TamisError:
     program.write_text("import tamis\ntamis.Filter(\"10\")\n")
     done = subprocess.run(check, capture_output=True, text=True)
     assert "incompatible type" in done.stdout
+    program.write_text("import polars as pl\nimport tamis\nx: int = tamis.dedup(pl.DataFrame(), filter=tamis.Filter(1))\n")
+    done = subprocess.run(check, capture_output=True, text=True)
+    assert "[arg-type]" in done.stdout or "[assignment]" in done.stdout, done.stdout
