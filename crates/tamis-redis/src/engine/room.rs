@@ -8,6 +8,7 @@ use crate::chunks::chunks;
 use crate::link::{Link, Request};
 use redis::cmd;
 use std::collections::BTreeMap;
+use std::time::Instant;
 use tamis::raw::{Header, Shape};
 
 /// Memory of a server's keys beside their strings: names, entries, the record.
@@ -82,6 +83,7 @@ impl<L: Link> Engine<L> {
         }
         for (node, (slot, needed)) in needed {
             let freed = freed.get(&node).copied().unwrap_or(0);
+            let start = Instant::now();
             loop {
                 let info = cmd("INFO").arg("memory").take();
                 let request = vec![Request::new(slot, &[info])];
@@ -96,7 +98,7 @@ impl<L: Link> Engine<L> {
                 if needed <= free {
                     break;
                 }
-                if memory.pending == 0 {
+                if memory.pending == 0 || start.elapsed() >= self.options.retry_for {
                     return Err(Error::NoRoom {
                         name: self.name.clone(),
                         node,
