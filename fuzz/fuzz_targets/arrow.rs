@@ -12,6 +12,9 @@ mod column;
 #[allow(dead_code, reason = "the package uses all of it")]
 #[path = "../../crates/tamis-python/src/float.rs"]
 mod float;
+#[allow(dead_code, reason = "the package uses all of it")]
+#[path = "../../crates/tamis-python/src/text.rs"]
+mod text;
 
 use arrow::{ArrowArray, ArrowSchema, Owned, Release};
 use libfuzzer_sys::fuzz_target;
@@ -207,9 +210,12 @@ fuzz_target!(|data: &[u8]| {
     };
     let hasher = Hasher::default();
     // SAFETY: every buffer is as long as the format prescribes for so many rows.
-    let Ok(column) = (unsafe { arrow::column(&forged.schema, &forged.array, &hasher) }) else {
+    let Ok(mut column) = (unsafe { arrow::column(&forged.schema, &forged.array) }) else {
         return;
     };
+    if column.hash_dictionary(&hasher).is_err() {
+        return;
+    }
     let (mut hashes, mut rows) = (Vec::new(), Vec::new());
     // A number of rows that only nulls can have.
     let len = column.len.min(MOST as usize);
