@@ -181,11 +181,21 @@ pub(crate) struct RedisArgs {
     tls_ca: Option<PathBuf>,
 
     /// For rediss://, the client's certificate (PEM), where the server asks for one
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(
+        id = "redis_tls_cert",
+        long = "tls-cert",
+        value_name = "FILE",
+        requires = "redis_tls_key"
+    )]
     tls_cert: Option<PathBuf>,
 
     /// The private key (PEM) of --tls-cert
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(
+        id = "redis_tls_key",
+        long = "tls-key",
+        value_name = "FILE",
+        requires = "redis_tls_cert"
+    )]
     tls_key: Option<PathBuf>,
 
     /// Don't ask a replica that has not heard from its master for longer than this

@@ -93,7 +93,8 @@ fn the_summary_tells_what_happened() {
         ran.err
     );
     assert!(
-        ran.err.contains("wrongly dropped: below 0.001 expected"),
+        ran.err
+            .contains("wrongly dropped by chance: below 0.001 expected"),
         "{}",
         ran.err
     );
@@ -107,7 +108,7 @@ fn the_summary_tells_what_happened() {
     assert!(
         dir.ok("dedup --exact in")
             .err
-            .contains("wrongly dropped: 0 expected")
+            .contains("wrongly dropped by chance: 0 expected")
     );
     assert_eq!(dir.ok("dedup -q in").err, "");
 }

@@ -580,7 +580,7 @@ fn summarise(report: &Report, memory: &Memory) {
         human::size((report.bytes as f64 / seconds) as u64),
     );
     say!(
-        "filter {}, records wrongly dropped: {} expected",
+        "filter {}, records wrongly dropped by chance: {} expected",
         human::size(memory.bytes),
         human::expectation(memory.wrong),
     );

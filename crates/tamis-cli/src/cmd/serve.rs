@@ -24,6 +24,11 @@ Examples:
   tamis serve --write --token-file token seen.tamis urls=redis://10.0.0.7/seen
   tamis serve --listen 0.0.0.0:443 --host filters.example.org \\
     --tls-cert cert.pem --tls-key key.pem blocked.tamis")]
+// Its own certificate has the shorter names.
+#[command(mut_arg("redis_tls_cert", |arg| arg.long("redis-tls-cert")))]
+#[command(mut_arg("redis_tls_key", |arg| arg
+    .long("redis-tls-key")
+    .help("The private key (PEM) of --redis-tls-cert")))]
 pub(crate) struct Args {
     /// The filters: files, or redis://HOST:PORT/DB/NAME
     #[arg(value_name = "[NAME=]FILTER")]

@@ -110,7 +110,8 @@ impl Layout for BloomShape {
     }
 
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
-        let fill = self.fill(words);
+        // If all bits are set, as many keys as would leave one unset.
+        let fill = self.fill(words).min(1.0 - 1.0 / self.bits as f64);
         -(self.bits as f64) / f64::from(self.hashes) * (-fill).ln_1p()
     }
 }

@@ -80,7 +80,13 @@ fn a_full_filter_has_a_count_and_a_rate_too() {
         Way::Many.insert(&mut filter, &numbered("flood", 20_000));
         assert!(filter.contains("anything"), "{}", subject.name);
         assert_eq!(filter.rate_now(), 1.0, "{}", subject.name);
-        assert_eq!(filter.estimated_keys(), u64::MAX, "{}", subject.name);
+        // Few keys fill so small a filter; how many more there are can't be known.
+        let estimate = filter.estimated_keys();
+        assert!(
+            (10..20_000).contains(&estimate),
+            "{}: {estimate}",
+            subject.name
+        );
         // Each had a bit of its own that was not set yet.
         assert!(matches!(filter.keys(), KeyCount::Counted(n) if n <= filter.bytes() * 8));
     }
