@@ -63,7 +63,8 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
 
 const FORMATS: [&str; 20] = [
     "n", "c", "C", "s", "S", "i", "I", "l", "L", "u", "z", "U", "Z", "vu", "vz", "w:3", "w:0",
-    "w:-1", "+s", "tdD",
+    "w:-1", "+s", "b", "e", "f", "g", "tdD", "tdm", "tts", "ttm", "ttu", "ttn", "tss:", "tsn:UTC",
+    "tDs", "tDn", "d:9,2", "d:38,-3", "d:76,10,256", "d:9,2,64", "d:9,2,32",
 ];
 /// Buffers that say that they are longer can't be made here.
 const MOST: i64 = 1 << 16;
@@ -79,14 +80,16 @@ fn forge(input: &mut Input, depth: u32) -> Option<Box<Forged>> {
     // What the interface prescribes for the format, if there can be so much.
     let width: i64 = match format.as_str() {
         "c" | "C" => 1,
-        "s" | "S" => 2,
-        "i" | "I" => 4,
-        "l" | "L" => 8,
-        "vu" | "vz" => 16,
-        other => other
-            .strip_prefix("w:")
-            .and_then(|w| w.parse().ok())
-            .unwrap_or(0),
+        "s" | "S" | "e" => 2,
+        "i" | "I" | "f" | "tdD" | "tts" | "ttm" | "d:9,2,32" => 4,
+        "l" | "L" | "g" | "tdm" | "ttu" | "ttn" | "tss:" | "tsn:UTC" | "tDs" | "tDn" => 8,
+        "d:9,2,64" => 8,
+        "vu" | "vz" | "d:9,2" | "d:38,-3" => 16,
+        // Of the others, which may be of any kind, none is wider than 32.
+        other => match other.strip_prefix("w:") {
+            Some(width) => width.parse().unwrap_or(0),
+            None => 32,
+        },
     };
     let sane = length >= 0 && offset >= 0 && rows < MOST && width.saturating_mul(rows) < MOST;
     let refused = length < 0 || offset < 0 || rows >= 1 << 56;

@@ -311,6 +311,7 @@ pub(crate) struct Report {
     pub(crate) chosen: u64,
     pub(crate) bytes: u64,
     pub(crate) without_key: u64,
+    pub(crate) not_urls: u64,
     pub(crate) elapsed: Duration,
     /// The signal that ended the run early.
     pub(crate) signal: Option<i32>,
@@ -342,6 +343,12 @@ impl Report {
             output::warn(format_args!(
                 "{} without such a key: there the whole record was the key",
                 human::counted(self.without_key, "record")
+            ));
+        }
+        if self.not_urls > 0 {
+            output::warn(format_args!(
+                "compared as they are, since they are not URLs: {}",
+                human::counted(self.not_urls, "key")
             ));
         }
         self.output.context("writing the output")?;
@@ -449,6 +456,7 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
             chosen: progress.chosen.load(Relaxed),
             bytes: progress.bytes.load(Relaxed),
             without_key: progress.without_key.load(Relaxed),
+            not_urls: progress.not_urls.load(Relaxed),
             elapsed: start.elapsed(),
             signal: match signal.load(Relaxed) {
                 0 => None,

@@ -263,6 +263,14 @@ fn keys_may_be_columns_pointers_and_urls() {
         dir.ok("dedup --url urls").text(),
         "HTTP://Example.org:80/a/../b#x\nhttp://example.org/c\n"
     );
+    // What is no URL stays as it is, and is counted.
+    let ran = dir.feed(
+        "dedup --url",
+        "http://a\nno url\nNO URL\nhttp://[\nhttp://A/\n",
+    );
+    assert_eq!(ran.text(), "http://a\nno url\nNO URL\nhttp://[\n");
+    assert!(ran.err.contains("not URLs: 3 keys"), "{}", ran.err);
+    assert!(!dir.ok("dedup --url urls").err.contains("not URLs"));
     dir.write("case", "Straße\nSTRASSE\nstraße\nÄ\nä\n");
     assert_eq!(dir.ok("dedup -i case").text(), "Straße\nSTRASSE\nÄ\n");
     assert_eq!(dir.feed("dedup -0", "a\nb\0a\0a\nb\0").out, b"a\nb\0a\0");

@@ -16,6 +16,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -556,6 +557,16 @@ fn closed_pipe(case: &Case, line: &str) {
 
 fn piped(case: &Case, line: &str) -> Child {
     let mut command = case.dir.command(line);
+    // Tests may run under nohup, or in the background, where signals are ignored.
+    // SAFETY: between fork and exec, `signal` may be called.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
     start(
         command
             .stdin(Stdio::piped())

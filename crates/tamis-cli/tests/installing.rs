@@ -168,14 +168,18 @@ fn powershell_and_elvish_get_a_script_and_others_an_error() {
 /// The commands that `tamis --help` lists.
 fn commands(dir: &Sandbox) -> Vec<String> {
     let help = dir.ok("--help");
-    let list = help.text().split("\nCommands:\n").nth(1).unwrap();
-    let list = list.split("\n\n").next().unwrap();
+    // In groups, between the usage and the options.
+    let list = help.text().split("Usage: ").nth(1).unwrap();
+    let list = list.split("\nOptions:\n").next().unwrap();
     // What a description has on further lines is indented further.
-    list.lines()
+    let names: Vec<String> = list
+        .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
         .filter(|name| !name.is_empty() && *name != "help")
         .map(str::to_owned)
-        .collect()
+        .collect();
+    assert!(names.len() > 20, "{names:?}");
+    names
 }
 
 fn man(dir: &Sandbox, page: &str) -> String {

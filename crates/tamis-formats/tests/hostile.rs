@@ -45,6 +45,8 @@ fn a_forged_chain_grows_no_further_than_memory() {
     let layer = 8 + 16 + 20;
     for entries in [u64::MAX, 1 << 44] {
         let mut forged = file.clone();
+        // All keys of the chain, and of its layer.
+        forged[layer - 20..layer - 12].copy_from_slice(&entries.to_le_bytes());
         forged[layer + 44..layer + 52].copy_from_slice(&entries.to_le_bytes());
         forged[layer + 16..layer + 24].copy_from_slice(&entries.to_le_bytes());
         let mut filter = open(&forged, Format::RedisBloom).unwrap();

@@ -349,10 +349,10 @@ impl Column<'_> {
                     match part {
                         Some(Key::Text(text)) => rule.append_part(text, &mut buffer.key),
                         Some(Key::Exact(bytes)) => {
-                            KeyRule::EXACT.append_part(bytes, &mut buffer.key);
+                            KeyRule::EXACT.append_part(bytes, &mut buffer.key)
                         }
                         None => KeyRule::EXACT.append_part(&NONE, &mut buffer.key),
-                    }
+                    };
                 }
                 Ok(some.then_some(Key::Exact(&buffer.key)))
             }

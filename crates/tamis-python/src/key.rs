@@ -194,7 +194,7 @@ fn append_tuple(
             match encode(rule, &value)? {
                 Encoded::Text(text) => rule.append_part(text.as_bytes(), bytes),
                 Encoded::Exact(number) => KeyRule::EXACT.append_part(&number, bytes),
-            }
+            };
         }
     }
     Ok(())

@@ -180,7 +180,9 @@ impl<'py> Held<'py> {
             };
             missing.push(matches!(value, Some(Value::Missing)));
             match &value {
-                Some(Value::Key(Encoded::Text(text))) => rule.append(text.as_bytes(), &mut bytes),
+                Some(Value::Key(Encoded::Text(text))) => {
+                    rule.append(text.as_bytes(), &mut bytes);
+                }
                 Some(Value::Key(Encoded::Exact(exact))) => bytes.extend_from_slice(exact),
                 Some(Value::Missing) | None => {}
             }

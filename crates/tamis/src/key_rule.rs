@@ -112,18 +112,24 @@ impl KeyRule {
         Cow::Owned(key)
     }
 
-    /// Appends the key that a value is, or the part of one.
+    /// Appends the key that a value is, or the part of one. Returns whether it
+    /// is what the rule expects: one that should be a URL and is not stays as
+    /// it is, and is `false`.
     ///
     /// ```
     /// use tamis::KeyRule;
     /// let mut key = b"a ".to_vec();
-    /// KeyRule::EXACT.ignore_case().append(b"KEY", &mut key);
+    /// assert!(KeyRule::EXACT.ignore_case().append(b"KEY", &mut key));
     /// assert_eq!(key, b"a key");
     /// ```
-    pub fn append(&self, value: &[u8], key: &mut Vec<u8>) {
+    pub fn append(&self, value: &[u8], key: &mut Vec<u8>) -> bool {
         let start = key.len();
+        // Outer: whether there should be one.
         #[cfg(feature = "url")]
-        if let Some(url) = self.url.then(|| web::normal(value)).flatten() {
+        let url = self.url.then(|| web::normal(value));
+        #[cfg(not(feature = "url"))]
+        let url: Option<Option<String>> = None;
+        if let Some(Some(url)) = &url {
             key.extend_from_slice(url.as_bytes());
         }
         if key.len() == start {
@@ -132,6 +138,7 @@ impl KeyRule {
         if self.ignore_case {
             lower_case(key, start);
         }
+        url != Some(None)
     }
 
     /// The key of several values, each behind its length (8 bytes, little-endian), so that `ab, c`
@@ -151,18 +158,20 @@ impl KeyRule {
             match values.len() {
                 1 => self.append(value.as_ref(), &mut key),
                 _ => self.append_part(value.as_ref(), &mut key),
-            }
+            };
         }
         key
     }
 
-    /// Appends one of several values, behind its length.
-    pub fn append_part(&self, value: &[u8], key: &mut Vec<u8>) {
+    /// Appends one of several values, behind its length; returns what
+    /// [`append`](Self::append) does.
+    pub fn append_part(&self, value: &[u8], key: &mut Vec<u8>) -> bool {
         let length_at = key.len();
         key.extend_from_slice(&[0; 8]);
-        self.append(value, key);
+        let expected = self.append(value, key);
         let length = (key.len() - length_at - 8) as u64;
         key[length_at..length_at + 8].copy_from_slice(&length.to_le_bytes());
+        expected
     }
 
     /// As bits 1 and 2 and the second byte of the header's flags.

@@ -592,6 +592,7 @@ fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
         "unique": report.chosen,
         "duplicates": report.records - report.chosen,
         "without_key": report.without_key,
+        "not_urls": report.not_urls,
         "bytes": report.bytes,
         "seconds": report.elapsed.as_secs_f64(),
         "filter_bytes": memory.bytes,

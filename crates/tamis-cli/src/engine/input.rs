@@ -258,6 +258,7 @@ impl Input {
                 let waiting = Waiting {
                     file,
                     progress: Arc::clone(progress),
+                    ended: false,
                 };
                 Self::from_read(name, waiting, packing, progress)
             }
@@ -420,16 +421,23 @@ pub(crate) fn stdin() -> io::Result<File> {
 struct Waiting {
     file: File,
     progress: Arc<Progress>,
+    /// After Ctrl-D a terminal would be read on.
+    ended: bool,
 }
 
 impl Read for Waiting {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.ended {
+            return Ok(0);
+        }
         while !readable_soon(&self.file) {
             if self.progress.stop.load(Ordering::Relaxed) {
                 return Err(io::Error::other(Stopped));
             }
         }
-        self.file.read(into)
+        let count = self.file.read(into)?;
+        self.ended = count == 0 && !into.is_empty();
+        Ok(count)
     }
 }
 

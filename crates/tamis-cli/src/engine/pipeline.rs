@@ -197,6 +197,9 @@ where
             self.progress
                 .without_key
                 .fetch_add(without_key, Ordering::Relaxed);
+            self.progress
+                .not_urls
+                .fetch_add(keys.take_not_urls(), Ordering::Relaxed);
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Progress {
     pub(crate) chosen: AtomicU64,
     /// Records without the key that the rule asks for.
     pub(crate) without_key: AtomicU64,
+    /// Values that should be URLs and are not.
+    pub(crate) not_urls: AtomicU64,
     /// Asks the run to end with what was read; also heeded while it waits for a silent pipe.
     pub(crate) stop: Arc<AtomicBool>,
 }

@@ -122,6 +122,7 @@ pub(crate) struct KeyMaker<'r> {
     key: Vec<u8>,
     value: Vec<u8>,
     fields: columns::Fields,
+    not_urls: u64,
 }
 
 /// Why a record lacks the key that the rule asks for.
@@ -140,7 +141,13 @@ impl<'r> KeyMaker<'r> {
             key: Vec::new(),
             value: Vec::new(),
             fields: columns::Fields::default(),
+            not_urls: 0,
         }
+    }
+
+    /// How many values should have been URLs and were not, since the last call.
+    pub(crate) fn take_not_urls(&mut self) -> u64 {
+        std::mem::take(&mut self.not_urls)
     }
 
     pub(crate) fn rule(&self) -> &'r KeyRule {
@@ -163,7 +170,7 @@ impl<'r> KeyMaker<'r> {
                 self.append_value(1, self.rule.made)
             }
             Part::Whole(_) => {
-                self.rule.made.append(content, &mut self.key);
+                self.not_urls += u64::from(!self.rule.made.append(content, &mut self.key));
                 Ok(())
             }
             Part::Columns { separator, .. } => self.append_columns(content, *separator, columns),
@@ -228,7 +235,7 @@ impl<'r> KeyMaker<'r> {
         if self.rule.hex {
             hex::decode(&mut self.value)?;
         }
-        append_value(&self.value, of, made, &mut self.key);
+        self.not_urls += u64::from(!append_value(&self.value, of, made, &mut self.key));
         Ok(())
     }
 }
@@ -240,8 +247,8 @@ pub(crate) fn join<V: AsRef<[u8]>>(values: &[V], key: &mut Vec<u8>) {
     }
 }
 
-/// Appends one of this many values.
-fn append_value(value: &[u8], of: usize, made: tamis::KeyRule, key: &mut Vec<u8>) {
+/// Appends one of this many values, and says whether it is what the rule expects.
+fn append_value(value: &[u8], of: usize, made: tamis::KeyRule, key: &mut Vec<u8>) -> bool {
     match of {
         1 => made.append(value, key),
         _ => made.append_part(value, key),
