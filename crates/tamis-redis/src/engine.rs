@@ -25,7 +25,7 @@ use crate::wire::{Wire, Work};
 use crate::{Error, Location, Options, Stats};
 use fill::Fill;
 use growing::Growth;
-use life::GRACE;
+use life::ENDING;
 use memory::Memory;
 use redis::{Value, cmd};
 use remains::{has_parts, has_witness, is_ending};
@@ -187,7 +187,7 @@ impl<L: Link> Engine<L> {
         command.arg(twin(&this.name)).arg(this.state_key());
         command
             .arg(&record.encode()[..])
-            .arg(GRACE.as_millis() as u64);
+            .arg(ENDING.as_millis() as u64);
         let request = Request::new(home, &[command]).replicated();
         let created = this.wire.ask("creating the filter", vec![request]).await?;
         let name = this.name.clone();

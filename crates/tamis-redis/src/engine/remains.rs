@@ -1,7 +1,7 @@
 //! What is left of a filter whose record is gone: by a witness on another node,
 //! or by parts that lie about.
 
-use super::life::GRACE;
+use super::life::ENDING;
 use super::{Engine, read_testimony};
 use crate::Error;
 use crate::body::foot;
@@ -19,7 +19,7 @@ const LOOK_AT: usize = 1_000_000;
 /// Whether a key ends by itself in a moment, as what an expired filter leaves
 /// does.
 pub(super) fn is_ending(left: i64) -> bool {
-    (0..=GRACE.as_millis() as i64).contains(&left)
+    (0..=ENDING.as_millis() as i64).contains(&left)
 }
 
 /// Whether a filter of this name has a witness, which outlives it by a moment.
