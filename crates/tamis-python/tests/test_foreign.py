@@ -163,7 +163,7 @@ def test_what_cannot_be_opened(tmp_path):
         tamis.open_foreign(GUAVA)
     with pytest.raises(tamis.ParameterError, match=r"bfscale.*name="):
         tamis.open_foreign(SAMPLES / "redisbloom/all.rdb")
-    with pytest.raises(tamis.ParameterError, match="format: expected one of bip37.*guavaa"):
+    with pytest.raises(tamis.ParameterError, match="format: expected one of abloom, bip37.*guavaa"):
         tamis.open_foreign(GUAVA, "guavaa")
     with pytest.raises(tamis.ParameterError, match="keys: expected one of utf8.*utf-8"):
         tamis.open_foreign(GUAVA, keys="utf-8")

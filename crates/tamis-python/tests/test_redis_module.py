@@ -55,9 +55,9 @@ def test_it_is_a_filter(server, tmp_path):
 def test_every_sort_of_keys(server):
     """Keys are the bytes that they are in a filter of our own."""
     with tamis.connect(f"redis://{server}/sorts", 10_000, 0.0001, module=True) as seen:
-        for key in ["text", b"bytes", 7, -1, 2**63, 1.5, numpy.int32(12), memoryview(b"view")]:
+        for key in ["text", b"bytes", 7, -1, 2**63, 1.5, True, numpy.int32(12), memoryview(b"view")]:
             assert seen.add(key) and key in seen and key in seen.copy()
-        for key in [True, None, 2**64, [1]]:
+        for key in [None, 2**64, [1]]:
             with pytest.raises(tamis.TamisError):
                 seen.add(key)
         numbers = list(range(100, 600))
