@@ -61,7 +61,7 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     unsafe { (*array).release = None }
 }
 
-const FORMATS: [&str; 20] = [
+const FORMATS: [&str; 38] = [
     "n", "c", "C", "s", "S", "i", "I", "l", "L", "u", "z", "U", "Z", "vu", "vz", "w:3", "w:0",
     "w:-1", "+s", "b", "e", "f", "g", "tdD", "tdm", "tts", "ttm", "ttu", "ttn", "tss:", "tsn:UTC",
     "tDs", "tDn", "d:9,2", "d:38,-3", "d:76,10,256", "d:9,2,64", "d:9,2,32",

@@ -39,11 +39,13 @@ const CHUNK_WINDOW: usize = 4;
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
 /// Takes a name with a record, its twin and the hash beside it, unless something
-/// is there: another filter (0), the twin of a filter whose record has gone
+/// is there: another filter, maybe a module's (0), the twin of a filter whose record has gone
 /// before its time (2), or what is no filter (3).
 const CREATE: &str = "
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  if redis.call('TYPE', KEYS[1]).ok ~= 'string' then return 3 end
+  local kind = redis.call('TYPE', KEYS[1]).ok
+  if kind == 'list' or kind == 'set' or kind == 'zset' or kind == 'hash' or kind == 'stream' then return 3 end
+  if kind ~= 'string' then return 0 end
   local there = redis.call('GETRANGE', KEYS[1], 0, #ARGV[1])
   if there == ARGV[1] then return 1 end
   return string.sub(there, 1, 8) == string.sub(ARGV[1], 1, 8) and 0 or 3
