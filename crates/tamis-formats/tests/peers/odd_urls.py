@@ -3,7 +3,7 @@
     python odd_urls.py > crates/tamis/tests/urls.tsv     # ada-url 4.0.0
 
 Two differences are meant. `^` in a path stays as it is: to encode it, as the standard does since 2025, would change keys
-of filters that there are. And the host `xn--`, which ada accepts and Node.js does not, is refused."""
+of filters that there are. And damaged Punycode in a host (`xn--`, `xn--caf-d`), which ada accepts, is refused."""
 
 import random
 
