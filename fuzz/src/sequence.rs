@@ -1,8 +1,6 @@
 //! Keys added and removed in any order, saved and read again between: what was
 //! added more often than removed is there.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use tamis::{AnyFilter, Error, Hasher, Kind, Open, Plan};
@@ -16,7 +14,7 @@ fn plans() -> Vec<Plan> {
     [1, 10, 100].into_iter().flat_map(of).collect()
 }
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn sequence(data: &[u8]) {
     let Some((first, steps)) = data.split_first() else {
         return;
     };
@@ -52,4 +50,4 @@ fuzz_target!(|data: &[u8]| {
             "{kind}: {key} is gone"
         );
     }
-});
+}

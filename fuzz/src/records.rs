@@ -1,4 +1,4 @@
-//! What every target does with bytes that may be records.
+//! Rules for keys, specs of an index, and records.
 
 use crate::engine::key::{Columns, KeyMaker, KeyRule, KeySpec, Keys, Part, Pointer};
 use crate::engine::records::Layout;
@@ -34,7 +34,7 @@ fn records<'d>(rule: &KeyRule, bytes: &'d [u8]) -> Option<(Vec<&'d [u8]>, Vec<us
 
 /// An index spec, a question and a file: whatever `grep` would print, `which` must have named. So a record that answers
 /// a question has all the keys that the question needs, or makes its file a candidate.
-pub fn exercise_spec(data: &[u8]) {
+pub(crate) fn specs(data: &[u8]) {
     let Some((spec, asked, file)) = split(data) else {
         return;
     };
@@ -59,7 +59,7 @@ pub fn exercise_spec(data: &[u8]) {
 }
 
 /// A rule and a file: a record's key is the same each time, and a record without one is its own.
-pub fn exercise_rule(data: &[u8]) {
+pub(crate) fn keys(data: &[u8]) {
     let Some((how, list, file)) = split(data) else {
         return;
     };

@@ -1,56 +1,16 @@
-//! What every target of another system's format does: opens bytes, asks, adds,
-//! writes and reads again. Nothing panics; what a header claims is not
-//! allocated; nothing is answered from bytes behind the filter.
+//! Files of other systems: opened, asked, added to, written and read again.
+//! Nothing panics; what a header claims is not allocated; nothing is answered
+//! from bytes behind the filter.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use tamis_formats::{Error, Foreign, Format, Hint};
-
-/// A machine of little memory that knows how much was wanted at once.
-struct Watched;
-
-static MOST_WANTED: AtomicUsize = AtomicUsize::new(0);
-const MEMORY: usize = 64 << 20;
-
-// SAFETY: the system's, or nothing.
-unsafe impl GlobalAlloc for Watched {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        MOST_WANTED.fetch_max(layout.size(), Relaxed);
-        match layout.size() > MEMORY {
-            true => std::ptr::null_mut(),
-            false => unsafe { System.alloc(layout) },
-        }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        MOST_WANTED.fetch_max(layout.size(), Relaxed);
-        match layout.size() > MEMORY {
-            true => std::ptr::null_mut(),
-            false => unsafe { System.alloc_zeroed(layout) },
-        }
-    }
-
-    unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        MOST_WANTED.fetch_max(size, Relaxed);
-        match size > MEMORY {
-            true => std::ptr::null_mut(),
-            false => unsafe { System.realloc(old, layout, size) },
-        }
-    }
-
-    unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(old, layout) }
-    }
-}
-
-#[global_allocator]
-static MEMORY_OF_ALL: Watched = Watched;
+use crate::memory;
+use tamis_formats::{Error, Foreign, Format, Hint, open};
 
 const KEYS: [&[u8]; 6] = [b"", b"key7", b"12345678", &[0xFF; 33], b"\0", b"absent"];
 
 /// Bytes as a file of this format: alone, and of each name that a file may have
 /// filters by.
 pub(crate) fn exercise(format: Format, data: &[u8]) {
+    memory::limit();
     for name in [
         None,
         Some(&b"s"[..]),
@@ -80,19 +40,18 @@ fn without_sum(data: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn exercise_hinted(data: &[u8], hint: &Hint<'_>) {
-    MOST_WANTED.store(0, Relaxed);
-    let opened = tamis_formats::open(data, *hint);
-    let wanted = MOST_WANTED.load(Relaxed);
+    let (opened, wanted) = memory::largest(|| open(data, *hint));
     // Compressed bytes become more, in gzip up to a thousand times, and unpacking
     // needs a window.
-    let most = match data.starts_with(&[0x1F, 0x8B]) {
-        true => 2_100 * data.len() + (128 << 10),
-        false => 600 * data.len() + (4 << 10),
+    let most = if data.starts_with(&[0x1F, 0x8B]) {
+        2_100 * data.len() + (128 << 10)
+    } else {
+        600 * data.len() + (4 << 10)
     };
     assert!(wanted <= most, "{wanted} bytes for {}", data.len());
     if let Ok(filter) = opened {
         nothing_behind_counts(&filter, data, *hint);
-        exercise_filter(filter, |bytes| tamis_formats::open(bytes, *hint));
+        exercise_filter(filter, |bytes| open(bytes, *hint));
     }
 }
 
@@ -103,7 +62,7 @@ fn nothing_behind_counts(filter: &Foreign<'_>, data: &[u8], hint: Hint<'_>) {
         return;
     }
     let followed = [data, &[0xFF; 100]].concat();
-    if let Ok(followed) = tamis_formats::open(&followed, hint) {
+    if let Ok(followed) = open(&followed, hint) {
         for key in KEYS {
             assert_eq!(filter.contains(key), followed.contains(key), "{key:?}");
         }
@@ -111,10 +70,7 @@ fn nothing_behind_counts(filter: &Foreign<'_>, data: &[u8], hint: Hint<'_>) {
 }
 
 /// `reopen` opens bytes as these were.
-pub(crate) fn exercise_filter(
-    mut filter: Foreign<'_>,
-    reopen: impl Fn(&[u8]) -> Result<Foreign<'_>, Error>,
-) {
+fn exercise_filter(mut filter: Foreign<'_>, reopen: impl Fn(&[u8]) -> Result<Foreign<'_>, Error>) {
     let before = KEYS.map(|key| filter.contains(key));
     let mut many = [false; KEYS.len()];
     filter.contains_many(&KEYS, &mut many);
@@ -143,4 +99,35 @@ pub(crate) fn exercise_filter(
         assert_eq!(again.to_bytes(), written);
     }
     let _ = filter.remove(b"a key");
+}
+
+/// Bytes of no known format: recognised by their content and their length.
+pub(crate) fn unknown(data: &[u8]) {
+    memory::limit();
+    match open(data, Hint::default()) {
+        Ok(filter) => {
+            let format = filter.format();
+            exercise_filter(filter, |bytes| open(bytes, format));
+        }
+        Err(Error::Ambiguous { fits }) => {
+            assert!(fits.len() > 1 && fits.iter().all(|format| open(data, *format).is_ok()));
+        }
+        Err(_) => {}
+    }
+}
+
+/// A string of Redis, behind the size and the number of hashes, which another key holds.
+pub(crate) fn redisson(data: &[u8]) {
+    let Some((numbers, string)) = data.split_first_chunk::<6>() else {
+        return;
+    };
+    let [a, b, c, d, hashes, high] = *numbers;
+    // Most of a large one would be zeros.
+    let size = u64::from(u32::from_le_bytes([a, b, c, d]) >> 12);
+    let hashes = u32::from_le_bytes([hashes, high & 7, 0, 0]);
+    let read = |string: &[u8]| tamis_formats::redisson(string.to_vec(), size, hashes);
+    memory::limit();
+    if let Ok(filter) = read(string) {
+        exercise_filter(filter, |bytes| read(bytes));
+    }
 }

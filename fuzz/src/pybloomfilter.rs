@@ -1,20 +1,56 @@
-//! The modules of the Python package that map files of pybloomfiltermmap3, and
-//! what the target does with them. They need no Python.
-#![allow(dead_code, reason = "the package uses all of it")]
+//! A file that may be one of pybloomfiltermmap3: opened, asked, added to and
+//! opened again; as it is, and with a header that says what its length allows.
 
-#[path = "../crates/tamis-python/src/pybloom/bits.rs"]
+// Of the Python package; they need no Python.
+#[path = "../../crates/tamis-python/src/pybloom/bits.rs"]
 mod bits;
-#[path = "../crates/tamis-python/src/pybloom/file.rs"]
+#[path = "../../crates/tamis-python/src/pybloom/file.rs"]
 mod file;
-#[path = "../crates/tamis-python/src/pybloom/filter.rs"]
+#[path = "../../crates/tamis-python/src/pybloom/filter.rs"]
 mod filter;
 
 use filter::Filter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use tamis_formats::pybloomfilter::Shape;
 
-pub(crate) fn exercise(path: &Path, bytes: &[u8]) {
-    // The count is beside the bytes of the last one.
+static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
+    // In memory where that is possible: a million files are written.
+    let memory = PathBuf::from("/dev/shm");
+    let folder = if memory.is_dir() {
+        memory
+    } else {
+        std::env::temp_dir()
+    };
+    folder.join(format!("tamis-fuzz-{}.bloom", std::process::id()))
+});
+
+pub(crate) fn pybloomfilter(data: &[u8]) {
+    exercise(&PATH, data);
+    // With a header whose fields are right, but for those the input chooses.
+    let mut bytes = vec![0; 1280];
+    let fields = data.get(..24).unwrap_or_default();
+    let [bits, hashes, ..] = fields else {
+        return;
+    };
+    let body = &data[24..];
+    bytes[..9].copy_from_slice(b"MBITARRAY");
+    let most = 8 * body.len() as u64;
+    let bits = most.saturating_sub(u64::from(*bits) % 9);
+    bytes[9..17].copy_from_slice(&bits.to_le_bytes());
+    bytes[17..21].copy_from_slice(&1200u32.to_le_bytes());
+    bytes[21..37].copy_from_slice(&fields[8..24]);
+    bytes[37..41].copy_from_slice(&(u32::from(*hashes)).to_le_bytes());
+    for (byte, seed) in bytes[41..1065].iter_mut().zip(body.iter().rev()) {
+        *byte = *seed;
+    }
+    bytes.extend_from_slice(body);
+    exercise(&PATH, &bytes);
+    let _ = std::fs::remove_file(&*PATH);
+}
+
+fn exercise(path: &Path, bytes: &[u8]) {
+    // The count lies next to the bytes of the last one.
     let _ = std::fs::remove_file(path);
     std::fs::write(path, bytes).expect("the folder is ours");
     let decoded = Shape::decode(bytes, bytes.len() as u64);

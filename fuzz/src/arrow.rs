@@ -1,23 +1,8 @@
 //! A column that says it is Arrow: any format, lengths, offsets, indices and
 //! views, in buffers that are as long as it says, which is all that a consumer
 //! must trust. What is asked of it gives hashes or an error, on every part.
-#![no_main]
 
-#[allow(dead_code, reason = "the package uses all of it")]
-#[path = "../../crates/tamis-python/src/arrow.rs"]
-mod arrow;
-#[allow(dead_code, reason = "the package uses all of it")]
-#[path = "../../crates/tamis-python/src/column.rs"]
-mod column;
-#[allow(dead_code, reason = "the package uses all of it")]
-#[path = "../../crates/tamis-python/src/float.rs"]
-mod float;
-#[allow(dead_code, reason = "the package uses all of it")]
-#[path = "../../crates/tamis-python/src/text.rs"]
-mod text;
-
-use arrow::{ArrowArray, ArrowSchema, Owned, Release};
-use libfuzzer_sys::fuzz_target;
+use crate::arrow_data::{self as arrow, ArrowArray, ArrowSchema, Owned, Release};
 use std::ffi::{CString, c_void};
 use tamis::Hasher;
 
@@ -62,9 +47,44 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
 }
 
 const FORMATS: [&str; 38] = [
-    "n", "c", "C", "s", "S", "i", "I", "l", "L", "u", "z", "U", "Z", "vu", "vz", "w:3", "w:0",
-    "w:-1", "+s", "b", "e", "f", "g", "tdD", "tdm", "tts", "ttm", "ttu", "ttn", "tss:", "tsn:UTC",
-    "tDs", "tDn", "d:9,2", "d:38,-3", "d:76,10,256", "d:9,2,64", "d:9,2,32",
+    "n",
+    "c",
+    "C",
+    "s",
+    "S",
+    "i",
+    "I",
+    "l",
+    "L",
+    "u",
+    "z",
+    "U",
+    "Z",
+    "vu",
+    "vz",
+    "w:3",
+    "w:0",
+    "w:-1",
+    "+s",
+    "b",
+    "e",
+    "f",
+    "g",
+    "tdD",
+    "tdm",
+    "tts",
+    "ttm",
+    "ttu",
+    "ttn",
+    "tss:",
+    "tsn:UTC",
+    "tDs",
+    "tDn",
+    "d:9,2",
+    "d:38,-3",
+    "d:76,10,256",
+    "d:9,2,64",
+    "d:9,2,32",
 ];
 /// Buffers that say that they are longer can't be made here.
 const MOST: i64 = 1 << 16;
@@ -207,7 +227,7 @@ fn forge(input: &mut Input, depth: u32) -> Option<Box<Forged>> {
     }))
 }
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn arrow(data: &[u8]) {
     let Some(forged) = forge(&mut Input(data), 0) else {
         return;
     };
@@ -239,7 +259,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(parts, all);
     // What is ours to release is released once.
     drop(Owned(forged.array_to_release()));
-});
+}
 
 impl Forged {
     fn array_to_release(&self) -> ArrowArray {
