@@ -15,17 +15,19 @@
 //! touches lines that keys of few counters don't need. A gather would have the
 //! same misses, and is slow on processors that are guarded against its leaks.
 
-use crate::error::Error;
+mod shape;
+
+pub use shape::CountingShape;
+
 use crate::hash::Hash;
 use crate::kind::Kind;
-use crate::raw::blocked::{BlockedShape, LINE_WORDS};
+use crate::raw::blocked::LINE_WORDS;
 use crate::raw::isa::prefetch;
 use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
+use shape::COUNTER_BITS;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Bits of a counter.
-const COUNTER_BITS: usize = 4;
 /// Words of a line: a counter for each bit of a blocked filter's.
 pub(crate) const COUNTER_WORDS: usize = LINE_WORDS * COUNTER_BITS;
 /// Counters of a word.
@@ -34,55 +36,12 @@ const PER_WORD: u64 = 16;
 /// The lowest bit of each counter of a word.
 const ONES: u64 = 0x1111_1111_1111_1111;
 
-/// Lines, and counters per key, of a [`Counting`](crate::Counting) filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CountingShape(BlockedShape);
-
 impl CountingShape {
-    /// A shape of exactly these numbers; `lines` is a multiple of
-    /// `lines_per_key`.
-    pub fn new(lines: u64, hashes_per_line: u32, lines_per_key: u32) -> Result<Self, Error> {
-        BlockedShape::new(lines, hashes_per_line, lines_per_key).map(Self::of)
-    }
-
-    /// The shape with a counter for each bit of `bits`.
-    pub(crate) const fn of(bits: BlockedShape) -> Self {
-        Self(bits)
-    }
-
-    /// The shape of the blocked filter that has a bit for each counter.
-    #[inline]
-    pub const fn bits(&self) -> BlockedShape {
-        self.0
-    }
-
-    /// The number of 256-byte lines, of 512 counters each.
-    #[inline]
-    pub const fn lines(&self) -> u64 {
-        self.0.lines()
-    }
-
-    /// How many counters a key has in each of its lines: 1 to 8.
-    #[inline]
-    pub const fn hashes_per_line(&self) -> u32 {
-        self.0.hashes_per_line()
-    }
-
-    /// How many lines hold a key's counters: 1 to 4, the more the lower the rate.
-    #[inline]
-    pub const fn lines_per_key(&self) -> u32 {
-        self.0.lines_per_key()
-    }
-
-    pub(crate) const fn body_len(&self) -> u64 {
-        self.0.body_len() * COUNTER_BITS as u64
-    }
-
     /// Calls `each` with the places of the key's counters, line by line: the
     /// word, and the shift in it.
     #[inline(always)]
     fn for_each_counter(&self, hash: Hash, mut each: impl FnMut(usize, u64)) {
-        for (line, lo) in self.0.lines_of(hash) {
+        for (line, lo) in self.bits().lines_of(hash) {
             for_each_in_line(line, lo, self.hashes_per_line(), &mut each);
         }
     }
@@ -90,7 +49,7 @@ impl CountingShape {
     /// Asks the memory for the key's counters.
     #[inline(always)]
     pub(crate) fn prefetch_all<T>(&self, words: &[T], hash: Hash) {
-        for (line, _) in self.0.lines_of(hash) {
+        for (line, _) in self.bits().lines_of(hash) {
             prefetch_line(words, line);
         }
     }
@@ -206,12 +165,12 @@ impl Layout for CountingShape {
     const KIND: Kind = Kind::Counting;
 
     fn difference(&self, other: &Self) -> Option<Difference> {
-        self.0.difference(&other.0)
+        self.bits().difference(&other.bits())
     }
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
-        self.0.lines_of(hash).all(|(line, lo)| {
+        self.bits().lines_of(hash).all(|(line, lo)| {
             let mut all = true;
             for_each_in_line(line, lo, self.hashes_per_line(), |word, shift| {
                 all &= words[word].get() >> shift & 15 != 0;
@@ -223,7 +182,7 @@ impl Layout for CountingShape {
     /// The first line alone: an absent key seldom needs another.
     #[inline]
     fn prefetch<T>(&self, words: &[T], hash: Hash) {
-        for (line, _) in self.0.lines_of(hash).take(1) {
+        for (line, _) in self.bits().lines_of(hash).take(1) {
             prefetch_line(words, line);
         }
     }
@@ -238,7 +197,7 @@ impl Layout for CountingShape {
         let used = words
             .iter()
             .map(|w| u64::from(above_zero(w.get()).count_ones()));
-        self.0.keys_from_ones(used.sum())
+        self.bits().keys_from_ones(used.sum())
     }
 }
 
