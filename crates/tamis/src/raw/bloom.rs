@@ -41,11 +41,13 @@ impl BloomShape {
     }
 
     /// The number of bits, *m* in the literature.
+    #[inline]
     pub const fn bits(&self) -> u64 {
         self.bits
     }
 
     /// The number of hashes, *k* in the literature.
+    #[inline]
     pub const fn hashes(&self) -> u32 {
         self.hashes
     }
@@ -65,6 +67,7 @@ impl BloomShape {
     /// assert!(positions.len() == 3 && positions.iter().all(|bit| *bit < 64));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[inline]
     pub fn positions(self, hash: Hash) -> impl Iterator<Item = u64> {
         // The top of a linear congruential sequence whose start and increment
         // are the two halves of the hash. Unlike double hashing, two keys share
@@ -78,6 +81,7 @@ impl BloomShape {
     }
 }
 
+#[inline]
 const fn place(position: u64) -> (usize, u64) {
     ((position / 64) as usize, 1 << (position % 64))
 }

@@ -51,21 +51,25 @@ impl CountingShape {
     }
 
     /// The shape of the blocked filter that has a bit for each counter.
+    #[inline]
     pub const fn bits(&self) -> BlockedShape {
         self.0
     }
 
     /// The number of 256-byte lines, of 512 counters each.
+    #[inline]
     pub const fn lines(&self) -> u64 {
         self.0.lines()
     }
 
     /// How many counters a key has in each of its lines: 1 to 8.
+    #[inline]
     pub const fn hashes_per_line(&self) -> u32 {
         self.0.hashes_per_line()
     }
 
     /// How many lines hold a key's counters: 1 to 4, the more the lower the rate.
+    #[inline]
     pub const fn lines_per_key(&self) -> u32 {
         self.0.lines_per_key()
     }
@@ -92,6 +96,7 @@ impl CountingShape {
     }
 
     /// The least of the key's counters.
+    #[inline]
     pub(crate) fn count<W: Word>(&self, words: &[W], hash: Hash) -> u64 {
         let mut least = 15;
         self.for_each_counter(hash, |word, shift| {

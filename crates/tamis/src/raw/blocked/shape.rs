@@ -72,20 +72,24 @@ impl BlockedShape {
     }
 
     /// The number of 64-byte lines.
+    #[inline]
     pub const fn lines(&self) -> u64 {
         self.lines_per_bank * self.lines_per_key as u64
     }
 
     /// How many bits a key sets in each of its lines: 1 to 8.
+    #[inline]
     pub const fn hashes_per_line(&self) -> u32 {
         self.covers[0].count_ones()
     }
 
     /// How many lines hold a key's bits: 1 to 4, the more the lower the rate.
+    #[inline]
     pub const fn lines_per_key(&self) -> u32 {
         self.lines_per_key
     }
 
+    #[inline]
     pub(crate) const fn lines_per_bank(&self) -> u64 {
         self.lines_per_bank
     }

@@ -77,16 +77,19 @@ impl CuckooShape {
     }
 
     /// The number of slots, each for one entry.
+    #[inline]
     pub const fn slots(&self) -> u64 {
         self.slots
     }
 
     /// The slots of a place.
+    #[inline]
     pub const fn window(&self) -> u32 {
         self.window as u32
     }
 
     /// The bits of a slot.
+    #[inline]
     pub const fn width(&self) -> u32 {
         self.width as u32
     }

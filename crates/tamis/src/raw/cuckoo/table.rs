@@ -35,12 +35,14 @@ pub struct Entry {
 
 impl Entry {
     /// What is left of the key: 1 or more.
+    #[inline]
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
     /// The first slot of each of its two places; of a taken slot, the place
     /// that it lies in comes first.
+    #[inline]
     pub const fn places(&self) -> [u64; 2] {
         [self.place, self.other]
     }
@@ -245,6 +247,7 @@ impl CuckooShape {
     ///
     /// # Panics
     /// If there is no such slot, or the words are fewer than the shape's.
+    #[inline]
     pub fn entry_in<W: Word>(&self, words: &[W], slot: u64) -> Option<Entry> {
         assert!(slot < self.slots, "slot {slot} of {}", self.slots);
         match self.get(words, slot) {

@@ -74,6 +74,7 @@ impl Layer {
     }
 
     /// Where the next layer begins.
+    #[inline]
     fn end(&self) -> Option<u64> {
         self.first
             .checked_add(self.shards as u64 * self.rows as u64)
@@ -101,6 +102,7 @@ impl Layer {
 
 /// Bumping layers of these `(shards, rows)`, one behind the other, and where the last one begins. Unused ones are zero
 /// and come after the others. `None` for layers that no build makes.
+#[inline]
 fn layers_of(shapes: [(u32, u32); LAYERS]) -> Option<([Layer; LAYERS], u64)> {
     let mut layers = [Layer::default(); LAYERS];
     let mut first = 0;
