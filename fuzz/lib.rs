@@ -1,8 +1,5 @@
 //! What every target does with bytes that may be a filter, an index or records.
 
-// Not all of what the command has is fuzzed.
-#[allow(dead_code, unused_imports, clippy::all)]
-mod engine;
 mod keys;
 
 pub use keys::{exercise_rule, exercise_spec};
