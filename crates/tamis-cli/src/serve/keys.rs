@@ -2,11 +2,11 @@
 
 use super::media::Form;
 use super::problem::Problem;
-use crate::engine::records::Layout;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 use tamis::KeyRule;
+use tamis_records::records::Framing;
 
 /// A key, in the body where it stands there as it is.
 pub(super) type Key<'a> = Cow<'a, [u8]>;
@@ -33,9 +33,9 @@ impl Form {
         match (self, rule.values()) {
             (Self::Lines, 1) => {
                 let mut outcome = Ok(());
-                Layout::LINES.for_each(body, |start, end| {
+                Framing::LINES.for_each(body, |start, end| {
                     if outcome.is_ok() {
-                        let key = Layout::LINES.content(&body[start..end]);
+                        let key = Framing::LINES.content(&body[start..end]);
                         outcome = blocks.push(Cow::Borrowed(key));
                     }
                 });
