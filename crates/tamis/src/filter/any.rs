@@ -486,6 +486,7 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// Which kind it is.
+    #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -606,6 +607,7 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// How keys are hashed.
+    #[inline]
     #[must_use]
     pub const fn hasher(&self) -> &Hasher {
         each!(self, f => f.hasher())

@@ -159,6 +159,7 @@ impl<L: Creatable> Filter<L> {
 
 impl<L: Layout> Filter<L> {
     /// The words without atomics, of a kind that is never shared.
+    #[inline]
     pub(crate) fn exclusive(&mut self) -> (&L, &mut [u64]) {
         let words = self.body.exclusive();
         (
@@ -250,6 +251,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
         }
     }
 
+    #[inline]
     pub(crate) fn words(&self) -> &[B::Word] {
         self.body.words()
     }
@@ -353,12 +355,14 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// assert_eq!(*seen.hasher(), Hasher::default());
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub const fn hasher(&self) -> &Hasher {
         &self.hasher
     }
 
     /// The geometry.
+    #[inline]
     #[must_use]
     pub const fn shape(&self) -> &L {
         &self.shape
@@ -766,6 +770,7 @@ impl<L: fmt::Debug, B> fmt::Debug for Filter<L, B> {
 }
 
 /// Hashes at most as many keys as there is room for.
+#[inline]
 pub(crate) fn hash_all<'a, K: AsRef<[u8]>>(
     hasher: &Hasher,
     keys: &[K],

@@ -104,6 +104,7 @@ impl Layout {
     }
 
     /// The records of one spec's filters, one an entry.
+    #[inline]
     pub(super) fn filters<'a>(&self, bytes: &'a [u8], spec: usize) -> &'a [[u8; FILTER_LEN]] {
         let len = self.entries * FILTER_LEN;
         let records = &bytes[self.directory + spec * len..][..len];

@@ -121,6 +121,7 @@ impl Bytes {
         }
     }
 
+    #[inline]
     pub(crate) fn as_shared(&self) -> Option<&SharedMap> {
         match &self.owner {
             Owner::Shared(map) => Some(map),
