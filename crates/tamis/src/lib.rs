@@ -69,7 +69,7 @@ pub use plan::Plan;
 pub use plan::growing::Expansion;
 pub use store::body::{Body, Bytes, Map};
 pub use store::file::FileLock;
-pub use store::replace::{Existing, Readers, Replacement, Unplaced};
+pub use store::replace::{Existing, Readers, Replacement, Unplaced, open_regular};
 
 /// The examples of README.md compile.
 #[cfg(doctest)]

@@ -131,7 +131,7 @@ fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
     }
     summarise(&report, args);
     if filter.keys().get() > filter.capacity() {
-        About::of(&filter).warn_if_over();
+        About::of(&filter).overfull().iter().for_each(output::warn);
     }
     filter.close().map_err(named())?;
     Ok(report)

@@ -266,7 +266,7 @@ fn partial_name(target: &Path, number: u32) -> PathBuf {
 
 /// Opens a file for reading, and maybe for writing, if it is a regular file. A
 /// device may do anything when it is opened, and a pipe waits for a partner.
-pub(crate) fn open_regular(path: &Path, write: bool) -> Result<File, Error> {
+pub fn open_regular(path: &Path, write: bool) -> Result<File, Error> {
     let action = match write {
         true => "opening for writing",
         false => "opening",
