@@ -4,7 +4,7 @@
 use super::table::Entry;
 use super::*;
 use crate::Cuckoo;
-use crate::filter::KeyCount;
+use crate::KeyCount;
 use crate::hash::{mix, reduce};
 use crate::hasher::Hasher;
 use crate::plan::Plan;
@@ -289,6 +289,7 @@ fn damaged_tables_and_impossible_shapes_do_not_panic() {
     }
 }
 
+#[cfg(feature = "files")]
 #[test]
 fn writers_cannot_share_a_file() {
     let dir = tempfile::tempdir().unwrap();
