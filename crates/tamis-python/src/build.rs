@@ -88,8 +88,7 @@ pub(crate) fn build<'py>(
         0 => std::thread::available_parallelism().map_or(1, NonZero::get),
         threads => threads,
     };
-    let mut list = ListBuilder::new(kind, p)?
-        .hasher(hasher)
+    let mut list = ListBuilder::with_hasher(kind, p, hasher)?
         .threads(threads)
         .both(both);
     if let Some(memory) = memory {

@@ -166,8 +166,7 @@ fn build(path: &Path, args: &Args) -> Result<Exit> {
         Args { smallest: true, .. } => Kind::Ribbon,
         _ => Kind::Fuse,
     };
-    let mut list = ListBuilder::new(kind, args.rate())?
-        .hasher(hasher)
+    let mut list = ListBuilder::with_hasher(kind, args.rate(), hasher)?
         .threads(args.input.threads())
         .memory(args.memory.unwrap_or_else(half_of_free_memory))
         .temp_dir(args.temp_dir.clone().unwrap_or_else(|| beside(path)));

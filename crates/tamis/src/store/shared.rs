@@ -1,9 +1,4 @@
-//! Files: advisory locks, and the shared writable mapping.
-//!
-//! Two kinds of writer exist. One that loads, works and saves holds the lock
-//! *exclusively* and replaces the file by a rename. Those that map the file
-//! share it: they hold the lock *shared*, and the last one to leave clears the
-//! "open for writing" mark. So the two can never meet on one file.
+//! A file mapped for writing, next to other processes.
 
 use crate::error::Error;
 use crate::hasher::SecretKey;
@@ -14,10 +9,11 @@ use crate::raw::header::{
 use crate::raw::layers;
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
-use crate::store::replace::{Existing, Readers, is_at, open_regular, write_atomically};
-use crate::store::{Terms, verify};
-use memmap2::{MmapOptions, MmapRaw};
-use std::fs::{self, File, Metadata, TryLockError};
+use crate::store::check::{Terms, verify};
+use crate::store::lock::{check_lockable, is_still};
+use crate::store::replace::{open_regular, reserve};
+use crate::store::words::Words;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -30,143 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A body up to this size is summed up whenever a writer that maps it comes or goes, which takes a
 /// few milliseconds. For a larger one, that would cost what mapping saves.
 const SUMMED_AT_ONCE: u64 = 16 << 20;
-
-/// An exclusive advisory lock on a filter file, to load, change and save it.
-///
-/// Without it, of two programs that load, add and save at the same time, the
-/// later would overwrite the keys of the other: a false "no".
-///
-/// ```
-/// # let dir = tempfile::tempdir().unwrap();
-/// # let path = dir.path().join("seen.tamis");
-/// use tamis::{Blocked, FileLock};
-/// Blocked::new(1_000, 0.01)?.save_new(&path)?;
-///
-/// let mut lock = FileLock::acquire(&path)?; // waits for other writers
-/// let seen = Blocked::load(&path)?;
-/// seen.insert("key");
-/// seen.save_under(&mut lock)?;
-/// # Ok::<(), tamis::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct FileLock {
-    path: PathBuf,
-    // Held for its lock, which goes when the file is closed.
-    file: File,
-}
-
-impl FileLock {
-    /// Waits until no other writer has the file.
-    pub fn acquire(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        Self::with(path, |file| file.lock().map_err(Error::io("locking", path)))
-    }
-
-    /// Fails with [`Error::Busy`] if another writer has the file.
-    pub fn try_acquire(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        Self::with(path, |file| match file.try_lock() {
-            Ok(()) => Ok(()),
-            Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.into() }),
-            Err(TryLockError::Error(e)) => Err(Error::io("locking", path)(e)),
-        })
-    }
-
-    fn with(path: &Path, lock: impl Fn(&File) -> Result<(), Error>) -> Result<Self, Error> {
-        loop {
-            let file = open_regular(path, false)?;
-            check_lockable(path)?;
-            lock(&file)?;
-            // The writer we waited for has renamed a new file over this one.
-            if is_still(&file, path)? {
-                return Ok(Self {
-                    path: path.into(),
-                    file,
-                });
-            }
-        }
-    }
-
-    /// The locked file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The metadata of the locked file, whatever is at its path now: a program
-    /// that takes no locks may have replaced it.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir().unwrap();
-    /// # let path = dir.path().join("seen.tamis");
-    /// use tamis::{Blocked, FileLock};
-    /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
-    /// let lock = FileLock::acquire(&path)?;
-    /// assert_eq!(lock.metadata()?.len(), std::fs::metadata(&path).unwrap().len());
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn metadata(&self) -> Result<Metadata, Error> {
-        let path = &self.path;
-        self.file.metadata().map_err(Error::io("reading", path))
-    }
-
-    /// Replaces the locked file. The new one is locked before it takes the
-    /// old one's name, so that no other writer slips in between.
-    pub(crate) fn replace(
-        &mut self,
-        readers: Readers,
-        write: impl FnOnce(&mut File) -> io::Result<()>,
-    ) -> Result<(), Error> {
-        self.file = write_atomically(&self.path, Existing::Replace, readers, write)?;
-        Ok(())
-    }
-
-    pub(crate) const fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// The file's first bytes, if it has as many as a header.
-    pub(crate) fn header(&mut self) -> Option<[u8; HEADER_LEN]> {
-        let mut header = [0; HEADER_LEN];
-        self.file.seek(SeekFrom::Start(0)).ok()?;
-        self.file.read_exact(&mut header).ok()?;
-        Some(header)
-    }
-}
-
-/// Locks work differently on Windows: they keep readers out as well, this process included, and an
-/// exclusive lock can't become a shared one. What they would break is refused.
-fn check_lockable(path: &Path) -> Result<(), Error> {
-    match cfg!(unix) {
-        true => Ok(()),
-        false => Err(Error::io("locking", path)(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "files can't be locked against other writers on this system; \
-             save the filter under a new name, or keep it in Redis",
-        ))),
-    }
-}
-
-fn is_still(file: &File, path: &Path) -> Result<bool, Error> {
-    is_at(file, path).map_err(Error::io("reading", path))
-}
-
-/// Allocates the file's full length on disk now. With a sparse file, a full
-/// disk would arrive as a signal in the middle of an insert.
-#[cfg(target_os = "linux")]
-pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let len = libc::off_t::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    // SAFETY: a plain system call on a descriptor that `file` keeps open.
-    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len) } {
-        0 => Ok(()),
-        code => Err(io::Error::from_raw_os_error(code)),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
-    file.set_len(len)
-}
 
 /// Reads and checks the header of an open file; `file` is left at the body.
 pub(crate) fn read_header(
@@ -187,12 +46,6 @@ pub(crate) fn read_header(
     Ok(header)
 }
 
-/// The length of the file as its header says, for a mapping.
-pub(crate) fn len_here(header: &Header, path: &Path) -> Result<usize, Error> {
-    usize::try_from(header.body_len() + HEADER_LEN as u64)
-        .map_err(|_| Error::io("mapping", path)(io::ErrorKind::OutOfMemory.into()))
-}
-
 /// Refuses a file that was open for writing when the machine went down.
 pub(crate) fn check_clean(header: &Header, path: &Path) -> Result<(), Error> {
     match header.state.open_under {
@@ -206,7 +59,7 @@ pub(crate) fn check_clean(header: &Header, path: &Path) -> Result<(), Error> {
 /// A file mapped for writing, shared with the other processes that map it.
 #[derive(Debug)]
 pub(crate) struct SharedMap {
-    map: MmapRaw,
+    words: Words,
     file: File,
     path: PathBuf,
     /// Whether other processes may map the file for writing, too.
@@ -223,19 +76,17 @@ pub(crate) struct SharedMap {
 /// first, because the mark in the file must be cleared last.
 #[derive(Debug)]
 pub(crate) struct Tail {
-    map: MmapRaw,
+    words: Words,
     path: PathBuf,
 }
 
 impl Tail {
     pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping starts at a multiple of 64 in the file, lives as
-        // long as `self`, and is accessed through atomics only.
-        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / 8) }
+        writable(&self.words)
     }
 
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        self.map.flush().map_err(Error::io("syncing", &self.path))
+        self.words.flush().map_err(Error::io("syncing", &self.path))
     }
 }
 
@@ -243,6 +94,12 @@ impl Drop for Tail {
     fn drop(&mut self) {
         let _ = self.sync();
     }
+}
+
+fn writable(words: &Words) -> &[AtomicU64] {
+    words
+        .writable()
+        .expect("a shared file is mapped for writing")
 }
 
 impl SharedMap {
@@ -277,13 +134,10 @@ impl SharedMap {
         if !joinable && !alone {
             return Err(Error::Busy { path: path.into() });
         }
-        let len = len_here(&header, path)?;
-        let map = MmapOptions::new()
-            .len(len)
-            .map_raw(&file)
-            .map_err(Error::io("mapping", path))?;
+        let len = HEADER_LEN as u64 + header.body_len();
+        let words = Words::map(&file, 0, len).map_err(Error::io("mapping", path))?;
         let mut shared = Self {
-            map,
+            words,
             file,
             path: path.into(),
             joinable,
@@ -299,7 +153,7 @@ impl SharedMap {
             layers::check(&shape, header.rate, shared.body())
                 .inspect_err(|_| shared.left = true)?;
             // What a writer that died did not finish.
-            let shortened = shared.file.set_len(len as u64);
+            let shortened = shared.file.set_len(len);
             shortened.map_err(Error::io("shortening", path))?;
         }
         shared.mark_open(&header, alone)?;
@@ -313,8 +167,8 @@ impl SharedMap {
             self.store(KEYS_WORD, header.state.keys);
             self.store(BODY_CHECKSUM_WORD, 0);
             self.store_boot(this_boot());
-            self.map
-                .flush_range(0, HEADER_LEN)
+            self.words
+                .flush_first(HEADER_LEN)
                 .map_err(Error::io("syncing", &self.path))?;
             // Others may join now, where they may at all. To share a lock that
             // was exclusive is to let it go for a moment, in which the file
@@ -332,9 +186,7 @@ impl SharedMap {
 
     /// All words of the file.
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is page-aligned, lives as long as `self`, and is
-        // accessed through atomics only, here and in other processes.
-        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / 8) }
+        writable(&self.words)
     }
 
     pub(crate) fn body(&self) -> &[AtomicU64] {
@@ -370,17 +222,14 @@ impl SharedMap {
             // What an earlier attempt may have left.
             self.file.set_len(end)?;
             reserve(&self.file, end + more)?;
-            MmapOptions::new()
-                .offset(end)
-                .len(usize::try_from(more).map_err(|_| io::ErrorKind::OutOfMemory)?)
-                .map_raw(&self.file)
+            Words::map(&self.file, end, more)
         };
-        let map = map().map_err(|e| {
+        let words = map().map_err(|e: io::Error| {
             let _ = self.file.set_len(end);
             Error::io("adding a layer to", &self.path)(e)
         })?;
         Ok(Tail {
-            map,
+            words,
             path: self.path.clone(),
         })
     }
@@ -398,7 +247,7 @@ impl SharedMap {
 
     /// Waits until everything added so far is on disk.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        self.map.flush().map_err(Error::io("syncing", &self.path))
+        self.words.flush().map_err(Error::io("syncing", &self.path))
     }
 
     /// Leaves; the last writer to leave clears the mark.
@@ -428,7 +277,7 @@ impl SharedMap {
                     self.store(BODY_CHECKSUM_WORD, sum);
                 }
                 self.store_boot(BootId::default());
-                let flushed = self.map.flush_range(0, HEADER_LEN);
+                let flushed = self.words.flush_first(HEADER_LEN);
                 self.file
                     .unlock()
                     .map_err(Error::io("unlocking", &self.path))?;
@@ -438,9 +287,7 @@ impl SharedMap {
             Err(TryLockError::Error(e)) => Err(Error::io("locking", &self.path)(e)),
         }
     }
-}
 
-impl SharedMap {
     /// The checksum of a body that is small enough. Nobody else may have the file. The lock
     /// ensures that, except for a forked child: it has the lock, too, and may still be adding.
     fn sum_at_once(&self) -> Option<u64> {
@@ -471,9 +318,9 @@ fn forks() -> u64 {
         FORKS.fetch_add(1, Relaxed);
     }
     COUNTING.call_once(|| {
-        // SAFETY: the handler is a function of this library's that only changes an atomic, which
-        // is allowed at any time; it runs before the fork, in the parent.
         // It fails only where memory for one entry is missing, which ends a process soon.
+        // SAFETY: the handler is a function that lives as long as the process. It changes an
+        // atomic and nothing else, which is allowed in a handler of `fork`.
         unsafe { libc::pthread_atfork(Some(count), None, None) };
     });
     FORKS.load(Relaxed)
@@ -526,57 +373,5 @@ fn this_boot() -> BootId {
     match u128::from_str_radix(&digits, 16) {
         Ok(id) if id != 0 => id.to_be_bytes(),
         _ => UNKNOWN_BOOT,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whatever would need a lock to be safe changes nothing where there are none.
-    #[cfg(not(unix))]
-    #[test]
-    fn what_needs_a_lock_is_refused() {
-        use crate::{AnyFilter, Blocked};
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("f.tamis");
-        let filter = Blocked::new(1_000, 0.01).unwrap();
-        filter.insert("key");
-        filter.save(&path).unwrap();
-        let bytes = fs::read(&path).unwrap();
-        let refused = [
-            FileLock::acquire(&path).map(drop),
-            FileLock::try_acquire(&path).map(drop),
-            Blocked::share(&path).map(drop),
-            filter.save(&path),
-        ];
-        for refused in refused {
-            let refused = refused.unwrap_err().to_string();
-            assert!(
-                refused.contains("save the filter under a new name"),
-                "{refused}"
-            );
-        }
-        assert_eq!(fs::read(&path).unwrap(), bytes);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        assert!(AnyFilter::open(&path).unwrap().contains("key"));
-        assert!(Blocked::load(&path).unwrap().contains("key"));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_lock_excludes_and_follows_a_rename() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("f");
-        fs::write(&path, "1").unwrap();
-        let lock = FileLock::acquire(&path).unwrap();
-        assert!(matches!(
-            FileLock::try_acquire(&path),
-            Err(Error::Busy { .. })
-        ));
-        write_atomically(&path, Existing::Replace, Readers::AsUsual, |_| Ok(())).unwrap();
-        // The new file under the old name is free while the old one is held.
-        drop(FileLock::try_acquire(&path).unwrap());
-        drop(lock);
     }
 }
