@@ -28,7 +28,7 @@ use growing::Growth;
 use life::ENDING;
 use memory::Memory;
 use redis::{Value, cmd};
-use remains::{has_parts, has_witness, is_ending};
+use remains::{has_parts, has_witness, home_is_empty, is_ending};
 use std::time::{Duration, Instant};
 use tamis::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
@@ -364,6 +364,22 @@ impl<L: Link> Engine<L> {
         &self.header
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.header.shape().kind()
+    }
+
+    pub(crate) const fn capacity(&self) -> u64 {
+        self.header.capacity()
+    }
+
+    pub(crate) const fn rate(&self) -> f64 {
+        self.header.rate()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.header.body_len()
+    }
+
     fn gone(&self) -> Error {
         Error::Gone {
             name: self.name.clone(),
@@ -454,12 +470,12 @@ async fn look_for_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(),
     };
     // In this order: a filter that is deleted meanwhile loses its record last.
     if has_witness(wire, name).await?
-        && Engine::<L>::home_is_empty(wire, name).await?
+        && home_is_empty(wire, name).await?
         && has_witness(wire, name).await?
     {
         return remains();
     }
-    if has_parts(wire, name).await? && Engine::<L>::home_is_empty(wire, name).await? {
+    if has_parts(wire, name).await? && home_is_empty(wire, name).await? {
         return remains();
     }
     Ok(())

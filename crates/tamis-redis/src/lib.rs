@@ -70,12 +70,12 @@
 
 #[cfg(feature = "aio")]
 pub mod aio;
+mod backend;
 mod bit_string;
 mod blocking;
 mod body;
 mod chunks;
 mod connection;
-mod either;
 mod engine;
 mod error;
 mod filter;

@@ -422,7 +422,7 @@ impl<L: Link> Module<L> {
     }
 
     /// Deletes the filter, and nothing that has come in its place.
-    pub(crate) async fn delete(mut self) -> Result<(), Error> {
+    pub(crate) async fn delete(mut self) -> Result<Wire<L>, Error> {
         const DELETE: &str = "if redis.call('TYPE', KEYS[1]).ok ~= ARGV[1] then return 0 end \
                               return redis.call('UNLINK', KEYS[1])";
         let mut command = cmd("EVAL");
@@ -432,7 +432,7 @@ impl<L: Link> Module<L> {
             .arg(&self.key.name)
             .arg(self.key.is.name);
         match self.one("deleting the filter", command).await? {
-            Value::Int(1) => Ok(()),
+            Value::Int(1) => Ok(self.wire),
             _ => Err(self.gone()),
         }
     }

@@ -202,7 +202,7 @@ impl<L: Link> Engine<L> {
     }
 
     /// Takes what is there for all there is: lost keys stay lost.
-    pub(super) async fn accept_loss(&mut self) -> Result<(), Error> {
+    pub(crate) async fn accept_loss(&mut self) -> Result<(), Error> {
         let command = cmd("HGET").arg(self.state_key()).arg("mark").take();
         let answer = self
             .wire
