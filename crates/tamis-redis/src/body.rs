@@ -4,8 +4,8 @@
 //! least; the bytes are the same, so offsets are translated here.
 
 use crate::chunks::{CHUNK_LINES, CLOSED, Chunk, Foot, MARK, chunks};
-use crate::link::{Again, Request};
 use crate::packed::Packed;
+use crate::request::{Again, Request};
 use redis::Value;
 use std::ops::Range;
 use tamis::Hash;

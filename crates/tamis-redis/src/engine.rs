@@ -18,8 +18,9 @@ pub(crate) use life::dangers;
 
 use crate::body::{Body, Cells, Changes, Reads};
 use crate::chunks::{Chunk, Foot, slot};
-use crate::link::{Link, Request};
+use crate::link::Link;
 use crate::record::{LEN, MAGIC, Record, State, Testimony, twin};
+use crate::request::Request;
 use crate::warning::Warning;
 use crate::wire::{Wire, Work};
 use crate::{Error, Location, Options, Stats};

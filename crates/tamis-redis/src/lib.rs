@@ -68,6 +68,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod address;
 #[cfg(feature = "aio")]
 pub mod aio;
 mod backend;
@@ -78,6 +79,7 @@ mod chunks;
 mod connection;
 mod engine;
 mod error;
+mod failure;
 mod filter;
 mod link;
 mod location;
@@ -87,6 +89,7 @@ mod multiplexed;
 mod options;
 mod packed;
 mod record;
+mod request;
 mod role;
 mod stats;
 mod survey;

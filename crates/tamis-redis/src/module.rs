@@ -9,8 +9,9 @@ pub(crate) use copying::takes;
 
 use crate::chunks::slot;
 use crate::engine::{dangers, survey};
-use crate::link::{Link, Request};
+use crate::link::Link;
 use crate::packed::Packed;
+use crate::request::Request;
 use crate::warning::Warning;
 use crate::wire::Wire;
 use crate::{Error, Location, Node, Share, Stats};

@@ -1,7 +1,9 @@
 //! Sending with patience: what was not answered is sent again where that is
 //! safe, for a bounded time, and what stays open is told.
 
-use crate::link::{Again, Failure, Link, Outcome, Reason, Request, Wait};
+use crate::failure::{Failure, Outcome, Reason};
+use crate::link::Link;
+use crate::request::{Again, Request, Wait};
 use crate::stats::{self, Counters};
 use crate::{Error, Options};
 use redis::Value;
@@ -257,7 +259,8 @@ fn jittered(pause: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::{Address, now};
+    use crate::address::Address;
+    use crate::link::now;
     use std::collections::VecDeque;
 
     /// Answers what it is told to, and remembers what it was sent.

@@ -30,7 +30,8 @@ use super::{CHUNK_WINDOW, Engine, LOOK_AGAIN, create_chunks, random, unlink_chun
 use crate::Error;
 use crate::body::{Body, Cells};
 use crate::chunks::{Chunk, Foot};
-use crate::link::{Link, Request};
+use crate::link::Link;
+use crate::request::Request;
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
 use tamis::Hash;

@@ -7,8 +7,9 @@ use crate::Error;
 use crate::body::foot;
 use crate::chunks::{FOOT, slot};
 use crate::engine::survey::{Role, scan};
-use crate::link::{Link, Request};
+use crate::link::Link;
 use crate::record::{twin, witness};
+use crate::request::Request;
 use crate::wire::Wire;
 use redis::{Value, cmd};
 

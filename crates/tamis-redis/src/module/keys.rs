@@ -2,8 +2,10 @@
 
 use super::{Key, Module};
 use crate::Error;
-use crate::link::{Again, Failure, Link, Request};
+use crate::failure::Failure;
+use crate::link::Link;
 use crate::packed::Packed;
+use crate::request::{Again, Request};
 use crate::wire::{Settled, Work, of_failure};
 use redis::Value;
 use std::ops::Range;
