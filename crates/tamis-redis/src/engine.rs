@@ -16,13 +16,13 @@ mod watch;
 
 pub(crate) use life::dangers;
 
-use crate::body::{Body, Cells, Changes, Reads};
+use crate::body::{Body, Cells};
 use crate::chunks::{Chunk, Foot, slot};
 use crate::link::Link;
 use crate::record::{LEN, MAGIC, Record, State, Testimony, twin};
 use crate::request::Request;
 use crate::warning::Warning;
-use crate::wire::{Wire, Work};
+use crate::wire::Wire;
 use crate::{Error, Location, Options, Stats};
 use fill::Fill;
 use growing::Growth;
@@ -83,24 +83,6 @@ pub(crate) struct Engine<L> {
     /// The process that it was made in: another's is a copy, which must not
     /// use the same room.
     process: u32,
-}
-
-impl Work for Changes {
-    fn requests(&mut self) -> &mut Vec<Request> {
-        &mut self.requests
-    }
-}
-
-impl Work for (std::ops::Range<usize>, Reads) {
-    fn requests(&mut self) -> &mut Vec<Request> {
-        &mut self.1.requests
-    }
-}
-
-impl Work for Reads {
-    fn requests(&mut self) -> &mut Vec<Request> {
-        &mut self.requests
-    }
 }
 
 /// A part of the filter: of which body, which chunk.
