@@ -1,7 +1,7 @@
 //! `tamis.open_foreign`: filters of other systems.
 
 use crate::argument;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::foreign_keys::Encoder;
 use crate::interrupt::{self, Lookout};
 use crate::lock::{Holds, Mark, Shared};
@@ -45,7 +45,7 @@ pub(crate) fn open_foreign(
     #[pyo3(from_py_with = argument::format)] format: Option<String>,
     #[pyo3(from_py_with = argument::keys)] keys: Option<String>,
     #[pyo3(from_py_with = argument::name)] name: Option<PyBackedStr>,
-) -> Result<ForeignFilter, Failure> {
+) -> Result<ForeignFilter> {
     let named = |what: &str, error: String| Failure::parameter(format!("{what}: {error}"));
     let format: Option<Format> = format
         .map(|format| format.parse().map_err(|error| named("format", error)))
@@ -74,11 +74,7 @@ pub(crate) struct MappedFilter {
 }
 
 impl MappedFilter {
-    fn open(
-        path: &Path,
-        format: Option<Format>,
-        name: Option<PyBackedStr>,
-    ) -> Result<Self, Failure> {
+    fn open(path: &Path, format: Option<Format>, name: Option<PyBackedStr>) -> Result<Self> {
         let io = |action| {
             move |source| tamis::Error::Io {
                 action,
@@ -174,7 +170,7 @@ impl ForeignFilter {
     fn read<R: Send + 'static>(
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&Foreign<'_>) -> R + Send + 'static,
-    ) -> Result<R, Failure> {
+    ) -> Result<R> {
         let mark = Mark::on(slf.clone().unbind(), slf.py());
         Ok(interrupt::apart(slf.py(), move || {
             mark.read(|filter| work(filter.get()))
@@ -187,7 +183,7 @@ impl ForeignFilter {
         keys: &Bound<'py, PyAny>,
         answers: Answers,
         work: impl Fn(&Mark<&Shared<MappedFilter>>, &[&[u8]], &mut [bool]) -> Result<(), Error> + Sync,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    ) -> Result<Bound<'py, PyAny>> {
         let py = keys.py();
         let mark = Mark::on(&self.filter, py);
         let mut answers = answers;
@@ -209,7 +205,7 @@ impl ForeignFilter {
         &self,
         keys: &Bound<'py, PyAny>,
         answers: Answers,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    ) -> Result<Bound<'py, PyAny>> {
         self.batch(keys, answers, |mark, keys, new| {
             mark.write(|filter| {
                 for (key, new) in keys.iter().zip(new) {
@@ -223,7 +219,7 @@ impl ForeignFilter {
 
 #[pymethods]
 impl ForeignFilter {
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         let key_bytes = self.encoder.encode(key)?;
         let answer = self
             .filter
@@ -236,7 +232,7 @@ impl ForeignFilter {
     /// answers come in the same kind of object. A null is no key: its answer is
     /// False.
     #[pyo3(signature = (keys, /))]
-    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
         self.batch(keys, Answers::wanted(keys)?, |mark, keys, found| {
             mark.read(|filter| filter.get().contains_many(keys, found));
             Ok(())
@@ -246,7 +242,7 @@ impl ForeignFilter {
     /// Adds a key as the filter's own system would; returns whether it was new. It
     /// stays in memory until it is saved.
     #[pyo3(signature = (key, /))]
-    fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         let key_bytes = self.encoder.encode(key)?;
         let new = self
             .filter
@@ -256,7 +252,7 @@ impl ForeignFilter {
 
     /// Adds many keys, and answers nothing; see `add_many`.
     #[pyo3(signature = (keys, /))]
-    fn update(&self, keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    fn update(&self, keys: &Bound<'_, PyAny>) -> Result<()> {
         self.insert_all(keys, Answers::Dropped).map(drop)
     }
 
@@ -264,14 +260,14 @@ impl ForeignFilter {
     /// those of `contains_many`. If something is no key, or the filter refuses
     /// one, keys before it may be in.
     #[pyo3(signature = (keys, /))]
-    fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+    fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
         self.insert_all(keys, Answers::wanted(keys)?)
     }
 
     /// Removes one copy of a key from a cuckoo filter; returns whether it was there. Remove
     /// only what was added: another key may go instead.
     #[pyo3(signature = (key, /))]
-    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         let key_bytes = self.encoder.encode(key)?;
         let removed = self
             .filter
@@ -285,7 +281,7 @@ impl ForeignFilter {
     fn save(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::path)] path: PathBuf,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         Self::read(slf, move |filter| {
             let mut file = Replacement::begin(&path, Existing::Replace)?;
             let written = file.file().write_all(&filter.to_bytes());
@@ -300,7 +296,7 @@ impl ForeignFilter {
         Ok(())
     }
 
-    fn __bytes__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>, Failure> {
+    fn __bytes__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>> {
         let bytes = Self::read(slf, |filter| filter.to_bytes())?;
         Ok(PyBytes::new(slf.py(), &bytes))
     }
@@ -334,7 +330,7 @@ impl ForeignFilter {
     /// >>> info = tamis.open_foreign("seen.guava", keys="utf8").info()
     /// >>> info["format"], info["capacity"], info["hashes"], info["fill"], info["p_now"]
     /// ('guava', None, 7, 0.0, 0.0)
-    fn info<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyDict>, Failure> {
+    fn info<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyDict>> {
         let (py, this) = (slf.py(), slf.get());
         let (facts, keys_now, fill, rate_now, hashes) = Self::read(slf, |filter| {
             (
