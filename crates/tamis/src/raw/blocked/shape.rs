@@ -1,12 +1,10 @@
 //! Where a key's lines and bits are.
 
-use super::scalar;
+use super::scalar::{self, LINE_WORDS};
 use crate::error::Error;
 use crate::hash::{Hash, reduce};
 use crate::raw::isa::{InPlace, Isa};
 
-/// Words of a line.
-pub(crate) const LINE_WORDS: usize = 8;
 /// Bits of a line.
 const LINE_BITS: u32 = 512;
 /// Most bits of a key in a line, one in each word.

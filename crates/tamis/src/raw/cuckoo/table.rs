@@ -2,7 +2,9 @@
 
 use super::CuckooShape;
 use crate::hash::{Hash, mix, reduce};
+use crate::kind::Kind;
 use crate::raw::isa;
+use crate::raw::layout::{Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 
 /// Entries displaced before an insert is refused: enough to fill beyond 95 %,
@@ -204,19 +206,6 @@ impl CuckooShape {
             other,
         } = entry;
         self.matches(words, place, fingerprint) | self.matches(words, other, fingerprint) != 0
-    }
-
-    pub(crate) fn holds_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-        let mut entries = [Entry::default(); CROWD];
-        for (hashes, out) in hashes.chunks(CROWD).zip(out.chunks_mut(CROWD)) {
-            for (entry, hash) in entries.iter_mut().zip(hashes) {
-                *entry = self.entry(*hash);
-                self.prefetch(words, *entry);
-            }
-            for (answer, entry) in out.iter_mut().zip(&entries) {
-                *answer = self.holds(words, *entry);
-            }
-        }
     }
 
     /// How many copies of the entry there are.
@@ -483,5 +472,42 @@ impl CuckooShape {
             }
         }
         gone
+    }
+}
+
+impl Sealed for CuckooShape {}
+
+impl Creatable for CuckooShape {}
+
+impl Layout for CuckooShape {
+    const KIND: Kind = Kind::Cuckoo;
+
+    fn difference(&self, other: &Self) -> Option<Difference> {
+        Difference::between("slots", self.slots, other.slots)
+            .or_else(|| Difference::between("window", self.window, other.window))
+            .or_else(|| Difference::between("slot width", self.width, other.width))
+    }
+
+    #[inline]
+    fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
+        self.holds(words, self.entry(hash))
+    }
+
+    fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
+        let mut entries = [Entry::default(); CROWD];
+        for (hashes, out) in hashes.chunks(CROWD).zip(out.chunks_mut(CROWD)) {
+            for (entry, hash) in entries.iter_mut().zip(hashes) {
+                *entry = self.entry(*hash);
+                self.prefetch(words, *entry);
+            }
+            for (answer, entry) in out.iter_mut().zip(&entries) {
+                *answer = self.holds(words, *entry);
+            }
+        }
+    }
+
+    /// Exact: the number of entries.
+    fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
+        self.entries(words).count() as f64
     }
 }

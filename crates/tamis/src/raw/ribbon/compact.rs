@@ -9,8 +9,13 @@
 //! groups are *narrow*, as many as the rate allows.
 
 use super::build::{Band, Builder, Equation, Inserted, too_many};
-use super::*;
+use super::shape::{BUCKET, BUMP, CODES, LAYERS, LINE_WORDS, Layer, MAX_WIDTH, RIBBON, layers_of};
+use super::{Probe, coefficients, fingerprint, matches, parity, prefetch, rehash};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::kind::Kind;
 use crate::raw::sorted::sort;
+use crate::raw::word::Word;
 use std::sync::atomic::AtomicU64;
 
 /// Bits of a fingerprint: `bits`, or one less for a share of all keys of `narrow / 2^16` at most.
