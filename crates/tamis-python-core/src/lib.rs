@@ -11,3 +11,4 @@ pub mod keys;
 #[cfg(unix)]
 pub mod pybloom;
 pub mod text;
+pub mod words;

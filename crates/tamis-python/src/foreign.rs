@@ -11,8 +11,9 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tamis::file::{Existing, Replacement, open_regular};
+use tamis::{Existing, Replacement};
 use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
+use tamis_python_core::words::open_regular;
 
 /// Opens a filter file of another system: Guava, Spark, Parquet, ORC, DCSO's
 /// bloom and poppy, RedisBloom, pybloomfiltermmap3, bits-and-blooms, npm's

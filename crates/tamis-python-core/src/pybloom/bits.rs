@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tamis::file::Words;
+use crate::words::Words;
 use tamis::raw::Word;
 use tamis_formats::pybloomfilter::{BITS_AT, Shape};
 
