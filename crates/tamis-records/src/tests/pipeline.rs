@@ -210,6 +210,7 @@ fn run_into(
         rule: &RecordRule::LINE,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut shards,
+        ask: None,
         decide: insert,
         print: Print::Chosen,
         output,
@@ -309,6 +310,7 @@ fn halted(print: Print, threads: usize, halt: fn() -> Halt) -> (Vec<u8>, Outcome
         rule: &RecordRule::LINE,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut [0u32],
+        ask: None,
         decide: |decided: &mut u32, _: &[Hash], chosen: &mut [bool]| {
             *decided += 1;
             chosen.fill(true);
@@ -377,6 +379,7 @@ fn a_stop_is_heeded() {
         rule: &RecordRule::LINE,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut [ExactSet::default()],
+        ask: None,
         decide: insert,
         print: Print::Chosen,
         output: &mut printed,
@@ -430,6 +433,7 @@ fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
             rule: &RecordRule::LINE,
             hash: |key: &[u8]| tamis::Hasher::default().hash(key),
             shards: &mut [ExactSet::default(), ExactSet::default()],
+            ask: None,
             decide: insert,
             print: Print::Chosen,
             output: &mut Sender(printed),
