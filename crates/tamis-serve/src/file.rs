@@ -1,16 +1,15 @@
 //! A filter of a file: asked from a private copy, replaced when its file is,
 //! and saved when it was added to.
 
-use crate::filters::{Added, MANY_BYTES, Writing};
 use crate::loaded::{Loaded, Opening};
-use crate::log;
+use crate::log::log;
 use crate::media::Form;
 use crate::problem::Problem;
-use crate::replies::Replies;
+use crate::replies::{Added, Replies};
 use crate::stamp::{Stamp, TICK};
 use anyhow::{Context as _, Result, anyhow, bail};
-use axum::http::{StatusCode, header};
 use bytes::Bytes;
+use hyper::{StatusCode, header};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,15 @@ use std::time::{Duration, Instant, SystemTime};
 use tamis::FileLock;
 use tamis_report::about;
 use tamis_report::human;
-use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, watch};
+use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, Semaphore, watch};
+
+/// Bodies above which answering takes so long, some milliseconds, that others
+/// should not wait for the thread. To hand them to another costs as much as a
+/// thousand keys.
+const MANY_BYTES: usize = 1 << 20;
+/// Such bodies that are answered at the same time: more would only take the processors from small
+/// ones, and memory for what is made of their keys.
+static LARGE: Semaphore = Semaphore::const_new(4);
 
 /// How often a look is taken whether the file has been replaced.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -34,6 +41,17 @@ const OF_AN_ADDITION: usize = 64;
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// When those who end the service are told that it waits.
 const TELL_AFTER: Duration = Duration::from_secs(10);
+
+/// Whether keys may be added, and when additions are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writing {
+    /// No key may be added.
+    No,
+    /// Before they are confirmed.
+    AtOnce,
+    /// So much later, at most.
+    Every(Duration),
+}
 
 pub(crate) struct FileFilter {
     path: PathBuf,
@@ -312,6 +330,17 @@ impl FileFilter {
         }
     }
 
+    /// Which keys of a request's body may be present.
+    pub(crate) async fn check(&self, form: Form, body: Bytes) -> Result<Replies, Problem> {
+        let version = self.version();
+        let ask = || version.read(|loaded| answer(loaded, form, &body));
+        if body.len() < MANY_BYTES {
+            return ask();
+        }
+        let _place = LARGE.acquire().await;
+        tokio::task::block_in_place(ask)
+    }
+
     /// Adds the keys of a request's body.
     pub(crate) async fn add(&self, form: Form, body: Bytes) -> Result<Added, Problem> {
         let Some(writer) = &self.writer else {
@@ -577,6 +606,21 @@ impl Writer {
     async fn turn(&self) -> OwnedMutexGuard<Turn> {
         Arc::clone(&self.turns).lock_owned().await
     }
+}
+
+/// Which keys of a body may be present.
+fn answer(loaded: &Loaded, form: Form, body: &[u8]) -> Result<Replies, Problem> {
+    let mut replies = Replies::default();
+    let mut found = Vec::new();
+    form.for_each_block(body, &loaded.rule(), &mut |keys| {
+        found.clear();
+        found.resize(keys.len(), false);
+        let asked = loaded.ask(keys, &mut found);
+        asked.map_err(|error| Problem::bad_request(format!("{error:#}")))?;
+        replies.extend(&found);
+        Ok(())
+    })?;
+    Ok(replies)
 }
 
 fn poisoned() -> Problem {

@@ -1,16 +1,16 @@
 //! The filters being served, by name.
 
-use crate::file::FileFilter;
 pub(crate) use crate::file::Saving;
-use crate::loaded::{Loaded, Opening};
+use crate::file::{FileFilter, Writing};
+use crate::loaded::Opening;
 use crate::media::Form;
 use crate::problem::Problem;
 use crate::remote::RemoteFilter;
-use crate::replies::Replies;
+use crate::replies::{Added, Replies};
 use crate::tally::{Answers, Tally};
 use anyhow::{Result, bail};
-use axum::http::StatusCode;
 use bytes::Bytes;
+use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,15 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tamis_redis::Location;
 use tamis_report::human;
-use tokio::sync::{Mutex, Semaphore};
-
-/// Bodies above which answering takes so long, some milliseconds, that others
-/// should not wait for the thread. To hand them to another costs as much as a
-/// thousand keys.
-pub(crate) const MANY_BYTES: usize = 1 << 20;
-/// Such bodies that are answered at the same time: more would only take the processors from small
-/// ones, and memory for what is made of their keys.
-static LARGE: Semaphore = Semaphore::const_new(4);
+use tokio::sync::Mutex;
 
 /// How long a filter in Redis may take to tell of itself: nobody waits for ever.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
@@ -58,17 +50,6 @@ impl fmt::Display for FilterPlace {
     }
 }
 
-/// Whether keys may be added, and when additions are on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writing {
-    /// No key may be added.
-    No,
-    /// Before they are confirmed.
-    AtOnce,
-    /// So much later, at most.
-    Every(Duration),
-}
-
 #[derive(Default)]
 pub(crate) struct Filters(BTreeMap<String, Served>);
 
@@ -90,13 +71,6 @@ struct Told {
     value: Value,
     at: Instant,
     took: Duration,
-}
-
-/// Answers to an addition.
-pub(crate) struct Added {
-    pub(crate) new: Replies,
-    /// Whether they are on disk, or as Redis confirms.
-    pub(crate) saved: bool,
 }
 
 impl Filters {
@@ -131,9 +105,10 @@ impl Filters {
 
     pub(crate) fn get(&self, name: &str) -> Result<&Served, Problem> {
         self.0.get(name).ok_or_else(|| {
-            let text = match name.len() <= 100 {
-                true => format!("there is no filter {name:?}; GET /v1/filters lists them"),
-                false => "there is no filter of this name; GET /v1/filters lists them".into(),
+            let text = if name.len() <= 100 {
+                format!("there is no filter {name:?}; GET /v1/filters lists them")
+            } else {
+                "there is no filter of this name; GET /v1/filters lists them".into()
             };
             Problem::new(StatusCode::NOT_FOUND, text)
         })
@@ -221,16 +196,7 @@ impl Served {
     /// Which keys of a request's body may be present.
     pub(crate) async fn check(&self, form: Form, body: Bytes) -> Result<Replies, Problem> {
         let found = match &self.source {
-            Source::File(filter) => {
-                let version = filter.version();
-                let ask = || version.read(|loaded| answer(loaded, form, &body));
-                if body.len() < MANY_BYTES {
-                    ask()?
-                } else {
-                    let _place = LARGE.acquire().await;
-                    tokio::task::block_in_place(ask)?
-                }
-            }
+            Source::File(filter) => filter.check(form, body).await?,
             Source::Redis(filter) => filter.ask(form, body).await?,
         };
         self.tally.add(Answers::to_check(&found));
@@ -294,21 +260,6 @@ impl Served {
         });
         Ok(value)
     }
-}
-
-/// Which keys of a body may be present.
-fn answer(loaded: &Loaded, form: Form, body: &[u8]) -> Result<Replies, Problem> {
-    let mut replies = Replies::default();
-    let mut found = Vec::new();
-    form.for_each_block(body, &loaded.rule(), &mut |keys| {
-        found.clear();
-        found.resize(keys.len(), false);
-        let asked = loaded.ask(keys, &mut found);
-        asked.map_err(|error| Problem::bad_request(format!("{error:#}")))?;
-        replies.extend(&found);
-        Ok(())
-    })?;
-    Ok(replies)
 }
 
 /// Since 1970.

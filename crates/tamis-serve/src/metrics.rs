@@ -1,12 +1,9 @@
 //! What the service has done, as Prometheus reads it.
 
-use crate::filters::{PATIENCE, Saving, seconds};
-use crate::{App, log};
-use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
-use axum::routing::get;
+use crate::filters::{Filters, PATIENCE, Saving, seconds};
+use crate::log::log;
+use crate::response::{Response, whole};
+use hyper::StatusCode;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -71,17 +68,13 @@ impl Metrics {
     }
 }
 
-pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/metrics", get(metrics))
-}
-
-async fn metrics(State(app): State<App>) -> impl IntoResponse {
+/// Everything that Prometheus asks for.
+pub(crate) async fn page(metrics: &Metrics, filters: &Filters) -> Response {
     let mut page = Page::default();
-    tell_requests(&app.metrics, &mut page);
-    tell_saving(&app, &mut page);
-    tell_filters(&app, &mut page).await;
-    let kind = "text/plain; version=0.0.4; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], page.0)
+    tell_requests(metrics, &mut page);
+    tell_saving(filters, &mut page);
+    tell_filters(filters, &mut page).await;
+    whole("text/plain; version=0.0.4; charset=utf-8", page.0)
 }
 
 fn tell_requests(metrics: &Metrics, page: &mut Page) {
@@ -121,7 +114,7 @@ fn tell_requests(metrics: &Metrics, page: &mut Page) {
 }
 
 /// What became of additions to files.
-fn tell_saving(app: &App, page: &mut Page) {
+fn tell_saving(filters: &Filters, page: &mut Page) {
     type Figure = fn(&Saving) -> Option<f64>;
     let figures: [(&str, &str, Figure); 3] = [
         (
@@ -142,7 +135,7 @@ fn tell_saving(app: &App, page: &mut Page) {
     ];
     for (name, help, figure) in figures {
         page.about(name, "gauge", help);
-        for served in app.filters.iter() {
+        for served in filters.iter() {
             if let Some(value) = served.saving().as_ref().and_then(figure) {
                 page.sample(name, &format!("filter=\"{}\"", served.name()), value);
             }
@@ -150,11 +143,11 @@ fn tell_saving(app: &App, page: &mut Page) {
     }
 }
 
-async fn tell_filters(app: &App, page: &mut Page) {
+async fn tell_filters(filters: &Filters, page: &mut Page) {
     let labels = |name: &str| format!("filter=\"{name}\"");
     let name = "tamis_keys_total";
     page.about(name, "counter", "Keys asked for and added, by answer.");
-    for served in app.filters.iter() {
+    for served in filters.iter() {
         let all = served.tally.all();
         for (answer, count) in [
             ("yes", all.yes),
@@ -172,18 +165,18 @@ async fn tell_filters(app: &App, page: &mut Page) {
         "gauge",
         "1 if the file in place can't be served, and an older one is.",
     );
-    for served in app.filters.iter() {
+    for served in filters.iter() {
         let fault = served.fault().is_some();
         page.sample(name, &labels(served.name()), f64::from(u8::from(fault)));
     }
     let name = "tamis_filter_replaced_total";
     page.about(name, "counter", "How often another file was taken.");
-    for served in app.filters.iter() {
+    for served in filters.iter() {
         let times = served.times_replaced() as f64;
         page.sample(name, &labels(served.name()), times);
     }
     let mut told = Vec::new();
-    for served in app.filters.iter() {
+    for served in filters.iter() {
         let about = tokio::time::timeout(PATIENCE, served.about()).await;
         if let Ok(Ok(about)) = about {
             told.push((served.name(), about));

@@ -1,16 +1,16 @@
 //! `POST /v1/playground`: a tiny filter, made of the keys in the request and
 //! forgotten with the response. What the page draws is what the library set.
 
-use crate::App;
-use crate::body::read;
-use crate::problem::{Problem, json};
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::IntoResponse;
+use crate::body::{self, Budget};
+use crate::pool::Pool;
+use crate::problem::Problem;
+use crate::response::{Response, json};
+use hyper::HeaderMap;
+use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 use tamis::raw::{
     BlockedShape, BloomShape, CountingShape, CuckooEntry, CuckooShape, Shape, Word as _,
 };
@@ -72,12 +72,13 @@ enum Asked {
 }
 
 pub(crate) async fn playground(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<impl IntoResponse, Problem> {
+    pool: &Pool,
+    budget: &Arc<Budget>,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Response, Problem> {
     let bad = |text: String| Problem::bad_request(text);
-    let held = read(&app, &headers, body).await?;
+    let held = body::read(budget, headers, body).await?;
     let body = held.bytes;
     if body.len() > MAX_BODY {
         return Err(bad(format!(
@@ -89,7 +90,7 @@ pub(crate) async fn playground(
         let request = serde_json::from_slice(&body);
         play(&request.map_err(|error| format!("expected a JSON object: {error}"))?)
     };
-    let answer = app.pool.run(answer).await?.map_err(bad)?;
+    let answer = pool.run(answer).await?.map_err(bad)?;
     Ok(json(&answer))
 }
 
