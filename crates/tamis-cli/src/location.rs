@@ -271,6 +271,15 @@ impl RedisArgs {
         if self.allow_stale {
             options = options.allow_stale();
         }
+        options = self.with_certificates(options)?;
+        if let Some(key) = key.key()? {
+            options = options.key(key);
+        }
+        Ok(options)
+    }
+
+    #[cfg(feature = "tls")]
+    fn with_certificates(&self, mut options: Options) -> Result<Options> {
         let read =
             |path: &PathBuf| fs::read(path).with_context(|| format!("reading {}", path.display()));
         if let Some(path) = &self.tls_ca {
@@ -284,8 +293,13 @@ impl RedisArgs {
             let checked = options.check_certificates();
             checked.with_context(|| format!("--tls-cert {certificate} --tls-key {key}"))?;
         }
-        if let Some(key) = key.key()? {
-            options = options.key(key);
+        Ok(options)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn with_certificates(&self, options: Options) -> Result<Options> {
+        if self.tls_ca.is_some() || self.tls_cert.is_some() {
+            anyhow::bail!("this build has no TLS\n{}", crate::FULL_BUILD);
         }
         Ok(options)
     }
