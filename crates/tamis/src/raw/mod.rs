@@ -26,6 +26,13 @@ pub(crate) mod shape;
 pub(crate) mod sorted;
 pub(crate) mod word;
 
+/// A number for a test: `usual`, or `few` under Miri, which is some hundred
+/// times slower.
+#[cfg(test)]
+pub(crate) const fn usual_or<T: Copy>(usual: T, few: T) -> T {
+    if cfg!(miri) { few } else { usual }
+}
+
 pub use blocked::BlockedShape;
 pub use bloom::BloomShape;
 pub use cascade::CascadeShape;

@@ -136,6 +136,7 @@ proptest! {
     #![proptest_config(config(16))]
 
     #[test]
+    #[cfg_attr(miri, ignore = "files")]
     fn every_owner_finds_every_key(case in cases()) {
         for subject in SUBJECTS {
             found_by_every_owner(subject.build(&case), &case, subject.can(Ability::Share));
@@ -145,6 +146,7 @@ proptest! {
 
 /// Large heaps are mapped with huge pages, and pieces are written one by one.
 #[test]
+#[cfg_attr(miri, ignore = "files")]
 fn every_owner_finds_every_key_of_a_large_filter() {
     for subject in SUBJECTS {
         let case = Case {
