@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// What the machine was found to have. There is no other way to get one than
-/// to look, so whoever holds it may run what it stands for.
+/// The instructions found on this machine. Detection is the only source of a
+/// value, so a value is the proof that its instructions can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Isa(Level);
 
@@ -104,7 +104,7 @@ impl Isa {
             fn avx2<B: Batch>(batch: B) {
                 batch.run(Isa(Level::Avx2));
             }
-            // What needs AVX-512 is in assembly.
+            // Code for AVX-512 is in assembly.
             #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
             fn avx512<B: Batch>(batch: B) {
                 batch.run(Isa(Level::Avx512));
@@ -113,7 +113,7 @@ impl Isa {
                 Level::Portable => {}
                 // SAFETY: the level was detected.
                 Level::Avx2 => return unsafe { avx2(batch) },
-                // SAFETY: likewise.
+                // SAFETY: the level was detected.
                 Level::Avx512 => return unsafe { avx512(batch) },
             }
         }

@@ -32,10 +32,7 @@ proptest! {
             let mut filter = subject.build(&case);
             let other = template(&filter);
             prop_assert_eq!(other.keys(), KeyCount::Counted(0));
-            match union {
-                true => filter.union_with(&other).unwrap(),
-                false => filter.intersect_with(&other).unwrap(),
-            }
+            if union { filter.union_with(&other).unwrap() } else { filter.intersect_with(&other).unwrap() }
             let estimated = KeyCount::Estimated(filter.estimated_keys());
             prop_assert_eq!(filter.keys(), estimated, "{}", subject.name);
             insert_shared(&filter, "one more");

@@ -69,13 +69,10 @@ proptest! {
             std::thread::scope(|scope| {
                 for keys in case.keys.chunks(share) {
                     let filter = &filter;
-                    scope.spawn(move || match batch {
-                        true => insert_many_shared(filter, keys, &mut vec![false; keys.len()]),
-                        false => {
+                    scope.spawn(move || if batch { insert_many_shared(filter, keys, &mut vec![false; keys.len()]) } else { {
                             for key in keys {
                                 insert_shared(filter, key);
-                            }
-                        }
+                            } }
                     });
                 }
             });

@@ -21,9 +21,10 @@ fn race(filters: &[&AnyFilter], keys: &[Key], batch: bool) -> Vec<Vec<bool>> {
                     turned.rotate_left(from);
                     let mut told = vec![false; keys.len()];
                     start.wait();
-                    match batch {
-                        true => insert_many_shared(filter, &turned, &mut told),
-                        false => {
+                    if batch {
+                        insert_many_shared(filter, &turned, &mut told)
+                    } else {
+                        {
                             for (key, told) in turned.iter().zip(&mut told) {
                                 *told = insert_shared(filter, key);
                             }

@@ -43,14 +43,14 @@ fn checked(keys: &[Hash], width: u32) -> (RibbonShape, Vec<[u8; 8]>) {
     assert_eq!(RibbonShape::decode(shape.encode()).unwrap(), shape);
     let words = body(&words);
     let mut found = vec![false; keys.len()];
-    contains_many(&shape, &words, keys, &mut found);
+    shape.contains_many(&words, keys, &mut found);
     assert!(
         found.iter().all(|&found| found),
         "false no among {} keys",
         keys.len()
     );
     assert!(
-        keys.iter().all(|&hash| contains(&shape, &words, hash)),
+        keys.iter().all(|&hash| shape.contains(&words, hash)),
         "false no among {} keys",
         keys.len()
     );
@@ -75,7 +75,7 @@ fn never_a_false_no_and_no_waste() {
 #[test]
 fn the_empty_set_has_no_member() {
     let (shape, words) = checked(&[], 8);
-    assert!(words.is_empty() && !contains(&shape, &words, Hash { hi: 1, lo: 2 }));
+    assert!(words.is_empty() && !shape.contains(&words, Hash { hi: 1, lo: 2 }));
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn every_width_keeps_its_rate() {
     for width in 1..=32 {
         let (shape, words) = checked(&keys, width);
         let mut found = vec![true; others.len()];
-        contains_many(&shape, &words, &others, &mut found);
-        let single = others.iter().map(|&hash| contains(&shape, &words, hash));
+        shape.contains_many(&words, &others, &mut found);
+        let single = others.iter().map(|&hash| shape.contains(&words, hash));
         assert!(
             single.eq(found.iter().copied()),
             "batch and single differ at width {width}"
@@ -210,7 +210,7 @@ fn any_body_is_harmless() {
         let noise: Vec<u64> = (0..words.len() as u64).map(mix).collect();
         for words in [vec![0; words.len()], vec![u64::MAX; words.len()], noise] {
             let mut found = vec![false; asked.len()];
-            contains_many(&shape, &body(&words), &asked, &mut found);
+            shape.contains_many(&body(&words), &asked, &mut found);
         }
     }
     // Codes that bump every key of a table without a last layer.
@@ -219,7 +219,7 @@ fn any_body_is_harmless() {
     assert!(
         hashes(usual_or(1000, 50), 8)
             .into_iter()
-            .all(|hash| !contains(&shape, &words, hash))
+            .all(|hash| !shape.contains(&words, hash))
     );
 }
 
@@ -242,7 +242,7 @@ fn denied_keys_are_denied() {
         let (shape, words) = builder.finish().unwrap();
         let words = body(&words);
         for key in all {
-            assert_eq!(contains(&shape, &words, key.hash), !key.denied);
+            assert_eq!(shape.contains(&words, key.hash), !key.denied);
         }
     }
 }
