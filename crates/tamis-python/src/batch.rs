@@ -93,8 +93,7 @@ impl Batch<'_> {
     }
 
     /// Objects of a list or a tuple. They are hashed where they are, under the
-    /// GIL, which keeps them alive; the work is done without it. In a column,
-    /// some may be `missing`.
+    /// GIL; the work is done without it. In a column, some may be `missing`.
     fn run_sequence(
         &self,
         keys: &Bound<'_, PyAny>,
@@ -143,7 +142,8 @@ impl Batch<'_> {
             let mut items = [std::ptr::null_mut(); 16];
             let items = &mut items[..(range.end - next).min(16)];
             for (item, index) in items.iter_mut().zip(next..) {
-                // SAFETY: a borrowed reference or an exception.
+                // SAFETY: `keys` is what `get` is for, and alive. The answer is
+                // a borrowed reference, or null with an exception.
                 *item = unsafe { get(keys.as_ptr(), index as ffi::Py_ssize_t) };
                 if item.is_null() {
                     return Err(PyErr::fetch(py).into());
@@ -152,15 +152,18 @@ impl Batch<'_> {
             }
             for item in items {
                 next += 1;
-                // SAFETY: the list holds it as long as no Python code runs.
-                let object = unsafe { Bound::ref_from_ptr(py, item) };
-                if let Some(hash) = key::plain(&self.hasher, object) {
+                // Python code may empty the list while this object is hashed: a
+                // finalizer that the exception for a text without UTF-8 makes
+                // the collector run, or the object's own `__index__`.
+                // SAFETY: no such code has run since the list gave the pointer,
+                // so the object is alive; from here on the reference keeps it.
+                let object = unsafe { Bound::from_borrowed_ptr(py, *item) };
+                if let Some(hash) = key::plain(&self.hasher, &object) {
                     hashed.hashes.push(hash);
                     continue;
                 }
-                hashed.push(&self.hasher, &object.clone(), next - 1 - range.start)?;
-                // Its `__index__` may have changed the list: the others are
-                // looked up anew.
+                hashed.push(&self.hasher, &object, next - 1 - range.start)?;
+                // The others may be gone: they are looked up anew.
                 break;
             }
         }

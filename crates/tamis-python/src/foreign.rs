@@ -160,7 +160,8 @@ pub(crate) struct ForeignFilter {
     path: PathBuf,
 }
 
-impl Holds for Py<ForeignFilter> {
+// SAFETY: the value lies in the object, which the reference keeps in its place.
+unsafe impl Holds for Py<ForeignFilter> {
     type Value = MappedFilter;
 
     fn shared(&self) -> &Shared<MappedFilter> {

@@ -3,6 +3,7 @@
 import enum
 import gc
 import math
+import os
 import pickle
 import subprocess
 import sys
@@ -272,3 +273,44 @@ def test_a_subinterpreter_is_refused():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_finalizer_may_empty_the_list_that_is_read():
+    """The exception for a text without UTF-8 makes the collector run, and that a `__del__`. Freed memory is
+    overwritten, so that whoever reads it falls."""
+    script = """
+        import gc, sys, tamis
+
+        class Emptier:
+            def __init__(self):
+                self.circle = self
+
+            def __del__(self):
+                keys.clear()
+
+        for ask in ("add_many", "contains_many", "update"):
+            for before in range(0, 32, 5):
+                seen = tamis.Filter(1000, 1e-9)
+                keys = [str(i) for i in range(before)] + [f"\\ud800 {i}" for i in range(40)]
+                gc.collect()
+                Emptier()
+                gc.set_threshold(1)
+                try:
+                    getattr(seen, ask)(keys)
+                    raise SystemExit("a text without UTF-8 was taken for a key")
+                except tamis.KeyEncodingError as error:
+                    assert "position 0: surrogates not allowed" in str(error), error
+                finally:
+                    gc.set_threshold(700, 10, 10)
+                if ask != "contains_many":
+                    assert len(seen) == before, len(seen)
+                keys.clear()
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, "PYTHONMALLOC": "debug"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr)

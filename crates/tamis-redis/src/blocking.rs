@@ -17,7 +17,7 @@ use crate::trust::{
     asks_for_role, distrusted, greeting, how_is_master, is_replica, master, welcomed,
     who_is_master,
 };
-use crate::way::{Tls, way_to, way_to_sentinel};
+use crate::way::{way_to, way_to_sentinel};
 use crate::{Error, Location, Options, Servers};
 use redis::{ConnectionInfo, RedisError, Value, cmd};
 use std::collections::HashMap;
@@ -33,7 +33,6 @@ pub(crate) struct Blocking {
     /// answers would go to whoever reads first.
     process: u32,
     opened: u64,
-    tls: Tls,
     counters: Arc<Counters>,
 }
 
@@ -80,7 +79,6 @@ impl Blocking {
             connections: HashMap::new(),
             process: std::process::id(),
             opened: 0,
-            tls: Tls::default(),
             counters: Arc::default(),
         }
     }
@@ -106,7 +104,7 @@ impl Blocking {
     fn connect(&self, node: &Address) -> Result<(Connection, Trust), Failure> {
         let start = Instant::now();
         let failed = |error| Failure::of_connecting(node, start.elapsed(), error);
-        let way = way_to(&self.at, node, &self.options);
+        let way = way_to(&self.at, node);
         let mut connection = self.reach(&way).map_err(failed)?;
         let greeting = Packed::from(&greeting(&self.at, &self.options)[..]);
         let until = Instant::now() + self.options.response_timeout;
@@ -118,20 +116,14 @@ impl Blocking {
     }
 
     fn reach(&self, way: &ConnectionInfo) -> Result<Connection, RedisError> {
-        let tls = self.tls.for_way(way, &self.options)?;
-        let Options {
-            connect_timeout,
-            response_timeout,
-            ..
-        } = self.options;
-        Connection::open(way, tls, connect_timeout, response_timeout)
+        Connection::open(way, &self.options)
     }
 
     /// Asks a Sentinel for the master; with a password only if it wants one.
     fn ask_sentinel(&self, node: &Address) -> Result<Named, Failure> {
         let start = Instant::now();
         let ask = |authenticated| {
-            let way = way_to_sentinel(&self.at, node, authenticated, &self.options);
+            let way = way_to_sentinel(&self.at, node, authenticated);
             let mut connection = self.reach(&way)?;
             let master = connection.ask(&who_is_master(&self.at))?;
             let state = connection.ask(&how_is_master(&self.at)).ok();

@@ -4,62 +4,47 @@
 //! second time.
 
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, Parser, RedisError, Value};
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::Options;
 use crate::link::SMALL;
-use crate::way::{introduction, server_name};
+use crate::way::introduction;
 
 pub(crate) struct Connection {
-    stream: Metered<Stream>,
+    stream: Metered<Box<dyn Stream>>,
     parser: Parser,
 }
 
-enum Stream {
-    Plain(Timed<Socket>),
-    Tls(Box<StreamOwned<ClientConnection, Timed<Socket>>>),
+/// A connected socket, or TLS over it.
+trait Stream: Read + Write + Send + Sync {
+    /// Reading and writing end by then.
+    fn set_until(&mut self, until: Instant);
 }
 
-enum Socket {
-    Tcp(TcpStream),
-    #[cfg(unix)]
-    Unix(std::os::unix::net::UnixStream),
+impl<S: Read + Write + GivesUp + Send + Sync> Stream for Timed<S> {
+    fn set_until(&mut self, until: Instant) {
+        self.until = until;
+    }
+}
+
+#[cfg(feature = "tls")]
+impl Stream for rustls::StreamOwned<rustls::ClientConnection, Timed<TcpStream>> {
+    fn set_until(&mut self, until: Instant) {
+        self.sock.until = until;
+    }
 }
 
 impl Connection {
-    /// Connects, over TLS if there is a configuration for it, and says who we
-    /// are: each in its time.
-    pub(crate) fn open(
-        info: &ConnectionInfo,
-        tls: Option<Arc<ClientConfig>>,
-        connecting: Duration,
-        answering: Duration,
-    ) -> Result<Self, RedisError> {
-        let until = Instant::now() + connecting;
-        let socket = Timed {
-            socket: Socket::connect(info, until)?,
-            until,
-        };
-        let stream = match (tls, info.addr()) {
-            (Some(config), ConnectionAddr::TcpTls { host, .. }) => {
-                let session = ClientConnection::new(config, server_name(host)?);
-                let session = session.map_err(io::Error::other)?;
-                let mut stream = Box::new(StreamOwned::new(session, socket));
-                while stream.conn.is_handshaking() {
-                    stream.conn.complete_io(&mut stream.sock)?;
-                }
-                Stream::Tls(stream)
-            }
-            _ => Stream::Plain(socket),
-        };
+    /// Connects and says who we are, each in its time.
+    pub(crate) fn open(info: &ConnectionInfo, options: &Options) -> Result<Self, RedisError> {
+        let stream = connect(info.addr(), options)?;
         let mut this = Self {
             stream: Metered { stream, left: 0 },
             parser: Parser::new(),
         };
-        this.expect(Instant::now() + answering, SMALL);
+        this.expect(Instant::now() + options.response_timeout, SMALL);
         for command in introduction(info) {
             this.ask(&command)?;
         }
@@ -67,20 +52,17 @@ impl Connection {
     }
 
     /// From now on, answers must be there by then, and hold no more than this.
-    pub(crate) const fn expect(&mut self, until: Instant, bytes: u64) {
+    pub(crate) fn expect(&mut self, until: Instant, bytes: u64) {
         self.stream.left = bytes;
-        self.set_until(until);
-    }
-
-    const fn set_until(&mut self, until: Instant) {
-        match &mut self.stream.stream {
-            Stream::Plain(socket) => socket.until = until,
-            Stream::Tls(stream) => stream.sock.until = until,
-        }
+        self.stream.stream.set_until(until);
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8], until: Instant) -> Result<(), RedisError> {
-        self.set_until(until);
+        self.stream.stream.set_until(until);
+        self.write(bytes)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), RedisError> {
         self.stream.stream.write_all(bytes)?;
         Ok(self.stream.stream.flush()?)
     }
@@ -98,10 +80,7 @@ impl Connection {
     /// Sends a command and receives its answer, if that is not an error, by the
     /// time that is set.
     pub(crate) fn ask(&mut self, command: &Cmd) -> Result<Value, RedisError> {
-        self.stream
-            .stream
-            .write_all(&command.get_packed_command())?;
-        self.stream.stream.flush()?;
+        self.write(&command.get_packed_command())?;
         match self.receive()? {
             Value::ServerError(error) => Err(error.into()),
             value => Ok(value),
@@ -109,55 +88,53 @@ impl Connection {
     }
 }
 
-impl Read for Stream {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(socket) => socket.read(to),
-            Self::Tls(stream) => stream.read(to),
+fn connect(address: &ConnectionAddr, options: &Options) -> Result<Box<dyn Stream>, RedisError> {
+    let until = Instant::now() + options.connect_timeout;
+    match address {
+        ConnectionAddr::Tcp(host, port) => Ok(Box::new(connect_tcp(host, *port, until)?)),
+        #[cfg(feature = "tls")]
+        ConnectionAddr::TcpTls {
+            host,
+            port,
+            insecure,
+            ..
+        } => {
+            let config = crate::tls::config(*insecure, options)?;
+            let socket = connect_tcp(host, *port, until)?;
+            let session = rustls::ClientConnection::new(config, crate::tls::server_name(host)?);
+            let session = session.map_err(io::Error::other)?;
+            let mut stream = rustls::StreamOwned::new(session, socket);
+            while stream.conn.is_handshaking() {
+                stream.conn.complete_io(&mut stream.sock)?;
+            }
+            Ok(Box::new(stream))
         }
+        #[cfg(unix)]
+        ConnectionAddr::Unix(path) => {
+            let socket = std::os::unix::net::UnixStream::connect(path)?;
+            Ok(Box::new(Timed { socket, until }))
+        }
+        _ => Err(unreachable_here().into()),
     }
 }
 
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(socket) => socket.write(bytes),
-            Self::Tls(stream) => stream.write(bytes),
+fn connect_tcp(host: &str, port: u16, until: Instant) -> io::Result<Timed<TcpStream>> {
+    let mut failure = io::Error::other("the host has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, left(until)?) {
+            Ok(socket) => {
+                socket.set_nodelay(true)?;
+                return Ok(Timed { socket, until });
+            }
+            Err(error) => failure = error,
         }
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(socket) => socket.flush(),
-            Self::Tls(stream) => stream.flush(),
-        }
-    }
+    Err(failure)
 }
 
-impl Socket {
-    fn connect(info: &ConnectionInfo, until: Instant) -> io::Result<Self> {
-        match info.addr() {
-            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                let mut failure = io::Error::other("the host has no address");
-                for address in (host.as_str(), *port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, left(until)?) {
-                        Ok(stream) => {
-                            stream.set_nodelay(true)?;
-                            return Ok(Self::Tcp(stream));
-                        }
-                        Err(error) => failure = error,
-                    }
-                }
-                Err(failure)
-            }
-            #[cfg(unix)]
-            ConnectionAddr::Unix(path) => {
-                let stream = std::os::unix::net::UnixStream::connect(path)?;
-                Ok(Self::Unix(stream))
-            }
-            _ => Err(io::Error::other("not an address that can be reached here")),
-        }
-    }
+/// Of an address that this build or system can't connect to.
+pub(crate) fn unreachable_here() -> io::Error {
+    io::Error::other("not an address that can be reached here")
 }
 
 /// How long it is until then.
@@ -174,47 +151,23 @@ trait GivesUp {
     fn write_within(&self, time: Duration) -> io::Result<()>;
 }
 
-impl GivesUp for Socket {
-    fn read_within(&self, time: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_read_timeout(Some(time)),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.set_read_timeout(Some(time)),
-        }
-    }
+macro_rules! gives_up {
+    ($socket:ty) => {
+        impl GivesUp for $socket {
+            fn read_within(&self, time: Duration) -> io::Result<()> {
+                self.set_read_timeout(Some(time))
+            }
 
-    fn write_within(&self, time: Duration) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_write_timeout(Some(time)),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.set_write_timeout(Some(time)),
+            fn write_within(&self, time: Duration) -> io::Result<()> {
+                self.set_write_timeout(Some(time))
+            }
         }
-    }
+    };
 }
 
-impl Read for Socket {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(to),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.read(to),
-        }
-    }
-}
-
-impl Write for Socket {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+gives_up!(TcpStream);
+#[cfg(unix)]
+gives_up!(std::os::unix::net::UnixStream);
 
 /// Goes on until then, however little comes at a time and however many signals
 /// interrupt.

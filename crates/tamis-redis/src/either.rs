@@ -429,6 +429,7 @@ impl<L: Link> Either<L> {
     }
 
     /// Another client of the same filter.
+    #[cfg(feature = "aio")]
     pub(crate) fn another(&self) -> Self
     where
         L: Clone,

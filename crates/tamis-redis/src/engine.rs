@@ -344,6 +344,7 @@ impl<L: Link> Engine<L> {
     }
 
     /// Another client of the same filter.
+    #[cfg(feature = "aio")]
     pub(crate) fn another(&self) -> Self
     where
         L: Clone,

@@ -18,13 +18,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - [`RedisFilter`] blocks; [`aio::RedisFilter`] is the same for services on
-//!   Tokio.
+//! - [`RedisFilter`] blocks; `aio::RedisFilter` is the same for services on
+//!   Tokio (feature `aio`).
 //! - [`Location`] says where a filter lives, [`Options`] how to talk to the
 //!   servers: timeouts, retries, replicas to wait for, TLS.
 //! - Kinds: blocked, counting (keys can be removed) and growing (any number of
 //!   keys). Files of these kinds go up ([`RedisFilter::upload`]) and come down
 //!   ([`RedisFilter::download`]) with the same bits.
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! - `tls`: locations that begin with `rediss`.
+//! - `aio`: the filter for Tokio.
+//! - `tracing`: events for connections, retries and redirections.
 //!
 //! # What is stored on the servers
 //!
@@ -60,6 +68,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "aio")]
 pub mod aio;
 mod bit_string;
 mod blocking;
@@ -73,6 +82,7 @@ mod filter;
 mod link;
 mod location;
 mod module;
+#[cfg(feature = "aio")]
 mod multiplexed;
 mod options;
 mod packed;
@@ -80,6 +90,7 @@ mod record;
 mod role;
 mod stats;
 mod survey;
+#[cfg(feature = "tls")]
 mod tls;
 mod topology;
 mod trust;

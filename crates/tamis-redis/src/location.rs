@@ -15,6 +15,8 @@ use std::str::FromStr;
 /// rediss://…   rediss-cluster://…   rediss+sentinel://…       the same over TLS
 /// ```
 ///
+/// TLS needs the feature `tls`.
+///
 /// If the path has two parts and the first is a number, that is the database.
 /// The name may contain anything but braces, which have a meaning in Redis
 /// Cluster. `?protocol=resp3` at the end selects the newer protocol. `#insecure`
@@ -83,6 +85,8 @@ const SCHEMES: [Scheme; 7] = [
 
 const FORMS: &str = "redis://HOST/NAME, redis-cluster://HOST:PORT,…/NAME, \
                      redis+sentinel://HOST:PORT,…/SERVICE/NAME or redis+unix:///PATH?name=NAME";
+const NO_TLS: &str =
+    "servers without TLS (this build has no TLS: tamis-redis lacks the feature `tls`)";
 const INSECURE: &str = "#insecure";
 const PROTOCOL: &str = "?protocol=";
 
@@ -171,6 +175,9 @@ impl Location {
         let hidden = hide_password(text);
         let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
         let (scheme, rest) = split_scheme(text).ok_or_else(|| refuse(FORMS))?;
+        if scheme.tls && !cfg!(feature = "tls") {
+            return Err(refuse(NO_TLS));
+        }
         let address = |text: String| {
             text.into_connection_info().map_err(|e| {
                 Self::refuse("the address of a Redis server", format!("{hidden}: {e}"))
@@ -196,8 +203,8 @@ impl Location {
             });
         }
         let (rest, insecure) = match rest.strip_suffix(INSECURE) {
-            Some(rest) if scheme.tls => (rest, INSECURE),
-            _ => (rest, ""),
+            Some(rest) if scheme.tls => (rest, true),
+            _ => (rest, false),
         };
         let (rest, protocol) = match rest.rfind(PROTOCOL) {
             Some(at) => rest.split_at(at),
@@ -244,11 +251,21 @@ impl Location {
                 "an IPv6 address in brackets: redis://[::1]:6379/NAME",
             ));
         }
-        let tls = if scheme.tls { "rediss" } else { "redis" };
-        let nodes = hosts
-            .split(',')
-            .map(|host| address(format!("{tls}://{user}{host}/{db}{protocol}{insecure}")))
-            .collect::<Result<Vec<_>, _>>()?;
+        let node = |host| {
+            let node = address(format!("redis://{user}{host}/{db}{protocol}"))?;
+            Ok(match node.addr().clone() {
+                ConnectionAddr::Tcp(host, port) if scheme.tls => {
+                    node.set_addr(ConnectionAddr::TcpTls {
+                        host,
+                        port,
+                        insecure,
+                        tls_params: None,
+                    })
+                }
+                _ => node,
+            })
+        };
+        let nodes = hosts.split(',').map(node).collect::<Result<_, Error>>()?;
         Ok(Self {
             scheme,
             nodes,

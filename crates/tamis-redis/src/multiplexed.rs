@@ -1,7 +1,7 @@
 //! The link that does not block: one connection a node, which all clones of a
 //! filter share.
 
-use crate::connection::too_much;
+use crate::connection::{too_much, unreachable_here};
 use crate::link::{
     Address, Allowance, Expected, Failure, Link, Outcome, Reason, Request, SLOTS_ANSWER, SMALL,
     Wait, answer, not_replicated, wait_for,
@@ -14,7 +14,7 @@ use crate::trust::{
     asks_for_role, distrusted, greeting, how_is_master, is_replica, master, welcomed,
     who_is_master,
 };
-use crate::way::{Tls, server_name, way_to, way_to_sentinel};
+use crate::way::{way_to, way_to_sentinel};
 use crate::{Location, Options};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, Pipeline, RedisError, Value};
@@ -29,7 +29,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
 /// Connections that all clones of a filter share, one to a node.
 #[derive(Clone)]
@@ -37,7 +36,6 @@ pub(crate) struct Multiplexed {
     at: Arc<Location>,
     options: Arc<Options>,
     shared: Arc<Mutex<Shared>>,
-    tls: Arc<Tls>,
     counters: Arc<Counters>,
 }
 
@@ -212,7 +210,6 @@ impl Multiplexed {
                 topology: Topology::new(at),
                 connections: HashMap::new(),
             })),
-            tls: Arc::default(),
             counters: Arc::default(),
         }
     }
@@ -266,7 +263,7 @@ impl Multiplexed {
     async fn connect(&self, node: &Address) -> Result<Connection, Failure> {
         let start = Instant::now();
         let failed = |error| Failure::of_connecting(node, start.elapsed(), error);
-        let way = way_to(&self.at, node, &self.options);
+        let way = way_to(&self.at, node);
         let mut connection = self.reach(&way).await.map_err(failed)?;
         let mut pipeline = Pipeline::new();
         for command in greeting(&self.at, &self.options) {
@@ -310,23 +307,23 @@ impl Multiplexed {
 
     async fn stream(&self, way: &ConnectionInfo) -> Result<Pin<Box<dyn Stream>>, RedisError> {
         Ok(match way.addr() {
-            ConnectionAddr::Tcp(host, port) => {
-                let stream = TcpStream::connect((&host[..], *port)).await?;
-                stream.set_nodelay(true)?;
-                Box::pin(stream)
-            }
-            ConnectionAddr::TcpTls { host, port, .. } => {
-                let Some(config) = self.tls.for_way(way, &self.options)? else {
-                    unreachable!("an address of TLS has its configuration");
-                };
-                let stream = TcpStream::connect((&host[..], *port)).await?;
-                stream.set_nodelay(true)?;
-                let connector = TlsConnector::from(config);
-                Box::pin(connector.connect(server_name(host)?, stream).await?)
+            ConnectionAddr::Tcp(host, port) => Box::pin(connect_tcp(host, *port).await?),
+            #[cfg(feature = "tls")]
+            ConnectionAddr::TcpTls {
+                host,
+                port,
+                insecure,
+                ..
+            } => {
+                let config = crate::tls::config(*insecure, &self.options)?;
+                let connector = tokio_rustls::TlsConnector::from(config);
+                let name = crate::tls::server_name(host)?;
+                let stream = connect_tcp(host, *port).await?;
+                Box::pin(connector.connect(name, stream).await?)
             }
             #[cfg(unix)]
             ConnectionAddr::Unix(path) => Box::pin(tokio::net::UnixStream::connect(path).await?),
-            _ => Err(io::Error::other("not an address that can be reached here"))?,
+            _ => Err(unreachable_here())?,
         })
     }
 
@@ -334,7 +331,7 @@ impl Multiplexed {
     async fn ask_sentinel(&self, node: &Address) -> Result<Named, Failure> {
         let start = Instant::now();
         let ask = async |authenticated| {
-            let way = way_to_sentinel(&self.at, node, authenticated, &self.options);
+            let way = way_to_sentinel(&self.at, node, authenticated);
             let mut connection = self.reach(&way).await?;
             let mut pipeline = Pipeline::new();
             pipeline.add_command(who_is_master(&self.at));
@@ -496,6 +493,12 @@ impl Multiplexed {
             answers: Abort(answers),
         }
     }
+}
+
+async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 impl Sent {

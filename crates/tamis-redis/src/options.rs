@@ -1,6 +1,7 @@
 //! How to talk to the servers.
 
-use std::fmt;
+#[cfg(feature = "tls")]
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tamis::SecretKey;
 
@@ -21,15 +22,25 @@ pub struct Options {
     pub(crate) response_timeout: Duration,
     pub(crate) retry_for: Duration,
     pub(crate) replicas: Option<(u32, Duration)>,
-    pub(crate) tls_root: Option<Vec<u8>>,
-    pub(crate) identity: Option<Identity>,
-    pub(crate) insecure: bool,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: TlsOptions,
     pub(crate) max_lag: Duration,
     pub(crate) allow_stale: bool,
     pub(crate) module: bool,
 }
 
-/// Who we are to servers that ask for certificates, in PEM format.
+/// Whom to trust, and who we are, in PEM format.
+#[cfg(feature = "tls")]
+#[derive(Clone, Default)]
+pub(crate) struct TlsOptions {
+    pub(crate) root: Option<Vec<u8>>,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) insecure: bool,
+    /// What is made of them: secure, insecure.
+    pub(crate) made: Arc<[OnceLock<Arc<rustls::ClientConfig>>; 2]>,
+}
+
+#[cfg(feature = "tls")]
 #[derive(Clone)]
 pub(crate) struct Identity {
     pub(crate) certificate: Vec<u8>,
@@ -37,9 +48,12 @@ pub(crate) struct Identity {
 }
 
 /// Without the key.
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").finish_non_exhaustive()
+#[cfg(feature = "tls")]
+impl std::fmt::Debug for TlsOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsOptions")
+            .field("insecure", &self.insecure)
+            .finish_non_exhaustive()
     }
 }
 
@@ -51,9 +65,8 @@ impl Default for Options {
             response_timeout: Duration::from_secs(10),
             retry_for: Duration::from_secs(30),
             replicas: None,
-            tls_root: None,
-            identity: None,
-            insecure: false,
+            #[cfg(feature = "tls")]
+            tls: TlsOptions::default(),
             max_lag: Duration::from_secs(15),
             allow_stale: false,
             module: false,
@@ -104,27 +117,6 @@ impl Options {
         self
     }
 
-    /// The certificate authority to trust, in PEM format, instead of the
-    /// system's.
-    pub fn tls_root(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.tls_root = Some(pem.into());
-        self
-    }
-
-    /// The client's certificate (and what leads from it to its authority) and
-    /// its private key, both in PEM format, for servers that ask for them.
-    pub fn tls_identity(
-        mut self,
-        certificate: impl Into<Vec<u8>>,
-        key: impl Into<Vec<u8>>,
-    ) -> Self {
-        self.identity = Some(Identity {
-            certificate: certificate.into(),
-            key: key.into(),
-        });
-        self
-    }
-
     /// A replica that has not heard from its master for longer than this is not
     /// asked; 15 seconds by default. Masters talk to their replicas every 10
     /// seconds at least, unless `repl-ping-replica-period` says otherwise.
@@ -137,12 +129,6 @@ impl Options {
     /// lags behind: keys that it lacks get a false "no".
     pub fn allow_stale(mut self) -> Self {
         self.allow_stale = true;
-        self
-    }
-
-    /// Accepts any certificate, so that anyone can pose as the server.
-    pub fn insecure(mut self) -> Self {
-        self.insecure = true;
         self
     }
 
@@ -162,6 +148,34 @@ impl Options {
     /// ```
     pub fn in_module(mut self) -> Self {
         self.module = true;
+        self
+    }
+}
+
+/// With the feature `tls`.
+#[cfg(feature = "tls")]
+impl Options {
+    /// The certificate authority to trust, in PEM format, instead of the
+    /// system's.
+    pub fn tls_root(self, pem: impl Into<Vec<u8>>) -> Self {
+        self.with_tls(|tls| tls.root = Some(pem.into()))
+    }
+
+    /// The client's certificate (and what leads from it to its authority) and
+    /// its private key, both in PEM format, for servers that ask for them.
+    pub fn tls_identity(self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        let (certificate, key) = (certificate.into(), key.into());
+        self.with_tls(|tls| tls.identity = Some(Identity { certificate, key }))
+    }
+
+    /// Accepts any certificate, so that anyone can pose as the server.
+    pub fn insecure(self) -> Self {
+        self.with_tls(|tls| tls.insecure = true)
+    }
+
+    fn with_tls(mut self, set: impl FnOnce(&mut TlsOptions)) -> Self {
+        set(&mut self.tls);
+        self.tls.made = Arc::default();
         self
     }
 }

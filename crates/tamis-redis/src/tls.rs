@@ -1,10 +1,12 @@
-//! Whom to trust over TLS, and who we are.
+//! TLS: whom to trust, and who we are.
 
+use crate::options::TlsOptions;
 use crate::{Error, Options};
+use redis::{ErrorKind, RedisError};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::sync::Arc;
@@ -19,21 +21,39 @@ impl Options {
     /// ```
     pub fn check_certificates(&self) -> Result<(), Error> {
         // The system's authorities are not looked at.
-        let insecure = self.tls_root.is_none();
-        config(self, insecure).map(drop)
+        let insecure = self.tls.root.is_none();
+        make(&self.tls, insecure).map(drop)
     }
 }
 
-/// How to talk TLS. `insecure` trusts everyone.
-pub(crate) fn config(options: &Options, insecure: bool) -> Result<Arc<ClientConfig>, Error> {
+/// How to talk TLS; `insecure` trusts everyone. It is made once for all
+/// connections with these options, because the system's authorities are many.
+pub(crate) fn config(insecure: bool, options: &Options) -> Result<Arc<ClientConfig>, RedisError> {
+    let insecure = insecure || options.tls.insecure;
+    let made = &options.tls.made[usize::from(insecure)];
+    if let Some(made) = made.get() {
+        return Ok(Arc::clone(made));
+    }
+    let config = make(&options.tls, insecure)
+        .map_err(|error| (ErrorKind::InvalidClientConfig, "TLS", error.to_string()))?;
+    Ok(Arc::clone(made.get_or_init(|| config)))
+}
+
+/// Whom the certificate must be for.
+pub(crate) fn server_name(host: &str) -> std::io::Result<ServerName<'static>> {
+    let name = ServerName::try_from(host.to_owned());
+    name.map_err(|error| std::io::Error::other(format!("{host}: {error}")))
+}
+
+fn make(options: &TlsOptions, insecure: bool) -> Result<Arc<ClientConfig>, Error> {
     // A program that has chosen its cryptography keeps it.
     let provider = match CryptoProvider::get_default() {
         Some(chosen) => Arc::clone(chosen),
         None => Arc::new(rustls::crypto::ring::default_provider()),
     };
     let wrong = |error: rustls::Error| Error::Certificates(error.to_string());
-    // Also where nobody is asked for it: a mistake in it is one.
-    let roots = match &options.tls_root {
+    // A mistake in the authority is one even where nobody is asked for it.
+    let roots = match &options.root {
         Some(pem) => roots(pem)?,
         None if insecure => RootCertStore::empty(),
         None => system_roots()?,
@@ -41,40 +61,35 @@ pub(crate) fn config(options: &Options, insecure: bool) -> Result<Arc<ClientConf
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(wrong)?;
-    let builder = match insecure {
-        true => builder
+    let builder = if insecure {
+        builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anyone(provider))),
-        false => {
-            let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-            let verifier = verifier.build();
-            builder.with_webpki_verifier(
-                verifier.map_err(|error| Error::Certificates(error.to_string()))?,
-            )
-        }
+            .with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+    } else {
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier = verifier.build();
+        builder
+            .with_webpki_verifier(verifier.map_err(|error| Error::Certificates(error.to_string()))?)
     };
-    let config = match &options.identity {
-        None => builder.with_no_client_auth(),
-        Some(identity) => {
-            let chain = certificates(&identity.certificate, "the client's certificate")?;
-            let key = PrivateKeyDer::from_pem_slice(&identity.key).map_err(|error| {
-                Error::Certificates(format!(
-                    "the client's key: expected a private key in PEM format \
-                     (-----BEGIN PRIVATE KEY-----), without a passphrase: {error}"
-                ))
-            })?;
-            builder.with_client_auth_cert(chain, key).map_err(|error| {
-                Error::Certificates(format!("the client's certificate and key: {error}"))
-            })?
-        }
+    let Some(identity) = &options.identity else {
+        return Ok(Arc::new(builder.with_no_client_auth()));
     };
+    let chain = items(
+        &identity.certificate,
+        "the client's certificate",
+        CERTIFICATES,
+    )?;
+    let key = items::<PrivateKeyDer>(&identity.key, "the client's key", KEY)?.swap_remove(0);
+    let config = builder.with_client_auth_cert(chain, key).map_err(|error| {
+        Error::Certificates(format!("the client's certificate and key: {error}"))
+    })?;
     Ok(Arc::new(config))
 }
 
 fn roots(pem: &[u8]) -> Result<RootCertStore, Error> {
     let what = "the certificate authority";
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem, what)? {
+    for certificate in items(pem, what, CERTIFICATES)? {
         let added = roots.add(certificate);
         added.map_err(|error| Error::Certificates(format!("{what}: {error}")))?;
     }
@@ -88,29 +103,28 @@ fn system_roots() -> Result<RootCertStore, Error> {
     if added > 0 {
         return Ok(roots);
     }
-    let why = found
-        .errors
-        .first()
-        .map_or_else(String::new, |error| format!(" ({error})"));
+    let why = found.errors.first();
+    let why = why.map_or_else(String::new, |error| format!(" ({error})"));
     Err(Error::Certificates(format!(
         "this system has no certificate authorities{why}; name the one that signed the server's \
          certificate"
     )))
 }
 
-/// All certificates of a text, which must have some.
-fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let refuse = |got: String| {
-        Error::Certificates(format!(
-            "{what}: expected certificates in PEM format (-----BEGIN CERTIFICATE-----), got {got}"
-        ))
+const CERTIFICATES: &str = "certificates in PEM format (-----BEGIN CERTIFICATE-----)";
+const KEY: &str = "a private key in PEM format (-----BEGIN PRIVATE KEY-----), without a passphrase";
+
+/// All items of this type in a text, at least one.
+fn items<T: PemObject>(pem: &[u8], what: &str, expected: &str) -> Result<Vec<T>, Error> {
+    let found: Result<Vec<T>, _> = T::pem_slice_iter(pem).collect();
+    let got = match found {
+        Ok(found) if found.is_empty() => format!("none in {} bytes", pem.len()),
+        Ok(found) => return Ok(found),
+        Err(error) => error.to_string(),
     };
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    match found {
-        Ok(found) if found.is_empty() => Err(refuse(format!("none in {} bytes", pem.len()))),
-        Ok(found) => Ok(found),
-        Err(error) => Err(refuse(error.to_string())),
-    }
+    Err(Error::Certificates(format!(
+        "{what}: expected {expected}, got {got}"
+    )))
 }
 
 /// Trusts whoever answers.

@@ -1,17 +1,14 @@
 //! How servers are reached: addresses, TLS, and who we are.
 
+use crate::Location;
 use crate::link::Address;
-use crate::{Location, Options};
-use redis::{Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, RedisConnectionInfo, RedisError};
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
-use std::sync::{Arc, OnceLock};
+use redis::{Cmd, ConnectionAddr, ConnectionInfo, RedisConnectionInfo};
 
 /// How to connect to a node: as to the first one that the user named.
-pub(crate) fn way_to(at: &Location, node: &Address, options: &Options) -> ConnectionInfo {
+pub(crate) fn way_to(at: &Location, node: &Address) -> ConnectionInfo {
     let settings = at.nodes()[0].redis_settings().clone();
     let settings = settings.set_lib_name("tamis", env!("CARGO_PKG_VERSION"));
-    way_as(at, node, settings, options)
+    way_as(at, node, settings)
 }
 
 /// How to connect to a Sentinel, who has no databases and may have no users.
@@ -19,22 +16,17 @@ pub(crate) fn way_to_sentinel(
     at: &Location,
     node: &Address,
     authenticated: bool,
-    options: &Options,
 ) -> ConnectionInfo {
     let settings = at.nodes()[0].redis_settings();
-    let settings = match authenticated {
-        true => settings.clone().set_db(0),
-        false => RedisConnectionInfo::default(),
+    let settings = if authenticated {
+        settings.clone().set_db(0)
+    } else {
+        RedisConnectionInfo::default()
     };
-    way_as(at, node, settings, options)
+    way_as(at, node, settings)
 }
 
-fn way_as(
-    at: &Location,
-    node: &Address,
-    settings: RedisConnectionInfo,
-    options: &Options,
-) -> ConnectionInfo {
+fn way_as(at: &Location, node: &Address, settings: RedisConnectionInfo) -> ConnectionInfo {
     let like = &at.nodes()[0];
     let addr = match (like.addr(), node) {
         (_, Address::Socket(path)) => ConnectionAddr::Unix(path.clone()),
@@ -42,48 +34,13 @@ fn way_as(
             ConnectionAddr::TcpTls {
                 host: host.clone(),
                 port: *port,
-                insecure: *insecure || options.insecure,
+                insecure: *insecure,
                 tls_params: None,
             }
         }
         (_, Address::Tcp { host, port }) => ConnectionAddr::Tcp(host.clone(), *port),
     };
     like.clone().set_addr(addr).set_redis_settings(settings)
-}
-
-/// The configuration of TLS, which takes a while to make: the system's
-/// authorities are many.
-#[derive(Default)]
-pub(crate) struct Tls(OnceLock<Result<Arc<ClientConfig>, String>>);
-
-impl Tls {
-    /// For an address that needs it.
-    pub(crate) fn for_way(
-        &self,
-        way: &ConnectionInfo,
-        options: &Options,
-    ) -> Result<Option<Arc<ClientConfig>>, RedisError> {
-        let ConnectionAddr::TcpTls { insecure, .. } = way.addr() else {
-            return Ok(None);
-        };
-        let made = self.0.get_or_init(|| {
-            crate::tls::config(options, *insecure).map_err(|error| error.to_string())
-        });
-        match made {
-            Ok(config) => Ok(Some(Arc::clone(config))),
-            Err(reason) => Err(RedisError::from((
-                ErrorKind::InvalidClientConfig,
-                "TLS",
-                reason.clone(),
-            ))),
-        }
-    }
-}
-
-/// Whom the certificate must be for.
-pub(crate) fn server_name(host: &str) -> std::io::Result<ServerName<'static>> {
-    let name = ServerName::try_from(host.to_owned());
-    name.map_err(|error| std::io::Error::other(format!("{host}: {error}")))
 }
 
 /// Says who we are, and which database we want.

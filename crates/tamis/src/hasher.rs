@@ -187,6 +187,7 @@ impl Hasher {
     }
 
     /// How keys are made before they are hashed.
+    #[inline]
     pub const fn rule(&self) -> &KeyRule {
         match self {
             Self::Fast { rule, .. } | Self::Keyed { rule, .. } => rule,

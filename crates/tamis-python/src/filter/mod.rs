@@ -303,7 +303,8 @@ impl Filter {
     }
 }
 
-impl Holds for Py<Filter> {
+// SAFETY: the value lies in the object, which the reference keeps in its place.
+unsafe impl Holds for Py<Filter> {
     type Value = State;
 
     fn shared(&self) -> &Shared<State> {

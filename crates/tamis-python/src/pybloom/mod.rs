@@ -518,7 +518,8 @@ impl BloomFilter {
     }
 }
 
-impl Holds for Py<BloomFilter> {
+// SAFETY: the value lies in the object, which the reference keeps in its place.
+unsafe impl Holds for Py<BloomFilter> {
     type Value = Option<Filter>;
 
     fn shared(&self) -> &Shared<Option<Filter>> {

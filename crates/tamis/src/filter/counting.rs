@@ -42,12 +42,14 @@ impl<B: Body> Filter<CountingShape, B> {
     /// assert_eq!(online.count("ada"), 2);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
         self.count_hash(self.hasher().hash(key.as_ref()))
     }
 
     /// [`count`](Self::count) for a key that is already hashed.
+    #[inline]
     #[must_use]
     pub fn count_hash(&self, hash: Hash) -> u64 {
         self.shape().count(self.words(), hash)

@@ -28,6 +28,7 @@ impl KeyCount {
 }
 
 /// Hashes at most as many keys as there is room for.
+#[inline]
 pub(crate) fn hash_all<'a, K: AsRef<[u8]>>(
     hasher: &Hasher,
     keys: &[K],

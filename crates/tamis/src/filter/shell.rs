@@ -124,6 +124,7 @@ impl<L: Creatable> Filter<L> {
 
 impl<L: Layout> Filter<L> {
     /// The words without atomics, of a kind that is never shared.
+    #[inline]
     pub(crate) fn exclusive(&mut self) -> (&L, &mut [u64]) {
         let words = self.body.exclusive();
         (
@@ -218,6 +219,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
         }
     }
 
+    #[inline]
     pub(crate) fn words(&self) -> &[B::Word] {
         self.body.words()
     }
@@ -337,12 +339,14 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// assert_eq!(*seen.hasher(), Hasher::default());
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub const fn hasher(&self) -> &Hasher {
         &self.hasher
     }
 
     /// The geometry.
+    #[inline]
     #[must_use]
     pub const fn shape(&self) -> &L {
         &self.shape

@@ -184,12 +184,18 @@ struct Distinct {
 impl Distinct {
     const LEAST: usize = 1 << 16;
 
+    #[inline]
     fn add(&mut self, hash: Hash) {
         if self.hashes.len() >= self.full {
-            self.hashes = sorted_distinct(std::mem::take(&mut self.hashes), 1);
-            self.full = (2 * self.hashes.len()).max(Self::LEAST);
+            self.remove_duplicates();
         }
         self.hashes.push(hash);
+    }
+
+    #[cold]
+    fn remove_duplicates(&mut self) {
+        self.hashes = sorted_distinct(std::mem::take(&mut self.hashes), 1);
+        self.full = (2 * self.hashes.len()).max(Self::LEAST);
     }
 }
 
@@ -213,6 +219,7 @@ impl EntryKeys {
     ///
     /// # Panics
     /// If there is no such spec.
+    #[inline]
     pub fn add(&mut self, spec: usize, key: impl AsRef<[u8]>) {
         self.add_hash(spec, self.hasher.hash(key.as_ref()));
     }
@@ -221,6 +228,7 @@ impl EntryKeys {
     ///
     /// # Panics
     /// If there is no such spec.
+    #[inline]
     pub fn add_hash(&mut self, spec: usize, hash: Hash) {
         self.specs[spec].add(hash);
     }

@@ -125,6 +125,7 @@ impl Directory {
     }
 
     /// The records of one spec's filters, one an entry.
+    #[inline]
     pub(super) fn filters(&self, spec: usize) -> &[[u8; FILTER_LEN]] {
         let len = self.entries * FILTER_LEN;
         self.bytes[spec * len..][..len].as_chunks().0

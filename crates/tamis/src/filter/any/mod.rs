@@ -205,6 +205,7 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// Which kind it is.
+    #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -333,6 +334,7 @@ impl<B: Body> AnyFilter<B> {
     }
 
     /// How keys are hashed.
+    #[inline]
     #[must_use]
     pub const fn hasher(&self) -> &Hasher {
         each!(self, f => f.hasher())

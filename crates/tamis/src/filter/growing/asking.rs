@@ -8,6 +8,7 @@ use crate::raw::layout::{BLOCK, Layout};
 use crate::store::body::Body;
 
 impl<B: Body> Growing<B> {
+    #[inline]
     pub(super) fn has(&self, layer: &Layer, hash: Hash) -> bool {
         layer.shape.contains(self.words(layer), hash)
     }
@@ -22,12 +23,14 @@ impl<B: Body> Growing<B> {
     /// assert!(seen.contains("apple")); // always
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.hasher.hash(key.as_ref()))
     }
 
     /// [`contains`](Self::contains) for a key that is already hashed.
+    #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         self.layers.iter().rev().any(|layer| self.has(layer, hash))

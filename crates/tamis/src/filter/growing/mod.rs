@@ -226,6 +226,7 @@ impl Growing {
     /// assert!(!seen.insert("key")?); // not new any more
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.insert_hash(self.hasher.hash(key.as_ref()))
     }
@@ -552,6 +553,7 @@ impl<B: Body> Growing<B> {
         std::iter::once(&self.body).chain(&self.tails)
     }
 
+    #[inline]
     fn part(&self, part: usize) -> &B {
         match part {
             0 => &self.body,
@@ -559,6 +561,7 @@ impl<B: Body> Growing<B> {
         }
     }
 
+    #[inline]
     fn words(&self, layer: &Layer) -> &[B::Word] {
         let len = layer.shape.lines() as usize * LINE_WORDS;
         &self.part(layer.part).words()[layer.at..][..len]

@@ -5,9 +5,10 @@ use super::table::Entry;
 use super::*;
 use crate::Cuckoo;
 use crate::KeyCount;
-use crate::hash::{mix, reduce};
+use crate::hash::{Hash, mix, reduce};
 use crate::hasher::Hasher;
 use crate::plan::Plan;
+use crate::raw::word::Word as _;
 
 fn hash(key: u64) -> Hash {
     Hasher::default().hash(&key.to_le_bytes())
