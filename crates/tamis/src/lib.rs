@@ -84,7 +84,7 @@ pub use store::body::{Body, Bytes, Map};
 // Their home is `file`.
 #[cfg(feature = "files")]
 #[doc(hidden)]
-pub use file::{Existing, FileLock, Readers, Replacement, Unplaced};
+pub use file::{Existing, FileLock, Readers, Replacement, Unplaced, open_regular};
 
 /// The examples of README.md compile.
 #[cfg(doctest)]
