@@ -21,7 +21,7 @@ use crate::trust::{
 };
 use crate::way::{way_to, way_to_sentinel};
 use crate::{Error, Location, Options, Servers};
-use redis::{ConnectionInfo, RedisError, Value, cmd};
+use redis::{ConnectionInfo, RedisError, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -157,7 +157,7 @@ impl Blocking {
 
     fn learn_from(&mut self, node: &Address) -> Result<(), Failure> {
         let start = Instant::now();
-        let slots = cmd("CLUSTER").arg("SLOTS").take();
+        let slots = command!("CLUSTER", "SLOTS");
         let until = start + self.options.response_timeout;
         let asked = if self.connections.contains_key(node) {
             // A connection of its own: answers may be on their way over this.
@@ -200,7 +200,7 @@ impl Blocking {
                 None => bytes.extend_from_slice(&packed.bytes),
                 Some(_) => {
                     for command in packed.unpack() {
-                        cmd("ASKING").write_packed_command(&mut bytes);
+                        command!("ASKING").write_packed_command(&mut bytes);
                         command.write_packed_command(&mut bytes);
                     }
                 }
@@ -209,13 +209,10 @@ impl Blocking {
         }
         let wait = wait_for(&expected, wait);
         if let Some((replicas, time)) = wait {
-            cmd("WAIT")
-                .arg(replicas)
-                .arg(time.as_millis() as u64)
-                .write_packed_command(&mut bytes);
+            command!("WAIT", replicas, time.as_millis() as u64).write_packed_command(&mut bytes);
         }
         if asks_for_role(&self.at) {
-            cmd("ROLE").write_packed_command(&mut bytes);
+            command!("ROLE").write_packed_command(&mut bytes);
         }
         let command = places.first().map(|place| requests[*place].command());
         let command = command.unwrap_or_default();

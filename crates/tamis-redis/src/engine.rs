@@ -19,7 +19,7 @@ pub(crate) use life::dangers;
 use crate::body::{Body, Cells};
 use crate::chunks::{Chunk, Foot, slot};
 use crate::link::Link;
-use crate::record::{LEN, MAGIC, Record, State, Testimony, twin};
+use crate::record::{LEN, MAGIC, Record, Stage, Testimony, twin};
 use crate::request::Request;
 use crate::warning::Warning;
 use crate::wire::Wire;
@@ -28,7 +28,7 @@ use fill::Fill;
 use growing::Growth;
 use life::ENDING;
 use memory::Memory;
-use redis::{Value, cmd};
+use redis::{Cmd, Value};
 use remains::{has_parts, has_witness, home_is_empty, is_ending};
 use std::time::{Duration, Instant};
 use tamis::raw::{GrowingLayer, Header, Shape};
@@ -91,7 +91,7 @@ type Part = (usize, usize);
 impl<L: Link> Engine<L> {
     pub(crate) async fn exists(link: L, at: &Location, options: &Options) -> Result<bool, Error> {
         let mut wire = Wire::new(link, options).await?;
-        let command = cmd("EXISTS").arg(at.name()).take();
+        let command = command!("EXISTS", at.name());
         let answer = wire.ask_one("looking for the filter", slot(at.name()), command);
         Ok(answer.await? == Value::Int(1))
     }
@@ -157,7 +157,7 @@ impl<L: Link> Engine<L> {
     ) -> Result<Self, Error> {
         let record = Record {
             generation: random()?,
-            state: State::Creating,
+            state: Stage::Creating,
             header,
         };
         check_kind(&header)?;
@@ -167,12 +167,16 @@ impl<L: Link> Engine<L> {
         let mut this = Self::around(wire, options, name, record);
         this.ask_for_room(&header).await?;
         let record = &this.record;
-        let mut command = cmd("EVAL");
-        command.arg(CREATE).arg(3).arg(&this.name);
-        command.arg(twin(&this.name)).arg(this.state_key());
-        command
-            .arg(&record.encode()[..])
-            .arg(ENDING.as_millis() as u64);
+        let command = command!(
+            "EVAL",
+            CREATE,
+            3,
+            &this.name,
+            twin(&this.name),
+            this.state_key(),
+            &record.encode()[..],
+            ENDING.as_millis() as u64
+        );
         let request = Request::new(home, &[command]).replicated();
         let created = this.wire.ask("creating the filter", vec![request]).await?;
         let name = this.name.clone();
@@ -221,10 +225,15 @@ impl<L: Link> Engine<L> {
         let done = r"redis.call('SETRANGE', KEYS[1], 24, '\1') return 1";
         self.change_ours("creating the filter", done, &[], &[])
             .await?;
-        self.record.state = State::Ready;
+        self.record.state = Stage::Ready;
         self.recall().await?;
         self.look_for_dangers().await?;
         Ok(self)
+    }
+
+    /// One command about a key in the slot of the name.
+    async fn ask_home(&mut self, action: &'static str, command: Cmd) -> Result<Value, Error> {
+        self.wire.ask_one(action, self.home, command).await
     }
 
     /// Runs a script with the record as its first key, if that is still ours.
@@ -270,13 +279,15 @@ impl<L: Link> Engine<L> {
              if string.sub(record, 1, 24) ~= ARGV[1] or string.byte(record, 25) == 2 \
              then return 'gone' end {script}"
         );
-        let mut command = cmd(eval);
-        command
-            .arg(script)
-            .arg(keys.len() + 1)
-            .arg(&self.name)
-            .arg(keys);
-        command.arg(&self.record.identity()[..]).arg(args);
+        let command = command!(
+            eval,
+            script,
+            keys.len() + 1,
+            &self.name,
+            keys,
+            &self.record.identity()[..],
+            args
+        );
         Request::new(self.home, &[command])
     }
 
@@ -300,8 +311,8 @@ impl<L: Link> Engine<L> {
         let start = Instant::now();
         let decode = |name: &str, bytes: &[u8]| Record::decode(name, bytes, options.key.as_ref());
         let mut this = Self::find(wire, at, options, decode).await?;
-        while this.record.state != State::Ready {
-            let deleted = this.record.state == State::Deleting;
+        while this.record.state != Stage::Ready {
+            let deleted = this.record.state == Stage::Deleting;
             if deleted || start.elapsed() >= options.retry_for {
                 return Err(Error::Unfinished { name: this.name });
             }
@@ -392,22 +403,25 @@ impl<L: Link> Engine<L> {
     /// name it back.
     async fn clean_up_gone(&mut self) -> Error {
         let unlink = |(_, chunk): (Part, &Chunk)| {
-            let mut command = cmd("EVAL");
-            command.arg(
+            let command = command!(
+                "EVAL",
                 "if redis.call('STRLEN', KEYS[1]) < tonumber(ARGV[1]) then \
                  return redis.call('UNLINK', KEYS[1]) end return 0",
+                1,
+                &chunk.key,
+                chunk.stored()
             );
-            command.arg(1).arg(&chunk.key).arg(chunk.stored());
             Request::new(chunk.slot, &[command])
         };
         let mut requests: Vec<Request> = self.all_chunks().map(unlink).collect();
-        let mut command = cmd("EVAL");
-        command.arg(
+        let command = command!(
+            "EVAL",
             "if redis.call('HEXISTS', KEYS[1], 'made') == 0 and \
              redis.call('HEXISTS', KEYS[1], 'layer.0') == 0 then \
              return redis.call('UNLINK', KEYS[1]) end return 0",
+            1,
+            self.state_key()
         );
-        command.arg(1).arg(self.state_key());
         requests.push(Request::new(self.home, &[command]));
         let _ = self.wire.ask("cleaning up", requests).await;
         self.gone()
@@ -433,10 +447,13 @@ async fn read_record<L: Link>(
         // and no witness when its record goes.
         Err(Error::NotFound { .. }) if has_witness(wire, at.name()).await? => {
             match read_at_home(wire, at.name(), &decode).await {
-                Err(Error::NotFound { name }) => match has_witness(wire, at.name()).await? {
-                    true => Err(Error::Remains { name }),
-                    false => Err(Error::NotFound { name }),
-                },
+                Err(Error::NotFound { name }) => {
+                    if has_witness(wire, at.name()).await? {
+                        Err(Error::Remains { name })
+                    } else {
+                        Err(Error::NotFound { name })
+                    }
+                }
                 read => read,
             }
         }
@@ -470,15 +487,16 @@ async fn read_testimony<L: Link>(
     key: &str,
 ) -> Result<Option<Testimony>, Error> {
     let bytes = read_start(wire, key, 2 * LEN).await?;
-    match bytes.starts_with(MAGIC) {
-        true => Testimony::decode(key, &bytes).map(Some),
-        false => Ok(None),
+    if bytes.starts_with(MAGIC) {
+        Testimony::decode(key, &bytes).map(Some)
+    } else {
+        Ok(None)
     }
 }
 
 /// The beginning of a string; nothing of what is none.
 async fn read_start<L: Link>(wire: &mut Wire<L>, key: &str, len: usize) -> Result<Vec<u8>, Error> {
-    let command = cmd("GETRANGE").arg(key).arg(0).arg(len - 1).take();
+    let command = command!("GETRANGE", key, 0, len - 1);
     match wire
         .ask_one("looking for the filter", slot(key), command)
         .await
@@ -499,10 +517,10 @@ async fn read_at_home<L: Link>(
     let home = slot(name);
     let commands = [
         // A byte more than there should be, and no more of what is not ours.
-        cmd("GETRANGE").arg(name).arg(0).arg(LEN).take(),
-        cmd("EXISTS").arg(name).take(),
-        cmd("EXISTS").arg(&twin).take(),
-        cmd("PTTL").arg(&twin).take(),
+        command!("GETRANGE", name, 0, LEN),
+        command!("EXISTS", name),
+        command!("EXISTS", &twin),
+        command!("PTTL", &twin),
     ];
     let requests = commands.map(|command| Request::new(home, &[command]));
     let answers = match wire.ask("opening the filter", requests.into()).await {
@@ -536,7 +554,7 @@ fn is_wrong_type(error: &Error) -> bool {
 async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<(), Error> {
     for some in chunks.chunks(CHUNK_WINDOW) {
         let create = |chunk: &Chunk| {
-            let mut command = cmd("SETRANGE");
+            let mut command = command!("SETRANGE");
             let foot = Foot::Open.encode();
             command.arg(&chunk.key).arg(chunk.len).arg(&foot[..]);
             Request::new(chunk.slot, &[command]).replicated()
@@ -549,7 +567,7 @@ async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<
 
 /// Forgets chunks, in the background of the servers.
 async fn unlink_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<(), Error> {
-    let unlink = |chunk: &Chunk| Request::new(chunk.slot, &[cmd("UNLINK").arg(&chunk.key).take()]);
+    let unlink = |chunk: &Chunk| Request::new(chunk.slot, &[command!("UNLINK", &chunk.key)]);
     let requests = chunks.iter().map(unlink).collect();
     wire.ask("deleting the filter", requests).await.map(drop)
 }

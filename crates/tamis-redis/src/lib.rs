@@ -68,6 +68,9 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[macro_use]
+mod command;
+
 mod address;
 #[cfg(feature = "aio")]
 pub mod aio;
@@ -81,6 +84,7 @@ mod engine;
 mod error;
 mod failure;
 mod filter;
+mod info;
 mod link;
 mod location;
 mod module;

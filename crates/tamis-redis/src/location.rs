@@ -190,9 +190,10 @@ impl Location {
             let name = url.query_pairs().find(|(key, _)| key == "name");
             let name = name.map(|(_, name)| name.into_owned()).unwrap_or_default();
             if named != is_name(&name) {
-                return Err(refuse(match named {
-                    true => "a name without braces: redis+unix:///PATH?name=NAME",
-                    false => "servers without the name of a filter",
+                return Err(refuse(if named {
+                    "a name without braces: redis+unix:///PATH?name=NAME"
+                } else {
+                    "servers without the name of a filter"
                 }));
             }
             return Ok(Self {
@@ -340,9 +341,10 @@ fn hide_password(text: &str) -> String {
 
 /// As people write it: IPv6 hosts in brackets.
 pub(crate) fn host_and_port(host: &str, port: impl fmt::Display) -> String {
-    match host.contains(':') {
-        true => format!("[{host}]:{port}"),
-        false => format!("{host}:{port}"),
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
     }
 }
 

@@ -116,9 +116,10 @@ impl Meter {
 
     fn count(&self, bytes: u64) -> io::Result<()> {
         let read = self.read.fetch_add(bytes, Relaxed) + bytes;
-        match read > self.allowed.load(Relaxed).saturating_add(SMALL) {
-            true => Err(too_much()),
-            false => Ok(()),
+        if read > self.allowed.load(Relaxed).saturating_add(SMALL) {
+            Err(too_much())
+        } else {
+            Ok(())
         }
     }
 }

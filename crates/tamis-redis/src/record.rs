@@ -42,19 +42,19 @@ pub(crate) const LEN: usize = SUM_AT + 8;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) generation: u64,
-    pub(crate) state: State,
+    pub(crate) state: Stage,
     pub(crate) header: Header,
 }
 
 /// Whether all chunks are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum Stage {
     Creating,
     Ready,
     Deleting,
 }
 
-impl State {
+impl Stage {
     pub(crate) const fn byte(self) -> u8 {
         match self {
             Self::Creating => 0,
@@ -164,7 +164,7 @@ impl Record {
                 bytes.len()
             )));
         };
-        let states = [State::Creating, State::Ready, State::Deleting];
+        let states = [Stage::Creating, Stage::Ready, Stage::Deleting];
         let state = states.into_iter().find(|s| s.byte() == fixed[STATE_AT]);
         (fixed[STATE_AT], fixed[PULSE_AT]) = (0, 0);
         let sum = xxh3_64(&fixed[..SUM_AT]);
@@ -190,14 +190,14 @@ mod tests {
         let plan = Plan::one_line(Kind::Blocked, 1_000, 0.01).unwrap();
         Record {
             generation: 0x0123_4567_89AB_CDEF,
-            state: State::Ready,
+            state: Stage::Ready,
             header: Header::of_plan(&plan, Hasher::seeded(5)),
         }
     }
 
     #[test]
     fn round_trips() {
-        for state in [State::Creating, State::Ready, State::Deleting] {
+        for state in [Stage::Creating, Stage::Ready, Stage::Deleting] {
             let record = Record { state, ..record() };
             let bytes = record.encode();
             assert_eq!(Record::decode("x", &bytes, None).unwrap(), record);

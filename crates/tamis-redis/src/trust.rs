@@ -27,7 +27,7 @@ pub(crate) fn asks_for_lag(at: &Location, options: &Options) -> bool {
 /// What is asked of such a server before all else: what it answers then is no
 /// older.
 pub(crate) fn ask_for_lag() -> Cmd {
-    redis::cmd("INFO").arg("replication").take()
+    command!("INFO", "replication")
 }
 
 /// A master is asked again after so long whether it still is one. A replica is
@@ -96,10 +96,12 @@ impl Trust {
     /// of a master that is none any more.
     pub(crate) fn doubt(&self) -> Doubt {
         let within = |time: Option<Instant>, most| time.is_some_and(|at| at.elapsed() < most);
-        match within(self.alive, STANDSTILL) {
-            false => Doubt::Great,
-            true if within(self.named, SENTINELS_ASKED) => Doubt::No,
-            true => Doubt::Some,
+        if !within(self.alive, STANDSTILL) {
+            Doubt::Great
+        } else if within(self.named, SENTINELS_ASKED) {
+            Doubt::No
+        } else {
+            Doubt::Some
         }
     }
 
@@ -179,14 +181,9 @@ pub(crate) fn answered_by_replica(
 pub(crate) fn greeting(at: &Location, options: &Options) -> Vec<Cmd> {
     let plain = |c: char| if c.is_ascii_graphic() { c } else { '_' };
     let name: String = at.name().chars().map(plain).collect();
-    let mut greeting = vec![
-        redis::cmd("CLIENT")
-            .arg("SETNAME")
-            .arg(format!("tamis:{name}"))
-            .take(),
-    ];
+    let mut greeting = vec![command!("CLIENT", "SETNAME", format!("tamis:{name}"))];
     if asks_for_role(at) {
-        greeting.push(redis::cmd("ROLE"));
+        greeting.push(command!("ROLE"));
     } else if asks_for_lag(at, options) {
         greeting.push(ask_for_lag());
     }
@@ -230,9 +227,7 @@ fn is_text(value: Option<&Value>, text: &str) -> bool {
 
 /// The question for a Sentinel.
 pub(crate) fn who_is_master(at: &Location) -> Cmd {
-    let mut command = redis::cmd("SENTINEL");
-    command.arg("GET-MASTER-ADDR-BY-NAME").arg(at.service());
-    command
+    command!("SENTINEL", "GET-MASTER-ADDR-BY-NAME", at.service())
 }
 
 /// Its answer.
@@ -250,9 +245,7 @@ pub(crate) fn master(at: &Location, sentinel: &Address, answer: Value) -> Result
 
 /// The question for a Sentinel how the master is.
 pub(crate) fn how_is_master(at: &Location) -> Cmd {
-    let mut command = redis::cmd("SENTINEL");
-    command.arg("MASTER").arg(at.service());
-    command
+    command!("SENTINEL", "MASTER", at.service())
 }
 
 /// What a Sentinel knows of the master.

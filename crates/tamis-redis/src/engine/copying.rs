@@ -7,7 +7,7 @@ use crate::link::Link;
 use crate::request::Request;
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
-use redis::{Value, cmd};
+use redis::Value;
 use std::time::{Duration, Instant};
 use tamis::raw::{BlockedShape, CountingShape, GrowingLayer, Header, Shape, Word};
 use tamis::{AnyFilter, Draft, KeyCount, Kind, Plan};
@@ -65,9 +65,10 @@ impl<L: Link> Engine<L> {
                 self.bodies.push(body.clone());
                 let last = behind.is_empty() && nth + 1 == parts.len();
                 let successor = random()?;
-                let foot = match last {
-                    true => Foot::Open,
-                    false => Foot::ClosedFor(successor),
+                let foot = if last {
+                    Foot::Open
+                } else {
+                    Foot::ClosedFor(successor)
                 };
                 self.send_body(&body, words, foot).await?;
                 layers.push((layer, generation, keys));
@@ -92,7 +93,7 @@ impl<L: Link> Engine<L> {
                 let mut bytes = vec![0; chunk.stored() as usize];
                 copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
                 bytes[chunk.len as usize..].copy_from_slice(&foot.encode());
-                let command = cmd("SET").arg(&chunk.key).arg(bytes).take();
+                let command = command!("SET", &chunk.key, bytes);
                 Request::new(chunk.slot, &[command]).replicated()
             };
             let requests = (window * CHUNK_WINDOW..).zip(some).map(send).collect();
@@ -124,8 +125,7 @@ impl<L: Link> Engine<L> {
         let chunks = self.bodies[number].chunks.clone();
         for (window, some) in chunks.chunks(CHUNK_WINDOW).enumerate() {
             let get = |chunk: &Chunk| {
-                let mut get = cmd("GETRANGE");
-                get.arg(&chunk.key).arg(0).arg(chunk.stored());
+                let get = command!("GETRANGE", &chunk.key, 0, chunk.stored());
                 Request::new(chunk.slot, &[get]).answered_with(chunk.stored())
             };
             let requests = some.iter().map(get).collect();
@@ -152,30 +152,23 @@ impl<L: Link> Engine<L> {
         &mut self,
         other: &AnyFilter<B>,
     ) -> Result<(), Error> {
-        let unable = |kind, instead| {
-            let what = "united in Redis";
-            Err(Error::Filter(tamis::Error::Unable {
-                kind,
-                what,
-                instead,
-            }))
+        let instead = match self.kind() {
+            Kind::Counting => Some(
+                "counters add up, so a try whose answer was lost could not be repeated; \
+                 add the keys of one to the other",
+            ),
+            Kind::Growing => Some(
+                "together their layers would exceed the promised rate; \
+                 add the keys of one to the other",
+            ),
+            _ => None,
         };
-        match self.header.shape().kind() {
-            Kind::Counting => {
-                return unable(
-                    Kind::Counting,
-                    "counters add up, so a try whose answer was lost could not be repeated; \
-                     add the keys of one to the other",
-                );
-            }
-            Kind::Growing => {
-                return unable(
-                    Kind::Growing,
-                    "together their layers would exceed the promised rate; \
-                     add the keys of one to the other",
-                );
-            }
-            _ => {}
+        if let Some(instead) = instead {
+            return Err(Error::Filter(tamis::Error::Unable {
+                kind: self.kind(),
+                what: "united in Redis",
+                instead,
+            }));
         }
         self.check_like(other)?;
         self.counted = None;
@@ -191,19 +184,10 @@ impl<L: Link> Engine<L> {
                 let mut bytes = vec![0; chunk.len as usize];
                 copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
                 let ttl = UNITING_FOR.as_millis() as u64;
-                let set = cmd("SET").arg(&theirs).arg(bytes).arg("PX").arg(ttl).take();
-                let or = cmd("BITOP")
-                    .arg("OR")
-                    .arg(&chunk.key)
-                    .arg(&chunk.key)
-                    .arg(&theirs)
-                    .take();
-                let drop = cmd("UNLINK").arg(&theirs).take();
-                let foot = cmd("GETRANGE")
-                    .arg(&chunk.key)
-                    .arg(chunk.len)
-                    .arg(chunk.stored())
-                    .take();
+                let set = command!("SET", &theirs, bytes, "PX", ttl);
+                let or = command!("BITOP", "OR", &chunk.key, &chunk.key, &theirs);
+                let drop = command!("UNLINK", &theirs);
+                let foot = command!("GETRANGE", &chunk.key, chunk.len, chunk.stored());
                 Request::new(chunk.slot, &[set, or, drop, foot]).replicated()
             };
             let requests = (window * CHUNK_WINDOW..).zip(some).map(unite).collect();
@@ -228,24 +212,18 @@ impl<L: Link> Engine<L> {
         };
         let (ours, theirs) = (self.header.shape(), other.shape());
         if ours.kind() != theirs.kind() {
-            return unlike(
-                "the kind",
-                ours.kind().to_string(),
-                theirs.kind().to_string(),
-            );
+            let (ours, theirs) = (ours.kind().to_string(), theirs.kind().to_string());
+            return unlike("the kind", ours, theirs);
         }
         if ours != theirs {
             return unlike("the shape", format!("{ours:?}"), format!("{theirs:?}"));
         }
         let (ours, theirs) = (self.header.hasher(), other.hasher());
-        match ours.agrees_with(theirs) {
-            true => Ok(()),
-            false => unlike(
-                "the hash",
-                ours.name().into(),
-                format!("another {}", theirs.name()),
-            ),
+        if ours.agrees_with(theirs) {
+            return Ok(());
         }
+        let another = format!("another {}", theirs.name());
+        unlike("the hash", ours.name().into(), another)
     }
 
     /// Removes all keys.
@@ -259,8 +237,7 @@ impl<L: Link> Engine<L> {
             let chunks = self.bodies[number].chunks.clone();
             for (window, some) in chunks.chunks(CHUNK_WINDOW).enumerate() {
                 let clear = |chunk: &Chunk| {
-                    let mut command = cmd("EVAL");
-                    command.arg(CLEAR).arg(1).arg(&chunk.key).arg(chunk.len);
+                    let command = command!("EVAL", CLEAR, 1, &chunk.key, chunk.len);
                     Request::new(chunk.slot, &[command]).replicated()
                 };
                 let requests = some.iter().map(clear).collect();
@@ -277,15 +254,12 @@ impl<L: Link> Engine<L> {
         if let Some(growth) = &mut self.growth {
             growth.forget_room();
             let taken = growth.taken.len();
-            let mut command = cmd("HSET");
-            command.arg(self.state_key());
+            let mut command = command!("HSET", self.state_key());
             for i in 0..taken {
                 command.arg(format!("taken.{i}")).arg(0);
             }
             command.arg("keys").arg(0);
-            self.wire
-                .ask_one("clearing the filter", self.home, command)
-                .await?;
+            self.ask_home("clearing the filter", command).await?;
         }
         Ok(())
     }
@@ -336,12 +310,8 @@ impl<L: Link> Engine<L> {
         some: usize,
     ) -> Result<Vec<u64>, Error> {
         let count = |chunk: &Chunk| {
-            let ones = cmd("BITCOUNT")
-                .arg(&chunk.key)
-                .arg(0)
-                .arg(chunk.len - 1)
-                .take();
-            let len = cmd("STRLEN").arg(&chunk.key).take();
+            let ones = command!("BITCOUNT", &chunk.key, 0, chunk.len - 1);
+            let len = command!("STRLEN", &chunk.key);
             Request::new(chunk.slot, &[ones, len])
         };
         let requests = self.bodies[number].chunks[..some]
@@ -381,8 +351,8 @@ impl<L: Link> Engine<L> {
         let read = |i: &usize| {
             let chunk = &body.chunks[*i];
             let last = chunk.len.min(each) - 1;
-            let lines = cmd("GETRANGE").arg(&chunk.key).arg(0).arg(last).take();
-            let len = cmd("STRLEN").arg(&chunk.key).take();
+            let lines = command!("GETRANGE", &chunk.key, 0, last);
+            let len = command!("STRLEN", &chunk.key);
             Request::new(chunk.slot, &[lines, len]).answered_with(last)
         };
         let requests = chosen.iter().map(read).collect();

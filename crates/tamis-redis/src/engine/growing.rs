@@ -32,7 +32,7 @@ use crate::body::{Body, Cells};
 use crate::chunks::{Chunk, Foot};
 use crate::link::Link;
 use crate::request::Request;
-use redis::{Value, cmd};
+use redis::Value;
 use std::time::{Duration, Instant};
 use tamis::Hash;
 use tamis::raw::{BlockedShape, GrowingLayer, GrowingShape, Header, Shape};
@@ -163,8 +163,7 @@ impl<L: Link> Engine<L> {
         &mut self,
         layers: &[(GrowingLayer, u64, u64)],
     ) -> Result<(), Error> {
-        let mut command = cmd("HSET");
-        command.arg(self.state_key());
+        let mut command = command!("HSET", self.state_key());
         for (i, (layer, generation, keys)) in layers.iter().enumerate() {
             command
                 .arg(format!("layer.{i}"))
@@ -185,11 +184,8 @@ impl<L: Link> Engine<L> {
         };
         let like = like(&shape)?;
         let key = self.state_key();
-        let command = cmd("HGETALL").arg(&key).take();
-        let answer = self
-            .wire
-            .ask_one("opening the filter", self.home, command)
-            .await?;
+        let command = command!("HGETALL", &key);
+        let answer = self.ask_home("opening the filter", command).await?;
         let fields: Vec<(String, Vec<u8>)> =
             redis::from_redis_value(answer).map_err(|e| Error::Corrupt {
                 key: key.clone(),
@@ -347,12 +343,8 @@ impl<L: Link> Engine<L> {
         if self.growth.is_none() {
             return Ok(None);
         }
-        let mut command = cmd("HMGET");
-        command.arg(self.state_key()).arg("made").arg("keys");
-        let answer = self
-            .wire
-            .ask_one("counting the keys", self.home, command)
-            .await?;
+        let command = command!("HMGET", self.state_key(), "made", "keys");
+        let answer = self.ask_home("counting the keys", command).await?;
         match answer {
             Value::Array(fields) if matches!(fields[..], [Value::BulkString(_), _]) => {
                 Ok(fields.get(1).and_then(number))
@@ -553,10 +545,12 @@ impl<L: Link> Engine<L> {
         for some in chunks.chunks(CHUNK_WINDOW) {
             create_chunks(&mut self.wire, some).await?;
             // We are alive.
-            let mut command = cmd("PEXPIRE");
-            command.arg(self.builder_key());
-            command.arg(BUILDING_FOR.as_millis() as u64);
-            self.wire.ask_one("growing", self.home, command).await?;
+            let command = command!(
+                "PEXPIRE",
+                self.builder_key(),
+                BUILDING_FOR.as_millis() as u64
+            );
+            self.ask_home("growing", command).await?;
         }
         self.expire_like_record(chunks).await
     }
@@ -579,9 +573,7 @@ impl<L: Link> Engine<L> {
     ) -> Result<Vec<u64>, Error> {
         let foot = Foot::ClosedFor(successor).encode();
         let close = |chunk: &Chunk| {
-            let mut command = cmd("EVAL");
-            command.arg(CLOSE).arg(1).arg(&chunk.key);
-            command.arg(chunk.len).arg(&foot[..]);
+            let command = command!("EVAL", CLOSE, 1, &chunk.key, chunk.len, &foot[..]);
             Request::new(chunk.slot, &[command]).replicated()
         };
         let requests = chunks.iter().map(close).collect();

@@ -7,12 +7,12 @@ use super::room::lines_of;
 use super::{Engine, is_wrong_type, random, read_record, read_start, unlink_chunks};
 use crate::chunks::{Chunk, Foot, slot};
 use crate::link::Link;
-use crate::record::{LEN, Record, State, twin, witness};
+use crate::record::{LEN, Record, Stage, twin, witness};
 use crate::request::Request;
 use crate::warning::Warning;
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
-use redis::{Cmd, Value, cmd};
+use redis::{Cmd, Value};
 use std::time::Duration;
 use tamis::Kind;
 use tamis::raw::{Header, Shape};
@@ -81,10 +81,8 @@ impl<L: Link> Engine<L> {
     pub(crate) async fn persist(&mut self) -> Result<(), Error> {
         self.load_layers().await?;
         // The record last: until then the filter ends as a whole.
-        self.on_all_parts("persisting the filter", |key| {
-            cmd("PERSIST").arg(key).take()
-        })
-        .await?;
+        self.on_all_parts("persisting the filter", |key| command!("PERSIST", key))
+            .await?;
         let persist = "redis.call('PERSIST', KEYS[1]) return 1";
         self.if_ours("persisting the filter", persist, &[], &[])
             .await
@@ -237,7 +235,7 @@ impl<L: Link> Engine<L> {
             Err((wire, Error::NotFound { .. } | Error::Remains { .. })) => {
                 let record = Record {
                     generation: random()?,
-                    state: State::Creating,
+                    state: Stage::Creating,
                     header: *header,
                 };
                 let name = at.name().to_owned();
@@ -308,7 +306,7 @@ impl<L: Link> Engine<L> {
         }
         // One by one: while a slot moves, its keys are not all at one node.
         for key in [self.state_key(), self.builder_key(), witness(&self.name)] {
-            let command = cmd("UNLINK").arg(&key).take();
+            let command = command!("UNLINK", &key);
             self.wire.ask_one(ACTION, slot(&key), command).await?;
         }
         self.run_on_records(ACTION, END_DELETION).await?;
@@ -317,11 +315,15 @@ impl<L: Link> Engine<L> {
 
     /// Runs a script on the record and its twin.
     async fn run_on_records(&mut self, action: &'static str, script: &str) -> Result<Value, Error> {
-        let mut command = cmd("EVAL");
-        command.arg(script).arg(2).arg(&self.name);
-        command.arg(twin(&self.name));
-        command.arg(&self.record.identity()[..]);
-        self.wire.ask_one(action, self.home, command).await
+        let command = command!(
+            "EVAL",
+            script,
+            2,
+            &self.name,
+            twin(&self.name),
+            &self.record.identity()[..]
+        );
+        self.ask_home(action, command).await
     }
 
     /// The lines and generations of all bodies, also of layers that are being
@@ -352,7 +354,7 @@ impl<L: Link> Engine<L> {
 /// that don't tell us are not suspected.
 pub(crate) async fn dangers<L: Link>(wire: &mut Wire<L>, expires: bool) -> Vec<Warning> {
     let nodes = wire.link.masters();
-    let info = |(_, slot): &(_, u16)| Request::new(*slot, &[cmd("INFO").arg("memory").take()]);
+    let info = |(_, slot): &(_, u16)| Request::new(*slot, &[command!("INFO", "memory")]);
     let requests = nodes.iter().map(info).collect();
     let Ok(answers) = wire.ask("asking about memory", requests).await else {
         return Vec::new();
@@ -368,10 +370,10 @@ pub(crate) async fn dangers<L: Link>(wire: &mut Wire<L>, expires: bool) -> Vec<W
 /// Lets a part live as long as the record, and a bit longer.
 fn live_for(key: &str, left: Option<Duration>) -> Cmd {
     match left {
-        None => cmd("PERSIST").arg(key).take(),
+        None => command!("PERSIST", key),
         Some(left) => {
             let left = (left + GRACE).as_millis() as u64;
-            cmd("PEXPIRE").arg(key).arg(left).take()
+            command!("PEXPIRE", key, left)
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::link::Link;
 use crate::record::{Testimony, digits, witness};
 use crate::request::Request;
-use redis::{Value, cmd};
+use redis::Value;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};
 use tamis::{Hash, Kind};
@@ -82,11 +82,8 @@ impl<L: Link> Engine<L> {
         let key = witness(&self.name);
         let testimony = read_testimony(&mut self.wire, &key).await?;
         // Behind the witness, which must not have heard more than there is.
-        let command = cmd("HGET").arg(self.state_key()).arg("mark").take();
-        let answer = self
-            .wire
-            .ask_one("opening the filter", self.home, command)
-            .await?;
+        let command = command!("HGET", self.state_key(), "mark");
+        let answer = self.ask_home("opening the filter", command).await?;
         let mark = number(&answer);
         self.memory.mark = mark.unwrap_or(0);
         if let Some(Testimony { record, mark: told }) = testimony
@@ -185,19 +182,23 @@ impl<L: Link> Engine<L> {
 
     fn testify(&self, mark: u64, how: &str) -> Request {
         let key = witness(&self.name);
-        let mut command = cmd("EVAL");
-        command.arg(TELL).arg(1).arg(&key);
-        command.arg(&self.record.identity()[..]);
-        command.arg(Testimony::encode(&self.record, mark));
-        command.arg(digits(mark)).arg(how);
+        let command = command!(
+            "EVAL",
+            TELL,
+            1,
+            &key,
+            &self.record.identity()[..],
+            Testimony::encode(&self.record, mark),
+            digits(mark),
+            how
+        );
         Request::new(crate::chunks::slot(&key), &[command])
     }
 
     /// Makes the witness of a new filter.
     pub(super) async fn call_witness(&mut self) -> Result<(), Error> {
         let key = witness(&self.name);
-        let mut command = cmd("SET");
-        command.arg(&key).arg(Testimony::encode(&self.record, 0));
+        let command = command!("SET", &key, Testimony::encode(&self.record, 0));
         let request = Request::new(crate::chunks::slot(&key), &[command]).replicated();
         self.wire.ask("creating the filter", vec![request]).await?;
         Ok(())
@@ -205,11 +206,8 @@ impl<L: Link> Engine<L> {
 
     /// Takes what is there for all there is: lost keys stay lost.
     pub(crate) async fn accept_loss(&mut self) -> Result<(), Error> {
-        let command = cmd("HGET").arg(self.state_key()).arg("mark").take();
-        let answer = self
-            .wire
-            .ask_one("accepting the loss", self.home, command)
-            .await?;
+        let command = command!("HGET", self.state_key(), "mark");
+        let answer = self.ask_home("accepting the loss", command).await?;
         let request = self.testify(number(&answer).unwrap_or(0), "accept");
         self.wire.ask("accepting the loss", vec![request]).await?;
         self.expire_witness().await
@@ -242,11 +240,8 @@ impl<L: Link> Engine<L> {
 
     /// Whether someone has cleared the filter since we last looked.
     async fn is_cleared(&mut self) -> Result<bool, Error> {
-        let command = cmd("HGET").arg(self.state_key()).arg("cleared").take();
-        let answer = self
-            .wire
-            .ask_one("asking the filter", self.home, command)
-            .await?;
+        let command = command!("HGET", self.state_key(), "cleared");
+        let answer = self.ask_home("asking the filter", command).await?;
         let before = std::mem::replace(&mut self.memory.cleared, number(&answer));
         Ok(before != self.memory.cleared)
     }

@@ -11,7 +11,7 @@ use crate::link::Link;
 use crate::record::{twin, witness};
 use crate::request::Request;
 use crate::wire::Wire;
-use redis::{Value, cmd};
+use redis::Value;
 
 /// Keys that are looked at before a filter is created, on each node. The look is
 /// for filters without a witness; more would take seconds.
@@ -29,7 +29,7 @@ pub(super) async fn has_witness<L: Link>(wire: &mut Wire<L>, name: &str) -> Resu
     if read_testimony(wire, &key).await?.is_none() {
         return Ok(false);
     }
-    let command = cmd("PTTL").arg(&key).take();
+    let command = command!("PTTL", &key);
     let left = wire
         .ask_one("looking for the filter", slot(&key), command)
         .await?;
@@ -58,8 +58,8 @@ async fn parts<L: Link>(wire: &mut Wire<L>, name: &str, most: usize) -> Result<V
         })
         .await?;
         for key in keys {
-            let end = cmd("GETRANGE").arg(&key).arg(-(FOOT as i64)).arg(-1).take();
-            let left = cmd("PTTL").arg(&key).take();
+            let end = command!("GETRANGE", &key, -(FOOT as i64), -1);
+            let left = command!("PTTL", &key);
             let request = Request::new(slot(&key), &[end, left]);
             let answers = wire.ask("looking for the filter", vec![request]).await?;
             if let Some([end, Value::Int(left)]) = answers.first().map(Vec::as_slice)
@@ -80,7 +80,7 @@ pub(super) async fn delete_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> R
     // The witness last: while it is there, what was interrupted can be repeated.
     for key in keys.iter().chain([&witness]) {
         // Nobody creates a filter meanwhile: it would find these.
-        let command = cmd("UNLINK").arg(key).take();
+        let command = command!("UNLINK", key);
         wire.ask_one("deleting the filter", slot(key), command)
             .await?;
     }
@@ -89,7 +89,7 @@ pub(super) async fn delete_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> R
 
 /// Whether neither the record nor its twin is there.
 pub(super) async fn home_is_empty<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<bool, Error> {
-    let exists = |key: &str| Request::new(slot(name), &[cmd("EXISTS").arg(key).take()]);
+    let exists = |key: &str| Request::new(slot(name), &[command!("EXISTS", key)]);
     let requests = vec![exists(name), exists(&twin(name))];
     let answers = wire.ask("looking for the filter", requests).await?;
     Ok(answers.iter().all(|answer| answer[..] == [Value::Int(0)]))
