@@ -3,25 +3,20 @@
 #[macro_use]
 mod output;
 
-mod about;
-mod advice;
 mod apart;
 mod bar;
 mod cmd;
 #[cfg(feature = "compare")]
 mod compare;
-mod engine;
+
 mod estimate;
 mod find;
 mod foreign;
-mod human;
 mod index;
 mod location;
 mod lock;
 mod redisson;
 mod remote;
-#[cfg(feature = "serve")]
-mod serve;
 mod stdout;
 mod stream;
 
@@ -29,6 +24,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::Path;
 use std::process::ExitCode;
+use tamis_report::{about, advice, human};
 
 /// Have I seen this key before?
 ///
@@ -67,6 +63,9 @@ enum Command {
     Plan(cmd::plan::Args),
     #[cfg(feature = "compare")]
     Compare(cmd::compare::Args),
+    #[cfg(not(feature = "compare"))]
+    #[command(hide = true)]
+    Compare(cmd::absent::Args),
     #[cfg(feature = "compare")]
     #[command(hide = true)]
     CompareStep(cmd::compare::StepArgs),
@@ -91,6 +90,9 @@ enum Command {
     Import(cmd::import::Args),
     #[cfg(feature = "serve")]
     Serve(cmd::serve::Args),
+    #[cfg(not(feature = "serve"))]
+    #[command(hide = true)]
+    Serve(cmd::absent::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
 }
@@ -121,6 +123,8 @@ fn main() -> ExitCode {
         Command::Plan(args) => cmd::plan::run(args),
         #[cfg(feature = "compare")]
         Command::Compare(args) => cmd::compare::run(args),
+        #[cfg(not(feature = "compare"))]
+        Command::Compare(_) => cmd::absent::run("compare"),
         #[cfg(feature = "compare")]
         Command::CompareStep(args) => cmd::compare::run_step(args),
         Command::Create(args) => cmd::create::run(args),
@@ -144,6 +148,8 @@ fn main() -> ExitCode {
         Command::Import(args) => cmd::import::run(args),
         #[cfg(feature = "serve")]
         Command::Serve(args) => cmd::serve::run(args),
+        #[cfg(not(feature = "serve"))]
+        Command::Serve(_) => cmd::absent::run("serve"),
         Command::Completions(args) => cmd::completions::run(args),
         Command::Man(args) => cmd::man::run(args),
     };
@@ -199,7 +205,11 @@ fn in_groups(mut command: clap::Command) -> clap::Command {
     let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
     for (group, names) in GROUPS {
         text += &format!("\n{header}{group}:{header:#}\n");
-        let known = |name: &&str| command.find_subcommand(name);
+        let known = |name: &&str| {
+            command
+                .find_subcommand(name)
+                .filter(|known| !known.is_hide_set())
+        };
         for found in names.iter().filter_map(known) {
             let (name, about) = (found.get_name(), found.get_about());
             let about = about.map(ToString::to_string).unwrap_or_default();
@@ -269,7 +279,7 @@ fn refuse(mut error: clap::Error) -> ExitCode {
         advise(&mut error);
     }
     let text = error.render().to_string();
-    let hidden = output::hide_passwords(&text);
+    let hidden = human::hide_passwords(&text);
     match human::printable(&hidden) == text {
         true => error.exit(),
         false => {

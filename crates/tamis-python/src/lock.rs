@@ -7,8 +7,10 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::cell::UnsafeCell;
+#[cfg(not(Py_GIL_DISABLED))]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 #[cfg(Py_GIL_DISABLED)]
 use std::sync::{RwLockReadGuard, RwLockWriteGuard, TryLockResult};
 use std::time::Duration;
@@ -23,9 +25,9 @@ pub(crate) enum Access {
 /// A value that threads reach one after the other.
 ///
 /// A single call takes some ten nanoseconds and holds the GIL anyway, so that
-/// is its lock: atomic instructions would double its time. Work that lets the
-/// GIL go says so before it does, by a [`Mark`], and then takes the
-/// real lock; single calls that meet a mark let the GIL go and take it, too.
+/// is its lock: atomic instructions would double its time. Work without the GIL
+/// announces itself by a [`Mark`] first, and then takes the real lock; single
+/// calls that meet a mark let the GIL go and take it, too.
 ///
 /// In a free-threaded Python a single call takes the real lock as well, while
 /// its thread is attached, and calls nothing that would detach it. Python stops
@@ -34,12 +36,17 @@ pub(crate) struct Shared<T> {
     value: UnsafeCell<T>,
     /// Calls that work without the GIL, or are about to.
     marks: AtomicUsize,
+    /// Whether a call is at the value under the GIL. Such work should not call
+    /// Python; if it does, and Python calls back or lets the GIL go, whoever
+    /// comes to the value then finds it taken.
+    #[cfg(not(Py_GIL_DISABLED))]
+    taken: AtomicBool,
     lock: RwLock<()>,
 }
 
-// SAFETY: the value is reached under the GIL while there is no mark, and marks
-// are set under the GIL; else, and where there is no GIL, under the lock. Both
-// order all accesses.
+// SAFETY: the value is reached under the GIL while there is no mark and it is
+// not taken, and both are set under the GIL; else, and where there is no GIL,
+// under the lock. Both order all accesses.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T: Send + Sync> Shared<T> {
@@ -47,12 +54,17 @@ impl<T: Send + Sync> Shared<T> {
         Self {
             value: UnsafeCell::new(value),
             marks: AtomicUsize::new(0),
+            #[cfg(not(Py_GIL_DISABLED))]
+            taken: AtomicBool::new(false),
             lock: RwLock::new(()),
         }
     }
 
-    /// For what takes no time. `work` is `Send`, so it can't take a Python
-    /// object along and call Python, which could call back or let the GIL go.
+    /// For work that takes no time. It is `Send`, so it takes no Python object
+    /// along.
+    ///
+    /// # Panics
+    /// If `work` calls Python, and that comes back to this value.
     #[inline]
     pub(crate) fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> R + Send) -> R {
         match self.alone(py) {
@@ -126,16 +138,21 @@ impl<T: Send + Sync> Shared<T> {
 
     #[cfg(not(Py_GIL_DISABLED))]
     #[inline(always)]
-    fn alone<'a>(&'a self, _py: Python<'a>) -> Option<(&'a mut T, ())> {
-        // SAFETY: we hold the GIL and the callers keep it; and nobody works
-        // without it, unless there is a mark.
-        (self.marks.load(Ordering::Acquire) == 0).then(|| (unsafe { &mut *self.value.get() }, ()))
+    fn alone<'a>(&'a self, _py: Python<'a>) -> Option<(&'a mut T, Taken<'a>)> {
+        if self.marks.load(Ordering::Acquire) != 0 || self.taken.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.taken.store(true, Ordering::Relaxed);
+        // SAFETY: we hold the GIL. Without it nobody is at the value, since
+        // there is no mark, and none comes while it is taken; under it nobody
+        // is, since it was not taken.
+        Some((unsafe { &mut *self.value.get() }, Taken(&self.taken)))
     }
 
     #[cfg(not(Py_GIL_DISABLED))]
     #[inline(always)]
-    fn beside<'a>(&'a self, py: Python<'a>) -> Option<(&'a T, ())> {
-        self.alone(py).map(|(value, lock)| (&*value, lock))
+    fn beside<'a>(&'a self, py: Python<'a>) -> Option<(&'a T, Taken<'a>)> {
+        self.alone(py).map(|(value, taken)| (&*value, taken))
     }
 
     /// The lock is waited for detached only, or whoever stops all threads would
@@ -164,6 +181,18 @@ impl<T: Send + Sync> Shared<T> {
     }
 }
 
+/// A value that a call is at under the GIL, until this is dropped.
+#[cfg(not(Py_GIL_DISABLED))]
+struct Taken<'a>(&'a AtomicBool);
+
+#[cfg(not(Py_GIL_DISABLED))]
+impl Drop for Taken<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// The lock, unless somebody has it.
 #[cfg(Py_GIL_DISABLED)]
 fn free<L>(lock: TryLockResult<L>) -> Option<L> {
@@ -174,14 +203,19 @@ fn free<L>(lock: TryLockResult<L>) -> Option<L> {
     }
 }
 
-/// What has a [`Shared`] value, or keeps it alive.
-pub(crate) trait Holds {
+/// A holder of a [`Shared`] value: a reference, or an object that keeps it alive.
+///
+/// # Safety
+/// `shared` returns the same value at every call, wherever the holder was moved
+/// in between.
+pub(crate) unsafe trait Holds {
     type Value;
 
     fn shared(&self) -> &Shared<Self::Value>;
 }
 
-impl<T> Holds for &Shared<T> {
+// SAFETY: a reference does not change.
+unsafe impl<T> Holds for &Shared<T> {
     type Value = T;
 
     fn shared(&self) -> &Shared<T> {
@@ -193,10 +227,18 @@ impl<T> Holds for &Shared<T> {
 pub(crate) struct Mark<H: Holds>(H);
 
 impl<H: Holds> Mark<H> {
-    /// Says that the value will be reached without the GIL, as long as the
+    /// Announces that the value will be reached without the GIL, as long as the
     /// mark lives. Its locks are waited for without the GIL only, or two
     /// threads could wait for each other.
+    ///
+    /// # Panics
+    /// If a call is at the value under the GIL; see [`Shared::with`].
     pub(crate) fn on(holder: H, _py: Python<'_>) -> Self {
+        #[cfg(not(Py_GIL_DISABLED))]
+        assert!(
+            !holder.shared().taken.load(Ordering::Relaxed),
+            "work on a filter under the GIL called Python"
+        );
         holder.shared().marks.fetch_add(1, Ordering::Relaxed);
         Self(holder)
     }
@@ -235,14 +277,14 @@ impl<H: Holds> Mark<H> {
     fn read_within<R>(&self, work: impl FnOnce(&H::Value) -> R) -> R {
         let shared = self.0.shared();
         let _lock = shared.lock.read().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the lock excludes writers, the mark those under the GIL.
+        // SAFETY: the lock excludes writers, and the mark calls under the GIL.
         work(unsafe { &*shared.value.get() })
     }
 
     fn write_within<R>(&self, work: impl FnOnce(&mut H::Value) -> R) -> R {
         let shared = self.0.shared();
         let _lock = shared.lock.write().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the lock excludes everybody, the mark those under the GIL.
+        // SAFETY: the lock excludes everybody, and the mark calls under the GIL.
         work(unsafe { &mut *shared.value.get() })
     }
 }
@@ -251,6 +293,11 @@ impl<H: Holds> Drop for Mark<H> {
     fn drop(&mut self) {
         self.0.shared().marks.fetch_sub(1, Ordering::Release);
     }
+}
+
+/// For locks behind which a panic leaves nothing half done.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Refuses a subinterpreter: a thread that takes the GIL back would take it for

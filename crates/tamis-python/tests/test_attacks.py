@@ -3,6 +3,7 @@
 import enum
 import gc
 import math
+import os
 import pickle
 import subprocess
 import sys
@@ -272,3 +273,50 @@ def test_a_subinterpreter_is_refused():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_finalizer_may_empty_the_list_that_is_read():
+    """The exception for a text without UTF-8 makes the collector run, and that a `__del__`. Freed memory is
+    overwritten, so that whoever reads it falls."""
+    script = """
+        import gc, sys, tamis
+
+        class Emptier:
+            def __init__(self):
+                self.circle = self
+
+            def __del__(self):
+                keys.clear()
+
+        def ask(call, before, threshold):
+            # Whether the list was emptied while it was read.
+            gc.collect()
+            keys[:] = [str(i) for i in range(before)] + [f"\\ud800 {i}" for i in range(40)]
+            Emptier()
+            gc.set_threshold(threshold)
+            try:
+                call(keys)
+            except tamis.KeyEncodingError as error:
+                gc.set_threshold(700)
+                assert "position 0: surrogates not allowed" in str(error), error
+                return not keys
+            gc.set_threshold(700)
+            assert not keys, "a text without UTF-8 was taken for a key"
+            return False
+
+        keys = []
+        for name in ("add_many", "contains_many", "update"):
+            seen = tamis.Filter(1000, 1e-9)
+            call = getattr(seen, name)
+            emptied = [ask(call, before, threshold) for before in (0, 5, 15, 30) for threshold in range(1, 12)]
+            # Since 3.12 the collector waits until the call is over.
+            assert any(emptied) or sys.version_info >= (3, 12), emptied
+        """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, "PYTHONMALLOC": "debug"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr)

@@ -80,16 +80,19 @@ impl KeyRule {
     }
 
     /// Whether case is ignored.
+    #[inline]
     pub const fn ignores_case(&self) -> bool {
         self.ignore_case
     }
 
     /// Whether URLs are normalised.
+    #[inline]
     pub const fn normalises_urls(&self) -> bool {
         self.url
     }
 
     /// How many values a key is made of.
+    #[inline]
     pub const fn values(&self) -> usize {
         self.values as usize
     }
@@ -122,6 +125,7 @@ impl KeyRule {
     /// assert!(KeyRule::EXACT.ignore_case().append(b"KEY", &mut key));
     /// assert_eq!(key, b"a key");
     /// ```
+    #[inline]
     pub fn append(&self, value: &[u8], key: &mut Vec<u8>) -> bool {
         let start = key.len();
         // Outer: whether there should be one.
@@ -165,6 +169,7 @@ impl KeyRule {
 
     /// Appends one of several values, behind its length; returns what
     /// [`append`](Self::append) does.
+    #[inline]
     pub fn append_part(&self, value: &[u8], key: &mut Vec<u8>) -> bool {
         let length_at = key.len();
         key.extend_from_slice(&[0; 8]);

@@ -1,5 +1,7 @@
 //! One file a subcommand: its arguments, then what it does.
 
+#[cfg(not(all(feature = "compare", feature = "serve")))]
+pub(crate) mod absent;
 pub(crate) mod add;
 pub(crate) mod bloom;
 pub(crate) mod build;

@@ -1,8 +1,9 @@
 //! The counting filter, as users hold it.
 
-use super::kinds::Blocked;
-use super::{Filter, hash_all};
 use crate::error::Error;
+use crate::filter::keys::hash_all;
+use crate::filter::kinds::Blocked;
+use crate::filter::shell::Filter;
 use crate::hash::Hash;
 use crate::raw::counting::{CountingShape, blocked_words};
 use crate::raw::layout::BLOCK;
@@ -41,12 +42,14 @@ impl<B: Body> Filter<CountingShape, B> {
     /// assert_eq!(online.count("ada"), 2);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
         self.count_hash(self.hasher().hash(key.as_ref()))
     }
 
     /// [`count`](Self::count) for a key that is already hashed.
+    #[inline]
     #[must_use]
     pub fn count_hash(&self, hash: Hash) -> u64 {
         self.shape().count(self.words(), hash)

@@ -1,6 +1,7 @@
 //! Rates and sizes of the classic kind.
 
-use super::{Rated, classic, most_keys, too_large};
+use super::classic;
+use super::rated::{Rated, most_keys, too_large};
 use crate::error::Error;
 use crate::raw::bloom::BloomShape;
 use crate::raw::shape::Shape;

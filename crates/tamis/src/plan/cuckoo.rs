@@ -1,6 +1,6 @@
 //! Rates and sizes of the cuckoo kind.
 
-use super::Rated;
+use super::rated::Rated;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::layout::Layout as _;
 use crate::raw::word::Word;

@@ -1,7 +1,7 @@
 //! Rates and sizes of the kinds that are built from finished lists, which
 //! compare a fingerprint.
 
-use super::{Rated, check_rate, most_keys, too_large};
+use super::rated::{Rated, check_rate, most_keys, too_large};
 use crate::error::Error;
 use crate::kind::Kind;
 use crate::raw::cascade::CascadeShape;

@@ -13,7 +13,8 @@
 //! Where the number of keys is known ([`reserved`]), the first layer has most
 //! of the promise, and those that may follow share the rest.
 
-use super::{MIN_RATE, Plan, Rated as _, check_keys, check_rate, lines, too_large};
+use super::lines;
+use super::rated::{MIN_RATE, Rated as _, check_keys, check_rate, too_large};
 use crate::error::Error;
 use crate::raw::blocked::BlockedShape;
 use crate::raw::layers::{GrowingLayer, GrowingShape};
@@ -69,7 +70,7 @@ fn more(capacity: u64, growth: f64) -> u64 {
 
 /// The first layer's capacity for those who guess `keys`: on the way that
 /// starts at [`FIRST_KEYS`], so that a filter which started larger grows at
-/// the same numbers of keys and never takes more memory than [`Plan`] says.
+/// the same numbers of keys and never takes more memory than [`Plan`](super::Plan) says.
 pub(crate) fn first_capacity(keys: u64, promise: f64) -> u64 {
     let mut capacity = FIRST_KEYS;
     while capacity < keys {
@@ -254,6 +255,14 @@ impl Schedule {
     }
 }
 
+/// A growing filter that holds a number of keys: what to expect of it.
+pub(super) struct Grown {
+    pub(super) shape: GrowingShape,
+    pub(super) keys: u64,
+    pub(super) rate: f64,
+    pub(super) promise: f64,
+}
+
 /// A growing filter as its layers are added.
 pub(crate) struct Growth {
     schedule: Schedule,
@@ -293,20 +302,25 @@ impl Growth {
     }
 
     /// What to expect when it holds this many keys.
-    fn plan(&self, keys: u64) -> Plan {
+    fn holding(&self, keys: u64) -> Grown {
         let in_newest = keys.saturating_sub(self.capacity - self.newest.capacity);
         let rate = self.spent - self.newest.rate + self.newest.shape.rate_at(in_newest as f64);
-        Plan::grown(self.shape, keys, rate, self.schedule.promise)
+        Grown {
+            shape: self.shape,
+            keys,
+            rate,
+            promise: self.schedule.promise,
+        }
     }
 }
 
 /// What a filter of unknown size will have taken when it holds `keys`.
-pub(crate) fn plan_for_rate(keys: u64, rate: f64) -> Result<Plan, Error> {
+pub(super) fn for_rate(keys: u64, rate: f64) -> Result<Grown, Error> {
     grown_to(&mut None, keys, rate)
 }
 
 /// The same, going on from a filter of fewer keys.
-pub(crate) fn grown_to(growth: &mut Option<Growth>, keys: u64, rate: f64) -> Result<Plan, Error> {
+pub(super) fn grown_to(growth: &mut Option<Growth>, keys: u64, rate: f64) -> Result<Grown, Error> {
     let has_more = |growth: &&mut Growth| keys <= growth.capacity - growth.newest.capacity;
     let growth = match growth.as_mut().filter(|growth| !has_more(growth)) {
         Some(growth) => growth,
@@ -315,15 +329,15 @@ pub(crate) fn grown_to(growth: &mut Option<Growth>, keys: u64, rate: f64) -> Res
     while growth.capacity < keys {
         growth.grow_within(u64::MAX)?;
     }
-    Ok(growth.plan(keys))
+    Ok(growth.holding(keys))
 }
 
 /// The lowest promise with which `keys` keys stay within `bytes`.
-pub(crate) fn plan_for_size(keys: u64, bytes: u64) -> Result<Plan, Error> {
+pub(super) fn for_size(keys: u64, bytes: u64) -> Result<Grown, Error> {
     // One that is too large to exist does not fit, either.
     let fitting = |exponent: f64| {
-        let plan = plan_for_rate(keys, exponent.exp2()).ok();
-        plan.filter(|plan| plan.bytes() <= bytes)
+        let grown = for_rate(keys, exponent.exp2()).ok();
+        grown.filter(|grown| grown.shape.body_len() <= bytes)
     };
     // A lower promise may take less, if its last layer begins later. So look
     // at all of them, roughly, and closer below the lowest that fits; but for
@@ -342,7 +356,7 @@ pub(crate) fn plan_for_size(keys: u64, bytes: u64) -> Result<Plan, Error> {
     for _ in 0..10 {
         let middle = f64::midpoint(low, high);
         match fitting(middle) {
-            Some(plan) => (best, high) = (Some(plan), middle),
+            Some(grown) => (best, high) = (Some(grown), middle),
             None => low = middle,
         }
     }
@@ -354,7 +368,7 @@ pub(crate) fn plan_for_size(keys: u64, bytes: u64) -> Result<Plan, Error> {
 }
 
 /// How many keys a filter of unknown size takes before it exceeds `bytes`.
-pub(crate) fn plan_for_rate_in_size(rate: f64, bytes: u64) -> Result<Plan, Error> {
+pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<Grown, Error> {
     let mut growth = Growth::new(FIRST_KEYS, rate)?;
     if growth.shape.body_len() > bytes {
         return Err(Error::Parameter {
@@ -364,11 +378,11 @@ pub(crate) fn plan_for_rate_in_size(rate: f64, bytes: u64) -> Result<Plan, Error
         });
     }
     while growth.grow_within(bytes)? {}
-    Ok(growth.plan(growth.capacity))
+    Ok(growth.holding(growth.capacity))
 }
 
 /// The expected rate of a shape alone: as if all layers were equally full.
-pub(crate) fn rate_when_full(shape: &GrowingShape, keys: f64) -> f64 {
+pub(super) fn rate_when_full(shape: &GrowingShape, keys: f64) -> f64 {
     let lines = shape.lines() - u64::from(shape.layers());
     BlockedShape::new(lines, shape.hashes_per_line(), shape.lines_per_key())
         .map_or(1.0, |all| all.rate_at(keys) * f64::from(shape.layers()))
@@ -379,6 +393,7 @@ pub(crate) fn rate_when_full(shape: &GrowingShape, keys: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::kind::Kind;
+    use crate::plan::Plan;
     use crate::raw::shape::Shape;
 
     #[test]
@@ -463,7 +478,7 @@ mod tests {
                 while growth.capacity < keys {
                     growth.grow_within(u64::MAX).unwrap();
                 }
-                let plan = plan_for_rate(keys, promise).unwrap();
+                let plan = Plan::for_rate(Kind::Growing, keys, promise).unwrap();
                 assert!(growth.shape.body_len() <= plan.bytes(), "{guess} {keys}");
             }
         }
@@ -473,19 +488,22 @@ mod tests {
     #[test]
     fn the_three_ways_to_plan_agree() {
         for rate in [0.01, 1e-6] {
-            let plan = plan_for_rate(3_000_000, rate).unwrap();
+            let plan = Plan::for_rate(Kind::Growing, 3_000_000, rate).unwrap();
             assert!(plan.rate() <= rate);
-            let most = plan_for_rate_in_size(rate, plan.bytes()).unwrap();
+            let most = Plan::for_rate_in_size(Kind::Growing, rate, plan.bytes()).unwrap();
             assert_eq!(most.shape(), plan.shape());
             assert!(most.keys() >= 3_000_000 && most.rate() <= rate);
-            let best = plan_for_size(3_000_000, plan.bytes()).unwrap();
+            let best = Plan::for_size(Kind::Growing, 3_000_000, plan.bytes()).unwrap();
             assert!(best.bytes() <= plan.bytes());
             assert!(best.promise() <= rate * 1.01, "{}", best.promise());
         }
-        assert!(plan_for_size(1_000_000, 64).is_err());
-        assert!(plan_for_rate_in_size(0.01, 64).is_err());
-        assert!(plan_for_rate(u64::MAX, 0.01).is_err());
-        let Shape::Growing(shape) = plan_for_rate(1_000_000, 1e-4).unwrap().shape() else {
+        assert!(Plan::for_size(Kind::Growing, 1_000_000, 64).is_err());
+        assert!(Plan::for_rate_in_size(Kind::Growing, 0.01, 64).is_err());
+        assert!(Plan::for_rate(Kind::Growing, u64::MAX, 0.01).is_err());
+        let Shape::Growing(shape) = Plan::for_rate(Kind::Growing, 1_000_000, 1e-4)
+            .unwrap()
+            .shape()
+        else {
             unreachable!()
         };
         assert!(rate_when_full(&shape, 1e6) < 1e-4);

@@ -11,7 +11,7 @@
 //! banks of their own, so the rate is the product over them; nothing of this is
 //! an approximation, however small the filter.
 
-use super::{Rated, most_keys, too_large};
+use super::rated::{Rated, most_keys, shown, too_large};
 use crate::error::Error;
 use crate::raw::blocked::{
     BlockedShape, LINE_WORDS, MAX_HASHES_PER_LINE, MAX_LINES_PER_KEY, covers,
@@ -243,7 +243,7 @@ pub(super) fn one_line(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
         return Err(Error::Parameter {
             what: "rate",
             expected: "at least 1e-9 with one line per key, as in Redis",
-            got: super::shown(rate),
+            got: shown(rate),
         });
     }
     let each: Vec<_> = (1..=MAX_HASHES_PER_LINE)

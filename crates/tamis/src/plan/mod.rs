@@ -10,33 +10,24 @@ mod cuckoo;
 mod finished;
 pub(crate) mod growing;
 mod lines;
+mod rated;
 #[cfg(test)]
 mod tests;
 
 pub use finished::cascade_bound;
 pub(crate) use finished::{first_width, width_for_rate};
+#[doc(hidden)]
+pub use rated::Rated;
+pub(crate) use rated::{check_keys, check_rate};
 
 use crate::error::Error;
 use crate::kind::Kind;
 use crate::raw::counting::CountingShape;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::layers::{GrowingLayer, GrowingShape};
-use crate::raw::layout::Layout;
 use crate::raw::shape::Shape;
-use crate::raw::word::Word;
-
-/// How often a kind is wrong.
-#[doc(hidden)]
-pub trait Rated: Layout {
-    /// The expected rate with this many keys.
-    fn rate_at(&self, keys: f64) -> f64;
-    /// The expected rate from what the words hold.
-    fn rate_now<W: Word>(&self, words: &[W]) -> f64;
-    /// How many of this many keys seemed present when they were added.
-    fn wrongly_present(&self, keys: u64) -> f64 {
-        wrongly_present(keys, |keys| self.rate_at(keys))
-    }
-}
+use growing::Grown;
+use rated::{MIN_RATE, most_keys, shown, too_large};
 
 /// A filter that could be built: its shape, and what to expect of it.
 ///
@@ -86,7 +77,7 @@ impl Plan {
                     .ok_or_else(|| too_large(keys, rate))?
                     .into()
             }
-            Kind::Growing => return growing::plan_for_rate(keys, rate),
+            Kind::Growing => return Ok(growing::for_rate(keys, rate)?.into()),
             Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
                 finished::shape_for(kind, keys, width_for_rate(rate)?)?
             }
@@ -119,7 +110,7 @@ impl Plan {
                     got: format!("{bytes} bytes for {keys} keys"),
                 })?
                 .into(),
-            Kind::Growing => return growing::plan_for_size(keys, bytes),
+            Kind::Growing => return Ok(growing::for_size(keys, bytes)?.into()),
             Kind::Fuse | Kind::Ribbon | Kind::Cascade => finished::for_size(kind, keys, bytes)?,
         };
         Ok(Self::of(shape, keys))
@@ -156,7 +147,7 @@ impl Plan {
                     .max_by_key(|(_, keys)| *keys)
                     .ok_or_else(|| too_large(1, rate))?
             }
-            Kind::Growing => return growing::plan_for_rate_in_size(rate, bytes),
+            Kind::Growing => return Ok(growing::for_rate_in_size(rate, bytes)?.into()),
             Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
                 finished::for_rate_in_size(kind, rate, bytes)?
             }
@@ -195,9 +186,12 @@ impl Plan {
             Kind::Counting => CountingShape::of(lines::one_line(keys, rate)?).into(),
             Kind::Growing => {
                 let first = GrowingLayer::first_of_one_line(keys, rate)?;
-                let shape = GrowingShape::of_first(first.shape())?;
-                let expected = first.shape().rate_at(keys as f64);
-                return Ok(Self::grown(shape, keys, expected, rate));
+                return Ok(Self {
+                    shape: GrowingShape::of_first(first.shape())?.into(),
+                    keys,
+                    rate: first.shape().rate_at(keys as f64),
+                    promise: rate,
+                });
             }
             kind => {
                 return Err(Error::Unable {
@@ -232,15 +226,6 @@ impl Plan {
 
     fn promising(self, promise: f64) -> Self {
         Self { promise, ..self }
-    }
-
-    pub(crate) fn grown(shape: GrowingShape, keys: u64, rate: f64, promise: f64) -> Self {
-        Self {
-            shape: shape.into(),
-            keys,
-            rate,
-            promise,
-        }
     }
 
     /// The geometry to build.
@@ -309,7 +294,7 @@ impl Plan {
             Shape::Fuse(_) | Shape::Ribbon(_) | Shape::Cascade(_) if keys > self.keys => None,
             Shape::Growing(_) => growing::grown_to(&mut growth, keys, self.promise)
                 .ok()
-                .map(|plan| plan.rate),
+                .map(|grown| grown.rate),
             _ => Some(self.rate_at(keys)),
         })
     }
@@ -346,42 +331,8 @@ impl Plan {
     }
 }
 
-pub(crate) fn check_keys(keys: u64) -> Result<(), Error> {
-    match keys {
-        0 => Err(Error::Parameter {
-            what: "number of keys",
-            expected: "at least 1",
-            got: "0".into(),
-        }),
-        _ => Ok(()),
-    }
-}
-
 /// What the widest slots of a cuckoo filter promise.
 const MIN_CUCKOO_RATE: f64 = 1e-9;
-
-/// What a 128-bit hash can promise with room to spare.
-pub(crate) const MIN_RATE: f64 = 1e-15;
-
-/// A rate as people write it: a small one with an exponent.
-pub(crate) fn shown(rate: f64) -> String {
-    match rate.abs() < 1e-3 && rate != 0.0 {
-        true => format!("{rate:e}"),
-        false => rate.to_string(),
-    }
-}
-
-pub(crate) fn check_rate(rate: f64) -> Result<(), Error> {
-    // Written so that NaN is refused too.
-    if (MIN_RATE..1.0).contains(&rate) {
-        return Ok(());
-    }
-    Err(Error::Parameter {
-        what: "rate",
-        expected: "at least 1e-15 and below 1",
-        got: shown(rate),
-    })
-}
 
 fn check_size(bytes: u64) -> Result<(), Error> {
     if (64..1 << 60).contains(&bytes) {
@@ -406,14 +357,6 @@ fn counting_lines(bytes: u64) -> Result<u64, Error> {
     }
 }
 
-pub(crate) fn too_large(keys: u64, rate: f64) -> Error {
-    Error::Parameter {
-        what: "size",
-        expected: "below 2^60 bytes",
-        got: format!("more for {keys} keys at a rate of {}", shown(rate)),
-    }
-}
-
 fn rate_at(shape: &Shape, keys: f64) -> f64 {
     match shape {
         Shape::Bloom(shape) => shape.rate_at(keys),
@@ -427,32 +370,13 @@ fn rate_at(shape: &Shape, keys: f64) -> f64 {
     }
 }
 
-/// How many of `keys` distinct keys, added one after the other, are wrongly
-/// taken for present: the integral of the rate over the keys.
-fn wrongly_present(keys: u64, mut rate_at: impl FnMut(f64) -> f64) -> f64 {
-    // Simpson's rule; the rate is a smooth power of the number of keys.
-    const STEPS: u32 = 64;
-    let step = keys as f64 / f64::from(STEPS);
-    let weight = |i| match i {
-        0 | STEPS => 1.0,
-        i if i % 2 == 1 => 4.0,
-        _ => 2.0,
-    };
-    let sum: f64 = (0..=STEPS)
-        .map(|i| weight(i) * rate_at(f64::from(i) * step))
-        .sum();
-    sum * step / 3.0
-}
-
-/// The largest number of keys that `fits`, which smaller ones do too.
-fn most_keys(mut fits: impl FnMut(f64) -> bool) -> u64 {
-    let (mut low, mut high) = (0u64, 1 << 62);
-    while low < high {
-        let middle = low + (high - low).div_ceil(2);
-        match fits(middle as f64) {
-            true => low = middle,
-            false => high = middle - 1,
+impl From<Grown> for Plan {
+    fn from(grown: Grown) -> Self {
+        Self {
+            shape: grown.shape.into(),
+            keys: grown.keys,
+            rate: grown.rate,
+            promise: grown.promise,
         }
     }
-    low
 }

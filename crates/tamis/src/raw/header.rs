@@ -117,6 +117,7 @@ impl Header {
     }
 
     /// How keys are hashed.
+    #[inline]
     pub const fn hasher(&self) -> &Hasher {
         &self.hasher
     }
@@ -363,6 +364,7 @@ pub(crate) fn decode_hasher(
     Ok(hasher.with_rule(rule))
 }
 
+#[inline]
 pub(crate) fn field<const N: usize>(bytes: &[u8], range: Range<usize>) -> [u8; N] {
     let mut out = [0; N];
     out.copy_from_slice(&bytes[range]);

@@ -27,6 +27,7 @@ pub trait Layout:
     fn complete<W: Word>(self, _words: &[W]) -> Result<Self, Error> {
         Ok(self)
     }
+    #[inline]
     fn body_len(&self) -> u64 {
         let shape: Shape = (*self).into();
         shape.body_len()

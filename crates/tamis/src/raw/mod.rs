@@ -34,6 +34,8 @@ pub use cuckoo::CuckooShape;
 pub use cuckoo::table::Entry as CuckooEntry;
 pub use fuse::FuseShape;
 pub use header::{HEADER_LEN, Header};
+#[doc(hidden)]
+pub use isa::prefetch;
 pub use layers::{GrowingLayer, GrowingShape};
 pub use ribbon::RibbonShape;
 pub use shape::Shape;

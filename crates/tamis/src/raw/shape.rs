@@ -36,6 +36,7 @@ pub enum Shape {
 
 impl Shape {
     /// Which kind of filter has this shape.
+    #[inline]
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Bloom(_) => Kind::Bloom,

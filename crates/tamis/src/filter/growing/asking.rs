@@ -1,13 +1,14 @@
 //! Whether a key is in one of the layers.
 
 use super::Growing;
-use crate::filter::hash_all;
+use crate::filter::keys::hash_all;
 use crate::hash::Hash;
 use crate::raw::layers::Layer;
 use crate::raw::layout::{BLOCK, Layout};
 use crate::store::body::Body;
 
 impl<B: Body> Growing<B> {
+    #[inline]
     pub(super) fn has(&self, layer: &Layer, hash: Hash) -> bool {
         layer.shape.contains(self.words(layer), hash)
     }
@@ -22,12 +23,14 @@ impl<B: Body> Growing<B> {
     /// assert!(seen.contains("apple")); // always
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
         self.contains_hash(self.hasher.hash(key.as_ref()))
     }
 
     /// [`contains`](Self::contains) for a key that is already hashed.
+    #[inline]
     #[must_use]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         self.layers.iter().rev().any(|layer| self.has(layer, hash))
@@ -53,6 +56,22 @@ impl<B: Body> Growing<B> {
         for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
             self.ask(&self.layers, hash_all(&self.hasher, keys, &mut hashes), out);
         }
+    }
+
+    /// [`contains_many`](Self::contains_many) that returns the answers.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("b")?;
+    /// assert_eq!(seen.contains_all(&["a", "b", "c"]), [false, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn contains_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<bool> {
+        let mut out = vec![false; keys.len()];
+        self.contains_many(keys, &mut out);
+        out
     }
 
     /// [`contains_many`](Self::contains_many) for keys that are already hashed.

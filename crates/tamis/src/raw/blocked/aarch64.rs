@@ -3,7 +3,7 @@
 //! Other threads may be writing the lines that are asked, so they are loaded by
 //! inline assembly: the compiler then can assume nothing about them.
 
-use crate::raw::blocked::{LINE_WORDS, Line};
+use super::scalar::{LINE_WORDS, Line};
 use std::arch::aarch64::*;
 use std::arch::asm;
 

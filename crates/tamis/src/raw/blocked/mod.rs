@@ -17,18 +17,17 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+pub(crate) use scalar::LINE_WORDS;
 pub use shape::BlockedShape;
-pub(crate) use shape::{LINE_WORDS, MAX_HASHES_PER_LINE, MAX_LINES_PER_KEY, covers};
+pub(crate) use shape::{MAX_HASHES_PER_LINE, MAX_LINES_PER_KEY, covers};
 
 use crate::hash::Hash;
 use crate::kind::Kind;
 use crate::raw::isa::{Batch, Isa, Level, prefetch};
 use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
+use scalar::Line;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// The words of a line.
-type Line<T> = [T; LINE_WORDS];
 
 /// Which words of a line lack the key's bit.
 #[inline(always)]

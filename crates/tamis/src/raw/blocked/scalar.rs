@@ -1,8 +1,13 @@
 //! A key's bits in a line, in portable code: the specification.
 
-use crate::hash::Hash;
-use crate::raw::blocked::Line;
+use crate::hash::{Hash, mix};
 use crate::raw::word::Word;
+
+/// Words of a line.
+pub(crate) const LINE_WORDS: usize = 8;
+
+/// The words of a line.
+pub(super) type Line<T> = [T; LINE_WORDS];
 
 /// The bits of a key in a line, given the low half of its hash for that line:
 /// at most one in each word. In word `w` it is bit `(lo >> 6w) & 63`, if the
@@ -36,7 +41,6 @@ pub(super) fn insert(line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
 /// What the key's next line comes from.
 #[inline(always)]
 pub(super) const fn next(hash: Hash) -> Hash {
-    use crate::hash::mix;
     Hash {
         hi: mix(hash.hi),
         lo: mix(hash.lo),

@@ -1,12 +1,10 @@
 //! Where a key's lines and bits are.
 
-use super::scalar;
+use super::scalar::{self, LINE_WORDS};
 use crate::error::Error;
 use crate::hash::{Hash, reduce};
 use crate::raw::isa::{InPlace, Isa};
 
-/// Words of a line.
-pub(crate) const LINE_WORDS: usize = 8;
 /// Bits of a line.
 const LINE_BITS: u32 = 512;
 /// Most bits of a key in a line, one in each word.
@@ -72,20 +70,24 @@ impl BlockedShape {
     }
 
     /// The number of 64-byte lines.
+    #[inline]
     pub const fn lines(&self) -> u64 {
         self.lines_per_bank * self.lines_per_key as u64
     }
 
     /// How many bits a key sets in each of its lines: 1 to 8.
+    #[inline]
     pub const fn hashes_per_line(&self) -> u32 {
         self.covers[0].count_ones()
     }
 
     /// How many lines hold a key's bits: 1 to 4, the more the lower the rate.
+    #[inline]
     pub const fn lines_per_key(&self) -> u32 {
         self.lines_per_key
     }
 
+    #[inline]
     pub(crate) const fn lines_per_bank(&self) -> u64 {
         self.lines_per_bank
     }

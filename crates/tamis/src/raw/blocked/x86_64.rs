@@ -3,7 +3,7 @@
 //! Other threads may be writing the lines that are asked, so they are loaded by
 //! inline assembly: the compiler then can assume nothing about them.
 
-use crate::raw::blocked::Line;
+use super::scalar::Line;
 use std::arch::asm;
 use std::arch::x86_64::*;
 

@@ -18,10 +18,6 @@ pub(crate) mod table;
 mod tests;
 
 use crate::error::Error;
-use crate::hash::Hash;
-use crate::kind::Kind;
-use crate::raw::layout::{Creatable, Difference, Layout, Sealed};
-use crate::raw::word::Word;
 
 /// Slots, window and slot width of a [`Cuckoo`](crate::Cuckoo) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,16 +73,19 @@ impl CuckooShape {
     }
 
     /// The number of slots, each for one entry.
+    #[inline]
     pub const fn slots(&self) -> u64 {
         self.slots
     }
 
     /// The slots of a place.
+    #[inline]
     pub const fn window(&self) -> u32 {
         self.window as u32
     }
 
     /// The bits of a slot.
+    #[inline]
     pub const fn width(&self) -> u32 {
         self.width as u32
     }
@@ -117,33 +116,5 @@ impl CuckooShape {
     /// How many fingerprints there are.
     pub(crate) const fn fingerprints(&self) -> u64 {
         self.fingerprints
-    }
-}
-
-impl Sealed for CuckooShape {}
-
-impl Creatable for CuckooShape {}
-
-impl Layout for CuckooShape {
-    const KIND: Kind = Kind::Cuckoo;
-
-    fn difference(&self, other: &Self) -> Option<Difference> {
-        Difference::between("slots", self.slots, other.slots)
-            .or_else(|| Difference::between("window", self.window, other.window))
-            .or_else(|| Difference::between("slot width", self.width, other.width))
-    }
-
-    #[inline]
-    fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
-        self.holds(words, self.entry(hash))
-    }
-
-    fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-        self.holds_many(words, hashes, out);
-    }
-
-    /// Exact: the number of entries.
-    fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
-        self.entries(words).count() as f64
     }
 }

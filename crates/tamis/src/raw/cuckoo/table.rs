@@ -2,7 +2,9 @@
 
 use super::CuckooShape;
 use crate::hash::{Hash, mix, reduce};
+use crate::kind::Kind;
 use crate::raw::isa;
+use crate::raw::layout::{Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 
 /// Entries displaced before an insert is refused: enough to fill beyond 95 %,
@@ -35,12 +37,14 @@ pub struct Entry {
 
 impl Entry {
     /// What is left of the key: 1 or more.
+    #[inline]
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
     /// The first slot of each of its two places; of a taken slot, the place
     /// that it lies in comes first.
+    #[inline]
     pub const fn places(&self) -> [u64; 2] {
         [self.place, self.other]
     }
@@ -204,19 +208,6 @@ impl CuckooShape {
         self.matches(words, place, fingerprint) | self.matches(words, other, fingerprint) != 0
     }
 
-    pub(crate) fn holds_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-        let mut entries = [Entry::default(); CROWD];
-        for (hashes, out) in hashes.chunks(CROWD).zip(out.chunks_mut(CROWD)) {
-            for (entry, hash) in entries.iter_mut().zip(hashes) {
-                *entry = self.entry(*hash);
-                self.prefetch(words, *entry);
-            }
-            for (answer, entry) in out.iter_mut().zip(&entries) {
-                *answer = self.holds(words, *entry);
-            }
-        }
-    }
-
     /// How many copies of the entry there are.
     #[inline]
     pub(crate) fn copies<W: Word>(&self, words: &[W], entry: Entry) -> u64 {
@@ -245,6 +236,7 @@ impl CuckooShape {
     ///
     /// # Panics
     /// If there is no such slot, or the words are fewer than the shape's.
+    #[inline]
     pub fn entry_in<W: Word>(&self, words: &[W], slot: u64) -> Option<Entry> {
         assert!(slot < self.slots, "slot {slot} of {}", self.slots);
         match self.get(words, slot) {
@@ -480,5 +472,42 @@ impl CuckooShape {
             }
         }
         gone
+    }
+}
+
+impl Sealed for CuckooShape {}
+
+impl Creatable for CuckooShape {}
+
+impl Layout for CuckooShape {
+    const KIND: Kind = Kind::Cuckoo;
+
+    fn difference(&self, other: &Self) -> Option<Difference> {
+        Difference::between("slots", self.slots, other.slots)
+            .or_else(|| Difference::between("window", self.window, other.window))
+            .or_else(|| Difference::between("slot width", self.width, other.width))
+    }
+
+    #[inline]
+    fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
+        self.holds(words, self.entry(hash))
+    }
+
+    fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
+        let mut entries = [Entry::default(); CROWD];
+        for (hashes, out) in hashes.chunks(CROWD).zip(out.chunks_mut(CROWD)) {
+            for (entry, hash) in entries.iter_mut().zip(hashes) {
+                *entry = self.entry(*hash);
+                self.prefetch(words, *entry);
+            }
+            for (answer, entry) in out.iter_mut().zip(&entries) {
+                *answer = self.holds(words, *entry);
+            }
+        }
+    }
+
+    /// Exact: the number of entries.
+    fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
+        self.entries(words).count() as f64
     }
 }

@@ -4,10 +4,11 @@
 use super::table::Entry;
 use super::*;
 use crate::Cuckoo;
-use crate::filter::KeyCount;
-use crate::hash::{mix, reduce};
+use crate::KeyCount;
+use crate::hash::{Hash, mix, reduce};
 use crate::hasher::Hasher;
 use crate::plan::Plan;
+use crate::raw::word::Word as _;
 
 fn hash(key: u64) -> Hash {
     Hasher::default().hash(&key.to_le_bytes())
@@ -289,6 +290,7 @@ fn damaged_tables_and_impossible_shapes_do_not_panic() {
     }
 }
 
+#[cfg(feature = "files")]
 #[test]
 fn writers_cannot_share_a_file() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Filling the table of a fuse filter.
 
-use super::{ARITY, BLOCK, FuseShape, MAX_BUILT_BLOCKS, Place, SEED_BYTES};
+use super::shape::{ARITY, BLOCK, FuseShape, KeySlots, MAX_BUILT_BLOCKS, SEED_BYTES};
 use crate::error::Error;
 use crate::hash::{Hash, mix};
 use crate::kind::Kind;
@@ -97,7 +97,7 @@ impl<'a> Builder<'a> {
         shards: impl ExactSizeIterator<Item = (usize, Vec<&'h [Hash]>)> + Send,
     ) -> Result<(), Failed> {
         let shape = self.shape;
-        if shape.blocks == 0 || shards.len() == 0 {
+        if shape.blocks() == 0 || shards.len() == 0 {
             return Ok(());
         }
         let threads = self.threads.min(shards.len());
@@ -163,9 +163,9 @@ impl Packed {
     const BELOW: u32 = Self::FAR + 2 * BLOCK.ilog2();
 
     #[inline(always)]
-    pub(super) fn new(place: Place) -> Self {
-        let Place { near, far, .. } = place;
-        let [x, y] = place.apart();
+    pub(super) fn new(slots: KeySlots) -> Self {
+        let KeySlots { near, far, .. } = slots;
+        let [x, y] = slots.apart();
         Self(near << Self::BELOW | x << (Self::FAR + BLOCK.ilog2()) | y << Self::FAR | (far - near))
     }
 
@@ -247,7 +247,7 @@ impl Peeling {
             self.table.fill(Slot::default());
         };
         let peeled = &self.queue[..count(hashes)];
-        match shape.width {
+        match shape.width() {
             8 => assign::<true>(&mut self.table, peeled, shape, words),
             _ => assign::<false>(&mut self.table, peeled, shape, words),
         }
@@ -259,7 +259,7 @@ impl Peeling {
         // A peeled key has left its own slot empty; one that is stuck has no empty slot.
         let stuck = |hash: &&Hash| {
             let (_, first) = shape.shard_and_first(**hash);
-            let slots = shape.place(**hash, first, seed).slots();
+            let slots = shape.slots_of(**hash, first, seed).numbers();
             slots
                 .iter()
                 .all(|&slot| self.table[slot as usize].count() != 0)
@@ -278,10 +278,10 @@ impl Peeling {
         let ahead = two_windows(shape);
         for &hash in hashes.iter().copied().flatten() {
             let (_, first) = shape.shard_and_first(hash);
-            let place = shape.place(hash, first, seed);
-            let Packed(packed) = Packed::new(place);
+            let slots = shape.slots_of(hash, first, seed);
+            let Packed(packed) = Packed::new(slots);
             let fingerprint = hash.hi & shape.mask();
-            let slots = place.slots();
+            let slots = slots.numbers();
             fetch(table, slots[0] + ahead);
             for at in slots {
                 table[at as usize].add(fingerprint, packed);
@@ -328,7 +328,7 @@ fn count(pieces: &[&[Hash]]) -> usize {
 
 /// How far ahead slots are fetched: those of the blocks worked on, and of their windows, are in the cache.
 fn two_windows(shape: &FuseShape) -> u64 {
-    2 * u64::from(shape.window) * BLOCK
+    2 * u64::from(shape.window()) * BLOCK
 }
 
 #[inline(always)]
@@ -349,7 +349,7 @@ fn assign<const BYTES: bool>(
     let ahead = two_windows(shape);
     let mut values = Values::<BYTES> {
         words,
-        width: shape.width,
+        width: shape.width(),
     };
     for &own in peeled.iter().rev() {
         fetch(table, u64::from(own).wrapping_sub(ahead));

@@ -1,4 +1,6 @@
+use super::shape::{BLOCK, MAX_BLOCKS, MAX_BUILT_BLOCKS, blocks_and_window};
 use super::*;
+use crate::error::Error;
 use crate::hash::mix;
 use crate::raw::sorted::sorted_distinct;
 use std::sync::atomic::AtomicU64;
@@ -60,11 +62,7 @@ fn check(shape: &FuseShape, words: &[[u8; 8]], keys: &[Hash], absent: &[Hash]) -
     if let Some(slots) = Slots::new(shape, words) {
         for isa in Isa::available() {
             found.fill(false);
-            let (keys, out) = (&asked[..], &mut found[..]);
-            match shape.width {
-                8 => isa.run(ContainsHashes::<true, _> { slots, keys, out }),
-                _ => isa.run(ContainsHashes::<false, _> { slots, keys, out }),
-            }
+            run(isa, slots, &asked, &mut found);
             assert_eq!(found, expected, "{shape:?}, {isa:?}");
         }
     }
@@ -173,8 +171,8 @@ fn a_place_is_packed_without_loss_up_to_the_largest_shard() {
         for near in [0, 77, last - distance] {
             for apart in [[0, 0], [63, 63], [1, 62], [40, 0]] {
                 let far = near + distance;
-                let place = Place { near, far, apart };
-                assert_eq!(build::Packed::new(place).slots(), place.slots());
+                let slots = KeySlots { near, far, apart };
+                assert_eq!(build::Packed::new(slots).slots(), slots.numbers());
             }
         }
     }
@@ -190,7 +188,7 @@ fn a_place_is_packed_without_loss_up_to_the_largest_shard() {
 fn a_pair_is_never_one_slot_twice() {
     for (x, y) in (0..BLOCK).flat_map(|x| (0..BLOCK).map(move |y| (x, y))) {
         let (near, far, apart) = (y, 3 * BLOCK + x, [x, y]);
-        let [a, b, c, d] = Place { near, far, apart }.slots();
+        let [a, b, c, d] = KeySlots { near, far, apart }.numbers();
         assert!(a != b && a / BLOCK == b / BLOCK, "{x}, {y}");
         assert!(c != d && c / BLOCK == d / BLOCK, "{x}, {y}");
     }

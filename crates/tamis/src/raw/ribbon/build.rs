@@ -1,9 +1,9 @@
 //! Filling the table of a ribbon filter.
 
-use super::{
-    BUCKET, BUMP, CODES, FEW, LAYERS, LINE_WORDS, Layer, MAX_WIDTH, RIBBON, RibbonShape,
-    coefficients, fingerprint, last_rows, rehash,
+use super::shape::{
+    BUCKET, BUMP, CODES, FEW, LAYERS, LINE_WORDS, Layer, MAX_WIDTH, RIBBON, RibbonShape, last_rows,
 };
+use super::{coefficients, fingerprint, rehash};
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::kind::Kind;

@@ -9,8 +9,13 @@
 //! groups are *narrow*, as many as the rate allows.
 
 use super::build::{Band, Builder, Equation, Inserted, too_many};
-use super::*;
+use super::shape::{BUCKET, BUMP, CODES, LAYERS, LINE_WORDS, Layer, MAX_WIDTH, RIBBON, layers_of};
+use super::{Probe, coefficients, fingerprint, matches, parity, prefetch, rehash};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::kind::Kind;
 use crate::raw::sorted::sort;
+use crate::raw::word::Word;
 use std::sync::atomic::AtomicU64;
 
 /// Bits of a fingerprint: `bits`, or one less for a share of all keys of `narrow / 2^16` at most.
@@ -41,6 +46,7 @@ pub(crate) struct CompactShape {
 const FIELDS: [[u32; 4]; 2] = [[24, 10, 20, 10], [16, 10, 6, 32]];
 
 impl CompactShape {
+    #[inline]
     fn new(shapes: [(u32, u32); LAYERS], last_rows: u32, seed: u32) -> Option<Self> {
         let (layers, first) = layers_of(shapes)?;
         Some(Self {
@@ -79,6 +85,7 @@ impl CompactShape {
     }
 
     /// The shape of which [`encode`](Self::encode) made these words; `None` for layers that no build makes.
+    #[inline]
     pub(crate) fn decode(words: [u64; 2]) -> Option<Self> {
         let unpack = |mut word: u64, widths: [u32; 4]| {
             widths.map(|width| {
@@ -99,6 +106,7 @@ impl CompactShape {
     }
 
     /// The table of this shape and width, whose words are still to come.
+    #[inline]
     pub(crate) fn table(&self, width: Width) -> Table {
         Table {
             shape: *self,
@@ -109,6 +117,7 @@ impl CompactShape {
     }
 
     /// How many groups lack the last column: a key outside the set starts in them with no more than the given chance.
+    #[inline]
     fn narrow_groups(&self, width: Width) -> u64 {
         let layer = match self.layers[0].shards {
             0 => self.last,
@@ -144,11 +153,13 @@ pub(crate) struct Place {
 
 impl Table {
     /// Groups of 64 rows.
+    #[inline]
     fn full_groups(&self) -> u64 {
         (self.shape.last.first + u64::from(self.shape.last.rows)) / RIBBON
     }
 
     /// Rows of the group behind them.
+    #[inline]
     fn rest_rows(&self) -> u32 {
         self.shape.last.rows % RIBBON as u32
     }
@@ -160,6 +171,7 @@ impl Table {
     }
 
     /// Its length in words.
+    #[inline]
     pub(crate) fn words(&self) -> u64 {
         let rest = u64::from(self.rest_rows()) * u64::from(self.bits);
         self.at(self.full_groups()) + rest.div_ceil(64)

@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::Error;
 use crate::raw::sorted::{Decided, sorted_distinct};
 use std::sync::atomic::AtomicU64;
 

@@ -1,0 +1,18 @@
+use crate::Exit;
+use anyhow::{Result, bail};
+use std::ffi::OsString;
+
+/// Not part of this build
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Args {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _rest: Vec<OsString>,
+}
+
+pub(crate) fn run(command: &str) -> Result<Exit> {
+    bail!(
+        "this build has no `{command}`\n\
+         hint: `cargo install --path crates/tamis-cli --features full` installs every command"
+    )
+}

@@ -1,0 +1,90 @@
+//! How often a kind is wrong, and the limits of what can be planned.
+
+use crate::error::Error;
+use crate::raw::layout::Layout;
+use crate::raw::word::Word;
+
+/// How often a kind is wrong.
+#[doc(hidden)]
+pub trait Rated: Layout {
+    /// The expected rate with this many keys.
+    fn rate_at(&self, keys: f64) -> f64;
+    /// The expected rate from what the words hold.
+    fn rate_now<W: Word>(&self, words: &[W]) -> f64;
+    /// How many of this many keys seemed present when they were added.
+    fn wrongly_present(&self, keys: u64) -> f64 {
+        wrongly_present(keys, |keys| self.rate_at(keys))
+    }
+}
+
+/// How many of `keys` distinct keys, added one after the other, are wrongly
+/// taken for present: the integral of the rate over the keys.
+fn wrongly_present(keys: u64, mut rate_at: impl FnMut(f64) -> f64) -> f64 {
+    // Simpson's rule; the rate is a smooth power of the number of keys.
+    const STEPS: u32 = 64;
+    let step = keys as f64 / f64::from(STEPS);
+    let weight = |i| match i {
+        0 | STEPS => 1.0,
+        i if i % 2 == 1 => 4.0,
+        _ => 2.0,
+    };
+    let sum: f64 = (0..=STEPS)
+        .map(|i| weight(i) * rate_at(f64::from(i) * step))
+        .sum();
+    sum * step / 3.0
+}
+
+/// The largest number of keys that `fits`, which smaller ones do too.
+pub(super) fn most_keys(mut fits: impl FnMut(f64) -> bool) -> u64 {
+    let (mut low, mut high) = (0u64, 1 << 62);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        match fits(middle as f64) {
+            true => low = middle,
+            false => high = middle - 1,
+        }
+    }
+    low
+}
+
+pub(crate) fn check_keys(keys: u64) -> Result<(), Error> {
+    match keys {
+        0 => Err(Error::Parameter {
+            what: "number of keys",
+            expected: "at least 1",
+            got: "0".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What a 128-bit hash can promise with room to spare.
+pub(crate) const MIN_RATE: f64 = 1e-15;
+
+/// A rate as people write it: a small one with an exponent.
+pub(crate) fn shown(rate: f64) -> String {
+    match rate.abs() < 1e-3 && rate != 0.0 {
+        true => format!("{rate:e}"),
+        false => rate.to_string(),
+    }
+}
+
+pub(crate) fn check_rate(rate: f64) -> Result<(), Error> {
+    // Written so that NaN is refused too.
+    if (MIN_RATE..1.0).contains(&rate) {
+        return Ok(());
+    }
+    Err(Error::Parameter {
+        what: "rate",
+        expected: "at least 1e-15 and below 1",
+        got: shown(rate),
+    })
+}
+
+pub(crate) fn too_large(keys: u64, rate: f64) -> Error {
+    Error::Parameter {
+        what: "size",
+        expected: "below 2^60 bytes",
+        got: format!("more for {keys} keys at a rate of {}", shown(rate)),
+    }
+}

@@ -1,0 +1,91 @@
+//! Cascade: a block list with an allow list, wrong on no key of either.
+//!
+//! The first level is a ribbon filter of the block list. It takes some keys of
+//! the allow list for blocked. The second level is a ribbon table of one bit
+//! that decides them: for every key of the block list and every one of those
+//! false alarms it has the right answer, since nothing stops a ribbon from
+//! storing "no" for a key. So two levels are enough, where a cascade of Bloom
+//! filters needs one for the errors of the one before, and so on.
+//!
+//! A key of neither list passes the second level with probability 1/2, so the
+//! first may be one bit narrower, and the whole costs what a filter of the
+//! block list alone would, and about `2 · rate` bits a key of the allow list:
+//! [`cascade_bound`](crate::plan::cascade_bound) is the least that any structure needs.
+
+mod shape;
+
+pub use shape::CascadeShape;
+
+use crate::error::Error;
+use crate::hash::{Hash, mix};
+use crate::kind::Kind;
+use crate::raw::layout::{BLOCK, Difference, Layout, Sealed};
+use crate::raw::word::Word;
+use shape::HEAD_WORDS;
+
+/// Makes the second level's rows and bits others than the first's.
+const SECOND: u64 = 0x243F_6A88_85A3_08D3;
+
+impl CascadeShape {
+    #[inline(always)]
+    fn levels<'w, W>(&self, words: &'w [W]) -> (&'w [W], &'w [W]) {
+        words[HEAD_WORDS..].split_at((self.first().body_len() / 8) as usize)
+    }
+}
+
+/// The hash under which the second level knows a key. The order of the keys is
+/// the same, so that both levels are built from one sorted list.
+#[inline(always)]
+pub(crate) const fn second_hash(hash: Hash) -> Hash {
+    Hash {
+        hi: hash.hi,
+        lo: mix(hash.lo ^ SECOND),
+    }
+}
+
+impl Sealed for CascadeShape {}
+
+impl Layout for CascadeShape {
+    const KIND: Kind = Kind::Cascade;
+
+    fn complete<W: Word>(self, words: &[W]) -> Result<Self, Error> {
+        self.with_levels_of(words)
+    }
+
+    fn difference(&self, other: &Self) -> Option<Difference> {
+        Difference::between("fingerprint width", self.width(), other.width())
+            .or_else(|| Difference::between("lines", self.lines(), other.lines()))
+    }
+
+    #[inline]
+    fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
+        let (first, second) = self.levels(words);
+        self.first().contains(first, hash) && self.second().contains(second, second_hash(hash))
+    }
+
+    fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
+        let (first, second) = self.levels(words);
+        for (hashes, out) in hashes.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            self.first().contains_many(first, hashes, out);
+            // Most keys end here: only the others are asked again.
+            let mut passed = [0; BLOCK];
+            let mut again = [Hash::default(); BLOCK];
+            let mut count = 0;
+            for (i, yes) in out.iter().enumerate() {
+                (passed[count], again[count]) = (i, second_hash(hashes[i]));
+                count += usize::from(*yes);
+            }
+            let mut decided = [false; BLOCK];
+            let decided = &mut decided[..count];
+            self.second()
+                .contains_many(second, &again[..count], decided);
+            for (&i, decided) in passed.iter().zip(decided) {
+                out[i] = *decided;
+            }
+        }
+    }
+
+    fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
+        self.first().keys_now(words)
+    }
+}

@@ -1,0 +1,76 @@
+//! The fuzz targets. [`TARGETS`] names them; one program runs them all.
+
+// Private files of other crates, until these are libraries.
+#[allow(dead_code, reason = "the package uses all of it")]
+#[path = "../../crates/tamis-python/src/arrow.rs"]
+mod arrow_data;
+#[allow(dead_code, reason = "the package uses all of it")]
+#[path = "../../crates/tamis-python/src/column.rs"]
+mod column;
+#[allow(dead_code, reason = "the package uses all of it")]
+#[path = "../../crates/tamis-python/src/float.rs"]
+mod float;
+#[allow(dead_code, reason = "the package uses all of it")]
+#[path = "../../crates/tamis-python/src/text.rs"]
+mod text;
+
+mod arrow;
+mod filters;
+mod foreign;
+mod index;
+mod memory;
+mod module;
+#[allow(dead_code, reason = "the package uses all of it")]
+mod pybloomfilter;
+mod records;
+mod redis_record;
+mod sequence;
+
+use tamis_formats::Format;
+
+#[global_allocator]
+static MEMORY: memory::Watched = memory::Watched;
+
+/// Every target but those of other systems' formats.
+const TARGETS: [(&str, fn(&[u8])); 15] = [
+    ("arrow", arrow::arrow),
+    ("base64", filters::base64),
+    ("decode", filters::decode),
+    ("file", filters::file),
+    ("foreign", foreign::unknown),
+    ("foreign_redisson", foreign::redisson),
+    ("index", index::index),
+    ("keys", records::keys),
+    ("module_loadchunk", module::loadchunk),
+    ("module_rdb", module::rdb),
+    ("pybloomfilter", pybloomfilter::pybloomfilter),
+    ("redis_record", redis_record::redis_record),
+    ("sequence", sequence::sequence),
+    ("specs", records::specs),
+    ("view", filters::view),
+];
+
+/// A format's target.
+fn name(format: Format) -> String {
+    format!("foreign_{}", format.name().replace('-', "_"))
+}
+
+/// The names of all targets.
+pub fn names() -> Vec<String> {
+    let formats = Format::ALL.iter().copied().map(name);
+    let mut names: Vec<String> = formats
+        .chain(TARGETS.iter().map(|(name, _)| name.to_string()))
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The target of this name.
+pub fn target(wanted: &str) -> Option<Box<dyn Fn(&[u8]) + Send + Sync>> {
+    if let Some((_, run)) = TARGETS.iter().find(|(name, _)| *name == wanted) {
+        return Some(Box::new(run));
+    }
+    let format = *Format::ALL.iter().find(|format| name(**format) == wanted)?;
+    Some(Box::new(move |data| foreign::exercise(format, data)))
+}
