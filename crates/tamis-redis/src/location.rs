@@ -85,8 +85,6 @@ const SCHEMES: [Scheme; 7] = [
 
 const FORMS: &str = "redis://HOST/NAME, redis-cluster://HOST:PORT,…/NAME, \
                      redis+sentinel://HOST:PORT,…/SERVICE/NAME or redis+unix:///PATH?name=NAME";
-const NO_TLS: &str =
-    "servers without TLS (this build has no TLS: tamis-redis lacks the feature `tls`)";
 const INSECURE: &str = "#insecure";
 const PROTOCOL: &str = "?protocol=";
 
@@ -176,7 +174,7 @@ impl Location {
         let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
         let (scheme, rest) = split_scheme(text).ok_or_else(|| refuse(FORMS))?;
         if scheme.tls && !cfg!(feature = "tls") {
-            return Err(refuse(NO_TLS));
+            return Err(Error::NoTls);
         }
         let address = |text: String| {
             text.into_connection_info().map_err(|e| {

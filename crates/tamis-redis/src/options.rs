@@ -1,5 +1,6 @@
 //! How to talk to the servers.
 
+use crate::Error;
 #[cfg(feature = "tls")]
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,7 +23,6 @@ pub struct Options {
     pub(crate) response_timeout: Duration,
     pub(crate) retry_for: Duration,
     pub(crate) replicas: Option<(u32, Duration)>,
-    #[cfg(feature = "tls")]
     pub(crate) tls: TlsOptions,
     pub(crate) max_lag: Duration,
     pub(crate) allow_stale: bool,
@@ -30,25 +30,27 @@ pub struct Options {
 }
 
 /// Whom to trust, and who we are, in PEM format.
-#[cfg(feature = "tls")]
 #[derive(Clone, Default)]
 pub(crate) struct TlsOptions {
     pub(crate) root: Option<Vec<u8>>,
     pub(crate) identity: Option<Identity>,
     pub(crate) insecure: bool,
     /// What is made of them: secure, insecure.
+    #[cfg(feature = "tls")]
     pub(crate) made: Arc<[OnceLock<Arc<rustls::ClientConfig>>; 2]>,
 }
 
-#[cfg(feature = "tls")]
 #[derive(Clone)]
+#[cfg_attr(
+    not(feature = "tls"),
+    expect(dead_code, reason = "only TLS reads them")
+)]
 pub(crate) struct Identity {
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Vec<u8>,
 }
 
 /// Without the key.
-#[cfg(feature = "tls")]
 impl std::fmt::Debug for TlsOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TlsOptions")
@@ -65,7 +67,6 @@ impl Default for Options {
             response_timeout: Duration::from_secs(10),
             retry_for: Duration::from_secs(30),
             replicas: None,
-            #[cfg(feature = "tls")]
             tls: TlsOptions::default(),
             max_lag: Duration::from_secs(15),
             allow_stale: false,
@@ -152,8 +153,7 @@ impl Options {
     }
 }
 
-/// With the feature `tls`.
-#[cfg(feature = "tls")]
+/// What TLS needs. A build without the feature `tls` has no use for it.
 impl Options {
     /// The certificate authority to trust, in PEM format, instead of the
     /// system's.
@@ -173,9 +173,30 @@ impl Options {
         self.with_tls(|tls| tls.insecure = true)
     }
 
+    /// Checks the certificates and the key that these options hold, without
+    /// connecting to anyone. Connecting checks them, too.
+    ///
+    /// ```
+    /// use tamis_redis::Options;
+    /// assert!(Options::new().tls_root("not a certificate").check_certificates().is_err());
+    /// ```
+    pub fn check_certificates(&self) -> Result<(), Error> {
+        #[cfg(feature = "tls")]
+        return crate::tls::check(&self.tls);
+        #[cfg(not(feature = "tls"))]
+        if self.tls.root.is_some() || self.tls.identity.is_some() || self.tls.insecure {
+            Err(Error::NoTls)
+        } else {
+            Ok(())
+        }
+    }
+
     fn with_tls(mut self, set: impl FnOnce(&mut TlsOptions)) -> Self {
         set(&mut self.tls);
-        self.tls.made = Arc::default();
+        #[cfg(feature = "tls")]
+        {
+            self.tls.made = Arc::default();
+        }
         self
     }
 }
