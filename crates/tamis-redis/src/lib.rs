@@ -75,6 +75,7 @@ mod address;
 #[cfg(feature = "aio")]
 pub mod aio;
 mod backend;
+mod batch;
 mod bit_string;
 mod blocking;
 mod body;
@@ -84,6 +85,7 @@ mod engine;
 mod error;
 mod failure;
 mod filter;
+mod finding;
 mod info;
 mod link;
 mod location;

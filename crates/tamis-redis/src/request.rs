@@ -2,7 +2,6 @@
 
 use crate::Options;
 use crate::address::Address;
-use crate::failure::{Failure, Outcome};
 use crate::packed::Packed;
 use redis::Cmd;
 use std::time::Duration;
@@ -87,27 +86,6 @@ impl Request {
     }
 }
 
-/// What a request that was sent will be answered with.
-pub(crate) struct Expected {
-    /// Which of the requests.
-    pub(crate) place: usize,
-    pub(crate) answers: usize,
-    /// With an answer to `ASKING` before each.
-    pub(crate) asking: bool,
-    pub(crate) replicated: bool,
-}
-
-impl Expected {
-    pub(crate) const fn of(place: usize, request: &Request) -> Self {
-        Self {
-            place,
-            answers: request.packed.commands,
-            asking: request.ask.is_some(),
-            replicated: request.replicated,
-        }
-    }
-}
-
 /// What the answers to a batch may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
@@ -134,23 +112,4 @@ impl Allowance {
 /// How long so many bytes may be on their way.
 pub(crate) const fn transfer(bytes: u64) -> Duration {
     Duration::from_secs(bytes / BYTES_PER_SECOND)
-}
-
-/// What to wait for at a node that gets these requests.
-pub(crate) fn wait_for(expected: &[Expected], wait: Wait) -> Wait {
-    wait.filter(|_| expected.iter().any(|request| request.replicated))
-}
-
-/// Too few replicas, or none that said so: what needs them is not done.
-pub(crate) fn not_replicated(
-    expected: &[Expected],
-    outcomes: &mut [Option<Outcome>],
-    failure: &Failure,
-) {
-    for request in expected.iter().filter(|request| request.replicated) {
-        let outcome = &mut outcomes[request.place];
-        if matches!(outcome, Some(Ok(_))) {
-            *outcome = Some(Err(failure.clone()));
-        }
-    }
 }

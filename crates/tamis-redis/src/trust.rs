@@ -2,9 +2,8 @@
 //! master that the Sentinels have replaced.
 
 use crate::address::Address;
-use crate::failure::{Failure, Outcome, Reason};
+use crate::failure::{Failure, Reason};
 use crate::location::Reach;
-use crate::request::Expected;
 use crate::role::ServerRole;
 use crate::{Location, Options};
 use redis::{Cmd, Value};
@@ -105,13 +104,29 @@ impl Trust {
         }
     }
 
+    /// Whether a node is believed that is in doubt, by what the Sentinels say.
+    pub(crate) fn is_confirmed(
+        &mut self,
+        node: &Address,
+        doubt: Doubt,
+        named: Option<&Named>,
+        sent: Instant,
+    ) -> bool {
+        match named {
+            Some(named) if named.confirms(node) => self.named(named.when),
+            None if doubt != Doubt::Great => self.believed(sent),
+            _ => return false,
+        }
+        true
+    }
+
     /// It is believed: it has answered what was sent then.
     pub(crate) fn believed(&mut self, sent: Instant) {
         self.alive = self.alive.max(Some(sent));
     }
 
     /// Sentinels have said, at this time or later, that it is the master.
-    pub(crate) fn named(&mut self, when: Instant) {
+    fn named(&mut self, when: Instant) {
         self.named = Some(when);
         self.believed(when);
     }
@@ -126,54 +141,10 @@ pub(crate) fn role_of(info: &Value) -> Option<ServerRole> {
     }
 }
 
-/// What a node has answered that Sentinels don't call the master counts for
-/// nothing, and what it has executed may be lost.
-pub(crate) fn answered_by_another(
-    expected: &[Expected],
-    outcomes: &mut [Option<Outcome>],
-    node: &Address,
-    named: Option<&Named>,
-) {
-    let reason = match named {
-        Some(named) if named.master != *node => {
-            format!("the Sentinels call {} the master", named.master)
-        }
-        _ => "no Sentinel confirms that it is still the master".into(),
-    };
-    distrusted(expected, outcomes, node, &Reason::of(reason));
-}
-
 /// Whether a server that says so of itself is no master. One that does not let
 /// the user ask is taken for one.
 pub(crate) fn is_replica(role: &Value) -> bool {
     matches!(role, Value::Array(role) if !is_text(role.first(), "master"))
-}
-
-/// What a server has answered that is not to be believed counts for nothing.
-/// Something may have been executed all the same: replicas can be writable.
-pub(crate) fn distrusted(
-    expected: &[Expected],
-    outcomes: &mut [Option<Outcome>],
-    node: &Address,
-    reason: &Reason,
-) {
-    for request in expected {
-        let outcome = &mut outcomes[request.place];
-        if matches!(outcome, Some(Ok(_) | Err(Failure::FewReplicas(_)))) {
-            *outcome = Some(Err(Failure::Lost(reason.clone()).at(node)));
-        }
-    }
-}
-
-/// What a replica has answered counts for nothing; what it has executed as a
-/// master, a moment before, may be lost.
-pub(crate) fn answered_by_replica(
-    expected: &[Expected],
-    outcomes: &mut [Option<Outcome>],
-    node: &Address,
-) {
-    let reason = Reason::of("a replica, not the master any more");
-    distrusted(expected, outcomes, node, &reason);
 }
 
 /// What a new connection begins with: its name, for `CLIENT LIST`, and the
