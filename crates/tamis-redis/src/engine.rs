@@ -12,6 +12,7 @@ mod parts;
 mod remains;
 mod room;
 pub(crate) mod survey;
+mod values;
 mod watch;
 
 pub(crate) use life::dangers;
@@ -26,10 +27,9 @@ use crate::wire::Wire;
 use crate::{Error, Location, Options, Stats};
 use fill::Fill;
 use growing::Growth;
-use life::ENDING;
 use memory::Memory;
 use redis::{Cmd, Value};
-use remains::{has_parts, has_witness, home_is_empty, is_ending};
+use remains::{ENDING, has_parts, has_witness, home_is_empty, is_ending};
 use std::time::{Duration, Instant};
 use tamis::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
@@ -257,8 +257,7 @@ impl<L: Link> Engine<L> {
         args: &[&[u8]],
     ) -> Result<Value, Error> {
         let request = self.if_ours_request("EVAL", script, keys, args);
-        let request = request.replicated();
-        self.answer_if_ours(action, request).await
+        self.answer_if_ours(action, request.replicated()).await
     }
 
     /// One that only reads, for users who may not do more.
@@ -279,15 +278,8 @@ impl<L: Link> Engine<L> {
              if string.sub(record, 1, 24) ~= ARGV[1] or string.byte(record, 25) == 2 \
              then return 'gone' end {script}"
         );
-        let command = command!(
-            eval,
-            script,
-            keys.len() + 1,
-            &self.name,
-            keys,
-            &self.record.identity()[..],
-            args
-        );
+        let (count, identity) = (keys.len() + 1, self.record.identity());
+        let command = command!(eval, script, count, &self.name, keys, &identity[..], args);
         Request::new(self.home, &[command])
     }
 
@@ -296,8 +288,8 @@ impl<L: Link> Engine<L> {
         action: &'static str,
         request: Request,
     ) -> Result<Value, Error> {
-        let mut answers = self.wire.ask(action, vec![request]).await?;
-        match answers.pop().and_then(|mut answer| answer.pop()) {
+        let answers = self.wire.ask(action, vec![request]).await?;
+        match answers.into_iter().flatten().next() {
             Some(Value::BulkString(text)) if text == b"gone" => Err(self.gone()),
             value => Ok(value.unwrap_or(Value::Nil)),
         }

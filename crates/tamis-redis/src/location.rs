@@ -168,6 +168,30 @@ impl Location {
         }
     }
 
+    /// Of a server's socket. Its path is the path, so the name is among what
+    /// follows it.
+    fn parse_socket(scheme: Scheme, text: &str, named: bool) -> Result<Self, Error> {
+        let hidden = hide_password(text);
+        let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
+        let url = redis::parse_redis_url(text);
+        let url = url.ok_or_else(|| refuse("redis+unix:///PATH?name=NAME"))?;
+        let name = url.query_pairs().find(|(key, _)| key == "name");
+        let name = name.map(|(_, name)| name.into_owned()).unwrap_or_default();
+        if named != is_name(&name) {
+            return Err(refuse(if named {
+                "a name without braces: redis+unix:///PATH?name=NAME"
+            } else {
+                "servers without the name of a filter"
+            }));
+        }
+        Ok(Self {
+            scheme,
+            nodes: vec![address(text, &hidden)?],
+            service: None,
+            name,
+        })
+    }
+
     /// Of a filter, or with `named` false of servers alone.
     fn parse(text: &str, named: bool) -> Result<Self, Error> {
         let hidden = hide_password(text);
@@ -176,30 +200,8 @@ impl Location {
         if scheme.tls && !cfg!(feature = "tls") {
             return Err(Error::NoTls);
         }
-        let address = |text: String| {
-            text.into_connection_info().map_err(|e| {
-                Self::refuse("the address of a Redis server", format!("{hidden}: {e}"))
-            })
-        };
         if scheme.reach == Reach::Socket {
-            // The path is the socket's, so the name is among what follows it.
-            let url = redis::parse_redis_url(text);
-            let url = url.ok_or_else(|| refuse("redis+unix:///PATH?name=NAME"))?;
-            let name = url.query_pairs().find(|(key, _)| key == "name");
-            let name = name.map(|(_, name)| name.into_owned()).unwrap_or_default();
-            if named != is_name(&name) {
-                return Err(refuse(if named {
-                    "a name without braces: redis+unix:///PATH?name=NAME"
-                } else {
-                    "servers without the name of a filter"
-                }));
-            }
-            return Ok(Self {
-                scheme,
-                nodes: vec![address(text.to_owned())?],
-                service: None,
-                name,
-            });
+            return Self::parse_socket(scheme, text, named);
         }
         let (rest, insecure) = match rest.strip_suffix(INSECURE) {
             Some(rest) if scheme.tls => (rest, true),
@@ -251,7 +253,8 @@ impl Location {
             ));
         }
         let node = |host| {
-            let node = address(format!("redis://{user}{host}/{db}{protocol}"))?;
+            let url = format!("redis://{user}{host}/{db}{protocol}");
+            let node = address(&url, &hidden)?;
             Ok(match node.addr().clone() {
                 ConnectionAddr::Tcp(host, port) if scheme.tls => {
                     node.set_addr(ConnectionAddr::TcpTls {
@@ -310,6 +313,14 @@ impl From<&Location> for Servers {
             ..at.clone()
         })
     }
+}
+
+/// The address in a URL; `hidden` is for the error.
+fn address(url: &str, hidden: &str) -> Result<ConnectionInfo, Error> {
+    url.into_connection_info().map_err(|error| Error::Location {
+        expected: "the address of a Redis server".into(),
+        got: format!("{hidden}: {error}"),
+    })
 }
 
 fn is_name(text: &str) -> bool {

@@ -11,9 +11,18 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
-/// Checks certificates and the key without looking at the system's authorities.
-pub(crate) fn check(options: &TlsOptions) -> Result<(), Error> {
-    make(options, options.root.is_none()).map(drop)
+impl Options {
+    /// Checks the certificates and the key that these options hold, without
+    /// connecting to anyone. Connecting checks them, too.
+    ///
+    /// ```
+    /// use tamis_redis::Options;
+    /// assert!(Options::new().tls_root("not a certificate").check_certificates().is_err());
+    /// ```
+    pub fn check_certificates(&self) -> Result<(), Error> {
+        // The system's authorities are not looked at.
+        make(&self.tls, self.tls.root.is_none()).map(drop)
+    }
 }
 
 /// How to talk TLS; `insecure` trusts everyone. It is made once for all

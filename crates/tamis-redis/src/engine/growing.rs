@@ -25,7 +25,7 @@
 //! error, and never "there is no newer layer".
 
 use super::adding::unconfirmed_of_all;
-use super::memory::number;
+use super::values::number;
 use super::{CHUNK_WINDOW, Engine, LOOK_AGAIN, create_chunks, random, unlink_chunks};
 use crate::Error;
 use crate::body::{Body, Cells};

@@ -20,9 +20,6 @@ use tamis::raw::{Header, Shape};
 /// All else outlives the record by so much: the clocks of nodes differ, and
 /// the filter must end as a whole, not part by part.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
-/// What has no longer to live is left of a filter that has expired. Parts get
-/// their time after the record does, so they may have more than the grace left.
-pub(super) const ENDING: Duration = Duration::from_secs(20);
 
 /// From now on the filter is nobody's, if it is ours (1) and not another (0);
 /// its record may be gone already.

@@ -10,6 +10,7 @@
 //! Others may have counted the mark up again before we look. So a client also
 //! remembers its last keys, and asks for them whenever it had to connect anew.
 
+use super::values::number;
 use super::watch::Seen;
 use super::{Engine, read_testimony};
 use crate::Error;
@@ -20,7 +21,7 @@ use crate::record::{Testimony, digits, witness};
 use crate::request::Request;
 use redis::Value;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tamis::{Hash, Kind};
 
 /// Keys that are remembered: enough for some of each node's to be among them.
@@ -301,20 +302,5 @@ impl<L: Link> Engine<L> {
             }
         }
         Ok(())
-    }
-}
-
-/// Seconds since 1970, by our clock.
-pub(super) fn seconds_now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
-
-/// A number that came as text, or not at all.
-pub(super) fn number(answer: &Value) -> Option<u64> {
-    match answer {
-        Value::BulkString(text) => str::from_utf8(text).ok()?.parse().ok(),
-        Value::Int(number) => u64::try_from(*number).ok(),
-        _ => None,
     }
 }

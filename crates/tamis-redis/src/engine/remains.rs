@@ -1,7 +1,6 @@
 //! What is left of a filter whose record is gone: by a witness on another node,
 //! or by parts that lie about.
 
-use super::life::ENDING;
 use super::read_testimony;
 use crate::Error;
 use crate::body::foot;
@@ -12,10 +11,15 @@ use crate::record::{twin, witness};
 use crate::request::Request;
 use crate::wire::Wire;
 use redis::Value;
+use std::time::Duration;
 
 /// Keys that are looked at before a filter is created, on each node. The look is
 /// for filters without a witness; more would take seconds.
 const LOOK_AT: usize = 1_000_000;
+
+/// What has no longer to live is left of a filter that has expired. Parts get
+/// their time after the record does, so they may have more than the grace left.
+pub(super) const ENDING: Duration = Duration::from_secs(20);
 
 /// Whether a key ends by itself in a moment, as what an expired filter leaves
 /// does.

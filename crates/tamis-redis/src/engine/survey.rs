@@ -1,7 +1,7 @@
 //! What lies on the servers: every filter, and what belongs to none.
 
 use super::fill::is_overfull;
-use super::memory::{number, seconds_now};
+use super::values::{number, seconds_now};
 use super::{Engine, is_wrong_type, read_start};
 use crate::chunks::slot;
 use crate::link::Link;

@@ -4,7 +4,7 @@
 //! together with what is asked.
 
 use super::Engine;
-use super::memory::{number, seconds_now};
+use super::values::{number, seconds_now};
 use crate::Error;
 use crate::link::Link;
 use crate::record::{IDENTITY, STATE_AT, Stage, twin};
