@@ -92,7 +92,7 @@ impl BitString {
         let mut answers = this.ask("creating", &commands, Again::Never)?;
         let done = answers.pop().unwrap_or(Value::Nil);
         let done = Vec::<i64>::from_redis_value(done).unwrap_or_default();
-        // The first field tells whether there were any.
+        // The first field shows whether there were any.
         match done.get(usize::from(force)) {
             Some(1) => Ok(()),
             _ => Err(Error::Exists { name: this.name }),

@@ -6,13 +6,14 @@ mod asking;
 mod copying;
 mod fill;
 mod growing;
+mod layers;
 mod life;
 mod memory;
 mod parts;
+mod reading;
 mod remains;
 mod room;
 pub(crate) mod survey;
-mod values;
 mod watch;
 
 pub(crate) use life::dangers;
@@ -20,7 +21,7 @@ pub(crate) use life::dangers;
 use crate::body::{Body, Cells};
 use crate::chunks::{Chunk, Foot, slot};
 use crate::link::Link;
-use crate::record::{LEN, MAGIC, Record, Stage, Testimony, twin};
+use crate::record::{Record, Stage, twin};
 use crate::request::Request;
 use crate::warning::Warning;
 use crate::wire::Wire;
@@ -29,7 +30,7 @@ use fill::Fill;
 use growing::Growth;
 use memory::Memory;
 use redis::{Cmd, Value};
-use remains::{ENDING, has_parts, has_witness, home_is_empty, is_ending};
+use remains::{ENDING, look_for_remains, read_record};
 use std::time::{Duration, Instant};
 use tamis::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
@@ -39,9 +40,9 @@ const CHUNK_WINDOW: usize = 4;
 /// How often to look whether another client has finished something.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
-/// Takes a name with a record, its twin and the hash beside it, unless something
+/// Takes a name with a record, its twin and the hash next to it, unless something
 /// is there: another filter, maybe a module's (0), the twin of a filter whose record has gone
-/// before its time (2), or what is no filter (3).
+/// before its time (2), or something else than a filter (3).
 const CREATE: &str = "
 if redis.call('EXISTS', KEYS[1]) == 1 then
   local kind = redis.call('TYPE', KEYS[1]).ok
@@ -78,7 +79,7 @@ pub(crate) struct Engine<L> {
     fill: Fill,
     /// Whether most keys that were added last were not new.
     mostly_seen: bool,
-    /// What to tell the user.
+    /// For the user.
     pub(crate) warnings: Vec<Warning>,
     /// The process that it was made in: another's is a copy, which must not
     /// use the same room.
@@ -427,119 +428,6 @@ impl<L: Link> Engine<L> {
                 .map(move |(i, chunk)| ((body, i), chunk))
         })
     }
-}
-
-async fn read_record<L: Link>(
-    wire: &mut Wire<L>,
-    at: &Location,
-    decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
-) -> Result<Record, Error> {
-    match read_at_home(wire, at.name(), &decode).await {
-        // What is made or deleted meanwhile has a record when its witness comes,
-        // and no witness when its record goes.
-        Err(Error::NotFound { .. }) if has_witness(wire, at.name()).await? => {
-            match read_at_home(wire, at.name(), &decode).await {
-                Err(Error::NotFound { name }) => {
-                    if has_witness(wire, at.name()).await? {
-                        Err(Error::Remains { name })
-                    } else {
-                        Err(Error::NotFound { name })
-                    }
-                }
-                read => read,
-            }
-        }
-        read => read,
-    }
-}
-
-/// Errors if there is no filter of this name, but something is left of one.
-async fn look_for_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(), Error> {
-    let remains = || {
-        Err(Error::Remains {
-            name: name.to_owned(),
-        })
-    };
-    // In this order: a filter that is deleted meanwhile loses its record last.
-    if has_witness(wire, name).await?
-        && home_is_empty(wire, name).await?
-        && has_witness(wire, name).await?
-    {
-        return remains();
-    }
-    if has_parts(wire, name).await? && home_is_empty(wire, name).await? {
-        return remains();
-    }
-    Ok(())
-}
-
-/// What the witness under a key says, if there is one.
-async fn read_testimony<L: Link>(
-    wire: &mut Wire<L>,
-    key: &str,
-) -> Result<Option<Testimony>, Error> {
-    let bytes = read_start(wire, key, 2 * LEN).await?;
-    if bytes.starts_with(MAGIC) {
-        Testimony::decode(key, &bytes).map(Some)
-    } else {
-        Ok(None)
-    }
-}
-
-/// The beginning of a string; nothing of what is none.
-async fn read_start<L: Link>(wire: &mut Wire<L>, key: &str, len: usize) -> Result<Vec<u8>, Error> {
-    let command = command!("GETRANGE", key, 0, len - 1);
-    match wire
-        .ask_one("looking for the filter", slot(key), command)
-        .await
-    {
-        Ok(Value::BulkString(bytes)) => Ok(bytes),
-        Ok(_) => Ok(Vec::new()),
-        Err(error) if is_wrong_type(&error) => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
-}
-
-async fn read_at_home<L: Link>(
-    wire: &mut Wire<L>,
-    name: &str,
-    decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
-) -> Result<Record, Error> {
-    let twin = twin(name);
-    let home = slot(name);
-    let commands = [
-        // A byte more than there should be, and no more of what is not ours.
-        command!("GETRANGE", name, 0, LEN),
-        command!("EXISTS", name),
-        command!("EXISTS", &twin),
-        command!("PTTL", &twin),
-    ];
-    let requests = commands.map(|command| Request::new(home, &[command]));
-    let answers = match wire.ask("opening the filter", requests.into()).await {
-        Err(error) if is_wrong_type(&error) => {
-            return Err(Error::Corrupt {
-                key: name.into(),
-                reason: "expected a Redis string, got a list, set, hash or the like".into(),
-            });
-        }
-        answers => answers?,
-    };
-    let answers: Vec<Value> = answers.into_iter().flatten().collect();
-    if let [Value::BulkString(bytes), exists, ..] = &answers[..]
-        && (*exists == Value::Int(1) || !bytes.is_empty())
-    {
-        return decode(name, bytes);
-    }
-    let name = name.to_owned();
-    match answers[..] {
-        [.., Value::Int(1), Value::Int(left)] if !is_ending(left) => Err(Error::Remains { name }),
-        _ => Err(Error::NotFound { name }),
-    }
-}
-
-/// Whether the key holds something else than a string.
-fn is_wrong_type(error: &Error) -> bool {
-    matches!(error, Error::Server { source, .. } if source.code() == Some("WRONGTYPE"))
 }
 
 /// Creates chunks of zeros, without sending them.

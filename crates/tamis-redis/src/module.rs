@@ -87,7 +87,7 @@ pub(crate) async fn look<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<Foun
     }
 }
 
-/// What a module tells of a filter.
+/// What a module reports of a filter.
 #[derive(Clone, Copy, Debug, Default)]
 struct About {
     capacity: u64,
@@ -274,7 +274,7 @@ impl<L: Link> Module<L> {
         Ok(())
     }
 
-    /// One field of INFO; none of a module that does not tell.
+    /// One field of INFO; none if the module does not report it.
     async fn field(&mut self, name: &str) -> Result<Option<f64>, Error> {
         let mut info = self.command("BF.INFO", "CF.INFO");
         info.arg(name);
@@ -289,7 +289,7 @@ impl<L: Link> Module<L> {
         Ok(value.and_then(|value| f64::from_redis_value(value).ok()))
     }
 
-    /// RedisBloom tells the rate of a Bloom filter in the first chunk of a dump
+    /// RedisBloom reports the rate of a Bloom filter in the first chunk of a dump
     /// alone, and knows none of a cuckoo filter: a key is compared with all
     /// slots of two buckets a table, by 8 bits of which one value means empty.
     async fn rate_of_redisbloom(&mut self, bucket_size: u64, tables: u64) -> Result<f64, Error> {
@@ -346,7 +346,7 @@ impl<L: Link> Module<L> {
         Ok(KeyCount::Counted(self.about.keys))
     }
 
-    /// The rate is kept at any size; what it is at this one, no module tells.
+    /// The promised rate: no module reports the rate at the present size.
     pub(crate) async fn rate_now(&mut self) -> Result<f64, Error> {
         self.ask_about().await?;
         Ok(self.about.rate)

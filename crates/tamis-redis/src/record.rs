@@ -12,9 +12,9 @@
 //! | 32 | 128 | the header, as in a file |
 //! | 160 | 8 | XXH3-64 of all before it, bytes 24 and 25 taken as zero |
 //!
-//! Numbers are little-endian. A twin of it lies beside, as it was when the
+//! Numbers are little-endian. A twin lies next to it, as it was when the
 //! filter was created: should the record go alone, by `DEL`, `RENAME` or
-//! eviction, the twin tells that there is more, and where.
+//! eviction, the twin shows that there is more, and where.
 //!
 //! The witness is a third copy, in a slot on the other side of a cluster, should
 //! the node go that has the first two. Behind the record it has the filter's mark
@@ -28,7 +28,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const MAGIC: &[u8; 8] = b"TAMISRED";
 const VERSION: u16 = 2;
-/// What tells one filter from another of the same name.
+/// What distinguishes filters of the same name.
 pub(crate) const IDENTITY: usize = 24;
 /// Where the byte is that says whether all chunks are there.
 pub(crate) const STATE_AT: usize = 24;

@@ -36,9 +36,9 @@ pub(crate) struct Request {
 /// Whether a request may be sent again when its answer was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// Twice is as good as once.
+    /// Yes: idempotent.
     Harmless,
-    /// Twice is not once.
+    /// No: a second time changes more.
     Never,
 }
 
@@ -64,7 +64,7 @@ impl Request {
         self
     }
 
-    /// What its answers may hold, in bytes, beside what every batch may.
+    /// What its answers may hold, in bytes, in addition to what every batch may.
     const fn most(&self) -> u64 {
         self.more.saturating_add(self.packed.bytes.len() as u64)
     }

@@ -30,7 +30,7 @@ impl Topology {
         Self {
             cluster: at.is_cluster(),
             nodes: match at.reach() {
-                // The Sentinels will tell.
+                // The Sentinels name it.
                 Reach::Sentinel => Vec::new(),
                 _ => seeds.clone(),
             },

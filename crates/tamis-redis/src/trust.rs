@@ -10,8 +10,8 @@ use redis::{Cmd, Value};
 use std::time::{Duration, Instant};
 
 /// A master that has stepped down keeps its connections for a while, and answers
-/// from what it had, or from nothing while it copies the new one. Sentinels tell
-/// nobody, so each batch ends with the question what the server is.
+/// from what it had, or from nothing while it copies the new one. Sentinels
+/// announce nothing, so each batch ends with the question what the server is.
 pub(crate) fn asks_for_role(at: &Location) -> bool {
     at.service().is_some()
 }

@@ -11,7 +11,7 @@ pub(crate) fn way_to(at: &Location, node: &Address) -> ConnectionInfo {
     way_as(at, node, settings)
 }
 
-/// How to connect to a Sentinel, who has no databases and may have no users.
+/// How to connect to a Sentinel, which has no databases and may have no users.
 pub(crate) fn way_to_sentinel(
     at: &Location,
     node: &Address,

@@ -1,5 +1,5 @@
 //! Sending with patience: what was not answered is sent again where that is
-//! safe, for a bounded time, and what stays open is told.
+//! safe, for a bounded time, and what stays open is reported.
 
 use crate::failure::{Failure, Outcome, Reason};
 use crate::link::Link;
@@ -131,7 +131,7 @@ impl<L: Link> Wire<L> {
                 stats::pausing(pause, open.len());
                 self.link.pause(jittered(pause).min(left)).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
-                // If nobody can tell, the next try shows.
+                // If nobody answers, the next try shows.
                 let _ = self.link.learn().await;
             }
             for failure in open
@@ -266,7 +266,7 @@ mod tests {
     use crate::link::now;
     use std::collections::VecDeque;
 
-    /// Answers what it is told to, and remembers what it was sent.
+    /// Answers as scripted, and remembers what it was sent.
     #[derive(Default)]
     struct Scripted {
         answers: VecDeque<Vec<Outcome>>,

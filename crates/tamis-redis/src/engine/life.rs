@@ -2,9 +2,10 @@
 
 use super::growing::Announced;
 use super::parts::TOGETHER;
-use super::remains::{delete_remains, has_parts};
+use super::reading::{is_wrong_type, read_start};
+use super::remains::{delete_remains, has_parts, read_record};
 use super::room::lines_of;
-use super::{Engine, is_wrong_type, random, read_record, read_start, unlink_chunks};
+use super::{Engine, random, unlink_chunks};
 use crate::chunks::{Chunk, Foot, slot};
 use crate::link::Link;
 use crate::record::{LEN, Record, Stage, twin, witness};
@@ -348,7 +349,7 @@ impl<L: Link> Engine<L> {
 }
 
 /// Servers that may throw away what a filter has, which expires or not. Those
-/// that don't tell us are not suspected.
+/// that don't answer are not suspected.
 pub(crate) async fn dangers<L: Link>(wire: &mut Wire<L>, expires: bool) -> Vec<Warning> {
     let nodes = wire.link.masters();
     let info = |(_, slot): &(_, u16)| Request::new(*slot, &[command!("INFO", "memory")]);

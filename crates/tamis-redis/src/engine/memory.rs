@@ -1,18 +1,18 @@
 //! What a client remembers of a filter, so that it notices a server that came
 //! back with older data.
 //!
-//! The hash beside the record, `{NAME}:generation`, has the filter's mark: how
+//! The hash next to the record, `{NAME}:generation`, has the filter's mark: how
 //! many keys were ever sent to be added. Every batch reads it, and those that add
 //! count it up, in the pipeline of the batch. A mark lower than one that was seen
-//! before is older data. The witness, on another node, is told the mark from time
-//! to time, so that one who opens the filter sees an older record, too.
+//! before is older data. The witness, on another node, gets the mark from time to
+//! time, so that opening the filter shows an older record, too.
 //!
 //! Others may have counted the mark up again before we look. So a client also
 //! remembers its last keys, and asks for them whenever it had to connect anew.
 
-use super::values::number;
+use super::Engine;
+use super::reading::{number, read_testimony};
 use super::watch::Seen;
-use super::{Engine, read_testimony};
 use crate::Error;
 use crate::body::Cells;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ use tamis::{Hash, Kind};
 const RECENT: usize = 1 << 10;
 /// How often a client writes down when the filter was last written.
 const STAMP_EVERY: Duration = Duration::from_secs(1);
-/// The witness is told the mark after so many keys at least …
+/// The witness gets the mark after so many keys at least …
 const LEAST_TOLD: u64 = 1 << 10;
 /// … and after this share of the filter's capacity.
 const TOLD_SHARE: u64 = 256;
@@ -36,7 +36,7 @@ const TOLD_SHARE: u64 = 256;
 /// Standard deviations that no part strays from the others by chance.
 const FAR: f64 = 10.0;
 
-/// Tells a witness the mark; makes it anew if it is gone (2), and leaves
+/// Gives a witness the mark; makes it anew if it is gone (2), and leaves
 /// another filter's alone (0).
 const TELL: &str = "
 local known = redis.call('GETRANGE', KEYS[1], 0, 23)
@@ -112,8 +112,8 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// An error, once it was seen that keys are gone: only who opens the filter
-    /// anew may go on with what is left.
+    /// An error once keys were seen to be gone. Only a client that opens the
+    /// filter anew may go on with the rest.
     pub(super) fn check_memory(&self) -> Result<(), Error> {
         match &self.memory.lost {
             None => Ok(()),
@@ -126,7 +126,7 @@ impl<L: Link> Engine<L> {
 
     /// Compares marks that were seen with what we remember. If replicas are
     /// waited for, only what they have counts: another may take over that
-    /// doesn't have the rest, whose senders have not been told that it has.
+    /// doesn't have the rest, which was not confirmed to its senders.
     pub(super) fn compare_marks(&mut self, seen: Seen) -> Result<(), Error> {
         let Some((lowest, highest)) = seen.marks else {
             return Ok(());
@@ -143,7 +143,7 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Remembers keys that were added, and tells the witness at times.
+    /// Remembers keys that were added, and updates the witness at times.
     pub(super) async fn remember(&mut self, hashes: &[Hash], new: &[bool]) {
         if self.memory.stamp_is_due() {
             self.memory.stamped = Some(Instant::now());
@@ -166,7 +166,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Tells the witness, in one try: without it, nothing is lost.
+    /// Gives the witness the mark, in one try: without it, nothing is lost.
     async fn tell_witness(&mut self, mark: u64) {
         let request = self.testify(mark, "");
         let slot = request.slot;
@@ -247,8 +247,8 @@ impl<L: Link> Engine<L> {
         Ok(before != self.memory.cleared)
     }
 
-    /// Counts keys that were sent in another way than by adding them, and tells
-    /// those who have them that the others are gone, if they are.
+    /// Counts keys that were sent in another way than by adding them. `cleared`
+    /// makes known to other clients that all keys before are gone.
     pub(super) async fn note(&mut self, sent: u64, cleared: bool) -> Result<(), Error> {
         let key = self.state_key();
         let count = "redis.call('HINCRBY', KEYS[2], 'cleared', ARGV[3]) \

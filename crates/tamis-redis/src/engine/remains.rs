@@ -1,15 +1,15 @@
-//! What is left of a filter whose record is gone: by a witness on another node,
-//! or by parts that lie about.
+//! The record of a filter, and what is left of a filter whose record is gone: by
+//! a witness on another node, or by parts that lie about.
 
-use super::read_testimony;
-use crate::Error;
+use super::reading::{is_wrong_type, read_testimony};
 use crate::body::foot;
 use crate::chunks::{FOOT, slot};
 use crate::engine::survey::{Role, scan};
 use crate::link::Link;
-use crate::record::{twin, witness};
+use crate::record::{LEN, Record, twin, witness};
 use crate::request::Request;
 use crate::wire::Wire;
+use crate::{Error, Location};
 use redis::Value;
 use std::time::Duration;
 
@@ -97,4 +97,85 @@ pub(super) async fn home_is_empty<L: Link>(wire: &mut Wire<L>, name: &str) -> Re
     let requests = vec![exists(name), exists(&twin(name))];
     let answers = wire.ask("looking for the filter", requests).await?;
     Ok(answers.iter().all(|answer| answer[..] == [Value::Int(0)]))
+}
+
+pub(super) async fn read_record<L: Link>(
+    wire: &mut Wire<L>,
+    at: &Location,
+    decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
+) -> Result<Record, Error> {
+    match read_at_home(wire, at.name(), &decode).await {
+        // What is made or deleted meanwhile has a record when its witness comes,
+        // and no witness when its record goes.
+        Err(Error::NotFound { .. }) if has_witness(wire, at.name()).await? => {
+            match read_at_home(wire, at.name(), &decode).await {
+                Err(Error::NotFound { name }) => {
+                    if has_witness(wire, at.name()).await? {
+                        Err(Error::Remains { name })
+                    } else {
+                        Err(Error::NotFound { name })
+                    }
+                }
+                read => read,
+            }
+        }
+        read => read,
+    }
+}
+
+/// Errors if there is no filter of this name, but something is left of one.
+pub(super) async fn look_for_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(), Error> {
+    let remains = || {
+        Err(Error::Remains {
+            name: name.to_owned(),
+        })
+    };
+    // In this order: a filter that is deleted meanwhile loses its record last.
+    if has_witness(wire, name).await?
+        && home_is_empty(wire, name).await?
+        && has_witness(wire, name).await?
+    {
+        return remains();
+    }
+    if has_parts(wire, name).await? && home_is_empty(wire, name).await? {
+        return remains();
+    }
+    Ok(())
+}
+
+async fn read_at_home<L: Link>(
+    wire: &mut Wire<L>,
+    name: &str,
+    decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
+) -> Result<Record, Error> {
+    let twin = twin(name);
+    let home = slot(name);
+    let commands = [
+        // A byte more than there should be, and no more of what is not ours.
+        command!("GETRANGE", name, 0, LEN),
+        command!("EXISTS", name),
+        command!("EXISTS", &twin),
+        command!("PTTL", &twin),
+    ];
+    let requests = commands.map(|command| Request::new(home, &[command]));
+    let answers = match wire.ask("opening the filter", requests.into()).await {
+        Err(error) if is_wrong_type(&error) => {
+            return Err(Error::Corrupt {
+                key: name.into(),
+                reason: "expected a Redis string, got a list, set, hash or the like".into(),
+            });
+        }
+        answers => answers?,
+    };
+    let answers: Vec<Value> = answers.into_iter().flatten().collect();
+    if let [Value::BulkString(bytes), exists, ..] = &answers[..]
+        && (*exists == Value::Int(1) || !bytes.is_empty())
+    {
+        return decode(name, bytes);
+    }
+    let name = name.to_owned();
+    match answers[..] {
+        [.., Value::Int(1), Value::Int(left)] if !is_ending(left) => Err(Error::Remains { name }),
+        _ => Err(Error::NotFound { name }),
+    }
 }

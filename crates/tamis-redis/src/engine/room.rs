@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use tamis::raw::{Header, Shape};
 
-/// Memory of a server's keys beside their strings: names, entries, the record.
+/// Memory of a server's keys besides their strings: names, entries, the record.
 const BESIDE: u64 = 512;
 
 /// A server's memory, from its `INFO memory`.
@@ -26,7 +26,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// `None` if the server has no limit, or does not tell.
+    /// `None` if the server has no limit, or does not say.
     fn of_info(info: &str) -> Option<Self> {
         let number = |name: &str| info::number(info, name);
         let most = number("maxmemory").filter(|most| *most > 0)?;

@@ -1,8 +1,8 @@
 //! What lies on the servers: every filter, and what belongs to none.
 
+use super::Engine;
 use super::fill::is_overfull;
-use super::values::{number, seconds_now};
-use super::{Engine, is_wrong_type, read_start};
+use super::reading::{is_wrong_type, number, read_start, seconds_now};
 use crate::chunks::slot;
 use crate::link::Link;
 use crate::record::{LEN, Record, Stage, twin, witness};
@@ -280,7 +280,7 @@ impl Walk {
             let keys = self.parts.get(&(name.to_owned(), *generation))?;
             Some(keys.iter().cloned())
         });
-        // The hash beside the record is no chunk.
+        // The hash next to the record is not a chunk.
         let chunks = keys.flatten().filter(|key| !key.starts_with('{'));
         chunks.collect()
     }

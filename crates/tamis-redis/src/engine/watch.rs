@@ -1,10 +1,10 @@
-//! What every batch asks beside what it is about: whether this is still the
+//! What every batch asks in addition to its keys: whether this is still the
 //! filter that was opened, whether the server has what it had, and whether there
 //! are layers that we don't know. What proves that nothing is missing is read
 //! together with what is asked.
 
 use super::Engine;
-use super::values::{number, seconds_now};
+use super::reading::{number, seconds_now};
 use crate::Error;
 use crate::link::Link;
 use crate::record::{IDENTITY, STATE_AT, Stage, twin};
@@ -72,7 +72,7 @@ impl Watch {
 
 impl<L: Link> Engine<L> {
     /// Of a batch that adds so many keys. If replicas must have what it adds,
-    /// they must have what leads to it as well: the record, and the hash beside
+    /// they must have what leads to it as well: the record, and the hash next to
     /// it, for which counting the mark up is something to wait for.
     pub(super) fn watch(&self, replicated: bool, adding: usize) -> Watch {
         let identity = self.record.identity();
