@@ -165,9 +165,7 @@ impl<L: Link> Module<L> {
                 )
             }
             _ => {
-                let command =
-                    command!("BF.RESERVE", &making.temporary, plan.promise(), plan.keys());
-                command
+                command!("BF.RESERVE", &making.temporary, plan.promise(), plan.keys())
             }
         };
         let mut made = making
