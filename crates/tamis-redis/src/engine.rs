@@ -167,24 +167,16 @@ impl<L: Link> Engine<L> {
         look_for_remains(&mut wire, &name).await?;
         let mut this = Self::around(wire, options, name, record);
         this.ask_for_room(&header).await?;
-        let record = &this.record;
-        let command = command!(
-            "EVAL",
-            CREATE,
-            3,
-            &this.name,
-            twin(&this.name),
-            this.state_key(),
-            &record.encode()[..],
-            ENDING.as_millis() as u64
-        );
+        let keys = [&this.name, &twin(&this.name), &this.state_key()];
+        let (record, ending) = (this.record.encode(), ENDING.as_millis() as u64);
+        let command = command!("EVAL", CREATE, 3, &keys[..], &record[..], ending);
         let request = Request::new(home, &[command]).replicated();
-        let created = this.wire.ask("creating the filter", vec![request]).await?;
-        let name = this.name.clone();
-        match created.first().map(Vec::as_slice) {
-            Some([Value::Int(1)]) => {}
-            Some([Value::Int(2)]) => return Err(Error::Remains { name }),
-            Some([Value::Int(3)]) => return Err(Error::Taken { name }),
+        let created = this.wire.ask_request("creating the filter", request);
+        let name = at.name().to_owned();
+        match created.await? {
+            Value::Int(1) => {}
+            Value::Int(2) => return Err(Error::Remains { name }),
+            Value::Int(3) => return Err(Error::Taken { name }),
             _ => return Err(Error::Exists { name }),
         }
         match this.call_witness().await {
@@ -289,10 +281,9 @@ impl<L: Link> Engine<L> {
         action: &'static str,
         request: Request,
     ) -> Result<Value, Error> {
-        let answers = self.wire.ask(action, vec![request]).await?;
-        match answers.into_iter().flatten().next() {
-            Some(Value::BulkString(text)) if text == b"gone" => Err(self.gone()),
-            value => Ok(value.unwrap_or(Value::Nil)),
+        match self.wire.ask_request(action, request).await? {
+            Value::BulkString(text) if text == b"gone" => Err(self.gone()),
+            value => Ok(value),
         }
     }
 
@@ -395,38 +386,25 @@ impl<L: Link> Engine<L> {
     /// no filter. What is whole stays: someone may have renamed the record, and
     /// name it back.
     async fn clean_up_gone(&mut self) -> Error {
-        let unlink = |(_, chunk): (Part, &Chunk)| {
-            let command = command!(
-                "EVAL",
-                "if redis.call('STRLEN', KEYS[1]) < tonumber(ARGV[1]) then \
-                 return redis.call('UNLINK', KEYS[1]) end return 0",
-                1,
-                &chunk.key,
-                chunk.stored()
-            );
+        const UNLINK_CUT: &str = "if redis.call('STRLEN', KEYS[1]) < tonumber(ARGV[1]) then \
+                                  return redis.call('UNLINK', KEYS[1]) end return 0";
+        const UNLINK_STATE: &str = "if redis.call('HEXISTS', KEYS[1], 'made') == 0 and \
+                                    redis.call('HEXISTS', KEYS[1], 'layer.0') == 0 then \
+                                    return redis.call('UNLINK', KEYS[1]) end return 0";
+        let unlink = |chunk: &Chunk| {
+            let command = command!("EVAL", UNLINK_CUT, 1, &chunk.key, chunk.stored());
             Request::new(chunk.slot, &[command])
         };
         let mut requests: Vec<Request> = self.all_chunks().map(unlink).collect();
-        let command = command!(
-            "EVAL",
-            "if redis.call('HEXISTS', KEYS[1], 'made') == 0 and \
-             redis.call('HEXISTS', KEYS[1], 'layer.0') == 0 then \
-             return redis.call('UNLINK', KEYS[1]) end return 0",
-            1,
-            self.state_key()
-        );
+        let command = command!("EVAL", UNLINK_STATE, 1, self.state_key());
         requests.push(Request::new(self.home, &[command]));
         let _ = self.wire.ask("cleaning up", requests).await;
         self.gone()
     }
 
-    /// All chunks, with the numbers of their bodies and their own.
-    fn all_chunks(&self) -> impl Iterator<Item = (Part, &Chunk)> {
-        self.bodies.iter().enumerate().flat_map(|(body, b)| {
-            (0..)
-                .zip(&b.chunks)
-                .map(move |(i, chunk)| ((body, i), chunk))
-        })
+    /// The chunks of all bodies.
+    fn all_chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.bodies.iter().flat_map(|body| &body.chunks)
     }
 }
 

@@ -187,9 +187,7 @@ impl<L: Link> Module<L> {
     ) -> Result<T, Error> {
         let most = (self.about.bytes.saturating_mul(16)).saturating_add(1 << 26);
         let request = Request::new(self.key.home, &[command]).answered_with(most);
-        let answer = self.wire.ask(action, vec![request]).await;
-        let one = |answers: Vec<Vec<Value>>| answers.into_iter().flatten().next();
-        let answer = answer.map(|answers| one(answers).unwrap_or(Value::Nil));
+        let answer = self.wire.ask_request(action, request).await;
         self.read(action, answer).await
     }
 

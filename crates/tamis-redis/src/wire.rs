@@ -163,30 +163,29 @@ impl<L: Link> Wire<L> {
         let ticket = self.link.send(&sending, self.wait).await;
         let outcomes = self.link.receive(ticket).await;
         let settled = self.settle(&mut requests, outcomes, start).await;
-        settled
-            .into_iter()
-            .map(|settled| {
-                settled
-                    .outcome
-                    .map_err(|failure| of_failure(action, failure))
-            })
-            .collect()
+        let answer = |settled: Settled| settled.outcome.map_err(|why| of_failure(action, why));
+        settled.into_iter().map(answer).collect()
     }
 
-    /// One such request with one command.
+    /// The first answer to one request.
+    pub(crate) async fn ask_request(
+        &mut self,
+        action: &'static str,
+        request: Request,
+    ) -> Result<Value, Error> {
+        let answers = self.ask(action, vec![request]).await?;
+        Ok(answers.into_iter().flatten().next().unwrap_or(Value::Nil))
+    }
+
+    /// The answer to one command.
     pub(crate) async fn ask_one(
         &mut self,
         action: &'static str,
         slot: u16,
         command: redis::Cmd,
     ) -> Result<Value, Error> {
-        let mut answers = self
-            .ask(action, vec![Request::new(slot, &[command])])
-            .await?;
-        Ok(answers
-            .pop()
-            .and_then(|mut values| values.pop())
-            .unwrap_or(Value::Nil))
+        self.ask_request(action, Request::new(slot, &[command]))
+            .await
     }
 
     /// Does a job for `total` keys in windows, of which the next is made and

@@ -113,8 +113,8 @@ impl<L: Link> Engine<L> {
         let keys: u64 = layers.iter().map(|(_, _, keys)| keys).sum();
         command.arg("keys").arg(keys);
         let request = Request::new(self.home, &[command]).replicated();
-        self.wire.ask("creating the filter", vec![request]).await?;
-        Ok(())
+        let announced = self.wire.ask_request("creating the filter", request);
+        announced.await.map(drop)
     }
 
     /// What the hash says.

@@ -166,11 +166,8 @@ impl<L: Link> Engine<L> {
         for some in chunks.chunks(CHUNK_WINDOW) {
             create_chunks(&mut self.wire, some).await?;
             // We are alive.
-            let command = command!(
-                "PEXPIRE",
-                self.builder_key(),
-                BUILDING_FOR.as_millis() as u64
-            );
+            let time = BUILDING_FOR.as_millis() as u64;
+            let command = command!("PEXPIRE", self.builder_key(), time);
             self.ask_home("growing", command).await?;
         }
         self.expire_like_record(chunks).await

@@ -95,7 +95,7 @@ impl<L: Link> Engine<L> {
     ) -> Result<(), Error> {
         let mut requests: Vec<Request> = self
             .all_chunks()
-            .map(|(_, chunk)| Request::new(chunk.slot, &[command(&chunk.key)]))
+            .map(|chunk| Request::new(chunk.slot, &[command(&chunk.key)]))
             .collect();
         for key in [twin(&self.name), self.state_key(), witness(&self.name)] {
             requests.push(Request::new(slot(&key), &[command(&key)]));
@@ -313,14 +313,8 @@ impl<L: Link> Engine<L> {
 
     /// Runs a script on the record and its twin.
     async fn run_on_records(&mut self, action: &'static str, script: &str) -> Result<Value, Error> {
-        let command = command!(
-            "EVAL",
-            script,
-            2,
-            &self.name,
-            twin(&self.name),
-            &self.record.identity()[..]
-        );
+        let (twin, identity) = (twin(&self.name), self.record.identity());
+        let command = command!("EVAL", script, 2, &self.name, twin, &identity[..]);
         self.ask_home(action, command).await
     }
 

@@ -15,6 +15,7 @@ use super::reading::{number, read_testimony};
 use super::watch::Seen;
 use crate::Error;
 use crate::body::Cells;
+use crate::chunks::slot;
 use crate::failure::Failure;
 use crate::link::Link;
 use crate::record::{Testimony, digits, witness};
@@ -169,10 +170,9 @@ impl<L: Link> Engine<L> {
     /// Gives the witness the mark, in one try: without it, nothing is lost.
     async fn tell_witness(&mut self, mark: u64) {
         let request = self.testify(mark, "");
-        let slot = request.slot;
         let ticket = self.wire.link.send(&[&request], None).await;
         match self.wire.link.receive(ticket).await.pop() {
-            Some(Err(Failure::Moved(node))) => self.wire.link.moved(slot, node),
+            Some(Err(Failure::Moved(node))) => self.wire.link.moved(request.slot, node),
             // It is new, and must end with the rest.
             Some(Ok(answer)) if answer == [Value::Int(2)] => {
                 let _ = self.expire_witness().await;
@@ -183,26 +183,20 @@ impl<L: Link> Engine<L> {
 
     fn testify(&self, mark: u64, how: &str) -> Request {
         let key = witness(&self.name);
-        let command = command!(
-            "EVAL",
-            TELL,
-            1,
-            &key,
-            &self.record.identity()[..],
-            Testimony::encode(&self.record, mark),
-            digits(mark),
-            how
-        );
-        Request::new(crate::chunks::slot(&key), &[command])
+        let identity = self.record.identity();
+        let anew = Testimony::encode(&self.record, mark);
+        let digits = digits(mark);
+        let command = command!("EVAL", TELL, 1, &key, &identity[..], anew, digits, how);
+        Request::new(slot(&key), &[command])
     }
 
     /// Makes the witness of a new filter.
     pub(super) async fn call_witness(&mut self) -> Result<(), Error> {
         let key = witness(&self.name);
         let command = command!("SET", &key, Testimony::encode(&self.record, 0));
-        let request = Request::new(crate::chunks::slot(&key), &[command]).replicated();
-        self.wire.ask("creating the filter", vec![request]).await?;
-        Ok(())
+        let request = Request::new(slot(&key), &[command]).replicated();
+        let made = self.wire.ask_request("creating the filter", request);
+        made.await.map(drop)
     }
 
     /// Takes what is there for all there is: lost keys stay lost.

@@ -7,7 +7,6 @@ use crate::Error;
 use crate::chunks::chunks;
 use crate::info;
 use crate::link::Link;
-use crate::request::Request;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tamis::raw::{Header, Shape};
@@ -84,11 +83,10 @@ impl<L: Link> Engine<L> {
             let start = Instant::now();
             loop {
                 let info = command!("INFO", "memory");
-                let request = vec![Request::new(slot, &[info])];
-                // Who may not ask learns it when there is none.
-                let answer = self.wire.ask("asking for room", request).await;
-                let answer = answer.ok().and_then(|mut answers| answers.pop()?.pop());
-                let info = answer.and_then(|info| redis::from_redis_value::<String>(info).ok());
+                // A user who may not ask learns it when there is none.
+                let answer = self.wire.ask_one("asking for room", slot, info).await;
+                let info = answer.ok();
+                let info = info.and_then(|info| redis::from_redis_value::<String>(info).ok());
                 let Some(memory) = info.as_deref().and_then(Memory::of_info) else {
                     break;
                 };

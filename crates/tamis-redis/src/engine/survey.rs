@@ -215,8 +215,7 @@ async fn scan_page<L: Link>(
 ) -> Result<(String, Vec<String>), Error> {
     let scan = command!("SCAN", cursor, "COUNT", PAGE, "TYPE", kind);
     let request = Request::new(node, &[scan]).answered_with(PAGE_BYTES);
-    let page = wire.ask("looking at all keys", vec![request]).await?;
-    let page = page.into_iter().flatten().next().unwrap_or(Value::Nil);
+    let page = wire.ask_request("looking at all keys", request).await?;
     let (next, keys): (String, Vec<Vec<u8>>) = read("SCAN", page)?;
     // What is not text is not ours.
     let text = keys
@@ -383,10 +382,7 @@ impl<L: Link> Engine<L> {
     /// Which nodes have how much of this filter.
     pub(crate) async fn shares(&mut self) -> Result<Vec<Share>, Error> {
         self.load_layers().await?;
-        let keys: Vec<String> = self
-            .all_chunks()
-            .map(|(_, chunk)| chunk.key.clone())
-            .collect();
+        let keys: Vec<String> = self.all_chunks().map(|chunk| chunk.key.clone()).collect();
         shares(&mut self.wire, &keys).await
     }
 

@@ -114,21 +114,14 @@ impl<L: Link> Making<L> {
     }
 
     async fn try_place(&mut self, replace: bool) -> Result<(), Error> {
-        let command = command!(
-            "EVAL",
-            PLACE,
-            3,
-            &self.temporary,
-            &self.name,
-            twin(&self.name),
-            u8::from(replace)
-        );
+        let keys = [&self.temporary, &self.name, &twin(&self.name)];
+        let command = command!("EVAL", PLACE, 3, &keys[..], u8::from(replace));
         let request = Request::new(self.home, &[command]).replicated();
-        let answers = self.wire.ask("creating the filter", vec![request]).await?;
+        let placed = self.wire.ask_request("creating the filter", request);
         let name = self.name.clone();
-        match answers.first().map(Vec::as_slice) {
-            Some([Value::Int(1)]) => Ok(()),
-            Some([Value::Int(2)]) => Err(Error::Remains { name }),
+        match placed.await? {
+            Value::Int(1) => Ok(()),
+            Value::Int(2) => Err(Error::Remains { name }),
             _ => Err(Error::Exists { name }),
         }
     }
@@ -156,13 +149,8 @@ impl<L: Link> Module<L> {
         let mut making = Making::new(wire, at)?;
         let command = match plan.kind() {
             Kind::Cuckoo => {
-                command!(
-                    "CF.RESERVE",
-                    &making.temporary,
-                    plan.keys(),
-                    "ERROR",
-                    plan.promise()
-                )
+                let rate = plan.promise();
+                command!("CF.RESERVE", &making.temporary, plan.keys(), "ERROR", rate)
             }
             _ => {
                 command!("BF.RESERVE", &making.temporary, plan.promise(), plan.keys())
