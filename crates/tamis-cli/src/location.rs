@@ -54,7 +54,16 @@ impl TypedValueParser for PlaceParser {
         match text.to_str() {
             // A mistyped scheme is no file, either.
             Some(text) if text.contains("://") => {
-                let at: Location = text.parse().map_err(|e| refuse(anyhow::Error::new(e)))?;
+                let at: Location = text.parse().map_err(|error| {
+                    refuse(match error {
+                        tamis_redis::Error::NoTls => anyhow!(
+                            "{}: this build has no TLS\n\
+                             hint: `cargo install --path crates/tamis-cli --features full` has it",
+                            text.split("://").next().unwrap_or_default()
+                        ),
+                        error => anyhow::Error::new(error),
+                    })
+                })?;
                 warn_if_insecure(at.is_insecure());
                 let password = redis_password().map_err(refuse)?;
                 Ok(Place::Redis(match password {
