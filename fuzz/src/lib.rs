@@ -7,8 +7,6 @@ mod arrow_data;
 #[allow(dead_code, reason = "the package uses all of it")]
 #[path = "../../crates/tamis-python/src/column.rs"]
 mod column;
-#[allow(dead_code, unused_imports, clippy::all)]
-mod engine;
 #[allow(dead_code, reason = "the package uses all of it")]
 #[path = "../../crates/tamis-python/src/float.rs"]
 mod float;

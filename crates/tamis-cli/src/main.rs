@@ -8,7 +8,7 @@ mod bar;
 mod cmd;
 #[cfg(feature = "compare")]
 mod compare;
-mod engine;
+
 mod estimate;
 mod find;
 mod foreign;

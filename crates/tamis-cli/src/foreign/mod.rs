@@ -5,7 +5,6 @@ mod columns;
 pub(crate) mod make;
 pub(crate) mod tell;
 
-use crate::engine::batch::Token;
 use crate::output;
 use crate::stream::{InputArgs, Keyed};
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,6 +14,7 @@ use std::path::{Path, PathBuf};
 use tamis::index::FileIndex;
 use tamis::{Existing, Replacement};
 use tamis_formats::{Error, Foreign, Format, Hint, Keys};
+use tamis_records::batch::Token;
 
 /// How a filter of another system is to be read, where its file does not say.
 #[derive(clap::Args, Clone, Debug, Default)]
