@@ -1,7 +1,6 @@
 //! The filters being served, by name.
 
-pub(crate) use crate::file::Saving;
-use crate::file::{FileFilter, Writing};
+use crate::file::{FileFilter, Saved, Writing};
 use crate::loaded::Opening;
 use crate::media::Form;
 use crate::problem::Problem;
