@@ -91,7 +91,7 @@ fn ask_table(file: File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Aske
     let columns = names.iter().map(|name| table.plain(name));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     let mut bytes = Sparse::new(file, &table).map_err(Failure::Read)?;
-    let chunks = match tamis_formats::parquet_chunks(&bytes.memory) {
+    let chunks = match tamis_formats::parquet_chunks(&bytes.memory[..]) {
         Ok(chunks) => chunks,
         Err(error) => return Ok(Asked::Unread(error.to_string())),
     };
