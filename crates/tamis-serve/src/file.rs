@@ -109,23 +109,16 @@ struct Turn {
 
 /// How far saving has got, as numbers of requests.
 #[derive(Clone, Debug, Default)]
-struct Saved {
+pub(crate) struct Saved {
     upto: u64,
     /// Up to this one could not be saved.
     failed: u64,
     /// Why the last save failed, if it did.
-    error: Option<String>,
+    pub(crate) error: Option<String>,
     /// Keys of requests that are not on disk.
-    unsaved_keys: u64,
-    at: Option<SystemTime>,
-}
-
-/// What can be told of saving.
-pub(crate) struct Saving {
     pub(crate) unsaved_keys: u64,
-    pub(crate) last_saved_at: Option<SystemTime>,
-    /// Why the last save failed, if it did.
-    pub(crate) failed: Option<String>,
+    /// When the last save was.
+    pub(crate) at: Option<SystemTime>,
 }
 
 impl FileFilter {
@@ -187,13 +180,8 @@ impl FileFilter {
     }
 
     /// What became of additions; none if there can be none.
-    pub(crate) fn saving(&self) -> Option<Saving> {
-        let saved = self.writer.as_ref()?.saved.borrow();
-        Some(Saving {
-            unsaved_keys: saved.unsaved_keys,
-            last_saved_at: saved.at,
-            failed: saved.error.clone(),
-        })
+    pub(crate) fn saving(&self) -> Option<Saved> {
+        Some(self.writer.as_ref()?.saved.borrow().clone())
     }
 
     fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
@@ -279,10 +267,6 @@ impl FileFilter {
             _ if !is_still => None,
             Ok(loaded) => {
                 self.replace(loaded, stamp);
-                log(format_args!(
-                    "{}: now serving the new file",
-                    self.path.display()
-                ));
                 Some(None)
             }
             Err(_) if !is_settled => None,
@@ -300,6 +284,8 @@ impl FileFilter {
         watched.answers = stamp;
         watched.failed = None;
         watched.replaced += 1;
+        let path = self.path.display();
+        log(format_args!("{path}: now serving the new file"));
     }
 
     fn set_fault(&self, fault: Option<String>) {
@@ -411,7 +397,10 @@ impl FileFilter {
         let rule = version.read(Loaded::rule);
         form.check(&body, &rule)?;
         let mut filter = version.filter.write();
-        let filter = filter.as_mut().map_err(|_| poisoned())?;
+        let filter = filter.as_mut().map_err(|_| {
+            let error = anyhow!("an addition failed halfway");
+            Problem::unavailable(&error)
+        })?;
         let mut new = Replies::default();
         let mut answers = Vec::new();
         let outcome = form.for_each_block(&body, &rule, &mut |keys| {
@@ -561,9 +550,11 @@ impl FileFilter {
             bail!("it is being written by another program");
         }
         let ours: Stamp = (&turn.lock.metadata()?).into();
-        let lock = match stamp.is_same_file(&ours) {
-            true => None, // written over: our lock still holds
-            false => Some(FileLock::try_acquire(&self.path)?),
+        // Of a file that was written over, our lock still holds.
+        let lock = if stamp.is_same_file(&ours) {
+            None
+        } else {
+            Some(FileLock::try_acquire(&self.path)?)
         };
         let mut loaded = self.opening.load(&self.path)?;
         if !loaded.is_writable() {
@@ -581,10 +572,6 @@ impl FileFilter {
             turn.lock = lock;
         }
         self.replace(loaded, (&turn.lock.metadata()?).into());
-        log(format_args!(
-            "{}: now serving the new file",
-            self.path.display()
-        ));
         Ok(())
     }
 }
@@ -621,10 +608,6 @@ fn answer(loaded: &Loaded, form: Form, body: &[u8]) -> Result<Replies, Problem> 
         Ok(())
     })?;
     Ok(replies)
-}
-
-fn poisoned() -> Problem {
-    Problem::unavailable(&anyhow!("an addition failed halfway"))
 }
 
 fn stamp_of(path: &Path) -> Result<Stamp> {
