@@ -6,7 +6,7 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use tamis::Hasher;
-use tamis_formats::{Create, Foreign, ParquetFilter};
+use tamis_formats::{Bytes, Create, Foreign, ParquetFilter};
 
 /// Add filters to the columns of an existing Parquet file
 ///
@@ -71,14 +71,14 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             filter: &made.filter,
         })
         .collect();
-    let added = tamis_formats::parquet_with_filters(bytes, &new).with_context(name)?;
-    let parts = [&bytes[..added.data_end], &added.bytes];
+    let added = tamis_formats::parquet_with_filters(bytes.clone(), &new).with_context(name)?;
+    let parts = [bytes.slice(0..added.data_end), added.bytes.into()];
     foreign::write_parts(&args.output, &parts, output::existing(args.force))?;
     summarise(
         &args.output,
         &made,
         bytes.len(),
-        parts.map(<[u8]>::len).iter().sum(),
+        parts.iter().map(Bytes::len).sum(),
     );
     Ok(Exit::Done)
 }

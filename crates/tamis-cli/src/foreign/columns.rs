@@ -6,16 +6,16 @@ use anyhow::Result;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::Path;
-use tamis_formats::{Foreign, Format, ParquetChunk};
+use tamis_formats::{Bytes, Foreign, Format, ParquetChunk};
 
 /// Lists every column of every row group, with its filter.
-pub(super) fn info(path: &Path, bytes: &[u8], as_json: bool) -> Result<()> {
-    let chunks = tamis_formats::parquet_chunks(bytes).map_err(named(path))?;
+pub(super) fn info(path: &Path, bytes: &Bytes<'static>, as_json: bool) -> Result<()> {
+    let chunks = tamis_formats::parquet_chunks(bytes.clone()).map_err(named(path))?;
     let filter = |chunk: &ParquetChunk| -> Result<Option<Foreign<'_>>> {
         let Some(place) = chunk.filter.clone() else {
             return Ok(None);
         };
-        let opened = tamis_formats::open(&bytes[place], Format::Parquet);
+        let opened = tamis_formats::open(bytes.slice(place), Format::Parquet);
         Ok(Some(opened.map_err(named(path))?))
     };
     let groups = chunks

@@ -10,11 +10,11 @@ use crate::output;
 use crate::stream::{InputArgs, Keyed};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 use tamis::index::FileIndex;
 use tamis::{Existing, Replacement};
-use tamis_formats::{Error, Foreign, Format, Hint, Keys};
+use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
 
 /// How a filter of another system is to be read, where its file does not say.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -98,14 +98,14 @@ impl ForeignArgs {
             return Ok(None);
         };
         let named = self.name.as_deref();
-        let names = match tamis_formats::open(bytes, self.hint(named)) {
+        let names = match tamis_formats::open(bytes.clone(), self.hint(named)) {
             Err(Error::Several { names }) if named.is_none() && !names.is_empty() => names,
             opened => {
                 let opened = opened_at(path, named, opened)?;
                 return Ok(opened.map(|opened| vec![opened]));
             }
         };
-        let open = |name: String| self.read(path, bytes, Some(&name));
+        let open = |name: String| self.read(path, bytes.clone(), Some(&name));
         let opened = names.into_iter().filter_map(|name| open(name).transpose());
         opened.collect::<Result<_>>().map(Some)
     }
@@ -135,14 +135,14 @@ impl ForeignArgs {
     }
 
     /// A Parquet file of which no column was named: all its columns are meant.
-    fn parquet_file(&self, path: &Path) -> Result<Option<&'static [u8]>> {
+    fn parquet_file(&self, path: &Path) -> Result<Option<Bytes<'static>>> {
         let is_meant = self.name.is_none() && matches!(self.format, None | Some(Format::Parquet));
         let bytes = self.bytes(path)?;
         Ok(bytes.filter(|bytes| is_meant && bytes.starts_with(b"PAR1")))
     }
 
     /// The whole file, if it may be of another system.
-    fn bytes(&self, path: &Path) -> Result<Option<&'static [u8]>> {
+    fn bytes(&self, path: &Path) -> Result<Option<Bytes<'static>>> {
         let file = self.file(path)?;
         file.map(|file| map(path, &file)).transpose()
     }
@@ -188,7 +188,7 @@ impl ForeignArgs {
     fn read(
         &self,
         path: &Path,
-        bytes: &'static [u8],
+        bytes: Bytes<'static>,
         name: Option<&str>,
     ) -> Result<Option<Opened>> {
         opened_at(path, name, tamis_formats::open(bytes, self.hint(name)))
@@ -283,13 +283,9 @@ pub(crate) fn regular(path: &Path) -> Result<File> {
     }
 }
 
-/// A file's bytes, for as long as the process lives: a command opens a handful.
-pub(crate) fn map(path: &Path, file: &File) -> Result<&'static [u8]> {
-    // SAFETY: the map is only read. Who cuts a file that is mapped ends the process, as with
-    // filters of our own; who writes to it changes answers, as with any file.
-    let map = unsafe { memmap2::Mmap::map(file) };
-    let map = map.with_context(|| format!("mapping {}", path.display()))?;
-    Ok(Box::leak(Box::new(map)))
+/// A file's bytes, in place.
+pub(crate) fn map(path: &Path, file: &File) -> Result<Bytes<'static>> {
+    Bytes::map(file).with_context(|| format!("mapping {}", path.display()))
 }
 
 /// How every filter and index of ours begins.
@@ -381,14 +377,14 @@ impl Opened {
 
 /// Writes a file that appears whole, on disk, or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8], existing: Existing) -> Result<()> {
-    write_parts(path, &[bytes], existing)
+    write_parts(path, &[bytes.into()], existing)
 }
 
 /// The same, of several pieces.
-pub(crate) fn write_parts(path: &Path, parts: &[&[u8]], existing: Existing) -> Result<()> {
+pub(crate) fn write_parts(path: &Path, parts: &[Bytes<'_>], existing: Existing) -> Result<()> {
     let mut file = Replacement::begin(path, existing).map_err(|e| output::creating(path, e))?;
     for part in parts {
-        let written = file.file().write_all(part);
+        let written = part.write_to(&mut file.file());
         written.with_context(|| format!("writing {}", path.display()))?;
     }
     file.place().map_err(|e| output::creating(path, e))?;

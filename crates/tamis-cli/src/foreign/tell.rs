@@ -142,7 +142,7 @@ fn key_names(filter: &Foreign<'_>) -> String {
 /// Prints what is known of the filters of a file, if it is another system's.
 pub(crate) fn info(path: &Path, args: &ForeignArgs, as_json: bool) -> Result<bool> {
     if let Some(bytes) = args.parquet_file(path)? {
-        columns::info(path, bytes, as_json)?;
+        columns::info(path, &bytes, as_json)?;
         return Ok(true);
     }
     let Some(opened) = args.open_all(path)? else {

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use tamis_formats::{Foreign, Format};
+use tamis_formats::{Bytes, Foreign, Format};
 
 /// Which of a file's row groups may hold what is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,9 +74,8 @@ fn is_called_parquet(path: &Path) -> bool {
 
 fn ask_table(file: &File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Asked, Failure> {
     let columns = plain::columns(file.try_clone().map_err(Failure::Read)?, names)?;
-    // SAFETY: the map is only read, here and now. Who cuts the file meanwhile ends the process; no other harm is done.
-    let map = unsafe { memmap2::Mmap::map(file) }.map_err(Failure::Read)?;
-    let chunks = match tamis_formats::parquet_chunks(&map) {
+    let map = Bytes::map(file).map_err(Failure::Read)?;
+    let chunks = match tamis_formats::parquet_chunks(map.clone()) {
         Ok(chunks) => chunks,
         Err(error) => return Ok(Asked::Unread(error.to_string())),
     };
@@ -118,7 +117,7 @@ fn ask_table(file: &File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Ask
                     .filter
                     .clone()
                     .filter(|_| chunk.column == column.path)?;
-                tamis_formats::open(&map[place], Format::Parquet).ok()
+                tamis_formats::open(map.slice(place), Format::Parquet).ok()
             })
             .collect();
         if filters.iter().any(Option::is_none) {
