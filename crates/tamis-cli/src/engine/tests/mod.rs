@@ -1,9 +1,0 @@
-//! The engine against a naive oracle.
-
-mod common;
-mod exact;
-mod input;
-mod keys;
-mod pipeline;
-mod quotes;
-mod specs;

@@ -1,0 +1,225 @@
+//! A filter of pybloomfiltermmap3, without Python.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::bits::{Bits, BitsFile};
+use super::file::{self, OpenError, record};
+use tamis_formats::pybloomfilter::{Probes, Shape};
+
+/// A filter, in memory or in a mapped file.
+pub struct Filter {
+    /// How many keys it is made for.
+    pub capacity: u64,
+    /// The rate at that many keys.
+    pub error_rate: f64,
+    probes: Probes,
+    /// The bits.
+    pub bits: Bits,
+    count: Count,
+    /// Whether a file changed since it was opened.
+    changed: bool,
+}
+
+/// How many keys, and how many bits were new when they came.
+struct Count {
+    keys: u64,
+    bits: u64,
+    trust: Trust,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Trust {
+    /// This process saw every key come.
+    Exact,
+    /// The file says so; right if it has as many bits set as it had then.
+    Recorded,
+    /// Made by the original, or united with another.
+    Unknown,
+}
+
+impl Count {
+    const ZERO: Self = Self {
+        keys: 0,
+        bits: 0,
+        trust: Trust::Exact,
+    };
+    const UNKNOWN: Self = Self {
+        trust: Trust::Unknown,
+        ..Self::ZERO
+    };
+}
+
+impl Filter {
+    fn new(shape: Shape, bits: Bits, count: Count) -> Self {
+        Self {
+            capacity: shape.capacity,
+            error_rate: shape.error_rate,
+            probes: Probes::new(&shape.seeds, shape.bits),
+            bits,
+            count,
+            changed: false,
+        }
+    }
+
+    /// A filter in memory, empty or with the bits of another.
+    pub fn in_memory(shape: Shape, data: Option<&[u8]>) -> io::Result<Self> {
+        let mut bits = Bits::zeroed(shape.bytes())?;
+        let mut count = Count::ZERO;
+        if let Some(data) = data {
+            bits.load(data);
+            if bits.any_set() {
+                count = Count::UNKNOWN;
+            }
+        }
+        Ok(Self::new(shape, bits, count))
+    }
+
+    /// An empty filter in a new file.
+    pub fn create(path: PathBuf, perm: u32, shape: Shape) -> io::Result<Self> {
+        let header = shape.encode();
+        let file = file::create(&path, perm, shape.file_len(), |file| {
+            file.write_all_at(&header, 0)
+        })?;
+        record::write(&file, Some((0, 0)));
+        let bits = Bits::map(BitsFile::new(file, path, true), &shape)?;
+        let mut filter = Self::new(shape, bits, Count::ZERO);
+        filter.changed = true;
+        Ok(filter)
+    }
+
+    /// The filter in a file.
+    pub fn open(path: PathBuf, writable: bool) -> Result<Self, OpenError> {
+        let (file, shape) = file::open(&path, writable)?;
+        let count = record::read(&file).map_or(Count::UNKNOWN, |(keys, bits)| Count {
+            keys,
+            bits,
+            trust: Trust::Recorded,
+        });
+        let bits = Bits::map(BitsFile::new(file, path, writable), &shape)?;
+        Ok(Self::new(shape, bits, count))
+    }
+
+    /// The shape of an empty filter that this one can be united with.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            capacity: self.capacity,
+            error_rate: self.error_rate,
+            bits: self.probes.bits(),
+            seeds: self.probes.seeds().to_vec(),
+        }
+    }
+
+    /// One for each hash.
+    pub fn seeds(&self) -> &[u32] {
+        self.probes.seeds()
+    }
+
+    /// How many bits.
+    pub fn num_bits(&self) -> u64 {
+        self.probes.bits()
+    }
+
+    /// Whether a key may have been added.
+    #[inline]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.probes
+            .all(key, |positions| self.bits.all_set(positions))
+    }
+
+    /// Adds a key to a filter that may be written; true if it was there.
+    #[inline]
+    pub fn add(&mut self, key: &[u8]) -> bool {
+        let mut new = 0;
+        self.probes.all(key, |positions| {
+            new += self.bits.set(positions);
+            true
+        });
+        if new == 0 {
+            return true;
+        }
+        self.count.keys += 1;
+        self.count.bits += new;
+        self.changed = true;
+        false
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.bits.clear();
+        self.count = Count::ZERO;
+        self.changed = true;
+    }
+
+    /// Whether a key sets the same bits in both.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.num_bits() == other.num_bits() && self.seeds() == other.seeds()
+    }
+
+    /// The union with a filter that is like this one.
+    pub fn unite(&mut self, other: &Self) {
+        self.bits.unite(&other.bits);
+        self.forget_count();
+    }
+
+    /// The intersection with a filter that is like this one.
+    pub fn intersect(&mut self, other: &Self) {
+        self.bits.intersect(&other.bits);
+        self.forget_count();
+    }
+
+    fn forget_count(&mut self) {
+        self.count = Count::UNKNOWN;
+        self.changed = true;
+    }
+
+    /// How many keys, if that is known.
+    pub fn exact_len(&mut self) -> Option<u64> {
+        if self.count.trust == Trust::Recorded {
+            // Whoever else wrote to the file left more bits or fewer.
+            let right = self.bits.count_ones() == self.count.bits;
+            self.count.trust = if right { Trust::Exact } else { Trust::Unknown };
+        }
+        (self.count.trust == Trust::Exact).then_some(self.count.keys)
+    }
+
+    /// How many keys set as many bits as are set; `None` if all are.
+    pub fn estimated_len(&self) -> Option<u64> {
+        let bits = self.num_bits() as f64;
+        let ones = self.bits.count_ones() as f64;
+        let each = bits / self.seeds().len() as f64;
+        let keys = (-each * (1.0 - ones / bits).ln()).round_ties_even();
+        keys.is_finite().then_some(keys as u64)
+    }
+
+    /// Waits until a file and its count are on disk.
+    pub fn sync(&mut self) -> io::Result<()> {
+        if self.changed
+            && let Some(file) = self.bits.file()
+        {
+            self.record(&file.file);
+            self.bits.sync()?;
+            self.changed = false;
+        }
+        Ok(())
+    }
+
+    fn record(&self, file: &File) {
+        let known = self.count.trust != Trust::Unknown;
+        record::write(file, known.then_some((self.count.keys, self.count.bits)));
+    }
+
+    /// Copies a filter's file.
+    pub fn copy_to(&self, path: &Path) -> io::Result<()> {
+        let from = self.bits.file().ok_or(io::ErrorKind::Unsupported)?;
+        file::copy(from, path, |file| self.record(file))
+    }
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        let _ = self.sync(); // `close` reports what goes wrong
+    }
+}

@@ -1,0 +1,227 @@
+//! Dates, times, durations, decimals, UUIDs and truth values as keys: their
+//! text, as DuckDB casts them to VARCHAR and as CSV files have them.
+
+/// What an integer of a column stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Temporal {
+    /// Days, or several of them, since 1970-01-01.
+    Days(i64),
+    /// Months, or several of them, since January 1970, whose first day it is.
+    Months(i64),
+    /// Milliseconds since 1970-01-01, of which the day counts.
+    DayOfMilliseconds,
+    /// Since 1970.
+    Timestamp {
+        /// The unit.
+        ticks: Ticks,
+        /// Whether it is a moment, and not what a clock somewhere shows.
+        utc: bool,
+    },
+    /// Since midnight.
+    Time(Ticks),
+    /// A length of time.
+    Duration(Ticks),
+}
+
+/// The length of a clock's tick: whole seconds, divided by a power of ten.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ticks {
+    /// Whole seconds.
+    pub seconds: i64,
+    /// The power of ten.
+    pub digits: u32,
+}
+
+impl Ticks {
+    /// A second, divided by a power of ten.
+    pub const fn decimal(digits: u32) -> Self {
+        Self { seconds: 1, digits }
+    }
+
+    /// Whole seconds, and what is left of a second in the unit of the digits.
+    fn split(self, count: i128) -> (i128, u64) {
+        let ticks = count * i128::from(self.seconds);
+        let second = 10i128.pow(self.digits);
+        (ticks.div_euclid(second), ticks.rem_euclid(second) as u64)
+    }
+}
+
+const DAY: i128 = 86_400;
+
+impl Temporal {
+    /// Writes the text that stands for the number.
+    pub fn write(self, count: i64, text: &mut Vec<u8>) {
+        let wide = i128::from(count);
+        match self {
+            Self::Days(days) => write_date(wide * i128::from(days), text),
+            Self::DayOfMilliseconds => write_date(wide.div_euclid(1000 * DAY), text),
+            Self::Months(months) => {
+                let month = wide * i128::from(months);
+                let year = month.div_euclid(12) + 1970;
+                write_year_month_day(year, month.rem_euclid(12) as u64 + 1, 1, text);
+            }
+            Self::Timestamp { ticks, utc } => {
+                let (seconds, rest) = ticks.split(wide);
+                write_date(seconds.div_euclid(DAY), text);
+                text.push(b' ');
+                write_clock(seconds.rem_euclid(DAY) as u128, rest, ticks.digits, text);
+                if utc {
+                    text.extend_from_slice(b"+00");
+                }
+            }
+            Self::Time(ticks) | Self::Duration(ticks) => write_span(ticks, wide, text),
+        }
+    }
+}
+
+/// Hours, of which there may be any number, minutes and seconds.
+pub fn write_span(ticks: Ticks, count: i128, text: &mut Vec<u8>) {
+    let (mut seconds, mut rest) = ticks.split(count);
+    if seconds < 0 {
+        text.push(b'-');
+        // From the number itself on: -1.5 s is -2 s and half a second.
+        seconds = -seconds;
+        if rest > 0 {
+            seconds -= 1;
+            rest = 10u64.pow(ticks.digits) - rest;
+        }
+    }
+    write_clock(seconds as u128, rest, ticks.digits, text);
+}
+
+/// `HH:MM:SS`, and the fraction without zeros at its end, if there is one.
+fn write_clock(seconds: u128, rest: u64, digits: u32, text: &mut Vec<u8>) {
+    write_padded(seconds / 3600, 2, text);
+    text.push(b':');
+    write_two((seconds / 60 % 60) as u8, text);
+    text.push(b':');
+    write_two((seconds % 60) as u8, text);
+    if rest > 0 {
+        text.push(b'.');
+        write_padded(rest.into(), digits as usize, text);
+        while text.last() == Some(&b'0') {
+            text.pop();
+        }
+    }
+}
+
+fn write_date(days: i128, text: &mut Vec<u8>) {
+    // The civil calendar, in cycles of 400 years that begin in March.
+    const CYCLE: i128 = 146_097;
+    let days = days + 719_468;
+    let cycle = days.div_euclid(CYCLE);
+    let day = days.rem_euclid(CYCLE) as u64;
+    let year_of_cycle = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = i128::from(year_of_cycle) + cycle * 400 + i128::from(month <= 2);
+    write_year_month_day(year, month, day, text);
+}
+
+/// There is no year 0: before the year 1 is 1 BC.
+fn write_year_month_day(year: i128, month: u64, day: u64, text: &mut Vec<u8>) {
+    let before = year < 1;
+    write_padded(if before { 1 - year } else { year } as u128, 4, text);
+    text.push(b'-');
+    write_two(month as u8, text);
+    text.push(b'-');
+    write_two(day as u8, text);
+    if before {
+        text.extend_from_slice(b" (BC)");
+    }
+}
+
+/// A decimal number of so many digits behind the point, from its digits as a
+/// little-endian integer in two's complement.
+pub fn write_decimal(bytes: &[u8], scale: i32, text: &mut Vec<u8>) {
+    let negative = bytes.last().is_some_and(|byte| *byte >= 128);
+    let mut limbs = [if negative { u64::MAX } else { 0 }; 4];
+    for (limb, part) in limbs.iter_mut().zip(bytes.chunks(8)) {
+        let mut wide = limb.to_le_bytes();
+        wide[..part.len()].copy_from_slice(part);
+        *limb = u64::from_le_bytes(wide);
+    }
+    if negative {
+        text.push(b'-');
+        let mut carry = true;
+        for limb in &mut limbs {
+            (*limb, carry) = (!*limb).overflowing_add(carry.into());
+        }
+    }
+    let start = text.len();
+    write_wide(limbs, text);
+    let zero = text[start..] == *b"0";
+    match usize::try_from(scale) {
+        Ok(0) => {}
+        Ok(scale) => {
+            // At least one digit before the point.
+            let missing = (scale + 1).saturating_sub(text.len() - start);
+            text.splice(start..start, std::iter::repeat_n(b'0', missing));
+            text.insert(text.len() - scale, b'.');
+        }
+        Err(_) if zero => {}
+        Err(_) => text.extend(std::iter::repeat_n(b'0', scale.unsigned_abs() as usize)),
+    }
+}
+
+/// An integer of four limbs, the lowest first.
+fn write_wide(mut limbs: [u64; 4], text: &mut Vec<u8>) {
+    const CHUNK: u128 = 10_000_000_000_000_000_000;
+    let mut chunks = Vec::with_capacity(5);
+    while limbs[1..] != [0; 3] {
+        let mut rest = 0u128;
+        for limb in limbs.iter_mut().rev() {
+            let value = rest << 64 | u128::from(*limb);
+            *limb = (value / CHUNK) as u64;
+            rest = value % CHUNK;
+        }
+        chunks.push(rest);
+    }
+    write_padded(limbs[0].into(), 1, text);
+    for chunk in chunks.iter().rev() {
+        write_padded(*chunk, 19, text);
+    }
+}
+
+/// As `2d931510-d99f-494a-8c67-87feb05e1594`.
+pub fn write_uuid(bytes: &[u8; 16], text: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    for (i, byte) in bytes.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            text.push(b'-');
+        }
+        text.push(HEX[usize::from(byte >> 4)]);
+        text.push(HEX[usize::from(byte & 15)]);
+    }
+}
+
+/// `true` or `false`.
+pub const fn of_bool(value: bool) -> &'static [u8] {
+    if value { b"true" } else { b"false" }
+}
+
+fn write_two(number: u8, text: &mut Vec<u8>) {
+    text.extend_from_slice(&[b'0' + number / 10, b'0' + number % 10]);
+}
+
+/// A number with zeros before it, up to a width.
+fn write_padded(number: u128, width: usize, text: &mut Vec<u8>) {
+    let mut digits = [b'0'; 39];
+    let mut at = digits.len();
+    let mut rest = number;
+    // 64 bits are divided faster.
+    while rest > u128::from(u64::MAX) {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let mut rest = rest as u64;
+    while rest > 0 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    text.extend_from_slice(&digits[at.min(digits.len() - width)..]);
+}

@@ -1,0 +1,104 @@
+//! What the service answers under `/v1/filters`, and its readiness.
+
+use crate::body::{self, Budget, Held};
+use crate::filters::Filters;
+use crate::guard::Guard;
+use crate::media::Form;
+use crate::problem::Problem;
+use crate::response::{Response, Words, answers, json};
+use hyper::body::Incoming;
+use hyper::{HeaderMap, StatusCode};
+use serde_json::json as value;
+use std::sync::Arc;
+
+/// Whether every filter answers and, if keys may be added, takes them.
+pub(crate) async fn ready(filters: &Filters) -> Result<(), Problem> {
+    let mut obstacles = Vec::new();
+    for served in filters.iter() {
+        if let Some(obstacle) = served.obstacle().await {
+            obstacles.push(format!("{}: {obstacle}", served.name()));
+        }
+    }
+    if obstacles.is_empty() {
+        return Ok(());
+    }
+    let text = obstacles.join("\n");
+    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text))
+}
+
+pub(crate) async fn list(filters: &Filters) -> Response {
+    let mut all = Vec::new();
+    for served in filters.iter() {
+        all.push(match served.about().await {
+            Ok(about) => about,
+            Err(problem) => value!({ "name": served.name(), "fault": problem.text }),
+        });
+    }
+    json(&value!({ "filters": all }))
+}
+
+pub(crate) async fn info(filters: &Filters, name: &str) -> Result<Response, Problem> {
+    let about = filters.get(name)?.about().await?;
+    Ok(json(&about))
+}
+
+pub(crate) async fn check(
+    filters: &Filters,
+    name: &str,
+    budget: &Arc<Budget>,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Response, Problem> {
+    let held = body::read(budget, headers, body).await?;
+    let served = filters.get(name)?;
+    let (form, back) = forms(headers, &held)?;
+    let Held { bytes, room } = with_scratch(form, held)?;
+    let found = served.check(form, bytes).await?;
+    let words = Words {
+        lines: ["yes\n", "no\n"],
+        name: "found",
+        more: String::new(),
+    };
+    Ok(answers(found, back, words, room))
+}
+
+pub(crate) async fn add(
+    filters: &Filters,
+    name: &str,
+    guard: &Guard,
+    budget: &Arc<Budget>,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Response, Problem> {
+    if let Err(refused) = guard.check_token(headers) {
+        body::leave(budget, headers, body).await;
+        return Err(refused);
+    }
+    let held = body::read(budget, headers, body).await?;
+    let served = filters.get(name)?;
+    let (form, back) = forms(headers, &held)?;
+    let Held { bytes, room } = with_scratch(form, held)?;
+    let added = served.add(form, bytes).await?;
+    let words = Words {
+        lines: ["new\n", "known\n"],
+        name: "new",
+        more: format!(",\"saved\":{}", added.saved),
+    };
+    Ok(answers(added.new, back, words, room))
+}
+
+/// The forms of keys and answers.
+fn forms(headers: &HeaderMap, held: &Held) -> Result<(Form, Form), Problem> {
+    let form = Form::of_request(headers)?;
+    Form::check_text(headers, &held.bytes)?;
+    Ok((form, Form::of_response(headers, form)?))
+}
+
+/// Counts what reading the keys takes besides: strings with escapes are written anew, in a buffer
+/// and as a key.
+fn with_scratch(form: Form, mut held: Held) -> Result<Held, Problem> {
+    if form == Form::Json && memchr::memchr(b'\\', &held.bytes).is_some() {
+        held.room.more(held.bytes.len() * 2)?;
+    }
+    Ok(held)
+}

@@ -1,0 +1,19 @@
+//! The description of the service, for programs that make clients of it.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+const DESCRIPTION: &str = include_str!("openapi.json");
+/// Described paths that are there for the page.
+const OF_PAGE: [&str; 2] = ["/v1/plan", "/v1/playground"];
+
+pub(crate) fn description(has_page: bool) -> Bytes {
+    if has_page {
+        return Bytes::from_static(DESCRIPTION.as_bytes());
+    }
+    let mut description = serde_json::from_str::<Value>(DESCRIPTION).unwrap_or_default();
+    if let Some(paths) = description["paths"].as_object_mut() {
+        paths.retain(|path, _| !OF_PAGE.contains(&path.as_str()));
+    }
+    description.to_string().into()
+}

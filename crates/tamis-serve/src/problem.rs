@@ -1,0 +1,46 @@
+//! What a client is told when it can't get what it asked for.
+
+use hyper::StatusCode;
+use hyper::header::{self, HeaderName};
+use tamis_report::human;
+
+/// A status and a text for people, as JSON: `{"error": "..."}`.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    pub(crate) text: String,
+    /// The way out, for programs.
+    pub(crate) header: Option<(HeaderName, &'static str)>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        let header = match status {
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
+            StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),
+            _ => None,
+        };
+        let text = text.into();
+        Self {
+            status,
+            text,
+            header,
+        }
+    }
+
+    pub(crate) fn with(self, name: HeaderName, value: &'static str) -> Self {
+        let header = Some((name, value));
+        Self { header, ..self }
+    }
+
+    /// The request can't be understood.
+    pub(crate) fn bad_request(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, text)
+    }
+
+    /// The fault is on this side.
+    pub(crate) fn unavailable(error: &anyhow::Error) -> Self {
+        let text = human::hide_passwords(&format!("{error:#}"));
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+}
