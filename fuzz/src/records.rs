@@ -1,7 +1,7 @@
 //! Rules for keys, specs of an index, and records.
 
-use crate::engine::key::{Columns, KeyMaker, KeyRule, KeySpec, Keys, Part, Pointer};
-use crate::engine::records::Layout;
+use tamis_records::key::{Columns, KeyMaker, KeySpec, Keys, Part, Pointer, RecordRule};
+use tamis_records::records::Framing;
 
 /// The first two lines, and what follows.
 fn split(data: &[u8]) -> Option<(&str, &[u8], &[u8])> {
@@ -11,14 +11,14 @@ fn split(data: &[u8]) -> Option<(&str, &[u8], &[u8])> {
 }
 
 /// The records, which are all of the bytes, and where the key columns are, if they are there.
-fn records<'d>(rule: &KeyRule, bytes: &'d [u8]) -> Option<(Vec<&'d [u8]>, Vec<usize>)> {
-    let layout = rule.layout();
+fn records<'d>(rule: &RecordRule, bytes: &'d [u8]) -> Option<(Vec<&'d [u8]>, Vec<usize>)> {
+    let framing = rule.framing();
     let mut records = Vec::new();
     let mut end = 0;
-    layout.for_each(bytes, |from, to| {
+    framing.for_each(bytes, |from, to| {
         assert_eq!(from, end, "records follow each other");
         end = to;
-        records.push(layout.content(&bytes[from..to]));
+        records.push(framing.content(&bytes[from..to]));
     });
     assert_eq!(end, bytes.len(), "nothing is left");
     let Part::Columns { separator, columns } = &rule.part else {
@@ -72,8 +72,8 @@ pub(crate) fn keys(data: &[u8]) {
         Some(b'c') => columns(b','),
         Some(b't') => columns(b'\t'),
         Some(b'j') => Pointer::parse_list(&list).ok().map(Part::Json),
-        Some(b'z') => Some(Part::Whole(Layout::Delimited(0))),
-        _ => Some(Part::Whole(Layout::LINES)),
+        Some(b'z') => Some(Part::Whole(Framing::Delimited(0))),
+        _ => Some(Part::Whole(Framing::LINES)),
     };
     let Some(part) = part else { return };
     let mut made = tamis::KeyRule::EXACT;
@@ -84,7 +84,7 @@ pub(crate) fn keys(data: &[u8]) {
         made = made.ignore_case();
     }
     let hex = how.contains('x');
-    let rule = KeyRule { part, hex, made };
+    let rule = RecordRule { part, hex, made };
     let Some((records, columns)) = records(&rule, file) else {
         return;
     };

@@ -1,6 +1,5 @@
 //! No two files of a command are one file: what is written to it would destroy what is read from it.
 
-use crate::engine::input::stdin;
 use crate::output;
 use anyhow::{Result, bail};
 use std::collections::HashMap;
@@ -8,6 +7,7 @@ use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
+use tamis_records::input::stdin;
 
 /// What a command does with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

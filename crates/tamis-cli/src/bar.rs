@@ -1,7 +1,6 @@
 //! How far the work is, on stderr, if that is a terminal. Commands draw no bar with `-q`, nor where
 //! they print records on a terminal: the two would mix.
 
-use crate::engine::progress::Progress;
 use crate::human;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
@@ -10,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tamis_records::progress::Progress;
 
 /// Gone when dropped.
 pub(crate) struct Bar {

@@ -1,12 +1,12 @@
 //! How many records the inputs hold, from their sizes and a look here and
 //! there. It decides how much memory is taken at first, and nothing else.
 
-use crate::engine::input::{Input, Packing};
-use crate::engine::records::Layout;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tamis_records::input::{Input, Packing};
+use tamis_records::records::Framing;
 
 /// Places looked at, over all files together.
 const PLACES: u64 = 64;
@@ -15,12 +15,12 @@ const PLACE: u64 = 16 << 10;
 
 /// The number of records, a little high; `None` where some input can't be
 /// measured: a pipe, or a compressed file.
-pub(crate) fn records(paths: &[PathBuf], layout: Layout, packing: Packing) -> Option<u64> {
+pub(crate) fn records(paths: &[PathBuf], framing: Framing, packing: Packing) -> Option<u64> {
     let files = measure(paths, packing)?;
     let total: u64 = files.iter().map(|(_, bytes)| bytes).sum();
     let (mut looked, mut records) = (0, 0);
     for (from, to) in places(total, is_many(paths)) {
-        let (bytes, ends) = look(&files, from, to, layout.delimiter());
+        let (bytes, ends) = look(&files, from, to, framing.delimiter());
         looked += bytes;
         records += ends;
     }
@@ -124,7 +124,7 @@ mod tests {
         for (path, content) in paths.iter().zip(contents) {
             std::fs::write(path, content).unwrap();
         }
-        records(&paths, Layout::LINES, Packing::Recognised)
+        records(&paths, Framing::LINES, Packing::Recognised)
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         assert!(estimate(&[b""]).unwrap() < 2);
         let missing = [PathBuf::from("/nowhere/at/all")];
         let packing = Packing::Recognised;
-        assert_eq!(records(&missing, Layout::LINES, packing), Some(1));
-        assert_eq!(records(&["-".into()], Layout::LINES, packing), None);
+        assert_eq!(records(&missing, Framing::LINES, packing), Some(1));
+        assert_eq!(records(&["-".into()], Framing::LINES, packing), None);
     }
 }

@@ -1,12 +1,12 @@
 //! The files that a command reads where they are not all named on the command line.
 
 use crate::apart::Apart;
-use crate::engine::input::stdin;
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use tamis::Replacement;
+use tamis_records::input::stdin;
 use walkdir::WalkDir;
 
 /// The names in a list, each ended by this byte; `-` is standard input.

@@ -3,25 +3,20 @@
 #[macro_use]
 mod output;
 
-mod about;
-mod advice;
 mod apart;
 mod bar;
 mod cmd;
 #[cfg(feature = "compare")]
 mod compare;
-mod engine;
+
 mod estimate;
 mod find;
 mod foreign;
-mod human;
 mod index;
 mod location;
 mod lock;
 mod redisson;
 mod remote;
-#[cfg(feature = "serve")]
-mod serve;
 mod stdout;
 mod stream;
 
@@ -29,6 +24,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::Path;
 use std::process::ExitCode;
+use tamis_report::{about, advice, human};
 
 /// Have I seen this key before?
 ///
@@ -283,7 +279,7 @@ fn refuse(mut error: clap::Error) -> ExitCode {
         advise(&mut error);
     }
     let text = error.render().to_string();
-    let hidden = output::hide_passwords(&text);
+    let hidden = human::hide_passwords(&text);
     match human::printable(&hidden) == text {
         true => error.exit(),
         false => {

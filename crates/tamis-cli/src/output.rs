@@ -295,27 +295,9 @@ impl<W: Write> Write for UntilClosed<W> {
     }
 }
 
-/// A text without the passwords of addresses in it, as in `redis://user:password@host`.
-pub(crate) fn hide_passwords(text: &str) -> String {
-    let mut hidden = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        hidden.push_str(before);
-        let end = after.find(char::is_whitespace).unwrap_or(after.len());
-        // A password that is not encoded as it should be may hold anything.
-        let user = after[..end].rfind('@').unwrap_or(0);
-        if user > 0 {
-            hidden.push_str("***");
-        }
-        rest = &after[user..];
-    }
-    hidden + rest
-}
-
 /// An error, for people.
 pub(crate) fn complain(text: impl std::fmt::Display) {
-    say!("tamis: {}", hide_passwords(&text.to_string()));
+    say!("tamis: {}", human::hide_passwords(&text.to_string()));
 }
 
 /// A remark that is no error.

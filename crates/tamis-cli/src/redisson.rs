@@ -1,10 +1,9 @@
 //! Redisson's filters, where they live: in Redis, while Java programs use
 //! them.
 
-use crate::engine::pipeline::Halt;
 use crate::foreign::{self, Encoding, ForeignArgs, KeyBytes};
 use crate::location::in_redis;
-use crate::stream::InputArgs;
+use crate::stream::{Halt, InputArgs};
 use crate::{human, output};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;

@@ -1,11 +1,10 @@
 //! What stands for a key on its way to a filter in Redis: its hash, or where a
 //! module of the server hashes, the key itself.
 
-use crate::engine::batch::Token;
-use crate::engine::pipeline::Halt;
-use crate::stream::Keyed;
+use crate::stream::{Halt, Keyed};
 use std::hash::Hash as StdHash;
 use tamis::{Hash, KeyRule};
+use tamis_records::batch::Token;
 use tamis_redis::{Error, RedisFilter};
 
 /// A token that a filter in Redis takes.

@@ -3,15 +3,8 @@
 
 use crate::apart::{Apart, Role};
 use crate::bar::Bar;
-use crate::engine::batch::{Print, Token};
-use crate::engine::input::{Input, InputError, Packing};
-use crate::engine::key::{Columns, KeyRule, Part, Pointer};
-use crate::engine::pipeline::{self, Checkpoint, Halt, Job};
-use crate::engine::progress::Progress;
-use crate::engine::reader::{Oddities, Reader};
-use crate::engine::records::Layout;
 use crate::{Exit, find, human, output};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs::{self, Metadata};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -19,10 +12,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tamis::{AnyFilter, Hash, Hasher};
+use tamis_records::batch::{Print, Token};
+use tamis_records::formats::FileClass;
+use tamis_records::input::{Input, InputError, Packing};
+use tamis_records::key::{Asked, Columns, Part, Pointer, RecordRule};
+use tamis_records::pipeline::{self, Job};
+use tamis_records::progress::Progress;
+use tamis_records::reader::{CHUNK, Oddities, Oddity, Reader};
+use tamis_records::records::Framing;
 
-/// Bytes that travel together: enough to make a system call cheap, few enough
-/// to stay in the second-level cache.
-pub(crate) const CHUNK: usize = 256 << 10;
+pub(crate) type Halt = pipeline::Halt<anyhow::Error>;
+pub(crate) type Checkpoint<'a, S> = pipeline::Checkpoint<'a, S, anyhow::Error>;
+
 /// The same where each step is to be small: a thousand URLs or so.
 const SMALL_CHUNK: usize = 64 << 10;
 
@@ -155,7 +156,7 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
 }
 
 impl InputArgs {
-    pub(crate) fn rule(&self) -> Result<KeyRule> {
+    pub(crate) fn rule(&self) -> Result<RecordRule> {
         let columns = |list: &str, separator| {
             let columns = Columns::parse(list, !self.no_header).map_err(anyhow::Error::msg)?;
             anyhow::Ok(Part::Columns { separator, columns })
@@ -170,9 +171,9 @@ impl InputArgs {
             PartArgs {
                 jsonl: Some(list), ..
             } => Part::Json(Pointer::parse_list(list).map_err(anyhow::Error::msg)?),
-            PartArgs { null: true, .. } => Part::Whole(Layout::Delimited(0)),
+            PartArgs { null: true, .. } => Part::Whole(Framing::Delimited(0)),
             PartArgs { delimiter, .. } => {
-                Part::Whole(Layout::Delimited(delimiter.unwrap_or(b'\n')))
+                Part::Whole(Framing::Delimited(delimiter.unwrap_or(b'\n')))
             }
         };
         let values = match &part {
@@ -181,10 +182,32 @@ impl InputArgs {
             Part::Json(pointers) | Part::JsonText(pointers) => pointers.len(),
         };
         let made = self.rule.of_values(values)?;
-        Ok(KeyRule {
+        Ok(RecordRule {
             part,
             hex: self.hex,
             made,
+        })
+    }
+
+    /// The rule for a filter whose keys are made by `filters`.
+    pub(crate) fn rule_for(&self, filters: &tamis::KeyRule) -> Result<RecordRule> {
+        self.rule()?.for_filter(filters).map_err(|other| {
+            let (asked, way_out) = match other.asked {
+                Asked::IgnoreCase => (
+                    "you asked for --ignore-case",
+                    "omit it, or create a filter with --ignore-case",
+                ),
+                Asked::Urls => (
+                    "you asked for --url",
+                    "omit it, or create a filter with --url",
+                ),
+                Asked::Values(_) => {
+                    return anyhow!(
+                        "{other}\nhint: name as many columns (--csv, --tsv, --jsonl) as the filter was created with"
+                    );
+                }
+            };
+            anyhow!("{asked}, but the filter's keys are made differently ({filters})\nhint: {way_out}")
         })
     }
 
@@ -257,7 +280,12 @@ impl InputArgs {
     }
 
     /// Reads the files, one after the other.
-    pub(crate) fn reader(&self, rule: &KeyRule, chunk: usize, progress: &Arc<Progress>) -> Reader {
+    pub(crate) fn reader(
+        &self,
+        rule: &RecordRule,
+        chunk: usize,
+        progress: &Arc<Progress>,
+    ) -> Reader {
         let unlisted = self.unlisted.clone().into_iter().map(|(folder, why)| {
             Err(InputError {
                 name: folder.display().to_string(),
@@ -269,7 +297,7 @@ impl InputArgs {
         let inputs = unlisted.chain(files.map(move |path| Input::open(&path, packing, &progress)));
         let oddities = match self.strict {
             true => Oddities::Refused,
-            false => Oddities::Warned(|text| output::warn(text)),
+            false => Oddities::Warned(warn_of),
         };
         Reader::new(Box::new(inputs), rule, chunk).oddities(oddities, !self.raw)
     }
@@ -295,6 +323,31 @@ impl InputArgs {
     pub(crate) fn threads(&self) -> usize {
         threads(self.threads)
     }
+}
+
+/// Reports an input that is read, but most likely not as it was meant.
+fn warn_of(input: &str, oddity: &Oddity) {
+    let (done, hint) = match oddity {
+        Oddity::NoLines(kind) => {
+            let advice = match kind.class {
+                FileClass::Filter => "`tamis merge` combines filters, `tamis info` describes one",
+                FileClass::Index => "`tamis which` and `tamis grep` ask an index",
+                FileClass::Parquet => {
+                    "`tamis index --key parquet:COLUMN` reads its columns, and DuckDB writes them as CSV"
+                }
+                FileClass::Utf16 => "convert it: iconv -f UTF-16 -t UTF-8",
+                FileClass::Utf32 => "convert it: iconv -f UTF-32 -t UTF-8",
+                _ => "unpack or convert it first",
+            };
+            let hint = format!("{advice}; --raw reads bytes as they are, without a warning");
+            ("its bytes are read as lines", hint)
+        }
+        _ => (
+            "each line from there on is taken for a record",
+            "close the quote; --strict makes this an error".to_owned(),
+        ),
+    };
+    output::warn(format_args!("{input}: {oddity}, and {done}\nhint: {hint}"));
 }
 
 /// As many threads as asked for, or as there are cores.
@@ -416,8 +469,7 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
         self,
         decide: impl Fn(&mut S, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
     ) -> Result<Report> {
-        let rule = self.input.rule()?.for_filter(self.hasher.rule());
-        let rule = rule.map_err(anyhow::Error::msg)?;
+        let rule = self.input.rule_for(self.hasher.rule())?;
         let paths = self.input.paths();
         if paths.iter().any(|path| path == Path::new("-")) && std::io::stdin().is_terminal() {
             say!("reading standard input; Ctrl-D ends it, Ctrl-C stops");
@@ -448,7 +500,7 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
         });
         drop(bar);
         for error in &outcome.input_errors {
-            output::complain(error);
+            complain(error);
         }
         outcome.decided?;
         Ok(Report {
@@ -466,6 +518,16 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
             input_errors: outcome.input_errors.len(),
         })
     }
+}
+
+/// Reports an input that failed.
+pub(crate) fn complain(error: &InputError) {
+    let hint = if error.is_folder() {
+        "\nhint: -r reads the files in it"
+    } else {
+        ""
+    };
+    output::complain(&format_args!("{error}{hint}"));
 }
 
 /// Whether opening or reading it may have to wait for somebody.

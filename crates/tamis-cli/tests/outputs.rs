@@ -645,3 +645,29 @@ fn a_reason_is_told_once() {
     let ran = sandbox.run("dedup in -o nowhere/out");
     assert_eq!(ran.err.matches("os error 2").count(), 1, "{}", ran.err);
 }
+
+/// What goes to stderr without `say!` would reach the terminal as it is.
+#[test]
+fn all_messages_go_one_way() {
+    let call = concat!("eprint", "ln!(");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut folders: Vec<_> = ["cli", "records", "report", "serve"]
+        .map(|name| crates.join(format!("tamis-{name}/src")))
+        .into();
+    let mut looked_at = 0;
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                assert!(!text.contains(call), "{}: use say!", path.display());
+                looked_at += 1;
+            }
+        }
+    }
+    assert!(looked_at > 80, "{looked_at} files");
+}

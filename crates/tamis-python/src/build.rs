@@ -84,8 +84,7 @@ pub(crate) fn build<'py>(
     };
     let rule = options::rule(ignore_case, url);
     let hasher = options::hasher(seed, keyed, key, key_file, rule)?;
-    let mut list = ListBuilder::new(kind, p)?
-        .hasher(hasher)
+    let mut list = ListBuilder::with_hasher(kind, p, hasher)?
         .threads(options::threads(threads))
         .both(both);
     if let Some(memory) = memory {

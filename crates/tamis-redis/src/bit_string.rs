@@ -3,7 +3,8 @@
 
 use crate::blocking::Blocking;
 use crate::chunks::slot;
-use crate::link::{Again, Request, now};
+use crate::link::now;
+use crate::request::{Again, Request};
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
 use redis::{Cmd, FromRedisValue, Value, cmd};

@@ -1,14 +1,16 @@
 //! The link that blocks: one connection a node; and what needs no filter to
 //! be done over it.
 
+use crate::address::Address;
 use crate::connection::Connection;
 use crate::engine;
-use crate::link::{
-    Address, Allowance, Expected, Failure, Link, Outcome, Reason, Request, SLOTS_ANSWER, Wait,
-    answer, not_replicated, now, transfer, wait_for,
-};
+use crate::failure::{Failure, Outcome, Reason, answer};
+use crate::link::{Link, now};
 use crate::location::Reach;
 use crate::packed::Packed;
+use crate::request::{
+    Allowance, Expected, Request, SLOTS_ANSWER, Wait, not_replicated, transfer, wait_for,
+};
 use crate::stats::Counters;
 use crate::survey::{Orphan, Survey};
 use crate::topology::Topology;

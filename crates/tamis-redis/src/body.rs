@@ -4,8 +4,8 @@
 //! least; the bytes are the same, so offsets are translated here.
 
 use crate::chunks::{CHUNK_LINES, CLOSED, Chunk, Foot, MARK, chunks};
-use crate::link::{Again, Request};
 use crate::packed::Packed;
+use crate::request::{Again, Request};
 use redis::Value;
 use std::ops::Range;
 use tamis::Hash;
@@ -19,6 +19,9 @@ const KEYS_PER_COMMAND: usize = 12;
 const GAP_LINES: u64 = 4;
 /// And no more than this many.
 const RUN_LINES: u64 = 64;
+
+/// The most that a cell can hold, a counter's.
+pub(crate) const MOST_COUNTED: u8 = 15;
 
 /// Takes one from the counters of keys of one chunk. A key with a counter of 0
 /// is not there, and nothing is taken; a counter of 15 stays for ever.
@@ -100,25 +103,17 @@ impl Cells {
         }
     }
 
-    /// The least of the marked counters of a line.
-    pub(crate) fn least(line: &[u8], marks: &Marks) -> u64 {
-        let mut least = 15;
+    /// The least of the marked cells of a line.
+    pub(crate) fn least(self, line: &[u8], marks: &Marks) -> u8 {
+        let mut least = MOST_COUNTED;
         for_each_mark(marks, |cell| {
-            least = least.min(line[cell as usize / 2] >> (cell % 2 * 4) & 15);
+            let cell = cell as usize;
+            least = least.min(match self {
+                Self::Bits(_) => line[cell / 8] >> (cell % 8) & 1,
+                Self::Counters(_) => line[cell / 2] >> (cell % 2 * 4) & 15,
+            });
         });
-        least.into()
-    }
-
-    /// Whether all marked cells of a line are taken.
-    pub(crate) fn has(self, line: &[u8], marks: &Marks) -> bool {
-        let mut all = true;
-        match self {
-            Self::Bits(_) => for_each_mark(marks, |cell| {
-                all &= line[cell as usize / 8] >> (cell % 8) & 1 != 0;
-            }),
-            Self::Counters(_) => all = Self::least(line, marks) > 0,
-        }
-        all
+        least
     }
 }
 
@@ -360,36 +355,29 @@ impl Changes {
         }
     }
 
-    /// Calls `each` with a key and whether it was removed, for one request's
-    /// answer; `None` if the chunk was not there.
-    pub(crate) fn was_removed(
+    /// One request's keys and whether each was removed; `None` if the chunk was
+    /// not there.
+    pub(crate) fn removed(
         &self,
         request: usize,
         answer: &[Value],
-        mut each: impl FnMut(u32, bool),
-    ) -> Option<()> {
+    ) -> Option<impl Iterator<Item = (usize, bool)>> {
         let [Value::Array(values)] = answer else {
             return None;
         };
         let keys = self.keys_of(request);
-        if values.len() != keys.len() {
-            return None;
-        }
-        for (key, value) in keys.iter().zip(values) {
-            each(*key, *value == Value::Int(1));
-        }
-        Some(())
+        let removed = values.iter().map(|value| *value == Value::Int(1));
+        (values.len() == keys.len()).then(|| keys.iter().map(|key| *key as usize).zip(removed))
     }
 
-    /// Calls `each` with a key, whether it was new, and whether the chunk is
-    /// closed, for one request's answer; `None` if the chunk was not there.
-    pub(crate) fn was_new(
+    /// One request's keys and whether each was new, and whether the chunk is
+    /// closed; `None` if it was not there.
+    pub(crate) fn added(
         &self,
         cells: Cells,
         request: usize,
         answer: &[Value],
-        mut each: impl FnMut(u32, bool, bool),
-    ) -> Option<()> {
+    ) -> Option<(bool, impl Iterator<Item = (usize, bool)>)> {
         let [Value::Array(values)] = answer else {
             return None;
         };
@@ -397,21 +385,20 @@ impl Changes {
         let keys = self.keys_of(request);
         let per_key = cells.hashes_per_line();
         let closed = *mark == Value::Int(CLOSED.into());
-        let marked = closed || *mark == Value::Int(MARK.into());
-        // Behind them is the pulse, perhaps.
-        let values = values.get(..keys.len() * per_key)?;
-        if !marked {
+        if !closed && *mark != Value::Int(MARK.into()) {
             return None;
         }
+        // Behind them is the pulse, perhaps.
+        let values = values.get(..keys.len() * per_key)?;
         // A bit that was 0; a counter that is 1 now.
         let new = match cells {
             Cells::Bits(_) => Value::Int(0),
             Cells::Counters(_) => Value::Int(1),
         };
-        for (key, values) in keys.iter().zip(values.chunks(per_key)) {
-            each(*key, values.contains(&new), closed);
-        }
-        Some(())
+        let was_new = values
+            .chunks(per_key)
+            .map(move |values| values.contains(&new));
+        Some((closed, keys.iter().map(|key| *key as usize).zip(was_new)))
     }
 }
 

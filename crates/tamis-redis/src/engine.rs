@@ -16,19 +16,20 @@ mod watch;
 
 pub(crate) use life::dangers;
 
-use crate::body::{Body, Cells, Changes, Reads};
+use crate::body::{Body, Cells};
 use crate::chunks::{Chunk, Foot, slot};
-use crate::link::{Link, Request};
+use crate::link::Link;
 use crate::record::{LEN, MAGIC, Record, State, Testimony, twin};
+use crate::request::Request;
 use crate::warning::Warning;
-use crate::wire::{Wire, Work};
+use crate::wire::Wire;
 use crate::{Error, Location, Options, Stats};
 use fill::Fill;
 use growing::Growth;
 use life::ENDING;
 use memory::Memory;
 use redis::{Value, cmd};
-use remains::{has_parts, has_witness, is_ending};
+use remains::{has_parts, has_witness, home_is_empty, is_ending};
 use std::time::{Duration, Instant};
 use tamis::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
@@ -82,24 +83,6 @@ pub(crate) struct Engine<L> {
     /// The process that it was made in: another's is a copy, which must not
     /// use the same room.
     process: u32,
-}
-
-impl Work for Changes {
-    fn requests(&mut self) -> &mut Vec<Request> {
-        &mut self.requests
-    }
-}
-
-impl Work for (std::ops::Range<usize>, Reads) {
-    fn requests(&mut self) -> &mut Vec<Request> {
-        &mut self.1.requests
-    }
-}
-
-impl Work for Reads {
-    fn requests(&mut self) -> &mut Vec<Request> {
-        &mut self.requests
-    }
 }
 
 /// A part of the filter: of which body, which chunk.
@@ -364,6 +347,22 @@ impl<L: Link> Engine<L> {
         &self.header
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.header.shape().kind()
+    }
+
+    pub(crate) const fn capacity(&self) -> u64 {
+        self.header.capacity()
+    }
+
+    pub(crate) const fn rate(&self) -> f64 {
+        self.header.rate()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.header.body_len()
+    }
+
     fn gone(&self) -> Error {
         Error::Gone {
             name: self.name.clone(),
@@ -454,12 +453,12 @@ async fn look_for_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(),
     };
     // In this order: a filter that is deleted meanwhile loses its record last.
     if has_witness(wire, name).await?
-        && Engine::<L>::home_is_empty(wire, name).await?
+        && home_is_empty(wire, name).await?
         && has_witness(wire, name).await?
     {
         return remains();
     }
-    if has_parts(wire, name).await? && Engine::<L>::home_is_empty(wire, name).await? {
+    if has_parts(wire, name).await? && home_is_empty(wire, name).await? {
         return remains();
     }
     Ok(())

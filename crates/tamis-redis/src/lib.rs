@@ -68,16 +68,18 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod address;
 #[cfg(feature = "aio")]
 pub mod aio;
+mod backend;
 mod bit_string;
 mod blocking;
 mod body;
 mod chunks;
 mod connection;
-mod either;
 mod engine;
 mod error;
+mod failure;
 mod filter;
 mod link;
 mod location;
@@ -87,6 +89,7 @@ mod multiplexed;
 mod options;
 mod packed;
 mod record;
+mod request;
 mod role;
 mod stats;
 mod survey;

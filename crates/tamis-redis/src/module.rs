@@ -9,8 +9,9 @@ pub(crate) use copying::takes;
 
 use crate::chunks::slot;
 use crate::engine::{dangers, survey};
-use crate::link::{Link, Request};
+use crate::link::Link;
 use crate::packed::Packed;
+use crate::request::Request;
 use crate::warning::Warning;
 use crate::wire::Wire;
 use crate::{Error, Location, Node, Share, Stats};
@@ -422,7 +423,7 @@ impl<L: Link> Module<L> {
     }
 
     /// Deletes the filter, and nothing that has come in its place.
-    pub(crate) async fn delete(mut self) -> Result<(), Error> {
+    pub(crate) async fn delete(mut self) -> Result<Wire<L>, Error> {
         const DELETE: &str = "if redis.call('TYPE', KEYS[1]).ok ~= ARGV[1] then return 0 end \
                               return redis.call('UNLINK', KEYS[1])";
         let mut command = cmd("EVAL");
@@ -432,7 +433,7 @@ impl<L: Link> Module<L> {
             .arg(&self.key.name)
             .arg(self.key.is.name);
         match self.one("deleting the filter", command).await? {
-            Value::Int(1) => Ok(()),
+            Value::Int(1) => Ok(self.wire),
             _ => Err(self.gone()),
         }
     }

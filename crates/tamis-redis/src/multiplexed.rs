@@ -1,12 +1,14 @@
 //! The link that does not block: one connection a node, which all clones of a
 //! filter share.
 
+use crate::address::Address;
 use crate::connection::{too_much, unreachable_here};
-use crate::link::{
-    Address, Allowance, Expected, Failure, Link, Outcome, Reason, Request, SLOTS_ANSWER, SMALL,
-    Wait, answer, not_replicated, wait_for,
-};
+use crate::failure::{Failure, Outcome, Reason, answer};
+use crate::link::Link;
 use crate::location::Reach;
+use crate::request::{
+    Allowance, Expected, Request, SLOTS_ANSWER, SMALL, Wait, not_replicated, wait_for,
+};
 use crate::stats::Counters;
 use crate::topology::Topology;
 use crate::trust::{

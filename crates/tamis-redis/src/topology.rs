@@ -1,9 +1,11 @@
 //! Which node has which slots, and so gets which requests.
 
 use crate::Location;
+use crate::address::Address;
 use crate::chunks::SLOTS;
-use crate::link::{Address, Failure, Outcome, Reason, Request};
+use crate::failure::{Failure, Outcome, Reason};
 use crate::location::Reach;
+use crate::request::Request;
 use redis::Value;
 
 /// The places of the requests for each node.

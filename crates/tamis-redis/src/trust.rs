@@ -1,8 +1,10 @@
 //! Which servers are believed: not a replica that has lost its master, nor a
 //! master that the Sentinels have replaced.
 
-use crate::link::{Address, Expected, Failure, Outcome, Reason};
+use crate::address::Address;
+use crate::failure::{Failure, Outcome, Reason};
 use crate::location::Reach;
+use crate::request::Expected;
 use crate::role::ServerRole;
 use crate::{Location, Options};
 use redis::{Cmd, Value};

@@ -1,7 +1,7 @@
 //! How servers are reached: addresses, TLS, and who we are.
 
 use crate::Location;
-use crate::link::Address;
+use crate::address::Address;
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, RedisConnectionInfo};
 
 /// How to connect to a node: as to the first one that the user named.

@@ -371,7 +371,7 @@ impl Absent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hasher::Hasher;
+    use crate::hasher::{Hasher, SecretKey};
     use crate::{Blocked, Bloom, Cascade, Fuse, Ribbon};
     use std::collections::HashSet;
     use std::sync::atomic::AtomicUsize;
@@ -387,12 +387,13 @@ mod tests {
         blocked.insert_many(&present, &mut [false; 1000]);
         bloom.insert_many(&present, &mut [false; 1000]);
         let hasher = Hasher::default();
+        let keyed = Hasher::keyed(SecretKey::new([7; 16]));
         vec![
             blocked.into(),
             bloom.into(),
             Fuse::build(&present, 0.1, hasher).unwrap().into(),
             Ribbon::build(&present, 0.1, hasher).unwrap().into(),
-            Cascade::build(&present, keys(1000..2000), 0.1, hasher)
+            Cascade::build(&present, keys(1000..2000), 0.1, keyed)
                 .unwrap()
                 .into(),
         ]

@@ -6,10 +6,9 @@ use crate::hash::Hash;
 use crate::key_rule::KeyRule;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::fmt;
-use std::fs;
 use std::hash::Hasher as _;
-use std::io::Write as _;
-use std::path::Path;
+#[cfg(feature = "files")]
+use std::{fs, io::Write as _, path::Path};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// The 16-byte secret of a keyed filter. Its `Debug` output hides it.
@@ -24,6 +23,7 @@ impl SecretKey {
     /// assert!(SecretKey::random()? != SecretKey::random()?);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[cfg(feature = "random")]
     pub fn random() -> Result<Self, Error> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|e| Error::Random(e.to_string()))?;
@@ -37,6 +37,7 @@ impl SecretKey {
 
     /// The key in a file: 32 hexadecimal digits, so that it survives editors and
     /// mail.
+    #[cfg(feature = "files")]
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let text = fs::read_to_string(path).map_err(Error::io("reading the key file", path))?;
@@ -62,6 +63,7 @@ impl SecretKey {
     /// assert!(made == SecretKey::load(&path)?);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[cfg(feature = "files")]
     pub fn load_or_create(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         if path.exists() {

@@ -34,8 +34,19 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_docs)]
+#![cfg_attr(
+    not(feature = "files"),
+    allow(dead_code, unreachable_pub, reason = "used for files")
+)]
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!(
+    "tamis reads and writes 64-bit words that threads and processes share: \
+     it needs a target with 64-bit atomic instructions"
+);
 
 mod error;
+#[cfg(feature = "files")]
+pub mod file;
 mod filter;
 mod guard;
 mod hash;
@@ -56,9 +67,10 @@ pub use filter::counting::Counting;
 pub use filter::cuckoo::Cuckoo;
 pub use filter::draft::Draft;
 pub use filter::growing::Growing;
+pub use filter::keys::KeyCount;
 pub use filter::kinds::{Blocked, Bloom, Cascade, Fuse, Ribbon};
 pub use filter::open::Open;
-pub use filter::{Filter, KeyCount};
+pub use filter::shell::Filter;
 pub use guard::{FalseAlarms, Guard, GuardCounts};
 pub use hash::Hash;
 pub use hasher::{Hasher, SecretKey};
@@ -68,8 +80,11 @@ pub use list::{Both, Contradiction, ListBuilder};
 pub use plan::Plan;
 pub use plan::growing::Expansion;
 pub use store::body::{Body, Bytes, Map};
-pub use store::file::FileLock;
-pub use store::replace::{Existing, Readers, Replacement, Unplaced};
+
+// Their home is `file`.
+#[cfg(feature = "files")]
+#[doc(hidden)]
+pub use file::{Existing, FileLock, Readers, Replacement, Unplaced};
 
 /// The examples of README.md compile.
 #[cfg(doctest)]

@@ -214,8 +214,8 @@ fn keys_that_somebody_made_collide_are_noticed() {
     for memory in [u64::MAX, 1] {
         for both in [Both::Refuse, Both::Block, Both::Allow] {
             let list = |hasher, block: &[&[u8]], allow: &[&[u8]]| {
-                let mut list = ListBuilder::new(Kind::Cascade, 0.01).unwrap();
-                list = list.both(both).hasher(hasher).memory(memory);
+                let list = ListBuilder::with_hasher(Kind::Cascade, 0.01, hasher).unwrap();
+                let mut list = list.both(both).memory(memory);
                 list.add_all(many(0)).unwrap();
                 list.add_all(block).unwrap();
                 list.allow_all(allow).unwrap();

@@ -66,7 +66,7 @@ impl What {
                 AnyFilter::Growing(tamis::Growing::with_hasher(10, rate, hasher).unwrap())
             }
             List(kind, rate, _) => {
-                let mut list = ListBuilder::new(kind, rate).unwrap().hasher(hasher);
+                let mut list = ListBuilder::with_hasher(kind, rate, hasher).unwrap();
                 if kind == Kind::Cascade {
                     list.allow_all(self.allowed()).unwrap();
                 }

@@ -1,16 +1,15 @@
 use crate::about::About;
 use crate::apart::{Apart, Role};
-use crate::engine::batch::Print;
-use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull};
 use crate::lock::LockArgs;
 use crate::redisson::Live;
 use crate::remote::{claim, with_keys};
-use crate::stream::{InputArgs, Keyed, Pass, Report};
+use crate::stream::{Halt, InputArgs, Keyed, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
+use tamis_records::batch::Print;
 
 /// Add keys to a filter, one per line
 ///
@@ -132,7 +131,7 @@ fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
     }
     summarise(&report, args);
     if filter.keys().get() > filter.capacity() {
-        About::of(&filter).warn_if_over();
+        About::of(&filter).overfull().iter().for_each(output::warn);
     }
     filter.close().map_err(named())?;
     Ok(report)
@@ -178,7 +177,7 @@ fn add<F: Send, H: Keyed>(
 ) -> Result<Report> {
     let mut stdout = output::Sink::stdout()?;
     if args.new {
-        stdout.end_last_line(args.input.rule()?.layout().delimiter())?;
+        stdout.end_last_line(args.input.rule()?.framing().delimiter())?;
     }
     let mixes = args.new && stdout.is_terminal();
     Pass {

@@ -1,5 +1,3 @@
-use crate::engine::key::parquet::Failure;
-use crate::engine::key::parquet::plain::Values;
 use crate::{Exit, foreign, human, output};
 use anyhow::{Context, Result, anyhow};
 use std::fs::File;
@@ -7,6 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use tamis::Hasher;
 use tamis_formats::{Create, Foreign, ParquetFilter};
+use tamis_records::key::parquet::Failure;
+use tamis_records::key::parquet::plain::Values;
 
 /// Add filters to the columns of an existing Parquet file
 ///

@@ -1,17 +1,16 @@
 use crate::apart::{Apart, Role};
 use crate::bar::Bar;
 use crate::cmd::create::HashArgs;
-use crate::engine::batch::Print;
-use crate::engine::pipeline::Halt;
 use crate::foreign::make::{self, Distinct};
 use crate::foreign::{self, Encoding};
 use crate::location::named;
-use crate::stream::{InputArgs, Pass, Report};
+use crate::stream::{Halt, InputArgs, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use tamis::{AnyFilter, Both, Contradiction, Error, Hash, Hasher, Kind, ListBuilder};
 use tamis_formats::{Format, Keys};
+use tamis_records::batch::Print;
 
 /// Build a filter from a finished list of keys
 ///
@@ -167,8 +166,7 @@ fn build(path: &Path, args: &Args) -> Result<Exit> {
         Args { smallest: true, .. } => Kind::Ribbon,
         _ => Kind::Fuse,
     };
-    let mut list = ListBuilder::new(kind, args.rate())?
-        .hasher(hasher)
+    let mut list = ListBuilder::with_hasher(kind, args.rate(), hasher)?
         .threads(args.input.threads())
         .memory(args.memory.unwrap_or_else(half_of_free_memory))
         .temp_dir(args.temp_dir.clone().unwrap_or_else(|| beside(path)));

@@ -1,14 +1,13 @@
 use crate::apart::{Apart, Role};
-use crate::engine::batch::{Prefix, Print};
-use crate::engine::pipeline::Halt;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::redisson::Live;
 use crate::remote::{Remote, with_keys};
-use crate::stream::{InputArgs, Keyed, Pass};
+use crate::stream::{Halt, InputArgs, Keyed, Pass};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
+use tamis_records::batch::{Prefix, Print};
 
 /// Print the keys that may be in a filter, like grep
 ///

@@ -1,13 +1,13 @@
 use crate::apart::{Apart, Role};
-use crate::engine::key::{KeyMaker, NoKey, not_hex};
-use crate::engine::reader::Chunk;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::remote::{Remote, with_keys};
-use crate::stream::{CHUNK, InputArgs, Keyed};
+use crate::stream::{InputArgs, Keyed};
 use crate::{Exit, output};
 use anyhow::{Result, bail};
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
+use tamis_records::key::{KeyMaker, NoKey, NotHex};
+use tamis_records::reader::{CHUNK, Chunk};
 
 /// Show how often each key was added to a counting or cuckoo filter
 ///
@@ -67,8 +67,7 @@ fn count<H: Keyed>(
 ) -> Result<Exit> {
     // Whether the kind counts is said before any input is read.
     ask(&[], &mut [])?;
-    let rule = args.input.rule()?.for_filter(hasher.rule());
-    let rule = rule.map_err(anyhow::Error::msg)?;
+    let rule = args.input.rule_for(hasher.rule())?;
     let mut reader = args.input.reader(&rule, CHUNK, &Arc::default());
     let mut keys = KeyMaker::new(&rule);
     let mut chunk = Chunk::default();
@@ -77,18 +76,18 @@ fn count<H: Keyed>(
     let mut exit = Exit::NoneFound;
     let mut number = 0;
     while reader.read(&mut chunk) {
-        let (bytes, layout) = (chunk.records(), chunk.layout);
+        let (bytes, framing) = (chunk.records(), chunk.framing);
         hashes.clear();
         if chunk.starts_input {
             number = chunk.header_rows();
         }
         let mut refusal = None;
-        layout.for_each(bytes, |start, end| {
-            let content = layout.content(&bytes[start..end]);
+        framing.for_each(bytes, |start, end| {
+            let content = framing.content(&bytes[start..end]);
             let (key, made) = keys.key(content, &chunk.columns);
             number += 1;
             if made == Err(NoKey::NotHex) {
-                refusal.get_or_insert_with(|| not_hex(&chunk.input, number, content));
+                refusal.get_or_insert_with(|| NotHex::new(&chunk.input, number, content));
             }
             hashes.push(hasher.token(key));
         });
@@ -99,7 +98,7 @@ fn count<H: Keyed>(
         ask(&hashes, &mut counts)?;
         let mut counted = counts.iter();
         let mut written = Ok(());
-        layout.for_each(bytes, |start, end| {
+        framing.for_each(bytes, |start, end| {
             let count = counted.next().unwrap_or(&0);
             if *count > 0 {
                 exit = Exit::Done;
@@ -113,7 +112,7 @@ fn count<H: Keyed>(
     out.flush()?;
     let errors = reader.into_errors();
     for error in &errors {
-        output::complain(error);
+        crate::stream::complain(error);
     }
     Ok(match errors.is_empty() {
         true => exit,

@@ -5,21 +5,20 @@ mod wrong;
 use self::kept::Kept;
 use self::shared::Shared;
 use crate::apart::{Apart, Role};
-use crate::engine::batch::Print;
-use crate::engine::exact::ExactSet;
-use crate::engine::pipeline::Checkpoint;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of};
 use crate::lock::LockArgs;
 use crate::output::Sink;
 use crate::remote::{Remote, with_keys};
-use crate::stream::{InputArgs, Keyed, Pass, Report};
+use crate::stream::{Checkpoint, InputArgs, Keyed, Pass, Report};
 use crate::{Exit, human, output};
 use crate::{estimate, foreign};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tamis::{AnyFilter, Error, Growing, Hasher, Kind, Plan, SecretKey};
+use tamis_records::batch::Print;
+use tamis_records::exact::{ExactSet, OutOfMemory};
 use tamis_redis::{Location, RedisFilter, Stats};
 
 /// Drop records that were already seen
@@ -250,7 +249,7 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     let mixes = prints && sink.is_terminal();
     args.input = args.input.hiding_bar_if(args.quiet || mixes);
     if prints {
-        sink.end_last_line(args.input.rule()?.layout().delimiter())
+        sink.end_last_line(args.input.rule()?.framing().delimiter())
             .context("writing the output")?;
     }
     let (report, memory) = match &args.filter {
@@ -333,12 +332,12 @@ impl Args {
             };
             return Ok(keys.clamp(1, most.max(1)));
         }
-        let layout = self.input.rule()?.layout();
+        let framing = self.input.rule()?.framing();
         let unmeasured = match self.filter {
             Some(Place::File(_)) => UNMEASURED_KEPT,
             _ => UNMEASURED,
         };
-        let records = estimate::records(&paths, layout, self.input.packing());
+        let records = estimate::records(&paths, framing, self.input.packing());
         let mut keys = records.unwrap_or(unmeasured);
         while keys > UNMEASURED && bytes(keys).is_none_or(|bytes| bytes > GUESS_BYTES) {
             keys /= 2;
@@ -371,7 +370,9 @@ fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         Err(_) if args.keys.is_none() => ExactSet::with_capacity(0),
         set => set,
     };
-    let mut shards: Vec<ExactSet> = (0..EXACT_SHARDS).map(shard).collect::<Result<_>>()?;
+    let mut shards: Vec<ExactSet> = (0..EXACT_SHARDS)
+        .map(|at| shard(at).map_err(no_memory))
+        .collect::<Result<_>>()?;
     let report = Pass {
         input: &args.input,
         hasher: &args.input.hasher(Hasher::keyed(SecretKey::random()?))?,
@@ -380,9 +381,19 @@ fn with_digests(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {
         output: sink,
         checkpoint: None,
     }
-    .run(|set: &mut ExactSet, hashes, new| Ok(set.insert_many(hashes, new)?))?;
+    .run(|set: &mut ExactSet, hashes, new| {
+        Ok(set.insert_many(hashes, new).map_err(no_memory)?)
+    })?;
     let bytes = shards.iter().map(|set| set.memory() as u64).sum();
     Ok((report, Memory::local(bytes, 0.0)))
+}
+
+fn no_memory(error: OutOfMemory) -> anyhow::Error {
+    anyhow!(
+        "out of memory: a part of the exact set needs {}\n\
+         hint: without --exact, a record takes a quarter of that",
+        human::size(error.bytes)
+    )
 }
 
 fn with_memory(args: &Args, sink: &mut Sink) -> Result<(Report, Memory)> {

@@ -1,8 +1,4 @@
-use crate::engine::key::Query;
-use crate::engine::ordered::for_each_in_order;
-use crate::engine::progress::Progress;
 use crate::index::ask::{self, QueryArgs};
-use crate::index::search::{Match, search};
 use crate::index::{State, path_bytes};
 use crate::{Exit, output, stream};
 use anyhow::Result;
@@ -11,6 +7,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use tamis_records::key::Query;
+use tamis_records::ordered::for_each_in_order;
+use tamis_records::progress::Progress;
+use tamis_records::search::{Match, search};
 
 /// Print the records that contain a key, opening only files that may have it
 ///

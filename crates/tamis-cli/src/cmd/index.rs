@@ -1,9 +1,5 @@
 use crate::bar::Bar;
-use crate::engine::key::KeySpec;
-use crate::engine::ordered::for_each_in_order;
-use crate::engine::progress::Progress;
 use crate::index::quiet::{self, FileSystems};
-use crate::index::scan::{self, Remarks};
 use crate::index::{Index, Roots, bytes_path, changed, path_bytes, walk};
 use crate::location::named;
 use crate::lock::LockArgs;
@@ -16,6 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tamis::index::{Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
+use tamis_records::key::KeySpec;
+use tamis_records::ordered::for_each_in_order;
+use tamis_records::progress::Progress;
+use tamis_records::scan::{self, Remarks};
 
 const DEFAULT_RATE: f64 = 0.01;
 

@@ -48,13 +48,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
-            About::in_redis(&mut filter).map_err(in_redis(at))?
+            tamis_report::redis::about(&mut filter).map_err(in_redis(at))?
         }
     };
     match args.json {
         true => output::print(&format!("{:#}\n", about::to_json(&about)))?,
         false => output::print(&about::describe(&about))?,
     }
-    about.warn_if_over();
+    about.overfull().iter().for_each(output::warn);
     Ok(Exit::Done)
 }

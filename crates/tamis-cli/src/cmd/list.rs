@@ -1,6 +1,5 @@
 mod metrics;
 
-use crate::about::{nodes_json, shares_json};
 use crate::location::{KeyFile, RedisArgs, warn_if_insecure};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
@@ -8,6 +7,7 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::time::Duration;
 use tamis_redis::{Condition, Found, Orphan, Servers, Survey};
+use tamis_report::redis::{nodes_json, shares_json};
 
 /// List the filters on Redis servers, and orphaned parts
 ///

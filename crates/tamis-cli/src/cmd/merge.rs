@@ -96,7 +96,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         human::counted(merged.keys().get(), "key"),
         human::rate(about.rate_now),
     );
-    about.warn_if_over();
+    about.overfull().iter().for_each(output::warn);
     Ok(Exit::Done)
 }
 

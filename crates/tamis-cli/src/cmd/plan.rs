@@ -1,6 +1,6 @@
-use crate::advice::{self, Advice, Need, Question};
+use crate::advice::{self, Advice, Given, Need, Question};
 use crate::{Exit, human, output};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::json;
 use std::fmt::Write as _;
 use tamis::plan::classic;
@@ -89,21 +89,26 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         (true, _) => table(args.json),
         (_, true) => in_redis(args.keys.unwrap_or(0), args.rate.unwrap_or(0.01), args.json)?,
         _ => {
-            let advice = Question {
-                keys: args.keys,
-                rate: args.rate,
-                size: args.size,
-                need: args.need.need(),
-            }
-            .answer()?;
-            match args.json {
-                true => format!("{:#}\n", advice.json()),
-                false => describe(&advice),
+            let need = args.need.need();
+            let given = given(args.keys, args.rate, args.size)?;
+            let advice = Question { given, need }.answer()?;
+            if args.json {
+                format!("{:#}\n", advice.json())
+            } else {
+                describe(&advice)
             }
         }
     };
     output::print(&text)?;
     Ok(Exit::Done)
+}
+
+fn given(keys: Option<u64>, rate: Option<f64>, size: Option<u64>) -> Result<Given> {
+    match Given::new(keys, rate, size) {
+        Some(given) => Ok(given),
+        None if keys.is_some() => bail!("two of -n, -p and --size say it all; give only two"),
+        None => bail!("say how many keys: -n N (or a rate and a size: -p P --size S)"),
+    }
 }
 
 fn describe(advice: &Advice) -> String {
@@ -235,9 +240,10 @@ fn table(as_json: bool) -> String {
     for ratio in RATIOS {
         let _ = write!(out, "{ratio:>4}  {:>6.2}", best(ratio));
         for k in HASHES {
-            let cell = match k <= ratio {
-                true => short(classic::rate(ratio.into(), k)),
-                false => String::new(),
+            let cell = if k <= ratio {
+                short(classic::rate(ratio.into(), k))
+            } else {
+                String::new()
             };
             let _ = write!(out, " {cell:>9}");
         }

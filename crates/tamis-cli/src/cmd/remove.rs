@@ -1,5 +1,4 @@
 use crate::apart::{Apart, Role};
-use crate::engine::batch::Print;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::lock::LockArgs;
@@ -8,6 +7,7 @@ use crate::stream::{InputArgs, Keyed, Pass, Report};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
+use tamis_records::batch::Print;
 
 /// Remove keys from a counting or cuckoo filter, one per line
 ///

@@ -1,14 +1,15 @@
-use crate::foreign::ForeignArgs;
+use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, PlaceParser, RedisArgs};
-use crate::serve::{self, Limits, Named, Settings, Writing};
 use crate::{Exit, human};
-use anyhow::Result;
-use clap::builder::{TypedValueParser, ValueParserFactory};
+use anyhow::{Result, anyhow, bail};
+use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use tamis_formats::Format;
+use tamis_serve::{FilterPlace, ForeignOptions, Limits, Named, Settings, Writing};
 
 /// Serve filters over HTTP, with a page to explore them
 ///
@@ -31,7 +32,7 @@ Examples:
     .help("The private key (PEM) of --redis-tls-cert")))]
 pub(crate) struct Args {
     /// The filters: files, or redis://HOST:PORT/DB/NAME
-    #[arg(value_name = "[NAME=]FILTER")]
+    #[arg(value_name = "[NAME=]FILTER", value_parser = NamedParser)]
     filters: Vec<Named>,
 
     /// The address and port to listen on; port 0 picks a free one
@@ -95,7 +96,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    serve::run(Settings {
+    if args.foreign.format == Some(Format::Redisson) {
+        bail!("--format redisson: such a filter lives in Redis, and is not served");
+    }
+    let served = tamis_serve::run(Settings {
         filters: args.filters,
         listen: args.listen,
         hosts: args.host,
@@ -112,24 +116,40 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             connections: args.max_connections.max(1) as usize,
         },
         has_page: !args.no_page,
-        key: args.key,
-        foreign: args.foreign,
-        redis: args.redis,
-    })?;
-    Ok(Exit::Done)
+        open: args.key.open()?,
+        foreign: ForeignOptions {
+            format: args.foreign.format,
+            keys: args.foreign.keys,
+            name: args.foreign.name,
+            most_unpacked: args.foreign.max_unpacked,
+        },
+        redis: args.redis.options(&args.key)?,
+    });
+    match served {
+        Ok(()) => Ok(Exit::Done),
+        Err(error) => Err(match hint(&error) {
+            Some(hint) => anyhow!("{error:#}\nhint: {hint}"),
+            None => error,
+        }),
+    }
 }
 
-impl ValueParserFactory for Named {
-    type Parser = NamedParser;
-
-    fn value_parser() -> NamedParser {
-        NamedParser
-    }
+/// What the user can do about an error of the service.
+fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        if let Some(error) = cause.downcast_ref() {
+            return foreign::hint(error);
+        }
+        match cause.downcast_ref()? {
+            tamis::Error::KeyNeeded => Some("pass --key-file".into()),
+            _ => None,
+        }
+    })
 }
 
 /// Reads `[NAME=]FILTER`.
 #[derive(Clone)]
-pub(crate) struct NamedParser;
+struct NamedParser;
 
 impl TypedValueParser for NamedParser {
     type Value = Named;
@@ -140,33 +160,29 @@ impl TypedValueParser for NamedParser {
         argument: Option<&clap::Arg>,
         text: &OsStr,
     ) -> Result<Named, clap::Error> {
-        // A name ends before the first `=`; what is before one in a path or an address is none.
-        let bytes = text.as_encoded_bytes();
-        let named = bytes.iter().position(|&b| b == b'=').and_then(|at| {
-            let name = std::str::from_utf8(&bytes[..at]).ok()?;
-            // Cut behind an ASCII byte, it is an OsStr of its own; text is the simple case.
-            let rest = text.to_str().map(|text| &text[at + 1..])?;
-            is_name(name).then(|| (name.to_owned(), rest.to_owned()))
-        });
-        if let Some((name, rest)) = named {
-            let place = PlaceParser.parse_ref(command, argument, OsStr::new(&rest))?;
-            return Ok(Named { name, place });
-        }
-        let place = PlaceParser.parse_ref(command, argument, text)?;
-        let name = match &place {
-            Place::File(path) => path.file_stem().and_then(OsStr::to_str).map(str::to_owned),
-            Place::Redis(at) => Some(at.name().to_owned()),
+        // A name ends before the first `=`; a path or an address may have one, too.
+        let named = text.to_str().and_then(|text| text.split_once('='));
+        let (name, rest) = match named.filter(|(name, _)| is_name(name)) {
+            Some((name, rest)) => (Some(name.to_owned()), OsStr::new(rest)),
+            None => (None, text),
         };
-        match name.filter(|name| is_name(name)) {
-            Some(name) => Ok(Named { name, place }),
-            None => {
-                let text = format!(
-                    "{place} needs a name of letters, digits, '.', '_' and '-'\n\
-                     hint: NAME=FILTER names it\n"
-                );
-                Err(clap::Error::raw(ErrorKind::ValueValidation, text).with_cmd(command))
-            }
-        }
+        let place = PlaceParser.parse_ref(command, argument, rest)?;
+        let own = match &place {
+            Place::File(path) => path.file_stem().and_then(OsStr::to_str),
+            Place::Redis(at) => Some(at.name()),
+        };
+        let Some(name) = name.or_else(|| Some(own.filter(|own| is_name(own))?.to_owned())) else {
+            let text = format!(
+                "{place} needs a name of letters, digits, '.', '_' and '-'\n\
+                 hint: NAME=FILTER names it\n"
+            );
+            return Err(clap::Error::raw(ErrorKind::ValueValidation, text).with_cmd(command));
+        };
+        let place = match place {
+            Place::File(path) => FilterPlace::File(path),
+            Place::Redis(at) => FilterPlace::Redis(at),
+        };
+        Ok(Named { name, place })
     }
 }
 

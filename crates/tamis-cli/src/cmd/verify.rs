@@ -66,7 +66,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     let verified = verified?;
     if let Some(about) = &verified.about {
-        about.warn_if_over();
+        about.overfull().iter().for_each(output::warn);
     }
     Ok(Exit::Done)
 }
@@ -112,8 +112,8 @@ fn verify(args: &Args) -> Result<Verified> {
                 None => "header and chunks: all present",
             };
             let check = Check::begin(says.into(), args)?;
-            let about = About::in_redis(&mut filter).map_err(in_redis(at))?;
-            let check = check.measure(about.rates(), args, |keys, found| {
+            let about = tamis_report::redis::about(&mut filter).map_err(in_redis(at))?;
+            let check = check.measure(Rates::from(&about), args, |keys, found| {
                 filter.contains_many(keys, found).map_err(in_redis(at))
             })?;
             Ok(Verified {
@@ -143,7 +143,7 @@ fn verify_file(path: &Path, args: &Args) -> Result<Verified> {
     };
     let check = Check::begin(says.into(), args)?;
     let about = About::of(&filter);
-    let check = check.measure(about.rates(), args, |keys, found| {
+    let check = check.measure(Rates::from(&about), args, |keys, found| {
         filter.contains_many(keys, found);
         Ok(())
     })?;
@@ -197,11 +197,11 @@ struct Rates {
     tolerance: f64,
 }
 
-impl About {
-    const fn rates(&self) -> Rates {
-        Rates {
-            now: self.rate_now,
-            promised: Some(self.rate),
+impl From<&About> for Rates {
+    fn from(about: &About) -> Self {
+        Self {
+            now: about.rate_now,
+            promised: Some(about.rate),
             tolerance: 0.0,
         }
     }

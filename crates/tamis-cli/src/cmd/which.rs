@@ -1,4 +1,3 @@
-use crate::engine::ordered::for_each_in_order;
 use crate::index::ask::{self, QueryArgs};
 use crate::index::filters::{self, Answer, Asked};
 use crate::index::{Roots, State, path_bytes, walk};
@@ -8,6 +7,7 @@ use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use tamis_records::ordered::for_each_in_order;
 
 /// List the files that may contain a key
 ///

@@ -5,7 +5,6 @@
 
 use super::key_file::KeyWriter;
 use crate::Exit;
-use crate::engine::batch::{Print, Token};
 use crate::stream::{InputArgs, Keyed, Pass};
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
@@ -14,6 +13,7 @@ use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tamis::{Hash, Hasher, SecretKey};
+use tamis_records::batch::{Print, Token};
 
 /// Files in the folder that the steps work in.
 pub(crate) const HELD: &str = "held";

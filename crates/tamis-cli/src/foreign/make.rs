@@ -1,12 +1,12 @@
 //! New filters of other systems.
 
 use super::{Encoding, KeyBytes};
-use crate::engine::batch::Print;
 use crate::stream::{InputArgs, Pass, Report};
 use crate::{human, output};
 use anyhow::{Result, bail};
 use std::path::Path;
 use tamis_formats::{Create, Foreign, Format, Optimise};
+use tamis_records::batch::Print;
 
 /// A new, empty filter of this format, as its own system makes it by default.
 pub(crate) fn create(format: Format, keys: u64, rate: f64, seed: u64) -> Result<Foreign<'static>> {

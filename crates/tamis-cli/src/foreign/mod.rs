@@ -5,7 +5,6 @@ mod columns;
 pub(crate) mod make;
 pub(crate) mod tell;
 
-use crate::engine::batch::Token;
 use crate::output;
 use crate::stream::{InputArgs, Keyed};
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,6 +14,7 @@ use std::path::{Path, PathBuf};
 use tamis::index::FileIndex;
 use tamis::{Existing, Replacement};
 use tamis_formats::{Error, Foreign, Format, Hint, Keys};
+use tamis_records::batch::Token;
 
 /// How a filter of another system is to be read, where its file does not say.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -41,11 +41,11 @@ pub(crate) struct ForeignArgs {
 
     /// Which filter in the file: the column of Parquet or ORC, the key of an RDB file
     #[arg(long, value_name = "NAME", visible_alias = "column")]
-    name: Option<String>,
+    pub(crate) name: Option<String>,
 
     /// The most that a gzipped filter may unpack to, e.g. 2GB [default: 256 MiB]
     #[arg(long, value_name = "SIZE", value_parser = crate::human::parse_size)]
-    max_unpacked: Option<u64>,
+    pub(crate) max_unpacked: Option<u64>,
 }
 
 /// A filter of another system, from a file.
@@ -65,31 +65,6 @@ impl ForeignArgs {
             None => Ok(None),
             Some(bytes) => self.read(path, bytes, self.name.as_deref()),
         }
-    }
-
-    /// The same with bytes of its own, whatever becomes of the file.
-    #[cfg(feature = "serve")]
-    pub(crate) fn open_copy(&self, path: &Path) -> Result<Option<Opened>> {
-        let Some(mut file) = self.file(path)? else {
-            return Ok(None);
-        };
-        let reading = || format!("reading {}", path.display());
-        // Of what can't be a filter, no more is read than it takes to see that.
-        if self.format.is_none() && !may_be(&mut file).with_context(reading)? {
-            return Ok(None);
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).with_context(reading)?;
-        let filter = match tamis_formats::open_owned(bytes, self.hint(self.name.as_deref())) {
-            Ok(filter) => filter,
-            Err(Error::Unknown) => return Ok(None),
-            Err(error) => return Err(named(path)(error)),
-        };
-        Ok(Some(Opened {
-            filter,
-            path: path.to_owned(),
-            name: self.name.clone(),
-        }))
     }
 
     /// Opens every filter of a file, or the one that was named.
@@ -224,10 +199,7 @@ impl Encoding {
                     choices: [only],
                     format: Format::Parquet | Format::Orc,
                 } => anyhow!("--keys {asked}, but the column's values are {only}"),
-                Error::KeysNeeded { .. } | Error::KeysUnfit { .. } => {
-                    anyhow!("{error}\n{}", keys_hint(format))
-                }
-                error => error.into(),
+                error => with_hint(&error),
             })?;
         Ok(Self(keys))
     }
@@ -249,20 +221,6 @@ fn opened_at(
         Err(Error::Unknown) => Ok(None),
         Err(error) => Err(named(path)(error)),
     }
-}
-
-/// Whether an open file may be a filter of another system, by its ends; it is
-/// left at its start.
-#[cfg(feature = "serve")]
-fn may_be(file: &mut File) -> std::io::Result<bool> {
-    const END: u64 = 64 << 10;
-    let len = file.metadata()?.len();
-    let (mut start, mut end) = (Vec::new(), Vec::new());
-    file.take(END).read_to_end(&mut start)?;
-    file.seek(std::io::SeekFrom::Start(len.saturating_sub(END)))?;
-    file.take(END).read_to_end(&mut end)?;
-    file.rewind()?;
-    Ok(tamis_formats::may_be(&start, &end, len))
 }
 
 /// Opens a regular file to read it.
@@ -295,14 +253,6 @@ pub(crate) fn map(path: &Path, file: &File) -> Result<&'static [u8]> {
 /// How every filter and index of ours begins.
 const OURS: &[u8] = b"TAMIS\r\n\x1a";
 
-/// Whether a file begins as those of ours do.
-#[cfg(feature = "serve")]
-pub(crate) fn is_ours(path: &Path) -> bool {
-    let mut start = Vec::new();
-    let read = regular(path).and_then(|file| Ok(file.take(8).read_to_end(&mut start)?));
-    read.is_ok() && start == OURS
-}
-
 fn keys_hint(format: Format) -> String {
     let example = match format {
         Format::Guava => "utf8 for stringFunnel(UTF_8) and bytes, utf16 for unencodedCharsFunnel",
@@ -320,7 +270,7 @@ fn keys_hint(format: Format) -> String {
         Format::Spark => "utf8 for strings and binary, int64 for all whole numbers",
         _ => "utf8 for text and bytes",
     };
-    format!("hint: say which with --keys: {example}")
+    format!("say which with --keys: {example}")
 }
 
 /// Other systems' keys are what they are: what of a record is the key can be
@@ -342,20 +292,31 @@ pub(crate) fn check_rule(input: &InputArgs) -> Result<()> {
     Ok(())
 }
 
-/// Says which file an error is about, and the flag that is the way out.
+/// What the user can do about an error.
+pub(crate) fn hint(error: &Error) -> Option<String> {
+    let hint = match error {
+        Error::Ambiguous { .. } => "name it with --format",
+        Error::Several { names } if !names.is_empty() => "choose one with --name",
+        Error::Several { .. } => "`tamis info` lists them",
+        Error::Gzip { .. } => "is the file complete?",
+        Error::Unpacked { .. } => "allow more with --max-unpacked SIZE",
+        Error::KeysNeeded { format, .. } | Error::KeysUnfit { format, .. } => {
+            return Some(keys_hint(*format));
+        }
+        _ => return None,
+    };
+    Some(hint.into())
+}
+
+fn with_hint(error: &Error) -> anyhow::Error {
+    let hint = hint(error).map(|hint| format!("\nhint: {hint}"));
+    anyhow!("{error}{}", hint.unwrap_or_default())
+}
+
+/// Names the file of an error, and the way out.
 pub(crate) fn named(path: &Path) -> impl Fn(Error) -> anyhow::Error {
     let path = path.display().to_string();
-    move |error| {
-        let hint = match &error {
-            Error::Ambiguous { .. } => "\nhint: name it with --format",
-            Error::Several { names } if !names.is_empty() => "\nhint: choose one with --name",
-            Error::Several { .. } => "\nhint: `tamis info` lists them",
-            Error::Gzip { .. } => "\nhint: is the file complete?",
-            Error::Unpacked { .. } => "\nhint: allow more with --max-unpacked SIZE",
-            _ => "",
-        };
-        anyhow!("{path}: {error}{hint}")
-    }
+    move |error| anyhow!("{path}: {}", with_hint(&error))
 }
 
 impl Opened {

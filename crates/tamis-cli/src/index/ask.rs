@@ -1,15 +1,15 @@
 //! What the commands that ask an index have in common.
 
 use super::{Index, Survey, Surveyed};
-use crate::engine::input::{Input, Packing};
-use crate::engine::key::{KeySpec, Query};
-use crate::engine::progress::Progress;
-use crate::engine::records::Layout;
 use crate::{human, output};
 use anyhow::{Result, anyhow};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tamis_records::input::{Input, Packing};
+use tamis_records::key::{KeySpec, Query};
+use tamis_records::progress::Progress;
+use tamis_records::records::Framing;
 
 /// Remarks on single files, before the rest is only counted.
 const REMARKS: usize = 5;
@@ -76,7 +76,7 @@ impl QueryArgs {
                     count => text.extend_from_slice(&buffer[..count]),
                 }
             }
-            let lines = Layout::LINES;
+            let lines = Framing::LINES;
             lines.for_each(&text, |start, end| {
                 keys.push(lines.content(&text[start..end]).to_vec());
             });

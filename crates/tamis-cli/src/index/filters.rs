@@ -1,16 +1,16 @@
 //! Parquet files' own filters in place of an index: which files may hold a value, with nothing to build.
 
-use super::scan::{self, Kind};
-use crate::engine::input::InputError;
-use crate::engine::key::parquet::{Failure, plain};
-use crate::engine::key::{KeySpec, Source};
-use crate::engine::progress::Progress;
 use anyhow::{Result, bail};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use tamis_formats::{Foreign, Format};
+use tamis_records::input::InputError;
+use tamis_records::key::parquet::{Failure, plain};
+use tamis_records::key::{KeySpec, Source};
+use tamis_records::progress::Progress;
+use tamis_records::scan::{self, Kind};
 
 /// Which of a file's row groups may hold what is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,13 +3,11 @@
 pub(crate) mod ask;
 pub(crate) mod filters;
 pub(crate) mod quiet;
-pub(crate) mod scan;
-pub(crate) mod search;
 pub(crate) mod tell;
 pub(crate) mod walk;
 
-use crate::engine::key::{KeySpec, Query};
 pub(crate) use crate::location::is_index;
+use tamis_records::key::{KeySpec, Query};
 
 use crate::location::named;
 use anyhow::{Context, Result, anyhow, bail};

@@ -3,7 +3,8 @@
 use super::{CHUNK_WINDOW, Engine, cells_of, random};
 use crate::body::{Body, Cells, foot};
 use crate::chunks::{Chunk, FOOT, Foot, bytes_of};
-use crate::link::{Link, Request};
+use crate::link::Link;
+use crate::request::Request;
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
 use redis::{Value, cmd};

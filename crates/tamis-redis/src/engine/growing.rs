@@ -24,13 +24,14 @@
 //! that is being built. If it is in neither, the server has lost it: that is an
 //! error, and never "there is no newer layer".
 
-use super::adding::{add_some, unconfirmed_of_all};
+use super::adding::unconfirmed_of_all;
 use super::memory::number;
 use super::{CHUNK_WINDOW, Engine, LOOK_AGAIN, create_chunks, random, unlink_chunks};
 use crate::Error;
 use crate::body::{Body, Cells};
 use crate::chunks::{Chunk, Foot};
-use crate::link::{Link, Request};
+use crate::link::Link;
+use crate::request::Request;
 use redis::{Value, cmd};
 use std::time::{Duration, Instant};
 use tamis::Hash;
@@ -401,24 +402,22 @@ impl<L: Link> Engine<L> {
                 continue;
             }
             let now: Vec<usize> = pending.drain(..pending.len().min(room)).collect();
-            let watch = self.watch(replicated, now.len());
-            let body = &self.bodies[newest];
-            let mut trouble = add_some(&mut self.wire, &watch, body, hashes, &now, new).await;
-            let unconfirmed = trouble.unconfirmed.len();
+            let mut changed = self.add_some(newest, hashes, &now, new).await;
+            let unconfirmed = changed.unconfirmed.len();
             let taken = now.iter().filter(|i| new[**i]).count() + unconfirmed;
             if let Some(growth) = &mut self.growth {
                 growth.room = growth.room.saturating_sub(taken as u64);
                 growth.uncounted += (taken - unconfirmed) as u64;
             }
-            let closed = !trouble.undecided.is_empty();
-            for i in trouble.undecided.drain(..) {
+            let closed = !changed.undecided.is_empty();
+            for i in changed.undecided.drain(..) {
                 from[i] = newest + 1;
                 pending.push(i);
             }
             if unconfirmed > 0 {
-                trouble.unconfirmed.append(&mut pending);
+                changed.unconfirmed.append(&mut pending);
             }
-            self.conclude(newest, trouble, hashes.len()).await?;
+            self.conclude(newest, changed, hashes.len()).await?;
             if closed {
                 self.grow().await?;
             }

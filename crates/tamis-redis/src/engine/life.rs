@@ -2,12 +2,13 @@
 
 use super::growing::Announced;
 use super::parts::TOGETHER;
-use super::remains::has_parts;
+use super::remains::{delete_remains, has_parts};
 use super::room::lines_of;
 use super::{Engine, is_wrong_type, random, read_record, read_start, unlink_chunks};
 use crate::chunks::{Chunk, Foot, slot};
-use crate::link::{Link, Request};
+use crate::link::Link;
 use crate::record::{LEN, Record, State, twin, witness};
+use crate::request::Request;
 use crate::warning::Warning;
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
@@ -173,38 +174,13 @@ impl<L: Link> Engine<L> {
         self.recall().await
     }
 
-    /// [`expire_in`](Self::expire_in) without opening the filter.
-    pub(crate) async fn expire_at(
-        wire: Wire<L>,
-        at: &Location,
-        time: Duration,
-        options: &Options,
-    ) -> Result<(), Error> {
-        let mut this = Self::at_hand(wire, at, options).await?;
-        this.expire_in(time).await
-    }
-
-    /// [`persist`](Self::persist) without opening the filter.
-    pub(crate) async fn persist_at(
-        wire: Wire<L>,
-        at: &Location,
-        options: &Options,
-    ) -> Result<(), Error> {
-        Self::at_hand(wire, at, options).await?.persist().await
-    }
-
-    /// Takes the filter as it is, whose servers have lost keys.
-    pub(crate) async fn accept_loss_at(
-        wire: Wire<L>,
-        at: &Location,
-        options: &Options,
-    ) -> Result<(), Error> {
-        Self::at_hand(wire, at, options).await?.accept_loss().await
-    }
-
     /// The filter of this name, whose secret we may not have: not to be asked
     /// or added to.
-    async fn at_hand(wire: Wire<L>, at: &Location, options: &Options) -> Result<Self, Error> {
+    pub(crate) async fn at_hand(
+        wire: Wire<L>,
+        at: &Location,
+        options: &Options,
+    ) -> Result<Self, Error> {
         let mut this = Self::find(wire, at, options, Record::decode_without_key).await?;
         this.find_bodies().await?;
         Ok(this)
@@ -229,12 +205,13 @@ impl<L: Link> Engine<L> {
         wire: Wire<L>,
         at: &Location,
         options: &Options,
-    ) -> Result<Option<Duration>, Error> {
+    ) -> Result<(Wire<L>, Option<Duration>), Error> {
         let mut this = match Self::left_at(wire, at, options).await {
             Ok(found) => found,
-            Err((_, Error::NotFound { .. })) => return Ok(None),
-            Err((wire, Error::Remains { name })) => {
-                return Self::delete_remains(wire, &name).await.map(|()| None);
+            Err((wire, Error::NotFound { .. })) => return Ok((wire, None)),
+            Err((mut wire, Error::Remains { name })) => {
+                delete_remains(&mut wire, &name).await?;
+                return Ok((wire, None));
             }
             Err((_, error)) => return Err(error),
         };
@@ -242,8 +219,7 @@ impl<L: Link> Engine<L> {
             Err(Error::Gone { .. }) => None,
             left => left?,
         };
-        this.delete().await?;
-        Ok(left)
+        Ok((this.delete().await?, left))
     }
 
     /// Errors if there is no room for a filter in place of the one of this name.
@@ -281,8 +257,8 @@ impl<L: Link> Engine<L> {
         options: &Options,
     ) -> Result<(), Error> {
         match Self::left_at(wire, at, options).await {
-            Ok(this) => this.delete().await,
-            Err((wire, Error::Remains { name })) => Self::delete_remains(wire, &name).await,
+            Ok(this) => this.delete().await.map(drop),
+            Err((mut wire, Error::Remains { name })) => delete_remains(&mut wire, &name).await,
             Err((_, error)) => Err(error),
         }
     }
@@ -319,7 +295,7 @@ impl<L: Link> Engine<L> {
 
     /// Deletes the filter. The record goes last: while it is there, what was
     /// interrupted can be repeated.
-    pub(crate) async fn delete(mut self) -> Result<(), Error> {
+    pub(crate) async fn delete(mut self) -> Result<Wire<L>, Error> {
         const ACTION: &str = "deleting the filter";
         if self.run_on_records(ACTION, BEGIN_DELETION).await? != Value::Int(1) {
             return Err(self.gone());
@@ -335,7 +311,8 @@ impl<L: Link> Engine<L> {
             let command = cmd("UNLINK").arg(&key).take();
             self.wire.ask_one(ACTION, slot(&key), command).await?;
         }
-        self.run_on_records(ACTION, END_DELETION).await.map(drop)
+        self.run_on_records(ACTION, END_DELETION).await?;
+        Ok(self.wire)
     }
 
     /// Runs a script on the record and its twin.

@@ -14,8 +14,10 @@ use super::watch::Seen;
 use super::{Engine, read_testimony};
 use crate::Error;
 use crate::body::Cells;
-use crate::link::{Failure, Link, Request};
+use crate::failure::Failure;
+use crate::link::Link;
 use crate::record::{Testimony, digits, witness};
+use crate::request::Request;
 use redis::{Value, cmd};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};
@@ -202,7 +204,7 @@ impl<L: Link> Engine<L> {
     }
 
     /// Takes what is there for all there is: lost keys stay lost.
-    pub(super) async fn accept_loss(&mut self) -> Result<(), Error> {
+    pub(crate) async fn accept_loss(&mut self) -> Result<(), Error> {
         let command = cmd("HGET").arg(self.state_key()).arg("mark").take();
         let answer = self
             .wire

@@ -5,7 +5,8 @@ use super::{Engine, cells_of};
 use crate::Error;
 use crate::body::{Body, Cells, foot, read_foot};
 use crate::chunks::{Chunk, Foot, chunks, count};
-use crate::link::{Link, Request};
+use crate::link::Link;
+use crate::request::Request;
 use redis::{Value, cmd};
 use tamis::Kind;
 

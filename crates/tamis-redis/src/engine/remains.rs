@@ -2,13 +2,14 @@
 //! or by parts that lie about.
 
 use super::life::ENDING;
-use super::{Engine, read_testimony};
+use super::read_testimony;
 use crate::Error;
 use crate::body::foot;
 use crate::chunks::{FOOT, slot};
 use crate::engine::survey::{Role, scan};
-use crate::link::{Link, Request};
+use crate::link::Link;
 use crate::record::{twin, witness};
+use crate::request::Request;
 use crate::wire::Wire;
 use redis::{Value, cmd};
 
@@ -72,26 +73,24 @@ async fn parts<L: Link>(wire: &mut Wire<L>, name: &str, most: usize) -> Result<V
     Ok(found)
 }
 
-impl<L: Link> Engine<L> {
-    /// Deletes what is left of a filter that has lost its record and its twin.
-    pub(super) async fn delete_remains(mut wire: Wire<L>, name: &str) -> Result<(), Error> {
-        const ACTION: &str = "deleting the filter";
-        let keys = parts(&mut wire, name, usize::MAX).await?;
-        let witness = witness(name);
-        // The witness last: while it is there, what was interrupted can be repeated.
-        for key in keys.iter().chain([&witness]) {
-            // Nobody creates a filter meanwhile: it would find these.
-            let command = cmd("UNLINK").arg(key).take();
-            wire.ask_one(ACTION, slot(key), command).await?;
-        }
-        Ok(())
+/// Deletes what is left of a filter that has lost its record and its twin.
+pub(super) async fn delete_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(), Error> {
+    let keys = parts(wire, name, usize::MAX).await?;
+    let witness = witness(name);
+    // The witness last: while it is there, what was interrupted can be repeated.
+    for key in keys.iter().chain([&witness]) {
+        // Nobody creates a filter meanwhile: it would find these.
+        let command = cmd("UNLINK").arg(key).take();
+        wire.ask_one("deleting the filter", slot(key), command)
+            .await?;
     }
+    Ok(())
+}
 
-    /// Whether the record or its twin is there, whatever it is.
-    pub(super) async fn home_is_empty(wire: &mut Wire<L>, name: &str) -> Result<bool, Error> {
-        let exists = |key: &str| Request::new(slot(name), &[cmd("EXISTS").arg(key).take()]);
-        let requests = vec![exists(name), exists(&twin(name))];
-        let answers = wire.ask("looking for the filter", requests).await?;
-        Ok(answers.iter().all(|answer| answer[..] == [Value::Int(0)]))
-    }
+/// Whether neither the record nor its twin is there.
+pub(super) async fn home_is_empty<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<bool, Error> {
+    let exists = |key: &str| Request::new(slot(name), &[cmd("EXISTS").arg(key).take()]);
+    let requests = vec![exists(name), exists(&twin(name))];
+    let answers = wire.ask("looking for the filter", requests).await?;
+    Ok(answers.iter().all(|answer| answer[..] == [Value::Int(0)]))
 }

@@ -5,7 +5,8 @@
 use super::{Engine, LOOK_AGAIN, cells_of};
 use crate::Error;
 use crate::chunks::chunks;
-use crate::link::{Link, Request};
+use crate::link::Link;
+use crate::request::Request;
 use redis::cmd;
 use std::collections::BTreeMap;
 use std::time::Instant;

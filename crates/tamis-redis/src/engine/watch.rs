@@ -6,8 +6,9 @@
 use super::Engine;
 use super::memory::{number, seconds_now};
 use crate::Error;
-use crate::link::{Link, Request};
+use crate::link::Link;
 use crate::record::{IDENTITY, STATE_AT, State, twin};
+use crate::request::Request;
 use redis::{Value, cmd};
 
 /// The requests of a watch, one key each: while a slot moves, its keys are not

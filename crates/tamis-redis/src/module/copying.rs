@@ -2,8 +2,9 @@
 
 use super::{Found, KeyType, Layout, Module, look};
 use crate::engine::random;
-use crate::link::{Again, Link, Request};
+use crate::link::Link;
 use crate::record::twin;
+use crate::request::{Again, Request};
 use crate::wire::Wire;
 use crate::{Error, Location};
 use redis::{Cmd, Value, cmd};

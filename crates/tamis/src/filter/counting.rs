@@ -1,8 +1,9 @@
 //! The counting filter, as users hold it.
 
-use super::kinds::Blocked;
-use super::{Filter, hash_all};
 use crate::error::Error;
+use crate::filter::keys::hash_all;
+use crate::filter::kinds::Blocked;
+use crate::filter::shell::Filter;
 use crate::hash::Hash;
 use crate::raw::counting::{CountingShape, blocked_words};
 use crate::raw::layout::BLOCK;

@@ -1,7 +1,8 @@
 //! The cuckoo filter, as users hold it.
 
-use super::{Filter, hash_all};
 use crate::error::Error;
+use crate::filter::keys::hash_all;
+use crate::filter::shell::Filter;
 use crate::hash::Hash;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::cuckoo::table::{BATCH, Entry, Full};
@@ -18,7 +19,7 @@ use crate::store::body::{Body, Bytes};
 ///
 /// Adding moves the entries of other keys, so it needs exclusive access, and
 /// writers can't [`share`](Filter::share) a file: [`load`](Filter::load) it, add
-/// keys and save it, under a [`FileLock`](crate::FileLock) if others do so, too.
+/// keys and save it, under a [`FileLock`](crate::file::FileLock) if others do so, too.
 ///
 /// ```
 /// use tamis::Cuckoo;
@@ -133,6 +134,20 @@ impl Filter<CuckooShape> {
             self.insert_hashes(hashes, new)?;
         }
         Ok(())
+    }
+
+    /// [`insert_many`](Self::insert_many) that returns the answers.
+    ///
+    /// ```
+    /// use tamis::Cuckoo;
+    /// let mut seen = Cuckoo::new(1_000, 0.001)?;
+    /// assert_eq!(seen.insert_all(&["a", "b", "a"])?, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_all<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        let mut new = vec![false; keys.len()];
+        self.insert_many(keys, &mut new)?;
+        Ok(new)
     }
 
     /// [`insert_many`](Self::insert_many) for keys that are already hashed.

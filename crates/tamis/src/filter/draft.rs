@@ -8,8 +8,8 @@ use crate::plan::Plan;
 use crate::raw::header::{Header, KEYS_UNKNOWN, State, UNSEALED};
 use crate::raw::layers::{GrowingLayer, GrowingShape};
 use crate::raw::word::ReadOnly;
-use crate::store;
 use crate::store::body::{Body, Bytes};
+use crate::store::check::{checksum_of_zeros, verify};
 
 /// A filter whose body is being brought from elsewhere.
 ///
@@ -49,7 +49,7 @@ impl Draft {
     /// that the header was made for, and else unknown.
     pub fn finish(mut self) -> Result<AnyFilter, Error> {
         if self.header.state.body_checksum == UNSEALED
-            || store::verify(&self.header, self.body.words()).is_err()
+            || verify(&self.header, self.body.words()).is_err()
         {
             self.header.state.keys = KEYS_UNKNOWN;
         }
@@ -81,7 +81,7 @@ impl Header {
     /// Of an empty filter that is all zeros, sealed as a file of it would be.
     pub fn sealed_empty(mut self) -> Self {
         self.state.keys = 0;
-        self.state.body_checksum = store::checksum_of_zeros(self.body_len(), 0);
+        self.state.body_checksum = checksum_of_zeros(self.body_len(), 0);
         self
     }
 
@@ -146,8 +146,8 @@ impl<B: Body> AnyFilter<B> {
 mod tests {
     use super::*;
     use crate::Blocked;
-    use crate::filter::KeyCount;
     use crate::filter::growing::Growing;
+    use crate::filter::keys::KeyCount;
     use crate::raw::word::Word as _;
 
     /// Takes a filter apart and puts it together, changed.

@@ -1,19 +1,26 @@
-//! How every filter, whatever its type, is opened and saved.
+//! How filters of all types are opened and saved.
 
-use super::Filter;
-use super::any::AnyFilter;
-use super::growing::Growing;
 use crate::error::Error;
+use crate::filter::any::AnyFilter;
+#[cfg(feature = "files")]
+use crate::filter::any::check_creatable;
+use crate::filter::growing::Growing;
+use crate::filter::shell::Filter;
 use crate::raw::header::Header;
 use crate::raw::layout::Layout;
-use crate::store::body::{Body, Map};
-use crate::store::file::FileLock;
-use crate::store::{self, Terms};
+use crate::store::body::Body;
+use crate::store::bytes;
+use crate::store::check::{Terms, sealed};
+#[cfg(feature = "files")]
+use crate::store::{body::Map, disk, lock::FileLock, replace::Existing, update::update_under};
+#[cfg(feature = "files")]
+use crate::{hasher::Hasher, kind::Kind, plan::Plan};
+#[cfg(feature = "files")]
 use std::path::Path;
 
-/// The same methods for [`Filter`], which has a parameter more than the
-/// others, [`Growing`] and [`AnyFilter`]. Each of them can be assembled of a
-/// header and a body, and taken apart into `header()` and `all_words()`.
+/// The same methods for [`Filter`], which has one more parameter, [`Growing`] and
+/// [`AnyFilter`]. Each is assembled of a header and a body, and taken apart into
+/// `header()` and `all_words()`.
 macro_rules! files {
     ($filter:ident $(<$kind:ident: $layout:ident>)?) => {
         impl$(<$kind: $layout>)? $filter<$($kind)?> {
@@ -31,8 +38,9 @@ macro_rules! files {
             /// assert!(AnyFilter::load(&path)?.contains("key")); // of any kind
             /// # Ok::<(), tamis::Error>(())
             /// ```
+            #[cfg(feature = "files")]
             pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-                Self::assemble(store::load(path.as_ref(), Terms::default())?)
+                Self::assemble(disk::load(path.as_ref(), Terms::default())?)
             }
 
             /// A copy of the filter that [`to_bytes`](Self::to_bytes) wrote.
@@ -45,7 +53,7 @@ macro_rules! files {
             /// # Ok::<(), tamis::Error>(())
             /// ```
             pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-                Self::assemble(store::decode(bytes, Terms::default())?)
+                Self::assemble(bytes::decode(bytes, Terms::default())?)
             }
 
             /// The filter that [`to_base64`](Self::to_base64) wrote; white
@@ -59,10 +67,11 @@ macro_rules! files {
             /// # Ok::<(), tamis::Error>(())
             /// ```
             pub fn from_base64(text: &str) -> Result<Self, Error> {
-                Self::from_bytes(&store::from_base64(text)?)
+                Self::from_bytes(&bytes::from_base64(text)?)
             }
         }
 
+        #[cfg(feature = "files")]
         impl$(<$kind: $layout>)? $filter<$($kind,)? Map> {
             /// Maps a file for reading: costs the same for any size, and reads
             /// only the pages that are asked. The body's checksum is not
@@ -79,13 +88,13 @@ macro_rules! files {
             /// # Ok::<(), tamis::Error>(())
             /// ```
             pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-                Self::assemble(store::map(path.as_ref(), Terms::default())?)
+                Self::assemble(disk::map(path.as_ref(), Terms::default())?)
             }
         }
 
         impl<'a, $($kind: $layout)?> $filter<$($kind,)? &'a [u8]> {
-            /// Asks bytes of the caller's in place, of any alignment: a file
-            /// embedded in the program, a page of a larger file.
+            /// A filter in bytes that the caller owns, of any alignment: a file
+            /// embedded in the program, or a page of a larger file.
             ///
             /// ```
             /// use tamis::Blocked;
@@ -96,7 +105,7 @@ macro_rules! files {
             /// # Ok::<(), tamis::Error>(())
             /// ```
             pub fn view(bytes: &'a [u8]) -> Result<Self, Error> {
-                Self::assemble(store::view(bytes, Terms::default())?)
+                Self::assemble(bytes::view(bytes, Terms::default())?)
             }
         }
 
@@ -116,8 +125,9 @@ macro_rules! files {
             /// assert!(Blocked::load(&path)?.contains("key"));
             /// # Ok::<(), tamis::Error>(())
             /// ```
+            #[cfg(feature = "files")]
             pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-                store::save(path.as_ref(), &self.header(), &self.all_words())
+                disk::save(path.as_ref(), &self.header(), &self.all_words())
             }
 
             /// Writes the filter to `path`, which must not exist.
@@ -131,26 +141,27 @@ macro_rules! files {
             /// assert!(seen.save_new(&path).is_err());
             /// # Ok::<(), tamis::Error>(())
             /// ```
+            #[cfg(feature = "files")]
             pub fn save_new(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-                store::save_new(path.as_ref(), &self.header(), &self.all_words())
+                disk::save_new(path.as_ref(), &self.header(), &self.all_words())
             }
 
             /// Writes the filter over the file that the caller has locked,
             /// which stays locked; see [`FileLock`].
+            #[cfg(feature = "files")]
             pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
-                store::save_under(lock, &self.header(), &self.all_words())
+                disk::save_under(lock, &self.header(), &self.all_words())
             }
 
-            /// Writes what has changed to the file that the caller has locked
-            /// and to whose filter keys were added, and nothing else done. Where
-            /// that is little of a large file, it is written in place, and a process
-            /// that dies meanwhile leaves all keys that were there, and some of the new.
-            /// Otherwise like [`save_under`](Self::save_under).
+            /// [`save_under`](Self::save_under) for a filter to which keys were
+            /// added since it was loaded, and nothing else done. Little that is
+            /// new in a large file is written in place. A process that dies
+            /// meanwhile leaves all old keys, and some of the new.
             ///
             /// ```
             /// # let dir = tempfile::tempdir().unwrap();
             /// # let path = dir.path().join("seen.tamis");
-            /// use tamis::{Blocked, FileLock};
+            /// use tamis::{Blocked, file::FileLock};
             /// Blocked::new(1_000_000, 0.01)?.save_new(&path)?;
             /// let mut lock = FileLock::acquire(&path)?;
             /// let seen = Blocked::load(&path)?;
@@ -158,75 +169,82 @@ macro_rules! files {
             /// seen.update_under(&mut lock)?; // writes one block
             /// # Ok::<(), tamis::Error>(())
             /// ```
+            #[cfg(feature = "files")]
             pub fn update_under(&self, lock: &mut FileLock) -> Result<(), Error> {
-                store::update::update_under(lock, &self.header(), &self.all_words())
+                update_under(lock, &self.header(), &self.all_words())
             }
 
             /// The same bytes as a file's.
             #[must_use]
             pub fn to_bytes(&self) -> Vec<u8> {
-                store::encode(&self.header(), &self.all_words())
+                bytes::encode(&self.header(), &self.all_words())
             }
 
             /// The same bytes as a file's, in base64.
             #[must_use]
             pub fn to_base64(&self) -> String {
-                store::to_base64(&self.to_bytes())
+                bytes::to_base64(&self.to_bytes())
             }
 
             /// Part of the body's bytes, as a file has them: from `at` on, at
             /// most `len`. A large filter is sent in pieces that way.
             #[must_use]
             pub fn read_body(&self, at: u64, len: usize) -> Vec<u8> {
-                store::read(&self.all_words(), at, len)
+                bytes::read(&self.all_words(), at, len)
             }
 
-            /// The header as a file of this filter would have it, with the
-            /// checksum of the body, which is read to its end for that.
-            /// [`Draft`](crate::Draft) takes it, and the body.
+            /// The header of this filter's file, with the checksum of the body,
+            /// all of which is read. [`Draft`](crate::Draft) takes both.
             #[must_use]
             pub fn sealed_header(&self) -> Header {
-                store::sealed(&self.header(), &self.all_words())
+                sealed(&self.header(), &self.all_words())
             }
         }
     };
 }
-
-/// What servers need that move their memory about.
-macro_rules! heap {
-    ($type:ident $(<$layout:ident: $bound:ident>)?) => {
-        impl$(<$layout: $bound>)? $type$(<$layout>)? {
-            /// The addresses of all memory that it holds, and the alignment of
-            /// each: for servers that tell how much it is.
-            #[must_use]
-            pub fn allocations(&self) -> Vec<(*const u8, usize)> {
-                let bodies = self.all_words().into_iter();
-                let mut all: Vec<_> = bodies.map(|words| (words.as_ptr().cast(), 64)).collect();
-                all.extend(self.lists());
-                all
-            }
-
-            /// Has `mover` move the body's memory: it is given the address and
-            /// length of each allocation and returns the new address, or the
-            /// same. Needs the feature `plain-heap`; mapped memory stays.
-            ///
-            /// # Safety
-            /// What `mover` returns is memory of the global allocator with the
-            /// same length, content and alignment (64 bytes), and the old is
-            /// freed if it is another.
-            pub unsafe fn relocate(&mut self, mover: &mut dyn FnMut(*mut u8, usize) -> *mut u8) {
-                for body in self.bodies_mut() {
-                    // SAFETY: as the caller promises.
-                    unsafe { body.relocate(mover) };
-                }
-            }
-        }
-    };
-}
-
-heap!(Filter<L: Layout>);
-heap!(Growing);
 
 files!(Filter<L: Layout>);
 files!(Growing);
 files!(AnyFilter);
+
+#[cfg(feature = "files")]
+impl AnyFilter {
+    /// Creates the file of an empty filter, which must not exist, without
+    /// holding the filter in memory: for one larger than that. The space on
+    /// disk is taken at once, so that a full disk shows now.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{AnyFilter, Hasher, Kind, Open, Plan};
+    /// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
+    /// AnyFilter::create(&path, &plan, Hasher::default())?;
+    /// let mut seen = Open::new().share(&path)?; // mapped, not read
+    /// assert!(seen.insert("key")?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn create(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        check_creatable(plan.kind())?;
+        if plan.kind() == Kind::Growing {
+            return Growing::from_plan(plan, hasher)?.save_new(path);
+        }
+        disk::save_empty(
+            path.as_ref(),
+            &Header::of_plan(plan, hasher),
+            Existing::Keep,
+        )
+    }
+
+    /// [`create`](Self::create), replacing what is there.
+    pub fn create_over(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        check_creatable(plan.kind())?;
+        if plan.kind() == Kind::Growing {
+            return Growing::from_plan(plan, hasher)?.save(path);
+        }
+        disk::save_empty(
+            path.as_ref(),
+            &Header::of_plan(plan, hasher),
+            Existing::Replace,
+        )
+    }
+}

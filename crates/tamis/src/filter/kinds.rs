@@ -1,6 +1,6 @@
 //! The kinds that have no methods of their own.
 
-use super::Filter;
+use crate::filter::shell::Filter;
 use crate::raw::blocked::BlockedShape;
 use crate::raw::bloom::BloomShape;
 use crate::raw::cascade::CascadeShape;

@@ -1,13 +1,16 @@
-//! How to open a filter, when more than its place must be said.
+//! Options for opening a filter.
 
-use super::any::AnyFilter;
 use crate::error::Error;
+use crate::filter::any::AnyFilter;
 use crate::hasher::SecretKey;
-use crate::store::body::Map;
-use crate::store::{self, Terms};
+use crate::store::bytes;
+use crate::store::check::Terms;
+#[cfg(feature = "files")]
+use crate::store::{body::Map, disk};
+#[cfg(feature = "files")]
 use std::path::Path;
 
-/// How to open a filter when more than its place must be said.
+/// Options for opening a filter.
 ///
 /// ```
 /// use tamis::{Blocked, Error, Hasher, Open, SecretKey};
@@ -21,15 +24,16 @@ use std::path::Path;
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-#[must_use = "says how, and does nothing by itself"]
+#[must_use = "does nothing by itself"]
 pub struct Open {
     key: Option<SecretKey>,
     accept_loss: bool,
+    #[cfg(feature = "files")]
     verify: Option<bool>,
 }
 
 impl Open {
-    /// Nothing special.
+    /// The defaults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -65,15 +69,17 @@ impl Open {
     /// assert!(Open::new().share(&path).is_err());
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[cfg(feature = "files")]
     pub fn verify(mut self, verify: bool) -> Self {
         self.verify = Some(verify);
         self
     }
 
-    pub(super) fn terms(&self) -> Terms<'_> {
+    fn terms(&self) -> Terms<'_> {
         Terms {
             key: self.key.as_ref(),
             accept_loss: self.accept_loss,
+            #[cfg(feature = "files")]
             verify: self.verify,
         }
     }
@@ -91,8 +97,9 @@ impl Open {
     /// assert!(Open::new().load(&path)?.contains("key"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[cfg(feature = "files")]
     pub fn load(&self, path: impl AsRef<Path>) -> Result<AnyFilter, Error> {
-        AnyFilter::assemble(store::load(path.as_ref(), self.terms())?)
+        AnyFilter::assemble(disk::load(path.as_ref(), self.terms())?)
     }
 
     /// Maps a file for reading; see [`Filter::open`](crate::Filter::open).
@@ -107,11 +114,12 @@ impl Open {
     /// assert!(Open::new().map(&path)?.contains("key"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[cfg(feature = "files")]
     pub fn map(&self, path: impl AsRef<Path>) -> Result<AnyFilter<Map>, Error> {
-        AnyFilter::assemble(store::map(path.as_ref(), self.terms())?)
+        AnyFilter::assemble(disk::map(path.as_ref(), self.terms())?)
     }
 
-    /// Maps a file for writing beside other processes; see [`Filter::share`](crate::Filter::share).
+    /// Maps a file for writing next to other processes; see [`Filter::share`](crate::Filter::share).
     /// A file that may have lost keys is never shared: load and save it first.
     ///
     /// ```
@@ -125,8 +133,9 @@ impl Open {
     /// assert!(!shared.insert("key")? && shared.insert("another")?);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[cfg(feature = "files")]
     pub fn share(&self, path: impl AsRef<Path>) -> Result<AnyFilter, Error> {
-        AnyFilter::assemble(store::share(path.as_ref(), self.terms())?)
+        AnyFilter::assemble(disk::share(path.as_ref(), self.terms())?)
     }
 
     /// Copies a filter out of bytes.
@@ -138,16 +147,39 @@ impl Open {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn decode(&self, bytes: &[u8]) -> Result<AnyFilter, Error> {
-        AnyFilter::assemble(store::decode(bytes, self.terms())?)
+        AnyFilter::assemble(bytes::decode(bytes, self.terms())?)
     }
 
     /// Copies a filter out of base64 text; white space in it is ignored.
     pub fn decode_base64(&self, text: &str) -> Result<AnyFilter, Error> {
-        self.decode(&store::from_base64(text)?)
+        self.decode(&bytes::from_base64(text)?)
     }
 
-    /// Asks a filter in bytes of the caller's in place.
+    /// A filter in bytes that the caller owns.
     pub fn view<'a>(&self, bytes: &'a [u8]) -> Result<AnyFilter<&'a [u8]>, Error> {
-        AnyFilter::assemble(store::view(bytes, self.terms())?)
+        AnyFilter::assemble(bytes::view(bytes, self.terms())?)
+    }
+}
+
+#[cfg(feature = "files")]
+impl AnyFilter<Map> {
+    /// Reads the whole body of a mapped file and compares it with the
+    /// checksum in its header. `false` if there is none, because the file was
+    /// last written in place.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{AnyFilter, Blocked, Open};
+    /// Blocked::new(1_000, 0.01)?.save(&path)?;
+    /// assert!(AnyFilter::verify(&path, &Open::new())?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn verify(path: impl AsRef<Path>, open: &Open) -> Result<bool, Error> {
+        let open = open.clone().verify(true);
+        let (header, map) = disk::map(path.as_ref(), open.terms())?;
+        // Some bodies describe themselves.
+        Self::assemble((header, map))?;
+        Ok(header.is_sealed())
     }
 }

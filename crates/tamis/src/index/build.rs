@@ -1,299 +1,20 @@
-//! Making an index: the keys of an entry, their filters, and the file.
+//! Making an index, entry by entry.
 
-use super::format::{EntryRecord, FilterRecord, Layout, MAX_SPECS};
-use super::pages::Summing;
-use super::stamp::Stamp;
-use super::{FileIndex, IndexBytes};
 use crate::error::Error;
-use crate::hash::Hash;
-use crate::hasher::Hasher;
+use crate::index::entry::{BuiltFilter, EntryFilters, IndexOptions};
+use crate::index::format::{Directory, EntryRecord, FilterRecord};
+use crate::index::pages::Summing;
+use crate::index::read::{Entry, FileIndex};
+use crate::index::stamp::Stamp;
 use crate::raw::header::HEADER_LEN;
-use crate::raw::ribbon::compact::{self, Compact, Width};
-use crate::raw::sorted::sorted_distinct;
+use crate::store::body::Body;
+#[cfg(feature = "files")]
 use crate::store::replace::{Existing, Replacement};
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
-use std::path::Path;
-use xxhash_rust::xxh3::Xxh3;
-
-/// What applies to a whole index: rate, hash, and which keys of an entry are
-/// indexed.
-///
-/// ```
-/// use tamis::index::IndexOptions;
-/// use tamis::Hasher;
-/// let options = IndexOptions::new(0.01)?
-///     .hasher(Hasher::seeded(7))
-///     .specs(["row", "row and column"])?;
-/// assert_eq!(options.spec_texts(), ["row", "row and column"]);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct IndexOptions {
-    hasher: Hasher,
-    rate: f64,
-    width: Width,
-    specs: Vec<String>,
-}
-
-impl IndexOptions {
-    /// An entry that does not hold a key is a candidate with a probability of
-    /// at most `rate`, which must be between 2^-32 and 0.5. There is one sort of
-    /// keys, `"key"`, unless you name others with [`specs`](Self::specs).
-    pub fn new(rate: f64) -> Result<Self, Error> {
-        Ok(Self {
-            hasher: Hasher::default(),
-            rate,
-            width: Width::for_rate(rate)?,
-            specs: vec!["key".into()],
-        })
-    }
-
-    /// Sets how keys are hashed; the default is [`Hasher::default`].
-    pub fn hasher(mut self, hasher: Hasher) -> Self {
-        self.hasher = hasher;
-        self
-    }
-
-    /// Sets the sorts of keys that every entry has, each with its own filter:
-    /// 1 to 255 different names, which mean nothing to the library.
-    pub fn specs<S: Into<String>>(
-        mut self,
-        specs: impl IntoIterator<Item = S>,
-    ) -> Result<Self, Error> {
-        self.specs = specs.into_iter().map(Into::into).collect();
-        let mut sorted: Vec<&String> = self.specs.iter().collect();
-        sorted.sort();
-        let twice = sorted.windows(2).any(|pair| pair[0] == pair[1]);
-        match twice || !(1..=MAX_SPECS).contains(&self.specs.len()) {
-            false => Ok(self),
-            true => Err(Error::parameter(
-                "key specs",
-                "1 to 255 different ones",
-                format_args!("{:?}", self.specs),
-            )),
-        }
-    }
-
-    /// The options the index was made with; an update needs the same.
-    pub fn of<B: AsRef<[u8]>>(index: &FileIndex<B>) -> Self {
-        Self {
-            hasher: index.layout.hasher,
-            rate: index.layout.rate,
-            width: index.layout.width,
-            specs: index.specs().map(|spec| spec.text().into()).collect(),
-        }
-    }
-
-    /// How keys are hashed.
-    pub const fn key_hasher(&self) -> &Hasher {
-        &self.hasher
-    }
-
-    /// The rate promised.
-    pub const fn rate(&self) -> f64 {
-        self.rate
-    }
-
-    /// The sorts of keys.
-    pub fn spec_texts(&self) -> &[String] {
-        &self.specs
-    }
-
-    /// Checks that entries of this index can be copied to one with these
-    /// options; if not, an [`Error::Unlike`] says why.
-    pub fn check_like<B: AsRef<[u8]>>(&self, index: &FileIndex<B>) -> Result<(), Error> {
-        let unlike = |what, ours: String, theirs: String| Error::Unlike { what, ours, theirs };
-        let theirs = Self::of(index);
-        if !self.hasher.agrees_with(&theirs.hasher) {
-            let seed = |hasher: &Hasher| match hasher {
-                Hasher::Fast { seed, .. } => format!("{} with seed {seed}", hasher.name()),
-                Hasher::Keyed { .. } => format!("{} with a secret", hasher.name()),
-            };
-            return Err(unlike("hash", seed(&self.hasher), seed(&theirs.hasher)));
-        }
-        if self.width != theirs.width || self.rate != theirs.rate {
-            let (ours, theirs) = (self.rate.to_string(), theirs.rate.to_string());
-            return Err(unlike("rate", ours, theirs));
-        }
-        if self.specs != theirs.specs {
-            let (ours, theirs) = (&self.specs, &theirs.specs);
-            return Err(unlike(
-                "key specs",
-                format!("{ours:?}"),
-                format!("{theirs:?}"),
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// Collects the keys of one entry. Keys may repeat; memory grows to about twice
-/// the number of distinct keys.
-///
-/// ```
-/// use tamis::index::{EntryKeys, IndexOptions};
-/// let options = IndexOptions::new(0.01)?;
-/// let mut keys = EntryKeys::new(&options);
-/// for word in "the cat and the dog".split(' ') {
-///     keys.add(0, word);
-/// }
-/// let filters = keys.build()?; // on any thread
-/// assert_eq!(filters.keys(0), 4);
-/// # Ok::<(), tamis::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct EntryKeys {
-    hasher: Hasher,
-    width: Width,
-    specs: Vec<Distinct>,
-    /// Why keys of some specs are not known.
-    reasons: Vec<String>,
-}
-
-/// Hashes, many of which repeat.
-#[derive(Clone, Debug)]
-struct Distinct {
-    hashes: Vec<Hash>,
-    /// When to remove duplicates next.
-    full: usize,
-    /// Whether there are more keys that could not be read.
-    unknown: bool,
-}
-
-impl Distinct {
-    const LEAST: usize = 1 << 16;
-
-    #[inline]
-    fn add(&mut self, hash: Hash) {
-        if self.hashes.len() >= self.full {
-            self.remove_duplicates();
-        }
-        self.hashes.push(hash);
-    }
-
-    #[cold]
-    fn remove_duplicates(&mut self) {
-        self.hashes = sorted_distinct(std::mem::take(&mut self.hashes), 1);
-        self.full = (2 * self.hashes.len()).max(Self::LEAST);
-    }
-}
-
-impl EntryKeys {
-    /// No keys yet.
-    pub fn new(options: &IndexOptions) -> Self {
-        let empty = Distinct {
-            hashes: Vec::new(),
-            full: Distinct::LEAST,
-            unknown: false,
-        };
-        Self {
-            hasher: options.hasher,
-            width: options.width,
-            specs: vec![empty; options.specs.len()],
-            reasons: Vec::new(),
-        }
-    }
-
-    /// Adds a key to the spec with this number.
-    ///
-    /// # Panics
-    /// If there is no such spec.
-    #[inline]
-    pub fn add(&mut self, spec: usize, key: impl AsRef<[u8]>) {
-        self.add_hash(spec, self.hasher.hash(key.as_ref()));
-    }
-
-    /// Adds a key that is already hashed.
-    ///
-    /// # Panics
-    /// If there is no such spec.
-    #[inline]
-    pub fn add_hash(&mut self, spec: usize, hash: Hash) {
-        self.specs[spec].add(hash);
-    }
-
-    /// Records that not all keys of the spec with this number are known, and
-    /// why. The entry is then a candidate for every key of that spec.
-    ///
-    /// ```
-    /// use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
-    /// let options = IndexOptions::new(0.01)?.specs(["title", "word"])?;
-    /// let mut keys = EntryKeys::new(&options);
-    /// keys.add(0, "Ulysses");
-    /// keys.set_unknown(1, "the text is encrypted");
-    /// let mut builder = IndexBuilder::in_memory(&options);
-    /// builder.add("book", None, &keys.build()?)?;
-    /// let index = builder.finish()?;
-    /// assert!(index.spec("title")?.candidates("Dubliners").is_empty());
-    /// assert_eq!(index.spec("word")?.candidates("river").len(), 1);
-    /// assert_eq!(index.entry(0).unindexed(), Some("the text is encrypted"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    ///
-    /// # Panics
-    /// If there is no such spec.
-    pub fn set_unknown(&mut self, spec: usize, reason: &str) {
-        let spec = &mut self.specs[spec];
-        spec.unknown = true;
-        spec.hashes = Vec::new();
-        if !self.reasons.iter().any(|known| known == reason) {
-            self.reasons.push(reason.into());
-        }
-    }
-
-    /// Builds the filters of these keys. This is the slow part; different
-    /// entries can be built on different threads.
-    pub fn build(self) -> Result<EntryFilters, Error> {
-        let width = self.width;
-        let build = |keys: Distinct| {
-            if keys.unknown {
-                return Ok(BuiltFilter::Unknown);
-            }
-            let sorted = sorted_distinct(keys.hashes, 1);
-            let keys = sorted.len() as u64;
-            let table = match keys {
-                0 => None,
-                _ => Some(compact::build(&sorted, width)?),
-            };
-            Ok(BuiltFilter::Of { keys, table })
-        };
-        let filters: Result<_, Error> = self.specs.into_iter().map(build).collect();
-        Ok(EntryFilters {
-            width,
-            filters: filters?,
-            reason: self.reasons.join("; "),
-        })
-    }
-}
-
-/// The finished filters of one entry, for [`IndexBuilder::add`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntryFilters {
-    width: Width,
-    filters: Vec<BuiltFilter>,
-    /// Why some are unknown.
-    reason: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum BuiltFilter {
-    Unknown,
-    Of { keys: u64, table: Option<Compact> },
-}
-
-impl EntryFilters {
-    /// Distinct keys of the spec with this number; 0 if they are not known.
-    ///
-    /// # Panics
-    /// If there is no such spec.
-    pub fn keys(&self, spec: usize) -> u64 {
-        match self.filters[spec] {
-            BuiltFilter::Unknown => 0,
-            BuiltFilter::Of { keys, .. } => keys,
-        }
-    }
-}
+#[cfg(feature = "files")]
+use std::{
+    io::{Seek, SeekFrom, Write},
+    path::Path,
+};
 
 /// Puts an index together, entry by entry.
 ///
@@ -341,7 +62,9 @@ pub struct IndexBuilder {
 
 #[derive(Debug)]
 enum Sink {
+    /// The bodies.
     Memory(Vec<u8>),
+    #[cfg(feature = "files")]
     File {
         file: Replacement,
         /// What is not yet written.
@@ -350,12 +73,13 @@ enum Sink {
 }
 
 /// Bytes that are written to a file at once.
+#[cfg(feature = "files")]
 const BUFFER: usize = 1 << 20;
 
 impl IndexBuilder {
     /// Starts an index in memory.
     pub fn in_memory(options: &IndexOptions) -> Self {
-        Self::new(options, Sink::Memory(vec![0; HEADER_LEN]))
+        Self::new(options, Sink::Memory(Vec::new()))
     }
 
     /// Starts an index in a file. When the builder [finishes](Self::finish), the
@@ -363,8 +87,9 @@ impl IndexBuilder {
     /// nothing changes.
     ///
     /// Two builders working on the same name at the same time would not see
-    /// each other's entries: take a [`FileLock`](crate::FileLock) before you open
+    /// each other's entries: take a `FileLock` before you open
     /// the old index, and drop it after the new one is finished.
+    #[cfg(feature = "files")]
     pub fn create(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Self, Error> {
         let mut file = Replacement::begin(path.as_ref(), Existing::Replace)?;
         let path = file.path().to_owned();
@@ -407,17 +132,7 @@ impl IndexBuilder {
         stamp: Option<Stamp>,
         filters: &EntryFilters,
     ) -> Result<(), Error> {
-        let (ours, theirs) = (
-            (self.options.width, self.options.specs.len()),
-            (filters.width, filters.filters.len()),
-        );
-        if ours != theirs {
-            return Err(Error::Unlike {
-                what: "rate or number of key specs",
-                ours: format!("{}, {}", ours.0.rate(), ours.1),
-                theirs: format!("{}, {}", theirs.0.rate(), theirs.1),
-            });
-        }
+        self.options.check_filters(filters)?;
         self.add_text(id.as_ref(), &filters.reason, stamp)?;
         let mut body = Vec::new();
         for (spec, filter) in filters.filters.iter().enumerate() {
@@ -458,18 +173,17 @@ impl IndexBuilder {
     /// rebuilt, and checked against their checksums on the way.
     ///
     /// Both indexes must have been made with equal [options](IndexOptions).
-    pub fn copy<B: AsRef<[u8]>>(&mut self, entry: &super::Entry<'_, B>) -> Result<(), Error> {
+    pub fn copy<B: Body>(&mut self, entry: &Entry<'_, B>) -> Result<(), Error> {
         self.options.check_like(entry.index)?;
         entry.verify()?;
-        let (layout, bytes) = (&entry.index.layout, entry.index.bytes());
         self.add_text(
             entry.id(),
             entry.unindexed().unwrap_or_default(),
             entry.stamp(),
         )?;
-        for spec in 0..layout.specs {
-            let record = layout.filter(bytes, spec, entry.number);
-            self.add_filter(spec, record, &bytes[layout.body_range(&record)])?;
+        for spec in 0..self.filters.len() {
+            let record = entry.record(spec);
+            self.add_filter(spec, record, &entry.body(&record))?;
         }
         Ok(())
     }
@@ -509,36 +223,28 @@ impl IndexBuilder {
             return Err(Error::Io {
                 action: "finishing the index",
                 path: None,
-                source: io::Error::other("an entry before could not be written"),
+                source: std::io::Error::other("an entry before could not be written"),
             });
         }
-        let mut ends = Vec::new();
+        let mut bytes = self.filters.concat();
+        bytes.append(&mut self.entries);
+        bytes.append(&mut self.sums.finish());
         let mut end = 0;
         for spec in &self.options.specs {
             end += spec.len() as u64;
-            ends.extend_from_slice(&end.to_le_bytes());
+            bytes.extend_from_slice(&end.to_le_bytes());
         }
-        let layout = Layout {
+        bytes.extend_from_slice(&self.text);
+        self.sink.finish(Directory {
             hasher: self.options.hasher,
             rate: self.options.rate,
             width: self.options.width,
             entries: self.count,
             specs: self.options.specs.len(),
-            directory: self.at as usize,
+            at: self.at as usize,
             text_len: self.text.len(),
-        };
-        let mut sum = Xxh3::new();
-        let sums = self.sums.finish();
-        let parts = self
-            .filters
-            .iter()
-            .chain([&self.entries, &sums, &ends, &self.text]);
-        for part in parts {
-            sum.update(part);
-            self.sink.write(part)?;
-        }
-        let bytes = self.sink.finish(&layout.encode(sum.digest()))?;
-        Ok(FileIndex::with_layout(bytes, layout))
+            bytes,
+        })
     }
 }
 
@@ -546,6 +252,7 @@ impl Sink {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         match self {
             Self::Memory(all) => all.extend_from_slice(bytes),
+            #[cfg(feature = "files")]
             Self::File { file, buffer } => {
                 buffer.extend_from_slice(bytes);
                 if buffer.len() >= BUFFER {
@@ -559,32 +266,32 @@ impl Sink {
     }
 
     /// Writes the rest, and the header before all.
-    fn finish(self, header: &[u8; HEADER_LEN]) -> Result<IndexBytes, Error> {
+    fn finish(self, directory: Directory) -> Result<FileIndex, Error> {
         match self {
-            Self::Memory(mut all) => {
-                all[..HEADER_LEN].copy_from_slice(header);
-                Ok(IndexBytes::heap(all))
-            }
+            Self::Memory(bodies) => FileIndex::in_memory(&bodies, directory),
+            #[cfg(feature = "files")]
             Self::File { mut file, buffer } => {
-                let end = |file: &mut File| -> io::Result<()> {
-                    file.write_all(&buffer)?;
-                    file.seek(SeekFrom::Start(0))?;
-                    file.write_all(header)
-                };
-                end(file.file()).map_err(Error::io("writing", file.path()))?;
                 let path = file.path().to_owned();
+                let out = file.file();
+                out.write_all(&buffer)
+                    .and_then(|()| out.write_all(&directory.bytes))
+                    .and_then(|()| out.seek(SeekFrom::Start(0)))
+                    .and_then(|_| out.write_all(&directory.header()))
+                    .map_err(Error::io("writing", &path))?;
                 let file = file.place()?;
                 // A mapping would keep the lock.
                 file.unlock().map_err(Error::io("unlocking", &path))?;
-                IndexBytes::map(&file, &path)
+                FileIndex::map(&file, &path, directory)
             }
         }
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, unix, feature = "files"))]
 mod tests {
     use super::*;
+    use crate::index::EntryKeys;
+    use std::fs::File;
 
     /// A caller that continues after a failed write gets an error, not an index
     /// with a hole in it.

@@ -5,17 +5,17 @@
 //! header | filter bodies | filter records | entry records | page sums | spec ends | text
 //! ```
 //!
-//! What stands before the directory is written while entries come, what
-//! follows when all are known. Opening checks everything but the bodies, whose
-//! pages are compared with their sums when an answer depends on them.
+//! The directory is everything behind the bodies. Bodies are written while entries
+//! come, the directory when all are known. Opening reads and checks the directory;
+//! pages of bodies are compared with their sums when an answer depends on them.
 
-use super::pages::PAGE;
-use super::stamp::Stamp;
 use crate::error::Error;
 use crate::hasher::{Hasher, SecretKey};
+use crate::index::stamp::Stamp;
 use crate::raw::header::{HEADER_LEN, after, decode_hasher, encode_hasher, field};
 use crate::raw::ribbon::compact::{CompactShape, Table, Width};
 use std::collections::HashSet;
+use std::fmt;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -47,32 +47,46 @@ pub(super) const FILTER_LEN: usize = 32;
 pub(super) const ENTRY_LEN: usize = 48;
 /// The checksum of a page.
 const SUM_LEN: usize = 4;
+/// Bytes from one multiple of this to the next are a page. A quarter of those
+/// that systems read at once: a sum costs 0.4 % of the space, and comparing it
+/// about as much as the cache misses of the answer.
+pub(super) const PAGE: usize = 1024;
 /// Key specs of an index at most.
 pub(super) const MAX_SPECS: usize = 255;
 
 const FLAG_STAMPED: u32 = 1;
 const FLAG_RACY: u32 = 2;
 
-/// What the whole index agrees on, and where its parts are.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Layout {
+/// What an index knows of its entries: everything but the bodies of their filters.
+#[derive(Clone, PartialEq)]
+pub(super) struct Directory {
     pub(super) hasher: Hasher,
     pub(super) rate: f64,
     pub(super) width: Width,
     pub(super) entries: usize,
     pub(super) specs: usize,
-    /// Where the bodies end and the filter records begin.
-    pub(super) directory: usize,
+    /// Where the bodies end and the directory begins, in the file.
+    pub(super) at: usize,
     pub(super) text_len: usize,
+    /// The directory as it is in the file.
+    pub(super) bytes: Vec<u8>,
 }
 
-impl Layout {
-    fn filters_len(&self) -> usize {
-        self.specs * self.entries * FILTER_LEN
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Directory")
+            .field("hasher", &self.hasher)
+            .field("rate", &self.rate)
+            .field("entries", &self.entries)
+            .field("specs", &self.specs)
+            .finish_non_exhaustive()
     }
+}
 
+/// Where the parts of the directory begin, from its own beginning.
+impl Directory {
     fn entries_at(&self) -> usize {
-        self.directory + self.filters_len()
+        self.specs * self.entries * FILTER_LEN
     }
 
     fn sums_at(&self) -> usize {
@@ -83,82 +97,90 @@ impl Layout {
         self.sums_at() + self.pages() * SUM_LEN
     }
 
-    /// How many pages the header and the bodies take; none if there are no bodies.
-    pub(super) fn pages(&self) -> usize {
-        pages(self.directory as u64) as usize
-    }
-
-    /// Where the bytes of a page lie that belong to bodies.
-    pub(super) fn page(&self, page: usize) -> Range<usize> {
-        let start = page * PAGE;
-        start.max(HEADER_LEN)..(start + PAGE).min(self.directory)
-    }
-
-    pub(super) fn page_sum(&self, bytes: &[u8], page: usize) -> [u8; SUM_LEN] {
-        let at = self.sums_at() + page * SUM_LEN;
-        field(bytes, at..at + SUM_LEN)
-    }
-
     pub(super) fn text_at(&self) -> usize {
         self.ends_at() + self.specs * 8
+    }
+}
+
+impl Directory {
+    /// How many bytes the bodies take.
+    pub(super) const fn body_len(&self) -> u64 {
+        (self.at - HEADER_LEN) as u64
+    }
+
+    /// How many pages the header and the bodies take; none if there are no bodies.
+    pub(super) fn pages(&self) -> usize {
+        pages(self.at as u64) as usize
+    }
+
+    /// Where in the file the bytes of a page lie that belong to bodies.
+    pub(super) fn page(&self, page: usize) -> Range<usize> {
+        let start = page * PAGE;
+        start.max(HEADER_LEN)..(start + PAGE).min(self.at)
+    }
+
+    pub(super) fn page_sum(&self, page: usize) -> [u8; SUM_LEN] {
+        let at = self.sums_at() + page * SUM_LEN;
+        field(&self.bytes, at..at + SUM_LEN)
     }
 
     /// The records of one spec's filters, one an entry.
     #[inline]
-    pub(super) fn filters<'a>(&self, bytes: &'a [u8], spec: usize) -> &'a [[u8; FILTER_LEN]] {
+    pub(super) fn filters(&self, spec: usize) -> &[[u8; FILTER_LEN]] {
         let len = self.entries * FILTER_LEN;
-        let records = &bytes[self.directory + spec * len..][..len];
-        records.as_chunks().0
+        self.bytes[spec * len..][..len].as_chunks().0
     }
 
-    pub(super) fn filter(&self, bytes: &[u8], spec: usize, entry: usize) -> FilterRecord {
-        FilterRecord::decode(&self.filters(bytes, spec)[entry])
+    pub(super) fn filter(&self, spec: usize, entry: usize) -> FilterRecord {
+        FilterRecord::decode(&self.filters(spec)[entry])
     }
 
-    fn entry_records<'a>(&self, bytes: &'a [u8]) -> &'a [[u8; ENTRY_LEN]] {
-        bytes[self.entries_at()..self.sums_at()].as_chunks().0
+    fn entry_records(&self) -> &[[u8; ENTRY_LEN]] {
+        self.bytes[self.entries_at()..self.sums_at()].as_chunks().0
     }
 
-    pub(super) fn entry(&self, bytes: &[u8], entry: usize) -> EntryRecord {
-        EntryRecord::decode(&self.entry_records(bytes)[entry])
+    pub(super) fn entry(&self, entry: usize) -> EntryRecord {
+        EntryRecord::decode(&self.entry_records()[entry])
     }
 
     /// Whether the keys of some spec of the entry are not known.
-    pub(super) fn has_unknown(&self, bytes: &[u8], entry: usize) -> bool {
-        (0..self.specs).any(|spec| self.filter(bytes, spec, entry).is_unknown())
+    pub(super) fn has_unknown(&self, entry: usize) -> bool {
+        (0..self.specs).any(|spec| self.filter(spec, entry).is_unknown())
     }
 
-    fn spec_end(&self, bytes: &[u8], spec: usize) -> u64 {
+    fn spec_end(&self, spec: usize) -> u64 {
         let at = self.ends_at() + spec * 8;
-        u64::from_le_bytes(field(bytes, at..at + 8))
+        u64::from_le_bytes(field(&self.bytes, at..at + 8))
     }
 
-    pub(super) fn text<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        &bytes[self.text_at()..]
+    fn text(&self) -> &[u8] {
+        &self.bytes[self.text_at()..]
     }
 
-    /// Where the text of a spec lies.
-    pub(super) fn spec_text(&self, bytes: &[u8], spec: usize) -> Range<usize> {
+    pub(super) fn spec_text(&self, spec: usize) -> &str {
         let start = match spec {
             0 => 0,
-            spec => self.spec_end(bytes, spec - 1),
+            spec => self.spec_end(spec - 1),
         };
-        start as usize..self.spec_end(bytes, spec) as usize
+        // It was checked to be text.
+        let text = &self.text()[start as usize..self.spec_end(spec) as usize];
+        std::str::from_utf8(text).unwrap_or_default()
     }
 
-    /// Where the id of an entry lies, and the reason why keys of it are not known.
-    pub(super) fn entry_text(&self, bytes: &[u8], entry: usize) -> (Range<usize>, Range<usize>) {
+    /// The id of an entry, and the reason why keys of it are not known.
+    pub(super) fn entry_text(&self, entry: usize) -> (&[u8], &str) {
         let start = match entry {
-            0 => self.spec_end(bytes, self.specs - 1),
-            entry => self.entry(bytes, entry - 1).text_end,
+            0 => self.spec_end(self.specs - 1),
+            entry => self.entry(entry - 1).text_end,
         } as usize;
-        let record = self.entry(bytes, entry);
-        let id_end = start + record.id_len as usize;
-        (start..id_end, id_end..record.text_end as usize)
+        let record = self.entry(entry);
+        let text = &self.text()[start..record.text_end as usize];
+        let (id, reason) = text.split_at(record.id_len as usize);
+        (id, std::str::from_utf8(reason).unwrap_or_default())
     }
 
-    /// The header of a file with this layout and directory.
-    pub(super) fn encode(&self, directory_checksum: u64) -> [u8; HEADER_LEN] {
+    /// The header of a file with this directory.
+    pub(super) fn header(&self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
         encode_hasher(&mut out, &self.hasher);
         let mut put = |field: Range<usize>, bytes: &[u8]| out[field].copy_from_slice(bytes);
@@ -169,25 +191,47 @@ impl Layout {
         put(SPECS, &(self.specs as u32).to_le_bytes());
         put(WIDTH, &(self.width.bits as u16).to_le_bytes());
         put(NARROW, &self.width.narrow.to_le_bytes());
-        put(DIRECTORY, &(self.directory as u64).to_le_bytes());
+        put(DIRECTORY, &(self.at as u64).to_le_bytes());
         put(TEXT_LEN, &(self.text_len as u64).to_le_bytes());
-        put(DIRECTORY_CHECKSUM, &directory_checksum.to_le_bytes());
+        put(DIRECTORY_CHECKSUM, &xxh3_64(&self.bytes).to_le_bytes());
         let checksum = xxh3_64(&out[..HEADER_CHECKSUM.start]);
         out[HEADER_CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
         out
     }
 
-    /// Reads and checks everything but the bodies. Never panics, whatever the
-    /// bytes, and afterwards no query does; `key` is the secret of a keyed
-    /// index that does not hold it.
-    pub(super) fn decode(bytes: &[u8], key: Option<&SecretKey>) -> Result<Self, Error> {
-        let Some(h) = bytes.first_chunk::<HEADER_LEN>() else {
+    /// Reads and checks everything but the bodies of an index of `len` bytes,
+    /// which `read` has. Never panics, whatever the bytes, and afterwards no query
+    /// does; `key` is the secret of a keyed index that does not hold it.
+    pub(super) fn decode(
+        len: u64,
+        key: Option<&SecretKey>,
+        mut read: impl FnMut(Range<u64>) -> Result<Vec<u8>, Error>,
+    ) -> Result<Self, Error> {
+        let h = read(0..len.min(HEADER_LEN as u64))?;
+        let Some(h) = h.first_chunk::<HEADER_LEN>() else {
             return Err(corrupt(
                 "length",
                 "at least 128 bytes of header",
-                format_args!("{} bytes", bytes.len()),
+                format_args!("{} bytes", h.len()),
             ));
         };
+        let mut this = Self::decode_header(h, key)?;
+        let number = |range| u64::from_le_bytes(field(h, range));
+        let at = number(DIRECTORY);
+        this.locate([number(ENTRIES), at, number(TEXT_LEN)], len)?;
+        this.bytes = read(at..len)?;
+        compare(
+            "directory checksum",
+            number(DIRECTORY_CHECKSUM),
+            xxh3_64(&this.bytes),
+        )?;
+        this.check_text()?;
+        this.check_filters()?;
+        Ok(this)
+    }
+
+    /// Everything in the header but the places of the parts.
+    fn decode_header(h: &[u8; HEADER_LEN], key: Option<&SecretKey>) -> Result<Self, Error> {
         if h[MAGIC] != MAGIC_BYTES {
             let (expected, got) = (MAGIC_BYTES.escape_ascii(), h[MAGIC].escape_ascii());
             return Err(corrupt("magic of an index", expected, got));
@@ -234,65 +278,48 @@ impl Layout {
             } => corrupt(what, expected, got),
             e => e,
         })?;
-        let layout = Self {
+        Ok(Self {
             hasher,
             rate,
             width,
             entries: 0,
             specs,
-            directory: 0,
+            at: 0,
             text_len: 0,
-        };
-        layout.decode_parts(
-            bytes,
-            [number(ENTRIES), number(DIRECTORY), number(TEXT_LEN)],
-            number(DIRECTORY_CHECKSUM),
-        )
+            bytes: Vec::new(),
+        })
     }
 
-    /// Compares the file's length with what the header says, before a number
-    /// of it is used, and then every record with the file.
-    fn decode_parts(
-        mut self,
-        bytes: &[u8],
-        [entries, directory, text_len]: [u64; 3],
-        checksum: u64,
-    ) -> Result<Self, Error> {
+    /// Compares the file's length with the header, before a number of it is used.
+    fn locate(&mut self, [entries, at, text_len]: [u64; 3], len: u64) -> Result<(), Error> {
         let per_entry = (self.specs * FILTER_LEN + ENTRY_LEN) as u64;
         let expected = entries
             .checked_mul(per_entry)
-            .and_then(|len| len.checked_add(pages(directory) * SUM_LEN as u64))
+            .and_then(|len| len.checked_add(pages(at) * SUM_LEN as u64))
             .and_then(|len| len.checked_add(self.specs as u64 * 8))
-            .and_then(|len| len.checked_add(directory))
+            .and_then(|len| len.checked_add(at))
             .and_then(|len| len.checked_add(text_len));
-        if expected != Some(bytes.len() as u64) {
+        if expected != Some(len) {
             let expected = expected.map_or("less than 2^64 bytes".into(), |len| {
                 format!("{len} bytes as the header says")
             });
-            let got = format_args!("{} bytes", bytes.len());
+            let got = format_args!("{len} bytes");
             return Err(corrupt("file length", expected, got));
         }
-        if directory < HEADER_LEN as u64 || !directory.is_multiple_of(8) {
+        if at < HEADER_LEN as u64 || !at.is_multiple_of(8) {
             let expected = "behind the header, at a multiple of 8";
-            return Err(corrupt("place of the directory", expected, directory));
+            return Err(corrupt("place of the directory", expected, at));
         }
-        // All are within the file, so they fit.
-        self.entries = entries as usize;
-        self.directory = directory as usize;
-        self.text_len = text_len as usize;
-        compare(
-            "directory checksum",
-            checksum,
-            xxh3_64(&bytes[self.directory..]),
-        )?;
-        self.check_text(bytes)?;
-        self.check_filters(bytes)?;
-        Ok(self)
+        let here = |number: u64| usize::try_from(number).map_err(|_| Error::no_memory(len));
+        self.entries = here(entries)?;
+        self.at = here(at)?;
+        self.text_len = here(text_len)?;
+        Ok(())
     }
 
     /// Ends ascend to the end of the text, and what is read as text is text.
-    fn check_text(&self, bytes: &[u8]) -> Result<(), Error> {
-        let text = self.text(bytes);
+    fn check_text(&self) -> Result<(), Error> {
+        let text = self.text();
         let unsound = |what, end: u64| corrupt(what, "ascending, within the text", end);
         let utf8 = |what, range: Range<usize>| match std::str::from_utf8(&text[range]) {
             Ok(_) => Ok(()),
@@ -301,7 +328,7 @@ impl Layout {
         let mut start = 0;
         let mut specs = HashSet::new();
         for spec in 0..self.specs {
-            let end = self.spec_end(bytes, spec);
+            let end = self.spec_end(spec);
             if !(start..=self.text_len as u64).contains(&end) {
                 return Err(unsound("end of a key spec", end));
             }
@@ -311,7 +338,7 @@ impl Layout {
             }
             start = end;
         }
-        for (number, record) in self.entry_records(bytes).iter().enumerate() {
+        for (number, record) in self.entry_records().iter().enumerate() {
             let record = EntryRecord::decode(record);
             let id_end = start + u64::from(record.id_len);
             if record.text_end > self.text_len as u64 || id_end > record.text_end {
@@ -319,27 +346,25 @@ impl Layout {
             }
             record.check()?;
             utf8("reason", id_end as usize..record.text_end as usize)?;
-            if id_end < record.text_end && !self.has_unknown(bytes, number) {
+            if id_end < record.text_end && !self.has_unknown(number) {
                 return Err(corrupt("reason of an indexed entry", "none", "some"));
             }
             start = record.text_end;
         }
-        match start == self.text_len as u64 {
-            true => Ok(()),
-            false => Err(corrupt(
-                "text",
-                format_args!("{start} bytes"),
-                self.text_len,
-            )),
+        if start == self.text_len as u64 {
+            return Ok(());
         }
+        Err(corrupt(
+            "text",
+            format_args!("{start} bytes"),
+            self.text_len,
+        ))
     }
 
     /// Bodies lie one behind the other, entry by entry, from the header to the
     /// directory.
-    fn check_filters(&self, bytes: &[u8]) -> Result<(), Error> {
-        let specs: Vec<_> = (0..self.specs)
-            .map(|spec| self.filters(bytes, spec))
-            .collect();
+    fn check_filters(&self) -> Result<(), Error> {
+        let specs: Vec<_> = (0..self.specs).map(|spec| self.filters(spec)).collect();
         let mut at = HEADER_LEN as u64;
         for entry in 0..self.entries {
             for records in &specs {
@@ -357,15 +382,15 @@ impl Layout {
                 }
                 // A shape counts fewer than 2^50 words, so nothing wraps.
                 at += words * 8;
-                if at > self.directory as u64 {
+                if at > self.at as u64 {
                     return Err(corrupt("end of a filter", "before the directory", at));
                 }
             }
         }
-        match at == self.directory as u64 {
-            true => Ok(()),
-            false => Err(corrupt("end of the filters", self.directory, at)),
+        if at == self.at as u64 {
+            return Ok(());
         }
+        Err(corrupt("end of the filters", self.at, at))
     }
 
     /// How the table of a filter lies in its body, if it has keys. The record
@@ -378,31 +403,25 @@ impl Layout {
         }
     }
 
-    /// The words of that table.
+    /// Where a table lies, in words behind the header.
     #[inline(always)]
-    pub(super) fn words<'a>(
-        &self,
-        bytes: &'a [u8],
-        record: &FilterRecord,
-        table: &Table,
-    ) -> &'a [[u8; 8]] {
-        let len = table.words() as usize * 8;
-        bytes[record.offset as usize..][..len].as_chunks().0
+    pub(super) fn words(record: &FilterRecord, table: &Table) -> Range<usize> {
+        let start = (record.offset as usize - HEADER_LEN) / 8;
+        start..start + table.words() as usize
     }
 
-    /// Where the body of a filter lies.
-    pub(super) fn body_range(&self, record: &FilterRecord) -> Range<usize> {
-        let start = record.offset as usize;
-        let words = self.table(record).map_or(0, |table| table.words());
-        start..start + words as usize * 8
+    /// Where the body of a filter lies, in words behind the header.
+    pub(super) fn body(&self, record: &FilterRecord) -> Range<usize> {
+        let table = self.table(record);
+        table.map_or(0..0, |table| Self::words(record, &table))
     }
 }
 
 fn pages(directory: u64) -> u64 {
-    match directory <= HEADER_LEN as u64 {
-        true => 0,
-        false => directory.div_ceil(PAGE as u64),
+    if directory <= HEADER_LEN as u64 {
+        return 0;
     }
+    directory.div_ceil(PAGE as u64)
 }
 
 /// Stands for the number of keys that are not known.
@@ -520,14 +539,11 @@ impl EntryRecord {
 }
 
 fn compare(what: &'static str, expected: u64, got: u64) -> Result<(), Error> {
-    match expected == got {
-        true => Ok(()),
-        false => Err(corrupt(
-            what,
-            format_args!("{expected:016x}"),
-            format_args!("{got:016x}"),
-        )),
+    if expected == got {
+        return Ok(());
     }
+    let (expected, got) = (format_args!("{expected:016x}"), format_args!("{got:016x}"));
+    Err(corrupt(what, expected, got))
 }
 
 pub(super) fn corrupt(

@@ -1,19 +1,16 @@
 //! Checksums of the filters, page by page, so that an answer costs no more than
 //! the pages it is read from.
 //!
-//! A "no" that a damaged page gave would be false for some key. So whoever says
-//! "no" first compares the pages that the answer came from with their sums, each
-//! once while an index is open.
+//! A "no" from a damaged page would be false for some key. So before a "no", the
+//! pages that the answer came from are compared with their sums, each once while
+//! an index is open.
 
-use super::format::Layout;
+use crate::index::format::{Directory, PAGE};
+use crate::raw::header::HEADER_LEN;
+use crate::raw::word::Word;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
-
-/// Bytes from one multiple of this to the next are a page. A quarter of those
-/// that systems read at once: a sum costs 0.4 % of the space, and comparing it
-/// about as much as the cache misses of the answer.
-pub(super) const PAGE: usize = 1024;
 
 const UNKNOWN: u8 = 0;
 const SOUND: u8 = 1;
@@ -23,32 +20,40 @@ const DAMAGED: u8 = 2;
 pub(super) struct Pages(Box<[AtomicU8]>);
 
 impl Pages {
-    pub(super) fn new(layout: &Layout) -> Self {
-        Self(
-            (0..layout.pages())
-                .map(|_| AtomicU8::new(UNKNOWN))
-                .collect(),
-        )
+    pub(super) fn new(directory: &Directory) -> Self {
+        let pages = 0..directory.pages();
+        Self(pages.map(|_| AtomicU8::new(UNKNOWN)).collect())
     }
 
-    /// Whether all pages with bytes of this range are as they were written.
+    /// Whether all pages with these words of the bodies are as they were written.
     #[inline(always)]
-    pub(super) fn are_sound(&self, layout: &Layout, bytes: &[u8], range: Range<usize>) -> bool {
-        let pages = match range.is_empty() {
-            true => 0..0,
-            false => range.start / PAGE..range.end.div_ceil(PAGE),
-        };
-        pages
-            .into_iter()
-            .all(|page| match self.0[page].load(Relaxed) {
-                UNKNOWN => self.compare(layout, bytes, page),
-                state => state == SOUND,
-            })
+    pub(super) fn are_sound<W: Word>(
+        &self,
+        directory: &Directory,
+        bodies: &[W],
+        range: Range<usize>,
+    ) -> bool {
+        if range.is_empty() {
+            return true;
+        }
+        let at = |word: usize| HEADER_LEN + word * 8;
+        let mut pages = at(range.start) / PAGE..at(range.end).div_ceil(PAGE);
+        pages.all(|page| match self.0[page].load(Relaxed) {
+            UNKNOWN => self.compare(directory, bodies, page),
+            known => known == SOUND,
+        })
     }
 
     #[inline(never)]
-    fn compare(&self, layout: &Layout, bytes: &[u8], page: usize) -> bool {
-        let sound = sum(xxh3_64(&bytes[layout.page(page)]), page) == layout.page_sum(bytes, page);
+    fn compare<W: Word>(&self, directory: &Directory, bodies: &[W], page: usize) -> bool {
+        let at = directory.page(page);
+        let words = &bodies[(at.start - HEADER_LEN) / 8..(at.end - HEADER_LEN) / 8];
+        let mut bytes = [0; PAGE];
+        for (to, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+            *to = word.get().to_le_bytes();
+        }
+        let digest = xxh3_64(&bytes[..words.len() * 8]);
+        let sound = sum(digest, page) == directory.page_sum(page);
         self.0[page].store(if sound { SOUND } else { DAMAGED }, Relaxed);
         sound
     }

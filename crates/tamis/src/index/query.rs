@@ -5,11 +5,12 @@
 //! before the first of them is needed. A "no" counts only if the pages it was
 //! read from are intact; otherwise the entry is a candidate.
 
-use super::format::{FilterRecord, Layout};
-use super::pages::Pages;
 use crate::hash::Hash;
+use crate::index::format::{Directory, FilterRecord};
+use crate::index::pages::Pages;
 use crate::raw::isa;
 use crate::raw::ribbon::compact::{Place, Table};
+use crate::raw::word::Word;
 
 /// Entries, or keys, whose misses overlap.
 const BLOCK: usize = 32;
@@ -17,37 +18,46 @@ const BLOCK: usize = 32;
 const MANY: usize = 8;
 
 /// An index, as a query sees it.
-#[derive(Clone, Copy)]
-pub(super) struct Filters<'a> {
-    pub(super) layout: &'a Layout,
-    pub(super) bytes: &'a [u8],
+pub(super) struct Filters<'a, W> {
+    pub(super) directory: &'a Directory,
+    pub(super) bodies: &'a [W],
     pub(super) pages: &'a Pages,
 }
 
+impl<W> Clone for Filters<'_, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<W> Copy for Filters<'_, W> {}
+
 /// The filter of an entry, ready to be asked.
-#[derive(Clone, Copy)]
-enum Filter<'a> {
+enum Filter<'a, W> {
     /// Of no keys.
     Empty,
     /// Of an entry that may hold any key.
     Any,
     Table {
         table: Table,
-        words: &'a [[u8; 8]],
-        /// Where they begin in the file.
+        words: &'a [W],
+        /// Where they begin in the bodies.
         at: usize,
     },
 }
 
-impl<'a> Filter<'a> {
+impl<'a, W: Word> Filter<'a, W> {
     #[inline(always)]
-    fn new(index: Filters<'a>, record: &FilterRecord) -> Self {
-        match index.layout.table(record) {
-            Some(table) => Self::Table {
-                table,
-                words: index.layout.words(index.bytes, record, &table),
-                at: record.offset as usize,
-            },
+    fn new(index: Filters<'a, W>, record: &FilterRecord) -> Self {
+        match index.directory.table(record) {
+            Some(table) => {
+                let body = Directory::words(record, &table);
+                Self::Table {
+                    table,
+                    at: body.start,
+                    words: &index.bodies[body],
+                }
+            }
             None if record.is_unknown() => Self::Any,
             None => Self::Empty,
         }
@@ -73,7 +83,7 @@ impl<'a> Filter<'a> {
     }
 
     #[inline(always)]
-    fn may_hold(&self, index: Filters<'_>, hash: Hash, place: Option<&Place>) -> bool {
+    fn may_hold(&self, index: Filters<'_, W>, hash: Hash, place: Option<&Place>) -> bool {
         match (self, place) {
             (Self::Empty, _) => false,
             (Self::Any, _) => true,
@@ -85,13 +95,13 @@ impl<'a> Filter<'a> {
     /// Whether everything that the answer for this key depends on is as it was
     /// written.
     #[inline(always)]
-    fn is_sound(&self, index: Filters<'_>, hash: Hash) -> bool {
+    fn is_sound(&self, index: Filters<'_, W>, hash: Hash) -> bool {
         let Self::Table { table, words, at } = self else {
             return true;
         };
         let is_sound = |start: usize, end: usize| {
-            let range = at + start * 8..at + end * 8;
-            index.pages.are_sound(index.layout, index.bytes, range)
+            let range = at + start..at + end;
+            index.pages.are_sound(index.directory, index.bodies, range)
         };
         let mut sound = true;
         let place = table.locate_noting(words, hash, |word| sound &= is_sound(word, word + 1));
@@ -101,10 +111,15 @@ impl<'a> Filter<'a> {
 }
 
 /// Calls `found` with the number of every candidate, in order.
-pub(super) fn candidates(index: Filters<'_>, spec: usize, hash: Hash, found: impl FnMut(usize)) {
+pub(super) fn candidates<W: Word>(
+    index: Filters<'_, W>,
+    spec: usize,
+    hash: Hash,
+    found: impl FnMut(usize),
+) {
     #[cfg(target_arch = "x86_64")]
     if isa::Isa::best().has(isa::Level::Avx2) {
-        // SAFETY: popcnt, bmi1 and bmi2 come with that level.
+        // SAFETY: the processor has popcnt, bmi1 and bmi2: they come with that level.
         return unsafe { candidates_popcnt(index, spec, hash, found) };
     }
     candidates_anywhere(index, spec, hash, found);
@@ -114,16 +129,26 @@ pub(super) fn candidates(index: Filters<'_>, spec: usize, hash: Hash, found: imp
 /// x86_64 lacks.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt,bmi1,bmi2")]
-fn candidates_popcnt(index: Filters<'_>, spec: usize, hash: Hash, found: impl FnMut(usize)) {
+fn candidates_popcnt<W: Word>(
+    index: Filters<'_, W>,
+    spec: usize,
+    hash: Hash,
+    found: impl FnMut(usize),
+) {
     candidates_anywhere(index, spec, hash, found);
 }
 
 #[inline(always)]
-fn candidates_anywhere(index: Filters<'_>, spec: usize, hash: Hash, mut found: impl FnMut(usize)) {
-    let mut filters = [Filter::Empty; BLOCK];
+fn candidates_anywhere<W: Word>(
+    index: Filters<'_, W>,
+    spec: usize,
+    hash: Hash,
+    mut found: impl FnMut(usize),
+) {
+    let mut filters = [const { Filter::Empty }; BLOCK];
     let mut places = [None; BLOCK];
     let mut number = 0;
-    for records in index.layout.filters(index.bytes, spec).chunks(BLOCK) {
+    for records in index.directory.filters(spec).chunks(BLOCK) {
         for (filter, record) in filters.iter_mut().zip(records) {
             let record = FilterRecord::decode(record);
             *filter = Filter::new(index, &record);
@@ -144,8 +169,8 @@ fn candidates_anywhere(index: Filters<'_>, spec: usize, hash: Hash, mut found: i
 
 /// Calls `found` with the number of a key and that of a candidate, in order
 /// for each key.
-pub(super) fn candidates_many(
-    index: Filters<'_>,
+pub(super) fn candidates_many<W: Word>(
+    index: Filters<'_, W>,
     spec: usize,
     hashes: &[Hash],
     mut found: impl FnMut(usize, usize),
@@ -158,7 +183,7 @@ pub(super) fn candidates_many(
     }
     #[cfg(target_arch = "x86_64")]
     if isa::Isa::best().has(isa::Level::Avx2) {
-        // SAFETY: popcnt, bmi1 and bmi2 come with that level.
+        // SAFETY: the processor has popcnt, bmi1 and bmi2: they come with that level.
         return unsafe { candidates_many_popcnt(index, spec, hashes, found) };
     }
     candidates_many_anywhere(index, spec, hashes, found);
@@ -166,8 +191,8 @@ pub(super) fn candidates_many(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt,bmi1,bmi2")]
-fn candidates_many_popcnt(
-    index: Filters<'_>,
+fn candidates_many_popcnt<W: Word>(
+    index: Filters<'_, W>,
     spec: usize,
     hashes: &[Hash],
     found: impl FnMut(usize, usize),
@@ -176,14 +201,14 @@ fn candidates_many_popcnt(
 }
 
 #[inline(always)]
-fn candidates_many_anywhere(
-    index: Filters<'_>,
+fn candidates_many_anywhere<W: Word>(
+    index: Filters<'_, W>,
     spec: usize,
     hashes: &[Hash],
     mut found: impl FnMut(usize, usize),
 ) {
     let mut places = [None; BLOCK];
-    for (number, record) in index.layout.filters(index.bytes, spec).iter().enumerate() {
+    for (number, record) in index.directory.filters(spec).iter().enumerate() {
         let filter = Filter::new(index, &FilterRecord::decode(record));
         if matches!(filter, Filter::Empty) {
             continue;

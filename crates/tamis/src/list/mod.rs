@@ -3,6 +3,9 @@
 
 mod keyset;
 mod lists;
+mod parts;
+#[cfg_attr(not(feature = "files"), path = "no_spill.rs")]
+mod spill;
 
 use crate::error::Error;
 use crate::filter::any::AnyFilter;
@@ -12,6 +15,7 @@ use crate::hasher::{Hasher, SecretKey};
 use crate::kind::Kind;
 use crate::list::keyset::{Collector, KeySet, pieces};
 use crate::list::lists::{Lists, checked};
+use crate::list::spill::{Folder, default_folder};
 use crate::plan;
 use crate::raw::cascade::{CascadeShape, second_hash};
 use crate::raw::fuse::{self, Failed, FuseShape};
@@ -21,6 +25,7 @@ use crate::raw::ribbon;
 use crate::raw::shape::Shape;
 use crate::raw::sorted::{Decided, Grouped, sorted_distinct_of};
 use crate::store::body::Bytes;
+#[cfg(feature = "files")]
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -58,7 +63,7 @@ pub struct ListBuilder {
     width: u32,
     hasher: Hasher,
     memory: u64,
-    temp_dir: PathBuf,
+    temp_dir: Folder,
     threads: usize,
     both: Both,
     done: Arc<AtomicU64>,
@@ -112,6 +117,24 @@ impl ListBuilder {
     /// assert!(ListBuilder::new(Kind::Blocked, 0.01).is_err()); // not a static kind
     /// ```
     pub fn new(kind: Kind, rate: f64) -> Result<Self, Error> {
+        Self::with_hasher(kind, rate, Hasher::default())
+    }
+
+    /// A list whose keys are hashed by `hasher`. The hasher of a builder never
+    /// changes, so that all keys have hashes of the same kind.
+    ///
+    /// ```
+    /// use tamis::{Hasher, Kind, ListBuilder, SecretKey};
+    /// let hasher = Hasher::keyed(SecretKey::random()?);
+    /// let mut list = ListBuilder::with_hasher(Kind::Fuse, 0.001, hasher)?;
+    /// list.add("apple")?;
+    /// assert!(list.build()?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    ///
+    /// A cascade under a hash without a secret needs the feature `random`; see
+    /// [`checker`](Self::checker).
+    pub fn with_hasher(kind: Kind, rate: f64, hasher: Hasher) -> Result<Self, Error> {
         if !kind.is_static() {
             return Err(Error::Unable {
                 kind,
@@ -123,29 +146,33 @@ impl ListBuilder {
             kind,
             rate,
             width: plan::width_for_rate(rate)?,
-            hasher: Hasher::default(),
+            check: Self::check_secret(kind, &hasher)?,
+            hasher,
             memory: u64::MAX,
-            temp_dir: std::env::temp_dir(),
+            temp_dir: default_folder(),
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
             both: Both::default(),
             done: Arc::default(),
-            check: match kind {
-                Kind::Cascade => Some(SecretKey::random()?),
-                _ => None,
-            },
             block: None,
             allow: None,
         })
     }
 
-    /// How keys are hashed. Call this before adding the first key.
-    pub fn hasher(mut self, hasher: Hasher) -> Self {
-        self.hasher = hasher;
-        self
+    fn check_secret(kind: Kind, hasher: &Hasher) -> Result<Option<SecretKey>, Error> {
+        if kind != Kind::Cascade || matches!(hasher, Hasher::Keyed { .. }) {
+            return Ok(None);
+        }
+        #[cfg(feature = "random")]
+        return SecretKey::random().map(Some);
+        #[cfg(not(feature = "random"))]
+        Err(Error::Feature {
+            feature: "random",
+            what: "is a cascade under a hash without a secret",
+        })
     }
 
     /// Use no more than about this many bytes; further hashes go to a temporary
-    /// file. The filter itself, and about 400 MB to build a part of a large one,
+    /// file, if the feature `files` is on. The filter itself, and about 400 MB to build a part of a large one,
     /// are needed in any case. By default there is no limit.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
@@ -153,6 +180,7 @@ impl ListBuilder {
     }
 
     /// Where temporary files go: by default, the system's folder for them.
+    #[cfg(feature = "files")]
     pub fn temp_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.temp_dir = dir.into();
         self
@@ -563,7 +591,7 @@ impl Fuse {
         rate: f64,
         hasher: Hasher,
     ) -> Result<Self, Error> {
-        let mut list = ListBuilder::new(Kind::Fuse, rate)?.hasher(hasher);
+        let mut list = ListBuilder::with_hasher(Kind::Fuse, rate, hasher)?;
         list.add_all(keys)?;
         list.build()?.try_into()
     }
@@ -586,7 +614,7 @@ impl Ribbon {
         rate: f64,
         hasher: Hasher,
     ) -> Result<Self, Error> {
-        let mut list = ListBuilder::new(Kind::Ribbon, rate)?.hasher(hasher);
+        let mut list = ListBuilder::with_hasher(Kind::Ribbon, rate, hasher)?;
         list.add_all(keys)?;
         list.build()?.try_into()
     }
@@ -609,7 +637,7 @@ impl Cascade {
         rate: f64,
         hasher: Hasher,
     ) -> Result<Self, Error> {
-        let mut list = ListBuilder::new(Kind::Cascade, rate)?.hasher(hasher);
+        let mut list = ListBuilder::with_hasher(Kind::Cascade, rate, hasher)?;
         list.add_all(block)?;
         list.allow_all(allow)?;
         list.build()?.try_into()

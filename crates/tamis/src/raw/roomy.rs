@@ -22,7 +22,7 @@ pub(crate) fn reserve_roomy<T>(values: &mut Vec<T>, more: usize) -> Result<(), E
     values
         .try_reserve_exact(more)
         .map_err(|_| Error::no_memory(more as u64 * size_of::<T>() as u64))?;
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "files"))]
     if values.capacity() as u64 * size_of::<T>() as u64 >= HUGE_FROM {
         const PAGE: usize = 4096;
         let start = (values.as_ptr() as usize).next_multiple_of(PAGE);

@@ -4,13 +4,15 @@
 //! the file. There is no storage trait to implement: the three owners are here.
 
 use crate::error::Error;
-use crate::raw::roomy::HUGE_FROM;
-use crate::raw::word::Word;
-use crate::store::file::{SharedMap, Tail};
-use memmap2::{Mmap, MmapMut, MmapRaw};
-use std::alloc::{Layout, alloc_zeroed};
+use crate::raw::header::Header;
+use crate::raw::word::{ReadOnly, Word};
+#[cfg(feature = "files")]
+use crate::store::shared::{SharedMap, Tail};
+use crate::store::words::Words;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
+#[cfg(feature = "files")]
+use std::{fs::File, path::Path};
 
 /// An owner of a body: [`Bytes`], [`Map`] or `&[u8]`.
 pub trait Body: sealed::Sealed {
@@ -42,136 +44,133 @@ pub struct Bytes {
     words: NonNull<[AtomicU64]>,
 }
 
-// SAFETY: `words` are the owner's, and that is both.
+// SAFETY: `words` are the owner's, which is `Send`.
 unsafe impl Send for Bytes {}
-// SAFETY: likewise.
+// SAFETY: a shared reference gives access to atomics only.
 unsafe impl Sync for Bytes {}
 
 #[derive(Debug)]
 enum Owner {
-    Small(Vec<Line>),
-    Huge(MmapRaw),
+    Memory(Words),
+    #[cfg(feature = "files")]
     Shared(SharedMap),
+    #[cfg(feature = "files")]
     Tail(Tail),
-}
-
-/// A cache line, so that no key's line straddles two.
-#[derive(Debug)]
-#[repr(C, align(64))]
-struct Line([AtomicU64; 8]);
-
-/// Zeros as the allocator has them: fresh pages of the system are not touched.
-/// None if there is no memory.
-fn zeroed_lines(len: usize) -> Option<Vec<Line>> {
-    let layout = Layout::array::<Line>(len).ok()?;
-    if layout.size() == 0 {
-        return Some(Vec::new());
-    }
-    // SAFETY: the layout has a size, and zeros are a `Line`.
-    unsafe {
-        let lines = alloc_zeroed(layout).cast::<Line>();
-        (!lines.is_null()).then(|| Vec::from_raw_parts(lines, len, len))
-    }
 }
 
 impl Bytes {
     fn new(owner: Owner) -> Self {
-        let (first, len): (*const AtomicU64, usize) = match &owner {
-            Owner::Small(lines) => (lines.as_ptr().cast(), lines.len() * 8),
-            Owner::Huge(map) => (map.as_ptr().cast(), map.len() / 8),
-            Owner::Shared(map) => (map.body().as_ptr(), map.body().len()),
-            Owner::Tail(tail) => (tail.words().as_ptr(), tail.words().len()),
+        let words = match &owner {
+            Owner::Memory(words) => words.writable().unwrap_or_default(),
+            #[cfg(feature = "files")]
+            Owner::Shared(map) => map.body(),
+            #[cfg(feature = "files")]
+            Owner::Tail(tail) => tail.words(),
         };
-        // SAFETY: `first` points to `len` initialised words (a `Line` is eight
-        // `AtomicU64`; a mapping is zeroed and page-aligned).
-        let words = NonNull::from(unsafe { std::slice::from_raw_parts(first, len) });
+        let words = NonNull::from(words);
         Self { owner, words }
     }
 
     /// A zeroed body on the heap; `len` is a multiple of 64.
     pub(crate) fn zeroed(len: u64) -> Result<Self, Error> {
         debug_assert!(len.is_multiple_of(64));
-        let refuse = || Error::no_memory(len);
-        let len_here = usize::try_from(len).map_err(|_| refuse())?;
-        if len >= HUGE_FROM && !cfg!(feature = "plain-heap") {
-            let map = MmapMut::map_anon(len_here).map_err(|_| refuse())?;
-            // Best effort: without huge pages the filter is only slower.
-            #[cfg(target_os = "linux")]
-            let _ = map.advise(memmap2::Advice::HugePage);
-            return Ok(Self::new(Owner::Huge(MmapRaw::from(map))));
-        }
-        let lines = zeroed_lines(len_here / 64).ok_or_else(refuse)?;
-        Ok(Self::new(Owner::Small(lines)))
+        Words::zeroed(len).map(|words| Self::new(Owner::Memory(words)))
     }
 
+    /// A body that starts as these bytes, at least as many as `len`.
+    pub(crate) fn copied(len: u64, bytes: &[u8]) -> Result<Self, Error> {
+        let mut body = Self::zeroed(len)?;
+        let own = body.exclusive_bytes().unwrap_or_default();
+        own.copy_from_slice(bytes);
+        Ok(body)
+    }
+
+    #[cfg(feature = "files")]
     pub(crate) fn shared(map: SharedMap) -> Self {
         Self::new(Owner::Shared(map))
     }
 
-    pub(crate) fn tail(tail: Tail) -> Self {
-        Self::new(Owner::Tail(tail))
+    /// Room for `more` zeros behind a body of `len` bytes, on the heap or in its
+    /// file. In a file they count once [`commit`](Self::commit) was called.
+    #[cfg_attr(not(feature = "files"), expect(unused_variables))]
+    pub(crate) fn append(&self, len: u64, more: u64) -> Result<Self, Error> {
+        #[cfg(feature = "files")]
+        if let Owner::Shared(map) = &self.owner {
+            return Ok(Self::new(Owner::Tail(map.append(len, more)?)));
+        }
+        Self::zeroed(more)
+    }
+
+    /// Replaces the header of a shared file.
+    #[cfg_attr(not(feature = "files"), expect(unused_variables))]
+    pub(crate) fn commit(&self, header: &Header) -> Result<(), Error> {
+        #[cfg(feature = "files")]
+        if let Owner::Shared(map) = &self.owner {
+            return map.commit(header);
+        }
+        Ok(())
     }
 
     /// Waits until this part of a mapped file is on disk.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         match &self.owner {
+            Owner::Memory(_) => Ok(()),
+            #[cfg(feature = "files")]
             Owner::Shared(map) => map.sync(),
+            #[cfg(feature = "files")]
             Owner::Tail(tail) => tail.sync(),
-            Owner::Small(_) | Owner::Huge(_) => Ok(()),
         }
     }
 
-    #[inline]
-    pub(crate) fn as_shared(&self) -> Option<&SharedMap> {
-        match &self.owner {
-            Owner::Shared(map) => Some(map),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn into_shared(self) -> Option<SharedMap> {
+    /// Lets go of a shared file.
+    pub(crate) fn close(self) -> Result<(), Error> {
         match self.owner {
-            Owner::Shared(map) => Some(map),
-            _ => None,
+            #[cfg(feature = "files")]
+            Owner::Shared(map) => map.close(),
+            _ => self.sync(),
         }
     }
 
-    /// The words without atomics, unless other processes see them too.
+    /// Whether other processes see these words, too.
+    #[inline]
+    pub(crate) const fn is_shared(&self) -> bool {
+        !matches!(self.owner, Owner::Memory(_))
+    }
+
+    /// The words without atomics, unless other processes see them, too.
     #[inline]
     pub(crate) fn exclusive(&mut self) -> Option<&mut [u64]> {
-        if matches!(self.owner, Owner::Shared(_) | Owner::Tail(_)) {
+        if self.is_shared() {
             return None;
         }
         // SAFETY: `AtomicU64` has the layout of `u64`, and `&mut self` excludes
-        // every other access to the heap.
+        // every other access to memory that this process alone has.
         Some(unsafe { &mut *(self.words.as_ptr() as *mut [u64]) })
     }
 
-    /// Has `mover` move the allocation of a body on the plain heap: it gets the
-    /// address and length, and returns the new address.
+    /// Has `mover` move the allocation of a body on the plain heap; see
+    /// [`Words::relocate`].
     ///
     /// # Safety
-    /// `mover` must return memory of the global allocator with the same layout
-    /// (64-byte alignment) and content, and must free the old memory.
+    /// - `mover` returns the address it was given, or memory of the global
+    ///   allocator with the same length, alignment (64 bytes) and content.
+    /// - In the second case it has freed the old memory.
+    /// - It does not panic.
+    #[cfg(feature = "plain-heap")]
     pub(crate) unsafe fn relocate(&mut self, mover: &mut dyn FnMut(*mut u8, usize) -> *mut u8) {
-        let Owner::Small(lines) = &mut self.owner else {
-            return;
-        };
-        let mut old = std::mem::ManuallyDrop::new(std::mem::take(lines));
-        let (len, capacity) = (old.len(), old.capacity());
-        if capacity == 0 {
-            return;
+        #[cfg_attr(not(feature = "files"), allow(irrefutable_let_patterns))]
+        if let Owner::Memory(words) = &mut self.owner {
+            // SAFETY: the caller's promise is the same.
+            unsafe { words.relocate(mover) };
+            self.words = NonNull::from(words.writable().unwrap_or_default());
         }
-        let new = mover(old.as_mut_ptr().cast(), capacity * size_of::<Line>());
-        // SAFETY: as the caller promises.
-        let lines = unsafe { Vec::from_raw_parts(new.cast::<Line>(), len, capacity) };
-        *self = Self::new(Owner::Small(lines));
     }
 
     /// The body as plain bytes, to be filled from a file.
     pub(crate) fn exclusive_bytes(&mut self) -> Option<&mut [u8]> {
         let words = self.exclusive()?;
-        // SAFETY: any byte pattern is a valid u64 and the other way round.
+        // SAFETY: the slice has this many initialised bytes, borrowed for as
+        // long, and any bytes are a valid u64.
         Some(unsafe {
             std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words))
         })
@@ -183,56 +182,61 @@ impl Body for Bytes {
 
     #[inline]
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the owner is alive, and a shared borrow of it allows atomic
-        // access only.
+        // SAFETY: the owner is alive and has these words; a shared borrow of it
+        // allows atomic access only.
         unsafe { self.words.as_ref() }
     }
 
     #[inline]
     fn shared_keys(&self) -> Option<&AtomicU64> {
-        self.as_shared().map(SharedMap::keys)
+        match &self.owner {
+            #[cfg(feature = "files")]
+            Owner::Shared(map) => Some(map.keys()),
+            _ => None,
+        }
     }
 }
 
-/// A body in a file mapped for reading. Pages are read from disk when they are
-/// first used, so opening takes the same time at any size.
+/// A body that is only read: in memory, or in a file mapped for reading. Pages of
+/// a file are read from disk when they are first used, so opening takes the same
+/// time at any size.
 ///
 /// The file must not be truncated while it is mapped: as with every mapping,
 /// the system would stop the program with a signal.
 #[derive(Debug)]
-pub struct Map {
-    map: Mmap,
-    body_at: usize,
-}
+pub struct Map(Words);
 
 impl Map {
-    pub(crate) fn new(map: Mmap, body_at: usize) -> Self {
-        debug_assert!(body_at.is_multiple_of(8) && map.len() >= body_at);
-        Self { map, body_at }
+    #[cfg(feature = "files")]
+    pub(crate) fn of_file(file: &File, path: &Path, at: u64, len: u64) -> Result<Self, Error> {
+        let words = Words::map_read_only(file, at, len);
+        words.map(Self).map_err(Error::io("mapping", path))
     }
 
-    /// Keys are spread evenly: reading ahead would only evict other pages.
+    /// A copy of these bytes, a multiple of 8.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let mut words = Words::zeroed(bytes.len() as u64)?;
+        let own = words.exclusive().unwrap_or_default();
+        for (to, bytes) in own.iter_mut().zip(bytes.as_chunks().0) {
+            *to = u64::from_le_bytes(*bytes).to_le();
+        }
+        words.truncate(bytes.len() / 8);
+        Ok(Self(words))
+    }
+
+    #[cfg(feature = "files")]
     pub(crate) fn advise_random(&self) {
-        #[cfg(unix)]
-        let _ = self.map.advise(memmap2::Advice::Random);
+        self.0.advise_random();
     }
 }
 
 impl Body for Map {
     // Another process may be adding keys to the file.
-    type Word = AtomicU64;
+    type Word = ReadOnly<AtomicU64>;
 
     #[inline]
-    fn words(&self) -> &[AtomicU64] {
-        // SAFETY: a mapping is page-aligned, so the body is aligned to its
-        // offset; it is only ever loaded from, which relaxed atomics allow on
-        // memory mapped for reading.
-        unsafe {
-            std::slice::from_raw_parts(
-                self.map.as_ptr().add(self.body_at).cast(),
-                (self.map.len() - self.body_at) / 8,
-            )
-        }
+    fn words(&self) -> &[ReadOnly<AtomicU64>] {
+        self.0.get()
     }
 }
 
@@ -249,6 +253,7 @@ impl Body for &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raw::roomy::HUGE_FROM;
     use crate::raw::word::for_each_piece;
 
     #[test]

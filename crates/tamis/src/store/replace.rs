@@ -56,7 +56,7 @@ pub(crate) fn write_atomically(
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("list.txt");
 /// use std::io::Write;
-/// use tamis::{Existing, Replacement};
+/// use tamis::file::{Existing, Replacement};
 /// let mut list = Replacement::begin(&path, Existing::Replace)?;
 /// list.file().write_all(b"all of it").unwrap();
 /// assert!(!path.exists());
@@ -127,7 +127,7 @@ impl Replacement {
     /// that walk over folders should skip such files.
     ///
     /// ```
-    /// use tamis::Replacement;
+    /// use tamis::file::Replacement;
     /// assert!(Replacement::is_temporary("logs/.tamis-Xy12ab.tmp"));
     /// assert!(!Replacement::is_temporary("logs/web.log"));
     /// ```
@@ -165,7 +165,7 @@ impl Replacement {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("list.txt");
     /// use std::io::Write;
-    /// use tamis::{Existing, Replacement};
+    /// use tamis::file::{Existing, Replacement};
     /// let mut list = Replacement::begin(&path, Existing::Keep)?;
     /// list.file().write_all(b"ours").unwrap();
     /// std::fs::write(&path, "theirs").unwrap();
@@ -223,7 +223,7 @@ impl Replacement {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("list.txt");
     /// use std::io::Write;
-    /// use tamis::{Existing, Replacement};
+    /// use tamis::file::{Existing, Replacement};
     /// let mut list = Replacement::begin(&path, Existing::Replace)?;
     /// list.file().write_all(b"some of it").unwrap();
     /// let kept = list.keep_partial()?;
@@ -249,6 +249,28 @@ impl Replacement {
     }
 }
 
+/// Gives a file this length and its blocks on disk now. In a sparse file that is
+/// mapped, a full disk would arrive as a signal in the middle of an insert.
+#[cfg(target_os = "linux")]
+pub fn reserve(file: &File, len: u64) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let len = libc::off_t::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    // SAFETY: a system call without pointers, on a descriptor that `file` keeps open.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len) } {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+/// Gives a file this length.
+#[cfg(not(target_os = "linux"))]
+pub fn reserve(file: &File, len: u64) -> io::Result<()> {
+    if file.metadata()?.len() < len {
+        file.set_len(len)?;
+    }
+    Ok(())
+}
+
 fn partial_name(target: &Path, number: u32) -> PathBuf {
     // In bytes, as most file systems have it.
     const LONGEST_NAME: usize = 255;
@@ -266,10 +288,11 @@ fn partial_name(target: &Path, number: u32) -> PathBuf {
 
 /// Opens a file for reading, and maybe for writing, if it is a regular file. A
 /// device may do anything when it is opened, and a pipe waits for a partner.
-pub(crate) fn open_regular(path: &Path, write: bool) -> Result<File, Error> {
-    let action = match write {
-        true => "opening for writing",
-        false => "opening",
+pub fn open_regular(path: &Path, write: bool) -> Result<File, Error> {
+    let action = if write {
+        "opening for writing"
+    } else {
+        "opening"
     };
     let opening = || Error::io(action, path);
     fs::metadata(path)

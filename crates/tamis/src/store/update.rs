@@ -5,13 +5,14 @@
 //! before. So a process that dies in the middle leaves a sound file, which
 //! lacks its checksum and at most the keys of this save.
 
-use super::{readers, sealed, write};
 use crate::error::Error;
 use crate::hasher::Hasher;
 use crate::kind::Kind;
 use crate::raw::header::{HEADER_LEN, Header, UNSEALED};
 use crate::raw::word::{Word, for_each_piece};
-use crate::store::file::FileLock;
+use crate::store::check::sealed;
+use crate::store::disk::{readers, write};
+use crate::store::lock::FileLock;
 use crate::store::replace::{is_at, open_regular};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -125,10 +126,10 @@ fn for_each_block<W: Word>(
             io::Result::Ok(())
         })?;
     }
-    match waiting.is_empty() {
-        true => Ok(()),
-        false => each(number, &waiting),
+    if waiting.is_empty() {
+        return Ok(());
     }
+    each(number, &waiting)
 }
 
 /// Writes these blocks. The checksum goes before them, and comes after them.

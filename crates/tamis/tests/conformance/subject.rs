@@ -134,8 +134,8 @@ impl Subject {
     /// A filter that holds the keys of a case, however its kind is built.
     pub(crate) fn build(&self, case: &Case) -> AnyFilter {
         if let Listed(kind) = self.made {
-            let list = ListBuilder::new(kind, case.rate).unwrap();
-            let mut list = list.hasher(case.hasher).threads(1);
+            let list = ListBuilder::with_hasher(kind, case.rate, case.hasher).unwrap();
+            let mut list = list.threads(1);
             list.add_all(&case.keys).unwrap();
             if kind == Kind::Cascade {
                 list.allow_all(numbered("allowed", 100)).unwrap();

@@ -2,7 +2,7 @@
 
 use super::wrong::{Adding, Wrong, count};
 use super::{Memory, Over};
-use crate::engine::pipeline::Halt;
+use crate::stream::Halt;
 use anyhow::Result;
 use tamis::{AnyFilter, Error, Expansion, Growing, Hash};
 

@@ -2,8 +2,8 @@
 
 use super::wrong::{Adding, Wrong};
 use super::{Claim, Memory, Over};
-use crate::engine::pipeline::Halt;
 use crate::remote::{Remote, claim};
+use crate::stream::Halt;
 use anyhow::Result;
 use std::collections::HashSet;
 use tamis::Kind;

@@ -1,7 +1,7 @@
 //! Whether a key is in one of the layers.
 
 use super::Growing;
-use crate::filter::hash_all;
+use crate::filter::keys::hash_all;
 use crate::hash::Hash;
 use crate::raw::layers::Layer;
 use crate::raw::layout::{BLOCK, Layout};
@@ -56,6 +56,22 @@ impl<B: Body> Growing<B> {
         for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
             self.ask(&self.layers, hash_all(&self.hasher, keys, &mut hashes), out);
         }
+    }
+
+    /// [`contains_many`](Self::contains_many) that returns the answers.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("b")?;
+    /// assert_eq!(seen.contains_all(&["a", "b", "c"]), [false, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn contains_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<bool> {
+        let mut out = vec![false; keys.len()];
+        self.contains_many(keys, &mut out);
+        out
     }
 
     /// [`contains_many`](Self::contains_many) for keys that are already hashed.

@@ -17,7 +17,7 @@ mod tests;
 mod union;
 
 use crate::error::Error;
-use crate::filter::{KeyCount, hash_all};
+use crate::filter::keys::{KeyCount, hash_all};
 use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::key_rule::KeyRule;
@@ -30,8 +30,10 @@ use crate::raw::layers::{GrowingLayer, GrowingShape, KEYS, Layer, parse, put};
 use crate::raw::layout::{BLOCK, BitLayout, Layout};
 use crate::raw::shape::Shape;
 use crate::store::body::{Body, Bytes};
-use crate::store::{self, Terms};
+#[cfg(feature = "files")]
+use crate::store::{check::Terms, disk};
 use std::fmt;
+#[cfg(feature = "files")]
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -154,20 +156,6 @@ impl Growing {
         Self::assemble((header, body))
     }
 
-    /// Memory besides the bodies.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = (*const u8, usize)> {
-        let layers = (self.layers.capacity() > 0).then_some(self.layers.as_ptr().cast());
-        let tails = (self.tails.capacity() > 0).then_some(self.tails.as_ptr().cast());
-        layers
-            .into_iter()
-            .chain(tails)
-            .map(|list| (list, align_of::<u64>()))
-    }
-
-    pub(crate) fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Bytes> {
-        std::iter::once(&mut self.body).chain(&mut self.tails)
-    }
-
     /// How it grows.
     #[must_use]
     pub const fn expansion(&self) -> Expansion {
@@ -214,12 +202,13 @@ impl Growing {
     /// assert!(Growing::open(&path)?.contains(7u64.to_le_bytes()));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[cfg(feature = "files")]
     pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::assemble(store::share(path.as_ref(), Terms::default())?)
+        Self::assemble(disk::share(path.as_ref(), Terms::default())?)
     }
 
-    pub(crate) fn is_shared(&self) -> bool {
-        self.body.as_shared().is_some()
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.body.is_shared()
     }
 
     pub(crate) fn set_rule(&mut self, rule: KeyRule) {
@@ -281,6 +270,20 @@ impl Growing {
             self.insert_block(hash_all(&hasher, keys, &mut hashes), new)?;
         }
         Ok(())
+    }
+
+    /// [`insert_many`](Self::insert_many) that returns the answers.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// assert_eq!(seen.insert_all(&["a", "b", "a"])?, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_all<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        let mut new = vec![false; keys.len()];
+        self.insert_many(keys, &mut new)?;
+        Ok(new)
     }
 
     /// [`insert_many`](Self::insert_many) for keys that are already hashed.
@@ -381,21 +384,11 @@ impl Growing {
         let capacity = self.capacity.saturating_add(next.capacity);
         (header.shape, header.capacity) = (shape.into(), capacity);
         let more = (next.shape.lines() + 1) * 64;
-        let tail = match self.body.as_shared() {
-            None => {
-                let tail = Bytes::zeroed(more)?;
-                put(&next, tail.words());
-                tail
-            }
-            Some(file) => {
-                // The layer first, the header last: until then the file is as
-                // before, and longer.
-                let tail = Bytes::tail(file.append(self.shape.body_len(), more)?);
-                put(&next, tail.words());
-                file.commit(&header)?;
-                tail
-            }
-        };
+        // The layer first, the header last: until then a shared file is as
+        // before, and longer.
+        let tail = self.body.append(self.shape.body_len(), more)?;
+        put(&next, tail.words());
+        self.body.commit(&header)?;
         self.tails.push(tail);
         self.layers.push(Layer {
             shape: next.shape,
@@ -482,7 +475,24 @@ impl Growing {
     pub fn close(self) -> Result<(), Error> {
         self.sync()?;
         drop(self.tails);
-        self.body.into_shared().map_or(Ok(()), |map| map.close())
+        self.body.close()
+    }
+}
+
+#[cfg(feature = "plain-heap")]
+impl Growing {
+    /// Memory next to the bodies.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (*const u8, usize)> {
+        let layers = (self.layers.capacity() > 0).then_some(self.layers.as_ptr().cast());
+        let tails = (self.tails.capacity() > 0).then_some(self.tails.as_ptr().cast());
+        layers
+            .into_iter()
+            .chain(tails)
+            .map(|list| (list, align_of::<u64>()))
+    }
+
+    pub(crate) fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Bytes> {
+        std::iter::once(&mut self.body).chain(&mut self.tails)
     }
 }
 

@@ -4,7 +4,7 @@
 use super::table::Entry;
 use super::*;
 use crate::Cuckoo;
-use crate::filter::KeyCount;
+use crate::KeyCount;
 use crate::hash::{Hash, mix, reduce};
 use crate::hasher::Hasher;
 use crate::plan::Plan;
@@ -290,6 +290,7 @@ fn damaged_tables_and_impossible_shapes_do_not_panic() {
     }
 }
 
+#[cfg(feature = "files")]
 #[test]
 fn writers_cannot_share_a_file() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,0 +1,251 @@
+//! The records of one chunk on their way: found, hashed, dealt out to the shards, decided, and picked for printing.
+
+use crate::key::{KeyMaker, NoKey, NotHex};
+use crate::reader::Chunk;
+use std::io::Write;
+use tamis::Hash;
+
+/// Which records are printed. What it means to be chosen is the command's business: new, found, removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Print {
+    /// The chosen ones.
+    Chosen,
+    /// The chosen ones, each behind where it comes from.
+    Located(Prefix),
+    /// Those that were not chosen.
+    Others,
+    /// None.
+    Nothing,
+}
+
+/// What stands before a printed record, as `grep` has it: `FILE:NUMBER:`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// The name of its input.
+    pub name: bool,
+    /// Its number in that input, from 1. A header row has one, too, so that it is the number of
+    /// the line unless fields have several.
+    pub number: bool,
+}
+
+impl Print {
+    /// The answer for a record that is not printed.
+    pub(crate) fn silent(self) -> bool {
+        self == Self::Others
+    }
+}
+
+/// What stands for a key on its way: a hash, or bytes that another system will hash.
+pub trait Token {
+    /// Which of this many shards decides it.
+    fn shard(&self, shards: usize) -> usize;
+}
+
+impl Token for Hash {
+    #[inline]
+    fn shard(&self, shards: usize) -> usize {
+        Self::shard(*self, shards)
+    }
+}
+
+impl Token for (Hash, Hash) {
+    #[inline]
+    fn shard(&self, shards: usize) -> usize {
+        self.0.shard(shards)
+    }
+}
+
+/// Keeps its memory from chunk to chunk.
+pub(crate) struct Batch<K> {
+    /// Where each record ends in the chunk.
+    ends: Vec<u32>,
+    chosen: Vec<bool>,
+    /// One for each shard.
+    pub(crate) lanes: Vec<Lane<K>>,
+    /// The first record whose key was to be in hexadecimal and is not.
+    not_hex: Option<usize>,
+    /// Records behind their prefixes.
+    located: Vec<u8>,
+}
+
+/// The records of a batch that one shard decides, in input order.
+pub(crate) struct Lane<K> {
+    hashes: Vec<K>,
+    records: Vec<u32>,
+    chosen: Vec<bool>,
+}
+
+impl<K> Lane<K> {
+    const fn new() -> Self {
+        Self {
+            hashes: Vec::new(),
+            records: Vec::new(),
+            chosen: Vec::new(),
+        }
+    }
+
+    pub(crate) fn decide(&mut self, decide: impl FnOnce(&[K], &mut [bool])) {
+        self.chosen.resize(self.hashes.len(), false);
+        decide(&self.hashes, &mut self.chosen);
+    }
+}
+
+impl<K: Token> Batch<K> {
+    pub(crate) fn new(shards: usize) -> Self {
+        Self {
+            ends: Vec::new(),
+            chosen: Vec::new(),
+            lanes: (0..shards).map(|_| Lane::new()).collect(),
+            not_hex: None,
+            located: Vec::new(),
+        }
+    }
+
+    pub(crate) fn records(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Finds the records of `chunk` and hashes their keys. Gives the number of records without one.
+    pub(crate) fn hash(
+        &mut self,
+        chunk: &Chunk,
+        keys: &mut KeyMaker,
+        hash: impl Fn(&[u8]) -> K,
+    ) -> u64 {
+        self.ends.clear();
+        self.not_hex = None;
+        for lane in &mut self.lanes {
+            lane.hashes.clear();
+            lane.records.clear();
+        }
+        let framing = chunk.framing;
+        let bytes = chunk.records();
+        if keys.rule().is_identity() {
+            framing.for_each(bytes, |start, end| {
+                self.push(end, hash(framing.content(&bytes[start..end])))
+            });
+            return 0;
+        }
+        let mut without = 0;
+        framing.for_each(bytes, |start, end| {
+            let (key, made) = keys.key(framing.content(&bytes[start..end]), &chunk.columns);
+            match made {
+                Ok(()) => {}
+                Err(NoKey::Absent) => without += 1,
+                Err(NoKey::NotHex) => _ = self.not_hex.get_or_insert(self.ends.len()),
+            }
+            self.push(end, hash(key));
+        });
+        without
+    }
+
+    /// What is wrong with a record, if it can't be decided. `before` counts those of the input that
+    /// come before this chunk's.
+    pub(crate) fn refusal(&self, chunk: &Chunk, before: u64) -> Option<NotHex> {
+        let at = self.not_hex?;
+        let content = chunk
+            .framing
+            .content(&chunk.records()[self.start(at)..self.ends[at] as usize]);
+        Some(NotHex::new(&chunk.input, before + at as u64 + 1, content))
+    }
+
+    /// Where a record starts.
+    fn start(&self, record: usize) -> usize {
+        match record {
+            0 => 0,
+            _ => self.ends[record - 1] as usize,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, end: usize, hash: K) {
+        // One lane has all records, in order: which they are need not be noted.
+        match &mut self.lanes[..] {
+            [lane] => lane.hashes.push(hash),
+            lanes => {
+                let lane = &mut lanes[hash.shard(lanes.len())];
+                lane.hashes.push(hash);
+                lane.records.push(self.ends.len() as u32);
+            }
+        }
+        self.ends.push(end as u32);
+    }
+
+    /// Collects the shards' decisions; gives the number of chosen records.
+    pub(crate) fn collect(&mut self) -> u64 {
+        if let [lane] = &mut self.lanes[..] {
+            std::mem::swap(&mut self.chosen, &mut lane.chosen);
+        } else {
+            self.chosen.resize(self.ends.len(), false);
+            for lane in &self.lanes {
+                for (&record, &chosen) in lane.records.iter().zip(&lane.chosen) {
+                    self.chosen[record as usize] = chosen;
+                }
+            }
+        }
+        self.chosen.iter().map(|&chosen| u64::from(chosen)).sum()
+    }
+
+    /// The bytes to print. `before` counts the records of the input that come before this chunk's.
+    pub(crate) fn select<'c>(
+        &'c mut self,
+        chunk: &'c mut Chunk,
+        print: Print,
+        before: u64,
+    ) -> &'c [u8] {
+        match print {
+            Print::Chosen => self.gather(chunk, true),
+            Print::Others => self.gather(chunk, false),
+            Print::Located(prefix) => self.locate(chunk, prefix, before),
+            Print::Nothing => &[],
+        }
+    }
+
+    /// Copies the chosen records, each behind its prefix.
+    fn locate(&mut self, chunk: &Chunk, prefix: Prefix, before: u64) -> &[u8] {
+        let mut out = std::mem::take(&mut self.located);
+        out.clear();
+        let mut print = |number: u64, record: &[u8]| {
+            if prefix.name {
+                out.extend_from_slice(&chunk.input);
+                out.push(b':');
+            }
+            if prefix.number {
+                // Writing to a Vec can't fail.
+                let _ = write!(out, "{number}:");
+            }
+            out.extend_from_slice(record);
+        };
+        if chunk.prints_header {
+            print(1, &chunk.buffer[..chunk.header]);
+        }
+        for (i, &end) in self.ends.iter().enumerate() {
+            if self.chosen[i] {
+                let record = &chunk.records()[self.start(i)..end as usize];
+                print(before + i as u64 + 1, record);
+            }
+        }
+        self.located = out;
+        &self.located
+    }
+
+    /// Moves the records to print together at the chunk's front: they are still in the cache, and one plain write
+    /// beats gathering hundreds of short pieces.
+    fn gather<'c>(&self, chunk: &'c mut Chunk, wanted: bool) -> &'c [u8] {
+        let first = chunk.header;
+        let mut kept = if chunk.prints_header { chunk.header } else { 0 };
+        let mut run = 0;
+        for (i, &end) in self.ends.iter().enumerate() {
+            if self.chosen[i] != wanted {
+                let start = self.start(i);
+                chunk.buffer.copy_within(first + run..first + start, kept);
+                kept += start - run;
+                run = end as usize;
+            }
+        }
+        let end = self.ends.last().map_or(0, |&end| end as usize);
+        chunk.buffer.copy_within(first + run..first + end, kept);
+        kept += end - run;
+        &chunk.buffer[..kept]
+    }
+}

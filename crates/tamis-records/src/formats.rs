@@ -1,0 +1,200 @@
+//! Files whose words and lines do not stand in their bytes.
+
+/// What a file is, if its text is not to be read from its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileKind {
+    /// With its article: `a Parquet file`.
+    pub name: &'static str,
+    /// What can be done about it.
+    pub class: FileClass,
+}
+
+/// Files that the same can be done about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileClass {
+    /// A filter of Tamis.
+    Filter,
+    /// An index of Tamis.
+    Index,
+    /// A table with readable columns.
+    Parquet,
+    /// A table whose columns are not readable.
+    EncryptedParquet,
+    /// Text in UTF-16.
+    Utf16,
+    /// Text in UTF-32.
+    Utf32,
+    /// Something to unpack or convert.
+    Other,
+}
+
+const fn kind(name: &'static str, class: FileClass) -> FileKind {
+    FileKind { name, class }
+}
+
+const fn other(name: &'static str) -> FileKind {
+    kind(name, FileClass::Other)
+}
+
+const UTF_16: FileKind = kind("text in UTF-16", FileClass::Utf16);
+const UTF_32: FileKind = kind("text in UTF-32", FileClass::Utf32);
+
+/// What such a file begins with, and what it is.
+const SIGNATURES: &[(&[u8], FileKind)] = &[
+    (b"PAR1", kind("a Parquet file", FileClass::Parquet)),
+    (
+        b"PARE",
+        kind("an encrypted Parquet file", FileClass::EncryptedParquet),
+    ),
+    (b"ORC", other("an ORC file")),
+    (b"ARROW1\0\0", other("an Arrow file")),
+    (b"Obj\x01", other("an Avro file")),
+    (b"PK\x03\x04", other("a zip archive")),
+    (b"PK\x05\x06", other("a zip archive")),
+    (b"7z\xBC\xAF\x27\x1C", other("a 7z archive")),
+    (b"Rar!\x1A\x07", other("a rar archive")),
+    (b"\x04\x22\x4D\x18", other("lz4 data")),
+    (b"\x02\x21\x4C\x18", other("lz4 data")),
+    (b"LZIP", other("lzip data")),
+    (b"\x89LZO\0\r\n\x1A\n", other("lzop data")),
+    (b"\x1F\x9D", other("compress data")),
+    (b"\x5D\0\0", other("LZMA data")),
+    (b"\xFF\x06\0\0sNaPpY", other("snappy data")),
+    (b"%PDF-", other("a PDF file")),
+    // As compressed data inside compressed data.
+    (b"\x1F\x8B\x08", other("gzip data inside")),
+    (b"\x28\xB5\x2F\xFD", other("zstd data inside")),
+    (b"\xFD7zXZ\0", other("xz data inside")),
+    // UTF-32 first, whose mark begins as that of UTF-16 does.
+    (b"\xFF\xFE\0\0", UTF_32),
+    (b"\0\0\xFE\xFF", UTF_32),
+    (b"\xFF\xFE", UTF_16),
+    (b"\xFE\xFF", UTF_16),
+];
+
+/// Kinds of files that an index looks into for words, but that have no lines.
+const NO_LINES: &[(&[u8], FileKind)] = &[
+    (b"TAMIS\r\n\x1A", kind("a Tamis filter", FileClass::Filter)),
+    (
+        b"TAMIX\r\n\x1A",
+        kind("an index of Tamis", FileClass::Index),
+    ),
+    (b"\x89PNG\r\n\x1A\n", other("a PNG image")),
+    (b"\xFF\xD8\xFF", other("a JPEG image")),
+    (b"GIF8", other("a GIF image")),
+    (b"\x7FELF", other("a program")),
+    (b"SQLite format 3\0", other("an SQLite database")),
+];
+/// Where the mark of a tar archive is.
+const TAR: (std::ops::Range<usize>, &[u8]) = (257..262, b"ustar");
+
+/// Bytes at the start of a file that show its kind.
+pub(crate) const HEAD: usize = 512;
+
+/// What a file that begins so is, if its text is not to be read from its bytes.
+pub(crate) fn not_text(head: &[u8]) -> Option<FileKind> {
+    if is_text(head) {
+        return None;
+    }
+    signed(SIGNATURES, head).or_else(|| wide_text(head))
+}
+
+/// What a file that begins so is, if its lines are not to be read from its bytes.
+pub(crate) fn not_lines(head: &[u8]) -> Option<FileKind> {
+    if is_text(head) {
+        return None;
+    }
+    let (range, mark) = TAR;
+    let is_tar = head.get(range) == Some(mark);
+    signed(NO_LINES, head)
+        .or(is_tar.then_some(other("a tar archive")))
+        .or_else(|| not_text(head))
+}
+
+fn signed(signatures: &[(&[u8], FileKind)], head: &[u8]) -> Option<FileKind> {
+    let mut found = signatures
+        .iter()
+        .filter(|(start, _)| head.starts_with(start));
+    found.next().map(|(_, kind)| *kind)
+}
+
+/// PDF looks like text; and a text may begin with what some formats do.
+fn is_text(head: &[u8]) -> bool {
+    is_plain(head) && !head.starts_with(b"%PDF-")
+}
+
+/// Whether all of it is UTF-8, without the control characters that no text has.
+fn is_plain(head: &[u8]) -> bool {
+    let text = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        // A character was cut.
+        Err(error) if error.error_len().is_none() => {
+            str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    !text.contains(|c: char| c.is_control() && !"\t\n\r\x0C\x1B".contains(c))
+}
+
+/// Text in UTF-16 need not begin with a mark. Most of it has every other byte zero, which no other text has.
+fn wide_text(head: &[u8]) -> Option<FileKind> {
+    let pairs = head.as_chunks::<2>().0;
+    let share = |zero: usize, other: usize| {
+        let alike = pairs
+            .iter()
+            .filter(|pair| pair[zero] == 0 && pair[other] != 0);
+        alike.count() * 10 >= pairs.len() * 9
+    };
+    (pairs.len() >= 2 && (share(0, 1) || share(1, 0))).then_some(UTF_16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_text_is_told_from_bytes() {
+        let wide = |text: &str| {
+            text.encode_utf16()
+                .flat_map(u16::to_le_bytes)
+                .collect::<Vec<_>>()
+        };
+        let swapped = |text: &str| {
+            text.encode_utf16()
+                .flat_map(u16::to_be_bytes)
+                .collect::<Vec<_>>()
+        };
+        let name = |head: &[u8]| not_text(head).map(|kind| kind.name);
+        assert_eq!(name(&wide("one word")), Some("text in UTF-16"));
+        assert_eq!(name(&swapped("one wörd")), Some("text in UTF-16"));
+        assert_eq!(name(b"one word"), None);
+        assert_eq!(name(b"PAR1 and ORC are words\n"), None);
+        assert_eq!(name(b"PAR1\x15\x04"), Some("a Parquet file"));
+        assert_eq!(name(b""), None);
+        assert_eq!(name(&[0; HEAD]), None);
+        let counting: Vec<u8> = (0..=255).cycle().take(HEAD).collect();
+        assert_eq!(name(&counting), None);
+    }
+
+    #[test]
+    fn what_has_no_lines_is_named() {
+        let kind = |head: &[u8]| not_lines(head).map(|kind| kind.name);
+        assert_eq!(kind(b"TAMIS\r\n\x1A\x01"), Some("a Tamis filter"));
+        assert_eq!(kind(b"\x89PNG\r\n\x1A\n\0"), Some("a PNG image"));
+        assert_eq!(kind(b"%PDF-1.7\n"), Some("a PDF file"));
+        assert_eq!(kind(b"\xFF\xFEa\0"), Some("text in UTF-16"));
+        let mut tar = [0; HEAD];
+        tar[..4].copy_from_slice(b"name");
+        tar[257..262].copy_from_slice(b"ustar");
+        assert_eq!(kind(&tar), Some("a tar archive"));
+        for text in [
+            &b"TAMIS is a word\n"[..],
+            b"GIF8\n",
+            b"",
+            b"\xEF\xBB\xBFid\n",
+        ] {
+            assert_eq!(kind(text), None);
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! Where bytes come from: a file or stdin, plain or compressed.
+//!
+//! Compression is recognised by the first bytes, never by the name, so it works on stdin too.
+//! Concatenated members of one format (`cat a.gz b.gz`) read as one stream; see [`members`].
+
+mod members;
+
+use self::members::{Members, Trailing};
+use crate::progress::Progress;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The longest signature that tells a format, bzip2's: `BZh9` and the first block's 6 bytes.
+const SIGNATURE: usize = 10;
+/// What a decoder may take for the data that others refer back to: that of zstd's own default, and twice that of `xz -9`.
+/// A file of a few bytes can ask for gigabytes.
+const WINDOW_LOG: u32 = 27;
+/// A decoder that meets damage forgets what the failing call had decoded, so calls are small.
+const DECODED_READ: usize = 16 << 10;
+
+/// Why an input could not be read (any further), with its name.
+#[derive(Debug)]
+pub struct InputError {
+    /// The name of the input.
+    pub name: String,
+    /// What went wrong.
+    pub cause: io::Error,
+}
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.cause)
+    }
+}
+
+impl InputError {
+    /// Whether nothing is wrong with the input: the run was asked to stop while it waited for it.
+    pub fn is_stop(&self) -> bool {
+        matches!(left(&self.cause), Some(Left::Stopped))
+    }
+
+    /// Whether all data of the input came out, and something else follows it.
+    pub fn is_trailing(&self) -> bool {
+        is_trailing(&self.cause)
+    }
+
+    /// Whether nothing is wrong with the input but that it is not of a sort that is read.
+    pub fn is_not_read(&self) -> bool {
+        matches!(left(&self.cause), Some(Left::NotRead(_)))
+    }
+
+    /// Whether nothing is wrong with the input but that it lacks the key columns.
+    pub fn is_no_column(&self) -> bool {
+        matches!(left(&self.cause), Some(Left::NoColumn(_)))
+    }
+
+    /// Whether the input is a folder.
+    pub fn is_folder(&self) -> bool {
+        matches!(left(&self.cause), Some(Left::Folder))
+    }
+
+    pub(crate) fn not_read(name: &str, why: impl Into<String>) -> Self {
+        Self::left(name, Left::NotRead(why.into()))
+    }
+
+    pub(crate) fn no_column(name: &str, what: impl Into<String>) -> Self {
+        Self::left(name, Left::NoColumn(what.into()))
+    }
+
+    pub(crate) fn stopped(name: &str) -> Self {
+        Self::left(name, Left::Stopped)
+    }
+
+    fn left(name: &str, why: Left) -> Self {
+        Self {
+            name: name.to_owned(),
+            cause: why.into(),
+        }
+    }
+}
+
+/// Why an input is not read (any further), though nothing is wrong with it.
+#[derive(Debug)]
+enum Left {
+    /// The run was asked to stop while it waited for the input.
+    Stopped,
+    Folder,
+    /// Its format is not supported, or it is larger than anyone meant it to be.
+    NotRead(String),
+    /// A key column is missing.
+    NoColumn(String),
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stopped => "stopped",
+            Self::Folder => "a folder",
+            Self::NotRead(why) | Self::NoColumn(why) => why,
+        })
+    }
+}
+
+impl std::error::Error for Left {}
+
+impl From<Left> for io::Error {
+    fn from(why: Left) -> Self {
+        match why {
+            Left::NotRead(_) | Left::NoColumn(_) => Self::new(io::ErrorKind::InvalidData, why),
+            Left::Stopped | Left::Folder => Self::other(why),
+        }
+    }
+}
+
+fn left(error: &io::Error) -> Option<&Left> {
+    error.get_ref()?.downcast_ref()
+}
+
+fn is_trailing(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|cause| cause.is::<Trailing>())
+}
+
+impl std::error::Error for InputError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+    Bzip2,
+    Xz,
+}
+
+/// The first bytes of a format.
+struct Signature {
+    compression: Compression,
+    bytes: &'static [u8],
+    /// The one byte of which only the upper half counts.
+    loose: Option<usize>,
+}
+
+const SIGNATURES: [Signature; 6] = [
+    Signature {
+        compression: Compression::Gzip,
+        bytes: &[0x1F, 0x8B, 8],
+        loose: None,
+    },
+    Signature {
+        compression: Compression::Zstd,
+        bytes: &[0x28, 0xB5, 0x2F, 0xFD],
+        loose: None,
+    },
+    // Skippable frames, as parallel compressors put in front.
+    Signature {
+        compression: Compression::Zstd,
+        bytes: &[0x50, 0x2A, 0x4D, 0x18],
+        loose: Some(0),
+    },
+    // "BZh9" may well start a text, but not with the first block or the end of an empty stream after it.
+    Signature {
+        compression: Compression::Bzip2,
+        bytes: b"BZh0\x31\x41\x59\x26\x53\x59",
+        loose: Some(3),
+    },
+    Signature {
+        compression: Compression::Bzip2,
+        bytes: b"BZh0\x17\x72\x45\x38\x50\x90",
+        loose: Some(3),
+    },
+    Signature {
+        compression: Compression::Xz,
+        bytes: b"\xFD7zXZ\0",
+        loose: None,
+    },
+];
+
+impl Signature {
+    /// Whether `bytes` and this signature agree as far as both go.
+    fn fits(&self, bytes: &[u8]) -> bool {
+        let mask = |at| if self.loose == Some(at) { 0xF0 } else { 0xFF };
+        self.bytes
+            .iter()
+            .zip(bytes)
+            .enumerate()
+            .all(|(at, (a, b))| (a ^ b) & mask(at) == 0)
+    }
+}
+
+impl Compression {
+    fn of(bytes: &[u8]) -> Self {
+        let found = SIGNATURES
+            .iter()
+            .find(|s| bytes.len() >= s.bytes.len() && s.fits(bytes));
+        found.map_or(Self::None, |s| s.compression)
+    }
+
+    /// Whether `bytes` could become a signature if more followed. Reading on is only worth its wait then:
+    /// a terminal or a slow pipe must not hang on a first line of two bytes.
+    fn undecided(bytes: &[u8]) -> bool {
+        SIGNATURES
+            .iter()
+            .any(|s| bytes.len() < s.bytes.len() && s.fits(bytes))
+    }
+
+    /// Whether `bytes` and a signature of this format agree as far as both go.
+    fn may_begin(self, bytes: &[u8]) -> bool {
+        let mut own = SIGNATURES.iter().filter(|s| s.compression == self);
+        own.any(|s| s.fits(bytes))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "plain",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+        }
+    }
+}
+
+/// What is done about compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// It is recognised, and the data unpacked.
+    Recognised,
+    /// Bytes are read as they are.
+    Ignored,
+}
+
+/// One open input.
+pub struct Input {
+    name: String,
+    /// The name as it was given, which need not be text.
+    given_name: Arc<[u8]>,
+    compression: Compression,
+    bytes: Box<dyn Read + Send>,
+    /// What was looked at in advance, and how much of it was read since.
+    peeked: Cursor<Vec<u8>>,
+    /// What ended looking in advance.
+    failed: Option<InputError>,
+}
+
+impl Input {
+    /// Opens a file, or stdin for `-`. What is taken from it is added to `progress`.
+    pub fn open(
+        path: &Path,
+        packing: Packing,
+        progress: &Arc<Progress>,
+    ) -> Result<Self, InputError> {
+        let (name, file) = match path.to_str() {
+            Some("-") => ("stdin".to_owned(), stdin()),
+            _ => (path.display().to_string(), File::open(path)),
+        };
+        let mut input = match file {
+            Ok(file) => Self::from_file(&name, file, packing, progress)?,
+            Err(cause) => return Err(InputError { name, cause }),
+        };
+        if path != Path::new("-") {
+            input.given_name = path.as_os_str().as_encoded_bytes().into();
+        }
+        Ok(input)
+    }
+
+    /// Reads an open file under this name.
+    pub fn from_file(
+        name: &str,
+        file: File,
+        packing: Packing,
+        progress: &Arc<Progress>,
+    ) -> Result<Self, InputError> {
+        match file.metadata() {
+            Ok(metadata) if metadata.is_file() => Self::from_read(name, file, packing, progress),
+            Ok(metadata) if metadata.is_dir() => Err(InputError::left(name, Left::Folder)),
+            _ => {
+                widen(&file);
+                let waiting = Waiting {
+                    file,
+                    progress: Arc::clone(progress),
+                    ended: false,
+                };
+                Self::from_read(name, waiting, packing, progress)
+            }
+        }
+    }
+
+    /// Reads from anything, under this name.
+    pub fn from_read(
+        name: &str,
+        source: impl Read + Send + 'static,
+        packing: Packing,
+        progress: &Arc<Progress>,
+    ) -> Result<Self, InputError> {
+        let failed = |cause| InputError {
+            name: name.to_owned(),
+            cause,
+        };
+        let mut source = Counted {
+            source,
+            progress: Arc::clone(progress),
+        };
+        let first = match packing {
+            Packing::Recognised => first_bytes(&mut source, Compression::undecided),
+            Packing::Ignored => Ok(Vec::new()),
+        };
+        let first = first.map_err(failed)?;
+        let compression = Compression::of(&first);
+        let bytes: Box<dyn Read + Send> = match compression {
+            Compression::None => Box::new(Cursor::new(first).chain(source)),
+            _ => Box::new(Members::new(compression, first, source).map_err(failed)?),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            given_name: name.as_bytes().into(),
+            compression,
+            bytes,
+            peeked: Cursor::default(),
+            failed: None,
+        })
+    }
+
+    /// The first bytes, fewer than `most` only at the end or before an error. They are still to be read.
+    pub fn peek(&mut self, most: usize) -> &[u8] {
+        let mut head = vec![0; most];
+        let mut filled = 0;
+        while filled < most {
+            match self.read(&mut head[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
+        }
+        head.truncate(filled);
+        self.peeked = Cursor::new(head);
+        self.peeked.get_ref()
+    }
+
+    /// Its name, as text.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its name, as it was given.
+    pub fn given_name(&self) -> Arc<[u8]> {
+        Arc::clone(&self.given_name)
+    }
+
+    /// Whether its bytes are unpacked.
+    pub fn is_compressed(&self) -> bool {
+        self.compression != Compression::None
+    }
+
+    /// Whether a short read means that nothing more is there *yet*, as on a pipe. Decoders read short for
+    /// reasons of their own.
+    pub(crate) fn short_reads_mean_waiting(&self) -> bool {
+        self.compression == Compression::None
+    }
+
+    /// Reads some bytes; 0 at the end. Everything that can be decoded comes out before an error does.
+    pub fn read(&mut self, into: &mut [u8]) -> Result<usize, InputError> {
+        // A copy from memory does not fail.
+        if let Ok(count @ 1..) = self.peeked.read(into) {
+            return Ok(count);
+        }
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let limit = match self.compression {
+            Compression::None => into.len(),
+            _ => into.len().min(DECODED_READ),
+        };
+        loop {
+            match self.bytes.read(&mut into[..limit]) {
+                Ok(count) => return Ok(count),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.explain(e)),
+            }
+        }
+    }
+
+    /// Says what a decoder's error means for the file.
+    fn explain(&self, cause: io::Error) -> InputError {
+        let of_the_system = cause.raw_os_error().is_some()
+            || left(&cause).is_some()
+            || is_trailing(&cause)
+            || self.compression == Compression::None;
+        let packing = self.compression.name();
+        if !of_the_system && asks_for_too_much(&cause) {
+            let most = 1 << (WINDOW_LOG - 20);
+            let why = format!("unpacking the {packing} data needs more than {most} MiB");
+            return InputError::not_read(&self.name, why);
+        }
+        let cause = if of_the_system {
+            cause
+        } else {
+            let what = match cause.kind() {
+                io::ErrorKind::UnexpectedEof => "cut short".to_owned(),
+                _ => format!("damaged: {cause}"),
+            };
+            io::Error::new(cause.kind(), format!("the {packing} data is {what}"))
+        };
+        InputError {
+            name: self.name.clone(),
+            cause,
+        }
+    }
+}
+
+/// Lets a pipe hold more than its 64 KiB, so that both its ends work in larger steps. Only ever a matter
+/// of speed.
+fn widen(pipe: &File) {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        const ROOM: libc::c_int = 1 << 20; // what every user may have
+        // SAFETY: fails for what is no pipe, and changes nothing but a pipe's size.
+        unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, ROOM) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = pipe;
+}
+
+/// Stdin without the standard library's small buffer in between; a duplicate, so that closing it leaves stdin open.
+#[cfg(unix)]
+pub fn stdin() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    io::stdin().as_fd().try_clone_to_owned().map(File::from)
+}
+
+#[cfg(windows)]
+pub fn stdin() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    io::stdin().as_handle().try_clone_to_owned().map(File::from)
+}
+
+/// A pipe or terminal: its next bytes may be hours away, and a signal to stop must not wait for them.
+struct Waiting {
+    file: File,
+    progress: Arc<Progress>,
+    /// After Ctrl-D a terminal would be read on.
+    ended: bool,
+}
+
+impl Read for Waiting {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.ended {
+            return Ok(0);
+        }
+        while !readable_soon(&self.file) {
+            if self.progress.stop.load(Ordering::Relaxed) {
+                return Err(Left::Stopped.into());
+            }
+        }
+        let count = self.file.read(into)?;
+        self.ended = count == 0 && !into.is_empty();
+        Ok(count)
+    }
+}
+
+/// Whether a read would not wait, now or within a moment.
+#[cfg(unix)]
+fn readable_soon(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    const MOMENT: libc::c_int = 100; // milliseconds
+    let mut question = libc::pollfd {
+        fd: file.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one entry, as the count says, and the file is open.
+    let answers = unsafe { libc::poll(&raw mut question, 1, MOMENT) };
+    // An error of poll's own, but for a signal in between, is left to the read to report.
+    answers > 0 || (answers < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted)
+}
+
+#[cfg(not(unix))]
+fn readable_soon(_: &File) -> bool {
+    true
+}
+
+/// The next bytes, as many as it takes to know a signature.
+fn first_bytes(source: &mut impl Read, undecided: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
+    let mut bytes = [0; SIGNATURE];
+    let mut filled = 0;
+    while filled < SIGNATURE && undecided(&bytes[..filled]) {
+        match source.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(bytes[..filled].to_vec())
+}
+
+/// Whether a decoder would need more memory than it may take. Only the texts of the errors tell.
+fn asks_for_too_much(error: &io::Error) -> bool {
+    let text = error.to_string();
+    text.contains("too much memory") || text.contains("memory limit")
+}
+
+/// Counts what is taken from the system, for progress against the size of the file.
+struct Counted<R> {
+    source: R,
+    progress: Arc<Progress>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(into)?;
+        self.progress
+            .consumed
+            .fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}

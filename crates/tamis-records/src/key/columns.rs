@@ -1,0 +1,152 @@
+//! Columns of CSV and TSV rows.
+
+use super::NoKey;
+use memchr::memchr;
+use std::ops::Range;
+
+/// A column as the user names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ColumnName {
+    /// Counted from 0; users count from 1.
+    Number(usize),
+    /// As the header row has it.
+    Name(String),
+}
+
+/// The key columns, in the order in which they make the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// One or more.
+    pub columns: Vec<ColumnName>,
+    /// Whether each file starts with a row of names.
+    pub header: bool,
+}
+
+impl Columns {
+    /// Reads `url,2`: names, and numbers from 1.
+    pub fn parse(list: &str, header: bool) -> Result<Self, String> {
+        let parse = |name: &str| match name.parse::<usize>() {
+            Ok(0) => Err("column 0: columns are numbered from 1".to_owned()),
+            Ok(number) => Ok(ColumnName::Number(number - 1)),
+            Err(_) if name.is_empty() => Err(format!("'{list}': a column name is empty")),
+            Err(_) if !header => Err(format!(
+                "column '{name}': without a header row, columns have only numbers"
+            )),
+            Err(_) => Ok(ColumnName::Name(name.to_owned())),
+        };
+        Ok(Self {
+            columns: list.split(',').map(parse).collect::<Result<_, _>>()?,
+            header,
+        })
+    }
+
+    /// The positions of the columns in a file whose header row has this content. Without a header, nothing is looked
+    /// up in it.
+    pub fn positions(&self, header: &[u8], separator: u8) -> Result<Vec<usize>, String> {
+        let header = header.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(header);
+        let names = if self.header {
+            names(header, separator)
+        } else {
+            Vec::new()
+        };
+        let position =
+            |column: &ColumnName| match column {
+                ColumnName::Number(at) if self.header && *at >= names.len() => Err(format!(
+                    "column {}: the header has {} columns",
+                    at + 1,
+                    names.len()
+                )),
+                ColumnName::Number(at) => Ok(*at),
+                ColumnName::Name(name) => names
+                    .iter()
+                    .position(|n| n == name.as_bytes())
+                    .ok_or_else(|| {
+                        let known: Vec<_> =
+                            names.iter().map(|n| String::from_utf8_lossy(n)).collect();
+                        format!("no column '{name}', the header has: {}", known.join(", "))
+                    }),
+            };
+        self.columns.iter().map(position).collect()
+    }
+}
+
+fn names(header: &[u8], separator: u8) -> Vec<Vec<u8>> {
+    let mut fields = Fields::default();
+    fields.split(header, separator);
+    let name = |column| {
+        let mut name = Vec::new();
+        fields.append(header, column, &mut name).ok().map(|()| name)
+    };
+    (0..fields.ranges.len()).map_while(name).collect()
+}
+
+/// Where the fields of one row lie, quotes included.
+#[derive(Default)]
+pub(crate) struct Fields {
+    ranges: Vec<Range<usize>>,
+    quotes: bool,
+    /// Whether the row ends inside quotes.
+    pub(crate) unclosed: bool,
+}
+
+impl Fields {
+    pub(crate) fn split(&mut self, row: &[u8], separator: u8) {
+        self.quotes = separator == b',';
+        self.ranges.clear();
+        self.unclosed = false;
+        let mut start = 0;
+        loop {
+            let unquoted = if self.quotes && row.get(start) == Some(&b'"') {
+                let closed = closing_quote(row, start + 1);
+                self.unclosed = closed.is_none();
+                closed.unwrap_or(row.len())
+            } else {
+                start
+            };
+            match memchr(separator, &row[unquoted..]) {
+                Some(at) => {
+                    self.ranges.push(start..unquoted + at);
+                    start = unquoted + at + 1;
+                }
+                None => return self.ranges.push(start..row.len()),
+            }
+        }
+    }
+
+    /// Appends the value of a field, with its quotes resolved.
+    pub(crate) fn append(
+        &self,
+        row: &[u8],
+        column: usize,
+        value: &mut Vec<u8>,
+    ) -> Result<(), NoKey> {
+        let field = &row[self.ranges.get(column).ok_or(NoKey::Absent)?.clone()];
+        let Some(mut rest) = field.strip_prefix(b"\"").filter(|_| self.quotes) else {
+            value.extend_from_slice(field);
+            return Ok(());
+        };
+        while let Some(quote) = memchr(b'"', rest) {
+            value.extend_from_slice(&rest[..quote]);
+            rest = &rest[quote + 1..];
+            let Some(after) = rest.strip_prefix(b"\"") else {
+                break;
+            };
+            value.push(b'"');
+            rest = after;
+        }
+        value.extend_from_slice(rest);
+        Ok(())
+    }
+}
+
+/// One past the quote that closes the field whose inside starts at `from`, if one does.
+fn closing_quote(row: &[u8], mut from: usize) -> Option<usize> {
+    while let Some(at) = memchr(b'"', &row[from..]) {
+        from += at + 1;
+        if row.get(from) != Some(&b'"') {
+            return Some(from);
+        }
+        from += 1;
+    }
+    None
+}

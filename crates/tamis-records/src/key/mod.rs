@@ -1,0 +1,286 @@
+//! What of a record is its key.
+//!
+//! | mode | key |
+//! | --- | --- |
+//! | whole record | its bytes, without delimiter and CR |
+//! | one column, one pointer | the value's bytes: the same key as a line that holds just this value |
+//! | several | each value behind its length, so that `ab,c` and `a,bc` differ |
+//!
+//! A record that has no such key (a row too short, a line that is no JSON or has none of the pointers) is its own
+//! key, marked so that it equals no other key, and is counted: nothing is dropped because it was malformed.
+//!
+//! Values may be given in hexadecimal. One that is not is an error: taken as it stands, it would be another key.
+
+mod columns;
+mod hex;
+mod json;
+#[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
+pub mod parquet;
+mod spec;
+pub(crate) mod words;
+
+pub use columns::{ColumnName, Columns};
+pub use hex::NotHex;
+pub use json::Pointer;
+pub use spec::{KeySpec, Keys, Missing, Query, Source};
+
+use crate::records::Framing;
+use std::fmt;
+
+/// In front of a record that stands in for its missing key. No UTF-8 text starts so.
+const NO_KEY: u8 = 0xFE;
+/// In place of the length of a value that is not there.
+const ABSENT: u64 = u64::MAX;
+
+/// Which part of a record is the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    Whole(Framing),
+    /// Columns of a table.
+    Columns {
+        /// A comma for CSV; a tab means TSV, which knows no quotes.
+        separator: u8,
+        /// The key columns.
+        columns: Columns,
+    },
+    /// What pointers find in a line of JSON.
+    Json(Vec<Pointer>),
+    /// Values as text: the number 42 and the string "42" are one key, and a record lacking any of them has none.
+    JsonText(Vec<Pointer>),
+}
+
+/// What is the key of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordRule {
+    /// The part of a record that is its key.
+    pub part: Part,
+    /// Whether its values are given in hexadecimal.
+    pub hex: bool,
+    /// How a key is made of it, as a filter records it.
+    pub made: tamis::KeyRule,
+}
+
+impl RecordRule {
+    /// The whole line.
+    pub const LINE: Self = Self {
+        part: Part::Whole(Framing::LINES),
+        hex: false,
+        made: tamis::KeyRule::EXACT,
+    };
+
+    /// How records follow one another.
+    pub fn framing(&self) -> Framing {
+        match self.part {
+            Part::Whole(framing) => framing,
+            Part::Columns {
+                separator: b',', ..
+            } => Framing::Csv,
+            Part::Columns { .. } | Part::Json(_) | Part::JsonText(_) => Framing::LINES,
+        }
+    }
+
+    /// The rule for asking or changing a filter whose keys are made by `filters`. What was not asked for is taken from
+    /// there; what was must be so there, or the filter would deny what it holds.
+    pub fn for_filter(mut self, filters: &tamis::KeyRule) -> Result<Self, OtherKeys> {
+        let asked = self.made;
+        let asked_for = if asked.ignores_case() && !filters.ignores_case() {
+            Asked::IgnoreCase
+        } else if asked.normalises_urls() && !filters.normalises_urls() {
+            Asked::Urls
+        } else if asked.values() != filters.values() {
+            Asked::Values(asked.values())
+        } else {
+            self.made = *filters;
+            return Ok(self);
+        };
+        Err(OtherKeys {
+            asked: asked_for,
+            filters: *filters,
+        })
+    }
+
+    /// Whether a record's content is its key as it stands.
+    pub fn is_identity(&self) -> bool {
+        matches!(self.part, Part::Whole(_)) && !self.hex && self.made == tamis::KeyRule::EXACT
+    }
+}
+
+/// Keys that are asked for in another way than a filter's are made.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherKeys {
+    /// What was asked for.
+    pub asked: Asked,
+    /// How the filter's keys are made.
+    pub filters: tamis::KeyRule,
+}
+
+/// What was asked for, and is not so in a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Case does not count.
+    IgnoreCase,
+    /// Keys are URLs.
+    Urls,
+    /// A key is made of so many values.
+    Values(usize),
+}
+
+impl fmt::Display for OtherKeys {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.asked {
+            Asked::IgnoreCase => f.write_str("case was to be ignored"),
+            Asked::Urls => f.write_str("keys were to be URLs"),
+            Asked::Values(1) => f.write_str("a key here is one value"),
+            Asked::Values(values) => write!(f, "a key here is {values} values"),
+        }?;
+        let filters = &self.filters;
+        write!(
+            f,
+            ", but the filter's keys are made differently ({filters})"
+        )
+    }
+}
+
+impl std::error::Error for OtherKeys {}
+
+/// Makes keys by one rule, in buffers that it keeps.
+pub struct KeyMaker<'r> {
+    rule: &'r RecordRule,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    fields: columns::Fields,
+    not_urls: u64,
+}
+
+/// Why a record lacks the key that the rule asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoKey {
+    /// What the rule asks for is not there.
+    Absent,
+    /// It is there, but not in hexadecimal.
+    NotHex,
+}
+
+impl<'r> KeyMaker<'r> {
+    /// Makes keys by this rule.
+    pub fn new(rule: &'r RecordRule) -> Self {
+        Self {
+            rule,
+            key: Vec::new(),
+            value: Vec::new(),
+            fields: columns::Fields::default(),
+            not_urls: 0,
+        }
+    }
+
+    /// How many values should have been URLs and were not, since the last call.
+    pub fn take_not_urls(&mut self) -> u64 {
+        std::mem::take(&mut self.not_urls)
+    }
+
+    /// Its rule.
+    pub fn rule(&self) -> &'r RecordRule {
+        self.rule
+    }
+
+    /// Whether the last record ended inside quotes.
+    pub(crate) fn ends_in_quotes(&self) -> bool {
+        self.fields.unclosed
+    }
+
+    /// The key of a record with this content, and whether it is a true one. `columns` are the positions of the key
+    /// columns in the record's file.
+    pub fn key(&mut self, content: &[u8], columns: &[usize]) -> (&[u8], Result<(), NoKey>) {
+        self.key.clear();
+        let made = match &self.rule.part {
+            Part::Whole(_) if self.rule.hex => {
+                self.value.clear();
+                self.value.extend_from_slice(content);
+                self.append_value(1, self.rule.made)
+            }
+            Part::Whole(_) => {
+                self.not_urls += u64::from(!self.rule.made.append(content, &mut self.key));
+                Ok(())
+            }
+            Part::Columns { separator, .. } => self.append_columns(content, *separator, columns),
+            Part::Json(pointers) => self.append_pointed(content, pointers),
+            Part::JsonText(pointers) => self.append_pointed_text(content, pointers),
+        };
+        if made.is_err() {
+            self.key.clear();
+            self.key.push(NO_KEY);
+            self.key.extend_from_slice(content);
+        }
+        (&self.key, made)
+    }
+
+    fn append_columns(
+        &mut self,
+        content: &[u8],
+        separator: u8,
+        columns: &[usize],
+    ) -> Result<(), NoKey> {
+        self.fields.split(content, separator);
+        for &column in columns {
+            self.value.clear();
+            self.fields.append(content, column, &mut self.value)?;
+            self.append_value(columns.len(), self.rule.made)?;
+        }
+        Ok(())
+    }
+
+    fn append_pointed(&mut self, content: &[u8], pointers: &[Pointer]) -> Result<(), NoKey> {
+        let found = json::find(content, pointers)?;
+        for value in found {
+            self.value.clear();
+            match value {
+                None => self.key.extend_from_slice(&ABSENT.to_le_bytes()),
+                Some(value) => {
+                    let is_text = json::append(value, &mut self.value)?;
+                    let made = match is_text {
+                        true => self.rule.made,
+                        // The number 10 is no text of two digits.
+                        false if self.rule.hex => return Err(NoKey::NotHex),
+                        false => tamis::KeyRule::EXACT,
+                    };
+                    self.append_value(pointers.len(), made)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn append_pointed_text(&mut self, content: &[u8], pointers: &[Pointer]) -> Result<(), NoKey> {
+        for value in json::find(content, pointers)? {
+            self.value.clear();
+            json::append_as_written(value.ok_or(NoKey::Absent)?, &mut self.value)?;
+            self.append_value(pointers.len(), self.rule.made)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the value to the key, as one of this many.
+    fn append_value(&mut self, of: usize, made: tamis::KeyRule) -> Result<(), NoKey> {
+        if self.rule.hex {
+            hex::decode(&mut self.value)?;
+        }
+        self.not_urls += u64::from(!append_value(&self.value, of, made, &mut self.key));
+        Ok(())
+    }
+}
+
+/// The key of several values, or of one.
+pub(crate) fn join<V: AsRef<[u8]>>(values: &[V], key: &mut Vec<u8>) {
+    for value in values {
+        append_value(value.as_ref(), values.len(), tamis::KeyRule::EXACT, key);
+    }
+}
+
+/// Appends one of this many values, and says whether it is what the rule expects.
+fn append_value(value: &[u8], of: usize, made: tamis::KeyRule, key: &mut Vec<u8>) -> bool {
+    match of {
+        1 => made.append(value, key),
+        _ => made.append_part(value, key),
+    }
+}

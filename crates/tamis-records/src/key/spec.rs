@@ -1,0 +1,358 @@
+//! What of a file's records are its keys in an index: `--key SPEC`.
+//!
+//! | spec | a record's keys | a query finds |
+//! | --- | --- | --- |
+//! | `line` | the line | lines that equal it |
+//! | `word` | its phrases, see [`words`] | lines that hold it with no word cut at either end |
+//! | `csv:A,B` `tsv:` `jsonl:/a,/b` `parquet:` | the values' text; of several, all together | rows with these values |
+//! | `prefix:N:SPEC` | the first N bytes | values that start with it; it has at least N bytes |
+//!
+//! Values are text, so one question suits all formats: 42 is found as the number and as the string.
+
+use super::columns::Fields;
+use super::{Columns, KeyMaker, Part, Pointer, RecordRule, join, json, words};
+use memchr::memmem::Finder;
+use std::fmt;
+use std::str::FromStr;
+
+/// What of a file's records are its keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySpec {
+    /// As the user wrote it, which is its name in an index.
+    text: String,
+    /// Only this many bytes of each key.
+    prefix: Option<usize>,
+    source: Source,
+}
+
+/// Where keys come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Words of lines.
+    Words,
+    /// Each record has one.
+    Record(RecordRule),
+    /// The names of columns.
+    Parquet(Vec<String>),
+}
+
+impl FromStr for KeySpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (prefix, rest) = match text.strip_prefix("prefix:") {
+            None => (None, text),
+            Some(rest) => {
+                let (length, rest) = rest.split_once(':').unwrap_or((rest, ""));
+                match length.parse() {
+                    Ok(length @ 1..) => (Some(length), rest),
+                    _ => {
+                        return Err(format!(
+                            "'{text}': expected prefix:N:SPEC with a number of bytes N, \
+                             for example prefix:8:csv:id"
+                        ));
+                    }
+                }
+            }
+        };
+        let spec = Self {
+            text: text.to_owned(),
+            prefix,
+            source: Source::parse(rest)?,
+        };
+        if prefix.is_some() && spec.parts() > 1 {
+            return Err(format!("'{text}': a prefix needs a single column"));
+        }
+        Ok(spec)
+    }
+}
+
+impl Source {
+    fn parse(text: &str) -> Result<Self, String> {
+        let record = |part| {
+            Self::Record(RecordRule {
+                part,
+                ..RecordRule::LINE
+            })
+        };
+        let columns = |list: &str, separator| {
+            // Names stand in a header row. Numbers need none, so no row is taken for one.
+            let header = list.split(',').any(|column| column.parse::<u64>().is_err());
+            let columns = Columns::parse(list, header)?;
+            Ok(record(Part::Columns { separator, columns }))
+        };
+        match text.split_once(':') {
+            None if text == "line" => Ok(Self::Record(RecordRule::LINE)),
+            None if text == "word" => Ok(Self::Words),
+            Some(("csv", list)) => columns(list, b','),
+            Some(("tsv", list)) => columns(list, b'\t'),
+            Some(("jsonl", list)) => Ok(record(Part::JsonText(Pointer::parse_list(list)?))),
+            Some(("parquet", _)) if cfg!(not(feature = "parquet")) => {
+                Err("this build of tamis can't read Parquet".into())
+            }
+            Some(("parquet", list)) => {
+                let names: Vec<_> = list.split(',').map(str::to_owned).collect();
+                match names.iter().any(String::is_empty) {
+                    true => Err(format!("'{list}': a column name is empty")),
+                    false => Ok(Self::Parquet(names)),
+                }
+            }
+            _ => Err(format!(
+                "unknown key '{text}': expected line, word, csv:COLUMN,..., tsv:COLUMN,..., \
+                 jsonl:/POINTER,..., parquet:COLUMN,... or prefix:BYTES: before one of them"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for KeySpec {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl KeySpec {
+    /// Whether only the beginnings of keys count.
+    pub const fn is_prefix(&self) -> bool {
+        self.prefix.is_some()
+    }
+
+    /// The values of a key, as many as the spec has columns.
+    pub fn values(&self, asked: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let parts = self.parts();
+        if parts == 1 {
+            return Ok(vec![asked.to_vec()]);
+        }
+        let values = csv_row(asked);
+        match values.len() == parts {
+            true => Ok(values),
+            false => Err(format!(
+                "'{}': {} has {parts} values, got {}; write them as a row of CSV",
+                String::from_utf8_lossy(asked),
+                self.text,
+                values.len()
+            )),
+        }
+    }
+
+    /// Where its keys come from.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// How the records lie in a file that is not Parquet.
+    pub fn rule(&self) -> &RecordRule {
+        match &self.source {
+            Source::Record(rule) => rule,
+            Source::Words | Source::Parquet(_) => &RecordRule::LINE,
+        }
+    }
+
+    /// How many values make a key.
+    fn parts(&self) -> usize {
+        match &self.source {
+            Source::Words => 1,
+            Source::Parquet(columns) => columns.len(),
+            Source::Record(rule) => match &rule.part {
+                Part::Whole(_) => 1,
+                Part::Columns { columns, .. } => columns.columns.len(),
+                Part::Json(pointers) | Part::JsonText(pointers) => pointers.len(),
+            },
+        }
+    }
+
+    /// A byte order mark at the start of a file is no part of the first value.
+    fn without_mark<'c>(&self, content: &'c [u8]) -> &'c [u8] {
+        match self.rule().part {
+            Part::Whole(_) => content,
+            _ => content
+                .strip_prefix("\u{FEFF}".as_bytes())
+                .unwrap_or(content),
+        }
+    }
+
+    /// What an index keeps of a key; nothing of one that no query can ask for.
+    fn kept<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        match self.prefix {
+            None => Some(key),
+            Some(length) => key.get(..length),
+        }
+    }
+
+    /// What a user asks for. The values of several columns are written as a row of CSV.
+    pub fn query(&self, asked: &[u8]) -> Result<Query<'_>, String> {
+        let shown = || String::from_utf8_lossy(asked).into_owned();
+        let values = self.values(asked)?;
+        let mut whole = Vec::new();
+        join(&values, &mut whole);
+        let Some(kept) = self.kept(&whole) else {
+            return Err(format!(
+                "'{}': {} needs at least {} bytes, got {}",
+                shown(),
+                self.text,
+                self.prefix.unwrap_or(0),
+                whole.len()
+            ));
+        };
+        let keys = match (&self.source, self.prefix) {
+            (Source::Words, None) => words::needed(asked).iter().map(|p| p.to_vec()).collect(),
+            (Source::Words, Some(_)) if !words::is_word(asked) => {
+                return Err(format!("'{}': {} asks for one word", shown(), self.text));
+            }
+            _ => vec![kept.to_vec()],
+        };
+        if keys.is_empty() {
+            return Err(format!("'{}' has no word in it to look for", shown()));
+        }
+        let longest = values.iter().max_by_key(|value| value.len());
+        let finder = longest.map(|value| Finder::new(value).into_owned());
+        Ok(Query {
+            spec: self,
+            finder,
+            whole,
+            keys,
+        })
+    }
+}
+
+fn csv_row(row: &[u8]) -> Vec<Vec<u8>> {
+    let mut fields = Fields::default();
+    fields.split(row, b',');
+    let value = |column| {
+        let mut value = Vec::new();
+        fields.append(row, column, &mut value).ok().map(|()| value)
+    };
+    (0..).map_while(value).collect()
+}
+
+/// Why a record has no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// It lacks the columns, or what the pointers point to.
+    Value,
+    /// It is not what its format asks for, so that its key is anyone's guess; what it is instead.
+    Malformed(&'static str),
+}
+
+/// Finds the keys of records.
+pub struct Keys<'s> {
+    spec: &'s KeySpec,
+    maker: KeyMaker<'s>,
+    joined: Vec<u8>,
+}
+
+impl<'s> Keys<'s> {
+    /// Finds keys of this spec.
+    pub fn new(spec: &'s KeySpec) -> Self {
+        Self {
+            spec,
+            maker: KeyMaker::new(spec.rule()),
+            joined: Vec::new(),
+        }
+    }
+
+    /// Calls `each` with every key of a record that has this content.
+    #[inline]
+    pub fn each(
+        &mut self,
+        content: &[u8],
+        columns: &[usize],
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<(), Missing> {
+        let spec = self.spec;
+        match (&spec.source, spec.prefix) {
+            (Source::Words, None) => words::for_each_phrase(content, each),
+            (Source::Words, Some(_)) => words::for_each_word(content, |word| {
+                spec.kept(word).into_iter().for_each(&mut each);
+            }),
+            _ => {
+                let (key, made) = self.maker.key(spec.without_mark(content), columns);
+                if made.is_ok() {
+                    spec.kept(key).into_iter().for_each(each);
+                }
+                if self.maker.ends_in_quotes() {
+                    return Err(Missing::Malformed("a quote is never closed"));
+                }
+                if made.is_err() {
+                    return Err(match &spec.rule().part {
+                        Part::JsonText(pointers)
+                            if json::is_malformed(spec.without_mark(content), pointers) =>
+                        {
+                            Missing::Malformed("not strict JSON")
+                        }
+                        _ => Missing::Value,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of a row of Parquet with these values.
+    pub fn of_values<V: AsRef<[u8]>>(&mut self, values: &[V]) -> Option<&[u8]> {
+        self.joined.clear();
+        join(values, &mut self.joined);
+        self.spec.kept(&self.joined)
+    }
+}
+
+/// One question to an index.
+#[derive(Debug)]
+pub struct Query<'s> {
+    spec: &'s KeySpec,
+    /// Finds the longest of its values. Made once: that takes longer than to search a line.
+    finder: Option<Finder<'static>>,
+    /// The values as one key.
+    whole: Vec<u8>,
+    /// What a file must have, all of it, to have what is asked for.
+    pub keys: Vec<Vec<u8>>,
+}
+
+impl Query<'_> {
+    /// Bytes without which a stretch of records has no match. Not all of what a match needs, but quickly found.
+    pub fn can_be_in(&self, records: &[u8]) -> bool {
+        let Some(finder) = &self.finder else {
+            return true;
+        };
+        let rule = self.spec.rule();
+        let written_otherwise = match &rule.part {
+            // Quotes may stand anywhere in a value, and JSON may spell any character in other ways.
+            Part::Columns {
+                separator: b',', ..
+            } => memchr::memchr(b'"', records).is_some(),
+            Part::JsonText(_) => memchr::memchr(b'\\', records).is_some(),
+            _ => false,
+        };
+        written_otherwise || finder.find(records).is_some()
+    }
+
+    /// Whether a record with this content has what is asked for.
+    pub fn matches(&self, keys: &mut Keys, content: &[u8], columns: &[usize]) -> bool {
+        match (&self.spec.source, self.spec.prefix) {
+            (Source::Words, None) => words::holds(content, &self.whole, &self.keys),
+            (Source::Words, Some(_)) => {
+                let mut found = false;
+                words::for_each_word(content, |word| found |= word.starts_with(&self.whole));
+                found
+            }
+            _ => {
+                let (key, made) = keys.maker.key(self.spec.without_mark(content), columns);
+                made.is_ok() && self.is(key)
+            }
+        }
+    }
+
+    /// Whether a row of Parquet has what is asked for.
+    pub fn matches_values<V: AsRef<[u8]>>(&self, keys: &mut Keys, values: &[V]) -> bool {
+        keys.joined.clear();
+        join(values, &mut keys.joined);
+        self.is(&keys.joined)
+    }
+
+    fn is(&self, key: &[u8]) -> bool {
+        match self.spec.prefix {
+            None => key == self.whole,
+            Some(_) => key.starts_with(&self.whole),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Records of text files and tables, their keys, and a pipeline that decides on each record, on all cores and in the
+//! order of the input.
+//!
+//! ```text
+//! inputs → chunks of whole records → keys → decisions → output
+//! ```
+//!
+//! - [`input`]: files, standard input or any reader; gzip, zstd, bzip2 and xz are recognised and unpacked.
+//! - [`reader`] and [`records`]: lines, records with another delimiter, and CSV with its quotes.
+//! - [`key`]: which part of a record is its key: all of it, columns, JSON pointers; and the keys of files in an index.
+//! - [`pipeline`]: every thread carries a chunk through all stages. The output does not depend on their number.
+//! - [`scan`] and [`search`]: all keys of a file for an index, and the true matches in it.
+//! - [`exact`]: a set of 128-bit digests, 20 to 30 bytes a key.
+//!
+//! # Example
+//!
+//! The first record of each user, with two threads:
+//!
+//! ```
+//! use tamis_records::batch::Print;
+//! use tamis_records::exact::ExactSet;
+//! use tamis_records::input::{Input, Packing};
+//! use tamis_records::key::{Columns, RecordRule, Part};
+//! use tamis_records::pipeline::{Halt, Job, run};
+//! use tamis_records::progress::Progress;
+//! use tamis_records::reader::{CHUNK, Reader};
+//!
+//! let csv = "user,page\nann,/a\nbob,/b\nann,/c\n";
+//! let input = Input::from_read("example", csv.as_bytes(), Packing::Recognised, &Default::default());
+//! let columns = Columns::parse("user", true)?;
+//! let rule = RecordRule { part: Part::Columns { separator: b',', columns }, ..RecordRule::LINE };
+//! let mut shards = [ExactSet::default(), ExactSet::default()];
+//! let mut output = Vec::new();
+//! let outcome = run(Job {
+//!     reader: Reader::new(Box::new([input].into_iter()), &rule, CHUNK),
+//!     rule: &rule,
+//!     hash: |key: &[u8]| tamis::Hasher::default().hash(key),
+//!     shards: &mut shards,
+//!     decide: |seen: &mut ExactSet, hashes: &[tamis::Hash], new: &mut [bool]| {
+//!         seen.insert_many(hashes, new).map_err(|error| Halt::Failed(error.to_string()))
+//!     },
+//!     print: Print::Chosen,
+//!     output: &mut output,
+//!     threads: 2,
+//!     progress: &Progress::default(),
+//!     checkpoint: None,
+//! });
+//! outcome.decided?;
+//! outcome.output?;
+//! assert_eq!(output, b"user,page\nann,/a\nbob,/b\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Features
+//!
+//! `parquet`: keys in the columns of Parquet files.
+
+pub mod batch;
+pub mod exact;
+pub mod formats;
+pub mod input;
+pub mod key;
+pub mod ordered;
+pub mod pipeline;
+pub mod progress;
+pub mod reader;
+pub mod records;
+pub mod scan;
+pub mod search;
+mod turn;
+
+#[cfg(test)]
+mod tests;

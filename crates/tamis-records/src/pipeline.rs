@@ -1,0 +1,331 @@
+//! The parallel engine: which records are chosen, in the order of the input, whatever the number of threads.
+//!
+//! Every thread carries one chunk of records through all stages:
+//!
+//! ```text
+//! read (one thread at a time) → hash (freely) → shard 0, shard 1, … (in chunk order) → print (in chunk order)
+//! ```
+//!
+//! A key belongs to one shard by its hash, and a shard sees the chunks in input order. So every answer depends on
+//! the input alone, no shard is ever shared, and no queue can grow: there are as many chunks as threads.
+
+use crate::batch::{Batch, Print, Token};
+use crate::input::InputError;
+use crate::key::{KeyMaker, NotHex, RecordRule};
+use crate::progress::Progress;
+use crate::reader::{Chunk, Reader};
+use crate::turn::Turn;
+use std::io::{self, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Everything one run needs.
+pub struct Job<'a, S, H, D, E> {
+    /// The inputs.
+    pub reader: Reader,
+    /// What of a record is its key.
+    pub rule: &'a RecordRule,
+    /// What stands for a key when it is decided.
+    pub hash: H,
+    /// Shard `hash.shard(shards.len())` decides a key.
+    pub shards: &'a mut [S],
+    /// Answers for the keys of a shard, in the order of the input. The answers are at first what prints nothing.
+    pub decide: D,
+    /// Which records go to the output.
+    pub print: Print,
+    /// Gets large writes; needs no buffer of its own.
+    pub output: &'a mut (dyn Write + Send),
+    /// How many threads carry chunks.
+    pub threads: usize,
+    /// What has been done so far.
+    pub progress: &'a Progress,
+    /// Saves the shards during the run.
+    pub checkpoint: Option<Checkpoint<'a, S, E>>,
+}
+
+/// From time to time, between two chunks: everything decided so far is printed and flushed when `save` runs.
+pub struct Checkpoint<'a, S, E> {
+    /// Time between two checkpoints.
+    pub every: Duration,
+    /// Saves all shards.
+    pub save: Save<'a, S, E>,
+}
+
+/// A function that saves shards.
+pub type Save<'a, S, E> = Box<dyn FnMut(&mut [&mut S]) -> Result<(), E> + Send + 'a>;
+
+/// Why deciding ends before the input does. Chunks that are on their way then are not decided, and nothing of them is
+/// printed.
+pub enum Halt<E> {
+    /// The answers given hold, and no more are wanted.
+    Enough,
+    /// No answer was given: nothing of the chunk is printed.
+    Failed(E),
+    /// The answers given hold, but no more can be had.
+    FailedAfter(E),
+}
+
+impl<E> From<E> for Halt<E> {
+    fn from(error: E) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// How a run ended, apart from its [`Progress`].
+#[derive(Debug)]
+pub struct Outcome<E> {
+    /// Inputs that could not be read, or not to their end. All that was read is decided and printed.
+    pub input_errors: Vec<InputError>,
+    /// If this failed, the shards hold keys of records that were *not* printed, and must not be saved.
+    pub output: io::Result<()>,
+    /// Why a decision or a checkpoint failed; the shards may then hold keys of records that were not printed, too.
+    pub decided: Result<(), E>,
+}
+
+#[cfg(test)]
+impl<E> Outcome<E> {
+    /// Whether the reader of the output went away, as in `| head`: an end, not an error.
+    pub fn output_closed(&self) -> bool {
+        self.output
+            .as_ref()
+            .is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// Carries every record through the pipeline.
+pub fn run<S, K, H, D, E>(job: Job<S, H, D, E>) -> Outcome<E>
+where
+    S: Send,
+    E: From<NotHex> + Send,
+    K: Token,
+    H: Fn(&[u8]) -> K + Sync,
+    D: Fn(&mut S, &[K], &mut [bool]) -> Result<(), Halt<E>> + Sync,
+{
+    let engine = Engine {
+        source: Mutex::new(Source {
+            reader: job.reader,
+            next: 0,
+            saved: Instant::now(),
+            checkpoint: job.checkpoint,
+        }),
+        shards: job.shards.iter_mut().map(Turn::new).collect(),
+        output: Turn::new(Output {
+            writer: job.output,
+            result: Ok(()),
+        }),
+        numbers: Turn::new(0),
+        rule: job.rule,
+        hash: job.hash,
+        decide: job.decide,
+        halted: AtomicBool::new(false),
+        failure: Mutex::new(None),
+        print: job.print,
+        progress: job.progress,
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..job.threads {
+            scope.spawn(|| engine.carry_chunks());
+        }
+        engine.carry_chunks();
+    });
+    let mut output = engine.output.into_inner();
+    output.flush();
+    let source = engine.source.into_inner().expect("threads have ended well");
+    let failure = engine
+        .failure
+        .into_inner()
+        .expect("threads have ended well");
+    Outcome {
+        input_errors: source.reader.into_errors(),
+        output: output.result,
+        decided: failure.map_or(Ok(()), Err),
+    }
+}
+
+struct Engine<'a, S, H, D, E> {
+    source: Mutex<Source<'a, S, E>>,
+    shards: Vec<Turn<&'a mut S>>,
+    output: Turn<Output<'a>>,
+    /// How many records of the present input came before a chunk, with its header row.
+    numbers: Turn<u64>,
+    rule: &'a RecordRule,
+    hash: H,
+    decide: D,
+    /// Nothing is decided any more.
+    halted: AtomicBool,
+    /// The first one counts.
+    failure: Mutex<Option<E>>,
+    print: Print,
+    progress: &'a Progress,
+}
+
+struct Source<'a, S, E> {
+    reader: Reader,
+    next: u64,
+    saved: Instant,
+    checkpoint: Option<Checkpoint<'a, S, E>>,
+}
+
+impl<S, K, H, D, E> Engine<'_, S, H, D, E>
+where
+    S: Send,
+    E: From<NotHex> + Send,
+    K: Token,
+    H: Fn(&[u8]) -> K + Sync,
+    D: Fn(&mut S, &[K], &mut [bool]) -> Result<(), Halt<E>> + Sync,
+{
+    fn carry_chunks(&self) {
+        let _guard = EndOnPanic;
+        let mut chunk = Chunk::default();
+        let mut batch = Batch::<K>::new(self.shards.len());
+        let mut keys = KeyMaker::new(self.rule);
+        while let Some(number) = self.read(&mut chunk) {
+            let bytes = chunk.records().len() as u64;
+            let without_key = batch.hash(&chunk, &mut keys, &self.hash);
+            let before = self.number(number, &chunk, batch.records() as u64);
+            let mut refusal = batch.refusal(&chunk, before);
+            for (shard, lane) in self.shards.iter().zip(&mut batch.lanes) {
+                let mut shard = shard.wait(number);
+                // In turn: the chunks before this one are still decided, and may have been enough.
+                if let Some(refusal) = refusal.take()
+                    && !self.halted.load(Ordering::Relaxed)
+                {
+                    self.halt(Some(refusal.into()));
+                }
+                lane.decide(|hashes, chosen| self.decide(&mut shard, hashes, chosen));
+                shard.pass();
+            }
+            let chosen = batch.collect();
+            let records = batch.records() as u64;
+            let printed = batch.select(&mut chunk, self.print, before);
+            let mut output = self.output.wait(number);
+            if !output.write(printed) {
+                self.progress.stop.store(true, Ordering::Relaxed);
+            }
+            output.pass();
+            self.progress.records.fetch_add(records, Ordering::Relaxed);
+            self.progress.chosen.fetch_add(chosen, Ordering::Relaxed);
+            self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.progress
+                .without_key
+                .fetch_add(without_key, Ordering::Relaxed);
+            self.progress
+                .not_urls
+                .fetch_add(keys.take_not_urls(), Ordering::Relaxed);
+        }
+    }
+
+    /// How many rows of its input come before the chunk's records.
+    fn number(&self, number: u64, chunk: &Chunk, records: u64) -> u64 {
+        let mut numbers = self.numbers.wait(number);
+        if chunk.starts_input {
+            *numbers = 0;
+        }
+        let before = *numbers + chunk.header_rows();
+        *numbers = before + records;
+        numbers.pass();
+        before
+    }
+
+    /// Decides, unless that has come to its end.
+    fn decide(&self, shard: &mut S, hashes: &[K], chosen: &mut [bool]) {
+        chosen.fill(self.print.silent());
+        if self.halted.load(Ordering::Relaxed) {
+            return;
+        }
+        match (self.decide)(shard, hashes, chosen) {
+            Ok(()) => {}
+            Err(Halt::Enough) => self.halt(None),
+            Err(Halt::FailedAfter(error)) => self.halt(Some(error)),
+            Err(Halt::Failed(error)) => {
+                self.halt(Some(error));
+                chosen.fill(self.print.silent());
+            }
+        }
+    }
+
+    fn halt(&self, failure: Option<E>) {
+        self.halted.store(true, Ordering::Relaxed);
+        self.progress.stop.store(true, Ordering::Relaxed);
+        if let Some(failure) = failure {
+            let mut first = self
+                .failure
+                .lock()
+                .expect("no thread panics while it holds it");
+            first.get_or_insert(failure);
+        }
+    }
+
+    /// Reads the next chunk and gives its number.
+    fn read(&self, chunk: &mut Chunk) -> Option<u64> {
+        let mut source = self.source.lock().expect("no thread panics while it reads");
+        if source
+            .checkpoint
+            .as_ref()
+            .is_some_and(|c| source.saved.elapsed() >= c.every)
+        {
+            self.save(&mut source);
+        }
+        if self.progress.stop.load(Ordering::Relaxed) || !source.reader.read(chunk) {
+            return None;
+        }
+        source.next += 1;
+        Some(source.next - 1)
+    }
+
+    /// Runs the checkpoint. No chunk starts while the source is held, and those before it are waited for.
+    fn save(&self, source: &mut Source<S, E>) {
+        let mut output = self.output.wait(source.next);
+        output.flush();
+        // Where a decision has failed, shards hold keys whose records were not printed.
+        if output.result.is_ok()
+            && !self.halted.load(Ordering::Relaxed)
+            && let Some(checkpoint) = &mut source.checkpoint
+        {
+            let mut shards: Vec<_> = self
+                .shards
+                .iter()
+                .map(|shard| shard.wait(source.next))
+                .collect();
+            let mut shards: Vec<_> = shards.iter_mut().map(|shard| &mut ***shard).collect();
+            if let Err(error) = (checkpoint.save)(&mut shards) {
+                self.halt(Some(error));
+            }
+        }
+        source.saved = Instant::now();
+    }
+}
+
+/// The output and its first error; after that, nothing is written.
+struct Output<'a> {
+    writer: &'a mut (dyn Write + Send),
+    result: io::Result<()>,
+}
+
+impl Output<'_> {
+    /// Whether it went well, now and before.
+    fn write(&mut self, bytes: &[u8]) -> bool {
+        if self.result.is_ok() {
+            self.result = self.writer.write_all(bytes);
+        }
+        self.result.is_ok()
+    }
+
+    fn flush(&mut self) {
+        if self.result.is_ok() {
+            self.result = self.writer.flush();
+        }
+    }
+}
+
+/// A thread that panics never passes its turns on, and the others would wait for ever.
+pub(crate) struct EndOnPanic;
+
+impl Drop for EndOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! Inputs, one after the other, as chunks of whole records.
+
+use crate::formats::{self, FileKind};
+use crate::input::{Input, InputError};
+use crate::key::{Columns, Part, RecordRule};
+use crate::records::{Framing, LastBorder};
+use std::fmt;
+use std::sync::Arc;
+
+/// Bytes that travel together: enough to make a system call cheap, few enough to stay in the second-level cache.
+pub const CHUNK: usize = 256 << 10;
+/// A longer record is refused. Also keeps positions within 32 bits.
+const LONGEST_RECORD: usize = 1 << 30;
+/// A quoted field of CSV with line feeds in it makes a record no longer than about this: rather than that, its quote was
+/// never closed.
+const LONGEST_QUOTED: usize = 16 << 20;
+/// So many small files, at most, become one chunk: a signal is heeded between two chunks.
+const MOST_JOINED: usize = 1024;
+
+/// Inputs that open when their turn comes.
+pub type Inputs = Box<dyn Iterator<Item = Result<Input, InputError>> + Send>;
+
+/// Whole records of one input, each with its delimiter.
+#[derive(Default)]
+pub struct Chunk {
+    /// Kept at full length while `length` varies, so that it is cleared only once.
+    pub buffer: Vec<u8>,
+    /// How much of the buffer is header and records.
+    pub length: usize,
+    /// The bytes of a header row in front of the records.
+    pub header: usize,
+    /// Whether that header belongs into the output: only the first one does.
+    pub prints_header: bool,
+    /// How the records follow one another.
+    pub framing: Framing,
+    /// Where the key columns are in this input.
+    pub columns: Arc<[usize]>,
+    /// The input's name, as it was given.
+    pub input: Arc<[u8]>,
+    /// Whether it is the first one of its input.
+    pub starts_input: bool,
+}
+
+impl Chunk {
+    /// The records, one after the other.
+    pub fn records(&self) -> &[u8] {
+        &self.buffer[self.header..self.length]
+    }
+
+    /// How many rows are in front of the records.
+    pub fn header_rows(&self) -> u64 {
+        u64::from(self.header > 0)
+    }
+
+    /// Appends the records of another chunk, if they are alike and few.
+    fn join(&mut self, other: &Self, most: usize) -> bool {
+        let records = other.records();
+        let length = self.length + records.len();
+        let alike = self.framing == other.framing && self.columns == other.columns;
+        if !alike || other.prints_header || length > most {
+            return false;
+        }
+        self.buffer.resize(self.buffer.len().max(length), 0);
+        self.buffer[self.length..length].copy_from_slice(records);
+        self.length = length;
+        true
+    }
+}
+
+/// Why an input can be read, but most likely not as it was meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Oddity {
+    /// A quote of CSV is never closed. Each line from there on is a record.
+    OpenQuote {
+        /// Where it is, from 1.
+        line: u64,
+        /// It may be closed behind so many bytes.
+        within: Option<usize>,
+    },
+    /// It has no lines. Its bytes are read as if it had.
+    NoLines(FileKind),
+}
+
+impl fmt::Display for Oddity {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::OpenQuote { line, within } => {
+                write!(f, "the quote in line {line} is ")?;
+                match within {
+                    Some(bytes) => write!(f, "not closed within {bytes} bytes"),
+                    None => f.write_str("never closed"),
+                }
+            }
+            Self::NoLines(kind) => write!(f, "this is {}", kind.name),
+        }
+    }
+}
+
+/// What is done about inputs with an [`Oddity`].
+#[derive(Clone, Copy, Debug)]
+pub enum Oddities {
+    /// They are reported with the input's name, and read.
+    Warned(fn(&str, &Oddity)),
+    /// They are errors.
+    Refused,
+    /// They are read: the caller looks out for them. A quote that is never closed goes on to the end.
+    Ignored,
+}
+
+/// Reads chunks.
+///
+/// An input's last record need not be delimited: the delimiter is added, as `sort` and `awk` do. But an input that
+/// fails has no last record: what follows its last delimiter may be half of one, and is dropped.
+pub struct Reader {
+    inputs: Inputs,
+    chunk_size: usize,
+    longest_record: usize,
+    longest_quoted: usize,
+    oddities: Oddities,
+    /// Whether inputs are looked at for what has no lines.
+    looks_at_kinds: bool,
+    joins_files: bool,
+    framing: Framing,
+    columns: Option<(Columns, u8)>,
+    current: Option<Current>,
+    /// The beginning of a record whose end was not in the last chunk.
+    rest: Vec<u8>,
+    /// The first input's name and header row, which the others must repeat.
+    first_header: Option<(String, Vec<u8>)>,
+    errors: Vec<InputError>,
+    /// What was read to be joined with a chunk, but did not fit.
+    ahead: Option<Chunk>,
+    /// For the next one that is read to be joined.
+    spare: Chunk,
+}
+
+struct Current {
+    input: Input,
+    started: bool,
+    columns: Arc<[usize]>,
+    framing: Framing,
+    /// Line feeds in the chunks so far, where quotes can make it matter.
+    lines: u64,
+}
+
+impl Reader {
+    /// Reads inputs whose records have keys by this rule, in chunks of about so many bytes.
+    pub fn new(inputs: Inputs, rule: &RecordRule, chunk_size: usize) -> Self {
+        let columns = match &rule.part {
+            Part::Columns { separator, columns } => Some((columns.clone(), *separator)),
+            _ => None,
+        };
+        Self {
+            inputs,
+            chunk_size: chunk_size.max(1),
+            longest_record: LONGEST_RECORD,
+            longest_quoted: LONGEST_QUOTED,
+            oddities: Oddities::Ignored,
+            looks_at_kinds: false,
+            joins_files: false,
+            framing: rule.framing(),
+            columns,
+            current: None,
+            rest: Vec::new(),
+            first_header: None,
+            errors: Vec::new(),
+            ahead: None,
+            spare: Chunk::default(),
+        }
+    }
+
+    /// Sets what is done about quotes that are never closed and, if these are looked for, inputs that have no lines.
+    pub fn oddities(mut self, oddities: Oddities, looks_at_kinds: bool) -> Self {
+        self.oddities = oddities;
+        self.looks_at_kinds = looks_at_kinds;
+        self
+    }
+
+    /// Makes one chunk of several small files. Only the first one's name is known then. They must not be pipes, which
+    /// keep us waiting.
+    pub fn joining_files(mut self, joins: bool) -> Self {
+        self.joins_files = joins;
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn longest_quoted(mut self, bytes: usize) -> Self {
+        self.longest_quoted = bytes;
+        self
+    }
+
+    /// Refuses records of more bytes, about.
+    pub fn longest_record(mut self, bytes: usize) -> Self {
+        self.longest_record = bytes;
+        self
+    }
+
+    /// What went wrong. An input that fails ends there, and the next one follows.
+    pub fn into_errors(self) -> Vec<InputError> {
+        self.errors
+    }
+
+    /// Reads the next chunk; `false` when there is none.
+    pub fn read(&mut self, chunk: &mut Chunk) -> bool {
+        if let Some(ahead) = self.ahead.take() {
+            self.spare = std::mem::replace(chunk, ahead);
+        } else {
+            while !self.step(chunk) {
+                if !self.has_more() {
+                    return false;
+                }
+            }
+        }
+        if self.joins_files {
+            self.join(chunk);
+        }
+        true
+    }
+
+    /// Adds the next files to a chunk that has room for them.
+    fn join(&mut self, chunk: &mut Chunk) {
+        for _ in 1..MOST_JOINED {
+            let has_room = chunk.length < self.chunk_size / 2;
+            if !has_room || !self.has_more() {
+                return;
+            }
+            let mut next = std::mem::take(&mut self.spare);
+            if self.step(&mut next) && !chunk.join(&next, self.chunk_size) {
+                self.ahead = Some(next);
+                return;
+            }
+            self.spare = next;
+        }
+    }
+
+    /// Reads on in the present input; `false` if that gave no chunk.
+    fn step(&mut self, chunk: &mut Chunk) -> bool {
+        self.has_more();
+        let Some(mut current) = self.current.take() else {
+            return false;
+        };
+        let filled = self.fill(&mut current, chunk);
+        let usable = chunk.length > 0 && self.begin(&mut current, chunk);
+        match filled {
+            Ok(More::Yes) if usable => self.current = Some(current),
+            Ok(_) => self.rest.clear(),
+            Err(e) => {
+                self.rest.clear();
+                self.fail(e);
+            }
+        }
+        usable
+    }
+
+    /// Whether an input is open. If none is, the next one is opened.
+    fn has_more(&mut self) -> bool {
+        while self.current.is_none() {
+            match self.inputs.next() {
+                None => return false,
+                Some(Err(e)) => self.fail(e),
+                Some(Ok(input)) => {
+                    self.current = Some(Current {
+                        input,
+                        started: false,
+                        columns: Arc::default(),
+                        framing: self.framing,
+                        lines: 0,
+                    });
+                }
+            }
+        }
+        true
+    }
+
+    fn fail(&mut self, error: InputError) {
+        if !error.is_stop() {
+            self.errors.push(error);
+        }
+    }
+
+    /// Fills the chunk with whole records; leaves what follows them in `rest`.
+    fn fill(&mut self, current: &mut Current, chunk: &mut Chunk) -> Result<More, InputError> {
+        let mut filled = self.start_with_rest(&mut chunk.buffer);
+        chunk.length = 0;
+        chunk.framing = current.framing;
+        let watches_quotes = !matches!(self.oddities, Oddities::Ignored);
+        let mut border = LastBorder::new(current.framing, watches_quotes);
+        loop {
+            let buffer = &mut chunk.buffer;
+            if filled == buffer.len() {
+                if let Some(quote) = border.open_quote()
+                    && filled >= self.longest_quoted
+                    && buffer[quote..].contains(&b'\n')
+                {
+                    return self.give_up_quotes(current, chunk, filled, quote);
+                }
+                if filled >= self.longest_record {
+                    return Err(self.too_long(current));
+                }
+                buffer.resize(filled * 2, 0);
+            }
+            let count = self.read_some(current, &mut buffer[filled..])?;
+            filled = match count {
+                0 => self.delimit(buffer, filled),
+                _ => filled + count,
+            };
+            border.update(&buffer[..filled]);
+            chunk.length = border.at;
+            let left_open = border.open_quote().filter(|_| count == 0);
+            if let Some(quote) = border.unclosed.or(left_open) {
+                return self.give_up_quotes(current, chunk, filled, quote);
+            }
+            if count == 0 {
+                chunk.length = filled;
+                return Ok(More::No);
+            }
+            let waiting = filled < buffer.len() && current.input.short_reads_mean_waiting();
+            if border.at > 0 && (filled == buffer.len() || waiting) {
+                self.rest.extend_from_slice(&buffer[border.at..filled]);
+                if current.framing == Framing::Csv {
+                    current.lines += newlines(&buffer[..border.at]);
+                }
+                return Ok(More::Yes);
+            }
+        }
+    }
+
+    /// Gives the number of bytes that are in the buffer already.
+    fn start_with_rest(&mut self, buffer: &mut Vec<u8>) -> usize {
+        let filled = self.rest.len();
+        let size = self.chunk_size.max(filled);
+        // One long record must not take memory for ever.
+        if buffer.len() > 4 * size {
+            buffer.truncate(size);
+            buffer.shrink_to_fit();
+        }
+        buffer.resize(buffer.len().max(size), 0);
+        buffer[..filled].copy_from_slice(&self.rest);
+        self.rest.clear();
+        self.rest.shrink_to(self.chunk_size);
+        filled
+    }
+
+    /// Reads some bytes; 0 at the end. What follows compressed data is an error, but the data ends well before it.
+    fn read_some(&mut self, current: &mut Current, into: &mut [u8]) -> Result<usize, InputError> {
+        match current.input.read(into) {
+            Err(error) if error.is_trailing() => {
+                self.fail(error);
+                Ok(0)
+            }
+            read => read,
+        }
+    }
+
+    /// Goes on by lines, from the record in which a quote was never closed.
+    fn give_up_quotes(
+        &mut self,
+        current: &mut Current,
+        chunk: &mut Chunk,
+        filled: usize,
+        quote: usize,
+    ) -> Result<More, InputError> {
+        let line = current.lines + newlines(&chunk.buffer[..quote]) + 1;
+        let within = (filled >= self.longest_quoted).then_some(self.longest_quoted);
+        self.object(current, &Oddity::OpenQuote { line, within })?;
+        current.framing = Framing::LINES;
+        self.rest
+            .extend_from_slice(&chunk.buffer[chunk.length..filled]);
+        match chunk.length {
+            0 => self.fill(current, chunk),
+            _ => Ok(More::Yes),
+        }
+    }
+
+    /// Reports what is odd about an input, or makes it an error.
+    fn object(&self, current: &Current, oddity: &Oddity) -> Result<(), InputError> {
+        let name = current.input.name();
+        match self.oddities {
+            Oddities::Ignored => {}
+            Oddities::Warned(warn) => warn(name, oddity),
+            Oddities::Refused => return Err(InputError::not_read(name, oddity.to_string())),
+        }
+        Ok(())
+    }
+
+    /// Ends the last record of an input with a delimiter if it has none; gives the new length.
+    fn delimit(&self, buffer: &mut Vec<u8>, filled: usize) -> usize {
+        let delimiter = self.framing.delimiter();
+        if filled == 0 || buffer[filled - 1] == delimiter {
+            return filled;
+        }
+        buffer.truncate(filled);
+        buffer.push(delimiter);
+        filled + 1
+    }
+
+    fn too_long(&self, current: &Current) -> InputError {
+        let hint = match current.framing {
+            Framing::Csv => "; is a quote never closed?",
+            Framing::Delimited(_) => "",
+        };
+        let longest = self.longest_record;
+        let message = format!("a record is longer than {longest} bytes{hint}");
+        InputError::not_read(current.input.name(), message)
+    }
+
+    /// Looks whether an input has lines at all.
+    fn look_at_kind(&self, current: &Current, chunk: &Chunk) -> Result<(), InputError> {
+        if !self.looks_at_kinds {
+            return Ok(());
+        }
+        let records = &chunk.buffer[..chunk.length];
+        let head = records.iter().chain(&self.rest).take(formats::HEAD);
+        let head: Vec<u8> = head.copied().collect();
+        match formats::not_lines(&head) {
+            Some(kind) => self.object(current, &Oddity::NoLines(kind)),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the header from an input's first chunk and finds the key columns. `false` if they are not there: then
+    /// the input is given up.
+    fn begin(&mut self, current: &mut Current, chunk: &mut Chunk) -> bool {
+        chunk.header = 0;
+        chunk.prints_header = false;
+        chunk.starts_input = !current.started;
+        chunk.input = current.input.given_name();
+        if !current.started
+            && let Err(error) = self.look_at_kind(current, chunk)
+        {
+            self.errors.push(error);
+            return false;
+        }
+        if let Some((columns, separator)) = &self.columns
+            && !current.started
+        {
+            let bytes = &chunk.buffer[..chunk.length];
+            let header = chunk.framing.first_end(bytes).unwrap_or(bytes.len());
+            let names = chunk.framing.content(&bytes[..header]);
+            match self.positions(columns, *separator, names) {
+                Ok(positions) => current.columns = positions.into(),
+                Err(message) => {
+                    let error = InputError::no_column(current.input.name(), message);
+                    self.errors.push(error);
+                    return false;
+                }
+            }
+            if columns.header {
+                chunk.header = header;
+                chunk.prints_header = self.first_header.is_none();
+                let name = current.input.name().to_owned();
+                self.first_header
+                    .get_or_insert_with(|| (name, names.to_vec()));
+            }
+        }
+        current.started = true;
+        chunk.columns = Arc::clone(&current.columns);
+        true
+    }
+
+    fn positions(
+        &self,
+        columns: &Columns,
+        separator: u8,
+        names: &[u8],
+    ) -> Result<Vec<usize>, String> {
+        match &self.first_header {
+            Some((first, header)) if columns.header && header != names => {
+                Err(format!("its header differs from that of {first}"))
+            }
+            _ => columns.positions(names, separator),
+        }
+    }
+}
+
+fn newlines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+/// Whether an input goes on after a chunk.
+enum More {
+    Yes,
+    No,
+}

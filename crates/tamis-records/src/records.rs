@@ -1,0 +1,192 @@
+//! Where records end.
+//!
+//! Text is cut at a delimiter byte. CSV is cut at line feeds outside quotes, by the rules of RFC 4180 as lenient
+//! readers apply them: a quote opens a quoted field only at the field's start, `""` inside one is a quote,
+//! and whatever follows the closing quote belongs to the field.
+//!
+//! A quote that nobody closed would make one record of all lines up to the next quote, or of the rest of the file.
+//! [`LastBorder`] notices both: a field of several lines with a value behind its closing quote was closed by the quote
+//! that opens that value.
+
+use memchr::{memchr, memchr2, memrchr};
+
+/// How records follow one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Each record ends with this byte.
+    Delimited(u8),
+    /// Each record ends with a line feed that is not inside quotes.
+    Csv,
+}
+
+impl Default for Framing {
+    fn default() -> Self {
+        Self::LINES
+    }
+}
+
+impl Framing {
+    /// Lines of text.
+    pub const LINES: Self = Self::Delimited(b'\n');
+
+    /// The byte at the end of a record.
+    pub fn delimiter(self) -> u8 {
+        match self {
+            Self::Delimited(byte) => byte,
+            Self::Csv => b'\n',
+        }
+    }
+
+    /// What of a record carries meaning: all but its delimiter and, before a line feed, one carriage return.
+    #[inline]
+    pub fn content(self, record: &[u8]) -> &[u8] {
+        let delimiter = self.delimiter();
+        let content = record.strip_suffix(&[delimiter]).unwrap_or(record);
+        match delimiter {
+            b'\n' => content.strip_suffix(b"\r").unwrap_or(content),
+            _ => content,
+        }
+    }
+
+    /// The end of the first record, if it is whole.
+    pub fn first_end(self, bytes: &[u8]) -> Option<usize> {
+        match self {
+            Self::Delimited(delimiter) => memchr(delimiter, bytes).map(|at| at + 1),
+            Self::Csv => CsvBorders::default().next(bytes),
+        }
+    }
+
+    /// Calls `each(start, end)` for every record; `bytes` must hold whole records, the last one ending where they do.
+    #[inline]
+    pub fn for_each(self, bytes: &[u8], mut each: impl FnMut(usize, usize)) {
+        let mut start = 0;
+        match self {
+            Self::Delimited(delimiter) => {
+                for at in memchr::memchr_iter(delimiter, bytes) {
+                    each(start, at + 1);
+                    start = at + 1;
+                }
+            }
+            Self::Csv => {
+                let mut borders = CsvBorders::default();
+                while let Some(end) = borders.next(bytes) {
+                    each(start, end);
+                    start = end;
+                }
+            }
+        }
+        if start < bytes.len() {
+            each(start, bytes.len()); // CSV that ends inside quotes
+        }
+    }
+}
+
+/// Finds the last record border in a buffer that starts with a record and fills up bit by bit, looking at every
+/// byte once.
+pub(crate) struct LastBorder {
+    framing: Framing,
+    watches_quotes: bool,
+    searched: usize,
+    csv: CsvBorders,
+    /// The end of the last whole record so far; 0 while there is none.
+    pub(crate) at: usize,
+    /// A quote behind that which nobody closed, as the next record shows.
+    pub(crate) unclosed: Option<usize>,
+}
+
+impl LastBorder {
+    /// Looks out for quotes that nobody closed if it `watches_quotes`.
+    pub(crate) fn new(framing: Framing, watches_quotes: bool) -> Self {
+        Self {
+            framing,
+            watches_quotes,
+            searched: 0,
+            csv: CsvBorders::default(),
+            at: 0,
+            unclosed: None,
+        }
+    }
+
+    /// The quote of a field that still goes on at the end of what there is.
+    pub(crate) fn open_quote(&self) -> Option<usize> {
+        (self.watches_quotes && self.csv.quoted).then_some(self.csv.opened)
+    }
+
+    /// Takes notice of the bytes added since the last call.
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        match self.framing {
+            Framing::Delimited(delimiter) => {
+                if let Some(at) = memrchr(delimiter, &bytes[self.searched..]) {
+                    self.at = self.searched + at + 1;
+                }
+                self.searched = bytes.len();
+            }
+            Framing::Csv => {
+                while self.unclosed.is_none()
+                    && let Some(end) = self.csv.next(bytes)
+                {
+                    match self.csv.suspect.take().filter(|_| self.watches_quotes) {
+                        None => self.at = end,
+                        suspect => self.unclosed = suspect,
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Walks over the record ends of CSV; may run dry and go on when more bytes have come.
+#[derive(Default)]
+struct CsvBorders {
+    searched: usize,
+    record: usize,
+    quoted: bool,
+    /// The quote that opened the last quoted field.
+    opened: usize,
+    /// One past the quote that closed it: a quote there reopens it, for the two are an escaped one.
+    closed: Option<usize>,
+    /// The opening quote of a field of several lines with a value behind its closing quote.
+    suspect: Option<usize>,
+}
+
+impl CsvBorders {
+    fn next(&mut self, bytes: &[u8]) -> Option<usize> {
+        loop {
+            let rest = &bytes[self.searched..];
+            let found = if self.quoted {
+                memchr(b'"', rest)
+            } else {
+                memchr2(b'\n', b'"', rest)
+            };
+            let Some(at) = found.map(|at| self.searched + at) else {
+                self.searched = bytes.len();
+                return None;
+            };
+            self.searched = at + 1;
+            if self.quoted {
+                self.quoted = false;
+                self.closed = Some(at + 1);
+                continue;
+            }
+            let is_quote = bytes[at] == b'"';
+            if is_quote && self.closed == Some(at) {
+                self.quoted = true;
+                continue;
+            }
+            if let Some(closed) = self.closed.take()
+                && !b",\r\n ".contains(&bytes[closed])
+                && memchr(b'\n', &bytes[self.opened..closed]).is_some()
+            {
+                self.suspect.get_or_insert(self.opened);
+            }
+            if !is_quote {
+                self.record = at + 1;
+                return Some(at + 1);
+            }
+            if at == self.record || bytes[at - 1] == b',' {
+                self.quoted = true;
+                self.opened = at;
+            }
+        }
+    }
+}

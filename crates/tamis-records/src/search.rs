@@ -1,0 +1,130 @@
+//! The true matches in a file.
+
+use crate::input::InputError;
+use crate::key::{KeySpec, Keys, Query};
+use crate::progress::Progress;
+use crate::reader::Chunk;
+use crate::scan::{self, Kind};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A record that has what one of the queries asks for.
+pub struct Match<'a> {
+    /// The number of its first line, or of the row in Parquet; from 1.
+    pub number: u64,
+    /// The record, or the key of a row of Parquet as one asks for it.
+    pub text: &'a [u8],
+    /// The first of the queries that it answers.
+    pub query: usize,
+}
+
+/// A match on its way from the thread that found it.
+struct Found {
+    /// The lines before it in its chunk.
+    lines: u64,
+    text: Vec<u8>,
+    query: usize,
+}
+
+/// Calls `found` with every match, in order. What was found before an error counts.
+pub fn search(
+    path: &Path,
+    spec: &KeySpec,
+    queries: &[&Query],
+    threads: usize,
+    progress: &Arc<Progress>,
+    mut found: impl FnMut(Match) + Send,
+) -> Result<(), InputError> {
+    let searched = match scan::open(path, spec, progress) {
+        Err(error) => Err(error),
+        Ok(Kind::Text(input)) => {
+            let mut before = 1;
+            let take = |(matches, lines): (Vec<Found>, u64)| {
+                for one in matches {
+                    found(Match {
+                        number: before + one.lines,
+                        text: &one.text,
+                        query: one.query,
+                    });
+                }
+                before += lines;
+            };
+            let work = |chunk: &Chunk| {
+                let lines = newlines(&chunk.buffer[..chunk.length]);
+                (search_chunk(chunk, spec, queries), lines)
+            };
+            scan::map_chunks(input, spec.rule(), threads, progress, work, take)
+        }
+        Ok(Kind::Parquet(file, columns)) => {
+            let mut keys = Keys::new(spec);
+            scan::for_each_row(path, file, columns, progress, |row, values| {
+                let matches = |query: &&Query| query.matches_values(&mut keys, values);
+                if let Some(query) = queries.iter().position(matches) {
+                    found(Match {
+                        number: row,
+                        text: &as_asked(values),
+                        query,
+                    });
+                }
+            })
+        }
+    };
+    match searched {
+        // Then it has no such key.
+        Err(error) if error.is_no_column() => Ok(()),
+        searched => searched,
+    }
+}
+
+fn search_chunk(chunk: &Chunk, spec: &KeySpec, queries: &[&Query]) -> Vec<Found> {
+    let records = chunk.records();
+    let mut found = Vec::new();
+    if !queries.iter().any(|query| query.can_be_in(records)) {
+        return found;
+    }
+    let mut keys = Keys::new(spec);
+    let framing = chunk.framing;
+    let mut lines = newlines(&chunk.buffer[..chunk.header]);
+    let mut counted = 0;
+    framing.for_each(records, |start, end| {
+        let content = framing.content(&records[start..end]);
+        let matches = |query: &&Query| {
+            query.can_be_in(content) && query.matches(&mut keys, content, &chunk.columns)
+        };
+        if let Some(query) = queries.iter().position(matches) {
+            lines += newlines(&records[counted..start]);
+            counted = start;
+            found.push(Found {
+                lines,
+                text: content.to_vec(),
+                query,
+            });
+        }
+    });
+    found
+}
+
+fn newlines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+/// As one asks for the row: several values as CSV, one as it is.
+fn as_asked(values: &[&[u8]]) -> Vec<u8> {
+    if let [value] = values {
+        return value.to_vec();
+    }
+    let field = |value: &&[u8]| {
+        let plain = !value.iter().any(|byte| b",\"\r\n".contains(byte));
+        match plain {
+            true => value.to_vec(),
+            false => {
+                let text = value.iter().flat_map(|byte| match byte {
+                    b'"' => vec![b'"', b'"'],
+                    other => vec![*other],
+                });
+                [b'"'].into_iter().chain(text).chain([b'"']).collect()
+            }
+        }
+    };
+    values.iter().map(field).collect::<Vec<_>>().join(&b',')
+}

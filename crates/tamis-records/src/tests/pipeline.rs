@@ -1,0 +1,458 @@
+use super::common::{Halt, Outcome};
+use super::common::{Random, Run, Trickle, dedup, inputs, insert, oracle};
+use crate::batch::Print;
+use crate::exact::ExactSet;
+use crate::key::{Part, RecordRule};
+use crate::pipeline::{Checkpoint, Job, run};
+use crate::progress::Progress;
+use crate::reader::Reader;
+use crate::records::Framing;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tamis::Hash;
+
+const CHUNKS: [usize; 7] = [1, 2, 3, 7, 64, 1000, 1 << 18];
+
+fn delimited(delimiter: u8) -> RecordRule {
+    RecordRule {
+        part: Part::Whole(Framing::Delimited(delimiter)),
+        ..RecordRule::LINE
+    }
+}
+
+fn assert_as_oracle(files: &[&[u8]], delimiter: u8, chunks: &[usize], step: usize) {
+    for print in [Print::Chosen, Print::Others, Print::Nothing] {
+        let (printed, records, new) = oracle(files, delimiter, print);
+        for &chunk in chunks {
+            for threads in 1..=4 {
+                let sources = files.iter().map(|file| Trickle::new(file, step)).collect();
+                let got = dedup(sources, &delimited(delimiter), print, threads, chunk);
+                let case =
+                    format!("{print:?}, {threads} threads, chunks of {chunk}, steps of {step}");
+                assert!(
+                    got.printed == printed,
+                    "{case}: other bytes than the oracle"
+                );
+                assert_eq!(
+                    (got.records, got.new, got.without_key),
+                    (records, new, 0),
+                    "{case}"
+                );
+                assert!(
+                    got.outcome.output.is_ok() && got.outcome.input_errors.is_empty(),
+                    "{case}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn awkward_inputs() {
+    let cases: [&[u8]; 14] = [
+        b"",
+        b"\n",
+        b"\n\n\n\n",
+        b"a",
+        b"a\nb\na",
+        b"a\nb\na\n",
+        b"a\r\na\nb\r\r\nb\r\n\r\n\n\r",
+        b"\r",
+        b"a\0b\nc\0\na\0b\n\0\n\0",
+        b"\xFF\xFE\n\xC3\n\xFF\xFE\n\xC3\x28",
+        b"a\nA\na \n a\n",
+        b"\xEF\xBB\xBFa\na\n",
+        b"x\n\nx\n\ny",
+        "é\ne\u{301}\né\n".as_bytes(),
+    ];
+    for case in cases {
+        for step in [1, 3, 1 << 20] {
+            assert_as_oracle(&[case], b'\n', &CHUNKS, step);
+        }
+        assert_as_oracle(&[case], 0, &CHUNKS, 2);
+        assert_as_oracle(&[case], b'a', &CHUNKS, 2);
+    }
+}
+
+#[test]
+fn several_files_are_one_stream_of_records() {
+    assert_as_oracle(
+        &[b"a\nb", b"", b"b\nc", b"\n", b"a\n\n"],
+        b'\n',
+        &CHUNKS,
+        1 << 20,
+    );
+}
+
+#[test]
+fn random_lines() {
+    let mut random = Random(1);
+    for round in 0..60 {
+        let files: Vec<_> = (0..1 + round % 3)
+            .map(|_| random.bytes(b"ab\n\r\0\xFF", 400))
+            .collect();
+        let files: Vec<&[u8]> = files.iter().map(Vec::as_slice).collect();
+        assert_as_oracle(
+            &files,
+            [b'\n', 0][round % 2],
+            &[1, 5, 100, 1 << 16],
+            1 + random.below(50),
+        );
+    }
+}
+
+#[test]
+fn many_one_byte_lines() {
+    let mut random = Random(2);
+    let bytes: Vec<u8> = (0..200_000)
+        .flat_map(|_| [random.next() as u8, b'\n'])
+        .collect();
+    assert_as_oracle(&[&bytes], b'\n', &[4096, 1 << 18], 1 << 20);
+}
+
+#[test]
+fn lines_far_longer_than_a_chunk() {
+    let long = vec![b'x'; 10_000_000];
+    let mut other = long.clone();
+    other[9_999_999] = b'y';
+    let bytes = [
+        &long[..],
+        b"\nshort\n",
+        &other,
+        b"\r\n",
+        &long,
+        b"\n\nshort\n",
+        &other,
+    ]
+    .concat();
+    assert_as_oracle(&[&bytes], b'\n', &[1000, 1 << 18], 1 << 16);
+}
+
+#[test]
+fn many_lines_with_each_number_of_threads() {
+    let mut random = Random(3);
+    let lines = |random: &mut Random| {
+        (0..60_000)
+            .map(|_| format!("line {}\n", random.below(40_000)))
+            .collect::<String>()
+    };
+    let (first, second) = (lines(&mut random), lines(&mut random));
+    assert_as_oracle(
+        &[first.as_bytes(), second.as_bytes()],
+        b'\n',
+        &[300, 10_000],
+        1 << 20,
+    );
+}
+
+#[test]
+fn an_input_that_fails_is_named_and_what_was_read_counts() {
+    for threads in 1..=4 {
+        for chunk in CHUNKS {
+            let mut broken = Trickle::new(b"a\nb\na\nhalf a rec", 2);
+            broken.fails = true;
+            let sources = vec![Trickle::new(b"a\nx", 5), broken, Trickle::new(b"b\nz\n", 5)];
+            let Run {
+                printed,
+                records,
+                outcome,
+                ..
+            } = dedup(sources, &RecordRule::LINE, Print::Chosen, threads, chunk);
+            assert_eq!(printed, b"a\nx\nb\nz\n", "chunks of {chunk}");
+            assert_eq!(records, 7);
+            assert!(outcome.output.is_ok());
+            let errors: Vec<_> = outcome
+                .input_errors
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            assert_eq!(errors, ["input 2: the disk is on fire"]);
+        }
+    }
+}
+
+/// Takes some bytes, then fails.
+struct Full {
+    room: usize,
+    error: io::ErrorKind,
+}
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.room == 0 {
+            return Err(self.error.into());
+        }
+        let count = bytes.len().min(self.room);
+        self.room -= count;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn run_into(
+    output: &mut (dyn Write + Send),
+    threads: usize,
+    checkpoint: Option<Checkpoint<ExactSet, anyhow::Error>>,
+) -> Outcome {
+    let lines: String = (0..50_000).map(|i| format!("{}\n", i / 2)).collect();
+    let mut shards: Vec<ExactSet> = (0..3).map(|_| ExactSet::default()).collect();
+    let progress = Progress::default();
+    let outcome = run(Job {
+        reader: Reader::new(
+            inputs(vec![Trickle::new(lines.as_bytes(), 1 << 20)]),
+            &RecordRule::LINE,
+            1000,
+        ),
+        rule: &RecordRule::LINE,
+        hash: |key: &[u8]| tamis::Hasher::default().hash(key),
+        shards: &mut shards,
+        decide: insert,
+        print: Print::Chosen,
+        output,
+        threads,
+        progress: &progress,
+        checkpoint,
+    });
+    assert!(
+        (outcome.output.is_ok() && outcome.decided.is_ok())
+            || progress.records.load(Ordering::Relaxed) < 50_000,
+        "stops early"
+    );
+    outcome
+}
+
+#[test]
+fn a_closed_output_ends_the_run_quietly_and_a_full_one_with_its_error() {
+    for threads in 1..=4 {
+        let outcome = run_into(
+            &mut Full {
+                room: 5000,
+                error: io::ErrorKind::BrokenPipe,
+            },
+            threads,
+            None,
+        );
+        assert!(outcome.output_closed());
+        let outcome = run_into(
+            &mut Full {
+                room: 5000,
+                error: io::ErrorKind::StorageFull,
+            },
+            threads,
+            None,
+        );
+        assert!(!outcome.output_closed());
+        assert_eq!(
+            outcome.output.unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
+    }
+}
+
+#[test]
+fn a_checkpoint_never_claims_what_is_not_printed() {
+    use std::sync::{Arc, Mutex};
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    for threads in 1..=4 {
+        let mut output = Shared::default();
+        let printed = output.clone();
+        let checkpoints = AtomicU64::new(0);
+        let save = |shards: &mut [&mut ExactSet]| {
+            let keys: usize = shards.iter().map(|shard| shard.len()).sum();
+            let lines = printed
+                .0
+                .lock()
+                .unwrap()
+                .iter()
+                .filter(|&&byte| byte == b'\n')
+                .count();
+            assert_eq!(keys, lines);
+            checkpoints.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let outcome = run_into(
+            &mut output,
+            threads,
+            Some(Checkpoint {
+                every: Duration::ZERO,
+                save: Box::new(save),
+            }),
+        );
+        assert!(outcome.output.is_ok());
+        assert!(checkpoints.into_inner() > 100);
+    }
+}
+
+/// Every record in a chunk of its own; the fifth is decided as `halt` says.
+fn halted(print: Print, threads: usize, halt: fn() -> Halt) -> (Vec<u8>, Outcome) {
+    let lines: String = (0..1000).map(|i| format!("{i}\n")).collect();
+    let mut printed = Vec::new();
+    let outcome = run(Job {
+        reader: Reader::new(
+            inputs(vec![Trickle::new(lines.as_bytes(), 2)]),
+            &RecordRule::LINE,
+            2,
+        ),
+        rule: &RecordRule::LINE,
+        hash: |key: &[u8]| tamis::Hasher::default().hash(key),
+        shards: &mut [0u32],
+        decide: |decided: &mut u32, _: &[Hash], chosen: &mut [bool]| {
+            *decided += 1;
+            chosen.fill(true);
+            match *decided {
+                5 => Err(halt()),
+                6.. => unreachable!("nothing is decided after a halt"),
+                _ => Ok(()),
+            }
+        },
+        print,
+        output: &mut printed,
+        threads,
+        progress: &Progress::default(),
+        checkpoint: None,
+    });
+    (printed, outcome)
+}
+
+#[test]
+fn a_halt_ends_the_output_where_the_answers_end() {
+    let failed = || Halt::Failed(anyhow::anyhow!("no more"));
+    let failed_after = || Halt::FailedAfter(anyhow::anyhow!("no more"));
+    for threads in 1..=4 {
+        let (printed, outcome) = halted(Print::Chosen, threads, || Halt::Enough);
+        assert_eq!(printed, b"0\n1\n2\n3\n4\n");
+        assert!(outcome.decided.is_ok());
+        let (printed, outcome) = halted(Print::Chosen, threads, failed_after);
+        assert_eq!(printed, b"0\n1\n2\n3\n4\n");
+        assert_eq!(outcome.decided.unwrap_err().to_string(), "no more");
+        let (printed, outcome) = halted(Print::Chosen, threads, failed);
+        assert_eq!(printed, b"0\n1\n2\n3\n");
+        assert_eq!(outcome.decided.unwrap_err().to_string(), "no more");
+        // Undecided records are no more "others" than they are chosen.
+        let (printed, _) = halted(Print::Others, threads, failed);
+        assert_eq!(printed, b"");
+    }
+}
+
+#[test]
+fn a_checkpoint_that_fails_ends_the_run() {
+    let save = |_: &mut [&mut ExactSet]| Err(anyhow::anyhow!("nowhere to save"));
+    let mut output = Vec::new();
+    let outcome = run_into(
+        &mut output,
+        2,
+        Some(Checkpoint {
+            every: Duration::ZERO,
+            save: Box::new(save),
+        }),
+    );
+    assert_eq!(outcome.decided.unwrap_err().to_string(), "nowhere to save");
+    assert!(output.len() < 5000);
+}
+
+#[test]
+fn a_stop_is_heeded() {
+    let progress = Progress::default();
+    progress.stop.store(true, Ordering::Relaxed);
+    let mut printed = Vec::new();
+    run(Job {
+        reader: Reader::new(
+            inputs(vec![Trickle::new(b"a\nb\n", 2)]),
+            &RecordRule::LINE,
+            2,
+        ),
+        rule: &RecordRule::LINE,
+        hash: |key: &[u8]| tamis::Hasher::default().hash(key),
+        shards: &mut [ExactSet::default()],
+        decide: insert,
+        print: Print::Chosen,
+        output: &mut printed,
+        threads: 2,
+        progress: &progress,
+        checkpoint: None,
+    });
+    assert!(printed.is_empty());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
+    use crate::input::{Input, Packing};
+    use std::fs::File;
+    use std::os::fd::OwnedFd;
+    use std::sync::{Arc, mpsc};
+
+    struct Sender(mpsc::Sender<Vec<u8>>);
+    impl Write for Sender {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if !bytes.is_empty() {
+                self.0.send(bytes.to_vec()).unwrap();
+            }
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let (from, mut to) = io::pipe().unwrap();
+    let (printed, seen) = mpsc::channel();
+    let progress = Arc::new(Progress::default());
+    let shared = Arc::clone(&progress);
+    let engine = std::thread::spawn(move || {
+        let opened = Arc::clone(&shared);
+        let open = move || {
+            Input::from_file(
+                "pipe",
+                File::from(OwnedFd::from(from)),
+                Packing::Recognised,
+                &opened,
+            )
+        };
+        run(Job {
+            reader: Reader::new(
+                Box::new(std::iter::once_with(open)),
+                &RecordRule::LINE,
+                1 << 18,
+            ),
+            rule: &RecordRule::LINE,
+            hash: |key: &[u8]| tamis::Hasher::default().hash(key),
+            shards: &mut [ExactSet::default(), ExactSet::default()],
+            decide: insert,
+            print: Print::Chosen,
+            output: &mut Sender(printed),
+            threads: 3,
+            progress: &shared,
+            checkpoint: None,
+        })
+    });
+    for (line, answer) in [
+        ("a\n", "a\n"),
+        ("a\nb\nhal", "b\n"),
+        ("f\n", "half\n"),
+        ("c\nrest", "c\n"),
+    ] {
+        to.write_all(line.as_bytes()).unwrap();
+        assert_eq!(
+            seen.recv_timeout(Duration::from_secs(60)).unwrap(),
+            answer.as_bytes()
+        );
+    }
+    progress.stop.store(true, Ordering::Relaxed);
+    let outcome = engine.join().unwrap();
+    assert!(outcome.input_errors.is_empty() && outcome.output.is_ok());
+    assert!(seen.recv().is_err(), "half a record is none");
+    drop(to);
+}

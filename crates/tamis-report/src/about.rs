@@ -1,0 +1,263 @@
+//! What is known about a filter, for people and for programs.
+
+use crate::human;
+use serde_json::{Value, json};
+use std::io::Read as _;
+use std::path::Path;
+use std::time::Duration;
+use tamis::raw::{HEADER_LEN, Header, Shape};
+use tamis::{AnyFilter, Body, Hasher, KeyCount, Kind};
+
+/// What is known about a filter, wherever it lives.
+pub struct About {
+    pub(crate) kind: Kind,
+    /// What a module keeps to itself.
+    pub(crate) shape: Option<Shape>,
+    pub(crate) hasher: Option<Hasher>,
+    pub(crate) bytes: u64,
+    pub(crate) capacity: u64,
+    /// The promised rate.
+    pub rate: f64,
+    pub(crate) keys: KeyCount,
+    /// The rate to expect now.
+    pub rate_now: f64,
+    /// Whether a file has a checksum of all its bytes.
+    pub(crate) sealed: Option<bool>,
+    /// The module of the server that keeps it.
+    pub(crate) module: Option<&'static str>,
+    pub(crate) time_to_live: Option<Duration>,
+    /// More fields of the JSON, and more lines of the text.
+    pub(crate) fields: Vec<(&'static str, Value)>,
+    pub(crate) lines: Vec<(String, String)>,
+}
+
+impl About {
+    /// Of a filter in memory.
+    pub fn of<B: Body>(filter: &AnyFilter<B>) -> Self {
+        Self {
+            kind: filter.kind(),
+            shape: Some(filter.shape()),
+            hasher: Some(*filter.hasher()),
+            bytes: filter.bytes(),
+            capacity: filter.capacity(),
+            rate: filter.rate(),
+            keys: filter.keys(),
+            rate_now: filter.rate_now(),
+            sealed: None,
+            module: None,
+            time_to_live: None,
+            fields: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// Of a filter in a file.
+    pub fn in_file<B: Body>(path: &Path, filter: &AnyFilter<B>) -> Self {
+        Self {
+            sealed: is_sealed(path),
+            ..Self::of(filter)
+        }
+    }
+
+    /// A warning for a filter with more keys than its capacity.
+    pub fn overfull(&self) -> Option<String> {
+        let keys = self.keys.get();
+        (keys > self.capacity).then(|| {
+            let text = overfull(keys, self.capacity, self.rate_now, self.rate);
+            format!("{text}\nhint: create a larger filter and add the keys again")
+        })
+    }
+}
+
+pub(crate) fn overfull(keys: u64, capacity: u64, rate_now: f64, rate: f64) -> String {
+    format!(
+        "the filter holds {} but was made for {}: the rate is now {} instead of {}",
+        human::counted(keys, "key"),
+        human::count(capacity),
+        human::rate(rate_now),
+        human::rate(rate),
+    )
+}
+
+/// Whether a filter's file has a checksum of its body.
+pub fn is_sealed(path: &Path) -> Option<bool> {
+    let mut start = [0; HEADER_LEN];
+    let mut file = tamis::file::open_regular(path, false).ok()?;
+    file.read_exact(&mut start).ok()?;
+    Some(Header::decode_without_key(&start).ok()?.is_sealed())
+}
+
+/// The same for programs.
+pub fn to_json(about: &About) -> Value {
+    let (counted, keys) = match about.keys {
+        KeyCount::Counted(n) => (true, n),
+        KeyCount::Estimated(n) => (false, n),
+    };
+    let mut all = json!({
+        "kind": about.kind.name(),
+        "capacity": about.capacity,
+        "rate": about.rate,
+        "keys": keys,
+        "keys_counted": counted,
+        "rate_now": about.rate_now,
+        "over_capacity": keys > about.capacity,
+        "fill": keys as f64 / about.capacity.max(1) as f64,
+        "bytes": about.bytes,
+        "hash": about.hasher.map(|hasher| hasher.name()),
+        "seed": match about.hasher { Some(Hasher::Fast { seed, .. }) => Some(seed), _ => None },
+        "sealed": about.sealed,
+        "key_rule": about.hasher.map(|hasher| json!({
+            "ignore_case": hasher.rule().ignores_case(),
+            "url": hasher.rule().normalises_urls(),
+            "values": hasher.rule().values(),
+        })),
+        "seconds_to_live": about.time_to_live.map(|time| time.as_secs_f64()),
+        "shape": about.shape.map(shape_json),
+    });
+    for (name, value) in &about.fields {
+        all[name] = value.clone();
+    }
+    all
+}
+
+fn describe_shape(shape: Shape, keys: u64) -> String {
+    match shape {
+        Shape::Bloom(s) => format!(
+            "{}, {}",
+            human::counted(s.bits(), "bit"),
+            human::counted(s.hashes().into(), "hash")
+        ),
+        Shape::Blocked(s) => format!(
+            "{} of 64 bytes, {} per key, {} in each",
+            human::counted(s.lines(), "line"),
+            s.lines_per_key(),
+            human::counted(s.hashes_per_line().into(), "bit")
+        ),
+        Shape::Fuse(s) => format!(
+            "fingerprints of {}, {}",
+            human::counted(s.width().into(), "bit"),
+            human::counted(1 << s.shard_bits(), "shard")
+        ),
+        Shape::Ribbon(s) => format!(
+            "{}, fingerprints of {}",
+            human::counted(s.rows(), "row"),
+            human::counted(s.width().into(), "bit")
+        ),
+        Shape::Cascade(s) => format!(
+            "fingerprints of {}, of which {} decide between the lists",
+            human::counted(s.width().into(), "bit"),
+            s.second().width()
+        ),
+        Shape::Counting(s) => format!(
+            "{} of 512 counters, {} per key, {} in each",
+            human::counted(s.lines(), "line"),
+            s.lines_per_key(),
+            human::counted(s.hashes_per_line().into(), "counter")
+        ),
+        Shape::Cuckoo(s) => format!(
+            "{} of {}, places of {}, {:.1} % in use",
+            human::counted(s.slots(), "slot"),
+            human::counted(s.width().into(), "bit"),
+            s.window(),
+            keys as f64 / s.slots() as f64 * 100.0
+        ),
+        Shape::Growing(s) => format!(
+            "{}, {} of 64 bytes in all",
+            human::counted(s.layers().into(), "layer"),
+            human::counted(s.lines(), "line")
+        ),
+        other => format!("{other:?}"),
+    }
+}
+
+fn describe_hash(hasher: &Hasher) -> String {
+    let name = hasher.name();
+    match hasher {
+        Hasher::Fast { seed, .. } => format!("{name}, seed {seed}"),
+        Hasher::Keyed { in_file: true, .. } => format!("{name}, secret in the file"),
+        Hasher::Keyed { .. } => format!("{name}, secret kept apart"),
+        _ => name.into(),
+    }
+}
+
+/// What `tamis info` prints.
+pub fn describe(about: &About) -> String {
+    let held = match about.keys {
+        KeyCount::Counted(n) => human::count(n),
+        KeyCount::Estimated(n) => format!("about {} (estimated)", human::count(n)),
+    };
+    let full = about.keys.get() as f64 / about.capacity.max(1) as f64 * 100.0;
+    let mut lines = vec![
+        ("kind", about.kind.to_string()),
+        ("size", human::size(about.bytes)),
+    ];
+    if let Some(module) = about.module {
+        lines.push(("module", format!("{module} layout")));
+    }
+    if let Some(shape) = about.shape {
+        lines.push(("shape", describe_shape(shape, about.keys.get())));
+    }
+    if let Some(hasher) = &about.hasher {
+        lines.push(("hash", describe_hash(hasher)));
+        lines.push(("keys are", hasher.rule().to_string()));
+    }
+    // A module keeps its promise, but reports no rate.
+    let at_most = about.module.map_or("", |_| "at most ");
+    lines.extend([
+        ("capacity", human::counted(about.capacity, "key")),
+        ("keys", format!("{held}, {full:.1} % of capacity")),
+        ("rate promised", human::rate(about.rate)),
+        (
+            "rate now",
+            at_most.to_owned() + &human::rate(about.rate_now),
+        ),
+    ]);
+    if about.sealed == Some(false) {
+        let why = "not sealed: it was last written in place (`tamis verify --seal` seals it)";
+        lines.push(("checksum", why.into()));
+    }
+    let lines = lines.iter().map(|(name, value)| line(name, value));
+    let more = about.lines.iter().map(|(name, value)| line(name, value));
+    lines.chain(more).collect()
+}
+
+/// A line of a description.
+pub(crate) fn line(name: &str, value: &str) -> String {
+    format!("{name:<14} {value}\n")
+}
+
+fn shape_json(shape: Shape) -> Value {
+    match shape {
+        Shape::Bloom(s) => json!({ "bits": s.bits(), "hashes": s.hashes() }),
+        Shape::Blocked(s) => json!({
+            "lines": s.lines(),
+            "lines_per_key": s.lines_per_key(),
+            "hashes_per_line": s.hashes_per_line(),
+        }),
+        Shape::Fuse(s) => json!({
+            "width": s.width(),
+            "shards": 1u64 << s.shard_bits(),
+            "blocks": s.blocks(),
+            "window": s.window(),
+        }),
+        Shape::Ribbon(s) => json!({ "rows": s.rows(), "width": s.width() }),
+        Shape::Cascade(s) => json!({ "width": s.width() }),
+        Shape::Counting(s) => json!({
+            "lines": s.lines(),
+            "lines_per_key": s.lines_per_key(),
+            "hashes_per_line": s.hashes_per_line(),
+        }),
+        Shape::Cuckoo(s) => json!({
+            "slots": s.slots(),
+            "window": s.window(),
+            "width": s.width(),
+        }),
+        Shape::Growing(s) => json!({
+            "layers": s.layers(),
+            "lines": s.lines(),
+            "lines_per_key": s.lines_per_key(),
+            "hashes_per_line": s.hashes_per_line(),
+        }),
+        other => json!(format!("{other:?}")),
+    }
+}

@@ -1,0 +1,481 @@
+//! Which filter to take and what it costs: the one source of what `tamis plan`
+//! prints and of what the page of `tamis serve` shows.
+
+use crate::human;
+use serde_json::{Value, json};
+use tamis::raw::Shape;
+use tamis::{Error, Kind, Plan};
+
+/// Two of three numbers, and what else is needed of the filter.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// The numbers; the third follows.
+    pub given: Given,
+    /// What else is needed.
+    pub need: Need,
+}
+
+/// Two of the number of keys, the rate and the size in bytes.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Given {
+    KeysAndRate { keys: u64, rate: f64 },
+    KeysAndSize { keys: u64, size: u64 },
+    RateAndSize { rate: f64, size: u64 },
+}
+
+impl Given {
+    /// The numbers that were given: two of them, or the keys alone with the usual rate of 1 %.
+    /// `None` if there are too few or too many.
+    pub fn new(keys: Option<u64>, rate: Option<f64>, size: Option<u64>) -> Option<Self> {
+        match (keys, rate, size) {
+            (Some(keys), Some(rate), None) => Some(Self::KeysAndRate { keys, rate }),
+            (Some(keys), None, None) => Some(Self::KeysAndRate { keys, rate: 0.01 }),
+            (Some(keys), None, Some(size)) => Some(Self::KeysAndSize { keys, size }),
+            (None, Some(rate), Some(size)) => Some(Self::RateAndSize { rate, size }),
+            _ => None,
+        }
+    }
+
+    fn plan(self, kind: Kind) -> Result<Plan, Error> {
+        match self {
+            Self::KeysAndRate { keys, rate } => Plan::for_rate(kind, keys, rate),
+            Self::KeysAndSize { keys, size } => Plan::for_size(kind, keys, size),
+            Self::RateAndSize { rate, size } => Plan::for_rate_in_size(kind, rate, size),
+        }
+    }
+}
+
+/// What else is needed of the filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing else.
+    #[default]
+    Nothing,
+    /// The list is finished: nothing will be added to it.
+    Finished,
+    /// Keys must be removable.
+    Delete,
+    /// The number of keys is not known.
+    Grow,
+}
+
+impl Need {
+    /// The kinds that serve, the one to pick first where sizes are equal.
+    const fn kinds(self) -> &'static [Kind] {
+        match self {
+            Self::Finished => &[Kind::Fuse, Kind::Ribbon, Kind::Blocked],
+            Self::Delete => &[Kind::Cuckoo, Kind::Counting],
+            Self::Grow => &[Kind::Growing, Kind::Blocked],
+            Self::Nothing => &[
+                Kind::Blocked,
+                Kind::Bloom,
+                Kind::Fuse,
+                Kind::Ribbon,
+                Kind::Cuckoo,
+                Kind::Counting,
+                Kind::Growing,
+            ],
+        }
+    }
+}
+
+/// The filters that would serve, and the one to take.
+pub struct Advice {
+    asked: Question,
+    plans: Vec<Plan>,
+    pick: usize,
+    why: String,
+}
+
+impl Question {
+    /// Every kind that serves, or why the first one does not.
+    pub fn answer(self) -> Result<Advice, Error> {
+        let mut plans = Vec::new();
+        let mut refusals = Vec::new();
+        for &kind in self.need.kinds() {
+            match self.given.plan(kind) {
+                Ok(plan) => plans.push(plan),
+                // A kind that can't serve these numbers is left out, unless none can.
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        // A blocked filter stands beside a growing one to compare; it does not grow.
+        let serves = match self.need {
+            Need::Grow => plans
+                .first()
+                .is_some_and(|plan| plan.kind() == Kind::Growing),
+            _ => !plans.is_empty(),
+        };
+        if !serves {
+            return Err(refusals.swap_remove(0));
+        }
+        let (pick, why) = pick(&plans, self.need);
+        Ok(Advice {
+            asked: self,
+            plans,
+            pick,
+            why,
+        })
+    }
+}
+
+impl Advice {
+    /// Every kind that serves.
+    pub fn plans(&self) -> &[Plan] {
+        &self.plans
+    }
+
+    /// The one to take.
+    pub fn pick(&self) -> &Plan {
+        &self.plans[self.pick]
+    }
+
+    /// Why that one, where something simpler does the job, and what happens
+    /// when it is overfilled: a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let pick = self.pick();
+        let mut lines = vec![format!("Pick {}: {}", pick.kind(), self.why)];
+        lines.extend(when_not(pick));
+        let may_overfill = !pick.kind().is_static() && pick.kind() != Kind::Growing;
+        if matches!(self.asked.given, Given::KeysAndRate { .. }) && may_overfill {
+            lines.push(match pick.kind() {
+                Kind::Cuckoo => "It takes few more keys than that; then adding is refused.".into(),
+                _ => format!(
+                    "Twice the keys in the same filter would raise the rate to {}.",
+                    human::rate(pick.rate_at(pick.keys().saturating_mul(2)))
+                ),
+            });
+        }
+        lines
+    }
+
+    /// The numbers of every kind, for programs.
+    pub fn json(&self) -> Value {
+        json!(self.plans.iter().map(plan_json).collect::<Vec<_>>())
+    }
+
+    /// The command that makes such a filter.
+    pub fn command(&self, plan: &Plan) -> String {
+        let kind = plan.kind();
+        if kind.is_static() {
+            let smallest = if kind == Kind::Ribbon {
+                " --smallest"
+            } else {
+                ""
+            };
+            let rate = match self.asked.given {
+                Given::KeysAndRate { .. } => plan.promise(),
+                _ => plan.rate(),
+            };
+            return format!("tamis build list.tamis keys.txt -p {rate}{smallest}");
+        }
+        let mut command = format!("tamis create seen.tamis -n {}", plan.keys());
+        match self.asked.given {
+            Given::KeysAndSize { size, .. } => command += &format!(" --size {size}"),
+            _ => command += &format!(" -p {}", plan.promise()),
+        }
+        if kind != Kind::Blocked {
+            command += &format!(" --kind {kind}");
+        }
+        command
+    }
+}
+
+/// The kind to take, and why.
+fn pick(plans: &[Plan], need: Need) -> (usize, String) {
+    let of = |kind| plans.iter().find(|plan| plan.kind() == kind);
+    let first = &plans[0];
+    match need {
+        Need::Finished => {
+            let ribbon = of(Kind::Ribbon).map(|ribbon| {
+                format!(
+                    " Ribbon: {}, and slower to build and to query; it pays where memory or \
+                     transfer is expensive.",
+                    compared(ribbon, first)
+                )
+            });
+            let why = match first.kind() {
+                Kind::Fuse => {
+                    let why = "built by `tamis build`; two cache misses a key.".to_string();
+                    why + &ribbon.unwrap_or_default()
+                }
+                Kind::Ribbon => "built by `tamis build --smallest`.".into(),
+                _ => "the kinds for finished lists can't serve these numbers.".into(),
+            };
+            (0, why)
+        }
+        Need::Delete => match plans {
+            [cuckoo, counting] => match better(counting, cuckoo) {
+                // Below some rate a cuckoo filter's widest slots are not enough.
+                Some(why) => (1, why),
+                None => (
+                    0,
+                    format!(
+                        "{} Take counting if a key is added more than a few times, or if several \
+                         processes write the filter at the same time.\n\
+                         Remove only keys that were added: removing any other key can remove one that was.",
+                        better(cuckoo, counting).unwrap_or("the two cost the same.".into())
+                    ),
+                ),
+            },
+            _ => (
+                0,
+                "no other kind that can remove keys serves these numbers.".into(),
+            ),
+        },
+        Need::Grow => (
+            0,
+            "it keeps the rate at any number of keys. A good guess saves memory and time: \
+             each time it grows, a key costs one more probe."
+                .into(),
+        ),
+        Need::Nothing => {
+            let misses = match cache_misses(first).as_str() {
+                "1" => "one cache miss".into(),
+                n => format!("{n} cache misses"),
+            };
+            let more = of(Kind::Bloom).map(|bloom| {
+                format!(
+                    " instead of up to {}, for {}",
+                    bloom.hashes(),
+                    compared(first, bloom)
+                )
+            });
+            let layout = match first.shape() {
+                Shape::Blocked(shape) => {
+                    let bits = human::counted(shape.hashes_per_line().into(), "bit");
+                    match shape.lines_per_key() {
+                        1 => format!(" Each key sets {bits} in one line of 64 bytes."),
+                        n => format!(" Each key sets {bits} in each of {n} lines of 64 bytes."),
+                    }
+                }
+                _ => String::new(),
+            };
+            (
+                0,
+                format!("a key costs {misses}{}.{layout}", more.unwrap_or_default()),
+            )
+        }
+    }
+}
+
+/// What the first costs more or less than the other, in memory for each key and in rate.
+fn compared(plan: &Plan, other: &Plan) -> String {
+    let more = memory_over(plan, other) * 100.0;
+    let memory = match more {
+        more if more.abs() < 0.05 => None,
+        more if more > 0.0 => Some(format!("{more:.1} % more memory than {}", other.kind())),
+        less => Some(format!("{:.1} % less memory than {}", -less, other.kind())),
+    };
+    let rate = differs(plan.rate(), other.rate()).then(|| {
+        let (rate, others) = (human::rate(plan.rate()), human::rate(other.rate()));
+        format!("a rate of {rate} instead of {}'s {others}", other.kind())
+    });
+    match (memory, rate) {
+        (Some(memory), Some(rate)) => format!("{memory} and {rate}"),
+        (Some(memory), None) => memory,
+        (None, Some(rate)) => format!("{rate} in the same memory"),
+        (None, None) => format!("the memory and the rate of {}", other.kind()),
+    }
+}
+
+/// By which share the memory for a key of one is more than that of the other.
+fn memory_over(plan: &Plan, other: &Plan) -> f64 {
+    plan.bits_per_key() / other.bits_per_key() - 1.0
+}
+
+/// Whether a user would care: by more than one in a hundred.
+fn differs(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() > 0.01
+}
+
+/// Why one is better than the other, if it is: it takes less memory for a key, or the same and
+/// has a lower rate.
+fn better(plan: &Plan, other: &Plan) -> Option<String> {
+    match memory_over(plan, other) {
+        more if more < -0.01 => Some("it is the smaller one.".into()),
+        more if more > 0.01 || plan.rate() >= other.rate() => None,
+        _ => Some(format!(
+            "it has the lower rate in the same memory, {} instead of {}.",
+            human::rate(plan.rate()),
+            human::rate(other.rate())
+        )),
+    }
+}
+
+/// What a kind is for, in a few words.
+pub const fn purpose(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Blocked => "the default",
+        Kind::Bloom => "the textbook",
+        Kind::Fuse => "finished lists",
+        Kind::Ribbon => "finished lists, smallest",
+        Kind::Cuckoo => "removing keys",
+        Kind::Counting => "removing, repeated keys",
+        Kind::Growing => "an unknown number of keys",
+        _ => "",
+    }
+}
+
+/// How many lines of memory a key touches.
+pub fn cache_misses(plan: &Plan) -> String {
+    match plan.shape() {
+        Shape::Blocked(shape) => shape.lines_per_key().to_string(),
+        // A line is four of the memory's, with the counters of two words in each.
+        Shape::Counting(shape) => {
+            let of_a_line = (shape.hashes_per_line() / 2 + 1).min(4);
+            format!("up to {}", shape.lines_per_key() * of_a_line)
+        }
+        Shape::Growing(shape) => human::counted(shape.layers().into(), "layer"),
+        Shape::Fuse(_) | Shape::Cuckoo(_) => "2".into(),
+        // Two groups of words, one after the other.
+        Shape::Ribbon(shape) => match shape.width() {
+            ..=4 => "1 to 2".into(),
+            width => format!("{} in a row", (width * 16).div_ceil(64) + 1),
+        },
+        _ => format!("up to {}", plan.hashes()),
+    }
+}
+
+/// The filter's bits, `m` of the formulas.
+pub fn bits(plan: &Plan) -> u64 {
+    match plan.shape() {
+        Shape::Bloom(shape) => shape.bits(),
+        _ => plan.bytes().saturating_mul(8),
+    }
+}
+
+/// The bits of a key's fingerprint, of the kinds that keep one instead of setting bits.
+fn fingerprint(plan: &Plan) -> Option<u32> {
+    match plan.shape() {
+        Shape::Fuse(shape) => Some(shape.width()),
+        Shape::Ribbon(shape) => Some(shape.width()),
+        Shape::Cuckoo(shape) => Some(shape.width()),
+        _ => None,
+    }
+}
+
+/// How many bits a key sets, `k` of the formulas, or how long its fingerprint is.
+pub fn hashes(plan: &Plan) -> String {
+    match fingerprint(plan) {
+        Some(bits) => format!("{bits}-bit"),
+        None => plan.hashes().to_string(),
+    }
+}
+
+/// Where something simpler does the job, and does it exactly.
+fn when_not(plan: &Plan) -> Vec<String> {
+    let mut out = Vec::new();
+    if plan.keys() <= 100_000 {
+        out.push(format!(
+            "Do you need a filter? An exact hash set of {} takes about {}; a filter pays when that is too much.",
+            human::counted(plan.keys(), "key"),
+            human::size(plan.keys().saturating_mul(64)),
+        ));
+    } else if plan.bits_per_key() > 60.0 {
+        out.push(
+            "Do you need a filter? At this rate 128-bit digests of the keys cost about 160 bits a \
+             key and are exact in practice."
+                .into(),
+        );
+    }
+    out.push(format!(
+        "Integers below {}? A plain bitmap is no larger, and exact.",
+        human::count(plan.bytes().saturating_mul(8)),
+    ));
+    out
+}
+
+fn plan_json(plan: &Plan) -> Value {
+    let lines = match plan.shape() {
+        Shape::Blocked(s) => Some((s.lines_per_key(), s.hashes_per_line())),
+        Shape::Counting(s) => Some((s.lines_per_key(), s.hashes_per_line())),
+        Shape::Growing(s) => Some((s.lines_per_key(), s.hashes_per_line())),
+        _ => None,
+    };
+    json!({
+        "kind": plan.kind().name(),
+        "keys": plan.keys(),
+        "bytes": plan.bytes(),
+        "bits": bits(plan),
+        "bits_per_key": plan.bits_per_key(),
+        "hashes": plan.hashes(),
+        "fingerprint_bits": fingerprint(plan),
+        "lines_per_key": lines.map(|(lines, _)| lines),
+        "hashes_per_line": lines.map(|(_, hashes)| hashes),
+        "rate": plan.rate(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the kind that a need is about can't serve, nothing is said of another that is true of
+    /// that one only.
+    #[test]
+    fn advice_is_true_of_the_kind_that_it_names() {
+        let ask = |rate, need| {
+            let keys = 1_000_000;
+            let given = Given::KeysAndRate { keys, rate };
+            let question = Question { given, need };
+            question.answer().unwrap().lines().remove(0)
+        };
+        assert!(ask(1e-3, Need::Finished).starts_with("Pick fuse: built by"));
+        assert!(ask(1e-12, Need::Finished).starts_with("Pick blocked: the kinds for finished"));
+        assert!(ask(1e-12, Need::Delete).starts_with("Pick counting: no other"));
+        let question = Question {
+            given: Given::RateAndSize {
+                rate: 1e-6,
+                size: 640,
+            },
+            need: Need::Grow,
+        };
+        let Err(refusal) = question.answer() else {
+            panic!("a filter that does not grow was advised");
+        };
+        assert!(refusal.to_string().contains("growing"), "{refusal}");
+    }
+
+    /// Within one size every kind takes the same memory: what differs is the rate, and it is said.
+    #[test]
+    fn a_higher_rate_is_never_hidden() {
+        for size in [1_000_000, 1_234_567, 16 << 20] {
+            let ask = |need| {
+                let keys = 1_000_000;
+                let given = Given::KeysAndSize { keys, size };
+                let question = Question { given, need };
+                let advice = question.answer().unwrap();
+                (advice.lines().remove(0), advice.pick, advice.plans)
+            };
+            let (text, _, plans) = ask(Need::Nothing);
+            assert!(!text.contains("0.0 %"), "{text}");
+            for plan in &plans[..2] {
+                assert!(text.contains(&human::rate(plan.rate())), "{text}");
+            }
+            let (text, pick, plans) = ask(Need::Delete);
+            let lowest = plans.iter().map(Plan::rate).fold(1.0, f64::min);
+            assert_eq!(plans[pick].rate(), lowest, "{text}");
+            let (text, _, plans) = ask(Need::Finished);
+            assert!(!text.contains("0.0 %"), "{text}");
+            let [fuse, ribbon, ..] = &plans[..] else {
+                panic!("no kind for a finished list");
+            };
+            if differs(fuse.rate(), ribbon.rate()) {
+                assert!(text.contains(&human::rate(fuse.rate())), "{text}");
+                assert!(text.contains(&human::rate(ribbon.rate())), "{text}");
+            }
+        }
+        // Of equal rates nothing is said.
+        let question = Question {
+            given: Given::KeysAndRate {
+                keys: 10_000_000,
+                rate: 0.001,
+            },
+            need: Need::Nothing,
+        };
+        let text = question.answer().unwrap().lines().remove(0);
+        assert!(text.contains("for 9.4 % more memory than bloom."), "{text}");
+    }
+}

@@ -1,0 +1,9 @@
+//! What the command and the service report about filters, to people and to programs.
+
+pub mod about;
+pub mod advice;
+#[cfg(feature = "formats")]
+pub mod foreign;
+pub mod human;
+#[cfg(feature = "redis")]
+pub mod redis;

@@ -1,0 +1,236 @@
+//! Bodies of requests: whole, in time, unpacked, and not too much of them at once.
+
+use crate::media::Packing;
+use crate::problem::Problem;
+use crate::{App, Limits};
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use bytes::Bytes;
+use flate2::bufread::MultiGzDecoder;
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
+use std::io::{self, Read as _};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tamis_report::human;
+
+/// Bodies that all clients together may have in memory, in bodies of the largest size.
+const AT_ONCE: usize = 32;
+/// What is read of a body that nobody wants, in bodies of the largest size: a client that is still
+/// sending would not see why it was refused.
+const DISCARDED: usize = 4;
+const DISCARDED_FOR: Duration = Duration::from_secs(5);
+
+/// What is unpacked at once.
+const UNPACKED: usize = 64 << 10;
+
+/// A body in memory, which counts until it is dropped.
+pub(crate) struct Held {
+    pub(crate) bytes: Bytes,
+    pub(crate) room: Room,
+}
+
+/// Memory that is spoken for: bodies, and the answers that are made of them.
+pub(crate) struct Room {
+    app: App,
+    bytes: usize,
+}
+
+impl Room {
+    fn new(app: &App) -> Self {
+        Self {
+            app: App::clone(app),
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn more(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.bytes += bytes;
+        let all = self.app.buffered.fetch_add(bytes, Relaxed) + bytes;
+        match all > self.app.limits.body.saturating_mul(AT_ONCE) {
+            false => Ok(()),
+            true => Err(Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many keys are being sent at the same time: try again",
+            )),
+        }
+    }
+
+    /// Gives back what is no longer needed.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.bytes -= less;
+        self.app.buffered.fetch_sub(less, Relaxed);
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+/// A buffer that is used again: large memory that is new is zeroed by the system page by page, which
+/// takes longer than to read the keys in it.
+struct Pooled(Vec<u8>);
+
+/// Buffers that wait, and how large each may be.
+static POOL: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+const POOLED: usize = 8;
+const POOLED_BYTES: usize = 4 << 20;
+
+impl Pooled {
+    fn take() -> Self {
+        let pool = POOL.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        Self(pool.unwrap_or_default())
+    }
+}
+
+impl AsRef<[u8]> for Pooled {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        let mut buffer = std::mem::take(&mut self.0);
+        buffer.clear();
+        let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < POOLED && (1..=POOLED_BYTES).contains(&buffer.capacity()) {
+            pool.push(buffer);
+        }
+    }
+}
+
+/// The whole body of a request, unpacked.
+pub(crate) async fn read(app: &App, headers: &HeaderMap, mut body: Body) -> Result<Held, Problem> {
+    let packing = Packing::of_request(headers).and_then(|packing| {
+        match body.size_hint().lower() > app.limits.body as u64 {
+            true => Err(too_large(&app.limits, "body")),
+            false => Ok(packing),
+        }
+    });
+    let packing = match packing {
+        Ok(packing) => packing,
+        Err(problem) => {
+            leave(app, headers, body).await;
+            return Err(problem);
+        }
+    };
+    let time = app.limits.time;
+    let held = match tokio::time::timeout(time, collect(app, &mut body)).await {
+        Ok(Ok(held)) => held,
+        Ok(Err(problem)) => {
+            discard(app, body).await;
+            return Err(problem);
+        }
+        Err(_) => {
+            let time = human::duration(time);
+            let text = format!("the body did not arrive within {time} (--timeout)");
+            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, text));
+        }
+    };
+    match packing {
+        Packing::None => Ok(held),
+        // A few bytes may become many.
+        Packing::Gzip => tokio::task::block_in_place(|| unpack(app, &held.bytes)),
+    }
+}
+
+fn too_large(limits: &Limits, what: &str) -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!(
+            "the {what} is larger than {} (--max-body): send fewer keys per request",
+            human::size(limits.body as u64)
+        ),
+    )
+}
+
+fn unpack(app: &App, packed: &[u8]) -> Result<Held, Problem> {
+    let mut room = Room::new(app);
+    let mut whole = Pooled::take();
+    let mut decoder = MultiGzDecoder::new(packed);
+    loop {
+        let len = whole.0.len();
+        whole.0.resize(len + UNPACKED, 0);
+        let more = loop {
+            match decoder.read(&mut whole.0[len..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                more => break more,
+            }
+        };
+        let more = more.map_err(|error| {
+            Problem::bad_request(format!(
+                "the body is not the gzip that it should be: {error}"
+            ))
+        })?;
+        whole.0.truncate(len + more);
+        if more == 0 {
+            let bytes = Bytes::from_owner(whole);
+            return Ok(Held { bytes, room });
+        }
+        if whole.0.len() > app.limits.body {
+            return Err(too_large(&app.limits, "unpacked body"));
+        }
+        room.more(more)?;
+    }
+}
+
+async fn collect(app: &App, body: &mut Body) -> Result<Held, Problem> {
+    let Limits { body: most, .. } = app.limits;
+    let mut room = Room::new(app);
+    let mut whole = Pooled(Vec::new());
+    let mut first = Bytes::new();
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| Problem::bad_request(format!("the body ends early: {error}")))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if room.bytes + data.len() > most {
+            return Err(too_large(&app.limits, "body"));
+        }
+        room.more(data.len())?;
+        // Most bodies come in one piece, and need no copy.
+        match (whole.0.is_empty(), first.is_empty()) {
+            (true, true) => first = data,
+            (true, false) => {
+                whole = Pooled::take();
+                whole.0.extend_from_slice(&std::mem::take(&mut first));
+                whole.0.extend_from_slice(&data);
+            }
+            (false, _) => whole.0.extend_from_slice(&data),
+        }
+    }
+    let bytes = match whole.0.is_empty() {
+        true => first,
+        false => Bytes::from_owner(whole),
+    };
+    Ok(Held { bytes, room })
+}
+
+/// Leaves a body that nobody wants. A client that waits to be told before it sends the body sees
+/// the response at once.
+pub(crate) async fn leave(app: &App, headers: &HeaderMap, body: Body) {
+    if !headers.contains_key(header::EXPECT) {
+        discard(app, body).await;
+    }
+}
+
+/// Reads on for a while, so that the client sees the response.
+async fn discard(app: &App, mut body: Body) {
+    let mut left = app.limits.body.saturating_mul(DISCARDED);
+    let reading = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            let len = frame.data_ref().map_or(0, Bytes::len);
+            match left.checked_sub(len) {
+                Some(less) => left = less,
+                None => return,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(app.limits.time.min(DISCARDED_FOR), reading).await;
+}

@@ -1,0 +1,608 @@
+//! A filter of a file: asked from a private copy, replaced when its file is,
+//! and saved when it was added to.
+
+use crate::filters::{Added, MANY_BYTES, Writing};
+use crate::loaded::{Loaded, Opening};
+use crate::log;
+use crate::media::Form;
+use crate::problem::Problem;
+use crate::replies::Replies;
+use crate::stamp::{Stamp, TICK};
+use anyhow::{Context as _, Result, anyhow, bail};
+use axum::http::{StatusCode, header};
+use bytes::Bytes;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+use tamis::FileLock;
+use tamis_report::about;
+use tamis_report::human;
+use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, watch};
+
+/// How often a look is taken whether the file has been replaced.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long a look may take. One at a file system that does not answer never ends.
+const LOOK_LIMIT: Duration = Duration::from_secs(10);
+/// Additions that are saved before their time, in bytes, and those above which none is taken.
+const MANY_UNSAVED: usize = 16 << 20;
+const MOST_UNSAVED: usize = 64 << 20;
+/// What an addition takes besides its keys.
+const OF_AN_ADDITION: usize = 64;
+/// When to try again what failed: opening a file that stays as it is, saving.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+/// When those who end the service are told that it waits.
+const TELL_AFTER: Duration = Duration::from_secs(10);
+
+pub(crate) struct FileFilter {
+    path: PathBuf,
+    opening: Opening,
+    current: RwLock<Arc<Version>>,
+    watched: Mutex<Watched>,
+    /// Present if keys may be added.
+    writer: Option<Writer>,
+}
+
+/// One content of the file.
+pub(crate) struct Version {
+    filter: RwLock<Loaded>,
+    pub(crate) loaded_at: SystemTime,
+}
+
+/// What is known of the file in place.
+struct Watched {
+    /// Of the file that answers.
+    answers: Stamp,
+    /// Of the file that was there at the last look.
+    seen: Stamp,
+    /// The file that could not be opened, and when that was last tried.
+    failed: Option<(Stamp, Instant)>,
+    /// Why the file in place is not the one that answers.
+    fault: Option<String>,
+    /// How often another file was taken.
+    replaced: u64,
+}
+
+/// Puts additions on disk.
+///
+/// Whoever adds takes turns with whoever saves, so that nobody who only asks
+/// waits for more than an insertion.
+struct Writer {
+    turns: Arc<Turns<Turn>>,
+    /// There is something to save.
+    wake: Notify,
+    /// There is so much to save that the interval is not waited for.
+    is_much: Notify,
+    saved: watch::Sender<Saved>,
+    /// Answers wait for the disk, unless additions are saved at intervals.
+    interval: Option<Duration>,
+}
+
+struct Turn {
+    lock: FileLock,
+    /// Bodies of requests whose keys are not on disk, in order: what another
+    /// file gets that somebody puts in the place of ours.
+    unsaved: Vec<(Form, Box<[u8]>)>,
+    unsaved_bytes: usize,
+    /// Number of the last request.
+    last: u64,
+}
+
+/// How far saving has got, as numbers of requests.
+#[derive(Clone, Debug, Default)]
+struct Saved {
+    upto: u64,
+    /// Up to this one could not be saved.
+    failed: u64,
+    /// Why the last save failed, if it did.
+    error: Option<String>,
+    /// Keys of requests that are not on disk.
+    unsaved_keys: u64,
+    at: Option<SystemTime>,
+}
+
+/// What can be told of saving.
+pub(crate) struct Saving {
+    pub(crate) unsaved_keys: u64,
+    pub(crate) last_saved_at: Option<SystemTime>,
+    /// Why the last save failed, if it did.
+    pub(crate) failed: Option<String>,
+}
+
+impl FileFilter {
+    /// Opens a file; with `write`, and locks it if it can be added to.
+    pub(crate) fn open(path: &Path, opening: &Opening, writing: Writing) -> Result<Self> {
+        let lock = match writing {
+            Writing::No => None,
+            _ => Some(FileLock::try_acquire(path)?),
+        };
+        let (loaded, stamp) = load_settled(path, opening)?;
+        let writer = lock.filter(|_| loaded.is_writable()).map(|lock| Writer {
+            turns: Arc::new(Turns::new(Turn {
+                lock,
+                unsaved: Vec::new(),
+                unsaved_bytes: 0,
+                last: 0,
+            })),
+            wake: Notify::new(),
+            is_much: Notify::new(),
+            saved: watch::Sender::default(),
+            interval: match writing {
+                Writing::Every(interval) => Some(interval),
+                Writing::AtOnce | Writing::No => None,
+            },
+        });
+        Ok(Self {
+            path: path.to_owned(),
+            opening: opening.clone(),
+            current: RwLock::new(Version::new(loaded)),
+            watched: Mutex::new(Watched {
+                answers: stamp,
+                seen: stamp,
+                failed: None,
+                fault: None,
+                replaced: 0,
+            }),
+            writer,
+        })
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// What answers now. All keys of a request are asked of one version.
+    pub(crate) fn version(&self) -> Arc<Version> {
+        let current = self.current.read();
+        Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Why the file in place is not the one that answers, if so.
+    pub(crate) fn fault(&self) -> Option<String> {
+        self.watched().fault.clone()
+    }
+
+    /// How often another file was taken.
+    pub(crate) fn times_replaced(&self) -> u64 {
+        self.watched().replaced
+    }
+
+    /// What became of additions; none if there can be none.
+    pub(crate) fn saving(&self) -> Option<Saving> {
+        let saved = self.writer.as_ref()?.saved.borrow();
+        Some(Saving {
+            unsaved_keys: saved.unsaved_keys,
+            last_saved_at: saved.at,
+            failed: saved.error.clone(),
+        })
+    }
+
+    fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What can be told of it. Reads all of it.
+    pub(crate) async fn about(self: &Arc<Self>) -> Value {
+        // So that nobody waits to add while this reads, and others to ask behind them.
+        let turn = match &self.writer {
+            Some(writer) => Some(writer.turn().await),
+            None => None,
+        };
+        let version = self.version();
+        let told = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            version.read(Loaded::about)
+        });
+        told.await.unwrap_or(Value::Null)
+    }
+
+    /// Takes the file that is now in place, if it is another one and sound.
+    fn look(&self) {
+        let stamp = stamp_of(&self.path);
+        if let Some(writer) = &self.writer {
+            // The turn is needed for a change only: whoever adds and saves does not wait for a file
+            // system.
+            match stamp {
+                Ok(stamp) if self.is_ours(stamp) => self.set_fault(None),
+                _ => {
+                    let _ = self.retake(&mut Arc::clone(&writer.turns).blocking_lock_owned());
+                }
+            }
+            return;
+        }
+        let fault = match stamp {
+            Ok(stamp) => match self.consider(stamp) {
+                Some(fault) => fault,
+                None => return,
+            },
+            Err(error) => Some(format!(
+                "{}: {error:#}; the file that was there answers",
+                self.path.display()
+            )),
+        };
+        self.set_fault(fault);
+    }
+
+    /// Whether the file in place is the one that answers.
+    fn is_ours(&self, stamp: Stamp) -> bool {
+        let mut watched = self.watched();
+        let is_ours = stamp == watched.answers;
+        if is_ours {
+            watched.seen = stamp;
+        }
+        is_ours
+    }
+
+    /// What is now wrong with the file in place, `None` if it is too early to tell.
+    fn consider(&self, stamp: Stamp) -> Option<Option<String>> {
+        let is_settled = {
+            let mut watched = self.watched();
+            let is_settled = std::mem::replace(&mut watched.seen, stamp) == stamp;
+            if watched.answers == stamp {
+                return Some(None);
+            }
+            if matches!(watched.failed, Some((failed, at)) if failed == stamp && at.elapsed() < TRY_AGAIN)
+            {
+                return None;
+            }
+            is_settled
+        };
+        if stamp.is_fresh() {
+            return None;
+        }
+        // A checksum tells a file that is still being written; of another, only time does.
+        if !is_settled && about::is_sealed(&self.path) != Some(true) {
+            return None;
+        }
+        let loaded = self.opening.load(&self.path);
+        let is_still = stamp_of(&self.path).is_ok_and(|now| now == stamp);
+        match loaded {
+            _ if !is_still => None,
+            Ok(loaded) => {
+                self.replace(loaded, stamp);
+                log(format_args!(
+                    "{}: now serving the new file",
+                    self.path.display()
+                ));
+                Some(None)
+            }
+            Err(_) if !is_settled => None,
+            Err(error) => {
+                self.watched().failed = Some((stamp, Instant::now()));
+                Some(Some(format!("{error:#}; the file that was there answers")))
+            }
+        }
+    }
+
+    fn replace(&self, loaded: Loaded, stamp: Stamp) {
+        let version = Version::new(loaded);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = version;
+        let mut watched = self.watched();
+        watched.answers = stamp;
+        watched.failed = None;
+        watched.replaced += 1;
+    }
+
+    fn set_fault(&self, fault: Option<String>) {
+        let mut watched = self.watched();
+        if let Some(fault) = &fault
+            && watched.fault.as_ref() != Some(fault)
+        {
+            log(fault);
+        }
+        watched.fault = fault;
+    }
+
+    /// Looks at the file again and again.
+    pub(crate) async fn watch(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let filter = Arc::clone(&self);
+            let mut look = tokio::task::spawn_blocking(move || filter.look());
+            if tokio::time::timeout(LOOK_LIMIT, &mut look).await.is_err() {
+                self.set_fault(Some(format!(
+                    "{}: reading it has taken longer than {}; the file that was there answers",
+                    self.path.display(),
+                    human::duration(LOOK_LIMIT)
+                )));
+                // A panic was told by its thread; the next look is another one.
+                let _ = look.await;
+            }
+        }
+    }
+
+    /// Adds the keys of a request's body.
+    pub(crate) async fn add(&self, form: Form, body: Bytes) -> Result<Added, Problem> {
+        let Some(writer) = &self.writer else {
+            let text =
+                "keys can't be added to this filter: it is a finished list or another system's";
+            let refused = Problem::new(StatusCode::METHOD_NOT_ALLOWED, text);
+            return Err(refused.with(header::ALLOW, ""));
+        };
+        let mut saved = writer.saved.subscribe();
+        self.check_writable(writer)?;
+        let (new, outcome, number) = {
+            let mut turn = writer.turn().await;
+            self.check_writable(writer)?;
+            if turn.unsaved_bytes > MOST_UNSAVED {
+                let text = "too many additions wait for the disk: try again";
+                return Err(Problem::unavailable(&anyhow!(text)));
+            }
+            match body.len() {
+                ..MANY_BYTES => self.add_now(writer, &mut turn, form, body)?,
+                _ => tokio::task::block_in_place(|| self.add_now(writer, &mut turn, form, body))?,
+            }
+        };
+        writer.wake.notify_one();
+        outcome?;
+        if writer.interval.is_some() {
+            return Ok(Added { new, saved: false });
+        }
+        let done = saved
+            .wait_for(|saved| saved.upto >= number || saved.failed >= number)
+            .await;
+        match done {
+            Ok(saved) if saved.upto >= number => Ok(Added { new, saved: true }),
+            Ok(saved) => Err(Problem::unavailable(&anyhow!(
+                "the keys are in memory, but not on disk: {}",
+                saved.error.as_deref().unwrap_or("saving failed")
+            ))),
+            Err(_) => Err(Problem::unavailable(&anyhow!(
+                "the service is shutting down"
+            ))),
+        }
+    }
+
+    /// Refuses additions that would not be saved.
+    fn check_writable(&self, writer: &Writer) -> Result<(), Problem> {
+        if let Some(fault) = self.fault() {
+            return Err(Problem::unavailable(&anyhow!(fault)));
+        }
+        match &writer.saved.borrow().error {
+            None => Ok(()),
+            Some(error) => Err(Problem::unavailable(&anyhow!(
+                "nothing is added until a save succeeds, which is tried every {}: {error}",
+                human::duration(TRY_AGAIN)
+            ))
+            .with(header::RETRY_AFTER, "5")),
+        }
+    }
+
+    /// Adds in memory, and remembers what is not saved: the answers, whether all keys were added,
+    /// and the number of the addition.
+    fn add_now(
+        &self,
+        writer: &Writer,
+        turn: &mut Turn,
+        form: Form,
+        body: Bytes,
+    ) -> Result<(Replies, Result<(), Problem>, u64), Problem> {
+        let version = self.version();
+        let rule = version.read(Loaded::rule);
+        form.check(&body, &rule)?;
+        let mut filter = version.filter.write();
+        let filter = filter.as_mut().map_err(|_| poisoned())?;
+        let mut new = Replies::default();
+        let mut answers = Vec::new();
+        let outcome = form.for_each_block(&body, &rule, &mut |keys| {
+            answers.clear();
+            answers.resize(keys.len(), false);
+            filter.add(keys, &mut answers).map_err(|error| {
+                let text = format!("{error:#}\nkeys before the one that was refused are added");
+                Problem::new(StatusCode::INSUFFICIENT_STORAGE, text)
+            })?;
+            new.extend(&answers);
+            Ok(())
+        });
+        // Those before one that was refused are in.
+        turn.unsaved_bytes += body.len() + OF_AN_ADDITION;
+        if turn.unsaved_bytes > MANY_UNSAVED {
+            writer.is_much.notify_one();
+        }
+        // A copy: the body may be part of a larger buffer, which it would keep as well.
+        turn.unsaved.push((form, body[..].into()));
+        turn.last += 1;
+        // Nobody waits for this.
+        writer.saved.send_if_modified(|saved| {
+            saved.unsaved_keys += new.keys();
+            false
+        });
+        Ok((new, outcome, turn.last))
+    }
+
+    /// Saves whenever there is something to save.
+    pub(crate) async fn keep_saving(self: Arc<Self>) {
+        let Some(writer) = &self.writer else {
+            return;
+        };
+        let mut has_failed = false;
+        loop {
+            if !has_failed {
+                writer.wake.notified().await;
+                if let Some(interval) = writer.interval {
+                    // Whichever ends first; nothing is lost if both do.
+                    let _ = tokio::time::timeout(interval, writer.is_much.notified()).await;
+                }
+            }
+            let start = Instant::now();
+            has_failed = self.save().await.is_err();
+            // No more than half of the time is spent on saving.
+            let rest = if has_failed {
+                TRY_AGAIN
+            } else {
+                start.elapsed()
+            };
+            tokio::time::sleep(rest).await;
+        }
+    }
+
+    /// Puts what was added on disk, at the service's end.
+    pub(crate) async fn save_last(self: &Arc<Self>) -> Result<()> {
+        let mut saving = std::pin::pin!(self.save());
+        match tokio::time::timeout(TELL_AFTER, saving.as_mut()).await {
+            Ok(saved) => saved,
+            Err(_) => {
+                log(format_args!(
+                    "{}: still saving; a second signal ends the service without it",
+                    self.path.display()
+                ));
+                saving.await
+            }
+        }
+    }
+
+    /// Puts what was added on disk, and tells those who wait for it.
+    async fn save(self: &Arc<Self>) -> Result<()> {
+        let Some(writer) = &self.writer else {
+            return Ok(());
+        };
+        let turn = writer.turn().await;
+        let filter = Arc::clone(self);
+        let saved = tokio::task::spawn_blocking(move || filter.save_now(turn)).await;
+        saved.context("saving")?
+    }
+
+    fn save_now(&self, mut turn: OwnedMutexGuard<Turn>) -> Result<()> {
+        let Some(writer) = &self.writer else {
+            return Ok(());
+        };
+        if turn.unsaved.is_empty() {
+            return Ok(());
+        }
+        let last = turn.last;
+        let taken = self.retake(&mut turn).map_err(|fault| anyhow!(fault));
+        let saved = taken.and_then(|()| {
+            let lock = &mut turn.lock;
+            self.version().read(|loaded| loaded.save(lock))
+        });
+        match &saved {
+            Ok(()) => {
+                turn.unsaved = Vec::new();
+                turn.unsaved_bytes = 0;
+                if let Ok(file) = turn.lock.metadata() {
+                    let stamp = (&file).into();
+                    let mut watched = self.watched();
+                    (watched.answers, watched.seen) = (stamp, stamp);
+                }
+                writer.saved.send_modify(|saved| {
+                    saved.upto = last;
+                    saved.error = None;
+                    saved.unsaved_keys = 0;
+                    saved.at = Some(SystemTime::now());
+                });
+            }
+            Err(error) => {
+                let error = human::hide_passwords(&format!("{error:#}"));
+                log(format_args!("not saved: {error}"));
+                writer.saved.send_modify(|saved| {
+                    saved.failed = last;
+                    saved.error = Some(error);
+                });
+            }
+        }
+        saved
+    }
+
+    /// If somebody who takes no locks has put another file in the place of
+    /// ours: that one answers from now on, and gets what was not saved yet.
+    /// Otherwise, why the file in place is neither ours nor taken.
+    fn retake(&self, turn: &mut Turn) -> Result<(), String> {
+        let taken = self.take(turn).map_err(|error| {
+            format!(
+                "{}: {error:#}; the previous file still answers, but takes no more keys",
+                self.path.display()
+            )
+        });
+        self.set_fault(taken.clone().err());
+        taken
+    }
+
+    fn take(&self, turn: &mut Turn) -> Result<()> {
+        let stamp = stamp_of(&self.path)?;
+        let is_settled = {
+            let mut watched = self.watched();
+            let is_settled = std::mem::replace(&mut watched.seen, stamp) == stamp;
+            if stamp == watched.answers {
+                return Ok(());
+            }
+            is_settled
+        };
+        if !is_settled && about::is_sealed(&self.path) != Some(true) {
+            bail!("it is being written by another program");
+        }
+        let ours: Stamp = (&turn.lock.metadata()?).into();
+        let lock = match stamp.is_same_file(&ours) {
+            true => None, // written over: our lock still holds
+            false => Some(FileLock::try_acquire(&self.path)?),
+        };
+        let mut loaded = self.opening.load(&self.path)?;
+        if !loaded.is_writable() {
+            bail!("the new file can't be added to");
+        }
+        let rule = loaded.rule();
+        for (form, body) in &turn.unsaved {
+            let added = form.for_each_block(body, &rule, &mut |keys| {
+                let added = loaded.add(keys, &mut vec![false; keys.len()]);
+                added.map_err(|error| Problem::unavailable(&error))
+            });
+            added.map_err(|problem| anyhow!(problem.text))?;
+        }
+        if let Some(lock) = lock {
+            turn.lock = lock;
+        }
+        self.replace(loaded, (&turn.lock.metadata()?).into());
+        log(format_args!(
+            "{}: now serving the new file",
+            self.path.display()
+        ));
+        Ok(())
+    }
+}
+
+impl Version {
+    fn new(loaded: Loaded) -> Arc<Self> {
+        Arc::new(Self {
+            filter: RwLock::new(loaded),
+            loaded_at: SystemTime::now(),
+        })
+    }
+
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Loaded) -> T) -> T {
+        read(&self.filter.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Writer {
+    async fn turn(&self) -> OwnedMutexGuard<Turn> {
+        Arc::clone(&self.turns).lock_owned().await
+    }
+}
+
+fn poisoned() -> Problem {
+    Problem::unavailable(&anyhow!("an addition failed halfway"))
+}
+
+fn stamp_of(path: &Path) -> Result<Stamp> {
+    let file = fs::metadata(path)?;
+    if !file.is_file() {
+        bail!("expected a regular file, got a folder, a pipe, a socket or a device");
+    }
+    Ok((&file).into())
+}
+
+/// A file and its stamp: of the file that was read, not of one that came later.
+fn load_settled(path: &Path, opening: &Opening) -> Result<(Loaded, Stamp)> {
+    let stamp_of = || stamp_of(path).with_context(|| path.display().to_string());
+    loop {
+        let before = stamp_of()?;
+        if before.is_fresh() {
+            std::thread::sleep(TICK);
+            continue;
+        }
+        let loaded = opening.load(path)?;
+        if stamp_of()? == before {
+            return Ok((loaded, before));
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The filters being served, by name.
+
+use crate::file::FileFilter;
+pub(crate) use crate::file::Saving;
+use crate::loaded::{Loaded, Opening};
+use crate::media::Form;
+use crate::problem::Problem;
+use crate::remote::RemoteFilter;
+use crate::replies::Replies;
+use crate::tally::{Answers, Tally};
+use anyhow::{Result, bail};
+use axum::http::StatusCode;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tamis_redis::Location;
+use tamis_report::human;
+use tokio::sync::{Mutex, Semaphore};
+
+/// Bodies above which answering takes so long, some milliseconds, that others
+/// should not wait for the thread. To hand them to another costs as much as a
+/// thousand keys.
+pub(crate) const MANY_BYTES: usize = 1 << 20;
+/// Such bodies that are answered at the same time: more would only take the processors from small
+/// ones, and memory for what is made of their keys.
+static LARGE: Semaphore = Semaphore::const_new(4);
+
+/// How long a filter in Redis may take to tell of itself: nobody waits for ever.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A filter to serve.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// The name in paths of requests.
+    pub name: String,
+    /// Where the filter is.
+    pub place: FilterPlace,
+}
+
+/// Where a filter is.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum FilterPlace {
+    File(PathBuf),
+    Redis(Location),
+}
+
+impl fmt::Display for FilterPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Redis(at) => at.fmt(f),
+        }
+    }
+}
+
+/// Whether keys may be added, and when additions are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writing {
+    /// No key may be added.
+    No,
+    /// Before they are confirmed.
+    AtOnce,
+    /// So much later, at most.
+    Every(Duration),
+}
+
+#[derive(Default)]
+pub(crate) struct Filters(BTreeMap<String, Served>);
+
+pub(crate) struct Served {
+    name: String,
+    place: FilterPlace,
+    source: Source,
+    pub(crate) tally: Tally,
+    about: Mutex<Option<Told>>,
+}
+
+enum Source {
+    File(Arc<FileFilter>),
+    Redis(Arc<RemoteFilter>),
+}
+
+/// What was told of a filter, and what that took.
+struct Told {
+    value: Value,
+    at: Instant,
+    took: Duration,
+}
+
+/// Answers to an addition.
+pub(crate) struct Added {
+    pub(crate) new: Replies,
+    /// Whether they are on disk, or as Redis confirms.
+    pub(crate) saved: bool,
+}
+
+impl Filters {
+    /// Opens all of them; one that fails is the end.
+    pub(crate) fn open(named: Vec<Named>, opening: &Opening, writing: Writing) -> Result<Self> {
+        let mut all = BTreeMap::new();
+        for Named { name, place } in named {
+            if all.contains_key(&name) {
+                bail!("two filters are named {name:?}\nhint: rename one with NAME=FILTER");
+            }
+            let source = match &place {
+                FilterPlace::File(path) => {
+                    Source::File(Arc::new(FileFilter::open(path, opening, writing)?))
+                }
+                FilterPlace::Redis(at) => {
+                    let is_writable = writing != Writing::No;
+                    let filter = RemoteFilter::open(at, &opening.redis, is_writable)?;
+                    Source::Redis(Arc::new(filter))
+                }
+            };
+            let served = Served {
+                name: name.clone(),
+                place,
+                source,
+                tally: Tally::default(),
+                about: Mutex::default(),
+            };
+            all.insert(name, served);
+        }
+        Ok(Self(all))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Result<&Served, Problem> {
+        self.0.get(name).ok_or_else(|| {
+            let text = match name.len() <= 100 {
+                true => format!("there is no filter {name:?}; GET /v1/filters lists them"),
+                false => "there is no filter of this name; GET /v1/filters lists them".into(),
+            };
+            Problem::new(StatusCode::NOT_FOUND, text)
+        })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Served> {
+        self.0.values()
+    }
+
+    /// Starts what goes on beside the requests: watching files, and saving.
+    pub(crate) fn start(&self) {
+        for served in self.iter() {
+            if let Source::File(filter) = &served.source {
+                tokio::spawn(Arc::clone(filter).watch());
+                tokio::spawn(Arc::clone(filter).keep_saving());
+            }
+        }
+    }
+
+    /// Saves what is not saved yet, at the end.
+    pub(crate) async fn save(&self) -> Result<()> {
+        let mut result = Ok(());
+        for served in self.iter() {
+            if let Source::File(filter) = &served.source {
+                result = filter.save_last().await.and(result);
+            }
+        }
+        result
+    }
+}
+
+impl Served {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        match &self.source {
+            Source::File(filter) => filter.is_writable(),
+            Source::Redis(filter) => filter.is_writable(),
+        }
+    }
+
+    /// Why the file in place is not the one that answers, if so.
+    pub(crate) fn fault(&self) -> Option<String> {
+        match &self.source {
+            Source::File(filter) => filter.fault(),
+            Source::Redis(_) => None,
+        }
+    }
+
+    /// How often another file was taken.
+    pub(crate) fn times_replaced(&self) -> u64 {
+        match &self.source {
+            Source::File(filter) => filter.times_replaced(),
+            Source::Redis(_) => 0,
+        }
+    }
+
+    /// What became of additions to a file.
+    pub(crate) fn saving(&self) -> Option<Saving> {
+        match &self.source {
+            Source::File(filter) => filter.saving(),
+            Source::Redis(_) => None,
+        }
+    }
+
+    /// Why it can't do now what it is there for, if so. A file that can't be served while an older
+    /// one answers is no reason, unless keys should be added to it.
+    pub(crate) async fn obstacle(&self) -> Option<String> {
+        match &self.source {
+            Source::File(filter) => {
+                let saving = filter.saving()?;
+                let not_saved = saving.failed.map(|error| format!("not saved: {error}"));
+                filter.fault().or(not_saved)
+            }
+            Source::Redis(_) => match tokio::time::timeout(PATIENCE, self.content()).await {
+                Ok(Ok(_)) => None,
+                Ok(Err(problem)) => Some(problem.text),
+                Err(_) => Some("Redis does not answer".into()),
+            },
+        }
+    }
+
+    /// Which keys of a request's body may be present.
+    pub(crate) async fn check(&self, form: Form, body: Bytes) -> Result<Replies, Problem> {
+        let found = match &self.source {
+            Source::File(filter) => {
+                let version = filter.version();
+                let ask = || version.read(|loaded| answer(loaded, form, &body));
+                if body.len() < MANY_BYTES {
+                    ask()?
+                } else {
+                    let _place = LARGE.acquire().await;
+                    tokio::task::block_in_place(ask)?
+                }
+            }
+            Source::Redis(filter) => filter.ask(form, body).await?,
+        };
+        self.tally.add(Answers::to_check(&found));
+        Ok(found)
+    }
+
+    /// Adds the keys of a request's body.
+    pub(crate) async fn add(&self, form: Form, body: Bytes) -> Result<Added, Problem> {
+        let added = match &self.source {
+            Source::File(filter) => filter.add(form, body).await?,
+            Source::Redis(filter) => Added {
+                new: filter.add(form, body).await?,
+                saved: true,
+            },
+        };
+        self.tally.add(Answers::to_add(&added.new));
+        Ok(added)
+    }
+
+    /// What can be told of it. To read all of a large filter takes a while, so
+    /// it may be what was told a little earlier.
+    pub(crate) async fn about(&self) -> Result<Value, Problem> {
+        let mut about = self.content().await?;
+        about["name"] = json!(self.name);
+        about["place"] = json!(human::hide_passwords(&self.place.to_string()));
+        about["writable"] = json!(self.is_writable());
+        about["fault"] = json!(self.fault());
+        if let Source::File(filter) = &self.source {
+            about["loaded_at"] = json!(seconds(filter.version().loaded_at));
+            about["times_replaced"] = json!(filter.times_replaced());
+        }
+        if let Some(saving) = self.saving() {
+            about["unsaved_keys"] = json!(saving.unsaved_keys);
+            about["last_saved_at"] = json!(saving.last_saved_at.map(seconds));
+            about["save_failed"] = json!(saving.failed);
+        }
+        about["recent"] = self.tally.recent();
+        Ok(about)
+    }
+
+    /// What is in it. Whoever asks while it is being read waits, and reads nothing again.
+    async fn content(&self) -> Result<Value, Problem> {
+        let mut told = self.about.lock().await;
+        if let Some(told) = &*told
+            && told.at.elapsed() < told.took * 10
+        {
+            return Ok(told.value.clone());
+        }
+        let start = Instant::now();
+        let value = match &self.source {
+            Source::File(filter) => filter.about().await,
+            Source::Redis(filter) => {
+                let about = filter.about().await;
+                about.map_err(|error| Problem::unavailable(&error))?
+            }
+        };
+        *told = Some(Told {
+            value: value.clone(),
+            at: Instant::now(),
+            took: start.elapsed(),
+        });
+        Ok(value)
+    }
+}
+
+/// Which keys of a body may be present.
+fn answer(loaded: &Loaded, form: Form, body: &[u8]) -> Result<Replies, Problem> {
+    let mut replies = Replies::default();
+    let mut found = Vec::new();
+    form.for_each_block(body, &loaded.rule(), &mut |keys| {
+        found.clear();
+        found.resize(keys.len(), false);
+        let asked = loaded.ask(keys, &mut found);
+        asked.map_err(|error| Problem::bad_request(format!("{error:#}")))?;
+        replies.extend(&found);
+        Ok(())
+    })?;
+    Ok(replies)
+}
+
+/// Since 1970.
+pub(crate) fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
+}

@@ -1,0 +1,395 @@
+//! Who may ask what: names that the service is called by, pages that may talk
+//! to it, and the token of those who may write.
+
+use crate::media::single;
+use crate::problem::Problem;
+use anyhow::{Context as _, Result, bail};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::path::Path;
+use tamis::{Existing, Readers, Replacement, SecretKey};
+
+/// The least that nobody guesses.
+const SHORTEST_TOKEN: usize = 16;
+/// Below this many characters, or different ones, a token may still be a word.
+const STRONG_TOKEN: usize = 32;
+const STRONG_CHARACTERS: usize = 8;
+
+pub(crate) struct Guard {
+    /// Names beside addresses and `localhost`.
+    hosts: Vec<String>,
+    /// None if nobody may write.
+    token: Option<Token>,
+}
+
+impl Guard {
+    pub(crate) fn new(hosts: Vec<String>, token: Option<Token>) -> Self {
+        Self { hosts, token }
+    }
+
+    /// Refuses a request by its head.
+    pub(crate) fn check(&self, head: &Parts) -> Result<(), Problem> {
+        let host = self.check_host(head)?;
+        check_origin(head, host)?;
+        check_expectation(&head.headers)?;
+        check_transfer(&head.headers)
+    }
+
+    /// A page of an attacker can have a name of its own lead here (DNS
+    /// rebinding); what it asks for then still has that name.
+    fn check_host<'h>(&self, head: &'h Parts) -> Result<&'h str, Problem> {
+        let named = single(&head.headers, &header::HOST)?;
+        let named = named.ok_or_else(|| Problem::bad_request("Host: expected one, got none"))?;
+        let of_target = head.uri.authority().map(|authority| authority.as_str());
+        for host in [Some(named), of_target].into_iter().flatten() {
+            if !self.is_known(host) {
+                return Err(Problem::new(
+                    StatusCode::FORBIDDEN,
+                    format!("Host: this service is not called {host:?} (--host allows a name)"),
+                ));
+            }
+        }
+        Ok(named)
+    }
+
+    fn is_known(&self, host: &str) -> bool {
+        let name = without_port(host);
+        let address = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
+        // Nobody can make an address lead elsewhere.
+        name.eq_ignore_ascii_case("localhost")
+            || address.unwrap_or(name).parse::<IpAddr>().is_ok()
+            || self
+                .hosts
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// Refuses a request that would change something, unless it has the token.
+    pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let Some(token) = &self.token else {
+            return Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "the service was started without --write: nothing can be added",
+            ));
+        };
+        let given = single(headers, &header::AUTHORIZATION)?;
+        let given = given.and_then(|given| {
+            let (scheme, given) = given.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("Bearer").then(|| given.trim())
+        });
+        match given {
+            Some(given) if token.is(given) => Ok(()),
+            Some(_) => Err(Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "Authorization: not the token of --token-file",
+            )),
+            None => Err(Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "Authorization: expected \"Bearer TOKEN\", the token of --token-file",
+            )),
+        }
+    }
+}
+
+/// Pages of other sites may not talk to the service, not even without seeing
+/// the answer. Programs that are no browsers send no such headers.
+fn check_origin(head: &Parts, host: &str) -> Result<(), Problem> {
+    let refuse = |what: &str| {
+        Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            format!("{what}: pages of other sites may not use this service"),
+        ))
+    };
+    if let Some(origin) = single(&head.headers, &header::ORIGIN)? {
+        let theirs = origin.split_once("://").map(|(_, theirs)| theirs);
+        if !theirs.is_some_and(|theirs| is_same_authority(theirs, host)) {
+            return refuse("Origin");
+        }
+    }
+    // A link to the page is no harm; of what else there is, a picture's address would do.
+    let is_link = matches!(head.method, Method::GET | Method::HEAD) && head.uri.path() == "/";
+    let site = single(&head.headers, &HeaderName::from_static("sec-fetch-site"))?;
+    match site {
+        Some("cross-site" | "same-site") if !is_link => refuse("Sec-Fetch-Site"),
+        _ => Ok(()),
+    }
+}
+
+/// There is one expectation that a server knows.
+fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
+    match single(headers, &header::EXPECT)? {
+        None => Ok(()),
+        Some(expected) if expected.eq_ignore_ascii_case("100-continue") => Ok(()),
+        Some(other) => Err(Problem::new(
+            StatusCode::EXPECTATION_FAILED,
+            format!("Expect: expected 100-continue, got {other}"),
+        )),
+    }
+}
+
+/// A body that was packed for its way (`gzip, chunked`) would be taken for keys.
+fn check_transfer(headers: &HeaderMap) -> Result<(), Problem> {
+    match single(headers, &header::TRANSFER_ENCODING)? {
+        None => Ok(()),
+        Some(coding) if coding.trim().eq_ignore_ascii_case("chunked") => Ok(()),
+        Some(other) => Err(Problem::new(
+            StatusCode::NOT_IMPLEMENTED,
+            format!("Transfer-Encoding: expected chunked, got {other}"),
+        )),
+    }
+}
+
+/// Whether both are of one site, however the usual port is written.
+fn is_same_authority(a: &str, b: &str) -> bool {
+    let usual = |authority: &str| {
+        let authority = authority.to_ascii_lowercase();
+        let plain = authority.strip_suffix(":80");
+        let plain = plain.or_else(|| authority.strip_suffix(":443"));
+        plain.unwrap_or(&authority).to_owned()
+    };
+    usual(a) == usual(b)
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() => {
+            // `::1` without brackets is no host of a URL, and all of it an address.
+            if name.contains(':') && !name.ends_with(']') {
+                host
+            } else {
+                name
+            }
+        }
+        _ => host,
+    }
+}
+
+/// What those who may write know.
+pub(crate) struct Token(String);
+
+impl Token {
+    /// Reads a token's file, which is made if there is none.
+    pub(crate) fn load_or_create(path: &Path) -> Result<Self> {
+        let reading = || format!("reading the token in {}", path.display());
+        match fs::read_to_string(path) {
+            Ok(text) => {
+                let token = text.trim();
+                let is_sendable = token.bytes().all(|b| b.is_ascii_graphic());
+                if token.len() < SHORTEST_TOKEN || !is_sendable {
+                    bail!(
+                        "{}: expected a token of at least {SHORTEST_TOKEN} letters and digits\n\
+                         hint: name a file that does not exist, and it is made",
+                        path.display()
+                    );
+                }
+                warn_of(path, token);
+                Ok(Self(token.into()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let random = SecretKey::random()?;
+                let token: String = random.as_bytes().map(|b| format!("{b:02x}")).concat();
+                let mut file = Replacement::begin(path, Existing::Keep)?.readers(Readers::Owner);
+                writeln!(file.file(), "{token}").with_context(reading)?;
+                file.place()?;
+                crate::log(format_args!("{}: token created", path.display()));
+                Ok(Self(token))
+            }
+            Err(error) => Err(error).with_context(reading),
+        }
+    }
+
+    /// Takes the same time for every text of the same length.
+    fn is(&self, given: &str) -> bool {
+        let (ours, given) = (self.0.as_bytes(), given.as_bytes());
+        let differences = ours.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
+        std::hint::black_box(differences) == 0 && ours.len() == given.len()
+    }
+}
+
+/// Says what others could make of the token.
+fn warn_of(path: &Path, token: &str) {
+    let different = token.bytes().collect::<BTreeSet<u8>>().len();
+    if token.len() < STRONG_TOKEN || different < STRONG_CHARACTERS {
+        crate::log(format_args!(
+            "warning: {}: the token may be guessed: it has {} characters, {different} different \
+             ones\nhint: name a file that does not exist, and a random one is made",
+            path.display(),
+            token.len()
+        ));
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        const OTHERS: u32 = 0o006;
+        let mode = fs::metadata(path).map_or(0, |file| file.permissions().mode() & 0o777);
+        if mode & OTHERS != 0 {
+            crate::log(format_args!(
+                "warning: {}: every user of this machine can read or change the token (mode \
+                 {mode:03o})\nhint: chmod 600 {}",
+                path.display(),
+                path.display()
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::Request;
+
+    fn guard() -> Guard {
+        let token = Token("0123456789abcdef".into());
+        Guard::new(vec!["Tamis.example".into()], Some(token))
+    }
+
+    /// The status of a request with these headers, 200 if it may pass.
+    fn status(line: &str, headers: &[(&str, &str)]) -> u16 {
+        let (method, target) = line.split_once(' ').unwrap();
+        let mut request = Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        guard()
+            .check(&head)
+            .map_or_else(|problem| problem.status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn only_known_names_are_answered_to() {
+        for host in [
+            "127.0.0.1:7654",
+            "127.0.0.1",
+            "localhost",
+            "LOCALHOST:1",
+            "[::1]:7654",
+            "[::1]",
+            "192.168.1.7:80",
+            "tamis.example",
+            "TAMIS.EXAMPLE:443",
+        ] {
+            assert_eq!(status("GET /", &[("host", host)]), 200, "{host}");
+        }
+        for host in [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "tamis.example.evil.example",
+            "localhost.evil.example:7654",
+            "evil.example:7654@127.0.0.1",
+            "127.0.0.1:7654@evil.example",
+            "",
+            "localhost.",
+            ":7654",
+        ] {
+            assert_eq!(status("GET /", &[("host", host)]), 403, "{host}");
+        }
+        assert_eq!(status("GET /", &[]), 400);
+        assert_eq!(
+            status("GET /", &[("host", "localhost"), ("host", "evil")]),
+            400
+        );
+        // A target that names another host is what counts for some servers.
+        let good = [("host", "localhost")];
+        assert_eq!(status("GET http://evil.example/", &good), 403);
+        assert_eq!(status("GET http://localhost/", &good), 200);
+    }
+
+    #[test]
+    fn only_its_own_pages_talk_to_it() {
+        let check = "POST /v1/filters/a/check";
+        let with = |origin| status(check, &[("host", "localhost:7654"), ("origin", origin)]);
+        assert_eq!(with("http://localhost:7654"), 200);
+        assert_eq!(with("https://localhost:7654"), 200);
+        for origin in [
+            "null",
+            "http://evil.example",
+            "http://localhost",
+            "http://localhost:1",
+            "http://127.0.0.1:7654",
+            "http://localhost:7654.evil.example",
+            "http://evil.example/http://localhost:7654",
+            "",
+        ] {
+            assert_eq!(with(origin), 403, "{origin}");
+        }
+        let usual_port = [
+            ("host", "tamis.example"),
+            ("origin", "https://tamis.example:443"),
+        ];
+        assert_eq!(status(check, &usual_port), 200);
+        let site = |site| status(check, &[("host", "localhost"), ("sec-fetch-site", site)]);
+        assert_eq!(site("same-origin"), 200);
+        assert_eq!(site("none"), 200);
+        assert_eq!(site("cross-site"), 403);
+        assert_eq!(site("same-site"), 403);
+        // A link to the page from elsewhere is no harm, but a picture whose address is work.
+        let link = [("host", "localhost"), ("sec-fetch-site", "cross-site")];
+        assert_eq!(status("GET /", &link), 200);
+        assert_eq!(status("GET /?keys=1M", &link), 200);
+        for other in [
+            "/v1/plan?keys=1M",
+            "/v1/filters",
+            "/metrics",
+            "/page/app.js",
+            "//",
+        ] {
+            assert_eq!(status(&format!("GET {other}"), &link), 403, "{other}");
+            assert_eq!(status(&format!("HEAD {other}"), &link), 403, "{other}");
+        }
+    }
+
+    #[test]
+    fn nothing_but_a_hundred_is_expected() {
+        let with = |expect| status("POST /", &[("host", "localhost"), ("expect", expect)]);
+        assert_eq!(with("100-continue"), 200);
+        assert_eq!(with("100-Continue"), 200);
+        for expect in ["", "200-ok", "100-continue, x", "x=100-continue"] {
+            assert_eq!(with(expect), 417, "{expect}");
+        }
+    }
+
+    #[test]
+    fn bodies_are_chunked_at_most() {
+        let with = |coding| {
+            status(
+                "POST /",
+                &[("host", "localhost"), ("transfer-encoding", coding)],
+            )
+        };
+        assert_eq!(with("Chunked"), 200);
+        for coding in ["gzip, chunked", "gzip,chunked", "identity", ""] {
+            assert_eq!(with(coding), 501, "{coding}");
+        }
+    }
+
+    #[test]
+    fn only_the_token_opens_what_writes() {
+        let with = |given: &str| {
+            let mut headers = HeaderMap::new();
+            headers.append(header::AUTHORIZATION, given.parse().unwrap());
+            guard().check_token(&headers).is_ok()
+        };
+        assert!(with("Bearer 0123456789abcdef"));
+        assert!(with("bearer  0123456789abcdef"));
+        for given in [
+            "Bearer 0123456789abcdeF",
+            "Bearer 0123456789abcde",
+            "Bearer 0123456789abcdef0",
+            "Bearer ",
+            "Bearer",
+            "0123456789abcdef",
+            "Basic 0123456789abcdef",
+            "",
+        ] {
+            assert!(!with(given), "{given}");
+        }
+        assert!(guard().check_token(&HeaderMap::new()).is_err());
+        let nobody = Guard::new(Vec::new(), None);
+        assert!(nobody.check_token(&HeaderMap::new()).is_err());
+    }
+}

@@ -1,0 +1,175 @@
+//! The service behind `tamis serve`: filters over HTTP, and a page.
+//!
+//! ```text
+//! listen.rs    connections, their number and their time      guard.rs   who may ask what
+//!     |
+//! api.rs       /v1/filters      page.rs    /, plan.rs, playground.rs, in pool.rs
+//!     |
+//! filters.rs   by name          body.rs    bodies into memory   keys.rs   into keys   replies.rs   and back
+//!     |
+//! file.rs      a file: watched, replaced, saved              remote.rs  in Redis
+//! loaded.rs    its content
+//! ```
+
+mod api;
+mod body;
+mod file;
+mod filters;
+mod guard;
+mod keys;
+mod lines;
+mod listen;
+mod loaded;
+mod media;
+mod memory;
+mod metrics;
+mod openapi;
+mod page;
+mod patient;
+mod plan;
+mod playground;
+mod pool;
+mod problem;
+mod remote;
+mod replies;
+mod stamp;
+mod tally;
+mod tls;
+
+pub use filters::{FilterPlace, Named, Writing};
+pub use loaded::ForeignOptions;
+
+use anyhow::{Context as _, Result};
+use axum::Router;
+use axum::http::StatusCode;
+use filters::Filters;
+use guard::{Guard, Token};
+use loaded::Opening;
+use metrics::Metrics;
+use pool::Pool;
+use problem::Problem;
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+use tamis::Open;
+use tamis_report::human;
+
+/// Options of the service.
+#[allow(missing_debug_implementations)]
+pub struct Settings {
+    /// The filters, each under a name of its own.
+    pub filters: Vec<Named>,
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// Host names of the service, besides IP addresses and localhost.
+    pub hosts: Vec<String>,
+    /// The certificate and its key, for TLS.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// The file with the token of clients that may write.
+    pub token: Option<PathBuf>,
+    /// Whether and when additions are saved.
+    pub writing: Writing,
+    /// Limits of a client.
+    pub limits: Limits,
+    /// Whether there is a page.
+    pub has_page: bool,
+    /// How filter files are opened.
+    pub open: Open,
+    /// How filters of other systems are opened.
+    pub foreign: ForeignOptions,
+    /// How filters in Redis are opened.
+    pub redis: tamis_redis::Options,
+}
+
+/// What one client can take from the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a request's body.
+    pub body: usize,
+    /// For each of: a request's head, its body, and writing the response.
+    pub time: Duration,
+    /// Connections at once.
+    pub connections: usize,
+}
+
+/// What handlers share.
+pub(crate) type App = Arc<Shared>;
+
+pub(crate) struct Shared {
+    filters: Filters,
+    limits: Limits,
+    guard: Guard,
+    metrics: Metrics,
+    has_page: bool,
+    /// What the page asks for is worked at here.
+    pool: Pool,
+    /// Bytes of bodies and answers in memory.
+    buffered: AtomicUsize,
+}
+
+/// Serves until a signal ends it.
+pub fn run(settings: Settings) -> Result<()> {
+    memory::give_back_what_is_large();
+    let tls = match &settings.tls {
+        Some((certificate, key)) => Some(tls::acceptor(certificate, key)?),
+        None => None,
+    };
+    let token = settings.token.as_deref().map(Token::load_or_create);
+    let guard = Guard::new(settings.hosts, token.transpose()?);
+    let opening = Opening {
+        ours: settings.open,
+        foreign: settings.foreign,
+        redis: settings.redis,
+    };
+    let filters = Filters::open(settings.filters, &opening, settings.writing)?;
+    let app = Arc::new(Shared {
+        filters,
+        limits: settings.limits,
+        guard,
+        metrics: Metrics::default(),
+        has_page: settings.has_page,
+        pool: Pool::default(),
+        buffered: AtomicUsize::new(0),
+    });
+    let listener = TcpListener::bind(settings.listen)
+        .with_context(|| format!("listening on {}", settings.listen))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting threads")?;
+    let ended = runtime.block_on(async {
+        app.filters.start();
+        listen::serve(listener, tls, router(&app), Arc::clone(&app)).await?;
+        app.filters.save().await
+    });
+    // Who is still waiting for Redis waits in vain.
+    runtime.shutdown_background();
+    ended
+}
+
+fn router(app: &App) -> Router {
+    let page = match app.has_page {
+        true => page::routes(),
+        false => Router::new(),
+    };
+    api::routes()
+        .merge(metrics::routes())
+        .merge(openapi::routes())
+        .merge(page)
+        .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
+        .method_not_allowed_fallback(async || {
+            let text =
+                "this path does not support this method; /v1/openapi.json lists what it supports";
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, text)
+        })
+        .with_state(Arc::clone(app))
+}
+
+/// Writes a line to the log, which is stderr. Nobody may be reading it.
+fn log(text: impl std::fmt::Display) {
+    let text = human::hide_passwords(&text.to_string());
+    let _ = writeln!(std::io::stderr(), "tamis: {}", human::printable(&text));
+}

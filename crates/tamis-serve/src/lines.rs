@@ -1,0 +1,61 @@
+//! How full the lines of a filter are, as a histogram.
+
+use serde_json::{Value, json};
+use tamis::AnyFilter;
+use tamis::raw::Shape;
+
+/// Lines that are looked at, at most: enough for a picture, few enough for a page that asks again
+/// and again.
+const SAMPLE: u64 = 1 << 16;
+/// Neighbouring lines that are read together.
+const RUN: u64 = 64;
+/// Columns of the histogram.
+const COLUMNS: usize = 32;
+/// Bits, or counters, of a line.
+const PLACES: usize = 512;
+
+/// `null` for kinds whose tables are full by design.
+pub(crate) fn of(filter: &AnyFilter) -> Value {
+    let line_bytes = match filter.shape() {
+        // The textbook's filter has no lines; it is cut as if it had.
+        Shape::Bloom(_) | Shape::Blocked(_) | Shape::Growing(_) => 64,
+        Shape::Counting(_) => 256,
+        _ => return Value::Null,
+    };
+    let lines = filter.bytes() / line_bytes;
+    let runs = lines.div_ceil(RUN);
+    let taken = runs.min(SAMPLE / RUN);
+    let mut counts = [0u64; COLUMNS];
+    let (mut looked_at, mut set) = (0, 0);
+    for nth in 0..taken {
+        // Spread evenly over the whole.
+        let run = u128::from(nth) * u128::from(runs) / u128::from(taken);
+        let first = run as u64 * RUN;
+        let bytes = RUN.min(lines - first) * line_bytes;
+        let bytes = filter.read_body(first * line_bytes, bytes as usize);
+        for line in bytes.chunks_exact(line_bytes as usize) {
+            let full = match line_bytes {
+                64 => line.iter().map(|byte| byte.count_ones() as usize).sum(),
+                _ => line.iter().map(|byte| used_counters(*byte)).sum::<usize>(),
+            };
+            counts[(full * COLUMNS / PLACES).min(COLUMNS - 1)] += 1;
+            set += full as u64;
+            looked_at += 1;
+        }
+    }
+    json!({
+        "lines": lines,
+        "sampled": looked_at,
+        "places": PLACES,
+        "counts": counts,
+        "fill": match looked_at {
+            0 => 0.0,
+            lines => set as f64 / (lines * PLACES as u64) as f64,
+        },
+    })
+}
+
+/// How many of the two counters in a byte are not zero.
+fn used_counters(byte: u8) -> usize {
+    usize::from(byte & 0x0F != 0) + usize::from(byte & 0xF0 != 0)
+}

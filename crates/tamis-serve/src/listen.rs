@@ -1,0 +1,307 @@
+//! Connections: how many, for how long, and how they end.
+
+use crate::patient::Patient;
+use crate::{App, body, log};
+use anyhow::{Context as _, Result};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::net::{IpAddr, TcpListener};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tower_service::Service as _;
+
+/// The most of a request's head, and what is read of a body at once. Larger buffers would be given
+/// back to the system each time, and cost more than they save.
+const BUFFER: usize = 64 << 10;
+/// Clients above the number that is allowed who are told so at once; others are only cut off.
+const TOLD: usize = 64;
+const TOLD_FOR: Duration = Duration::from_secs(1);
+/// How long clients may still send and read when the service ends.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What a client above the number is told.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/json\r\n\
+    content-length: 74\r\n\
+    connection: close\r\n\
+    retry-after: 1\r\n\r\n\
+    {\"error\":\"too many clients are connected (--max-connections): try again\"}\n";
+
+/// Serves until a signal comes, and what was asked until then.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    app: App,
+) -> Result<()> {
+    listener.set_nonblocking(true).context("listening")?;
+    let listener = tokio::net::TcpListener::from_std(listener).context("listening")?;
+    let at = listener.local_addr().context("listening")?;
+    let (first, again) = (signal(1)?, signal(2)?);
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    log(format_args!("listening on {scheme}://{at}"));
+
+    let places = Arc::new(Semaphore::new(app.limits.connections));
+    let told = Arc::new(Semaphore::new(TOLD));
+    let stop = watch::Sender::new(false);
+    let accept = async {
+        loop {
+            let (stream, from) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(_) => {
+                    // The client went away, or there are too many open files: others will go.
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+            };
+            match Arc::clone(&places).try_acquire_owned() {
+                Ok(place) => {
+                    let connection = Connection {
+                        peer: from.ip(),
+                        router: router.clone(),
+                        app: Arc::clone(&app),
+                        stop: stop.subscribe(),
+                        _place: place,
+                    };
+                    tokio::spawn(connection.open(stream, tls.clone()));
+                }
+                Err(_) => {
+                    app.metrics.refused_connections.fetch_add(1, Relaxed);
+                    if let Ok(place) = Arc::clone(&told).try_acquire_owned() {
+                        tokio::spawn(refuse(stream, tls.is_some(), place));
+                    }
+                }
+            }
+        }
+    };
+    until(accept, first).await;
+    log("shutting down: answering open requests and saving additions");
+    stop.send_replace(true);
+    drop(listener);
+    tokio::spawn(async {
+        again.await;
+        log("stopped by a second signal: unsaved additions are lost");
+        std::process::exit(130);
+    });
+    // Every place is free again when every connection has ended.
+    let all = u32::try_from(app.limits.connections).unwrap_or(u32::MAX);
+    let grace = app.limits.time.min(GRACE);
+    let _ = tokio::time::timeout(grace, places.acquire_many(all)).await;
+    Ok(())
+}
+
+/// Says that there is no place, and waits until the client has seen it.
+async fn refuse(mut stream: TcpStream, is_encrypted: bool, _place: OwnedSemaphorePermit) {
+    if is_encrypted {
+        return;
+    }
+    let told = async {
+        stream.write_all(FULL).await?;
+        stream.shutdown().await?;
+        // What arrives after the end would make the system take back what was said.
+        let mut rest = [0; 1024];
+        while stream.read(&mut rest).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(TOLD_FOR, told).await;
+}
+
+struct Connection {
+    peer: IpAddr,
+    router: Router,
+    app: App,
+    stop: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn open(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        // Answers are small, and whole when they are written.
+        let _ = stream.set_nodelay(true);
+        let time = self.app.limits.time;
+        match tls {
+            None => self.run(stream).await,
+            Some(tls) => {
+                if let Ok(Ok(stream)) = tokio::time::timeout(time, tls.accept(stream)).await {
+                    self.run(stream).await;
+                }
+            }
+        }
+    }
+
+    /// Answers, until the connection's end.
+    async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
+        let (app, router, peer) = (Arc::clone(&self.app), self.router, self.peer);
+        let waiting = Arc::new(Waiting::new());
+        let watched = Arc::clone(&waiting);
+        let service = service_fn(move |request: Request<Incoming>| {
+            waiting.ends();
+            let (waiting, answer) = (
+                Arc::clone(&waiting),
+                answer(Arc::clone(&app), router.clone(), request, peer),
+            );
+            async move {
+                let response = answer.await;
+                waiting.begins();
+                response
+            }
+        });
+        let time = self.app.limits.time;
+        let connection = http1::Builder::new()
+            // One timer a connection costs less than hyper's, which is one a request.
+            .header_read_timeout(None)
+            .max_buf_size(BUFFER)
+            .serve_connection(TokioIo::new(Patient::new(stream, time)), service);
+        let mut connection = pin!(connection);
+        let stopped = async {
+            let _ = self.stop.wait_for(|stop| *stop).await;
+        };
+        let mut late = pin!(watched.exceeds(time));
+        self.app.metrics.connections.fetch_add(1, Relaxed);
+        // How a connection ends is the client's business.
+        let work = async {
+            until(connection.as_mut(), late.as_mut()).await;
+        };
+        if until(work, stopped).await {
+            connection.as_mut().graceful_shutdown();
+            until(connection, late).await;
+        }
+        self.app.metrics.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Since when a client owes the head of a request.
+struct Waiting {
+    start: Instant,
+    /// Milliseconds behind the start, and one more; 0 while a request is being answered.
+    since: AtomicU64,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            since: AtomicU64::new(1),
+        }
+    }
+
+    fn begins(&self) {
+        let now = self.start.elapsed().as_millis() as u64;
+        self.since.store(now + 1, Relaxed);
+    }
+
+    fn ends(&self) {
+        self.since.store(0, Relaxed);
+    }
+
+    /// Ends when the client has made us wait for so long.
+    async fn exceeds(&self, time: Duration) {
+        loop {
+            let owed = match self.since.load(Relaxed) {
+                0 => time,
+                since => {
+                    let since = Duration::from_millis(since - 1);
+                    (since + time).saturating_sub(self.start.elapsed())
+                }
+            };
+            if owed.is_zero() {
+                return;
+            }
+            tokio::time::sleep(owed).await;
+        }
+    }
+}
+
+async fn answer(
+    app: App,
+    mut router: Router,
+    request: Request<Incoming>,
+    peer: IpAddr,
+) -> Result<Response, Infallible> {
+    let start = Instant::now();
+    let (head, request_body) = request.into_parts();
+    let mut response = match app.guard.check(&head) {
+        Ok(()) => router.call(Request::from_parts(head, request_body)).await?,
+        Err(refused) => {
+            body::leave(&app, &head.headers, Body::new(request_body)).await;
+            refused.into_response()
+        }
+    };
+    protect(&mut response);
+    app.metrics.answered(response.status(), start.elapsed());
+    if response.status() == StatusCode::UNAUTHORIZED {
+        app.metrics.strangers.seen(peer);
+    }
+    Ok(response)
+}
+
+/// What browsers should know: nothing here is for other sites. What the page
+/// may do is said with the page.
+fn protect(response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(SAME_ORIGIN.0, SAME_ORIGIN.1);
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+}
+
+const SAME_ORIGIN: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("cross-origin-resource-policy"),
+    HeaderValue::from_static("same-origin"),
+);
+
+/// Runs `work` until its end or that of `stop`; whether it was stopped.
+async fn until<T>(work: impl Future<Output = T>, stop: impl Future<Output = ()>) -> bool {
+    let (mut work, mut stop) = (pin!(work), pin!(stop));
+    std::future::poll_fn(|context| {
+        if work.as_mut().poll(context).is_ready() {
+            return std::task::Poll::Ready(false);
+        }
+        stop.as_mut().poll(context).map(|()| true)
+    })
+    .await
+}
+
+/// Ends when this many signals have asked the process to end.
+#[cfg(unix)]
+fn signal(times: usize) -> Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let watching = "watching for signals";
+    let mut interrupt = signal(SignalKind::interrupt()).context(watching)?;
+    let mut terminate = signal(SignalKind::terminate()).context(watching)?;
+    Ok(async move {
+        for _ in 0..times {
+            let terminated = async {
+                terminate.recv().await;
+            };
+            until(interrupt.recv(), terminated).await;
+        }
+    })
+}
+
+#[cfg(not(unix))]
+fn signal(times: usize) -> Result<impl Future<Output = ()>> {
+    Ok(async move {
+        for _ in 0..times {
+            let _ = tokio::signal::ctrl_c().await;
+        }
+    })
+}

@@ -1,0 +1,182 @@
+//! A filter of a file, in memory: a private copy, so that whatever becomes of
+//! the file, nothing changes under a request.
+
+use crate::keys::Key;
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+use tamis::{AnyFilter, FileLock, KeyRule, Open};
+use tamis_formats::{Error, Foreign, Format, Hint, Keys};
+use tamis_report::about::{self, About};
+use tamis_report::foreign::Standing;
+
+/// How filters are opened. Secrets and certificates were read at the start: their files may be
+/// pipes that are empty by now.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    pub(crate) ours: Open,
+    pub(crate) foreign: ForeignOptions,
+    pub(crate) redis: tamis_redis::Options,
+}
+
+/// How filters of other systems are opened, where their files do not say.
+#[derive(Clone, Debug, Default)]
+pub struct ForeignOptions {
+    /// The format.
+    pub format: Option<Format>,
+    /// How keys became bytes.
+    pub keys: Option<Keys>,
+    /// The name of the filter in a file of several.
+    pub name: Option<String>,
+    /// The most bytes that a gzipped filter may unpack to.
+    pub most_unpacked: Option<u64>,
+}
+
+/// What answers for a file.
+pub(crate) enum Loaded {
+    Ours(AnyFilter),
+    Foreign {
+        filter: Foreign<'static>,
+        keys: Keys,
+        name: Option<String>,
+    },
+}
+
+/// How every filter and index of ours begins.
+const OURS: &[u8] = b"TAMIS\r\n\x1a";
+/// What is read of both ends of a file to see whether it can be a filter of another system.
+const END: u64 = 64 << 10;
+
+impl Opening {
+    /// Reads a file as a whole and checks it.
+    pub(crate) fn load(&self, path: &Path) -> Result<Loaded> {
+        let at = || path.display().to_string();
+        match self.foreign.load(path).with_context(at)? {
+            Some(foreign) => Ok(foreign),
+            None => Ok(Loaded::Ours(self.ours.load(path).with_context(at)?)),
+        }
+    }
+}
+
+impl ForeignOptions {
+    /// Reads a filter of another system; none if the file is of no known format.
+    fn load(&self, path: &Path) -> Result<Option<Loaded>> {
+        let mut file = tamis::file::open_regular(path, false)?;
+        let (start, may_be) = look(&mut file)?;
+        // The options are for files of other systems, which may lie next to ours.
+        if start.starts_with(OURS) || self.format.is_none() && !may_be {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let hint = Hint {
+            format: self.format,
+            name: self.name.as_ref().map(|name| name.as_bytes()),
+            most_unpacked: self.most_unpacked,
+        };
+        let filter = match tamis_formats::open_owned(bytes, hint) {
+            Err(Error::Unknown) => return Ok(None),
+            filter => filter?,
+        };
+        let keys = filter.format().encoding(filter.keys(), self.keys)?;
+        let name = self.name.clone();
+        Ok(Some(Loaded::Foreign { filter, keys, name }))
+    }
+}
+
+/// The start of a file, and whether it may be a filter of another system by its ends. The file is
+/// left at its start.
+fn look(file: &mut File) -> std::io::Result<(Vec<u8>, bool)> {
+    let len = file.metadata()?.len();
+    let (mut start, mut end) = (Vec::new(), Vec::new());
+    file.take(END).read_to_end(&mut start)?;
+    file.seek(SeekFrom::Start(len.saturating_sub(END)))?;
+    file.take(END).read_to_end(&mut end)?;
+    file.rewind()?;
+    let may_be = tamis_formats::may_be(&start, &end, len);
+    Ok((start, may_be))
+}
+
+impl Loaded {
+    /// How its keys are made.
+    pub(crate) fn rule(&self) -> KeyRule {
+        match self {
+            Self::Ours(filter) => *filter.hasher().rule(),
+            Self::Foreign { .. } => KeyRule::EXACT,
+        }
+    }
+
+    /// Which keys may be in it.
+    pub(crate) fn ask(&self, keys: &[Key<'_>], found: &mut [bool]) -> Result<()> {
+        match self {
+            Self::Ours(filter) => filter.contains_many(keys, found),
+            Self::Foreign {
+                filter, keys: how, ..
+            } => {
+                let keys: Result<Vec<_>, _> = keys.iter().map(|key| how.encode(key)).collect();
+                // To call such a key absent could be a false "no".
+                let keys = keys.with_context(|| format!("this filter's keys are {how}"))?;
+                filter.contains_many(&keys, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds keys; which of them were new.
+    pub(crate) fn add(&mut self, keys: &[Key<'_>], new: &mut [bool]) -> Result<()> {
+        match self {
+            Self::Ours(filter) => filter.insert_many(keys, new)?,
+            Self::Foreign { .. } => bail!("another system's filter is read-only here"),
+        }
+        Ok(())
+    }
+
+    /// Whether keys can be added: not to finished lists, and to files of other systems only by
+    /// `tamis add`.
+    pub(crate) fn is_writable(&self) -> bool {
+        matches!(
+            self,
+            Self::Ours(
+                AnyFilter::Bloom(_)
+                    | AnyFilter::Blocked(_)
+                    | AnyFilter::Counting(_)
+                    | AnyFilter::Cuckoo(_)
+                    | AnyFilter::Growing(_)
+            )
+        )
+    }
+
+    /// Puts it in the place of its file, whole or not at all.
+    pub(crate) fn save(&self, lock: &mut FileLock) -> Result<()> {
+        match self {
+            Self::Ours(filter) => {
+                let path = lock.path().display().to_string();
+                filter.save_under(lock).context(path)
+            }
+            Self::Foreign { .. } => bail!("another system's filter is read-only here"),
+        }
+    }
+
+    /// What can be told of it.
+    pub(crate) fn about(&self) -> Value {
+        match self {
+            Self::Ours(filter) => {
+                let mut about = about::to_json(&About::of(filter));
+                if let Value::Object(about) = &mut about {
+                    about.remove("sealed");
+                    about.remove("seconds_to_live");
+                    about.insert("lines".into(), crate::lines::of(filter));
+                }
+                about
+            }
+            Self::Foreign { filter, keys, name } => {
+                let mut about = Standing::of(filter).to_json(name.as_deref());
+                about["kind"] = about["format"].take();
+                about["keys_are"] = json!(keys.name());
+                about
+            }
+        }
+    }
+}

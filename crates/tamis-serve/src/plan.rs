@@ -1,0 +1,158 @@
+//! `GET /v1/plan`: what `tamis plan` says, with the curve of rates, for the
+//! page's calculator. Every number is the library's.
+
+use crate::App;
+use crate::problem::{Problem, json};
+use axum::extract::{RawQuery, State};
+use axum::response::IntoResponse;
+use serde_json::{Value, json};
+use tamis::Plan;
+use tamis::raw::BloomShape;
+use tamis_report::advice::{self, Advice, Given, Need, Question};
+use tamis_report::human;
+
+/// The curve goes from a 16th of the keys to 16 times as many, in steps of a sixth of a doubling.
+const STEPS: i32 = 24;
+const STEPS_OF_A_DOUBLING: f64 = 6.0;
+
+pub(crate) async fn plan(
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+) -> Result<impl IntoResponse, Problem> {
+    let query = query.unwrap_or_default();
+    if let Some(answer) = own_shape(&query)? {
+        return Ok(json(&answer));
+    }
+    let asked = Asked::read(&query)?;
+    let question = asked.question()?;
+    let answer = move || question.answer().map(|advice| asked.tell(&advice));
+    let answer = app.pool.run(answer).await?;
+    let answer = answer.map_err(|error| Problem::bad_request(error.to_string()))?;
+    Ok(json(&answer))
+}
+
+/// `keys=10M&bits=96M&hashes=7`: the textbook's filter with these m and k.
+fn own_shape(query: &str) -> Result<Option<Value>, Problem> {
+    let (mut keys, mut bits, mut hashes) = (None, None, None);
+    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        let number = match &*name {
+            "keys" => &mut keys,
+            "bits" => &mut bits,
+            "hashes" => &mut hashes,
+            _ => return Ok(None),
+        };
+        let wrong = |error| Problem::bad_request(format!("{name}: {error}"));
+        *number = Some(human::parse_count(&value).map_err(wrong)?);
+    }
+    let (Some(keys), Some(bits), Some(hashes)) = (keys, bits, hashes) else {
+        return Ok(None);
+    };
+    let shape = u32::try_from(hashes)
+        .map_err(|_| format!("hashes: expected at most {}, got {hashes}", u32::MAX))
+        .and_then(|hashes| BloomShape::new(bits, hashes).map_err(|error| error.to_string()))
+        .map_err(Problem::bad_request)?;
+    let plan = Plan::of(shape, keys.max(1));
+    Ok(Some(json!({
+        "keys": human::count(plan.keys()),
+        "size": human::size(plan.bytes()),
+        "rate": human::rate(plan.rate()),
+    })))
+}
+
+/// `keys=10M&rate=1%25&need=delete`: numbers as the command takes them.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    keys: Option<u64>,
+    rate: Option<f64>,
+    size: Option<u64>,
+    need: Need,
+}
+
+impl Asked {
+    fn read(query: &str) -> Result<Self, Problem> {
+        let mut question = Self::default();
+        let mut seen = Vec::new();
+        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            let wrong = |error| Problem::bad_request(format!("{name}: {error}"));
+            match &*name {
+                "keys" => question.keys = Some(human::parse_count(&value).map_err(wrong)?),
+                "rate" => question.rate = Some(human::parse_rate(&value).map_err(wrong)?),
+                "size" => question.size = Some(human::parse_size(&value).map_err(wrong)?),
+                "need" => {
+                    question.need = match &*value {
+                        "" => Need::Nothing,
+                        "finished" => Need::Finished,
+                        "delete" => Need::Delete,
+                        "grow" => Need::Grow,
+                        _ => {
+                            let text = format!("expected finished, delete or grow, got '{value}'");
+                            return Err(wrong(text));
+                        }
+                    }
+                }
+                _ => {
+                    return Err(wrong("expected keys, rate, size or need".into()));
+                }
+            }
+            if seen.contains(&name) {
+                return Err(Problem::bad_request(format!("{name}: given twice")));
+            }
+            seen.push(name);
+        }
+        Ok(question)
+    }
+
+    fn question(&self) -> Result<Question, Problem> {
+        let text = match Given::new(self.keys, self.rate, self.size) {
+            Some(given) => {
+                return Ok(Question {
+                    given,
+                    need: self.need,
+                });
+            }
+            None if self.keys.is_some() => {
+                "keys, rate and size: expected two of them, got all three; the third follows"
+            }
+            None => "expected keys, or a rate and a size, or two of the three",
+        };
+        Err(Problem::bad_request(text))
+    }
+
+    fn tell(&self, advice: &Advice) -> Value {
+        let plans = advice.plans();
+        let middle = advice.pick().keys() as f64;
+        let keys: Vec<u64> = (-STEPS..=STEPS)
+            .map(|step| (middle * (f64::from(step) / STEPS_OF_A_DOUBLING).exp2()).round() as u64)
+            .filter(|keys| *keys > 0)
+            .collect();
+        let rates = |plan: &Plan| -> Vec<Option<f64>> { plan.rates_after(&keys).collect() };
+        json!({
+            // The numbers as they were understood.
+            "asked": { "keys": self.keys, "rate": self.rate, "size": self.size },
+            // What `tamis plan --json` prints.
+            "plans": advice.json(),
+            // What `tamis plan` prints.
+            "rows": plans.iter().map(|plan| json!({
+                "kind": plan.kind().name(),
+                "keys": human::count(plan.keys()),
+                "size": human::size(plan.bytes()),
+                "bits_per_key": format!("{:.2}", plan.bits_per_key()),
+                "cache_misses": advice::cache_misses(plan),
+                "rate": human::rate(plan.rate()),
+                "bits": human::count(advice::bits(plan)),
+                "hashes": advice::hashes(plan),
+                "for": advice::purpose(plan.kind()),
+                "command": advice.command(plan),
+            })).collect::<Vec<_>>(),
+            "pick": advice.pick().kind().name(),
+            "advice": advice.lines(),
+            "curve": {
+                "keys": keys,
+                "rates": plans.iter().map(|plan| json!({
+                    "kind": plan.kind().name(),
+                    "rates": rates(plan),
+                })).collect::<Vec<_>>(),
+            },
+        })
+    }
+}

@@ -1,0 +1,545 @@
+//! `POST /v1/playground`: a tiny filter, made of the keys in the request and
+//! forgotten with the response. What the page draws is what the library set.
+
+use crate::App;
+use crate::body::read;
+use crate::problem::{Problem, json};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::IntoResponse;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use tamis::raw::{
+    BlockedShape, BloomShape, CountingShape, CuckooEntry, CuckooShape, Shape, Word as _,
+};
+use tamis::{AnyFilter, Hash, Hasher, Plan};
+use tamis_report::human;
+
+/// Bounds of what is drawn.
+const MAX_BODY: usize = 256 << 10;
+const MAX_KEYS: usize = 1000;
+const MAX_KEY_BYTES: usize = 1000;
+const MAX_BITS: u64 = 4096;
+const MAX_LINES: u64 = 8;
+const MAX_SLOTS: u64 = 512;
+/// Keys that find no slot: each is searched for long.
+const MAX_REFUSED: usize = 32;
+/// Keys that are tried to find a false "yes".
+const MAX_TRIES: u32 = 100_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    shape: Asked,
+    /// The keys of two filters.
+    a: Vec<String>,
+    #[serde(default)]
+    b: Vec<String>,
+    /// Taken out of the first again.
+    #[serde(default)]
+    removed: Vec<String>,
+    #[serde(default)]
+    ask: Vec<String>,
+    /// Look for a key that the first has never seen and says "yes" to.
+    #[serde(default)]
+    find: bool,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+enum Asked {
+    Bloom {
+        bits: u64,
+        hashes: u32,
+    },
+    Blocked {
+        lines: u64,
+        hashes_per_line: u32,
+        lines_per_key: u32,
+    },
+    Counting {
+        lines: u64,
+        hashes_per_line: u32,
+        lines_per_key: u32,
+    },
+    Cuckoo {
+        slots: u64,
+        window: u32,
+        width: u32,
+    },
+}
+
+pub(crate) async fn playground(
+    State(app): State<App>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<impl IntoResponse, Problem> {
+    let bad = |text: String| Problem::bad_request(text);
+    let held = read(&app, &headers, body).await?;
+    let body = held.bytes;
+    if body.len() > MAX_BODY {
+        return Err(bad(format!(
+            "body: expected at most {MAX_BODY} bytes, got {}",
+            body.len()
+        )));
+    }
+    let answer = move || {
+        let request = serde_json::from_slice(&body);
+        play(&request.map_err(|error| format!("expected a JSON object: {error}"))?)
+    };
+    let answer = app.pool.run(answer).await?.map_err(bad)?;
+    Ok(json(&answer))
+}
+
+impl Asked {
+    fn shape(self) -> Result<Shape, String> {
+        let (what, size, most) = match self {
+            Self::Bloom { bits, .. } => ("bits", bits, MAX_BITS),
+            Self::Blocked { lines, .. } | Self::Counting { lines, .. } => {
+                ("lines", lines, MAX_LINES)
+            }
+            Self::Cuckoo { slots, .. } => ("slots", slots, MAX_SLOTS),
+        };
+        if size > most {
+            return Err(format!("{what}: expected at most {most}, got {size}"));
+        }
+        let shape = match self {
+            Self::Bloom { bits, hashes } => BloomShape::new(bits, hashes).map(Shape::from),
+            Self::Blocked {
+                lines,
+                hashes_per_line,
+                lines_per_key,
+            } => BlockedShape::new(lines, hashes_per_line, lines_per_key).map(Shape::from),
+            Self::Counting {
+                lines,
+                hashes_per_line,
+                lines_per_key,
+            } => CountingShape::new(lines, hashes_per_line, lines_per_key).map(Shape::from),
+            Self::Cuckoo {
+                slots,
+                window,
+                width,
+            } => CuckooShape::new(slots, window, width).map(Shape::from),
+        };
+        shape.map_err(|error| error.to_string())
+    }
+}
+
+fn play(request: &Request) -> Result<Value, String> {
+    let shape = request.shape.shape()?;
+    for (name, keys) in [
+        ("a", &request.a),
+        ("b", &request.b),
+        ("removed", &request.removed),
+        ("ask", &request.ask),
+    ] {
+        if keys.len() > MAX_KEYS {
+            return Err(format!(
+                "{name}: expected at most {MAX_KEYS} keys, got {}",
+                keys.len()
+            ));
+        }
+        if let Some(key) = keys.iter().find(|key| key.len() > MAX_KEY_BYTES) {
+            let got = key.len();
+            return Err(format!(
+                "{name}: expected keys of at most {MAX_KEY_BYTES} bytes, got {got}"
+            ));
+        }
+    }
+    let mut a = Toy::of(shape, &request.a)?;
+    let removed = a.remove(&request.removed)?;
+    let b = Toy::of(shape, &request.b)?;
+    let union = a.combined(&b, AnyFilter::union_with);
+    let intersection = a.combined(&b, AnyFilter::intersect_with);
+    let asked: Vec<Value> = request
+        .ask
+        .iter()
+        .map(|key| {
+            let (in_a, in_b) = (a.holds(key), b.holds(key));
+            let of = |filter: &Result<AnyFilter, String>, truth| match filter {
+                Ok(filter) => verdict(filter.contains(key), truth),
+                Err(_) => "unknown",
+            };
+            let mut told = about(shape, key);
+            told["a"] = json!(verdict(a.filter.contains(key), in_a));
+            told["b"] = json!(verdict(b.filter.contains(key), in_b));
+            told["union"] = json!(of(&union, in_a || in_b));
+            told["intersection"] = json!(of(&intersection, in_a && in_b));
+            told
+        })
+        .collect();
+    let combined = |filter: &Result<AnyFilter, String>| match filter {
+        Ok(filter) => json!({ "cells": cells(filter) }),
+        Err(why) => json!({ "error": why }),
+    };
+    Ok(json!({
+        "kind": shape.kind().name(),
+        "bytes": shape.body_len(),
+        "a": a.tell(),
+        "b": b.tell(),
+        "removed": removed,
+        "union": combined(&union),
+        "intersection": combined(&intersection),
+        "asked": asked,
+        "found": request.find.then(|| a.find_false_yes()),
+    }))
+}
+
+/// A filter, and what was really put into it.
+struct Toy {
+    shape: Shape,
+    filter: AnyFilter,
+    copies: HashMap<String, u64>,
+    keys: Vec<Value>,
+}
+
+impl Toy {
+    fn of(shape: Shape, keys: &[String]) -> Result<Self, String> {
+        let plan = Plan::of(shape, keys.len().max(1) as u64);
+        let filter = AnyFilter::from_plan(&plan, Hasher::default()).map_err(|e| e.to_string())?;
+        let mut toy = Self {
+            shape,
+            filter,
+            copies: HashMap::new(),
+            keys: Vec::new(),
+        };
+        let mut refused = 0;
+        for key in keys {
+            let before = toy.slots();
+            let mut told = about(shape, key);
+            match toy.filter.insert(key) {
+                Ok(new) => {
+                    let was_there = toy.holds(key);
+                    *toy.copies.entry(key.clone()).or_default() += 1;
+                    told["answer"] = json!(verdict(!new, was_there));
+                    if let (Shape::Cuckoo(shape), Some(before)) = (shape, before) {
+                        let after = toy.slots().unwrap_or_default();
+                        let key = shape.entry(Hasher::default().hash(key.as_bytes()));
+                        told["moves"] = json!(moves(key, &before, &after));
+                    }
+                }
+                Err(refusal) => {
+                    told["refused"] = json!(refusal.to_string());
+                    refused += 1;
+                }
+            }
+            if refused > MAX_REFUSED {
+                return Err(format!(
+                    "keys: expected at most {MAX_REFUSED} that find no slot, got more\n\
+                     hint: make the filter larger, or take fewer keys"
+                ));
+            }
+            toy.keys.push(told);
+        }
+        Ok(toy)
+    }
+
+    fn holds(&self, key: &str) -> bool {
+        self.copies.get(key).is_some_and(|copies| *copies > 0)
+    }
+
+    /// Takes keys out, as if the caller were right to; what came of each.
+    fn remove(&mut self, keys: &[String]) -> Result<Vec<Value>, String> {
+        let mut told = Vec::new();
+        for key in keys {
+            let held = self.holds(key);
+            let found = self.filter.remove(key).map_err(|e| e.to_string())?;
+            if let Some(copies) = self.copies.get_mut(key) {
+                *copies = copies.saturating_sub(1);
+            }
+            let mut about = about(self.shape, key);
+            about["answer"] = json!(verdict(found, held));
+            told.push(about);
+        }
+        Ok(told)
+    }
+
+    fn combined(
+        &self,
+        other: &Self,
+        combine: impl Fn(&mut AnyFilter, &AnyFilter) -> Result<(), tamis::Error>,
+    ) -> Result<AnyFilter, String> {
+        let mut filter = self.filter.duplicate().map_err(|e| e.to_string())?;
+        combine(&mut filter, &other.filter).map_err(|e| e.to_string())?;
+        Ok(filter)
+    }
+
+    /// The entries of a cuckoo filter's slots.
+    fn slots(&self) -> Option<Vec<Option<CuckooEntry>>> {
+        let Shape::Cuckoo(shape) = self.shape else {
+            return None;
+        };
+        let body = self.filter.body();
+        let words = body.first()?;
+        Some(
+            (0..shape.slots())
+                .map(|slot| shape.entry_in(words, slot))
+                .collect(),
+        )
+    }
+
+    fn tell(&self) -> Value {
+        let present = self.keys.iter().filter_map(|told| told["key"].as_str());
+        let wrong = present.filter(|key| self.holds(key) && !self.filter.contains(key));
+        json!({
+            "cells": cells(&self.filter),
+            "keys": self.keys,
+            "rate": self.filter.rate_now(),
+            "rate_text": human::rate(self.filter.rate_now()),
+            // Only what was removed though it was never added can cause these.
+            "false_no": wrong.collect::<Vec<_>>(),
+        })
+    }
+
+    fn find_false_yes(&self) -> Value {
+        let is_wrong = |key: &String| self.filter.contains(key) && !self.holds(key);
+        let found = (1..=MAX_TRIES)
+            .map(|n| (n, format!("stranger {n}")))
+            .find(|(_, key)| is_wrong(key));
+        match found {
+            Some((tried, key)) => json!({ "key": key, "tried": tried }),
+            None => json!({ "key": null, "tried": MAX_TRIES }),
+        }
+    }
+}
+
+const fn verdict(answer: bool, truth: bool) -> &'static str {
+    match (answer, truth) {
+        (true, true) => "yes",
+        (false, false) => "no",
+        (true, false) => "false yes",
+        (false, true) => "false no",
+    }
+}
+
+/// A key, and where its bits or counters are; of a cuckoo filter, what is kept of it, and the slots
+/// of its first place and of its second.
+fn about(shape: Shape, key: &str) -> Value {
+    let hash = Hasher::default().hash(key.as_bytes());
+    let at = match shape {
+        Shape::Bloom(shape) => shape.positions(hash).collect(),
+        Shape::Blocked(shape) => in_lines(shape, hash),
+        Shape::Counting(shape) => in_lines(shape.bits(), hash),
+        Shape::Cuckoo(shape) => {
+            let entry = shape.entry(hash);
+            let window = u64::from(shape.window());
+            let slots = entry
+                .places()
+                .into_iter()
+                .flat_map(|first| first..first + window);
+            let at: Vec<u64> = slots.collect();
+            return json!({ "key": key, "at": at, "fingerprint": entry.fingerprint() });
+        }
+        _ => Vec::new(),
+    };
+    json!({ "key": key, "at": at })
+}
+
+/// The numbers of a key's bits in lines.
+fn in_lines(shape: BlockedShape, hash: Hash) -> Vec<u64> {
+    let mut at = Vec::new();
+    shape.for_each_line(hash, |line, words| {
+        for (word, bits) in (0..).zip(words) {
+            let set = (0..64).filter(|bit| u64::from_le(bits) >> bit & 1 == 1);
+            at.extend(set.map(|bit| line * 512 + word * 64 + bit));
+        }
+    });
+    at
+}
+
+/// What the filter holds: bits, counters, or the slots of a cuckoo filter as fingerprint and place.
+fn cells(filter: &AnyFilter) -> Value {
+    let body = filter.body();
+    let words = body.first().copied().unwrap_or_default();
+    let bit = |n: u64| words[(n / 64) as usize].get() >> (n % 64) & 1;
+    let counter = |n: u64| words[(n / 16) as usize].get() >> (n % 16 * 4) & 15;
+    match filter.shape() {
+        Shape::Bloom(shape) => json!((0..shape.bits()).map(bit).collect::<Vec<_>>()),
+        Shape::Blocked(shape) => json!((0..shape.lines() * 512).map(bit).collect::<Vec<_>>()),
+        Shape::Counting(shape) => json!((0..shape.lines() * 512).map(counter).collect::<Vec<_>>()),
+        Shape::Cuckoo(shape) => json!(
+            (0..shape.slots())
+                .map(|slot| shape.entry_in(words, slot).map(|entry| {
+                    json!({ "fingerprint": entry.fingerprint(), "places": entry.places() })
+                }))
+                .collect::<Vec<_>>()
+        ),
+        _ => Value::Null,
+    }
+}
+
+/// What an insertion into a cuckoo filter moved, the new key first: from which slot (none for the
+/// new one) to which. An entry that was moved twice went straight to where it lies.
+fn moves(
+    new: CuckooEntry,
+    before: &[Option<CuckooEntry>],
+    after: &[Option<CuckooEntry>],
+) -> Vec<Value> {
+    let same = |a: CuckooEntry, b: CuckooEntry| {
+        let sorted = |entry: CuckooEntry| {
+            let [a, b] = entry.places();
+            (entry.fingerprint(), a.min(b), a.max(b))
+        };
+        sorted(a) == sorted(b)
+    };
+    let mut changed: Vec<usize> = (0..after.len())
+        .filter(|&slot| before[slot] != after[slot])
+        .collect();
+    let mut told = Vec::new();
+    let mut start = Some((new, None));
+    while let Some(mut homeless) = start.take() {
+        loop {
+            let (entry, from) = homeless;
+            let is_its = |&slot: &usize| after[slot].is_some_and(|there| same(there, entry));
+            let Some(nth) = changed.iter().position(is_its) else {
+                break;
+            };
+            let to = changed.remove(nth);
+            told.push(json!({ "fingerprint": entry.fingerprint(), "from": from, "to": to }));
+            match before[to] {
+                Some(entry) => homeless = (entry, Some(to)),
+                None => break,
+            }
+        }
+        // Those that are left have changed places among themselves.
+        start = changed
+            .first()
+            .and_then(|&slot| before[slot].map(|entry| (entry, Some(slot))));
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(shape: Value, keys: usize) -> Request {
+        let keys = |name| (0..keys).map(|n| format!("{name} {n}")).collect::<Vec<_>>();
+        serde_json::from_value(json!({
+            "shape": shape, "a": keys("a"), "b": keys("b"), "ask": keys("a"), "find": true,
+        }))
+        .unwrap()
+    }
+
+    /// What was moved, done again by hand, makes of the table before the table after.
+    #[test]
+    fn moves_explain_every_change_of_a_cuckoo_filter() {
+        let (mut kicks, mut refused) = (0, 0);
+        for (slots, window, width) in [(32, 2, 8), (64, 3, 6), (40, 4, 4), (300, 2, 12)] {
+            let shape = CuckooShape::new(slots, window, width).unwrap();
+            let mut toy = Toy::of(shape.into(), &[]).unwrap();
+            for n in 0..slots + 20 {
+                let key = format!("key {n}");
+                let before = toy.slots().unwrap();
+                if toy.filter.insert(&key).is_err() {
+                    assert_eq!(before, toy.slots().unwrap());
+                    refused += 1;
+                    continue;
+                }
+                let after = toy.slots().unwrap();
+                let entry = shape.entry(Hasher::default().hash(key.as_bytes()));
+                let moves = moves(entry, &before, &after);
+                let mut by_hand = before.clone();
+                for step in &moves {
+                    if let Some(from) = step["from"].as_u64() {
+                        by_hand[from as usize] = None;
+                        kicks += 1;
+                    }
+                }
+                for step in &moves {
+                    let to = step["to"].as_u64().unwrap() as usize;
+                    assert!(by_hand[to].is_none() || before[to] != after[to]);
+                    by_hand[to] = after[to];
+                    let there = after[to].unwrap().fingerprint();
+                    assert_eq!(Some(there), step["fingerprint"].as_u64());
+                }
+                assert_eq!(by_hand, after, "{slots} slots, key {n}");
+                assert!(moves[0]["from"].is_null());
+            }
+        }
+        assert!(
+            kicks > 50 && refused > 50,
+            "{kicks} moved, {refused} refused"
+        );
+    }
+
+    /// No key that was added is ever denied, and a false "yes" is called one.
+    #[test]
+    fn answers_are_told_from_the_truth() {
+        for shape in [
+            json!({ "kind": "bloom", "bits": 64, "hashes": 3 }),
+            json!({ "kind": "blocked", "lines": 2, "hashes_per_line": 2, "lines_per_key": 1 }),
+            json!({ "kind": "counting", "lines": 2, "hashes_per_line": 1, "lines_per_key": 2 }),
+            json!({ "kind": "cuckoo", "slots": 80, "window": 2, "width": 6 }),
+        ] {
+            let told = play(&request(shape.clone(), 20)).unwrap();
+            for asked in told["asked"].as_array().unwrap() {
+                assert_eq!(
+                    (&asked["a"], &asked["union"]),
+                    (&json!("yes"), &json!("yes")),
+                    "{shape}"
+                );
+            }
+            let found = &told["found"]["key"];
+            let mut again = request(shape.clone(), 20);
+            again.ask = vec![found.as_str().unwrap().into()];
+            assert_eq!(
+                play(&again).unwrap()["asked"][0]["a"],
+                "false yes",
+                "{shape}"
+            );
+        }
+    }
+
+    /// The classic mistake, shown: removing what was never added takes a key along.
+    #[test]
+    fn a_false_no_needs_the_removal_of_a_stranger() {
+        let shape =
+            json!({ "kind": "counting", "lines": 1, "hashes_per_line": 2, "lines_per_key": 1 });
+        let mut request = request(shape, 60);
+        let told = play(&request).unwrap();
+        assert_eq!(told["a"]["false_no"], json!([]));
+        request.removed = vec![told["found"]["key"].as_str().unwrap().into()];
+        let told = play(&request).unwrap();
+        assert_eq!(told["removed"][0]["answer"], "false yes");
+        assert_ne!(told["a"]["false_no"], json!([]));
+        // Removing what was added denies nobody.
+        request.removed = request.a[..30].to_vec();
+        assert_eq!(play(&request).unwrap()["a"]["false_no"], json!([]));
+    }
+
+    #[test]
+    fn too_much_is_refused() {
+        let bloom = |bits: u64| json!({ "kind": "bloom", "bits": bits, "hashes": 3 });
+        for (shape, keys, expected) in [
+            (bloom(4097), 1, "bits: expected at most 4096, got 4097"),
+            (bloom(0), 1, "bits"),
+            (bloom(64), 1001, "a: expected at most 1000 keys, got 1001"),
+            (
+                json!({ "kind": "cuckoo", "slots": 1, "window": 2, "width": 8 }),
+                1,
+                "slots",
+            ),
+            (
+                json!({ "kind": "blocked", "lines": 9, "hashes_per_line": 1, "lines_per_key": 1 }),
+                1,
+                "at most 8",
+            ),
+        ] {
+            let error = play(&request(shape, keys)).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+        let small = json!({ "kind": "cuckoo", "slots": 16, "window": 2, "width": 8 });
+        assert!(play(&request(small.clone(), 40)).is_ok());
+        let error = play(&request(small, 100)).unwrap_err();
+        assert!(error.contains("find no slot"), "{error}");
+        let mut long = request(bloom(64), 1);
+        long.ask = vec!["x".repeat(1001)];
+        assert!(play(&long).unwrap_err().contains("1000 bytes"));
+        let mut unable = request(bloom(64), 1);
+        unable.removed = vec!["a 0".into()];
+        assert!(play(&unable).is_err());
+    }
+}

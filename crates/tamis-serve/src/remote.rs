@@ -1,0 +1,135 @@
+//! A filter in Redis. Its connection serves one request after the other; the
+//! servers do the work.
+
+use crate::log;
+use crate::media::Form;
+use crate::problem::Problem;
+use crate::replies::Replies;
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use serde_json::Value;
+use std::sync::Arc;
+use tamis::{Hasher, KeyRule};
+use tamis_redis::{Error, Location, Options, RedisFilter};
+use tamis_report::about;
+use tokio::sync::Mutex as Turns;
+
+pub(crate) struct RemoteFilter {
+    at: Location,
+    options: Options,
+    turns: Arc<Turns<RedisFilter>>,
+    is_writable: bool,
+}
+
+/// Asks for keys, or adds them.
+type Work = fn(&mut RedisFilter, &[&[u8]], &mut [bool]) -> Result<(), Error>;
+
+impl RemoteFilter {
+    pub(crate) fn open(at: &Location, options: &Options, is_writable: bool) -> Result<Self> {
+        let filter = open(at, options)?;
+        Ok(Self {
+            at: at.clone(),
+            options: options.clone(),
+            turns: Arc::new(Turns::new(filter)),
+            is_writable,
+        })
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+
+    pub(crate) async fn ask(self: &Arc<Self>, form: Form, body: Bytes) -> Result<Replies, Problem> {
+        self.run(form, body, |filter, keys, found| {
+            filter.contains_many(keys, found)
+        })
+        .await
+    }
+
+    pub(crate) async fn add(self: &Arc<Self>, form: Form, body: Bytes) -> Result<Replies, Problem> {
+        self.run(form, body, |filter, keys, new| {
+            filter.insert_many(keys, new)
+        })
+        .await
+    }
+
+    /// Has `work` answer for the keys of a request, on a thread that may wait.
+    async fn run(
+        self: &Arc<Self>,
+        form: Form,
+        body: Bytes,
+        work: Work,
+    ) -> Result<Replies, Problem> {
+        let mut turn = Arc::clone(&self.turns).lock_owned().await;
+        let this = Arc::clone(self);
+        let task = tokio::task::spawn_blocking(move || {
+            let answers = answer(&mut turn, form, &body, work)?;
+            let answers = match answers {
+                // Another filter may have its name.
+                Err(Error::Gone { .. } | Error::NotFound { .. }) => {
+                    let again = open(&this.at, &this.options);
+                    *turn = again.map_err(|error| Problem::unavailable(&error))?;
+                    answer(&mut turn, form, &body, work)?
+                }
+                answers => answers,
+            };
+            answers.map_err(|error| Problem::unavailable(&in_redis(&this.at, error)))
+        });
+        let failed = |error| Problem::unavailable(&anyhow::Error::new(error));
+        task.await.map_err(failed)?
+    }
+
+    /// What can be told of it.
+    pub(crate) async fn about(self: &Arc<Self>) -> Result<Value> {
+        let mut turn = Arc::clone(&self.turns).lock_owned().await;
+        let at = self.at.clone();
+        let told = tokio::task::spawn_blocking(move || {
+            let about = tamis_report::redis::about(&mut turn);
+            Ok(about::to_json(
+                &about.map_err(|error| in_redis(&at, error))?,
+            ))
+        });
+        told.await.context("asking Redis")?
+    }
+}
+
+fn open(at: &Location, options: &Options) -> Result<RedisFilter> {
+    let filter = RedisFilter::open(at, options).map_err(|error| in_redis(at, error))?;
+    for warning in filter.warnings() {
+        log(format_args!("warning: {warning}"));
+    }
+    Ok(filter)
+}
+
+/// Names the filter of an error.
+fn in_redis(at: &Location, error: Error) -> anyhow::Error {
+    anyhow::Error::new(error).context(at.to_string())
+}
+
+/// The outer error is the client's, the inner one the server's.
+fn answer(
+    filter: &mut RedisFilter,
+    form: Form,
+    body: &[u8],
+    work: Work,
+) -> Result<Result<Replies, Error>, Problem> {
+    // A module, which hashes itself, knows no other rule.
+    let rule = *filter.hasher().map_or(&KeyRule::EXACT, Hasher::rule);
+    form.check(body, &rule)?;
+    let mut replies = Replies::default();
+    let mut failed = None;
+    let mut answers = Vec::new();
+    form.for_each_block(body, &rule, &mut |keys| {
+        if failed.is_none() {
+            let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+            answers.clear();
+            answers.resize(keys.len(), false);
+            match work(filter, &keys, &mut answers) {
+                Ok(()) => replies.extend(&answers),
+                Err(error) => failed = Some(error),
+            }
+        }
+        Ok(())
+    })?;
+    Ok(failed.map_or(Ok(replies), Err))
+}

@@ -1,0 +1,6 @@
+//! Files that appear whole or not at all, locks on them, evidence that they are
+//! unchanged, and their words in memory.
+
+pub use crate::store::lock::FileLock;
+pub use crate::store::replace::{Existing, Readers, Replacement, Unplaced, open_regular, reserve};
+pub use crate::store::words::Words;

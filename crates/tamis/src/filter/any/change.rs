@@ -1,0 +1,212 @@
+//! Changing a filter of whatever kind.
+
+use super::{AnyFilter, both, each, on, only_with_counts};
+use crate::error::Error;
+use crate::hash::Hash;
+use crate::key_rule::KeyRule;
+use crate::kind::Kind;
+use crate::store::body::Body;
+
+impl AnyFilter {
+    /// Sets how keys are made. Fails for a filter that is shared or holds keys: it
+    /// would deny those.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked, KeyRule};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// seen.set_rule(KeyRule::EXACT.ignore_case())?;
+    /// seen.insert("Key")?;
+    /// assert!(seen.contains("KEY"));
+    /// assert!(seen.set_rule(KeyRule::EXACT).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn set_rule(&mut self, rule: KeyRule) -> Result<(), Error> {
+        let is_shared = each!(self, f => f.is_shared());
+        if rule != *self.hasher().rule() && (is_shared || self.counted() != Some(0)) {
+            return Err(Error::Parameter {
+                what: "rule for keys",
+                expected: "the filter's own rule, because it is shared or holds keys",
+                got: rule.to_string(),
+            });
+        }
+        each!(self, f => f.set_rule(rule));
+        Ok(())
+    }
+
+    /// Adds a key; whether it was new. Fails for kinds that can't take it; the
+    /// filter is then as before.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// assert!(seen.insert("key")?);
+    /// assert!(!seen.insert("key")?); // not new any more
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.insert_hash(self.hasher().hash(key.as_ref()))
+    }
+
+    /// [`insert`](Self::insert) for a key that is already hashed.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: Hash) -> Result<bool, Error> {
+        on!(self,
+            [Blocked, Bloom, Counting] f => Ok(f.insert_hash_mut(hash)),
+            [Cuckoo, Growing] f => f.insert_hash(hash),
+            else other => Err(Error::finished(other.kind(), "added to"))
+        )
+    }
+
+    /// Adds many keys; `new[i]` answers for `keys[i]`. When a kind refuses a
+    /// key, those before it are in.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// let mut new = [false; 3];
+    /// seen.insert_many(&["a", "b", "a"], &mut new)?;
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        on!(self,
+            [Bloom, Blocked, Counting] f => {
+                f.insert_many(keys, new);
+                Ok(())
+            },
+            [Cuckoo, Growing] f => f.insert_many(keys, new),
+            else other => Err(Error::finished(other.kind(), "added to"))
+        )
+    }
+
+    /// [`insert_many`](Self::insert_many) that returns the answers.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Cuckoo};
+    /// let mut seen = AnyFilter::from(Cuckoo::new(1_000, 0.01)?);
+    /// assert_eq!(seen.insert_all(&["a", "b", "a"])?, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_all<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
+        let mut new = vec![false; keys.len()];
+        self.insert_many(keys, &mut new)?;
+        Ok(new)
+    }
+
+    /// [`insert_many`](Self::insert_many) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        on!(self,
+            [Bloom, Blocked, Counting] f => {
+                f.insert_hashes(hashes, new);
+                Ok(())
+            },
+            [Cuckoo, Growing] f => f.insert_hashes(hashes, new),
+            else other => Err(Error::finished(other.kind(), "added to"))
+        )
+    }
+
+    /// Takes back one adding of a key; whether it seemed present. Only for
+    /// keys that were added: see [`Counting::remove`](crate::Counting::remove)
+    /// and [`Cuckoo::remove`](crate::Cuckoo::remove). Fails for kinds that
+    /// can't remove.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut online = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// online.insert("ada")?;
+    /// assert_eq!(online.count("ada")?, 1);
+    /// assert!(online.remove("ada")?);
+    /// assert!(!online.contains("ada"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let mut removed = [false];
+        let hash = self.hasher().hash(key.as_ref());
+        self.remove_hashes(&[hash], &mut removed)?;
+        Ok(removed[0])
+    }
+
+    /// [`remove`](Self::remove) for many keys that are already hashed;
+    /// `removed[i]` answers for `hashes[i]`.
+    ///
+    /// # Panics
+    /// If `removed` is not as long as `hashes`.
+    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) -> Result<(), Error> {
+        on!(self,
+            [Counting, Cuckoo] f => f.remove_hashes(hashes, removed),
+            else other => return Err(only_with_counts(other.kind(), "removed from"))
+        );
+        Ok(())
+    }
+
+    /// Removes all keys. Fails for static kinds.
+    pub fn clear(&mut self) -> Result<(), Error> {
+        on!(self,
+            [Bloom, Blocked, Counting, Cuckoo, Growing] f => f.clear(),
+            else other => return Err(Error::finished(other.kind(), "cleared"))
+        );
+        Ok(())
+    }
+
+    /// Adds all keys of `other`; see [`Filter::union_with`], and
+    /// [`Growing::union_with`], which needs room for the keys of both.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut a = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// let mut b = a.duplicate()?;
+    /// b.insert("key")?;
+    /// a.union_with(&b)?;
+    /// assert!(a.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn union_with<C: Body>(&mut self, other: &AnyFilter<C>) -> Result<(), Error> {
+        both!(
+            self, other,
+            [Bloom, Blocked, Counting, Cuckoo, Growing] (a, b) => a.union_with(b),
+            else |kind| Error::finished(kind, "combined")
+        )
+    }
+
+    /// Keeps the keys of both; see [`Filter::intersect_with`].
+    pub fn intersect_with<C: Body>(&mut self, other: &AnyFilter<C>) -> Result<(), Error> {
+        let refuse = |kind| match kind {
+            Kind::Growing => Error::Unable {
+                kind,
+                what: "intersected",
+                instead: "the two have a key in different layers; use blocked filters of the same size",
+            },
+            _ => Error::finished(kind, "combined"),
+        };
+        both!(
+            self, other,
+            [Bloom, Blocked, Counting, Cuckoo] (a, b) => a.intersect_with(b),
+            else refuse
+        )
+    }
+
+    /// Waits until a shared file is on disk; see [`Filter::sync`].
+    pub fn sync(&self) -> Result<(), Error> {
+        // The others are never shared.
+        on!(self, [Bloom, Blocked, Counting, Growing] f => f.sync(), else _other => Ok(()))
+    }
+
+    /// Lets go of a shared file; see [`Filter::close`].
+    pub fn close(self) -> Result<(), Error> {
+        on!(self, [Bloom, Blocked, Counting, Growing] f => f.close(), else _other => Ok(()))
+    }
+}

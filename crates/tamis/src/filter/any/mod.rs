@@ -1,0 +1,450 @@
+//! A filter of whatever kind, opened by its header.
+
+mod change;
+
+use crate::error::Error;
+use crate::filter::counting::Counting;
+use crate::filter::cuckoo::Cuckoo;
+use crate::filter::growing::Growing;
+use crate::filter::keys::KeyCount;
+use crate::filter::kinds::{Blocked, Bloom, Cascade, Fuse, Ribbon};
+use crate::filter::shell::Filter;
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::kind::Kind;
+use crate::plan::Plan;
+use crate::raw::header::{Header, KEYS_UNKNOWN};
+use crate::raw::shape::Shape;
+use crate::raw::word::Word;
+use crate::store::body::{Body, Bytes};
+
+/// A filter of any kind.
+///
+/// ```
+/// use tamis::{AnyFilter, Hasher, Kind, Plan};
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("seen.tamis");
+/// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
+/// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+/// seen.insert("key")?;
+/// seen.save(&path)?;
+///
+/// let opened = AnyFilter::open(&path)?; // needs not know the kind
+/// assert_eq!(opened.kind(), Kind::Blocked);
+/// assert!(opened.contains("key"));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum AnyFilter<B = Bytes> {
+    /// See [`Bloom`].
+    Bloom(Bloom<B>),
+    /// See [`Blocked`].
+    Blocked(Blocked<B>),
+    /// See [`Counting`].
+    Counting(Counting<B>),
+    /// See [`Cuckoo`].
+    Cuckoo(Cuckoo<B>),
+    /// See [`Growing`].
+    Growing(Growing<B>),
+    /// See [`Fuse`].
+    Fuse(Fuse<B>),
+    /// See [`Ribbon`].
+    Ribbon(Ribbon<B>),
+    /// See [`Cascade`].
+    Cascade(Cascade<B>),
+}
+
+/// Runs an expression for the filter of a kind that has an ability, and another
+/// for the rest: the kinds that have it are named in one place.
+macro_rules! on {
+    ($any:expr, $([$($kind:ident),+] $filter:ident => $run:expr,)+ $(else $other:ident => $refuse:expr)?) => {
+        match $any {
+            $($(AnyFilter::$kind($filter) => $run,)+)+
+            $($other => $refuse,)?
+        }
+    };
+}
+
+/// Runs the same expression for the filter of every kind.
+macro_rules! each {
+    ($any:expr, $filter:ident => $run:expr) => {
+        on!($any, [Bloom, Blocked, Counting, Cuckoo, Growing, Fuse, Ribbon, Cascade] $filter => $run,)
+    };
+}
+
+/// Runs an expression for two filters of one kind that has an ability; `$instead`
+/// is what to do with the others.
+macro_rules! both {
+    ($ours:expr, $theirs:expr, [$($kind:ident),+] ($a:ident, $b:ident) => $run:expr, else $refuse:expr) => {
+        match ($ours, $theirs) {
+            $((AnyFilter::$kind($a), AnyFilter::$kind($b)) => $run,)+
+            (ours, theirs) if ours.kind() == theirs.kind() => Err($refuse(ours.kind())),
+            (ours, theirs) => Err(Error::Unlike {
+                what: "the kind",
+                ours: ours.kind().to_string(),
+                theirs: theirs.kind().to_string(),
+            }),
+        }
+    };
+}
+
+use {both, each, on};
+
+impl AnyFilter {
+    /// An empty filter as planned.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Hasher, Kind, Plan};
+    /// let plan = Plan::for_rate(Kind::Cuckoo, 1_000, 0.01)?;
+    /// let mut seen = AnyFilter::from_plan(&plan, Hasher::default())?;
+    /// assert!(seen.insert("key")?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
+        check_creatable(plan.kind())?;
+        if plan.kind() == Kind::Growing {
+            return Growing::from_plan(plan, hasher).map(Self::Growing);
+        }
+        let header = Header::of_plan(plan, hasher);
+        Self::assemble((header, Bytes::zeroed(header.body_len())?))
+    }
+}
+
+impl<B: Body> AnyFilter<B> {
+    pub(crate) fn assemble(parts: (Header, B)) -> Result<Self, Error> {
+        Ok(match parts.0.shape {
+            Shape::Bloom(_) => Self::Bloom(Filter::assemble(parts)?),
+            Shape::Blocked(_) => Self::Blocked(Filter::assemble(parts)?),
+            Shape::Counting(_) => Self::Counting(Filter::assemble(parts)?),
+            Shape::Cuckoo(_) => Self::Cuckoo(Filter::assemble(parts)?),
+            Shape::Growing(_) => Self::Growing(Growing::assemble(parts)?),
+            Shape::Fuse(_) => Self::Fuse(Filter::assemble(parts)?),
+            Shape::Ribbon(_) => Self::Ribbon(Filter::assemble(parts)?),
+            Shape::Cascade(_) => Self::Cascade(Filter::assemble(parts)?),
+        })
+    }
+
+    /// The header of this filter's file, except for the body's checksum. Costs
+    /// nothing; see [`sealed_header`](Self::sealed_header).
+    #[must_use]
+    pub fn header(&self) -> Header {
+        each!(self, f => f.header())
+    }
+
+    /// The words of the body, in the parts that they lie in.
+    pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
+        each!(self, f => f.all_words())
+    }
+
+    /// A copy on the heap, whoever owns this one.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// let before = seen.duplicate()?;
+    /// seen.insert("key")?;
+    /// assert!(seen.contains("key") && !before.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn duplicate(&self) -> Result<AnyFilter, Error> {
+        let header = self.header();
+        let mut body = Bytes::zeroed(header.body_len())?;
+        let theirs = self.all_words().into_iter().flatten();
+        for (word, theirs) in body.exclusive().unwrap_or_default().iter_mut().zip(theirs) {
+            *word = theirs.get().to_le();
+        }
+        AnyFilter::assemble((header, body))
+    }
+
+    /// Whether both are of one shape, hash alike and hold the same: then they
+    /// answer alike on every key. How keys were counted makes no difference.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut a = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// let b = a.duplicate()?;
+    /// assert!(a.is_same(&b));
+    /// a.insert("key")?;
+    /// assert!(!a.is_same(&b));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_same<C: Body>(&self, other: &AnyFilter<C>) -> bool {
+        let (ours, theirs) = (self.all_words(), other.all_words());
+        let theirs = theirs.into_iter().flatten().map(Word::get);
+        self.shape() == other.shape()
+            && self.hasher().agrees_with(other.hasher())
+            && ours.into_iter().flatten().map(Word::get).eq(theirs)
+    }
+
+    /// Whether every key of this one may be in `other`. `false` is always right:
+    /// this one holds a key that `other` does not. `true` is wrong about as
+    /// often as `other` is on all keys that it does not hold. Fails when the two
+    /// are unlike, and for kinds that have no bit a key would set in both.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut a = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// let b = a.duplicate()?;
+    /// assert!(a.is_subset_of(&b)?);
+    /// a.insert("key")?;
+    /// assert!(!a.is_subset_of(&b)? && b.is_subset_of(&a)?);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn is_subset_of<C: Body>(&self, other: &AnyFilter<C>) -> Result<bool, Error> {
+        if let (Self::Counting(a), AnyFilter::Counting(b)) = (self, other) {
+            a.check_like(b)?;
+            return a.to_blocked()?.is_subset_of(&b.to_blocked()?);
+        }
+        both!(self, other, [Bloom, Blocked] (a, b) => a.is_subset_of(b), else |kind| Error::Unable {
+            kind,
+            what: "compared as sets",
+            instead: "only blocked, Bloom and counting filters of the same shape can be",
+        })
+    }
+
+    /// Which kind it is.
+    #[inline]
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Bloom(_) => Kind::Bloom,
+            Self::Blocked(_) => Kind::Blocked,
+            Self::Counting(_) => Kind::Counting,
+            Self::Cuckoo(_) => Kind::Cuckoo,
+            Self::Growing(_) => Kind::Growing,
+            Self::Fuse(_) => Kind::Fuse,
+            Self::Ribbon(_) => Kind::Ribbon,
+            Self::Cascade(_) => Kind::Cascade,
+        }
+    }
+
+    /// The geometry.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        each!(self, f => (*f.shape()).into())
+    }
+
+    /// Whether the key may have been added; see [`Filter::contains`].
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// seen.insert("apple")?;
+    /// assert!(seen.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        each!(self, f => f.contains(key))
+    }
+
+    /// Asks a key that is already hashed; see [`Filter::contains_hash`].
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: Hash) -> bool {
+        each!(self, f => f.contains_hash(hash))
+    }
+
+    /// Asks many keys; see [`Filter::contains_many`].
+    ///
+    /// # Panics
+    /// If `out` is not as long as `keys`.
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+        each!(self, f => f.contains_many(keys, out))
+    }
+
+    /// [`contains_many`](Self::contains_many) that returns the answers.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// seen.insert("b")?;
+    /// assert_eq!(seen.contains_all(&["a", "b", "c"]), [false, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn contains_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<bool> {
+        each!(self, f => f.contains_all(keys))
+    }
+
+    /// Asks many hashed keys; see [`Filter::contains_hashes`].
+    ///
+    /// # Panics
+    /// If `out` is not as long as `hashes`.
+    pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
+        each!(self, f => f.contains_hashes(hashes, out))
+    }
+
+    /// How often a key was added, at most; see
+    /// [`Counting::count`](crate::Counting::count) and
+    /// [`Cuckoo::count`](crate::Cuckoo::count). Fails for kinds that don't
+    /// count.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Counting};
+    /// let mut seen = AnyFilter::from(Counting::new(1_000, 0.01)?);
+    /// seen.insert("apple")?;
+    /// seen.insert("apple")?;
+    /// assert_eq!(seen.count("apple")?, 2);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
+        let mut count = [0];
+        self.count_hashes(&[self.hasher().hash(key.as_ref())], &mut count)?;
+        Ok(count[0])
+    }
+
+    /// [`count`](Self::count) for many keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `counts` is not as long as `hashes`.
+    pub fn count_hashes(&self, hashes: &[Hash], counts: &mut [u64]) -> Result<(), Error> {
+        assert_eq!(hashes.len(), counts.len(), "one answer for each key");
+        let each = hashes.iter().zip(counts);
+        on!(self,
+            [Counting, Cuckoo] f => each.for_each(|(hash, count)| *count = f.count_hash(*hash)),
+            else other => return Err(only_with_counts(other.kind(), "asked how often a key was added"))
+        );
+        Ok(())
+    }
+
+    /// The blocked filter that the keys of a counting filter would have built;
+    /// see [`Counting::to_blocked`]. Fails for the other kinds.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked, Counting};
+    /// let counting = AnyFilter::from(Counting::new(1_000, 0.01)?);
+    /// assert_eq!(counting.to_blocked()?.bytes() * 4, counting.bytes());
+    /// assert!(AnyFilter::from(Blocked::new(1_000, 0.01)?).to_blocked().is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn to_blocked(&self) -> Result<Blocked, Error> {
+        match self {
+            Self::Counting(counting) => counting.to_blocked(),
+            other => Err(Error::Unable {
+                kind: other.kind(),
+                what: "made a blocked filter",
+                instead: "only a counting filter has a counter for each of its bits; add the keys \
+                          to a new filter",
+            }),
+        }
+    }
+
+    /// How keys are hashed.
+    #[inline]
+    #[must_use]
+    pub const fn hasher(&self) -> &Hasher {
+        each!(self, f => f.hasher())
+    }
+
+    /// The number of keys it is made for.
+    #[must_use]
+    pub const fn capacity(&self) -> u64 {
+        each!(self, f => f.capacity())
+    }
+
+    /// The promised rate.
+    #[must_use]
+    pub const fn rate(&self) -> f64 {
+        each!(self, f => f.rate())
+    }
+
+    /// The expected rate now; see [`Filter::rate_now`].
+    #[must_use]
+    pub fn rate_now(&self) -> f64 {
+        each!(self, f => f.rate_now())
+    }
+
+    /// How many keys were wrongly told "not new"; see [`Filter::expected_wrong`].
+    #[must_use]
+    pub fn expected_wrong(&self) -> f64 {
+        each!(self, f => f.expected_wrong())
+    }
+
+    /// The number of distinct keys; see [`Filter::keys`].
+    #[must_use]
+    pub fn keys(&self) -> KeyCount {
+        each!(self, f => f.keys())
+    }
+
+    /// The number of distinct keys if it was counted, and nothing that takes
+    /// time if not.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut a = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// assert_eq!(a.counted(), Some(0));
+    /// a.union_with(&a.duplicate()?)?;
+    /// assert_eq!(a.counted(), None);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn counted(&self) -> Option<u64> {
+        let keys = each!(self, f => f.header().state.keys);
+        (keys != KEYS_UNKNOWN).then_some(keys)
+    }
+
+    /// The estimated number of distinct keys; see [`Filter::estimated_keys`].
+    #[must_use]
+    pub fn estimated_keys(&self) -> u64 {
+        each!(self, f => f.estimated_keys())
+    }
+
+    /// The body's size in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        each!(self, f => f.bytes())
+    }
+}
+
+/// A filter of a kind is a filter of any, and one of any may be of the kind.
+macro_rules! conversions {
+    ($($kind:ident),*) => {$(
+        impl<B> From<$kind<B>> for AnyFilter<B> {
+            fn from(filter: $kind<B>) -> Self {
+                Self::$kind(filter)
+            }
+        }
+
+        impl<B: Body> TryFrom<AnyFilter<B>> for $kind<B> {
+            type Error = Error;
+
+            fn try_from(any: AnyFilter<B>) -> Result<Self, Error> {
+                match any {
+                    AnyFilter::$kind(filter) => Ok(filter),
+                    other => Err(Error::WrongKind {
+                        expected: Kind::$kind,
+                        got: other.kind(),
+                    }),
+                }
+            }
+        }
+    )*};
+}
+
+conversions!(
+    Bloom, Blocked, Counting, Cuckoo, Growing, Fuse, Ribbon, Cascade
+);
+
+/// Checks whether there is an empty filter of this kind to add keys to.
+pub(super) fn check_creatable(kind: Kind) -> Result<(), Error> {
+    if !kind.is_static() {
+        return Ok(());
+    }
+    Err(Error::Unable {
+        kind,
+        what: "created empty",
+        instead: "build it from all its keys with a ListBuilder, or create a blocked filter",
+    })
+}
+
+fn only_with_counts(kind: Kind, what: &'static str) -> Error {
+    Error::Unable {
+        kind,
+        what,
+        instead: "their bits are shared by many keys; use a cuckoo or a counting filter",
+    }
+}

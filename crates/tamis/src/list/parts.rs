@@ -1,0 +1,12 @@
+//! A set of hashes is sorted and read part by part, by their top bits.
+
+use crate::hash::Hash;
+
+const PART_BITS: u32 = 8;
+pub(super) const PARTS: usize = 1 << PART_BITS;
+pub(super) const HASH_LEN: usize = size_of::<Hash>();
+
+/// Where a part begins in sorted hashes.
+pub(super) fn starts(sorted: &[Hash], part: usize) -> usize {
+    sorted.partition_point(|hash| ((hash.hi >> (64 - PART_BITS)) as usize) < part)
+}

@@ -1,0 +1,83 @@
+//! Header and body as one run of bytes, and as base64.
+
+use crate::error::Error;
+use crate::raw::header::{HEADER_LEN, Header};
+use crate::raw::word::{Word, for_each_piece};
+use crate::store::body::Bytes;
+use crate::store::check::{Terms, verify_bytes};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use std::convert::Infallible;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+pub(crate) fn encode<W: Word>(header: &Header, parts: &[&[W]]) -> Vec<u8> {
+    let mut out = vec![0; HEADER_LEN];
+    out.reserve_exact(parts.iter().map(|words| size_of_val(*words)).sum());
+    for words in parts {
+        let Ok(()) = for_each_piece(words, |piece| {
+            out.extend_from_slice(piece);
+            Ok::<(), Infallible>(())
+        });
+    }
+    let mut header = *header;
+    header.state.body_checksum = xxh3_64_with_seed(&out[HEADER_LEN..], header.state.keys);
+    out[..HEADER_LEN].copy_from_slice(&header.encode());
+    out
+}
+
+/// Up to `len` bytes from `at` on, of a body that lies in parts.
+pub(crate) fn read<W: Word>(parts: &[&[W]], at: u64, len: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let (mut skip, mut left) = (at, len);
+    for words in parts {
+        let size = size_of_val(*words) as u64;
+        if skip >= size {
+            skip -= size;
+            continue;
+        }
+        // `at` and `len` need not be multiples of a word.
+        let start = skip as usize;
+        let end = start.saturating_add(left).min(size as usize);
+        out.reserve_exact(end - start);
+        let run = &words[start / 8..end.div_ceil(8)];
+        let bytes = run.iter().flat_map(|word| word.get().to_le_bytes());
+        out.extend(bytes.skip(start % 8).take(end - start));
+        left -= end - start;
+        skip = 0;
+        if left == 0 {
+            break;
+        }
+    }
+    out
+}
+
+/// The header and the body within `bytes`, both checked.
+pub(crate) fn view<'a>(bytes: &'a [u8], terms: Terms<'_>) -> Result<(Header, &'a [u8]), Error> {
+    let header = Header::decode(bytes, terms.key)?;
+    header.check_file_len(bytes.len() as u64)?;
+    let body = &bytes[HEADER_LEN..][..header.body_len() as usize];
+    if header.state.open_under.is_some() && !terms.accept_loss {
+        // A copy of a file that was being written: it may lack keys.
+        return Err(Error::Unclean { path: None });
+    }
+    verify_bytes(&header, body)?;
+    Ok((header, body))
+}
+
+/// Copies the filter in `bytes` to the heap.
+pub(crate) fn decode(bytes: &[u8], terms: Terms<'_>) -> Result<(Header, Bytes), Error> {
+    let (header, body) = view(bytes, terms)?;
+    Ok((header, Bytes::copied(header.body_len(), body)?))
+}
+
+pub(crate) fn to_base64(bytes: &[u8]) -> String {
+    BASE64_STANDARD.encode(bytes)
+}
+
+/// White space is ignored: base64 in mails and files comes in lines.
+pub(crate) fn from_base64(text: &str) -> Result<Vec<u8>, Error> {
+    let compact: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
+    BASE64_STANDARD
+        .decode(&compact)
+        .map_err(|e| Error::corrupt("base64", "the text of `to_base64`", e))
+}
