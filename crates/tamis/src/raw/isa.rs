@@ -56,6 +56,7 @@ impl Isa {
 
     /// Every one that this machine has, the best last.
     pub(crate) fn available() -> Vec<Self> {
+        #[allow(unused_mut, reason = "some processors have no other")]
         let mut all = vec![Self(Level::Portable)];
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
         all.push(Self(Level::Neon));
