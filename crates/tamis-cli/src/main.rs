@@ -97,6 +97,11 @@ enum Command {
     Man(cmd::man::Args),
 }
 
+/// The way out for those who need what their build lacks.
+#[cfg(not(all(feature = "compare", feature = "serve", feature = "tls")))]
+const FULL_BUILD: &str =
+    "hint: `cargo install --path crates/tamis-cli --features full` installs everything";
+
 /// How a command that worked ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {

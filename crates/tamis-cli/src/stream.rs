@@ -469,6 +469,23 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
         self,
         decide: impl Fn(&mut S, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
     ) -> Result<Report> {
+        self.carry(None, decide)
+    }
+
+    /// The same with answers from every thread at once, by `ask`, which `decide` is given in the order of the input.
+    pub(crate) fn run_asking(
+        self,
+        ask: impl Fn(&[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
+        decide: impl Fn(&mut S, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
+    ) -> Result<Report> {
+        self.carry(Some(&ask), decide)
+    }
+
+    fn carry(
+        self,
+        ask: Option<&pipeline::Ask<H::Token, anyhow::Error>>,
+        decide: impl Fn(&mut S, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
+    ) -> Result<Report> {
         let rule = self.input.rule_for(self.hasher.rule())?;
         let paths = self.input.paths();
         if paths.iter().any(|path| path == Path::new("-")) && std::io::stdin().is_terminal() {
@@ -491,6 +508,7 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
             rule: &rule,
             hash: |key: &[u8]| self.hasher.token(key),
             shards: self.shards,
+            ask,
             decide,
             print: self.print,
             output: self.output,

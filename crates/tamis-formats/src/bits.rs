@@ -1,5 +1,8 @@
 //! A run of bits within a file's bytes, in the order that its format has.
 
+use crate::bytes::View;
+use std::ops::Range;
+
 /// Which bit of which byte is number `i`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
@@ -20,6 +23,15 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
+    pub(crate) const fn new(at: usize, len: u64, order: Order) -> Self {
+        Self { at, len, order }
+    }
+
+    /// Of bytes with the lowest bit first.
+    pub(crate) const fn low(at: usize, len: u64) -> Self {
+        Self::new(at, len, Order::Low)
+    }
+
     /// How many bytes they take.
     pub(crate) const fn bytes(&self) -> u64 {
         match self.order {
@@ -30,7 +42,7 @@ impl Bits {
 
     /// The byte of a bit, and the bit in it.
     #[inline(always)]
-    const fn place(&self, bit: u64) -> (usize, u8) {
+    const fn byte_and_mask(&self, bit: u64) -> (usize, u8) {
         let (byte, mask) = match self.order {
             Order::Low => (bit >> 3, 1 << (bit & 7)),
             Order::High => (bit >> 3, 0x80 >> (bit & 7)),
@@ -39,46 +51,65 @@ impl Bits {
         (self.at + byte as usize, mask)
     }
 
-    /// The bit's byte, for a prefetch.
     #[inline(always)]
-    pub(crate) fn byte<'a>(&self, file: &'a [u8], bit: u64) -> Option<&'a u8> {
-        file.get(self.place(bit).0)
+    pub(crate) fn prefetch(&self, file: View<'_>, bit: u64) {
+        file.prefetch(self.byte_and_mask(bit).0);
     }
 
     #[inline(always)]
-    pub(crate) fn get(&self, file: &[u8], bit: u64) -> bool {
-        let (byte, mask) = self.place(bit);
-        file[byte] & mask != 0
+    pub(crate) fn get(&self, file: View<'_>, bit: u64) -> bool {
+        let (byte, mask) = self.byte_and_mask(bit);
+        file.get(byte) & mask != 0
     }
 
-    /// Sets a bit; says whether it was not.
+    /// Sets a bit; whether it was not set.
     #[inline(always)]
     pub(crate) fn set(&self, file: &mut [u8], bit: u64) -> bool {
-        let (byte, mask) = self.place(bit);
+        let (byte, mask) = self.byte_and_mask(bit);
         let new = file[byte] & mask == 0;
         file[byte] |= mask;
         new
     }
 
+    /// Where they lie.
+    pub(crate) const fn range(&self) -> Range<usize> {
+        self.at..self.at + self.bytes() as usize
+    }
+
     /// Sets all bits that are set among as many others.
-    pub(crate) fn union_with(&self, file: &mut [u8], others: &Self, more: &[u8]) {
-        let len = self.bytes() as usize;
-        let ours = &mut file[self.at..][..len];
-        for (byte, more) in ours.iter_mut().zip(&more[others.at..][..len]) {
-            *byte |= more;
-        }
+    pub(crate) fn union_with(&self, file: &mut [u8], others: &Self, more: View<'_>) {
+        unite(&mut file[self.range()], more.slice(others.range()));
     }
 
     /// How many are set.
-    pub(crate) fn ones(&self, file: &[u8]) -> u64 {
-        let body = &file[self.at..][..self.bytes() as usize];
-        let (words, rest) = body.as_chunks::<8>();
-        let ones = |word: &[u8; 8]| u64::from(u64::from_le_bytes(*word).count_ones());
-        let rest = rest.iter().map(|byte| u64::from(byte.count_ones()));
-        let all = words.iter().map(ones).sum::<u64>() + rest.sum::<u64>();
+    pub(crate) fn ones(&self, file: View<'_>) -> u64 {
+        let all = file.slice(self.range()).ones();
         // The last byte or word may have more than are the filter's.
         let others = (self.len..8 * self.bytes()).filter(|bit| self.get(file, *bit));
         all - others.count() as u64
+    }
+
+    /// The share that is set.
+    pub(crate) fn fill(&self, file: View<'_>) -> f64 {
+        self.ones(file) as f64 / self.len as f64
+    }
+
+    /// Runs of so many bits, one after the other.
+    pub(crate) fn chunks(self, len: u64) -> impl ExactSizeIterator<Item = Self> {
+        let at = move |i: usize| self.at + i * (len / 8) as usize;
+        (0..(self.len / len) as usize).map(move |i| Self {
+            at: at(i),
+            len,
+            ..self
+        })
+    }
+}
+
+/// Sets all bits that are set in others.
+pub(crate) fn unite(ours: &mut [u8], others: View<'_>) {
+    let others = others.read(0..ours.len());
+    for (byte, other) in ours.iter_mut().zip(&*others) {
+        *byte |= other;
     }
 }
 
@@ -124,7 +155,7 @@ mod tests {
             for len in [1, 7, 8, 9, 63, 64, 65, 100] {
                 let bits = Bits { at: 3, len, order };
                 let file = vec![0xFF; 3 + bits.bytes() as usize];
-                assert_eq!(bits.ones(&file), len, "{order:?}");
+                assert_eq!(bits.ones(View::Plain(&file)), len, "{order:?}");
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Which format a file is of.
 
 use crate::Error;
+use crate::about::About;
+use crate::bytes::View;
 use crate::format::{
     abloom, bip37, bits_and_blooms, cassandra, dcso, fastbloom, fastfilter, guava, npm, orc,
     parquet, poppy, pybloomfilter, pyprobables, rbloom, redis, redisson, spark, sst, valkey,
@@ -8,6 +10,34 @@ use crate::format::{
 use crate::names::{Format, Keys};
 
 impl Format {
+    /// The one list of the formats' own files.
+    pub(crate) const fn about(self) -> &'static About {
+        match self {
+            Self::Abloom => &abloom::ABOUT,
+            Self::Bip37 => &bip37::ABOUT,
+            Self::BitsAndBlooms => &bits_and_blooms::ABOUT,
+            Self::Cassandra => &cassandra::ABOUT,
+            Self::Dcso => &dcso::ABOUT,
+            Self::Fastbloom => &fastbloom::ABOUT,
+            Self::FastFilter => &fastfilter::ABOUT,
+            Self::Guava => &guava::ABOUT,
+            Self::LevelDb => &sst::LEVELDB,
+            Self::Npm => &npm::ABOUT,
+            Self::Orc => &orc::ABOUT,
+            Self::Parquet => &parquet::ABOUT,
+            Self::Poppy => &poppy::ABOUT,
+            Self::Pybloomfilter => &pybloomfilter::ABOUT,
+            Self::Pyprobables => &pyprobables::ABOUT,
+            Self::Rbloom => &rbloom::ABOUT,
+            Self::RedisBloom => &redis::BLOOM,
+            Self::RedisCuckoo => &redis::CUCKOO,
+            Self::Redisson => &redisson::ABOUT,
+            Self::RocksDb => &sst::ROCKSDB,
+            Self::Spark => &spark::ABOUT,
+            Self::Valkey => &valkey::ABOUT,
+        }
+    }
+
     /// How this format's users make bytes of keys. If there are several ways,
     /// the file does not say which was taken.
     ///
@@ -16,34 +46,7 @@ impl Format {
     /// assert_eq!(Format::Spark.keys(), [Keys::Utf8, Keys::Int64]);
     /// ```
     pub const fn keys(self) -> &'static [Keys] {
-        match self {
-            Self::Abloom => abloom::KEYS,
-            Self::Bip37 => bip37::KEYS,
-            Self::BitsAndBlooms => bits_and_blooms::KEYS,
-            Self::Cassandra => cassandra::KEYS,
-            Self::Dcso => dcso::KEYS,
-            Self::Fastbloom => fastbloom::KEYS,
-            Self::FastFilter => fastfilter::KEYS,
-            Self::Guava => guava::KEYS,
-            Self::LevelDb | Self::RocksDb => sst::KEYS,
-            Self::Npm => npm::KEYS,
-            Self::Orc => &[Keys::Utf8, Keys::Int64, Keys::Float64],
-            Self::Parquet => &[
-                Keys::Utf8,
-                Keys::Int32,
-                Keys::Int64,
-                Keys::Float32,
-                Keys::Float64,
-            ],
-            Self::Poppy => poppy::KEYS,
-            Self::Pybloomfilter => pybloomfilter::KEYS,
-            Self::Pyprobables => pyprobables::KEYS,
-            Self::Rbloom => rbloom::KEYS,
-            Self::RedisBloom | Self::RedisCuckoo => redis::KEYS,
-            Self::Redisson => redisson::KEYS,
-            Self::Spark => spark::KEYS,
-            Self::Valkey => valkey::KEYS,
-        }
+        self.about().keys
     }
 
     /// How keys become bytes: as `asked`, or the only one of the filter's
@@ -69,71 +72,43 @@ impl Format {
                 }),
             };
         };
-        let fits = choices.contains(&asked)
-            || match self {
-                // The type of a column is known, if it is one.
-                Self::Parquet | Self::Orc => choices.len() > 1,
-                Self::Pybloomfilter | Self::Abloom | Self::Pyprobables | Self::Rbloom => {
-                    matches!(asked, Keys::Utf16 | Keys::Upper | Keys::Lower)
-                }
-                Self::FastFilter => asked == Keys::Int64,
-                Self::Fastbloom => false,
-                _ => !matches!(
-                    asked,
-                    Keys::PythonNumber | Keys::PythonPickle | Keys::RustStr
-                ),
-            };
-        match fits {
-            true => Ok(asked),
-            false => Err(Error::KeysUnfit {
-                format: self,
-                asked,
-                choices,
-            }),
+        if self.about().fits(choices, asked) {
+            return Ok(asked);
         }
+        Err(Error::KeysUnfit {
+            format: self,
+            asked,
+            choices,
+        })
+    }
+
+    /// Whether bytes are a file of this format.
+    pub(crate) fn fits(self, file: View<'_>) -> bool {
+        (self.about().read)(file, None).is_ok()
     }
 }
 
 /// The formats that these bytes, which are not of Redis, can be of. A magic number settles it; without
 /// one, all whose numbers agree with the length to the byte.
-pub(crate) fn detect(file: &[u8], fits: impl Fn(Format, &[u8]) -> bool) -> Vec<Format> {
-    if file.starts_with(pybloomfilter::MAGIC) {
-        return vec![Format::Pybloomfilter];
-    }
-    if file.starts_with(abloom::MAGIC) {
-        return vec![Format::Abloom];
-    }
-    if file.starts_with(parquet::MAGIC) {
-        return vec![Format::Parquet];
-    }
-    if file.starts_with(orc::MAGIC) {
-        return vec![Format::Orc];
-    }
-    match sst::magic(file) {
-        Some(sst::LEVELDB_MAGIC) => return vec![Format::LevelDb],
-        Some(sst::ROCKSDB_MAGIC) => return vec![Format::RocksDb],
-        _ => {}
-    }
-    let is_json = file.first() == Some(&b'{');
-    let fits = |format: &Format| match format {
-        // Whose checksums and values would have to be read as a whole.
-        Format::RedisBloom | Format::RedisCuckoo => false,
-        Format::Npm | Format::Fastbloom => is_like_json(*format, file) && fits(*format, file),
-        Format::BitsAndBlooms if is_json => is_like_json(*format, file) && fits(*format, file),
-        // Which has nothing but a small number.
-        Format::Rbloom => false,
-        format => fits(*format, file),
+pub(crate) fn detect(file: View<'_>, fits: impl Fn(Format, View<'_>) -> bool) -> Vec<Format> {
+    let all = || Format::ALL.iter().copied();
+    let starts = |format: &Format| {
+        let start = format.about().start;
+        !start.is_empty() && file.starts_with(start)
     };
-    Format::ALL.iter().copied().filter(fits).collect()
-}
-
-/// Whether text begins as the JSON of this format does.
-pub(crate) fn is_like_json(format: Format, text: &[u8]) -> bool {
-    match format {
-        Format::BitsAndBlooms => bits_and_blooms::is_like(text),
-        Format::Fastbloom => fastbloom::is_like(text),
-        Format::FastFilter => fastfilter::is_like(text),
-        Format::Npm => npm::is_like(text),
-        _ => false,
+    let ends = |format: &Format| {
+        let end = format.about().end;
+        let at = file.len().checked_sub(end.len());
+        !end.is_empty() && at.is_some_and(|at| *file.read(at..file.len()) == *end)
+    };
+    if let Some(format) = all().find(starts).or_else(|| all().find(ends)) {
+        return vec![format];
     }
+    let is_json = file.starts_with(b"{");
+    let fits = |format: &Format| {
+        let about = format.about();
+        let is_other_json = is_json && !about.json.is_empty() && !about.is_like_json(file);
+        about.is_guessed && !is_other_json && fits(*format, file)
+    };
+    all().filter(fits).collect()
 }

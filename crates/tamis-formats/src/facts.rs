@@ -1,6 +1,6 @@
 //! What files say of themselves.
 
-/// What a file says of itself beside its bits.
+/// What a file says of itself, next to its bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Facts {
@@ -17,6 +17,14 @@ pub struct Facts {
 }
 
 impl Facts {
+    pub(crate) const NONE: Self = Self {
+        capacity: None,
+        rate: None,
+        keys: None,
+        count_at: None,
+        data: 0,
+    };
+
     /// Notes a key in the file, if that has a count and the key was new.
     pub(crate) fn count(&mut self, file: &mut [u8], new: bool) {
         if new {

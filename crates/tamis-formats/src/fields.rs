@@ -1,18 +1,21 @@
 //! Reading a file's fields in order, never beyond its end.
 
+use crate::bytes::View;
 use crate::{Error, Format};
+use std::borrow::Cow;
 
 pub(crate) struct Fields<'a> {
     format: Format,
-    bytes: &'a [u8],
+    file: View<'a>,
     at: usize,
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) const fn new(format: Format, bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(format: Format, file: impl Into<View<'a>>) -> Self {
+        let file = file.into();
         Self {
             format,
-            bytes,
+            file,
             at: 0,
         }
     }
@@ -22,25 +25,29 @@ impl<'a> Fields<'a> {
         self.at
     }
 
-    /// What is left.
-    pub(crate) fn rest(&self) -> &'a [u8] {
-        &self.bytes[self.at..]
+    /// How many bytes are left.
+    pub(crate) const fn left(&self) -> usize {
+        self.file.len() - self.at
     }
 
-    pub(crate) fn take(&mut self, what: &'static str, len: u64) -> Result<&'a [u8], Error> {
-        let left = self.rest();
-        match usize::try_from(len).ok().filter(|len| *len <= left.len()) {
-            Some(len) => {
-                self.at += len;
-                Ok(&left[..len])
-            }
-            None => Err(self.corrupt(what, format_args!("{len} bytes"), left.len())),
-        }
+    /// Goes over some bytes; where they begin.
+    pub(crate) fn skip(&mut self, what: &'static str, len: u64) -> Result<usize, Error> {
+        let len = usize::try_from(len)
+            .ok()
+            .filter(|len| *len <= self.left())
+            .ok_or_else(|| self.corrupt(what, format_args!("{len} bytes"), self.left()))?;
+        self.at += len;
+        Ok(self.at - len)
     }
 
-    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Error> {
-        let bytes = self.take(what, N as u64)?;
-        Ok(std::array::from_fn(|i| bytes[i]))
+    pub(crate) fn take(&mut self, what: &'static str, len: u64) -> Result<Cow<'a, [u8]>, Error> {
+        let start = self.skip(what, len)?;
+        Ok(self.file.read(start..self.at))
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Error> {
+        let start = self.skip(what, N as u64)?;
+        Ok(std::array::from_fn(|i| self.file.get(start + i)))
     }
 
     pub(crate) fn u8(&mut self, what: &'static str) -> Result<u8, Error> {
@@ -78,21 +85,19 @@ impl<'a> Fields<'a> {
         range: std::ops::RangeInclusive<T>,
         got: T,
     ) -> Result<T, Error> {
-        match range.contains(&got) {
-            true => Ok(got),
-            false => {
-                let (low, high) = (range.start(), range.end());
-                Err(self.corrupt(what, format_args!("{low} to {high}"), got))
-            }
+        if range.contains(&got) {
+            return Ok(got);
         }
+        let (low, high) = (range.start(), range.end());
+        Err(self.corrupt(what, format_args!("{low} to {high}"), got))
     }
 
     /// Exactly this many bytes must be left.
     pub(crate) fn body(&self, what: &'static str, len: u64) -> Result<usize, Error> {
-        match self.rest().len() as u64 == len {
-            true => Ok(self.at),
-            false => Err(self.corrupt(what, format_args!("{len} bytes"), self.rest().len())),
+        if self.left() as u64 != len {
+            return Err(self.corrupt(what, format_args!("{len} bytes"), self.left()));
         }
+        Ok(self.at)
     }
 
     pub(crate) fn corrupt(

@@ -16,20 +16,25 @@
 //! error that asks for more where that is not enough; [`Keys`] turns what people
 //! write into bytes.
 
+mod about;
 mod bits;
+mod bytes;
 mod detect;
 mod error;
 mod facts;
 mod fields;
+mod filter;
 mod foreign;
 mod format;
 mod hash;
 mod keys;
 mod names;
 mod plain;
+mod plain_file;
 mod probe;
 mod protobuf;
 mod thrift;
+mod wrap;
 
 /// RedisBloom's filters as a server holds them; [`open`] is for files.
 pub mod redisbloom {
@@ -43,9 +48,10 @@ pub mod valkeybloom {
     pub use crate::format::valkey_chain::Chain;
 }
 
+pub use bytes::Bytes;
 pub use error::Error;
 pub use facts::Facts;
-pub use foreign::{Create, Foreign, Hint, Wrap, create, may_be, open, open_owned, redisson};
+pub use foreign::{Create, Foreign, Hint, create, may_be, open, open_owned, redisson};
 pub use format::guava::Strategy;
 pub use format::parquet::{
     Addition as ParquetAddition, Chunk as ParquetChunk, NewFilter as ParquetFilter,
@@ -55,6 +61,7 @@ pub use format::poppy::Optimise;
 pub use format::pybloomfilter;
 pub use format::redisson::Shape as RedissonShape;
 pub use names::{Format, Keys};
+pub use wrap::Wrap;
 
 /// The examples of README.md compile.
 #[cfg(doctest)]

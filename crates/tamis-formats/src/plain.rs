@@ -3,6 +3,7 @@
 
 use crate::Error;
 use crate::bits::{Bits, Modulus};
+use crate::bytes::View;
 use crate::probe::Probe;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -29,23 +30,21 @@ impl Plain {
     }
 
     #[inline]
-    pub(crate) fn contains(&self, file: &[u8], key: &[u8]) -> bool {
+    pub(crate) fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
         let is_set = |bit| self.bits.get(file, bit);
         self.probe.all(key, &self.modulus, is_set)
             || !self.probe.is_single() && self.probe.all_as_text(key, &self.modulus, is_set)
     }
 
     /// Sets `out[i]` where it may have the key; leaves the others alone.
-    pub(crate) fn contains_many<K: AsRef<[u8]>>(&self, file: &[u8], keys: &[K], out: &mut [bool]) {
+    pub(crate) fn contains_many(&self, file: View<'_>, keys: &[&[u8]], out: &mut [bool]) {
         let each = self.probe.hashes() as usize;
         let mut positions = Vec::with_capacity(BLOCK * each);
         for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
             positions.clear();
             for key in keys {
-                self.probe.all(key.as_ref(), &self.modulus, |bit| {
-                    if let Some(byte) = self.bits.byte(file, bit) {
-                        prefetch(byte);
-                    }
+                self.probe.all(key, &self.modulus, |bit| {
+                    self.bits.prefetch(file, bit);
                     positions.push(bit);
                     true
                 });
@@ -56,7 +55,7 @@ impl Plain {
         }
     }
 
-    /// Says whether any bit was new.
+    /// Whether any bit was new.
     pub(crate) fn insert(&self, file: &mut [u8], key: &[u8]) -> bool {
         let mut new = false;
         self.probe.all(key, &self.modulus, |bit| {
@@ -71,7 +70,7 @@ impl Plain {
         &self,
         file: &mut [u8],
         other: &Self,
-        more: &[u8],
+        more: View<'_>,
     ) -> Result<(), Error> {
         let unlike = |what, ours: String, theirs: String| Err(Error::Unlike { what, ours, theirs });
         let of = |plain: &Self| (plain.bits.len, plain.probe.hashes());
@@ -87,34 +86,22 @@ impl Plain {
         Ok(())
     }
 
-    /// The share of bits that are set.
-    pub(crate) fn fill(&self, file: &[u8]) -> f64 {
-        self.bits.ones(file) as f64 / self.bits.len as f64
-    }
-
     /// How often a key that is not in it is taken for one.
-    pub(crate) fn rate(&self, file: &[u8]) -> f64 {
-        self.fill(file).powf(self.probe.hashes() as f64)
+    pub(crate) fn rate(&self, file: View<'_>) -> f64 {
+        self.bits.fill(file).powf(self.probe.hashes() as f64)
     }
 
     /// The number of keys, estimated from how many bits are set; none if all
     /// are.
-    pub(crate) fn keys(&self, file: &[u8]) -> Option<f64> {
-        let unset = (-self.fill(file)).ln_1p();
-        let keys = -unset * self.bits.len as f64 / self.probe.hashes() as f64;
-        keys.is_finite().then_some(keys)
+    pub(crate) fn keys(&self, file: View<'_>) -> Option<f64> {
+        let (fill, bits) = (self.bits.fill(file), self.bits.len as f64);
+        keys_by_fill(fill, bits, self.probe.hashes() as f64)
     }
 }
 
-/// Asks the memory for the cache line of `place`; only a hint.
-#[inline(always)]
-pub(crate) fn prefetch(place: &u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: prefetching never faults, whatever the address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+/// The number of keys that set this share of a number of bits; none if all are
+/// set.
+pub(crate) fn keys_by_fill(fill: f64, bits: f64, hashes: f64) -> Option<f64> {
+    let keys = -(-fill).ln_1p() * bits / hashes;
+    keys.is_finite().then_some(keys)
 }

@@ -46,9 +46,10 @@ impl<T: Argument> Argument for Option<T> {
     const EXPECTED: &'static str = T::EXPECTED;
 
     fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        match object.is_none() {
-            true => Ok(None),
-            false => T::of(object).map(Some),
+        if object.is_none() {
+            Ok(None)
+        } else {
+            T::of(object).map(Some)
         }
     }
 }
@@ -67,9 +68,10 @@ pub(crate) fn named<T: Argument>(name: &str, object: &Bound<'_, PyAny>) -> PyRes
                 key::type_name(object)
             ),
         };
-        match is_value && T::EXPECTED != bool::EXPECTED && T::EXPECTED != String::EXPECTED {
-            true => Failure::parameter(text).into(),
-            false => Failure::argument(text).into(),
+        if is_value && T::EXPECTED != bool::EXPECTED && T::EXPECTED != String::EXPECTED {
+            Failure::parameter(text).into()
+        } else {
+            Failure::argument(text).into()
         }
     })
 }
@@ -93,9 +95,10 @@ arguments! {
 pub(crate) fn threads(object: &Bound<'_, PyAny>) -> PyResult<usize> {
     object.extract().map_err(|_| {
         let expected = "threads: expected how many threads to use, or 0 for one a core, got";
-        match object.is_instance_of::<PyInt>() {
-            true => Failure::parameter(format!("{expected} {object}")).into(),
-            false => Failure::argument(format!("{expected} {}", key::type_name(object))).into(),
+        if object.is_instance_of::<PyInt>() {
+            Failure::parameter(format!("{expected} {object}")).into()
+        } else {
+            Failure::argument(format!("{expected} {}", key::type_name(object))).into()
         }
     })
 }

@@ -1,21 +1,23 @@
 //! Many keys at once: from whatever holds them to their hashes, to answers.
 
 use crate::capsule::Arrays;
-use crate::column::{Column, NoKeys, prefetch};
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::interrupt::Lookout;
-use crate::key;
+use crate::key::{self, prefetch};
+use crate::lock::lock;
 use crate::mask::{Answers, Bits};
 use crate::numpy;
+use crate::options;
 use crate::progress::Progress;
 use crate::source::Source;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
-use std::num::NonZero;
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use tamis::{Hash, Hasher};
+use tamis_python_core::column::KeyColumn;
+use tamis_python_core::keys::NoKeys;
 
 /// Keys that are hashed and then worked on: their hashes stay in the nearest
 /// cache.
@@ -30,8 +32,8 @@ const SPAN: usize = 1 << 20;
 
 /// What is done with the hashes of keys, without the GIL and maybe by several
 /// threads at once; `answers[i]` is for `hashes[i]`.
-pub(crate) trait Work: Fn(&[Hash], &mut [bool]) -> Result<(), Failure> + Sync {}
-impl<F: Fn(&[Hash], &mut [bool]) -> Result<(), Failure> + Sync> Work for F {}
+pub(crate) trait Work: Fn(&[Hash], &mut [bool]) -> Result<()> + Sync {}
+impl<F: Fn(&[Hash], &mut [bool]) -> Result<()> + Sync> Work for F {}
 
 /// How a batch is run.
 #[derive(Clone, Copy)]
@@ -55,10 +57,11 @@ impl Batch<'_> {
         &self,
         keys: &Bound<'py, PyAny>,
         work: &impl Work,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
-        let mut bools = match self.answers {
-            true => Answers::Bools(Vec::new()),
-            false => Answers::Dropped,
+    ) -> Result<Bound<'py, PyAny>> {
+        let mut bools = if self.answers {
+            Answers::Bools(Vec::new())
+        } else {
+            Answers::Dropped
         };
         if keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>() {
             self.run_sequence(keys, false, work, &mut bools)?;
@@ -100,7 +103,7 @@ impl Batch<'_> {
         missing: bool,
         work: &impl Work,
         answers: &mut Answers,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         // Without a GIL another thread could let go of an object meanwhile: the
         // keys are those that the list has now.
         #[cfg(Py_GIL_DISABLED)]
@@ -109,9 +112,10 @@ impl Batch<'_> {
             Err(_) => keys.clone(),
         };
         let len = keys.len()?;
-        let get = match keys.is_exact_instance_of::<PyList>() {
-            true => ffi::PyList_GetItem,
-            false => ffi::PyTuple_GetItem,
+        let get = if keys.is_exact_instance_of::<PyList>() {
+            ffi::PyList_GetItem
+        } else {
+            ffi::PyTuple_GetItem
         };
         let mut hashed = Hashed {
             hashes: Vec::with_capacity(len.min(OBJECTS)),
@@ -135,7 +139,7 @@ impl Batch<'_> {
         get: unsafe extern "C" fn(*mut ffi::PyObject, ffi::Py_ssize_t) -> *mut ffi::PyObject,
         range: Range<usize>,
         hashed: &mut Hashed,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let py = keys.py();
         let mut next = range.start;
         while next < range.end {
@@ -175,7 +179,7 @@ impl Batch<'_> {
         keys: &Bound<'_, PyAny>,
         work: &impl Work,
         answers: &mut Answers,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let mut hashed = Hashed::default();
         let mut keys_left = keys.try_iter()?;
         loop {
@@ -208,7 +212,7 @@ impl Batch<'_> {
         hashed: &Hashed,
         work: &impl Work,
         answers: &mut Answers,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let mut missing = hashed.missing.iter().flatten().peekable();
         py.detach(|| {
             let mut found = [false; ROWS];
@@ -239,7 +243,7 @@ impl Batch<'_> {
     }
 
     /// The pause after some keys, in which Python is heard and told.
-    fn tell(&self, py: Python<'_>, keys: usize) -> Result<(), Failure> {
+    fn tell(&self, py: Python<'_>, keys: usize) -> Result<()> {
         if let Some(progress) = self.progress {
             progress.more(py, keys)?;
         }
@@ -252,7 +256,7 @@ impl Batch<'_> {
         mut arrays: Arrays,
         work: &impl Work,
         answers: &mut Answers,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         while let Some(array) = py.detach(|| arrays.next())? {
             let column = py.detach(|| {
                 let mut column = arrays.column(&array)?;
@@ -267,15 +271,12 @@ impl Batch<'_> {
     fn run_column(
         &self,
         py: Python<'_>,
-        column: &Column<'_>,
+        column: &KeyColumn<'_>,
         work: &impl Work,
         answers: &mut Answers,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         answers.reserve(column.len)?;
-        let threads = match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, NonZero::get),
-            threads => threads,
-        };
+        let threads = options::threads(self.threads);
         // One thread keeps its answers in the cache, too.
         let span = if threads == 1 { ROWS } else { SPAN };
         py.detach(|| {
@@ -309,13 +310,13 @@ impl Batch<'_> {
     /// the order of the rows, so that answers don't depend on their number.
     fn share_out(
         &self,
-        column: &Column<'_>,
+        column: &KeyColumn<'_>,
         rows: Range<usize>,
         threads: usize,
         work: &impl Work,
         found: &mut [bool],
         lookout: &mut Lookout,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let parts = found.chunks_mut(PART).zip(rows.step_by(PART));
         let threads = threads.min(parts.len());
         let parts = Mutex::new(parts.enumerate());
@@ -340,9 +341,10 @@ impl Batch<'_> {
                         end.set(turn, failure);
                     }
                 };
-                match self.ordered {
-                    true => turns.wait(turn, work),
-                    false => work(),
+                if self.ordered {
+                    turns.wait(turn, work)
+                } else {
+                    work()
                 }
             }
         };
@@ -377,12 +379,7 @@ impl Hashed {
     }
 
     /// May run Python code.
-    fn push(
-        &mut self,
-        hasher: &Hasher,
-        object: &Bound<'_, PyAny>,
-        row: usize,
-    ) -> Result<(), Failure> {
+    fn push(&mut self, hasher: &Hasher, object: &Bound<'_, PyAny>, row: usize) -> Result<()> {
         match &mut self.missing {
             Some(missing) => match key::hash_value(hasher, object)? {
                 Some(hash) => self.hashes.push(hash),
@@ -411,7 +408,7 @@ impl End {
         }
     }
 
-    fn result(self) -> Result<(), Failure> {
+    fn result(self) -> Result<()> {
         let end = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         end.map_or(Ok(()), |(_, failure)| Err(failure))
     }
@@ -430,16 +427,16 @@ impl Scratch {
     /// After an error, the hashes are those of the keys before it.
     fn hash(
         &mut self,
-        column: &Column<'_>,
+        column: &KeyColumn<'_>,
         hasher: &Hasher,
         start: usize,
         len: usize,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let rows = start..start + len;
         Ok(column.hash(hasher, rows, &mut self.hashes, &mut self.rows)?)
     }
 
-    fn work(&mut self, work: &impl Work, found: &mut [bool]) -> Result<(), Failure> {
+    fn work(&mut self, work: &impl Work, found: &mut [bool]) -> Result<()> {
         if self.hashes.len() == found.len() {
             return work(&self.hashes, found);
         }
@@ -479,9 +476,4 @@ impl Turns {
         let _pass = Pass(self);
         work();
     }
-}
-
-/// Nothing behind these locks is left half done by a panic.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -33,13 +33,14 @@ pub(crate) const GET: c_int = 1;
 /// Shares the bytes of `object` in the place of another's.
 ///
 /// # Safety
-/// That of the slot: the view is to be filled.
+/// `view` can be written to, and whoever called the slot releases it after
+/// success.
 pub(crate) unsafe fn share(
     object: PyResult<Bound<'_, PyAny>>,
     view: *mut View,
     flags: c_int,
 ) -> PyResult<c_int> {
-    // SAFETY: the caller's promise; the view keeps the object.
+    // SAFETY: the caller's promise; the object is alive, and the view keeps it.
     unsafe {
         (*view).obj = std::ptr::null_mut();
         Ok(PyObject_GetBuffer(object?.as_ptr(), view, flags))
@@ -49,27 +50,32 @@ pub(crate) unsafe fn share(
 /// The bytes of an object that keeps them where they are as long as this lives.
 pub(crate) struct Lent(Box<View>);
 
-// SAFETY: the bytes are read from any thread; it is released with the GIL.
+// SAFETY: bytes can be read from any thread, and `drop` attaches to release them.
 unsafe impl Send for Lent {}
 // SAFETY: likewise.
 unsafe impl Sync for Lent {}
 
 impl Lent {
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        // SAFETY: null pointers and zeros.
+        // SAFETY: null pointers and zeros are a `View`.
         let mut view: Box<View> = Box::new(unsafe { std::mem::zeroed() });
-        // SAFETY: a view to be filled, at an address that stays; plain bytes.
+        // SAFETY: the object is alive; the view is at an address that stays.
         match unsafe { PyObject_GetBuffer(object.as_ptr(), &mut *view, 0) } {
             0 => Ok(Self(view)),
             _ => Err(PyErr::fetch(object.py())),
         }
     }
 
+    /// The bytes.
+    ///
     /// # Safety
-    /// They are gone with this.
+    /// - They are not used after this is dropped.
+    /// - Nobody changes them during `'a`: the object may share bytes that others
+    ///   can write.
     pub(crate) unsafe fn bytes<'a>(&self) -> &'a [u8] {
         match usize::try_from(self.0.len) {
-            // SAFETY: the object's bytes; the caller's promise.
+            // SAFETY: the object has that many bytes there until it is released,
+            // which is after 'a; the caller's promise.
             Ok(len @ 1..) => unsafe { std::slice::from_raw_parts(self.0.buf.cast(), len) },
             _ => &[],
         }
@@ -78,7 +84,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // SAFETY: it was filled, and is released once.
+        // SAFETY: the thread is attached; the view was filled, and is released once.
         Python::attach(|_| unsafe { PyBuffer_Release(&mut *self.0) });
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::argument;
 use crate::batch::Batch;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::filter::{Filter, making};
 use crate::interrupt;
+use crate::lock::lock;
 use crate::options::{self, Count, parse_kind};
 use crate::progress::Progress;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use tamis::{Both, Error, Hash, Hasher, Kind, ListBuilder};
@@ -60,7 +60,7 @@ pub(crate) fn build<'py>(
     #[pyo3(from_py_with = argument::temp_dir)] temp_dir: Option<PathBuf>,
     #[pyo3(from_py_with = argument::threads)] threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
-) -> Result<Bound<'py, Filter>, Failure> {
+) -> Result<Bound<'py, Filter>> {
     let progress = Progress::asked(progress)?;
     let kind = match (kind.as_deref().map(parse_kind).transpose()?, allow) {
         (None | Some(Kind::Cascade), Some(_)) | (Some(Kind::Cascade), None) => Kind::Cascade,
@@ -82,14 +82,10 @@ pub(crate) fn build<'py>(
             )));
         }
     };
-    let hasher =
-        options::hasher(seed, keyed, key, key_file)?.with_rule(options::rule(ignore_case, url));
-    let threads = match threads {
-        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
-        threads => threads,
-    };
+    let rule = options::rule(ignore_case, url);
+    let hasher = options::hasher(seed, keyed, key, key_file, rule)?;
     let mut list = ListBuilder::with_hasher(kind, p, hasher)?
-        .threads(threads)
+        .threads(options::threads(threads))
         .both(both);
     if let Some(memory) = memory {
         list = list.memory(memory.0);
@@ -127,11 +123,12 @@ fn checked(
     hasher: Hasher,
     checker: Hasher,
     progress: Option<&Progress>,
-) -> Result<(Vec<Hash>, Vec<Hash>), Failure> {
+) -> Result<(Vec<Hash>, Vec<Hash>)> {
     // Keys are read twice.
-    let keys = match keys.hasattr("__next__")? {
-        true => PyList::new(keys.py(), keys.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any(),
-        false => keys.clone(),
+    let keys = if keys.hasattr("__next__")? {
+        PyList::new(keys.py(), keys.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any()
+    } else {
+        keys.clone()
     };
     let hashed = |hasher, progress| {
         let hashes = Mutex::new(Vec::new());
@@ -142,13 +139,14 @@ fn checked(
         Ok::<_, Failure>(hashes.into_inner().unwrap_or_else(PoisonError::into_inner))
     };
     let (hashes, checks) = (hashed(hasher, progress)?, hashed(checker, None)?);
-    match hashes.len() == checks.len() {
-        true => Ok((hashes, checks)),
-        false => Err(Failure::parameter(
+    if hashes.len() == checks.len() {
+        Ok((hashes, checks))
+    } else {
+        Err(Failure::parameter(
             "keys: expected what can be read twice, since with an allow list keys are compared by \
              two hashes; make it a list, or say keyed=True"
                 .to_owned(),
-        )),
+        ))
     }
 }
 
@@ -159,7 +157,7 @@ fn collect<T: Send>(
     taker: &Mutex<T>,
     progress: Option<&Progress>,
     add: impl Fn(&mut T, &[Hash]) -> Result<(), Error> + Sync,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let batch = Batch {
         hasher,
         threads: 1,
@@ -168,8 +166,7 @@ fn collect<T: Send>(
         progress,
     };
     batch.run(keys, &|hashes: &[Hash], _: &mut [bool]| {
-        let mut taker = taker.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(add(&mut taker, hashes)?)
+        Ok(add(&mut lock(taker), hashes)?)
     })?;
     Ok(())
 }

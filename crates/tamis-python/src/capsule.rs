@@ -1,31 +1,31 @@
 //! The capsules in which Python objects hand over Arrow columns.
 
-use crate::arrow::{self, ArrowArray, ArrowArrayStream, ArrowSchema, Owned, Release};
-use crate::column::{Column, NoKeys};
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyTuple;
 use std::ffi::{CStr, c_int};
 use std::ptr;
+use tamis_python_core::arrow::{self, ArrowArray, ArrowArrayStream, ArrowSchema, Owned, Release};
+use tamis_python_core::column::KeyColumn;
+use tamis_python_core::keys::NoKeys;
 
 /// Moves the structure out of the capsule that carries it.
-fn owned<T: Release>(capsule: &Bound<'_, PyAny>, name: &CStr) -> Result<Owned<T>, Failure> {
-    // SAFETY: a capsule of this name carries this structure; moving it out is
-    // what the interface asks of a consumer, and another thread that does so
-    // finds a released one.
+fn owned<T: Release>(capsule: &Bound<'_, PyAny>, name: &CStr) -> Result<Owned<T>> {
+    // SAFETY: a capsule of this name carries this structure, which the interface
+    // lets a consumer move out; another thread that does so finds a released one.
     let owned = with_critical_section(capsule, || unsafe {
         let place = ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr());
         if place.is_null() {
             return Err(PyErr::fetch(capsule.py()));
         }
-        Ok(Owned(ptr::replace(place.cast(), T::released())))
+        Ok(Owned::new(ptr::replace(place.cast(), T::released())))
     })?;
-    match owned.0.is_released() {
-        true => Err(NoKeys::damaged("whose capsule was used already").into()),
-        false => Ok(owned),
+    if owned.is_released() {
+        return Err(NoKeys::damaged("whose capsule was used already").into());
     }
+    Ok(owned)
 }
 
 /// Arrays of keys, one after the other.
@@ -36,7 +36,7 @@ pub(crate) enum Arrays {
 
 impl Arrays {
     /// The arrays of an object that has the interface.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Option<Self>, Failure> {
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Option<Self>> {
         if object.hasattr("__arrow_c_array__")? {
             let pair = object.call_method0("__arrow_c_array__")?;
             let pair = pair.cast::<PyTuple>().map_err(PyErr::from)?;
@@ -53,47 +53,47 @@ impl Arrays {
         Ok(None)
     }
 
-    fn of_stream(mut stream: Owned<ArrowArrayStream>) -> Result<Self, Failure> {
-        let mut schema = Owned(ArrowSchema::released());
-        let get = stream.0.get_schema;
+    fn of_stream(mut stream: Owned<ArrowArrayStream>) -> Result<Self> {
+        let mut schema = Owned::<ArrowSchema>::released();
+        let get = stream.get_schema;
         let get = get.ok_or_else(|| NoKeys::damaged("in a stream without get_schema"))?;
-        // SAFETY: a live stream and a structure to be filled.
-        let code = unsafe { get(&mut stream.0, &mut schema.0) };
+        // SAFETY: a live stream, and a structure for its producer to fill.
+        let code = unsafe { get(stream.as_mut_ptr(), schema.as_mut_ptr()) };
         check(&mut stream, code)?;
         Ok(Self::Stream(schema, stream))
     }
 
     /// The next array; `None` after the last. May wait for the producer, so
     /// it is called without the GIL.
-    pub(crate) fn next(&mut self) -> Result<Option<Owned<ArrowArray>>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<Owned<ArrowArray>>> {
         let stream = match self {
             Self::One(_, array) => return Ok(array.take()),
             Self::Stream(_, stream) => stream,
         };
-        let mut array = Owned(ArrowArray::released());
-        let get = stream.0.get_next;
+        let mut array = Owned::<ArrowArray>::released();
+        let get = stream.get_next;
         let get = get.ok_or_else(|| NoKeys::damaged("in a stream without get_next"))?;
-        // SAFETY: a live stream and a structure to be filled.
-        let code = unsafe { get(&mut stream.0, &mut array.0) };
+        // SAFETY: a live stream, and a structure for its producer to fill.
+        let code = unsafe { get(stream.as_mut_ptr(), array.as_mut_ptr()) };
         check(stream, code)?;
-        Ok((!array.0.is_released()).then_some(array))
+        Ok((!array.is_released()).then_some(array))
     }
 
     /// The array as a column of keys.
-    pub(crate) fn column<'a>(&self, array: &'a Owned<ArrowArray>) -> Result<Column<'a>, NoKeys> {
+    pub(crate) fn column<'a>(&self, array: &'a Owned<ArrowArray>) -> Result<KeyColumn<'a>, NoKeys> {
         let (Self::One(schema, _) | Self::Stream(schema, _)) = self;
         // SAFETY: a producer gave both, and the array lives for 'a.
-        unsafe { arrow::column(&schema.0, &array.0) }
+        unsafe { arrow::column(schema, array) }
     }
 }
 
-fn check(stream: &mut Owned<ArrowArrayStream>, code: c_int) -> Result<(), Failure> {
+fn check(stream: &mut Owned<ArrowArrayStream>, code: c_int) -> Result<()> {
     if code == 0 {
         return Ok(());
     }
     // SAFETY: a live stream; the text is valid until its next call.
     let text = unsafe {
-        match stream.0.get_last_error.map(|get| get(&mut stream.0)) {
+        match stream.get_last_error.map(|get| get(stream.as_mut_ptr())) {
             Some(text) if !text.is_null() => CStr::from_ptr(text).to_string_lossy().into_owned(),
             _ => format!("error {code}"),
         }

@@ -1,12 +1,12 @@
 //! Filters that are saved to, and loaded from, what is no path: file objects,
 //! and addresses that fsspec knows.
 
-use crate::error::Failure;
+use crate::error::Result;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 /// Whether it is a file object or an address.
-pub(crate) fn is(place: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+pub(crate) fn is(place: &Bound<'_, PyAny>) -> Result<bool> {
     if place.is_instance_of::<PyString>() {
         return Ok(place.contains("://")?);
     }
@@ -14,7 +14,7 @@ pub(crate) fn is(place: &Bound<'_, PyAny>) -> Result<bool, Failure> {
 }
 
 /// All that is there; `None` for a path.
-pub(crate) fn read<'py>(place: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+pub(crate) fn read<'py>(place: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>> {
     if !is(place)? {
         return Ok(None);
     }
@@ -22,7 +22,7 @@ pub(crate) fn read<'py>(place: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, P
     Ok(Some(files.call_method1("read", (place,))?))
 }
 
-pub(crate) fn write(place: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> Result<(), Failure> {
+pub(crate) fn write(place: &Bound<'_, PyAny>, data: &Bound<'_, PyBytes>) -> Result<()> {
     let files = place.py().import("tamis._files")?;
     files.call_method1("write", (place, data))?;
     Ok(())

@@ -1,8 +1,8 @@
 //! Errors of the library as the exceptions of `tamis.errors`.
 
-use crate::column::NoKeys;
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
+use tamis_python_core::keys::NoKeys;
 
 use std::io;
 use tamis::Error;

@@ -1,20 +1,19 @@
 //! `tamis.open_foreign`: filters of other systems.
 
 use crate::argument;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::foreign_keys::Encoder;
 use crate::interrupt::{self, Lookout};
 use crate::lock::{Holds, Mark, Shared};
 use crate::mask::Answers;
-use memmap2::Mmap;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tamis::{Existing, Replacement};
-use tamis_formats::{Error, Foreign, Format, Hint, Keys};
+use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
+use tamis_python_core::words::open_regular;
 
 /// Opens a filter file of another system: Guava, Spark, Parquet, ORC, DCSO's
 /// bloom and poppy, RedisBloom, pybloomfiltermmap3, bits-and-blooms, npm's
@@ -36,7 +35,7 @@ use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 /// (RDB).
 ///
 /// The file is mapped and asked where it is. Keys that are added stay in memory
-/// until they are saved. It must not be changed by others meanwhile.
+/// until they are saved. It must not be cut by others meanwhile.
 #[pyfunction]
 #[pyo3(signature = (path, format=None, keys=None, *, name=None))]
 pub(crate) fn open_foreign(
@@ -45,7 +44,7 @@ pub(crate) fn open_foreign(
     #[pyo3(from_py_with = argument::format)] format: Option<String>,
     #[pyo3(from_py_with = argument::keys)] keys: Option<String>,
     #[pyo3(from_py_with = argument::name)] name: Option<PyBackedStr>,
-) -> Result<ForeignFilter, Failure> {
+) -> Result<ForeignFilter> {
     let named = |what: &str, error: String| Failure::parameter(format!("{what}: {error}"));
     let format: Option<Format> = format
         .map(|format| format.parse().map_err(|error| named("format", error)))
@@ -54,11 +53,8 @@ pub(crate) fn open_foreign(
         .map(|keys| keys.parse().map_err(|error| named("keys", error)))
         .transpose()?;
     let place = path.clone();
-    let filter = interrupt::apart(py, move || MappedFilter::open(&place, format, name))??;
-    let encoding = {
-        let filter = filter.get();
-        filter.format().encoding(filter.keys(), keys)?
-    };
+    let filter = interrupt::apart(py, move || map(&place, format, name))??;
+    let encoding = filter.format().encoding(filter.keys(), keys)?;
     Ok(ForeignFilter {
         filter: Shared::new(filter),
         encoder: Encoder(encoding),
@@ -66,56 +62,19 @@ pub(crate) fn open_foreign(
     })
 }
 
-/// A filter, and the file that its bytes lie in.
-pub(crate) struct MappedFilter {
-    filter: Foreign<'static>,
-    /// Fields are dropped in order: the map after the filter.
-    _map: Option<Mmap>,
-}
-
-impl MappedFilter {
-    fn open(
-        path: &Path,
-        format: Option<Format>,
-        name: Option<PyBackedStr>,
-    ) -> Result<Self, Failure> {
-        let io = |action| {
-            move |source| tamis::Error::Io {
-                action,
-                path: Some(path.to_owned()),
-                source,
-            }
-        };
-        let file = File::open(path).map_err(io("opening"))?;
-        let about = file.metadata().map_err(io("opening"))?;
-        if !about.is_file() {
-            let error = std::io::Error::other("it is not a regular file");
-            return Err(io("opening")(error).into());
-        }
-        let map = match about.len() {
-            0 => None, // nothing to map
-            // SAFETY: as with every mapping, the file must not be changed or cut
-            // meanwhile; the documentation says so.
-            _ => Some(unsafe { Mmap::map(&file) }.map_err(io("mapping"))?),
-        };
-        let bytes: &[u8] = map.as_deref().unwrap_or_default();
-        // SAFETY: the pages stay where they are, and are let go of after the
-        // filter that has the bytes; nothing else gets them for longer.
-        let bytes: &'static [u8] =
-            unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
-        let name = name.as_ref().map(|name| name.as_bytes().to_vec());
-        let hint = Hint {
-            format,
-            name: name.as_deref(),
-            ..Hint::default()
-        };
-        let filter = tamis_formats::open(bytes, hint)?;
-        Ok(Self { filter, _map: map })
-    }
-
-    const fn get(&self) -> &Foreign<'_> {
-        &self.filter
-    }
+fn map(path: &Path, format: Option<Format>, name: Option<PyBackedStr>) -> Result<Foreign<'static>> {
+    let file = open_regular(path, false)?;
+    let bytes = Bytes::map(&file).map_err(|source| tamis::Error::Io {
+        action: "mapping",
+        path: Some(path.to_owned()),
+        source,
+    })?;
+    let hint = Hint {
+        format,
+        name: name.as_ref().map(|name| name.as_bytes()),
+        ..Hint::default()
+    };
+    Ok(tamis_formats::open(bytes, hint)?)
 }
 
 impl From<Error> for Failure {
@@ -155,16 +114,16 @@ impl From<Error> for Failure {
 /// hashed; under "upper" and "lower" their case is changed as that of text.
 #[pyclass(frozen, module = "tamis", name = "ForeignFilter")]
 pub(crate) struct ForeignFilter {
-    filter: Shared<MappedFilter>,
+    filter: Shared<Foreign<'static>>,
     encoder: Encoder,
     path: PathBuf,
 }
 
 // SAFETY: the value lies in the object, which the reference keeps in its place.
 unsafe impl Holds for Py<ForeignFilter> {
-    type Value = MappedFilter;
+    type Value = Foreign<'static>;
 
-    fn shared(&self) -> &Shared<MappedFilter> {
+    fn shared(&self) -> &Shared<Foreign<'static>> {
         &self.get().filter
     }
 }
@@ -174,11 +133,9 @@ impl ForeignFilter {
     fn read<R: Send + 'static>(
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&Foreign<'_>) -> R + Send + 'static,
-    ) -> Result<R, Failure> {
+    ) -> Result<R> {
         let mark = Mark::on(slf.clone().unbind(), slf.py());
-        Ok(interrupt::apart(slf.py(), move || {
-            mark.read(|filter| work(filter.get()))
-        })?)
+        Ok(interrupt::apart(slf.py(), move || mark.read(work))?)
     }
 
     /// Does `work` with the bytes of many keys, block by block, without the GIL.
@@ -186,8 +143,9 @@ impl ForeignFilter {
         &self,
         keys: &Bound<'py, PyAny>,
         answers: Answers,
-        work: impl Fn(&Mark<&Shared<MappedFilter>>, &[&[u8]], &mut [bool]) -> Result<(), Error> + Sync,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+        work: impl Fn(&Mark<&Shared<Foreign<'static>>>, &[&[u8]], &mut [bool]) -> Result<(), Error>
+        + Sync,
+    ) -> Result<Bound<'py, PyAny>> {
         let py = keys.py();
         let mark = Mark::on(&self.filter, py);
         let mut answers = answers;
@@ -209,11 +167,11 @@ impl ForeignFilter {
         &self,
         keys: &Bound<'py, PyAny>,
         answers: Answers,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    ) -> Result<Bound<'py, PyAny>> {
         self.batch(keys, answers, |mark, keys, new| {
             mark.write(|filter| {
                 for (key, new) in keys.iter().zip(new) {
-                    *new = filter.filter.insert(key)?;
+                    *new = filter.insert(key)?;
                 }
                 Ok(())
             })
@@ -223,11 +181,11 @@ impl ForeignFilter {
 
 #[pymethods]
 impl ForeignFilter {
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         let key_bytes = self.encoder.encode(key)?;
         let answer = self
             .filter
-            .with(key.py(), |filter| filter.get().contains(&key_bytes));
+            .with(key.py(), |filter| filter.contains(&key_bytes));
         Ok(answer)
     }
 
@@ -236,9 +194,9 @@ impl ForeignFilter {
     /// answers come in the same kind of object. A null is no key: its answer is
     /// False.
     #[pyo3(signature = (keys, /))]
-    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
         self.batch(keys, Answers::wanted(keys)?, |mark, keys, found| {
-            mark.read(|filter| filter.get().contains_many(keys, found));
+            mark.read(|filter| filter.contains_many(keys, found));
             Ok(())
         })
     }
@@ -246,17 +204,17 @@ impl ForeignFilter {
     /// Adds a key as the filter's own system would; returns whether it was new. It
     /// stays in memory until it is saved.
     #[pyo3(signature = (key, /))]
-    fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         let key_bytes = self.encoder.encode(key)?;
         let new = self
             .filter
-            .with(key.py(), |filter| filter.filter.insert(&key_bytes))?;
+            .with(key.py(), |filter| filter.insert(&key_bytes))?;
         Ok(new)
     }
 
     /// Adds many keys, and answers nothing; see `add_many`.
     #[pyo3(signature = (keys, /))]
-    fn update(&self, keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    fn update(&self, keys: &Bound<'_, PyAny>) -> Result<()> {
         self.insert_all(keys, Answers::Dropped).map(drop)
     }
 
@@ -264,18 +222,18 @@ impl ForeignFilter {
     /// those of `contains_many`. If something is no key, or the filter refuses
     /// one, keys before it may be in.
     #[pyo3(signature = (keys, /))]
-    fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+    fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
         self.insert_all(keys, Answers::wanted(keys)?)
     }
 
     /// Removes one copy of a key from a cuckoo filter; returns whether it was there. Remove
     /// only what was added: another key may go instead.
     #[pyo3(signature = (key, /))]
-    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         let key_bytes = self.encoder.encode(key)?;
         let removed = self
             .filter
-            .with(key.py(), |filter| filter.filter.remove(&key_bytes))?;
+            .with(key.py(), |filter| filter.remove(&key_bytes))?;
         Ok(removed)
     }
 
@@ -285,7 +243,7 @@ impl ForeignFilter {
     fn save(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::path)] path: PathBuf,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         Self::read(slf, move |filter| {
             let mut file = Replacement::begin(&path, Existing::Replace)?;
             let written = file.file().write_all(&filter.to_bytes());
@@ -300,7 +258,7 @@ impl ForeignFilter {
         Ok(())
     }
 
-    fn __bytes__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>, Failure> {
+    fn __bytes__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>> {
         let bytes = Self::read(slf, |filter| filter.to_bytes())?;
         Ok(PyBytes::new(slf.py(), &bytes))
     }
@@ -308,7 +266,7 @@ impl ForeignFilter {
     /// The format: "guava", "dcso", "parquet" and so on.
     #[getter]
     fn format(&self, py: Python<'_>) -> &'static str {
-        self.filter.with(py, |filter| filter.get().format().name())
+        self.filter.with(py, |filter| filter.format().name())
     }
 
     /// How keys become bytes: "utf8", "int64" and so on.
@@ -334,7 +292,7 @@ impl ForeignFilter {
     /// >>> info = tamis.open_foreign("seen.guava", keys="utf8").info()
     /// >>> info["format"], info["capacity"], info["hashes"], info["fill"], info["p_now"]
     /// ('guava', None, 7, 0.0, 0.0)
-    fn info<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyDict>, Failure> {
+    fn info<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyDict>> {
         let (py, this) = (slf.py(), slf.get());
         let (facts, keys_now, fill, rate_now, hashes) = Self::read(slf, |filter| {
             (

@@ -1,8 +1,7 @@
 //! Python objects as keys of other systems: the bytes that those hash.
 
-use crate::column::{Buffer, Key, prefetch};
-use crate::error::Failure;
-use crate::key;
+use crate::error::{Failure, Result};
+use crate::key::{self, prefetch};
 use crate::source::Held;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -13,6 +12,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use tamis::KeyRule;
 use tamis_formats::Keys;
+use tamis_python_core::column::Buffer;
+use tamis_python_core::keys::Key;
 
 /// Keys that are encoded under the GIL in one go.
 const BLOCK: usize = 1 << 12;
@@ -57,7 +58,7 @@ impl Block {
 impl Encoder {
     /// The bytes of one key.
     #[inline]
-    pub(crate) fn encode<'a>(self, object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Failure> {
+    pub(crate) fn encode<'a>(self, object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>> {
         if let Some(utf8) = key::utf8(object) {
             return match self.0 {
                 Keys::Utf8 => Ok(utf8.into()),
@@ -69,7 +70,7 @@ impl Encoder {
 
     /// [`encode`](Self::encode) for what is no `str`, or is one without UTF-8.
     #[inline(never)]
-    fn encode_other<'a>(self, object: &Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Failure> {
+    fn encode_other<'a>(self, object: &Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>> {
         if object.is_instance_of::<PyBytes>()
             || object.is_instance_of::<PyByteArray>()
             || object.is_instance_of::<PyMemoryView>()
@@ -123,11 +124,7 @@ impl Encoder {
         }
     }
 
-    fn text<'a>(
-        self,
-        object: &Bound<'_, PyAny>,
-        utf8: Cow<'a, [u8]>,
-    ) -> Result<Cow<'a, [u8]>, Failure> {
+    fn text<'a>(self, object: &Bound<'_, PyAny>, utf8: Cow<'a, [u8]>) -> Result<Cow<'a, [u8]>> {
         match self.0 {
             Keys::Utf8 => Ok(utf8),
             Keys::Upper | Keys::Lower | Keys::Utf16 | Keys::PythonPickle | Keys::RustStr => {
@@ -138,7 +135,7 @@ impl Encoder {
         }
     }
 
-    fn integer(self, object: &Bound<'_, PyAny>) -> Result<Cow<'static, [u8]>, Failure> {
+    fn integer(self, object: &Bound<'_, PyAny>) -> Result<Cow<'static, [u8]>> {
         let bytes = match self.0 {
             Keys::Int32 => object.extract::<i32>().map(|n| n.to_le_bytes().to_vec()),
             // An unsigned column of 64 bits has the same bytes.
@@ -176,8 +173,8 @@ impl Encoder {
     pub(crate) fn blocks(
         self,
         keys: &Bound<'_, PyAny>,
-        each: impl FnMut(&Block) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        each: impl FnMut(&Block) -> Result<()>,
+    ) -> Result<()> {
         let encode = |object: &Bound<'_, PyAny>, push: &mut dyn FnMut(&[u8])| {
             push(&self.encode(object)?);
             Ok(())
@@ -191,18 +188,19 @@ impl Encoder {
 /// before.
 pub(crate) fn blocks(
     keys: &Bound<'_, PyAny>,
-    encode: impl Fn(&Bound<'_, PyAny>, &mut dyn FnMut(&[u8])) -> Result<(), Failure>,
-    mut each: impl FnMut(&Block) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    encode: impl Fn(&Bound<'_, PyAny>, &mut dyn FnMut(&[u8])) -> Result<()>,
+    mut each: impl FnMut(&Block) -> Result<()>,
+) -> Result<()> {
     key::refuse_one_key(keys)?;
     let mut block = Block::default();
     let mut ended = Ok(());
     let (objects, nulls) = objects_of(keys)?;
     for object in Objects::of(&objects)? {
         let encoded = object.map_err(Failure::from).and_then(|object| {
-            match nulls && object.is_none() {
-                true => block.push(None),
-                false => encode(&object, &mut |key| block.push(Some(key)))?,
+            if nulls && object.is_none() {
+                block.push(None)
+            } else {
+                encode(&object, &mut |key| block.push(Some(key)))?
             }
             Ok(())
         });
@@ -224,8 +222,8 @@ pub(crate) fn blocks(
 /// filters of Tamis.
 pub(crate) fn column_blocks(
     keys: &Bound<'_, PyAny>,
-    mut each: impl FnMut(&Block) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    mut each: impl FnMut(&Block) -> Result<()>,
+) -> Result<()> {
     let mut held = Held::of(&KeyRule::EXACT, keys)?;
     let (mut block, mut buffer) = (Block::default(), Buffer::default());
     for column in held.columns()? {
@@ -283,11 +281,12 @@ impl<'py> Iterator for Objects<'_, 'py> {
                     let later = unsafe {
                         ffi::PyList_GetItem(list.as_ptr(), (at + AHEAD) as ffi::Py_ssize_t)
                     };
-                    match later.is_null() {
+                    if later.is_null() {
                         // Another thread has just shortened the list.
                         // SAFETY: the thread is attached.
-                        true => unsafe { ffi::PyErr_Clear() },
-                        false => prefetch(later.cast()),
+                        unsafe { ffi::PyErr_Clear() }
+                    } else {
+                        prefetch(later.cast())
                     }
                 }
                 Some(list.get_item(at))

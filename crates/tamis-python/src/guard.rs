@@ -1,7 +1,7 @@
 //! `tamis.Guard`: a filter before a slow store.
 
 use crate::argument;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::filter::Filter;
 use crate::key;
 use pyo3::prelude::*;
@@ -41,7 +41,7 @@ impl Guard {
     fn new(
         filter: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::remember)] remember: usize,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let filter = filter.cast::<Filter>().map_err(|_| {
             let got = key::type_name(filter);
             Failure::argument(format!("filter: expected a Filter, got {got}"))
@@ -60,7 +60,7 @@ impl Guard {
         &self,
         key: &Bound<'py, PyAny>,
         load: &Bound<'py, PyAny>,
-    ) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+    ) -> Result<Option<Bound<'py, PyAny>>> {
         let (py, filter) = (key.py(), self.filter.get());
         let hash = filter.hash(key)?;
         let maybe = filter.contains_hash(py, hash)?;
@@ -77,7 +77,7 @@ impl Guard {
     /// Tells the guard of a new key, once the store has it; whether it was new
     /// to the filter.
     #[pyo3(signature = (key, /))]
-    fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         let filter = self.filter.get();
         let hash = filter.hash(key)?;
         let new = filter.add_hash(key.py(), hash)?;
@@ -88,7 +88,7 @@ impl Guard {
     /// Forgets that the key was absent, because the store may have it now and
     /// the filter was told by others.
     #[pyo3(signature = (key, /))]
-    fn forget(&self, key: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    fn forget(&self, key: &Bound<'_, PyAny>) -> Result<()> {
         self.alarms.forget(self.filter.get().hash(key)?);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! `hash_func=`: a function of the caller that makes keys of other objects.
 
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::key;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyIterator};
@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyInt, PyIterator};
 pub(crate) fn made_by<'py>(
     function: &Py<PyAny>,
     object: &Bound<'py, PyAny>,
-) -> Result<Bound<'py, PyAny>, Failure> {
+) -> Result<Bound<'py, PyAny>> {
     let py = object.py();
     let key = function.bind(py).call1((object,))?;
     let plain = key.extract::<i64>().is_ok() || key.extract::<u64>().is_ok();
@@ -42,7 +42,7 @@ impl MadeKeys {
         slf
     }
 
-    fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+    fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         match self.objects.bind(py).clone().next() {
             Some(object) => made_by(&self.function, &object?).map(Some),
             None => Ok(None),
@@ -53,13 +53,14 @@ impl MadeKeys {
 pub(crate) fn all_made_by<'py>(
     function: &Py<PyAny>,
     objects: &Bound<'py, PyAny>,
-) -> Result<Bound<'py, PyAny>, Failure> {
+) -> Result<Bound<'py, PyAny>> {
     key::refuse_one_key(objects)?;
     let py = objects.py();
     // Iterated, its values would be pyarrow's own objects.
-    let objects = match objects.hasattr("to_pylist")? {
-        true => objects.call_method0("to_pylist")?,
-        false => objects.clone(),
+    let objects = if objects.hasattr("to_pylist")? {
+        objects.call_method0("to_pylist")?
+    } else {
+        objects.clone()
     };
     let made = MadeKeys {
         function: function.clone_ref(py),

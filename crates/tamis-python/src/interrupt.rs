@@ -74,8 +74,9 @@ pub(crate) fn if_large<R: Send + 'static>(
     work: impl FnOnce() -> R + Send + 'static,
 ) -> PyResult<R> {
     const SMALL: u64 = 4 << 20;
-    match bytes < SMALL {
-        true => Ok(py.detach(work)),
-        false => apart(py, work),
+    if bytes < SMALL {
+        Ok(py.detach(work))
+    } else {
+        apart(py, work)
     }
 }

@@ -1,13 +1,10 @@
 //! Python objects as keys: which bytes a key is, and their hash.
 
-use crate::column::{Buffer, Key, NONE};
 use crate::encoded::{Encoded, Value};
-use crate::error::Failure;
-use crate::float::{self, Float};
+use crate::error::{Failure, Result};
 use crate::key_hash::KeyHash;
 use crate::moment;
 use crate::numpy;
-use crate::text;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -15,10 +12,14 @@ use pyo3::types::{
 };
 use std::borrow::Cow;
 use tamis::{Hash, Hasher, KeyRule};
+use tamis_python_core::column::{Buffer, NONE};
+use tamis_python_core::float::{self, Float};
+use tamis_python_core::keys::Key;
+use tamis_python_core::text;
 
 /// The hash of the key that an object is.
 #[inline(always)] // the answer would go through memory
-pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
+pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash> {
     if let Some(bytes) = utf8(object) {
         return Ok(hasher.hash(bytes));
     }
@@ -31,7 +32,7 @@ pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, F
 /// [`hash`] for what is no `str`, or is one without UTF-8. May run Python code.
 #[cold]
 #[inline(never)]
-fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
+fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash> {
     match object.cast::<KeyHash>() {
         Ok(hash) => hash.get().for_hasher(hasher),
         Err(_) => Ok(encode(hasher.rule(), object)?.hash(hasher)),
@@ -39,10 +40,7 @@ fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash, Failur
 }
 
 /// [`hash`] for an object of a column; none for what stands for nothing there.
-pub(crate) fn hash_value(
-    hasher: &Hasher,
-    object: &Bound<'_, PyAny>,
-) -> Result<Option<Hash>, Failure> {
+pub(crate) fn hash_value(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Option<Hash>> {
     Ok(match value(hasher.rule(), object)? {
         Value::Key(key) => Some(key.hash(hasher)),
         Value::Missing => None,
@@ -50,7 +48,7 @@ pub(crate) fn hash_value(
 }
 
 /// The bytes of the key that an object is, for servers that hash.
-pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, Failure> {
+pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>> {
     if let Some(bytes) = utf8(object) {
         return Ok(bytes.into());
     }
@@ -61,10 +59,7 @@ pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>, F
 }
 
 /// The bytes of the key that an object is. May run Python code.
-pub(crate) fn encode<'py>(
-    rule: &KeyRule,
-    object: &Bound<'py, PyAny>,
-) -> Result<Encoded<'py>, Failure> {
+pub(crate) fn encode<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<Encoded<'py>> {
     match value(rule, object)? {
         Value::Key(key) => Ok(key),
         Value::Missing if object.is_none() => Err(no_key(object)),
@@ -77,10 +72,7 @@ pub(crate) fn encode<'py>(
 }
 
 /// [`encode`] for an object of a column, where some stand for nothing.
-pub(crate) fn value<'py>(
-    rule: &KeyRule,
-    object: &Bound<'py, PyAny>,
-) -> Result<Value<'py>, Failure> {
+pub(crate) fn value<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<Value<'py>> {
     let exact = |bytes: Vec<u8>| Ok(Value::Key(Encoded::Exact(bytes)));
     let py = object.py();
     if let Ok(bytes) = object.cast::<PyBytes>() {
@@ -158,7 +150,7 @@ fn no_key(object: &Bound<'_, PyAny>) -> Failure {
 const DEPTH: usize = 64;
 
 /// Each value behind its length, as the command joins columns.
-fn of_tuple(rule: &KeyRule, values: &Bound<'_, PyTuple>) -> Result<Vec<u8>, Failure> {
+fn of_tuple(rule: &KeyRule, values: &Bound<'_, PyTuple>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     append_tuple(rule, values, DEPTH, &mut bytes)?;
     Ok(bytes)
@@ -169,7 +161,7 @@ fn append_tuple(
     values: &Bound<'_, PyTuple>,
     depth: usize,
     bytes: &mut Vec<u8>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if values.len() < 2 {
         return Err(Failure::no_key(format!(
             "key: expected a tuple of 2 values or more, got {}; pass a single value as it is",
@@ -229,7 +221,7 @@ pub(crate) fn exact_integer(object: &Bound<'_, PyAny>) -> Option<[u8; 8]> {
 
 /// The 8 little-endian bytes of an integer, in two's complement: every integer
 /// that fits a signed or an unsigned 64-bit column is the key that it is there.
-fn integer(object: &Bound<'_, PyAny>) -> Result<[u8; 8], Failure> {
+fn integer(object: &Bound<'_, PyAny>) -> Result<[u8; 8]> {
     if let Ok(value) = object.extract::<i64>() {
         return Ok(value.to_le_bytes());
     }
@@ -250,17 +242,18 @@ pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
 }
 
 /// One key where many are meant is a mistake, though Python would iterate it.
-pub(crate) fn refuse_one_key(keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
+pub(crate) fn refuse_one_key(keys: &Bound<'_, PyAny>) -> Result<()> {
     let one = keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
         || keys.is_instance_of::<PyByteArray>()
         || keys.is_instance_of::<PyMemoryView>();
-    match one {
-        true => Err(Failure::no_key(format!(
+    if one {
+        Err(Failure::no_key(format!(
             "keys: expected many keys, got one {}; pass a list of keys, e.g. [key]",
             type_name(keys)
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -321,10 +314,7 @@ pub(crate) fn utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
 pub(crate) fn exact_utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     // SAFETY: the object is alive, and the type is only compared.
     let exact = unsafe { ffi::Py_TYPE(object.as_ptr()) == &raw mut ffi::PyUnicode_Type };
-    match exact {
-        true => utf8(object),
-        false => None,
-    }
+    if exact { utf8(object) } else { None }
 }
 
 /// The hash of a `str`, `bytes`, `int` or `float` itself, found without running
@@ -349,4 +339,11 @@ pub(crate) fn plain(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> 
 #[cfg(windows)]
 pub(crate) fn utf8<'a>(_: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     None
+}
+
+/// Asks the memory for the start of an object; only a hint.
+#[inline(always)]
+pub(crate) fn prefetch(object: *const u8) {
+    tamis::raw::prefetch(object);
+    tamis::raw::prefetch(object.wrapping_add(64));
 }

@@ -1,6 +1,6 @@
 //! `tamis.Hash`: a key's hash, made once for many filters.
 
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use pyo3::prelude::*;
 use tamis::{Hash, Hasher};
 
@@ -18,15 +18,16 @@ impl KeyHash {
     }
 
     /// The hash, for a filter that hashes by `hasher`.
-    pub(crate) fn for_hasher(&self, hasher: &Hasher) -> Result<Hash, Failure> {
-        match self.hasher.agrees_with(hasher) {
-            true => Ok(self.hash),
-            false => Err(Failure::Own(
+    pub(crate) fn for_hasher(&self, hasher: &Hasher) -> Result<Hash> {
+        if self.hasher.agrees_with(hasher) {
+            Ok(self.hash)
+        } else {
+            Err(Failure::Own(
                 "UnlikeError",
                 "key: expected the hash of a filter that hashes as this one does (seed, secret, \
                  ignore_case, url), got another's; make it with this filter's hash()"
                     .into(),
-            )),
+            ))
         }
     }
 }

@@ -1,17 +1,14 @@
 //! The extension module behind the Python packages `tamis` and `pybloomfilter`.
 
 mod argument;
-mod arrow;
 mod batch;
 mod buffer;
 mod build;
 mod capsule;
-mod column;
 mod elsewhere;
 mod encoded;
 mod error;
 mod filter;
-mod float;
 mod foreign;
 mod foreign_keys;
 mod fork;
@@ -35,7 +32,6 @@ mod pybloom;
 mod redis;
 mod rows;
 mod source;
-mod text;
 
 use pyo3::prelude::*;
 

@@ -10,7 +10,7 @@ use std::cell::UnsafeCell;
 #[cfg(not(Py_GIL_DISABLED))]
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 #[cfg(Py_GIL_DISABLED)]
 use std::sync::{RwLockReadGuard, RwLockWriteGuard, TryLockResult};
 use std::time::Duration;
@@ -293,6 +293,11 @@ impl<H: Holds> Drop for Mark<H> {
     fn drop(&mut self) {
         self.0.shared().marks.fetch_sub(1, Ordering::Release);
     }
+}
+
+/// For locks behind which a panic leaves nothing half done.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Refuses a subinterpreter: a thread that takes the GIL back would take it for

@@ -1,7 +1,6 @@
 //! Answers for a batch, in the shape that the caller's library knows.
 
-use crate::arrow::{ArrowArray, ArrowSchema, Owned};
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::key;
 use crate::numpy;
 use pyo3::exceptions::PyIndexError;
@@ -11,6 +10,7 @@ use pyo3::types::{PyCapsule, PyIterator, PyList};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
+use tamis_python_core::arrow::{ArrowArray, ArrowSchema, Owned};
 
 /// Where answers go.
 pub(crate) enum Answers {
@@ -45,7 +45,7 @@ impl Answers {
     }
 
     /// Makes room for as many more, or says that there is none.
-    pub(crate) fn reserve(&mut self, more: usize) -> Result<(), Failure> {
+    pub(crate) fn reserve(&mut self, more: usize) -> Result<()> {
         let reserved = match self {
             Self::Dropped => Ok(()),
             Self::Bools(bools) => bools.try_reserve(more),
@@ -74,13 +74,8 @@ impl Answers {
                 _ => list(py, &bools),
             },
             Self::Bits(bits) => {
-                let mask = Bound::new(
-                    py,
-                    Mask {
-                        bits: Arc::new(bits),
-                    },
-                )?
-                .into_any();
+                let bits = Arc::new(bits);
+                let mask = Bound::new(py, Mask { bits })?.into_any();
                 match library.as_str() {
                     "pyarrow" => py.import("pyarrow")?.call_method1("array", (mask,)),
                     "polars" => py.import("polars")?.call_method1("Series", (mask,)),
@@ -101,11 +96,11 @@ fn list<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: a new reference or an exception.
     let list =
         unsafe { Bound::from_owned_ptr_or_err(py, ffi::PySequence_Repeat(one.as_ptr(), len)) }?;
-    for (index, _) in answers
+    let others = answers
         .iter()
         .enumerate()
-        .filter(|(_, answer)| **answer != usual)
-    {
+        .filter(|(_, answer)| **answer != usual);
+    for (index, _) in others {
         // SAFETY: the list is ours and has this index; a new reference to the
         // constant is handed over.
         unsafe {
@@ -212,9 +207,11 @@ impl Mask {
             release: Some(release_array),
             private_data: owner.cast(),
         };
+        // SAFETY: both were just made as the specification demands, and moved here.
+        let (schema, array) = unsafe { (Owned::new(schema), Owned::new(array)) };
         Ok((
-            PyCapsule::new_with_value(py, Owned(schema), c"arrow_schema")?,
-            PyCapsule::new_with_value(py, Owned(array), c"arrow_array")?,
+            PyCapsule::new_with_value(py, schema, c"arrow_schema")?,
+            PyCapsule::new_with_value(py, array, c"arrow_array")?,
         ))
     }
 }
@@ -225,14 +222,18 @@ struct Exported {
     _bits: Arc<Bits>,
 }
 
+/// # Safety
+/// The schema is one of ours that was not released.
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
-    // SAFETY: the consumer passes its structure, whose texts are static.
+    // SAFETY: the caller's promise; its texts are static.
     unsafe { (*schema).release = None }
 }
 
+/// # Safety
+/// The array is one of ours that was not released, and nobody uses its buffers
+/// any more.
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
-    // SAFETY: the consumer passes its structure, once; what it carries was
-    // made by `Box::into_raw`.
+    // SAFETY: the caller's promise; what it carries was made by `Box::into_raw`.
     unsafe {
         drop(Box::from_raw((*array).private_data.cast::<Exported>()));
         (*array).release = None;

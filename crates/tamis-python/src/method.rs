@@ -8,7 +8,7 @@
 //! in place: everything else is a call.
 
 use crate::buffer;
-use crate::column::prefetch;
+use crate::key::prefetch;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};

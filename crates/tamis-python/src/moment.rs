@@ -2,12 +2,12 @@
 //! that other libraries derive from them.
 
 use crate::encoded::{Encoded, Value};
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::numpy::imported;
-use crate::text::{Ticks, write_span};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
+use tamis_python_core::text::{Ticks, write_span};
 
 /// The classes of the module `datetime`.
 struct Classes {
@@ -35,7 +35,7 @@ fn classes(py: Python<'_>) -> PyResult<&Classes> {
 
 /// The key of such an object, in the text that a column's value has; `None` for
 /// an object of another kind.
-pub(crate) fn value<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Value<'py>>, Failure> {
+pub(crate) fn value<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Value<'py>>> {
     let py = object.py();
     let classes = classes(py)?;
     let text = |text: &[u8]| Ok(Some(Value::Key(Encoded::Text(PyBytes::new(py, text)))));
@@ -118,14 +118,15 @@ fn iso(datetime: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// Without the zeros at the end of a fraction.
 fn shortened(text: &str) -> &str {
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        text
     }
 }
 
 /// All its digits, those behind the point, too: `1.0` and `1.00` are two texts.
-fn of_decimal<'py>(number: &Bound<'py, PyAny>) -> Result<Value<'py>, Failure> {
+fn of_decimal<'py>(number: &Bound<'py, PyAny>) -> Result<Value<'py>> {
     const MOST: i64 = 1000;
     let yes = |question: &str| number.call_method0(question)?.is_truthy();
     if yes("is_nan")? {
@@ -142,9 +143,10 @@ fn of_decimal<'py>(number: &Bound<'py, PyAny>) -> Result<Value<'py>, Failure> {
         ));
     }
     let text: String = number.call_method1("__format__", ("f",))?.extract()?;
-    let text = match yes("is_zero")? {
-        true => text.trim_start_matches('-'),
-        false => &text,
+    let text = if yes("is_zero")? {
+        text.trim_start_matches('-')
+    } else {
+        &text
     };
     let text = PyBytes::new(number.py(), text.as_bytes());
     Ok(Value::Key(Encoded::Text(text)))

@@ -1,12 +1,12 @@
 //! Arrays of numpy, read in place.
 
-use crate::column::{Bits, Column, Encoding, Fixed, Values};
-use crate::error::Failure;
-use crate::numpy_text;
-use crate::text::{Temporal, Ticks};
+use crate::error::{Failure, Result};
+use crate::numpy_text::{self, memory};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray};
-use std::marker::PhantomData;
+use pyo3::types::PyByteArray;
+use tamis_python_core::column::{Bits, KeyColumn, Values};
+use tamis_python_core::fixed::{Encoding, Fixed};
+use tamis_python_core::text::{Temporal, Ticks};
 
 /// The object as a numpy array, if it is one or can be seen as one. Only asks
 /// if the program uses numpy at all.
@@ -17,9 +17,10 @@ pub(crate) fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound
     if object.is_instance(&numpy.getattr("ndarray")?)? {
         return Ok(Some(object.clone()));
     }
-    match object.hasattr("__array__")? {
-        true => numpy.call_method1("asarray", (object,)).map(Some),
-        false => Ok(None),
+    if object.hasattr("__array__")? {
+        numpy.call_method1("asarray", (object,)).map(Some)
+    } else {
+        Ok(None)
     }
 }
 
@@ -46,9 +47,10 @@ pub(crate) fn masked(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
 
 /// The array of bool, if something in it is true.
 pub(crate) fn some_true(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
-    match array.call_method0("any")?.is_truthy()? {
-        true => array.call_method0("tolist")?.extract().map(Some),
-        false => Ok(None),
+    if array.call_method0("any")?.is_truthy()? {
+        array.call_method0("tolist")?.extract().map(Some)
+    } else {
+        Ok(None)
     }
 }
 
@@ -68,14 +70,15 @@ pub(crate) fn scalar<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Scalar<
     }
     let array = numpy.call_method1("asarray", (object,))?;
     let kind: char = array.getattr("dtype")?.getattr("kind")?.extract()?;
-    match matches!(kind, 'i' | 'u' | 'O') {
-        true => Ok(None),
-        false => array.call_method1("reshape", (1,)).map(Scalar).map(Some),
+    if matches!(kind, 'i' | 'u' | 'O') {
+        Ok(None)
+    } else {
+        array.call_method1("reshape", (1,)).map(Scalar).map(Some)
     }
 }
 
 impl Scalar<'_> {
-    pub(crate) fn column(&self) -> Result<Column<'_>, Failure> {
+    pub(crate) fn column(&self) -> Result<KeyColumn<'_>> {
         match column(&self.0, None, false)? {
             Some(column) => Ok(column),
             None => Err(Failure::no_key(
@@ -92,11 +95,11 @@ pub(crate) fn column<'a>(
     array: &'a Bound<'_, PyAny>,
     masked: Option<&[bool]>,
     utc: bool,
-) -> Result<Option<Column<'a>>, Failure> {
+) -> Result<Option<KeyColumn<'a>>> {
     let len = require_one_dimension(array)?;
     // SAFETY: the array holds its memory as long as it lives, which is 'a.
     let values = unsafe { values(array, utc)? };
-    Ok(values.map(|(values, nulls)| Column {
+    Ok(values.map(|(values, nulls)| KeyColumn {
         len,
         values,
         valid: masked.map(Bits::unmasked).or(nulls),
@@ -110,7 +113,7 @@ pub(crate) fn column<'a>(
 unsafe fn values<'a>(
     array: &Bound<'_, PyAny>,
     utc: bool,
-) -> Result<Option<(Values<'a>, Option<Bits<'a>>)>, Failure> {
+) -> Result<Option<(Values<'a>, Option<Bits<'a>>)>> {
     let dtype = array.getattr("dtype")?;
     let kind: char = dtype.getattr("kind")?.extract()?;
     let width = dtype.getattr("itemsize")?.extract()?;
@@ -131,20 +134,13 @@ unsafe fn values<'a>(
         'M' | 'm' => Encoding::Temporal(temporal(&dtype, kind == 'M', utc)?),
         _ => return Err(unknown(&dtype)),
     };
-    let (address, _): (usize, Bound<'_, PyBool>) = array
-        .getattr("__array_interface__")?
-        .get_item("data")?
-        .extract()?;
-    let (stride,): (isize,) = array.getattr("strides")?.extract()?;
+    let (first, stride) = memory(array)?;
+    let rows = require_one_dimension(array)?;
     let order: char = dtype.getattr("byteorder")?.extract()?;
-    let fixed = Fixed {
-        first: std::ptr::with_exposed_provenance(address),
-        stride,
-        width,
-        swapped: order == '>' || (order != '<' && cfg!(target_endian = "big")),
-        encoding,
-        owner: PhantomData,
-    };
+    let swapped = order == '>' || (order != '<' && cfg!(target_endian = "big"));
+    // SAFETY: the array has `width` bytes at every multiple of the stride, for
+    // as many rows; the caller's promise.
+    let fixed = unsafe { Fixed::new(first, stride, rows, width, swapped, encoding) };
     Ok(Some((Values::Fixed(fixed), None)))
 }
 
@@ -162,7 +158,7 @@ fn unknown(dtype: &Bound<'_, PyAny>) -> Failure {
 unsafe fn fields<'a>(
     array: &Bound<'_, PyAny>,
     dtype: &Bound<'_, PyAny>,
-) -> Result<Option<(Values<'a>, Option<Bits<'a>>)>, Failure> {
+) -> Result<Option<(Values<'a>, Option<Bits<'a>>)>> {
     let names: Vec<Bound<'_, PyAny>> = dtype.getattr("names")?.extract()?;
     if names.len() < 2 {
         return Err(Failure::no_key(format!(
@@ -184,7 +180,7 @@ unsafe fn fields<'a>(
         let Some((values, nulls)) = (unsafe { values(&field, false)? }) else {
             return Ok(None);
         };
-        columns.push(Column {
+        columns.push(KeyColumn {
             len,
             values,
             valid: masked.as_deref().map(Bits::unmasked).or(nulls),
@@ -194,7 +190,7 @@ unsafe fn fields<'a>(
 }
 
 /// What the numbers of dates (`M`) and durations (`m`) stand for.
-fn temporal(dtype: &Bound<'_, PyAny>, date: bool, utc: bool) -> Result<Temporal, Failure> {
+fn temporal(dtype: &Bound<'_, PyAny>, date: bool, utc: bool) -> Result<Temporal> {
     let numpy = dtype.py().import("numpy")?;
     let (unit, count): (String, i64) = numpy.call_method1("datetime_data", (dtype,))?.extract()?;
     let whole = |seconds: i64| Ticks {
@@ -226,14 +222,15 @@ fn temporal(dtype: &Bound<'_, PyAny>, date: bool, utc: bool) -> Result<Temporal,
         // Of months and years as durations, nobody knows how long they are.
         _ => return Err(unknown(dtype)),
     };
-    Ok(match date {
-        true => Temporal::Timestamp { ticks, utc },
-        false => Temporal::Duration(ticks),
+    Ok(if date {
+        Temporal::Timestamp { ticks, utc }
+    } else {
+        Temporal::Duration(ticks)
     })
 }
 
 /// How many keys an array has, which must be in a row.
-pub(crate) fn require_one_dimension(array: &Bound<'_, PyAny>) -> Result<usize, Failure> {
+pub(crate) fn require_one_dimension(array: &Bound<'_, PyAny>) -> Result<usize> {
     let shape: Vec<usize> = array.getattr("shape")?.extract()?;
     match shape.as_slice() {
         &[len] => Ok(len),

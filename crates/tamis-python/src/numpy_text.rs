@@ -1,13 +1,12 @@
 //! numpy's strings of variable length (`StringDType`), read in place by the
 //! functions that numpy has for it.
 
-use crate::column::{Bits, Place, Values};
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::marker::PhantomData;
+use tamis_python_core::column::{Bits, Values};
 
 /// Numpy's functions of this ABI, in their places of its table.
 struct Functions {
@@ -68,28 +67,24 @@ impl Functions {
 /// this numpy is not known, so that it has to be asked for objects.
 ///
 /// # Safety
-/// The memory of the array is there for as long as `'a`.
+/// The array has one dimension and the type `StringDType`. It is alive, and
+/// nobody changes it, for as long as `'a`.
 pub(crate) unsafe fn values<'a>(
     array: &Bound<'_, PyAny>,
-) -> Result<Option<(Values<'a>, Option<Bits<'a>>)>, Failure> {
+) -> Result<Option<(Values<'a>, Option<Bits<'a>>)>> {
     let py = array.py();
     let Some(functions) = Functions::of(py)? else {
         return Ok(None);
     };
     let len = array.len()?;
-    let (address, _): (usize, Bound<'_, PyBool>) = array
-        .getattr("__array_interface__")?
-        .get_item("data")?
-        .extract()?;
-    let (stride,): (isize,) = array.getattr("strides")?.extract()?;
-    let first: *const u8 = std::ptr::with_exposed_provenance(address);
+    let (first, stride) = memory(array)?;
     let dtype = array.getattr("dtype")?;
-    let mut places = Vec::with_capacity(len);
-    let mut missing = vec![false; 0];
+    let mut texts: Vec<&[u8]> = Vec::with_capacity(len);
+    let mut missing = Vec::new();
     let mut damaged = None;
-    // SAFETY: the type is numpy's for such strings, and what is acquired is
-    // released; the rows are the array's. Nobody changes it meanwhile, so the
-    // texts stay where they are.
+    // SAFETY: the type is numpy's for such strings, and the allocator that is
+    // acquired is released; the rows are the array's. By the caller's promise
+    // nobody changes the array, so the texts stay where they are.
     unsafe {
         let allocator = (functions.acquire)(dtype.as_ptr());
         for row in 0..len {
@@ -109,10 +104,9 @@ pub(crate) unsafe fn values<'a>(
                     break;
                 }
             }
-            places.push(Place {
-                first: text.first.cast(),
-                len: text.size,
-                owner: PhantomData,
+            texts.push(match text.size {
+                0 => &[],
+                size => std::slice::from_raw_parts(text.first.cast(), size),
             });
         }
         (functions.release)(allocator);
@@ -122,5 +116,14 @@ pub(crate) unsafe fn values<'a>(
         return Err(Failure::Own("CorruptError", text));
     }
     let valid = (!missing.is_empty()).then(|| Bits::unmasked(&missing));
-    Ok(Some((Values::Places(places), valid)))
+    Ok(Some((Values::Texts(texts), valid)))
+}
+
+/// The address of the first row of an array of one dimension, and the distance
+/// from each to the next.
+pub(crate) fn memory(array: &Bound<'_, PyAny>) -> PyResult<(*const u8, isize)> {
+    let data = array.getattr("__array_interface__")?.get_item("data")?;
+    let (address, _): (usize, Bound<'_, PyBool>) = data.extract()?;
+    let (stride,): (isize,) = array.getattr("strides")?.extract()?;
+    Ok((std::ptr::with_exposed_provenance(address), stride))
 }

@@ -1,17 +1,18 @@
 //! Arguments that several calls share: which kind, which hash, which secret.
 
-use crate::batch::lock;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
+use crate::lock::lock;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::VecDeque;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use tamis::{Hasher, KeyRule, Kind, Open, Plan, SecretKey};
+use tamis::{Error, Hasher, KeyRule, Kind, Open, Plan, SecretKey};
 
 /// The plan of a filter of this kind, at a rate or in a size. It takes longer than
 /// to make a small filter, so the latest few are remembered.
-pub(crate) fn plan(kind: Kind, keys: u64, size: Result<f64, u64>) -> Result<Plan, Failure> {
+pub(crate) fn plan(kind: Kind, keys: u64, size: Result<f64, u64>) -> Result<Plan> {
     type Asked = (Kind, u64, bool, u64);
     const FEW: usize = 8;
     static LATEST: Mutex<VecDeque<(Asked, Plan)>> = Mutex::new(VecDeque::new());
@@ -32,6 +33,14 @@ pub(crate) fn plan(kind: Kind, keys: u64, size: Result<f64, u64>) -> Result<Plan
     Ok(plan)
 }
 
+/// How many threads to use; 0 asks for one a core.
+pub(crate) fn threads(asked: usize) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, NonZero::get),
+        threads => threads,
+    }
+}
+
 /// What is needed of a filter besides its size.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Need {
@@ -43,8 +52,24 @@ pub(crate) struct Need {
 }
 
 impl Need {
+    pub(crate) fn of(delete: bool, grow: bool) -> Self {
+        Self {
+            delete,
+            grow,
+            ..Self::default()
+        }
+    }
+
+    /// The same for a file, or a server, that several write to.
+    pub(crate) fn in_file(self) -> Self {
+        Self {
+            shared: true,
+            ..self
+        }
+    }
+
     /// The kinds that serve, the one to take first where sizes are equal.
-    fn kinds(self) -> Result<&'static [Kind], Failure> {
+    fn kinds(self) -> Result<&'static [Kind]> {
         let Self {
             delete,
             grow,
@@ -75,27 +100,28 @@ impl Need {
     pub(crate) fn plan(
         self,
         kind: Option<&str>,
-        make: impl Fn(Kind) -> Result<Plan, Failure>,
-    ) -> Result<Plan, Failure> {
+        make: impl Fn(Kind) -> Result<Plan>,
+    ) -> Result<Plan> {
         let kinds = self.kinds()?;
         if let Some(name) = kind {
             let kind = parse_kind(name)?;
             let serves = kinds.contains(&kind)
                 || kinds == [Kind::Blocked]
                 || (self.finished && kind.is_static());
-            return match serves {
-                true => make(kind),
-                false => Err(Failure::parameter(format!(
+            return if serves {
+                make(kind)
+            } else {
+                Err(Failure::parameter(format!(
                     "kind: expected one that serves what else was asked ({}), got {name:?}",
                     kinds
                         .iter()
                         .map(|kind| kind.name())
                         .collect::<Vec<_>>()
                         .join(", ")
-                ))),
+                )))
             };
         }
-        let mut best: Result<Plan, Failure> = make(kinds[0]);
+        let mut best: Result<Plan> = make(kinds[0]);
         for kind in &kinds[1..] {
             let other = make(*kind);
             if match (&best, &other) {
@@ -110,7 +136,7 @@ impl Need {
     }
 }
 
-pub(crate) fn parse_kind(name: &str) -> Result<Kind, Failure> {
+pub(crate) fn parse_kind(name: &str) -> Result<Kind> {
     Kind::ALL
         .into_iter()
         .find(|kind| kind.name() == name)
@@ -123,48 +149,59 @@ pub(crate) fn parse_kind(name: &str) -> Result<Kind, Failure> {
 }
 
 /// How keys are hashed: under a seed, a random secret in the filter, or a
-/// secret that is kept apart from it.
+/// secret that is kept apart from it; and by which rule.
 pub(crate) fn hasher(
     seed: Option<Count>,
     keyed: bool,
     key: Option<&Bound<'_, PyAny>>,
     key_file: Option<PathBuf>,
-) -> Result<Hasher, Failure> {
-    let secret = match (key, key_file) {
-        (Some(_), Some(_)) => {
+    rule: KeyRule,
+) -> Result<Hasher> {
+    let secret = given_secret(key, key_file, SecretKey::load_or_create)?;
+    let hasher = match (seed, keyed, secret) {
+        (Some(_), true, _) | (Some(_), _, Some(_)) => {
             return Err(Failure::parameter(
-                "key, key_file: expected one of them, got both",
+                "seed: expected none beside a secret key, got one; the key takes its place",
             ));
         }
-        (Some(key), None) => Some(secret(key)?),
-        (None, Some(path)) => Some(SecretKey::load_or_create(path)?),
-        (None, None) => None,
+        (_, _, Some(secret)) => Hasher::keyed_apart(secret),
+        (_, true, None) => Hasher::keyed(SecretKey::random()?),
+        (seed, ..) => Hasher::seeded(seed.map_or(0, |seed| seed.0)),
     };
-    match (seed, keyed, secret) {
-        (Some(_), true, _) | (Some(_), _, Some(_)) => Err(Failure::parameter(
-            "seed: expected none beside a secret key, got one; the key takes its place",
+    Ok(hasher.with_rule(rule))
+}
+
+/// The secret, in one of the two ways to give it.
+fn given_secret(
+    key: Option<&Bound<'_, PyAny>>,
+    key_file: Option<PathBuf>,
+    load: fn(PathBuf) -> Result<SecretKey, Error>,
+) -> Result<Option<SecretKey>> {
+    match (key, key_file) {
+        (Some(_), Some(_)) => Err(Failure::parameter(
+            "key, key_file: expected one of them, got both",
         )),
-        (_, _, Some(secret)) => Ok(Hasher::keyed_apart(secret)),
-        (_, true, None) => Ok(Hasher::keyed(SecretKey::random()?)),
-        (seed, ..) => Ok(Hasher::seeded(seed.map_or(0, |seed| seed.0))),
+        (Some(key), None) => secret(key).map(Some),
+        (None, Some(path)) => Ok(Some(load(path)?)),
+        (None, None) => Ok(None),
     }
 }
 
 /// Which differences between keys that are text don't count.
 pub(crate) fn rule(ignore_case: bool, url: bool) -> KeyRule {
-    let rule = match ignore_case {
-        true => KeyRule::EXACT.ignore_case(),
-        false => KeyRule::EXACT,
-    };
-    match url {
-        true => rule.url(),
-        false => rule,
+    let mut rule = KeyRule::EXACT;
+    if ignore_case {
+        rule = rule.ignore_case();
     }
+    if url {
+        rule = rule.url();
+    }
+    rule
 }
 
 /// Refuses a filter whose keys are several values, as columns of a table are:
 /// asked for one value, it would deny all it holds.
-pub(crate) fn one_value(hasher: &Hasher) -> Result<(), Failure> {
+pub(crate) fn one_value(hasher: &Hasher) -> Result<()> {
     match hasher.rule().values() {
         1 => Ok(()),
         values => Err(Failure::Own(
@@ -177,23 +214,12 @@ pub(crate) fn one_value(hasher: &Hasher) -> Result<(), Failure> {
 }
 
 /// How to open a filter with the secret, if one is given.
-pub(crate) fn open(
-    key: Option<&Bound<'_, PyAny>>,
-    key_file: Option<PathBuf>,
-) -> Result<Open, Failure> {
-    Ok(match (key, key_file) {
-        (None, None) => Open::new(),
-        (Some(key), None) => Open::new().key(secret(key)?),
-        (None, Some(path)) => Open::new().key(SecretKey::load(path)?),
-        (Some(_), Some(_)) => {
-            return Err(Failure::parameter(
-                "key, key_file: expected one of them, got both",
-            ));
-        }
-    })
+pub(crate) fn open(key: Option<&Bound<'_, PyAny>>, key_file: Option<PathBuf>) -> Result<Open> {
+    let secret = given_secret(key, key_file, SecretKey::load)?;
+    Ok(secret.map_or(Open::new(), |secret| Open::new().key(secret)))
 }
 
-fn secret(key: &Bound<'_, PyAny>) -> Result<SecretKey, Failure> {
+fn secret(key: &Bound<'_, PyAny>) -> Result<SecretKey> {
     let bytes = key.cast::<PyBytes>().map(|key| key.as_bytes());
     match bytes.map(<[u8; 16]>::try_from) {
         Ok(Ok(key)) => Ok(SecretKey::new(key)),

@@ -1,7 +1,7 @@
 //! `tamis.plan`: what a filter would cost, before it is made.
 
 use crate::argument;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::options::{Count, Need};
 use pyo3::prelude::*;
 use tamis::Plan as LibraryPlan;
@@ -87,7 +87,7 @@ pub(crate) fn plan(
     #[pyo3(from_py_with = argument::delete)] delete: bool,
     #[pyo3(from_py_with = argument::grow)] grow: bool,
     #[pyo3(from_py_with = argument::finished)] finished: bool,
-) -> Result<Plan, Failure> {
+) -> Result<Plan> {
     let need = Need {
         delete,
         grow,

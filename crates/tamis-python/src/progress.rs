@@ -1,10 +1,11 @@
 //! `progress=`: how far a batch is, told to the caller while it works.
 
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::key;
+use crate::lock::lock;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How long the caller waits for news.
@@ -18,7 +19,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// What the argument `progress` asks for: None or False for nothing, True
     /// for a line on stderr, or a function.
-    pub(crate) fn asked(progress: Option<&Bound<'_, PyAny>>) -> Result<Option<Self>, Failure> {
+    pub(crate) fn asked(progress: Option<&Bound<'_, PyAny>>) -> Result<Option<Self>> {
         let Some(progress) = progress else {
             return Ok(None);
         };
@@ -45,7 +46,7 @@ impl Progress {
     /// More keys are done.
     pub(crate) fn more(&self, py: Python<'_>, keys: usize) -> PyResult<()> {
         let done = {
-            let mut so_far = self.so_far.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut so_far = lock(&self.so_far);
             so_far.0 += keys as u64;
             if so_far.1.elapsed() < PAUSE {
                 return Ok(());
@@ -57,14 +58,11 @@ impl Progress {
     }
 
     /// All are done.
-    pub(crate) fn finish(progress: Option<Self>, py: Python<'_>) -> Result<(), Failure> {
+    pub(crate) fn finish(progress: Option<Self>, py: Python<'_>) -> Result<()> {
         let Some(progress) = progress else {
             return Ok(());
         };
-        let (done, _) = *progress
-            .so_far
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let (done, _) = *lock(&progress.so_far);
         progress.told.call1(py, (done,))?;
         Ok(())
     }

@@ -2,19 +2,20 @@
 
 use crate::argument;
 use crate::batch::Batch;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::filter::{Filter, making};
 use crate::foreign_keys::{Block, blocks, column_blocks};
 use crate::fork::Process;
 use crate::interrupt::Lookout;
 use crate::key;
+use crate::lock::lock;
 use crate::mask::Answers;
 use crate::options::{self, Count, Need};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 use tamis::{Hash, Hasher, KeyCount, KeyRule, Kind, Plan};
 use tamis_redis::{Error, Location, Options};
@@ -27,7 +28,8 @@ pub(crate) struct RedisFilter {
     /// None where a module of the server hashes the keys.
     pub(crate) hasher: Option<Hasher>,
     location: Location,
-    /// One connection, so one call at a time; `None` when closed.
+    /// One connection, so one call at a time; `None` when closed. A panic leaves
+    /// no filter half changed: its keys are the server's.
     filter: Mutex<Option<tamis_redis::RedisFilter>>,
     process: Process,
 }
@@ -75,35 +77,20 @@ pub(crate) fn connect(
     #[pyo3(from_py_with = argument::tls_key)] tls_key: Option<PathBuf>,
     #[pyo3(from_py_with = argument::max_lag)] max_lag: f64,
     #[pyo3(from_py_with = argument::allow_stale)] allow_stale: bool,
-) -> Result<RedisFilter, Failure> {
+) -> Result<RedisFilter> {
     let location: Location = location.parse()?;
     let timeout = seconds("timeout", timeout)?;
     let mut options = Options::new()
         .connect_timeout(timeout)
         .response_timeout(timeout)
         .retry_for(seconds("retry_for", retry_for)?)
-        .wait_replicas(wait_replicas, timeout);
-    if let Some(path) = tls_ca {
-        options = options.tls_root(std::fs::read(path).map_err(PyErr::from)?);
-    }
-    match (tls_cert, tls_key) {
-        (None, None) => {}
-        (Some(certificate), Some(key)) => {
-            let read = |path| std::fs::read(path).map_err(PyErr::from);
-            options = options.tls_identity(read(certificate)?, read(key)?);
-        }
-        _ => {
-            return Err(Failure::parameter(
-                "tls_cert, tls_key: expected both or neither, got one",
-            ));
-        }
-    }
+        .wait_replicas(wait_replicas, timeout)
+        .max_lag(seconds("max_lag", max_lag)?);
+    options = with_certificates(options, tls_ca, tls_cert, tls_key)?;
     if location.is_insecure() {
         let text = c"#insecure accepts any certificate: anyone can pose as the server";
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
     }
-    options.check_certificates()?;
-    options = options.max_lag(seconds("max_lag", max_lag)?);
     if allow_stale {
         options = options.allow_stale();
     }
@@ -118,7 +105,7 @@ pub(crate) fn connect(
         ));
     }
     let rule = options::rule(ignore_case, url);
-    let hasher = options::hasher(seed, keyed, key, key_file)?.with_rule(rule);
+    let hasher = options::hasher(seed, keyed, key, key_file, rule)?;
     if let Hasher::Keyed {
         key,
         in_file: false,
@@ -128,36 +115,15 @@ pub(crate) fn connect(
         options = options.key(key);
     }
     let plan = n.map(|n| {
-        let need = Need {
-            delete,
-            grow,
-            shared: true,
-            ..Need::default()
-        };
-        let rate = p.unwrap_or(0.01);
+        let (rate, kind) = (p.unwrap_or(0.01), kind.as_deref());
         if module {
-            let kind = match kind.as_deref() {
-                Some(name) => options::parse_kind(name)?,
-                None if delete => Kind::Cuckoo,
-                None => Kind::Growing,
-            };
-            return Ok(Plan::for_rate(kind, n.0, rate)?);
+            return plan_in_module(kind, delete, n.0, rate);
         }
-        let plan = |kind: Kind| Ok(Plan::one_line(kind, n.0, rate)?);
-        need.plan(kind.as_deref(), plan)
+        let need = Need::of(delete, grow).in_file();
+        need.plan(kind, |kind| Ok(Plan::one_line(kind, n.0, rate)?))
     });
     let plan = plan.transpose()?;
-    let filter = py.detach(|| {
-        let opened = tamis_redis::RedisFilter::open(&location, &options);
-        let (Err(Error::NotFound { .. }), Some(plan)) = (&opened, plan) else {
-            return opened;
-        };
-        match tamis_redis::RedisFilter::create(&location, &plan, hasher, &options) {
-            // Another worker has just made it, which is as well.
-            Err(Error::Exists { .. }) => tamis_redis::RedisFilter::open(&location, &options),
-            created => created,
-        }
-    })?;
+    let filter = py.detach(|| open_or_create(&location, plan.as_ref(), hasher, &options))?;
     let hasher = filter.hasher().copied();
     if let Some(hasher) = &hasher {
         options::one_value(hasher)?;
@@ -176,40 +142,89 @@ pub(crate) fn connect(
     })
 }
 
-fn seconds(what: &str, value: f64) -> Result<Duration, Failure> {
+fn with_certificates(
+    mut options: Options,
+    tls_ca: Option<PathBuf>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+) -> Result<Options> {
+    let read = |path| std::fs::read(path).map_err(PyErr::from);
+    if let Some(path) = tls_ca {
+        options = options.tls_root(read(path)?);
+    }
+    match (tls_cert, tls_key) {
+        (None, None) => {}
+        (Some(certificate), Some(key)) => {
+            options = options.tls_identity(read(certificate)?, read(key)?);
+        }
+        _ => {
+            return Err(Failure::parameter(
+                "tls_cert, tls_key: expected both or neither, got one",
+            ));
+        }
+    }
+    options.check_certificates()?;
+    Ok(options)
+}
+
+/// The plan of a filter in a module: of the kind that is named, or else of the
+/// one that the module makes.
+fn plan_in_module(kind: Option<&str>, delete: bool, n: u64, rate: f64) -> Result<Plan> {
+    let kind = match kind {
+        Some(name) => options::parse_kind(name)?,
+        None if delete => Kind::Cuckoo,
+        None => Kind::Growing,
+    };
+    Ok(Plan::for_rate(kind, n, rate)?)
+}
+
+fn open_or_create(
+    location: &Location,
+    plan: Option<&Plan>,
+    hasher: Hasher,
+    options: &Options,
+) -> Result<tamis_redis::RedisFilter, Error> {
+    let opened = tamis_redis::RedisFilter::open(location, options);
+    let (Err(Error::NotFound { .. }), Some(plan)) = (&opened, plan) else {
+        return opened;
+    };
+    match tamis_redis::RedisFilter::create(location, plan, hasher, options) {
+        // Another worker has just made it, which is as well.
+        Err(Error::Exists { .. }) => tamis_redis::RedisFilter::open(location, options),
+        created => created,
+    }
+}
+
+fn seconds(what: &str, value: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(value).map_err(|_| {
         Failure::parameter(format!("{what}: expected a number of seconds, got {value}"))
     })
 }
 
 impl RedisFilter {
-    fn lock(&self) -> MutexGuard<'_, Option<tamis_redis::RedisFilter>> {
-        // A panic leaves no filter half changed: its state is the server's.
-        self.filter.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Talks to the server, without the GIL.
     fn with<R: Send>(
         &self,
         py: Python<'_>,
         talk: impl FnOnce(&mut tamis_redis::RedisFilter) -> Result<R, Error> + Send,
-    ) -> Result<R, Failure> {
+    ) -> Result<R> {
         self.check_process(py)?;
-        py.detach(|| match self.lock().as_mut() {
+        py.detach(|| match lock(&self.filter).as_mut() {
             Some(filter) => Ok(talk(filter)?),
             None => Err(Failure::closed()),
         })
     }
 
-    fn check_process(&self, py: Python<'_>) -> Result<(), Failure> {
-        match self.process.can_lock(py, &self.filter) {
-            true => Ok(()),
-            false => Err(Failure::Own(
+    fn check_process(&self, py: Python<'_>) -> Result<()> {
+        if self.process.can_lock(py, &self.filter) {
+            Ok(())
+        } else {
+            Err(Failure::Own(
                 "ServerError",
                 "another thread was talking to the server when this process was forked, so the \
                  connection is lost here; connect again in this process"
                     .into(),
-            )),
+            ))
         }
     }
 
@@ -218,7 +233,7 @@ impl RedisFilter {
         keys: &Bound<'py, PyAny>,
         answers: bool,
         verb: Verb,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    ) -> Result<Bound<'py, PyAny>> {
         // Said before the keys are looked at.
         self.with(keys.py(), |_| Ok(()))?;
         let Some(hasher) = self.hasher else {
@@ -233,7 +248,7 @@ impl RedisFilter {
         };
         batch.run(
             keys,
-            &|hashes: &[Hash], out: &mut [bool]| match self.lock().as_mut() {
+            &|hashes: &[Hash], out: &mut [bool]| match lock(&self.filter).as_mut() {
                 Some(filter) => Ok(verb.hashes(filter, hashes, out)?),
                 None => Err(Failure::closed()),
             },
@@ -246,11 +261,12 @@ impl RedisFilter {
         keys: &Bound<'py, PyAny>,
         answers: bool,
         verb: Verb,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    ) -> Result<Bound<'py, PyAny>> {
         let py = keys.py();
-        let mut answers = match answers {
-            true => Answers::wanted(keys)?,
-            false => Answers::Dropped,
+        let mut answers = if answers {
+            Answers::wanted(keys)?
+        } else {
+            Answers::Dropped
         };
         let mut lookout = Lookout::new();
         let encode = |object: &Bound<'_, PyAny>, push: &mut dyn FnMut(&[u8])| {
@@ -266,54 +282,54 @@ impl RedisFilter {
                 lookout.look()?;
                 let keys = block.slices();
                 let mut out = vec![false; keys.len()];
-                match self.lock().as_mut() {
-                    Some(filter) => verb.keys(filter, &keys, &mut out)?,
+                match lock(&self.filter).as_mut() {
+                    Some(filter) => verb.call(filter, &Keys::Bytes(keys), &mut out)?,
                     None => return Err(Failure::closed()),
                 }
                 answers.extend(&block.with_nulls(out));
                 Ok(())
             })
         };
-        match is_column {
-            true => column_blocks(keys, each)?,
-            false => blocks(keys, encode, each)?,
+        if is_column {
+            column_blocks(keys, each)?
+        } else {
+            blocks(keys, encode, each)?
         }
         Ok(answers.like(keys)?)
     }
 
-    /// Asks for keys of rows.
-    pub(crate) fn ask(
+    /// Asks for keys, or adds or removes them, in one call.
+    pub(crate) fn call(
         &self,
         py: Python<'_>,
+        verb: Verb,
         keys: &Keys<'_>,
-        found: &mut [bool],
-    ) -> Result<(), Failure> {
-        self.with(py, |filter| Verb::Ask.rows(filter, keys, found))
+        out: &mut [bool],
+    ) -> Result<()> {
+        self.with(py, |filter| verb.call(filter, keys, out))
     }
 
-    /// Adds keys of rows, and says which were new.
-    pub(crate) fn add_keys(
-        &self,
-        py: Python<'_>,
-        keys: &Keys<'_>,
-        new: &mut [bool],
-    ) -> Result<(), Failure> {
-        self.with(py, |filter| Verb::Add.rows(filter, keys, new))
-    }
-
-    fn one(&self, key: &Bound<'_, PyAny>, verb: Verb) -> Result<bool, Failure> {
+    fn one(&self, key: &Bound<'_, PyAny>, verb: Verb) -> Result<bool> {
         let mut answer = [false];
-        match &self.hasher {
-            Some(hasher) => {
-                let hash = key::hash(hasher, key)?;
-                self.with(key.py(), |filter| verb.hashes(filter, &[hash], &mut answer))?;
-            }
-            None => {
-                let bytes = key::bytes(key)?;
-                self.with(key.py(), |filter| verb.keys(filter, &[&bytes], &mut answer))?;
-            }
-        }
+        self.with_key(key, |filter, key| verb.call(filter, key, &mut answer))?;
         Ok(answer[0])
+    }
+
+    /// Talks to the server about one key.
+    fn with_key(
+        &self,
+        key: &Bound<'_, PyAny>,
+        talk: impl FnOnce(&mut tamis_redis::RedisFilter, &Keys<'_>) -> Result<(), Error> + Send,
+    ) -> Result<()> {
+        let bytes;
+        let keys = match &self.hasher {
+            Some(hasher) => Keys::Hashes(vec![key::hash(hasher, key)?]),
+            None => {
+                bytes = key::bytes(key)?;
+                Keys::Bytes(vec![&bytes])
+            }
+        };
+        self.with(key.py(), |filter| talk(filter, &keys))
     }
 }
 
@@ -325,22 +341,24 @@ pub(crate) enum Keys<'a> {
 
 /// What is done with keys.
 #[derive(Clone, Copy)]
-enum Verb {
+pub(crate) enum Verb {
     Add,
     Ask,
     Remove,
 }
 
 impl Verb {
-    fn rows(
+    fn call(
         self,
         filter: &mut tamis_redis::RedisFilter,
         keys: &Keys<'_>,
         out: &mut [bool],
     ) -> Result<(), Error> {
-        match keys {
-            Keys::Hashes(hashes) => self.hashes(filter, hashes, out),
-            Keys::Bytes(keys) => self.keys(filter, keys, out),
+        match (self, keys) {
+            (_, Keys::Hashes(hashes)) => self.hashes(filter, hashes, out),
+            (Self::Add, Keys::Bytes(keys)) => filter.insert_many(keys, out),
+            (Self::Ask, Keys::Bytes(keys)) => filter.contains_many(keys, out),
+            (Self::Remove, Keys::Bytes(keys)) => filter.remove_many(keys, out),
         }
     }
 
@@ -356,19 +374,6 @@ impl Verb {
             Self::Remove => filter.remove_hashes(hashes, out),
         }
     }
-
-    fn keys(
-        self,
-        filter: &mut tamis_redis::RedisFilter,
-        keys: &[&[u8]],
-        out: &mut [bool],
-    ) -> Result<(), Error> {
-        match self {
-            Self::Add => filter.insert_many(keys, out),
-            Self::Ask => filter.contains_many(keys, out),
-            Self::Remove => filter.remove_many(keys, out),
-        }
-    }
 }
 
 #[pymethods]
@@ -376,61 +381,55 @@ impl RedisFilter {
     /// Adds a key; returns whether it was new. Of many workers that add one key at
     /// once, exactly one is told True.
     #[pyo3(signature = (key, /))]
-    fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn add(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         self.one(key, Verb::Add)
     }
 
-    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         self.one(key, Verb::Ask)
     }
 
     /// Adds many keys, and answers nothing; see `add_many`.
     #[pyo3(signature = (keys, /))]
-    fn update(&self, keys: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    fn update(&self, keys: &Bound<'_, PyAny>) -> Result<()> {
         self.run(keys, false, Verb::Add).map(drop)
     }
 
     /// Adds many keys; returns whether each was new. Keys and answers are as
     /// those of `Filter.add_many`.
     #[pyo3(signature = (keys, /))]
-    fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+    fn add_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
         self.run(keys, true, Verb::Add)
     }
 
     /// Asks many keys; returns for each whether it may have been added.
     #[pyo3(signature = (keys, /))]
-    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Failure> {
+    fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
         self.run(keys, true, Verb::Ask)
     }
 
     /// Undoes one addition of a key, of a filter made with ``delete=True``;
     /// returns whether it seemed present. Only for keys that were added.
     #[pyo3(signature = (key, /))]
-    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         self.one(key, Verb::Remove)
     }
 
     /// How often a key was added, at most, to a filter made with
     /// ``delete=True``.
     #[pyo3(signature = (key, /))]
-    fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64, Failure> {
+    fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64> {
         let mut counts = [0];
-        match &self.hasher {
-            Some(hasher) => {
-                let hash = key::hash(hasher, key)?;
-                self.with(key.py(), |filter| filter.count_hashes(&[hash], &mut counts))?;
-            }
-            None => {
-                let bytes = key::bytes(key)?;
-                self.with(key.py(), |filter| filter.count_many(&[&bytes], &mut counts))?;
-            }
-        }
+        self.with_key(key, |filter, key| match key {
+            Keys::Hashes(hashes) => filter.count_hashes(hashes, &mut counts),
+            Keys::Bytes(keys) => filter.count_many(keys, &mut counts),
+        })?;
         Ok(counts[0])
     }
 
     /// Always `IndeterminateCountError`: workers don't count together, so that
     /// no counter slows them down. ``info()["keys"]`` has an estimate.
-    fn __len__(&self) -> Result<usize, Failure> {
+    fn __len__(&self) -> Result<usize> {
         Err(Failure::Own(
             "IndeterminateCountError",
             "the number of keys of a filter in Redis is indeterminate; info()[\"keys\"] has an \
@@ -445,12 +444,12 @@ impl RedisFilter {
     }
 
     /// Removes all keys.
-    fn clear(&self, py: Python<'_>) -> Result<(), Failure> {
+    fn clear(&self, py: Python<'_>) -> Result<()> {
         self.with(py, tamis_redis::RedisFilter::clear)
     }
 
     /// A copy in memory, with the same bits.
-    fn copy<'py>(&self, py: Python<'py>) -> Result<Bound<'py, Filter>, Failure> {
+    fn copy<'py>(&self, py: Python<'py>) -> Result<Bound<'py, Filter>> {
         making::object(py, self.with(py, tamis_redis::RedisFilter::download)?)
     }
 
@@ -460,38 +459,38 @@ impl RedisFilter {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = argument::path)] path: PathBuf,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let filter = self.with(py, tamis_redis::RedisFilter::download)?;
         Ok(py.detach(|| filter.save(path))?)
     }
 
     /// Adds all keys of a filter of the same shape and hash.
-    fn __ior__(&self, other: &Bound<'_, Filter>) -> Result<(), Failure> {
+    fn __ior__(&self, other: &Bound<'_, Filter>) -> Result<()> {
         let other = Filter::to_memory(other)?;
         Python::attach(|py| self.with(py, |filter| filter.union_with(&other)))
     }
 
     /// How many keys it is made for; of a growing filter, before it grows next.
     #[getter]
-    fn capacity(&self, py: Python<'_>) -> Result<u64, Failure> {
+    fn capacity(&self, py: Python<'_>) -> Result<u64> {
         self.with(py, |filter| Ok(filter.capacity()))
     }
 
     /// The promised rate of false "yes".
     #[getter]
-    fn p(&self, py: Python<'_>) -> Result<f64, Failure> {
+    fn p(&self, py: Python<'_>) -> Result<f64> {
         self.with(py, |filter| Ok(filter.rate()))
     }
 
     /// The rate to expect now.
     #[getter]
-    fn p_now(&self, py: Python<'_>) -> Result<f64, Failure> {
+    fn p_now(&self, py: Python<'_>) -> Result<f64> {
         self.with(py, tamis_redis::RedisFilter::rate_now)
     }
 
     /// The share of its capacity that is taken, estimated.
     #[getter]
-    fn fill(&self, py: Python<'_>) -> Result<f64, Failure> {
+    fn fill(&self, py: Python<'_>) -> Result<f64> {
         self.with(py, |filter| {
             Ok(filter.keys()?.get() as f64 / filter.capacity().max(1) as f64)
         })
@@ -500,13 +499,13 @@ impl RedisFilter {
     /// The kind: "blocked", "counting" or "growing"; in a module "growing" or
     /// "cuckoo".
     #[getter]
-    fn kind(&self, py: Python<'_>) -> Result<&'static str, Failure> {
+    fn kind(&self, py: Python<'_>) -> Result<&'static str> {
         self.with(py, |filter| Ok(filter.kind().name()))
     }
 
     /// The size in bytes.
     #[getter]
-    fn nbytes(&self, py: Python<'_>) -> Result<u64, Failure> {
+    fn nbytes(&self, py: Python<'_>) -> Result<u64> {
         self.with(py, |filter| Ok(filter.bytes()))
     }
 
@@ -518,13 +517,13 @@ impl RedisFilter {
 
     /// Whether it was closed.
     #[getter]
-    fn closed(&self, py: Python<'_>) -> Result<bool, Failure> {
+    fn closed(&self, py: Python<'_>) -> Result<bool> {
         self.check_process(py)?;
-        Ok(py.detach(|| self.lock().is_none()))
+        Ok(py.detach(|| lock(&self.filter).is_none()))
     }
 
     /// What the filter is and how full, as a dict.
-    fn info<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
+    fn info<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let (kind, capacity, rate, counted, rate_now, bytes, time) = self.with(py, |f| {
             let (keys, rate_now, time) = (f.keys()?, f.rate_now()?, f.time_to_live()?);
             let (kind, capacity, rate) = (f.kind(), f.capacity(), f.rate());
@@ -553,7 +552,7 @@ impl RedisFilter {
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = argument::seconds)] seconds: Option<f64>,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let time = seconds.map(|s| self::seconds("seconds", s)).transpose()?;
         self.with(py, |filter| match time {
             Some(time) => filter.expire_in(time),
@@ -562,9 +561,9 @@ impl RedisFilter {
     }
 
     /// Deletes the filter on the server, for everyone.
-    fn delete(&self, py: Python<'_>) -> Result<(), Failure> {
+    fn delete(&self, py: Python<'_>) -> Result<()> {
         self.check_process(py)?;
-        py.detach(|| match self.lock().take() {
+        py.detach(|| match lock(&self.filter).take() {
             Some(filter) => Ok(filter.delete()?),
             None => Err(Failure::closed()),
         })
@@ -573,7 +572,7 @@ impl RedisFilter {
     /// Lets go of the connection; the filter stays on the server.
     fn close(&self, py: Python<'_>) {
         if self.process.can_lock(py, &self.filter) {
-            py.detach(|| drop(self.lock().take()));
+            py.detach(|| drop(lock(&self.filter).take()));
         }
     }
 
@@ -581,7 +580,7 @@ impl RedisFilter {
         format!("<tamis.RedisFilter {}>", self.location)
     }
 
-    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>> {
         slf.get().with(slf.py(), |_| Ok(()))?;
         Ok(slf.clone())
     }

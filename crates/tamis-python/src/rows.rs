@@ -1,21 +1,21 @@
 //! The rows of a data frame as keys of a filter: looked at first, and added once
 //! the caller has what it makes of the answers.
 
-use crate::batch::lock;
-use crate::column::{Buffer, Column, Key, NoKeys, Values};
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::filter::{Filter, USUAL};
 use crate::interrupt::Lookout;
 use crate::key;
-use crate::lock::Mark;
+use crate::lock::{Mark, lock};
 use crate::mask::Answers;
-use crate::redis::{Keys, RedisFilter};
+use crate::redis::{Keys, RedisFilter, Verb};
 use crate::source::Held;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::ops::Range;
 use std::sync::Mutex;
 use tamis::{Hash, Hasher, KeyRule};
+use tamis_python_core::column::{Buffer, KeyColumn, Values};
+use tamis_python_core::keys::{Key, NoKeys};
 
 /// Rows that are hashed, or asked, in one go.
 const ROWS: usize = 1024;
@@ -53,11 +53,7 @@ impl Rows {
     /// The rows of these columns, which are of equal length. Whatever is no key is
     /// said here.
     #[new]
-    fn new(
-        filter: &Bound<'_, PyAny>,
-        columns: &Bound<'_, PyList>,
-        len: usize,
-    ) -> Result<Self, Failure> {
+    fn new(filter: &Bound<'_, PyAny>, columns: &Bound<'_, PyList>, len: usize) -> Result<Self> {
         let py = filter.py();
         let judge = Judge::of(filter)?;
         // Said before the columns are looked at.
@@ -90,7 +86,7 @@ impl Rows {
 
     /// Refuses a filter that keys can't be added to.
     #[staticmethod]
-    fn check_writable(filter: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    fn check_writable(filter: &Bound<'_, PyAny>) -> Result<()> {
         match Judge::of(filter)? {
             Judge::Filter(judge) => judge.get().check_writable(filter.py()),
             Judge::Redis(_) => Ok(()),
@@ -99,7 +95,7 @@ impl Rows {
 
     /// The rows of a list of keys, with None for a row without one.
     #[staticmethod]
-    fn of_objects(filter: &Bound<'_, PyAny>, objects: &Bound<'_, PyList>) -> Result<Self, Failure> {
+    fn of_objects(filter: &Bound<'_, PyAny>, objects: &Bound<'_, PyList>) -> Result<Self> {
         let judge = Judge::of(filter)?;
         let (mut hashes, mut keyed) = (Vec::new(), Vec::new());
         for object in objects {
@@ -120,11 +116,7 @@ impl Rows {
     /// Whether each row stays, as an object like the frame: its key is not in the
     /// filter, or it has none. Of rows with equal keys the first one stays, if
     /// keys are to be `distinct`.
-    fn unseen<'py>(
-        &self,
-        frame: &Bound<'py, PyAny>,
-        distinct: bool,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    fn unseen<'py>(&self, frame: &Bound<'py, PyAny>, distinct: bool) -> Result<Bound<'py, PyAny>> {
         let py = frame.py();
         let mut looked = Looked {
             counted: self.judge.counted(py)?,
@@ -134,12 +126,11 @@ impl Rows {
         self.ask(py, &mut found)?;
         py.detach(|| {
             let absent = (0..self.hashes.len()).filter(|row| !found[*row]);
-            match distinct {
-                true => {
-                    let mut first = Firsts::of(&self.hashes);
-                    looked.new = absent.filter(|row| first.is(*row)).collect();
-                }
-                false => looked.new = absent.collect(),
+            if distinct {
+                let mut first = Firsts::of(&self.hashes);
+                looked.new = absent.filter(|row| first.is(*row)).collect();
+            } else {
+                looked.new = absent.collect()
             }
         });
         let mask = self.mask(frame, &looked.new)?;
@@ -149,7 +140,7 @@ impl Rows {
 
     /// Adds the keys that the look has found to be new. Returns None if they still
     /// were; otherwise which rows stay, because others have added some meanwhile.
-    fn add<'py>(&self, frame: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+    fn add<'py>(&self, frame: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>> {
         let py = frame.py();
         let looked = std::mem::take(&mut *lock(&self.looked));
         let new = match &self.judge {
@@ -170,7 +161,7 @@ impl Rows {
     }
 
     /// Adds the keys of all rows, whatever the filter has.
-    fn add_all(&self, py: Python<'_>) -> Result<(), Failure> {
+    fn add_all(&self, py: Python<'_>) -> Result<()> {
         match &self.judge {
             Judge::Filter(filter) => {
                 let mark = Mark::on(filter.clone_ref(py), py);
@@ -197,7 +188,7 @@ impl Rows {
 }
 
 impl Rows {
-    fn ask(&self, py: Python<'_>, found: &mut [bool]) -> Result<(), Failure> {
+    fn ask(&self, py: Python<'_>, found: &mut [bool]) -> Result<()> {
         let mut lookout = Lookout::new();
         match &self.judge {
             Judge::Filter(filter) => {
@@ -213,7 +204,9 @@ impl Rows {
             Judge::Redis(filter) => {
                 let rows: Vec<usize> = (0..self.hashes.len()).collect();
                 for (rows, found) in rows.chunks(8 * ROWS).zip(found.chunks_mut(8 * ROWS)) {
-                    filter.get().ask(py, &self.keys_of(rows), found)?;
+                    filter
+                        .get()
+                        .call(py, Verb::Ask, &self.keys_of(rows), found)?;
                     py.check_signals()?;
                 }
                 Ok(())
@@ -226,10 +219,10 @@ impl Rows {
         filter: &RedisFilter,
         py: Python<'_>,
         rows: &[usize],
-    ) -> Result<Vec<bool>, Failure> {
+    ) -> Result<Vec<bool>> {
         let mut new = vec![false; rows.len()];
         for (rows, new) in rows.chunks(8 * ROWS).zip(new.chunks_mut(8 * ROWS)) {
-            filter.add_keys(py, &self.keys_of(rows), new)?;
+            filter.call(py, Verb::Add, &self.keys_of(rows), new)?;
         }
         Ok(new)
     }
@@ -246,11 +239,7 @@ impl Rows {
     }
 
     /// Rows without a key, and those of these keys.
-    fn mask<'py>(
-        &self,
-        frame: &Bound<'py, PyAny>,
-        keys: &[usize],
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    fn mask<'py>(&self, frame: &Bound<'py, PyAny>, keys: &[usize]) -> Result<Bound<'py, PyAny>> {
         let mut chosen = keys.iter().peekable();
         let mut key = 0..;
         let stays: Vec<bool> = (self.keyed.iter())
@@ -269,7 +258,7 @@ impl Rows {
 }
 
 impl Judge {
-    fn of(filter: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+    fn of(filter: &Bound<'_, PyAny>) -> Result<Self> {
         if let Ok(filter) = filter.cast::<Filter>() {
             return Ok(Self::Filter(filter.clone().unbind()));
         }
@@ -294,14 +283,14 @@ impl Judge {
         matches!(self, Self::Redis(filter) if filter.get().hasher.is_none())
     }
 
-    fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
+    fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash> {
         match self {
             Self::Filter(filter) => filter.get().hash(key),
             Self::Redis(_) => key::hash(&self.hasher(), key),
         }
     }
 
-    fn counted(&self, py: Python<'_>) -> Result<Option<u64>, Failure> {
+    fn counted(&self, py: Python<'_>) -> Result<Option<u64>> {
         match self {
             Self::Filter(filter) => filter.get().counted(py),
             Self::Redis(_) => Ok(None),
@@ -310,7 +299,7 @@ impl Judge {
 }
 
 /// How many rows each column has.
-fn lengths(parts: &[Vec<Column<'_>>]) -> impl Iterator<Item = usize> {
+fn lengths(parts: &[Vec<KeyColumn<'_>>]) -> impl Iterator<Item = usize> {
     let lengths = parts
         .iter()
         .map(|parts| parts.iter().map(|part| part.len).sum());
@@ -330,7 +319,7 @@ struct Hashing {
 }
 
 impl Hashing {
-    fn new(hasher: Hasher, len: usize, keys: bool) -> Result<Self, Failure> {
+    fn new(hasher: Hasher, len: usize, keys: bool) -> Result<Self> {
         let (mut hashes, mut keyed) = (Vec::new(), Vec::new());
         let room = hashes
             .try_reserve_exact(len)
@@ -349,16 +338,16 @@ impl Hashing {
     }
 
     /// All rows of columns, each of which comes in parts.
-    fn all(mut self, mut columns: Vec<Vec<Column<'_>>>) -> Result<Made, Failure> {
+    fn all(mut self, mut columns: Vec<Vec<KeyColumn<'_>>>) -> Result<Made> {
         if columns.len() == 1 {
             for mut part in columns.remove(0) {
                 part.hash_dictionary(&self.hasher)?;
                 self.rows(&part)?;
             }
         } else {
-            let columns: Vec<_> = columns.into_iter().map(Column::joined).collect();
+            let columns: Vec<_> = columns.into_iter().map(KeyColumn::joined).collect();
             let len = columns.first().map_or(0, |column| column.len);
-            self.rows(&Column {
+            self.rows(&KeyColumn {
                 len,
                 values: Values::Tuple(columns),
                 valid: None,
@@ -367,7 +356,7 @@ impl Hashing {
         Ok((self.hashes, self.keys, self.keyed))
     }
 
-    fn rows(&mut self, column: &Column<'_>) -> Result<(), Failure> {
+    fn rows(&mut self, column: &KeyColumn<'_>) -> Result<()> {
         let (mut hashes, mut rows) = (Vec::new(), Vec::new());
         for start in (0..column.len).step_by(ROWS) {
             self.lookout.look()?;
@@ -391,7 +380,7 @@ impl Hashing {
     }
 
     /// The keys themselves, which are told apart by their hashes.
-    fn keys_of(&mut self, column: &Column<'_>, range: Range<usize>) -> Result<(), NoKeys> {
+    fn keys_of(&mut self, column: &KeyColumn<'_>, range: Range<usize>) -> Result<(), NoKeys> {
         let Some((ends, bytes)) = &mut self.keys else {
             return Ok(());
         };

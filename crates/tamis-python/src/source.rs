@@ -1,15 +1,15 @@
 //! What holds many keys: which of its sides they are read from.
 
-use crate::arrow::{ArrowArray, Owned};
 use crate::capsule::Arrays;
-use crate::column::{Bits, Column, Values};
 use crate::encoded::{Encoded, Value};
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::key;
 use crate::numpy;
 use pyo3::exceptions::{PyException, PyUserWarning};
 use pyo3::prelude::*;
 use tamis::KeyRule;
+use tamis_python_core::arrow::{ArrowArray, Owned};
+use tamis_python_core::column::{Bits, KeyColumn, Values};
 
 /// Many keys, in the shape in which they are read.
 pub(crate) enum Source<'py> {
@@ -28,7 +28,7 @@ pub(crate) enum Source<'py> {
 }
 
 impl<'py> Source<'py> {
-    pub(crate) fn of(keys: &Bound<'py, PyAny>) -> Result<Self, Failure> {
+    pub(crate) fn of(keys: &Bound<'py, PyAny>) -> Result<Self> {
         let library = key::library(keys)?;
         if library == "polars" && is_polars_objects(keys)? {
             return Ok(Self::Objects(keys.call_method0("to_list")?));
@@ -59,7 +59,7 @@ impl<'py> Source<'py> {
 
     /// A series or an index. What its type says decides, and never what its
     /// objects are: those are read one by one.
-    fn of_pandas(keys: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> Result<Self, Failure> {
+    fn of_pandas(keys: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> Result<Self> {
         let objects = || Ok(Self::Objects(keys.call_method0("tolist")?));
         let plain = |array: Bound<'py, PyAny>, utc| Self::Array {
             array,
@@ -146,7 +146,7 @@ pub(crate) enum Held<'py> {
 
 impl<'py> Held<'py> {
     /// All of a column, ready to be read without the GIL.
-    pub(crate) fn of(rule: &KeyRule, keys: &Bound<'py, PyAny>) -> Result<Self, Failure> {
+    pub(crate) fn of(rule: &KeyRule, keys: &Bound<'py, PyAny>) -> Result<Self> {
         let py = keys.py();
         match Source::of(keys)? {
             Source::Arrow(mut arrays) => {
@@ -167,7 +167,7 @@ impl<'py> Held<'py> {
         }
     }
 
-    fn encoded(rule: &KeyRule, objects: &Bound<'py, PyAny>) -> Result<Self, Failure> {
+    fn encoded(rule: &KeyRule, objects: &Bound<'py, PyAny>) -> Result<Self> {
         let (mut ends, mut bytes, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         for object in objects.try_iter()? {
             let object = object?;
@@ -195,7 +195,7 @@ impl<'py> Held<'py> {
     }
 
     /// The column in its parts, one after the other.
-    pub(crate) fn columns(&mut self) -> Result<Vec<Column<'_>>, Failure> {
+    pub(crate) fn columns(&mut self) -> Result<Vec<KeyColumn<'_>>> {
         Ok(match self {
             Self::Arrow(arrays, all) => {
                 let columns = all.iter().map(|array| arrays.column(array));
@@ -205,7 +205,7 @@ impl<'py> Held<'py> {
                 let column = numpy::column(array, masked.as_deref(), *utc)?;
                 column.into_iter().collect()
             }
-            Self::Encoded(ends, bytes, missing) => vec![Column {
+            Self::Encoded(ends, bytes, missing) => vec![KeyColumn {
                 len: ends.len(),
                 valid: (missing.contains(&true)).then(|| Bits::unmasked(missing)),
                 values: Values::Encoded(std::mem::take(ends), std::mem::take(bytes)),

@@ -288,23 +288,29 @@ def test_a_finalizer_may_empty_the_list_that_is_read():
             def __del__(self):
                 keys.clear()
 
-        for ask in ("add_many", "contains_many", "update"):
-            for before in range(0, 32, 5):
-                seen = tamis.Filter(1000, 1e-9)
-                keys = [str(i) for i in range(before)] + [f"\\ud800 {i}" for i in range(40)]
-                gc.collect()
-                Emptier()
-                gc.set_threshold(1)
-                try:
-                    getattr(seen, ask)(keys)
-                    raise SystemExit("a text without UTF-8 was taken for a key")
-                except tamis.KeyEncodingError as error:
-                    assert "position 0: surrogates not allowed" in str(error), error
-                finally:
-                    gc.set_threshold(700, 10, 10)
-                if ask != "contains_many":
-                    assert len(seen) == before, len(seen)
-                keys.clear()
+        def ask(call, before, threshold):
+            # Whether the list was emptied while it was read.
+            gc.collect()
+            keys[:] = [str(i) for i in range(before)] + [f"\\ud800 {i}" for i in range(40)]
+            Emptier()
+            gc.set_threshold(threshold)
+            try:
+                call(keys)
+            except tamis.KeyEncodingError as error:
+                gc.set_threshold(700)
+                assert "position 0: surrogates not allowed" in str(error), error
+                return not keys
+            gc.set_threshold(700)
+            assert not keys, "a text without UTF-8 was taken for a key"
+            return False
+
+        keys = []
+        for name in ("add_many", "contains_many", "update"):
+            seen = tamis.Filter(1000, 1e-9)
+            call = getattr(seen, name)
+            emptied = [ask(call, before, threshold) for before in (0, 5, 15, 30) for threshold in range(1, 12)]
+            # Since 3.12 the collector waits until the call is over.
+            assert any(emptied) or sys.version_info >= (3, 12), emptied
         """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],

@@ -84,9 +84,16 @@ impl<K> Lane<K> {
         }
     }
 
-    pub(crate) fn decide(&mut self, decide: impl FnOnce(&[K], &mut [bool])) {
-        self.chosen.resize(self.hashes.len(), false);
-        decide(&self.hashes, &mut self.chosen);
+    /// Its keys, and for each the same answer.
+    pub(crate) fn undecided(&mut self, answer: bool) -> (&[K], &mut [bool]) {
+        self.chosen.clear();
+        self.chosen.resize(self.hashes.len(), answer);
+        self.answers()
+    }
+
+    /// Its keys, and the answers so far.
+    pub(crate) fn answers(&mut self) -> (&[K], &mut [bool]) {
+        (&self.hashes, &mut self.chosen)
     }
 }
 

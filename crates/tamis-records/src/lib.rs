@@ -36,6 +36,7 @@
 //!     rule: &rule,
 //!     hash: |key: &[u8]| tamis::Hasher::default().hash(key),
 //!     shards: &mut shards,
+//!     ask: None,
 //!     decide: |seen: &mut ExactSet, hashes: &[tamis::Hash], new: &mut [bool]| {
 //!         seen.insert_many(hashes, new).map_err(|error| Halt::Failed(error.to_string()))
 //!     },

@@ -3,13 +3,13 @@
 //! Every thread carries one chunk of records through all stages:
 //!
 //! ```text
-//! read (one thread at a time) → hash (freely) → shard 0, shard 1, … (in chunk order) → print (in chunk order)
+//! read (one thread at a time) → hash, ask (freely) → shard 0, shard 1, … (in chunk order) → print (in chunk order)
 //! ```
 //!
 //! A key belongs to one shard by its hash, and a shard sees the chunks in input order. So every answer depends on
 //! the input alone, no shard is ever shared, and no queue can grow: there are as many chunks as threads.
 
-use crate::batch::{Batch, Print, Token};
+use crate::batch::{Batch, Lane, Print, Token};
 use crate::input::InputError;
 use crate::key::{KeyMaker, NotHex, RecordRule};
 use crate::progress::Progress;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Everything one run needs.
-pub struct Job<'a, S, H, D, E> {
+pub struct Job<'a, S, K, H, D, E> {
     /// The inputs.
     pub reader: Reader,
     /// What of a record is its key.
@@ -30,7 +30,10 @@ pub struct Job<'a, S, H, D, E> {
     pub hash: H,
     /// Shard `hash.shard(shards.len())` decides a key.
     pub shards: &'a mut [S],
-    /// Answers for the keys of a shard, in the order of the input. The answers are at first what prints nothing.
+    /// Answers that depend on nothing but the keys: every thread finds them by itself, in no order.
+    pub ask: Option<&'a Ask<'a, K, E>>,
+    /// Answers for the keys of a shard, in the order of the input. It is given those of `ask`, or else such as print
+    /// nothing.
     pub decide: D,
     /// Which records go to the output.
     pub print: Print,
@@ -51,6 +54,9 @@ pub struct Checkpoint<'a, S, E> {
     /// Saves all shards.
     pub save: Save<'a, S, E>,
 }
+
+/// A function that answers for keys.
+pub type Ask<'a, K, E> = dyn Fn(&[K], &mut [bool]) -> Result<(), Halt<E>> + Sync + 'a;
 
 /// A function that saves shards.
 pub type Save<'a, S, E> = Box<dyn FnMut(&mut [&mut S]) -> Result<(), E> + Send + 'a>;
@@ -94,7 +100,7 @@ impl<E> Outcome<E> {
 }
 
 /// Carries every record through the pipeline.
-pub fn run<S, K, H, D, E>(job: Job<S, H, D, E>) -> Outcome<E>
+pub fn run<S, K, H, D, E>(job: Job<S, K, H, D, E>) -> Outcome<E>
 where
     S: Send,
     E: From<NotHex> + Send,
@@ -117,6 +123,7 @@ where
         numbers: Turn::new(0),
         rule: job.rule,
         hash: job.hash,
+        ask: job.ask,
         decide: job.decide,
         halted: AtomicBool::new(false),
         failure: Mutex::new(None),
@@ -143,7 +150,7 @@ where
     }
 }
 
-struct Engine<'a, S, H, D, E> {
+struct Engine<'a, S, K, H, D, E> {
     source: Mutex<Source<'a, S, E>>,
     shards: Vec<Turn<&'a mut S>>,
     output: Turn<Output<'a>>,
@@ -151,6 +158,7 @@ struct Engine<'a, S, H, D, E> {
     numbers: Turn<u64>,
     rule: &'a RecordRule,
     hash: H,
+    ask: Option<&'a Ask<'a, K, E>>,
     decide: D,
     /// Nothing is decided any more.
     halted: AtomicBool,
@@ -167,7 +175,7 @@ struct Source<'a, S, E> {
     checkpoint: Option<Checkpoint<'a, S, E>>,
 }
 
-impl<S, K, H, D, E> Engine<'_, S, H, D, E>
+impl<S, K, H, D, E> Engine<'_, S, K, H, D, E>
 where
     S: Send,
     E: From<NotHex> + Send,
@@ -186,6 +194,7 @@ where
             let before = self.number(number, &chunk, batch.records() as u64);
             let mut refusal = batch.refusal(&chunk, before);
             for (shard, lane) in self.shards.iter().zip(&mut batch.lanes) {
+                let asked = self.ask(lane);
                 let mut shard = shard.wait(number);
                 // In turn: the chunks before this one are still decided, and may have been enough.
                 if let Some(refusal) = refusal.take()
@@ -193,7 +202,7 @@ where
                 {
                     self.halt(Some(refusal.into()));
                 }
-                lane.decide(|hashes, chosen| self.decide(&mut shard, hashes, chosen));
+                self.decide(&mut shard, lane, asked);
                 shard.pass();
             }
             let chosen = batch.collect();
@@ -228,19 +237,29 @@ where
         before
     }
 
+    /// Asks, in no order, unless deciding has come to its end.
+    fn ask(&self, lane: &mut Lane<K>) -> Result<(), Halt<E>> {
+        let (keys, chosen) = lane.undecided(self.print.silent());
+        match self.ask {
+            Some(ask) if !self.halted.load(Ordering::Relaxed) => ask(keys, chosen),
+            _ => Ok(()),
+        }
+    }
+
     /// Decides, unless that has come to its end.
-    fn decide(&self, shard: &mut S, hashes: &[K], chosen: &mut [bool]) {
-        chosen.fill(self.print.silent());
+    fn decide(&self, shard: &mut S, lane: &mut Lane<K>, asked: Result<(), Halt<E>>) {
         if self.halted.load(Ordering::Relaxed) {
+            lane.undecided(self.print.silent());
             return;
         }
-        match (self.decide)(shard, hashes, chosen) {
+        let (keys, chosen) = lane.answers();
+        match asked.and_then(|()| (self.decide)(shard, keys, chosen)) {
             Ok(()) => {}
             Err(Halt::Enough) => self.halt(None),
             Err(Halt::FailedAfter(error)) => self.halt(Some(error)),
             Err(Halt::Failed(error)) => {
                 self.halt(Some(error));
-                chosen.fill(self.print.silent());
+                lane.undecided(self.print.silent());
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::input::InputError;
 use crate::key::{KeySpec, Keys, Query};
 use crate::progress::Progress;
 use crate::reader::Chunk;
-use crate::scan::{self, Kind};
+use crate::scan::{Opened, Way};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,9 +35,10 @@ pub fn search(
     progress: &Arc<Progress>,
     mut found: impl FnMut(Match) + Send,
 ) -> Result<(), InputError> {
-    let searched = match scan::open(path, spec, progress) {
+    let opened = Opened::open(path, progress)?;
+    let searched = match opened.way(spec) {
         Err(error) => Err(error),
-        Ok(Kind::Text(input)) => {
+        Ok(Way::Text) => {
             let mut before = 1;
             let take = |(matches, lines): (Vec<Found>, u64)| {
                 for one in matches {
@@ -53,11 +54,11 @@ pub fn search(
                 let lines = newlines(&chunk.buffer[..chunk.length]);
                 (search_chunk(chunk, spec, queries), lines)
             };
-            scan::map_chunks(input, spec.rule(), threads, progress, work, take)
+            opened.map_chunks(spec.rule(), threads, progress, work, take)
         }
-        Ok(Kind::Parquet(file, columns)) => {
+        Ok(Way::Parquet(columns)) => {
             let mut keys = Keys::new(spec);
-            scan::for_each_row(path, file, columns, progress, |row, values| {
+            opened.for_each_row(columns, progress, |row, values| {
                 let matches = |query: &&Query| query.matches_values(&mut keys, values);
                 if let Some(query) = queries.iter().position(matches) {
                     found(Match {
@@ -114,17 +115,14 @@ fn as_asked(values: &[&[u8]]) -> Vec<u8> {
         return value.to_vec();
     }
     let field = |value: &&[u8]| {
-        let plain = !value.iter().any(|byte| b",\"\r\n".contains(byte));
-        match plain {
-            true => value.to_vec(),
-            false => {
-                let text = value.iter().flat_map(|byte| match byte {
-                    b'"' => vec![b'"', b'"'],
-                    other => vec![*other],
-                });
-                [b'"'].into_iter().chain(text).chain([b'"']).collect()
-            }
+        if !value.iter().any(|byte| b",\"\r\n".contains(byte)) {
+            return value.to_vec();
         }
+        let text = value.iter().flat_map(|byte| match byte {
+            b'"' => vec![b'"', b'"'],
+            other => vec![*other],
+        });
+        [b'"'].into_iter().chain(text).chain([b'"']).collect()
     };
     values.iter().map(field).collect::<Vec<_>>().join(&b',')
 }

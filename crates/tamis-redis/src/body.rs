@@ -4,8 +4,8 @@
 //! least; the bytes are the same, so offsets are translated here.
 
 use crate::chunks::{CHUNK_LINES, CLOSED, Chunk, Foot, MARK, chunks};
-use crate::link::{Again, Request};
 use crate::packed::Packed;
+use crate::request::{Again, Request};
 use redis::Value;
 use std::ops::Range;
 use tamis::Hash;
@@ -19,6 +19,9 @@ const KEYS_PER_COMMAND: usize = 12;
 const GAP_LINES: u64 = 4;
 /// And no more than this many.
 const RUN_LINES: u64 = 64;
+
+/// The most that a cell can hold, a counter's.
+pub(crate) const MOST_COUNTED: u8 = 15;
 
 /// Takes one from the counters of keys of one chunk. A key with a counter of 0
 /// is not there, and nothing is taken; a counter of 15 stays for ever.
@@ -100,25 +103,17 @@ impl Cells {
         }
     }
 
-    /// The least of the marked counters of a line.
-    pub(crate) fn least(line: &[u8], marks: &Marks) -> u64 {
-        let mut least = 15;
+    /// The least of the marked cells of a line.
+    pub(crate) fn least(self, line: &[u8], marks: &Marks) -> u8 {
+        let mut least = MOST_COUNTED;
         for_each_mark(marks, |cell| {
-            least = least.min(line[cell as usize / 2] >> (cell % 2 * 4) & 15);
+            let cell = cell as usize;
+            least = least.min(match self {
+                Self::Bits(_) => line[cell / 8] >> (cell % 8) & 1,
+                Self::Counters(_) => line[cell / 2] >> (cell % 2 * 4) & 15,
+            });
         });
-        least.into()
-    }
-
-    /// Whether all marked cells of a line are taken.
-    pub(crate) fn has(self, line: &[u8], marks: &Marks) -> bool {
-        let mut all = true;
-        match self {
-            Self::Bits(_) => for_each_mark(marks, |cell| {
-                all &= line[cell as usize / 8] >> (cell % 8) & 1 != 0;
-            }),
-            Self::Counters(_) => all = Self::least(line, marks) > 0,
-        }
-        all
+        least
     }
 }
 
@@ -137,7 +132,7 @@ fn for_each_mark(marks: &Marks, mut each: impl FnMut(u64)) {
 
 /// A key's cells in one line.
 #[derive(Clone, Copy)]
-struct Place {
+struct KeyLine {
     /// The first of its 64-byte lines.
     line: u64,
     /// Which of the caller's keys.
@@ -161,7 +156,7 @@ pub(crate) struct Changes {
 pub(crate) struct Reads {
     pub(crate) requests: Vec<Request>,
     chunks: Vec<ChunkReads>,
-    places: Vec<Place>,
+    places: Vec<KeyLine>,
 }
 
 /// The commands of a request.
@@ -199,7 +194,7 @@ impl Body {
         self.cells
     }
 
-    fn places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<Place> {
+    fn places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<KeyLine> {
         let mut places =
             Vec::with_capacity(keys.size_hint().0 * self.cells.lines_per_key() as usize);
         for (key, hash) in keys {
@@ -209,7 +204,7 @@ impl Body {
             };
             bits.for_each_line(*hash, |line, marks| {
                 let line = line * self.cells.width();
-                places.push(Place { line, key, marks });
+                places.push(KeyLine { line, key, marks });
             });
         }
         places
@@ -217,7 +212,7 @@ impl Body {
 
     /// By line, which is kind to the caches of the servers, and keys of the
     /// same line as they came: of equal keys the first is new.
-    fn sorted_places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<Place> {
+    fn sorted_places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<KeyLine> {
         let places = self.places(keys);
         let mut order: Vec<(u64, u32)> = places.iter().map(|place| place.line).zip(0..).collect();
         order.sort_unstable();
@@ -273,10 +268,9 @@ impl Body {
             command.text("GET");
             command.text("u8");
             command.number(chunk.mark_at() * 8);
-            let request = Request::packed(chunk.slot, command);
-            match replicated {
-                true => request.replicated(),
-                false => request,
+            Request {
+                replicated,
+                ..Request::packed(chunk.slot, command)
             }
         })
     }
@@ -303,7 +297,7 @@ impl Body {
         &self,
         keys: impl Iterator<Item = (u32, &'a Hash)>,
         again: Again,
-        request: impl Fn(&[Place], &Chunk) -> Request,
+        request: impl Fn(&[KeyLine], &Chunk) -> Request,
     ) -> Changes {
         let places = self.sorted_places(keys);
         let mut changes = Changes {
@@ -326,7 +320,7 @@ impl Body {
     }
 
     /// Calls `each` with Redis's offset of each marked cell.
-    fn for_each_offset(&self, places: &[Place], mut each: impl FnMut(u64)) {
+    fn for_each_offset(&self, places: &[KeyLine], mut each: impl FnMut(u64)) {
         for place in places {
             let first = place.line % CHUNK_LINES * 512;
             for_each_mark(&place.marks, |cell| {
@@ -360,36 +354,29 @@ impl Changes {
         }
     }
 
-    /// Calls `each` with a key and whether it was removed, for one request's
-    /// answer; `None` if the chunk was not there.
-    pub(crate) fn was_removed(
+    /// One request's keys and whether each was removed; `None` if the chunk was
+    /// not there.
+    pub(crate) fn removed(
         &self,
         request: usize,
         answer: &[Value],
-        mut each: impl FnMut(u32, bool),
-    ) -> Option<()> {
+    ) -> Option<impl Iterator<Item = (usize, bool)>> {
         let [Value::Array(values)] = answer else {
             return None;
         };
         let keys = self.keys_of(request);
-        if values.len() != keys.len() {
-            return None;
-        }
-        for (key, value) in keys.iter().zip(values) {
-            each(*key, *value == Value::Int(1));
-        }
-        Some(())
+        let removed = values.iter().map(|value| *value == Value::Int(1));
+        (values.len() == keys.len()).then(|| keys.iter().map(|key| *key as usize).zip(removed))
     }
 
-    /// Calls `each` with a key, whether it was new, and whether the chunk is
-    /// closed, for one request's answer; `None` if the chunk was not there.
-    pub(crate) fn was_new(
+    /// One request's keys and whether each was new, and whether the chunk is
+    /// closed; `None` if it was not there.
+    pub(crate) fn added(
         &self,
         cells: Cells,
         request: usize,
         answer: &[Value],
-        mut each: impl FnMut(u32, bool, bool),
-    ) -> Option<()> {
+    ) -> Option<(bool, impl Iterator<Item = (usize, bool)>)> {
         let [Value::Array(values)] = answer else {
             return None;
         };
@@ -397,21 +384,20 @@ impl Changes {
         let keys = self.keys_of(request);
         let per_key = cells.hashes_per_line();
         let closed = *mark == Value::Int(CLOSED.into());
-        let marked = closed || *mark == Value::Int(MARK.into());
-        // Behind them is the pulse, perhaps.
-        let values = values.get(..keys.len() * per_key)?;
-        if !marked {
+        if !closed && *mark != Value::Int(MARK.into()) {
             return None;
         }
+        // Behind them is the pulse, perhaps.
+        let values = values.get(..keys.len() * per_key)?;
         // A bit that was 0; a counter that is 1 now.
         let new = match cells {
             Cells::Bits(_) => Value::Int(0),
             Cells::Counters(_) => Value::Int(1),
         };
-        for (key, values) in keys.iter().zip(values.chunks(per_key)) {
-            each(*key, values.contains(&new), closed);
-        }
-        Some(())
+        let was_new = values
+            .chunks(per_key)
+            .map(move |values| values.contains(&new));
+        Some((closed, keys.iter().map(|key| *key as usize).zip(was_new)))
     }
 }
 
@@ -475,10 +461,9 @@ impl Reads {
                 commands.number(1);
             }
             let lines: u64 = runs.iter().map(|run| run.last - run.first + 1).sum();
-            let request = Request::packed(chunk.slot, commands).answered_with(lines * 64);
-            self.requests.push(match replicated {
-                true => request.replicated(),
-                false => request,
+            self.requests.push(Request {
+                replicated,
+                ..Request::packed(chunk.slot, commands).answered_with(lines * 64)
             });
             self.chunks.push(ChunkReads {
                 body: number,
@@ -532,9 +517,8 @@ impl Reads {
 
 /// The command that reads the foot of a chunk.
 pub(crate) fn read_foot(chunk: &Chunk) -> Request {
-    let mut command = redis::cmd("GETRANGE");
     // One byte more than there should be, to see that there are no more.
-    command.arg(&chunk.key).arg(chunk.len).arg(chunk.stored());
+    let command = command!("GETRANGE", &chunk.key, chunk.len, chunk.stored());
     Request::new(chunk.slot, &[command])
 }
 

@@ -9,7 +9,7 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
 use crate::Options;
-use crate::link::SMALL;
+use crate::request::SMALL;
 use crate::way::introduction;
 
 pub(crate) struct Connection {

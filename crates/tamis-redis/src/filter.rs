@@ -1,7 +1,8 @@
-//! The filter that blocks.
+//! The filter that blocks, and the methods that it shares with `aio::RedisFilter`.
 
+use crate::backend::{Backend, Source, bytes_of, hash_all};
 use crate::blocking::Blocking;
-use crate::either::Either;
+use crate::engine::Engine;
 use crate::link::now;
 use crate::{Error, Layout, Location, Node, Options, Share, Stats, Warning};
 use std::fmt;
@@ -30,110 +31,176 @@ use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
 /// its own. Batches are much faster than single keys: they are pipelined to all
 /// nodes at once.
 pub struct RedisFilter {
-    engine: Either<Blocking>,
+    backend: Backend<Blocking>,
 }
 
 impl RedisFilter {
+    fn link(at: &Location, options: &Options) -> Blocking {
+        Blocking::new(at, options)
+    }
+
+    const fn of(backend: Backend<Blocking>) -> Self {
+        Self { backend }
+    }
+}
+
+/// Calls a method of the backend, whichever it is.
+macro_rules! each {
+    ($backend:expr, $it:ident => $call:expr) => {
+        match $backend {
+            Backend::Strings($it) => $call,
+            Backend::Module($it) => $call,
+        }
+    };
+}
+
+/// Calls a method with many keys: with their hashes, or, in a module, with the
+/// keys themselves.
+macro_rules! with_keys {
+    ($this:ident, $by_hash:ident, $by_key:ident, $keys:expr, $answers:expr) => {
+        match &mut $this.backend {
+            Backend::Strings(engine) => {
+                let hashes = hash_all(engine.header().hasher(), $keys);
+                engine.$by_hash(&hashes, $answers).await
+            }
+            Backend::Module(module) => module.$by_key(&bytes_of($keys), $answers).await,
+        }
+    };
+}
+
+/// Gives both filters the same public methods. `aio::RedisFilter` has them as
+/// they are written. Here they block: the futures of a blocking link never wait.
+macro_rules! async_methods {
+    ($(
+        $(#[$doc:meta])*
+        async fn $name:ident $(<$type:ident: $bound:path>)? ($($arguments:tt)*) -> $output:ty
+        $body:block
+    )*) => {
+        impl RedisFilter {$(
+            $(#[$doc])*
+            pub fn $name $(<$type: $bound>)? ($($arguments)*) -> $output {
+                now(async move $body)
+            }
+        )*}
+
+        #[cfg(feature = "aio")]
+        impl crate::aio::RedisFilter {$(
+            $(#[$doc])*
+            pub async fn $name $(<$type: $bound>)? ($($arguments)*) -> $output $body
+        )*}
+    };
+}
+
+/// The same for methods that ask no server.
+macro_rules! methods {
+    ($($methods:tt)*) => {
+        impl RedisFilter {
+            $($methods)*
+        }
+
+        #[cfg(feature = "aio")]
+        impl crate::aio::RedisFilter {
+            $($methods)*
+        }
+    };
+}
+
+async_methods! {
     /// Creates an empty filter: blocked, counting or growing, with one line per
     /// key ([`Plan::one_line`]). A filter with this name must not exist.
-    pub fn create(
+    async fn create(
         at: &Location,
         plan: &Plan,
         hasher: Hasher,
         options: &Options,
     ) -> Result<Self, Error> {
-        let link = Blocking::new(at, options);
-        now(Either::create(link, at, plan, hasher, options)).map(|engine| Self { engine })
+        let source = Source::<tamis::Bytes>::Plan(plan, hasher);
+        Backend::create(Self::link(at, options), at, source, options).await.map(Self::of)
     }
 
     /// Like [`create`](Self::create), but deletes an existing filter first. The
     /// new filter keeps the remaining time to live of the old one.
-    pub fn create_over(
+    async fn create_over(
         at: &Location,
         plan: &Plan,
         hasher: Hasher,
         options: &Options,
     ) -> Result<Self, Error> {
-        let link = || Blocking::new(at, options);
-        now(Either::create_over(link, at, plan, hasher, options)).map(|engine| Self { engine })
+        let source = Source::<tamis::Bytes>::Plan(plan, hasher);
+        Backend::create_over(Self::link(at, options), at, source, options).await.map(Self::of)
     }
 
     /// The kind of the filter with this name, if there is one.
-    pub fn kind_at(at: &Location, options: &Options) -> Result<Option<Kind>, Error> {
-        now(Either::kind_at(Blocking::new(at, options), at, options))
+    async fn kind_at(at: &Location, options: &Options) -> Result<Option<Kind>, Error> {
+        Backend::kind_at(Self::link(at, options), at, options).await
     }
 
     /// Opens a filter. If it is still being created, waits for it.
-    pub fn open(at: &Location, options: &Options) -> Result<Self, Error> {
-        let link = Blocking::new(at, options);
-        now(Either::open(link, at, options)).map(|engine| Self { engine })
+    async fn open(at: &Location, options: &Options) -> Result<Self, Error> {
+        Backend::open(Self::link(at, options), at, options).await.map(Self::of)
     }
 
     /// Whether anything has this name, a filter or not.
-    pub fn exists(at: &Location, options: &Options) -> Result<bool, Error> {
-        now(crate::engine::Engine::exists(
-            Blocking::new(at, options),
-            at,
-            options,
-        ))
+    async fn exists(at: &Location, options: &Options) -> Result<bool, Error> {
+        Engine::exists(Self::link(at, options), at, options).await
     }
 
     /// Copies a blocked, counting or growing filter to Redis, where its name
     /// must be free. If keys of the filter have several lines, its answers are
     /// as good as any, but of several workers that add the same new key at the
     /// same time, more than one may get "new".
-    pub fn upload<B: Body>(
+    async fn upload<B: Body>(
         at: &Location,
         filter: &AnyFilter<B>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let link = Blocking::new(at, options);
-        now(Either::upload(link, at, filter, options)).map(|engine| Self { engine })
+        let link = Self::link(at, options);
+        Backend::create(link, at, Source::Copy(filter), options).await.map(Self::of)
     }
 
     /// Like [`upload`](Self::upload), but deletes an existing filter first. The
     /// new filter keeps the remaining time to live of the old one.
-    pub fn upload_over<B: Body>(
+    async fn upload_over<B: Body>(
         at: &Location,
         filter: &AnyFilter<B>,
         options: &Options,
     ) -> Result<Self, Error> {
-        let link = || Blocking::new(at, options);
-        now(Either::upload_over(link, at, filter, options)).map(|engine| Self { engine })
+        let link = Self::link(at, options);
+        Backend::create_over(link, at, Source::Copy(filter), options).await.map(Self::of)
     }
 
     /// Creates a filter in the server's module from what [`dump`](Self::dump)
     /// returned. With `replace`, an existing filter is replaced.
-    pub fn restore(
+    async fn restore(
         at: &Location,
         dump: &[u8],
         replace: bool,
         options: &Options,
     ) -> Result<Self, Error> {
-        let link = || Blocking::new(at, options);
-        now(Either::restore(link, at, dump, replace, options)).map(|engine| Self { engine })
+        let link = Self::link(at, options);
+        Backend::restore(link, at, dump, replace, options).await.map(Self::of)
     }
 
     /// A module's filter as the server would save it (`DUMP`). This is how to
     /// copy one that has another system's layout.
-    pub fn dump(&mut self) -> Result<Vec<u8>, Error> {
-        now(self.engine.dump())
+    async fn dump(&mut self) -> Result<Vec<u8>, Error> {
+        self.backend.dump().await
     }
 
     /// Copies the filter to memory: the same bits, and therefore the same file.
     /// If it has changed since it was uploaded, its count of keys is an
     /// estimate.
-    pub fn download(&mut self) -> Result<AnyFilter, Error> {
-        now(self.engine.download())
+    async fn download(&mut self) -> Result<AnyFilter, Error> {
+        each!(&mut self.backend, it => it.download().await)
     }
 
     /// Adds a key and returns whether it was new. Of many workers that add a new
     /// key at the same time, exactly one gets `true`. The [crate](crate) says
     /// what holds when servers fail.
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let mut new = [false];
-        self.insert_many(&[key], &mut new)?;
-        Ok(new[0])
+    async fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let mut answer = [false];
+        with_keys!(self, insert_hashes, insert_many, &[key], &mut answer)?;
+        Ok(answer[0])
     }
 
     /// Adds many keys; `new[i]` is the answer for `keys[i]`. If some were not
@@ -142,57 +209,57 @@ impl RedisFilter {
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
-    pub fn insert_many<K: AsRef<[u8]>>(
+    async fn insert_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
         new: &mut [bool],
     ) -> Result<(), Error> {
-        now(self.engine.insert_many(keys, new))
+        with_keys!(self, insert_hashes, insert_many, keys, new)
     }
 
     /// [`insert_many`](Self::insert_many) for keys that are already hashed.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`.
-    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
-        now(self.engine.insert_hashes(hashes, new))
+    async fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        self.backend.by_hash()?.insert_hashes(hashes, new).await
     }
 
     /// Whether the key may have been added; takes one round trip. "No" is always
     /// right: a missing part of the filter is an error, not a "no".
-    pub fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let mut out = [false];
-        self.contains_many(&[key], &mut out)?;
-        Ok(out[0])
+    async fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let mut answer = [false];
+        with_keys!(self, contains_hashes, contains_many, &[key], &mut answer)?;
+        Ok(answer[0])
     }
 
     /// Looks up many keys; `out[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `out` is not as long as `keys`.
-    pub fn contains_many<K: AsRef<[u8]>>(
+    async fn contains_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
         out: &mut [bool],
     ) -> Result<(), Error> {
-        now(self.engine.contains_many(keys, out))
+        with_keys!(self, contains_hashes, contains_many, keys, out)
     }
 
     /// [`contains_many`](Self::contains_many) for keys that are already hashed.
     ///
     /// # Panics
     /// If `out` is not as long as `hashes`.
-    pub fn contains_hashes(&mut self, hashes: &[Hash], out: &mut [bool]) -> Result<(), Error> {
-        now(self.engine.contains_hashes(hashes, out))
+    async fn contains_hashes(&mut self, hashes: &[Hash], out: &mut [bool]) -> Result<(), Error> {
+        self.backend.by_hash()?.contains_hashes(hashes, out).await
     }
 
     /// Undoes one addition of a key and returns whether it seemed present.
     /// Counting filters only, and only for keys that were added: see
     /// [`Counting::remove`](tamis::Counting::remove).
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let mut removed = [false];
-        self.remove_many(&[key], &mut removed)?;
-        Ok(removed[0])
+    async fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let mut answer = [false];
+        with_keys!(self, remove_hashes, remove_many, &[key], &mut answer)?;
+        Ok(answer[0])
     }
 
     /// [`remove`](Self::remove) for many keys; `removed[i]` is the answer for
@@ -200,180 +267,191 @@ impl RedisFilter {
     ///
     /// # Panics
     /// If `removed` is not as long as `keys`.
-    pub fn remove_many<K: AsRef<[u8]>>(
+    async fn remove_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
         removed: &mut [bool],
     ) -> Result<(), Error> {
-        now(self.engine.remove_many(keys, removed))
+        with_keys!(self, remove_hashes, remove_many, keys, removed)
     }
 
     /// [`remove`](Self::remove) for many keys that are already hashed.
     ///
     /// # Panics
     /// If `removed` is not as long as `hashes`.
-    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) -> Result<(), Error> {
-        now(self.engine.remove_hashes(hashes, removed))
+    async fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) -> Result<(), Error> {
+        self.backend.by_hash()?.remove_hashes(hashes, removed).await
     }
 
     /// How often a key was added, at most; 15 means 15 or more. Counting
     /// filters only.
-    pub fn count(&mut self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
-        let mut count = [0];
-        self.count_many(&[key], &mut count)?;
-        Ok(count[0])
+    async fn count(&mut self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
+        let mut answer = [0];
+        with_keys!(self, count_hashes, count_many, &[key], &mut answer)?;
+        Ok(answer[0])
     }
 
     /// [`count`](Self::count) for many keys; `counts[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `counts` is not as long as `keys`.
-    pub fn count_many<K: AsRef<[u8]>>(
+    async fn count_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
         counts: &mut [u64],
     ) -> Result<(), Error> {
-        now(self.engine.count_many(keys, counts))
+        with_keys!(self, count_hashes, count_many, keys, counts)
     }
 
     /// [`count`](Self::count) for many keys that are already hashed.
     ///
     /// # Panics
     /// If `counts` is not as long as `hashes`.
-    pub fn count_hashes(&mut self, hashes: &[Hash], counts: &mut [u64]) -> Result<(), Error> {
-        now(self.engine.count_hashes(hashes, counts))
+    async fn count_hashes(&mut self, hashes: &[Hash], counts: &mut [u64]) -> Result<(), Error> {
+        self.backend.by_hash()?.count_hashes(hashes, counts).await
     }
 
     /// Removes all keys, part by part. Keys that others add meanwhile may or may
     /// not stay.
-    pub fn clear(&mut self) -> Result<(), Error> {
-        now(self.engine.clear())
+    async fn clear(&mut self) -> Result<(), Error> {
+        each!(&mut self.backend, it => it.clear().await)
     }
 
     /// Adds all keys of `other`, which must have the same shape and hash. Others
     /// may add keys at the same time. Blocked filters only. If it fails, it can
     /// be repeated.
-    pub fn union_with<B: Body>(&mut self, other: &AnyFilter<B>) -> Result<(), Error> {
-        now(self.engine.union_with(other))
+    async fn union_with<B: Body>(&mut self, other: &AnyFilter<B>) -> Result<(), Error> {
+        self.backend.union_with(other).await
     }
 
     /// The number of distinct keys, estimated from how full the filter is. The
     /// servers count all bits. Unless this client adds keys, the answer is
     /// reused for a second.
-    pub fn keys(&mut self) -> Result<KeyCount, Error> {
-        now(self.engine.keys())
+    async fn keys(&mut self) -> Result<KeyCount, Error> {
+        each!(&mut self.backend, it => it.keys().await)
     }
 
     /// The rate to expect now, estimated from 4 MiB of the filter.
-    pub fn rate_now(&mut self) -> Result<f64, Error> {
-        now(self.engine.rate_now())
+    async fn rate_now(&mut self) -> Result<f64, Error> {
+        each!(&mut self.backend, it => it.rate_now().await)
     }
 
     /// Checks that the filter is still the one that was opened, and that every
     /// part of it is there and whole.
-    pub fn verify(&mut self) -> Result<(), Error> {
-        now(self.engine.verify())
+    async fn verify(&mut self) -> Result<(), Error> {
+        each!(&mut self.backend, it => it.verify().await)
     }
 
     /// Lets the whole filter expire after `time`. If this fails, the filter may
     /// expire sooner than before, but always as a whole; call it again.
-    pub fn expire_in(&mut self, time: Duration) -> Result<(), Error> {
-        now(self.engine.expire_in(time))
+    async fn expire_in(&mut self, time: Duration) -> Result<(), Error> {
+        each!(&mut self.backend, it => it.expire_in(time).await)
     }
 
     /// Lets the filter live forever.
-    pub fn persist(&mut self) -> Result<(), Error> {
-        now(self.engine.persist())
+    async fn persist(&mut self) -> Result<(), Error> {
+        each!(&mut self.backend, it => it.persist().await)
     }
 
     /// How long the filter will live; `None` means forever.
-    pub fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
-        now(self.engine.time_to_live())
+    async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
+        each!(&mut self.backend, it => it.time_to_live().await)
     }
 
     /// Deletes the filter.
-    pub fn delete(self) -> Result<(), Error> {
-        now(self.engine.delete())
+    async fn delete(self) -> Result<(), Error> {
+        each!(self.backend, it => it.delete().await.map(drop))
     }
 
     /// [`expire_in`](Self::expire_in) without opening the filter, so its secret
     /// is not needed.
-    pub fn expire_at(at: &Location, time: Duration, options: &Options) -> Result<(), Error> {
-        let link = Blocking::new(at, options);
-        now(Either::expire_at(link, at, time, options))
+    async fn expire_at(at: &Location, time: Duration, options: &Options) -> Result<(), Error> {
+        let mut this = Backend::at_hand(Self::link(at, options), at, options).await?;
+        each!(&mut this, it => it.expire_in(time).await)
     }
 
     /// [`persist`](Self::persist) without opening the filter, so its secret is
     /// not needed.
-    pub fn persist_at(at: &Location, options: &Options) -> Result<(), Error> {
-        now(Either::persist_at(Blocking::new(at, options), at, options))
+    async fn persist_at(at: &Location, options: &Options) -> Result<(), Error> {
+        let mut this = Backend::at_hand(Self::link(at, options), at, options).await?;
+        each!(&mut this, it => it.persist().await)
     }
 
     /// Deletes the filter with this name, even if it was never finished, has
     /// lost a part, or its secret is not at hand. [`Error::NotFound`] if there
     /// is none.
-    pub fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
-        now(Either::delete_at(Blocking::new(at, options), at, options))
+    async fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
+        Backend::delete_at(Self::link(at, options), at, options).await
     }
 
     /// Takes a filter as it is, whose servers have lost keys
     /// ([`Error::RolledBack`]): they stay lost, and it can be opened again.
-    pub fn accept_loss_at(at: &Location, options: &Options) -> Result<(), Error> {
-        let link = Blocking::new(at, options);
-        now(Either::accept_loss_at(link, at, options))
-    }
-
-    /// What its user should know, although nothing is wrong yet. Found when the
-    /// filter was created or opened, and when keys were added.
-    pub fn warnings(&self) -> &[Warning] {
-        self.engine.warnings()
+    async fn accept_loss_at(at: &Location, options: &Options) -> Result<(), Error> {
+        match Backend::at_hand(Self::link(at, options), at, options).await? {
+            Backend::Strings(mut engine) => engine.accept_loss().await,
+            Backend::Module(_) => Ok(()),
+        }
     }
 
     /// How much of the filter each server has, in Redis keys and bytes of
     /// memory.
-    pub fn shares(&mut self) -> Result<Vec<Share>, Error> {
-        now(self.engine.shares())
+    async fn shares(&mut self) -> Result<Vec<Share>, Error> {
+        each!(&mut self.backend, it => it.shares().await)
     }
 
     /// How long ago keys were last added or removed, if that is known: by the
     /// clocks of the client that did so and of this one.
-    pub fn last_write(&mut self) -> Result<Option<Duration>, Error> {
-        now(self.engine.last_write())
+    async fn last_write(&mut self) -> Result<Option<Duration>, Error> {
+        match &mut self.backend {
+            Backend::Strings(engine) => engine.last_write().await,
+            Backend::Module(_) => Ok(None),
+        }
     }
 
     /// The servers that the filter lives on; in a cluster, all masters.
-    pub fn nodes(&mut self) -> Result<Vec<Node>, Error> {
-        now(self.engine.nodes())
+    async fn nodes(&mut self) -> Result<Vec<Node>, Error> {
+        each!(&mut self.backend, it => it.nodes().await)
+    }
+}
+
+methods! {
+    /// What its user should know, although nothing is wrong yet. Found when the
+    /// filter was created or opened, and when keys were added.
+    pub fn warnings(&self) -> &[Warning] {
+        each!(&self.backend, it => &it.warnings)
     }
 
     /// The random number that distinguishes the filter from others with its
     /// name, and is part of the names of its chunks. A module's filter has none.
     pub fn generation(&self) -> Option<u64> {
-        self.engine.generation()
+        self.backend.strings().map(Engine::generation)
     }
 
     /// What has happened to this client: connections, retries, and keys whose
     /// answers are uncertain.
     pub fn stats(&self) -> Stats {
-        self.engine.stats()
+        each!(&self.backend, it => it.stats())
     }
 
     /// The header: shape, hash, capacity and rate. For a growing filter, it is
     /// from the last time the layers were read. A module doesn't reveal the
     /// header of its filters.
     pub fn header(&self) -> Option<&Header> {
-        self.engine.header()
+        self.backend.strings().map(Engine::header)
     }
 
     /// Whose layout the filter has, if a module of the server keeps it; `None`
     /// for a filter in plain strings.
     pub fn module_layout(&self) -> Option<Layout> {
-        self.engine.layout()
+        match &self.backend {
+            Backend::Strings(_) => None,
+            Backend::Module(module) => Some(module.layout()),
+        }
     }
 
     /// The kind of filter. A module's filter is growing (BF.*) or cuckoo (CF.*).
     pub fn kind(&self) -> Kind {
-        self.engine.kind()
+        each!(&self.backend, it => it.kind())
     }
 
     /// The geometry, if the header is known.
@@ -389,27 +467,38 @@ impl RedisFilter {
     /// The number of keys it is made for; for a filter that grows, as of the
     /// last time this client read it.
     pub fn capacity(&self) -> u64 {
-        self.engine.capacity()
+        each!(&self.backend, it => it.capacity())
     }
 
     /// The promised rate, which holds up to [`capacity`](Self::capacity) keys. A
     /// cuckoo filter in RedisBloom's layout promises none; this is its rate when
     /// full.
     pub fn rate(&self) -> f64 {
-        self.engine.rate()
+        each!(&self.backend, it => it.rate())
     }
 
     /// The body's size in bytes.
     pub fn bytes(&self) -> u64 {
-        self.engine.bytes()
+        each!(&self.backend, it => it.bytes())
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisFilter")
+            .field("kind", &self.kind())
+            .field("header", &self.header())
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for RedisFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisFilter")
-            .field("kind", &self.kind())
-            .field("header", &self.header())
-            .finish_non_exhaustive()
+        self.describe(f)
+    }
+}
+
+#[cfg(feature = "aio")]
+impl fmt::Debug for crate::aio::RedisFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)
     }
 }

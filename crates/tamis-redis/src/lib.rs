@@ -68,17 +68,25 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[macro_use]
+mod command;
+
+mod address;
 #[cfg(feature = "aio")]
 pub mod aio;
+mod backend;
+mod batch;
 mod bit_string;
 mod blocking;
 mod body;
 mod chunks;
 mod connection;
-mod either;
 mod engine;
 mod error;
+mod failure;
 mod filter;
+mod finding;
+mod info;
 mod link;
 mod location;
 mod module;
@@ -87,6 +95,7 @@ mod multiplexed;
 mod options;
 mod packed;
 mod record;
+mod request;
 mod role;
 mod stats;
 mod survey;

@@ -1,7 +1,9 @@
 //! Sending with patience: what was not answered is sent again where that is
-//! safe, for a bounded time, and what stays open is told.
+//! safe, for a bounded time, and what stays open is reported.
 
-use crate::link::{Again, Failure, Link, Outcome, Reason, Request, Wait};
+use crate::failure::{Failure, Outcome, Reason};
+use crate::link::Link;
+use crate::request::{Again, Request, Wait};
 use crate::stats::{self, Counters};
 use crate::{Error, Options};
 use redis::Value;
@@ -38,9 +40,16 @@ impl Settled {
     }
 }
 
-/// Some work for the servers: the requests, which may be redirected.
-pub(crate) trait Work: Send {
-    fn requests(&mut self) -> &mut Vec<Request>;
+/// Work for many keys, done in windows. It owns the answers.
+pub(crate) trait Job: Send {
+    /// What reading the answers to a window's requests needs.
+    type Window: Send;
+
+    /// The requests for a range of keys.
+    fn begin(&mut self, keys: Range<usize>) -> (Vec<Request>, Self::Window);
+
+    /// Takes in what became of them; whether to go on.
+    fn finish(&mut self, window: Self::Window, settled: Vec<Settled>) -> bool;
 }
 
 impl<L: Link> Wire<L> {
@@ -122,7 +131,7 @@ impl<L: Link> Wire<L> {
                 stats::pausing(pause, open.len());
                 self.link.pause(jittered(pause).min(left)).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
-                // If nobody can tell, the next try shows.
+                // If nobody answers, the next try shows.
                 let _ = self.link.learn().await;
             }
             for failure in open
@@ -154,77 +163,72 @@ impl<L: Link> Wire<L> {
         let ticket = self.link.send(&sending, self.wait).await;
         let outcomes = self.link.receive(ticket).await;
         let settled = self.settle(&mut requests, outcomes, start).await;
-        settled
-            .into_iter()
-            .map(|settled| {
-                settled
-                    .outcome
-                    .map_err(|failure| of_failure(action, failure))
-            })
-            .collect()
+        let answer = |settled: Settled| settled.outcome.map_err(|why| of_failure(action, why));
+        settled.into_iter().map(answer).collect()
     }
 
-    /// One such request with one command.
+    /// The first answer to one request.
+    pub(crate) async fn ask_request(
+        &mut self,
+        action: &'static str,
+        request: Request,
+    ) -> Result<Value, Error> {
+        let answers = self.ask(action, vec![request]).await?;
+        Ok(answers.into_iter().flatten().next().unwrap_or(Value::Nil))
+    }
+
+    /// The answer to one command.
     pub(crate) async fn ask_one(
         &mut self,
         action: &'static str,
         slot: u16,
         command: redis::Cmd,
     ) -> Result<Value, Error> {
-        let mut answers = self
-            .ask(action, vec![Request::new(slot, &[command])])
-            .await?;
-        Ok(answers
-            .pop()
-            .and_then(|mut values| values.pop())
-            .unwrap_or(Value::Nil))
+        self.ask_request(action, Request::new(slot, &[command]))
+            .await
     }
 
-    /// Does work for `total` keys in windows, of which the next is made and
-    /// sent while the servers are at the last. `done` returns whether to go
-    /// on; how many keys were sent is returned.
-    pub(crate) async fn run<W: Work>(
-        &mut self,
-        total: usize,
-        window: usize,
-        mut make: impl FnMut(Range<usize>) -> W + Send,
-        mut done: impl FnMut(W, Vec<Settled>) -> bool + Send,
-    ) -> usize {
-        let mut flying: Option<(W, L::Ticket, Instant)> = None;
+    /// Does a job for `total` keys in windows, of which the next is made and
+    /// sent while the servers are at the last; how many keys were sent.
+    pub(crate) async fn run<J: Job>(&mut self, job: &mut J, total: usize, window: usize) -> usize {
+        let mut flying = None;
         let mut sent = 0;
         let mut going = true;
         while flying.is_some() || going && sent < total {
             let next = if going && sent < total {
                 let range = sent..(sent + window).min(total);
                 sent = range.end;
-                let mut work = make(range);
+                let (requests, window) = job.begin(range);
                 let start = Instant::now();
-                let requests: Vec<&Request> = work.requests().iter().collect();
-                let ticket = self.link.send(&requests, self.wait).await;
-                Some((work, ticket, start))
+                let sending: Vec<&Request> = requests.iter().collect();
+                let ticket = self.link.send(&sending, self.wait).await;
+                Some((requests, window, ticket, start))
             } else {
                 None
             };
-            let Some((mut work, ticket, start)) = flying.take() else {
+            let Some((mut requests, window, ticket, start)) = flying.take() else {
                 flying = next;
                 continue;
             };
             let outcomes = self.link.receive(ticket).await;
             if outcomes.iter().all(Result::is_ok) {
-                going &= done(work, outcomes.into_iter().map(Settled::at_once).collect());
+                let settled = outcomes.into_iter().map(Settled::at_once).collect();
+                going &= job.finish(window, settled);
                 flying = next;
                 continue;
             }
             // Nothing may be on the way when something is sent again.
             let next = match next {
-                Some((work, ticket, start)) => Some((work, self.link.receive(ticket).await, start)),
+                Some((requests, window, ticket, start)) => {
+                    Some((requests, window, self.link.receive(ticket).await, start))
+                }
                 None => None,
             };
-            let settled = self.settle(work.requests(), outcomes, start).await;
-            going &= done(work, settled);
-            if let Some((mut work, outcomes, start)) = next {
-                let settled = self.settle(work.requests(), outcomes, start).await;
-                going &= done(work, settled);
+            let settled = self.settle(&mut requests, outcomes, start).await;
+            going &= job.finish(window, settled);
+            if let Some((mut requests, window, outcomes, start)) = next {
+                let settled = self.settle(&mut requests, outcomes, start).await;
+                going &= job.finish(window, settled);
             }
         }
         sent
@@ -257,10 +261,11 @@ fn jittered(pause: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::{Address, now};
+    use crate::address::Address;
+    use crate::link::now;
     use std::collections::VecDeque;
 
-    /// Answers what it is told to, and remembers what it was sent.
+    /// Answers as scripted, and remembers what it was sent.
     #[derive(Default)]
     struct Scripted {
         answers: VecDeque<Vec<Outcome>>,
@@ -311,11 +316,23 @@ mod tests {
         async fn pause(&self, _: Duration) {}
     }
 
-    struct Some(Vec<Request>);
+    /// Two requests, and what became of them.
+    struct Two(Again, Vec<Settled>);
 
-    impl Work for Some {
-        fn requests(&mut self) -> &mut Vec<Request> {
-            &mut self.0
+    impl Job for Two {
+        type Window = ();
+
+        fn begin(&mut self, _: Range<usize>) -> (Vec<Request>, ()) {
+            let request = |slot| Request {
+                again: self.0,
+                ..Request::new(slot, &[])
+            };
+            (vec![request(1), request(2)], ())
+        }
+
+        fn finish(&mut self, (): (), settled: Vec<Settled>) -> bool {
+            self.1 = settled;
+            true
         }
     }
 
@@ -331,24 +348,9 @@ mod tests {
         };
         let options = Options::new();
         let mut wire = now(Wire::new(link, &options)).unwrap();
-        let mut all = Vec::new();
-        let sent = now(wire.run(
-            1,
-            10,
-            |_| {
-                let request = |slot| Request {
-                    again,
-                    ..Request::new(slot, &[])
-                };
-                Some(vec![request(1), request(2)])
-            },
-            |_, settled| {
-                all = settled;
-                true
-            },
-        ));
-        assert_eq!(sent, 1);
-        (all, wire.link)
+        let mut job = Two(again, Vec::new());
+        assert_eq!(now(wire.run(&mut job, 1, 10)), 1);
+        (job.1, wire.link)
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub(crate) fn overfull(keys: u64, capacity: u64, rate_now: f64, rate: f64) -> St
 /// Whether a filter's file has a checksum of its body.
 pub fn is_sealed(path: &Path) -> Option<bool> {
     let mut start = [0; HEADER_LEN];
-    let mut file = tamis::open_regular(path, false).ok()?;
+    let mut file = tamis::file::open_regular(path, false).ok()?;
     file.read_exact(&mut start).ok()?;
     Some(Header::decode_without_key(&start).ok()?.is_sealed())
 }

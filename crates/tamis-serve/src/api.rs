@@ -1,77 +1,57 @@
-//! What the service answers under `/v1/filters`, and its health.
+//! What the service answers under `/v1/filters`, and its readiness.
 
-use crate::App;
-use crate::body;
-use crate::body::Held;
+use crate::body::{self, Budget, Held};
+use crate::filters::Filters;
+use crate::guard::Guard;
 use crate::media::Form;
-use crate::problem::{Problem, json};
-use crate::replies::Words;
-use axum::Router;
-use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{FromRequestParts, Path, State};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use crate::problem::Problem;
+use crate::response::{Response, Words, answers, json};
+use hyper::body::Incoming;
+use hyper::{HeaderMap, StatusCode};
 use serde_json::json as value;
-
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .route("/v1/filters", get(list))
-        .route("/v1/filters/{name}", get(info))
-        .route("/v1/filters/{name}/check", post(check))
-        .route("/v1/filters/{name}/add", post(add))
-}
-
-async fn healthz() -> &'static str {
-    "ok\n"
-}
+use std::sync::Arc;
 
 /// Whether every filter answers and, if keys may be added, takes them.
-async fn readyz(State(app): State<App>) -> Result<&'static str, Problem> {
+pub(crate) async fn ready(filters: &Filters) -> Result<(), Problem> {
     let mut obstacles = Vec::new();
-    for served in app.filters.iter() {
+    for served in filters.iter() {
         if let Some(obstacle) = served.obstacle().await {
             obstacles.push(format!("{}: {obstacle}", served.name()));
         }
     }
-    match obstacles.is_empty() {
-        true => Ok("ready\n"),
-        false => Err(Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            obstacles.join("\n"),
-        )),
+    if obstacles.is_empty() {
+        return Ok(());
     }
+    let text = obstacles.join("\n");
+    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text))
 }
 
-async fn list(State(app): State<App>) -> Result<Response, Problem> {
+pub(crate) async fn list(filters: &Filters) -> Response {
     let mut all = Vec::new();
-    for served in app.filters.iter() {
+    for served in filters.iter() {
         all.push(match served.about().await {
             Ok(about) => about,
             Err(problem) => value!({ "name": served.name(), "fault": problem.text }),
         });
     }
-    Ok(json(&value!({ "filters": all })).into_response())
+    json(&value!({ "filters": all }))
 }
 
-async fn info(State(app): State<App>, name: FilterName) -> Result<Response, Problem> {
-    let about = app.filters.get(&name.0)?.about().await?;
-    Ok(json(&about).into_response())
+pub(crate) async fn info(filters: &Filters, name: &str) -> Result<Response, Problem> {
+    let about = filters.get(name)?.about().await?;
+    Ok(json(&about))
 }
 
-async fn check(
-    State(app): State<App>,
-    name: FilterName,
-    headers: HeaderMap,
-    body: Body,
+pub(crate) async fn check(
+    filters: &Filters,
+    name: &str,
+    budget: &Arc<Budget>,
+    headers: &HeaderMap,
+    body: Incoming,
 ) -> Result<Response, Problem> {
-    let held = body::read(&app, &headers, body).await?;
-    let served = app.filters.get(&name.0)?;
-    let (form, back) = forms(&headers, &held)?;
+    let held = body::read(budget, headers, body).await?;
+    let served = filters.get(name)?;
+    let (form, back) = forms(headers, &held)?;
     let Held { bytes, room } = with_scratch(form, held)?;
     let found = served.check(form, bytes).await?;
     let words = Words {
@@ -79,22 +59,24 @@ async fn check(
         name: "found",
         more: String::new(),
     };
-    Ok(found.respond(back, words, room))
+    Ok(answers(found, back, words, room))
 }
 
-async fn add(
-    State(app): State<App>,
-    name: FilterName,
-    headers: HeaderMap,
-    body: Body,
+pub(crate) async fn add(
+    filters: &Filters,
+    name: &str,
+    guard: &Guard,
+    budget: &Arc<Budget>,
+    headers: &HeaderMap,
+    body: Incoming,
 ) -> Result<Response, Problem> {
-    if let Err(refused) = app.guard.check_token(&headers) {
-        body::leave(&app, &headers, body).await;
+    if let Err(refused) = guard.check_token(headers) {
+        body::leave(budget, headers, body).await;
         return Err(refused);
     }
-    let held = body::read(&app, &headers, body).await?;
-    let served = app.filters.get(&name.0)?;
-    let (form, back) = forms(&headers, &held)?;
+    let held = body::read(budget, headers, body).await?;
+    let served = filters.get(name)?;
+    let (form, back) = forms(headers, &held)?;
     let Held { bytes, room } = with_scratch(form, held)?;
     let added = served.add(form, bytes).await?;
     let words = Words {
@@ -102,7 +84,7 @@ async fn add(
         name: "new",
         more: format!(",\"saved\":{}", added.saved),
     };
-    Ok(added.new.respond(back, words, room))
+    Ok(answers(added.new, back, words, room))
 }
 
 /// The forms of keys and answers.
@@ -119,18 +101,4 @@ fn with_scratch(form: Form, mut held: Held) -> Result<Held, Problem> {
         held.room.more(held.bytes.len() * 2)?;
     }
     Ok(held)
-}
-
-/// The name in the path.
-struct FilterName(String);
-
-impl FromRequestParts<App> for FilterName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let name = Path::from_request_parts(head, app).await;
-        let refuse = |error| Problem::bad_request(format!("the filter's name: {error}"));
-        let Path(name) = name.map_err(|error: PathRejection| refuse(error.body_text()))?;
-        Ok(Self(name))
-    }
 }

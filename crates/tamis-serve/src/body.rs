@@ -2,16 +2,15 @@
 
 use crate::media::Packing;
 use crate::problem::Problem;
-use crate::{App, Limits};
-use axum::body::Body;
-use axum::http::{HeaderMap, StatusCode, header};
 use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
-use http_body_util::BodyExt as _;
-use hyper::body::Body as _;
+use hyper::body::{Body as _, Frame, Incoming};
+use hyper::{HeaderMap, StatusCode, header};
+use std::future::poll_fn;
 use std::io::{self, Read as _};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tamis_report::human;
 
@@ -31,37 +30,61 @@ pub(crate) struct Held {
     pub(crate) room: Room,
 }
 
+/// What bodies and answers may take, of memory and of time.
+pub(crate) struct Budget {
+    /// Bytes of one body.
+    largest: usize,
+    /// Time for a body to arrive.
+    time: Duration,
+    /// Bytes in memory.
+    taken: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(largest: usize, time: Duration) -> Arc<Self> {
+        let taken = AtomicUsize::new(0);
+        Arc::new(Self {
+            largest,
+            time,
+            taken,
+        })
+    }
+
+    fn too_large(&self, what: &str) -> Problem {
+        let most = human::size(self.largest as u64);
+        let text =
+            format!("the {what} is larger than {most} (--max-body): send fewer keys per request");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+    }
+}
+
 /// Memory that is spoken for: bodies, and the answers that are made of them.
 pub(crate) struct Room {
-    app: App,
+    budget: Arc<Budget>,
     bytes: usize,
 }
 
 impl Room {
-    fn new(app: &App) -> Self {
-        Self {
-            app: App::clone(app),
-            bytes: 0,
-        }
+    fn new(budget: &Arc<Budget>) -> Self {
+        let budget = Arc::clone(budget);
+        Self { budget, bytes: 0 }
     }
 
     pub(crate) fn more(&mut self, bytes: usize) -> Result<(), Problem> {
         self.bytes += bytes;
-        let all = self.app.buffered.fetch_add(bytes, Relaxed) + bytes;
-        match all > self.app.limits.body.saturating_mul(AT_ONCE) {
-            false => Ok(()),
-            true => Err(Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many keys are being sent at the same time: try again",
-            )),
+        let all = self.budget.taken.fetch_add(bytes, Relaxed) + bytes;
+        if all > self.budget.largest.saturating_mul(AT_ONCE) {
+            let text = "too many keys are being sent at the same time: try again";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text));
         }
+        Ok(())
     }
 
     /// Gives back what is no longer needed.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
-        self.app.buffered.fetch_sub(less, Relaxed);
+        self.budget.taken.fetch_sub(less, Relaxed);
     }
 }
 
@@ -105,29 +128,32 @@ impl Drop for Pooled {
 }
 
 /// The whole body of a request, unpacked.
-pub(crate) async fn read(app: &App, headers: &HeaderMap, mut body: Body) -> Result<Held, Problem> {
+pub(crate) async fn read(
+    budget: &Arc<Budget>,
+    headers: &HeaderMap,
+    mut body: Incoming,
+) -> Result<Held, Problem> {
     let packing = Packing::of_request(headers).and_then(|packing| {
-        match body.size_hint().lower() > app.limits.body as u64 {
-            true => Err(too_large(&app.limits, "body")),
-            false => Ok(packing),
+        if body.size_hint().lower() > budget.largest as u64 {
+            return Err(budget.too_large("body"));
         }
+        Ok(packing)
     });
     let packing = match packing {
         Ok(packing) => packing,
         Err(problem) => {
-            leave(app, headers, body).await;
+            leave(budget, headers, body).await;
             return Err(problem);
         }
     };
-    let time = app.limits.time;
-    let held = match tokio::time::timeout(time, collect(app, &mut body)).await {
+    let held = match tokio::time::timeout(budget.time, collect(budget, &mut body)).await {
         Ok(Ok(held)) => held,
         Ok(Err(problem)) => {
-            discard(app, body).await;
+            discard(budget, body).await;
             return Err(problem);
         }
         Err(_) => {
-            let time = human::duration(time);
+            let time = human::duration(budget.time);
             let text = format!("the body did not arrive within {time} (--timeout)");
             return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, text));
         }
@@ -135,22 +161,17 @@ pub(crate) async fn read(app: &App, headers: &HeaderMap, mut body: Body) -> Resu
     match packing {
         Packing::None => Ok(held),
         // A few bytes may become many.
-        Packing::Gzip => tokio::task::block_in_place(|| unpack(app, &held.bytes)),
+        Packing::Gzip => tokio::task::block_in_place(|| unpack(budget, &held.bytes)),
     }
 }
 
-fn too_large(limits: &Limits, what: &str) -> Problem {
-    Problem::new(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        format!(
-            "the {what} is larger than {} (--max-body): send fewer keys per request",
-            human::size(limits.body as u64)
-        ),
-    )
+/// The next piece of a body.
+async fn next(body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+    poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
 }
 
-fn unpack(app: &App, packed: &[u8]) -> Result<Held, Problem> {
-    let mut room = Room::new(app);
+fn unpack(budget: &Arc<Budget>, packed: &[u8]) -> Result<Held, Problem> {
+    let mut room = Room::new(budget);
     let mut whole = Pooled::take();
     let mut decoder = MultiGzDecoder::new(packed);
     loop {
@@ -172,59 +193,59 @@ fn unpack(app: &App, packed: &[u8]) -> Result<Held, Problem> {
             let bytes = Bytes::from_owner(whole);
             return Ok(Held { bytes, room });
         }
-        if whole.0.len() > app.limits.body {
-            return Err(too_large(&app.limits, "unpacked body"));
+        if whole.0.len() > budget.largest {
+            return Err(budget.too_large("unpacked body"));
         }
         room.more(more)?;
     }
 }
 
-async fn collect(app: &App, body: &mut Body) -> Result<Held, Problem> {
-    let Limits { body: most, .. } = app.limits;
-    let mut room = Room::new(app);
+async fn collect(budget: &Arc<Budget>, body: &mut Incoming) -> Result<Held, Problem> {
+    let mut room = Room::new(budget);
     let mut whole = Pooled(Vec::new());
     let mut first = Bytes::new();
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = next(body).await {
         let frame =
             frame.map_err(|error| Problem::bad_request(format!("the body ends early: {error}")))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        if room.bytes + data.len() > most {
-            return Err(too_large(&app.limits, "body"));
+        if room.bytes + data.len() > budget.largest {
+            return Err(budget.too_large("body"));
         }
         room.more(data.len())?;
         // Most bodies come in one piece, and need no copy.
-        match (whole.0.is_empty(), first.is_empty()) {
-            (true, true) => first = data,
-            (true, false) => {
-                whole = Pooled::take();
-                whole.0.extend_from_slice(&std::mem::take(&mut first));
-                whole.0.extend_from_slice(&data);
-            }
-            (false, _) => whole.0.extend_from_slice(&data),
+        if whole.0.is_empty() && first.is_empty() {
+            first = data;
+            continue;
         }
+        if whole.0.is_empty() {
+            whole = Pooled::take();
+            whole.0.extend_from_slice(&std::mem::take(&mut first));
+        }
+        whole.0.extend_from_slice(&data);
     }
-    let bytes = match whole.0.is_empty() {
-        true => first,
-        false => Bytes::from_owner(whole),
+    let bytes = if whole.0.is_empty() {
+        first
+    } else {
+        Bytes::from_owner(whole)
     };
     Ok(Held { bytes, room })
 }
 
 /// Leaves a body that nobody wants. A client that waits to be told before it sends the body sees
 /// the response at once.
-pub(crate) async fn leave(app: &App, headers: &HeaderMap, body: Body) {
+pub(crate) async fn leave(budget: &Budget, headers: &HeaderMap, body: Incoming) {
     if !headers.contains_key(header::EXPECT) {
-        discard(app, body).await;
+        discard(budget, body).await;
     }
 }
 
 /// Reads on for a while, so that the client sees the response.
-async fn discard(app: &App, mut body: Body) {
-    let mut left = app.limits.body.saturating_mul(DISCARDED);
+async fn discard(budget: &Budget, mut body: Incoming) {
+    let mut left = budget.largest.saturating_mul(DISCARDED);
     let reading = async {
-        while let Some(Ok(frame)) = body.frame().await {
+        while let Some(Ok(frame)) = next(&mut body).await {
             let len = frame.data_ref().map_or(0, Bytes::len);
             match left.checked_sub(len) {
                 Some(less) => left = less,
@@ -232,5 +253,5 @@ async fn discard(app: &App, mut body: Body) {
             }
         }
     };
-    let _ = tokio::time::timeout(app.limits.time.min(DISCARDED_FOR), reading).await;
+    let _ = tokio::time::timeout(budget.time.min(DISCARDED_FOR), reading).await;
 }

@@ -1,16 +1,15 @@
 //! A filter of a file: asked from a private copy, replaced when its file is,
 //! and saved when it was added to.
 
-use crate::filters::{Added, MANY_BYTES, Writing};
 use crate::loaded::{Loaded, Opening};
-use crate::log;
+use crate::log::log;
 use crate::media::Form;
 use crate::problem::Problem;
-use crate::replies::Replies;
+use crate::replies::{Added, Replies};
 use crate::stamp::{Stamp, TICK};
 use anyhow::{Context as _, Result, anyhow, bail};
-use axum::http::{StatusCode, header};
 use bytes::Bytes;
+use hyper::{StatusCode, header};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,15 @@ use std::time::{Duration, Instant, SystemTime};
 use tamis::FileLock;
 use tamis_report::about;
 use tamis_report::human;
-use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, watch};
+use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, Semaphore, watch};
+
+/// Bodies above which answering takes so long, some milliseconds, that others
+/// should not wait for the thread. To hand them to another costs as much as a
+/// thousand keys.
+const MANY_BYTES: usize = 1 << 20;
+/// Such bodies that are answered at the same time: more would only take the processors from small
+/// ones, and memory for what is made of their keys.
+static LARGE: Semaphore = Semaphore::const_new(4);
 
 /// How often a look is taken whether the file has been replaced.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -34,6 +41,17 @@ const OF_AN_ADDITION: usize = 64;
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// When those who end the service are told that it waits.
 const TELL_AFTER: Duration = Duration::from_secs(10);
+
+/// Whether keys may be added, and when additions are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writing {
+    /// No key may be added.
+    No,
+    /// Before they are confirmed.
+    AtOnce,
+    /// So much later, at most.
+    Every(Duration),
+}
 
 pub(crate) struct FileFilter {
     path: PathBuf,
@@ -91,23 +109,16 @@ struct Turn {
 
 /// How far saving has got, as numbers of requests.
 #[derive(Clone, Debug, Default)]
-struct Saved {
+pub(crate) struct Saved {
     upto: u64,
     /// Up to this one could not be saved.
     failed: u64,
     /// Why the last save failed, if it did.
-    error: Option<String>,
+    pub(crate) error: Option<String>,
     /// Keys of requests that are not on disk.
-    unsaved_keys: u64,
-    at: Option<SystemTime>,
-}
-
-/// What can be told of saving.
-pub(crate) struct Saving {
     pub(crate) unsaved_keys: u64,
-    pub(crate) last_saved_at: Option<SystemTime>,
-    /// Why the last save failed, if it did.
-    pub(crate) failed: Option<String>,
+    /// When the last save was.
+    pub(crate) at: Option<SystemTime>,
 }
 
 impl FileFilter {
@@ -169,13 +180,8 @@ impl FileFilter {
     }
 
     /// What became of additions; none if there can be none.
-    pub(crate) fn saving(&self) -> Option<Saving> {
-        let saved = self.writer.as_ref()?.saved.borrow();
-        Some(Saving {
-            unsaved_keys: saved.unsaved_keys,
-            last_saved_at: saved.at,
-            failed: saved.error.clone(),
-        })
+    pub(crate) fn saving(&self) -> Option<Saved> {
+        Some(self.writer.as_ref()?.saved.borrow().clone())
     }
 
     fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
@@ -261,10 +267,6 @@ impl FileFilter {
             _ if !is_still => None,
             Ok(loaded) => {
                 self.replace(loaded, stamp);
-                log(format_args!(
-                    "{}: now serving the new file",
-                    self.path.display()
-                ));
                 Some(None)
             }
             Err(_) if !is_settled => None,
@@ -282,6 +284,8 @@ impl FileFilter {
         watched.answers = stamp;
         watched.failed = None;
         watched.replaced += 1;
+        let path = self.path.display();
+        log(format_args!("{path}: now serving the new file"));
     }
 
     fn set_fault(&self, fault: Option<String>) {
@@ -310,6 +314,17 @@ impl FileFilter {
                 let _ = look.await;
             }
         }
+    }
+
+    /// Which keys of a request's body may be present.
+    pub(crate) async fn check(&self, form: Form, body: Bytes) -> Result<Replies, Problem> {
+        let version = self.version();
+        let ask = || version.read(|loaded| answer(loaded, form, &body));
+        if body.len() < MANY_BYTES {
+            return ask();
+        }
+        let _place = LARGE.acquire().await;
+        tokio::task::block_in_place(ask)
     }
 
     /// Adds the keys of a request's body.
@@ -382,7 +397,10 @@ impl FileFilter {
         let rule = version.read(Loaded::rule);
         form.check(&body, &rule)?;
         let mut filter = version.filter.write();
-        let filter = filter.as_mut().map_err(|_| poisoned())?;
+        let filter = filter.as_mut().map_err(|_| {
+            let error = anyhow!("an addition failed halfway");
+            Problem::unavailable(&error)
+        })?;
         let mut new = Replies::default();
         let mut answers = Vec::new();
         let outcome = form.for_each_block(&body, &rule, &mut |keys| {
@@ -532,9 +550,11 @@ impl FileFilter {
             bail!("it is being written by another program");
         }
         let ours: Stamp = (&turn.lock.metadata()?).into();
-        let lock = match stamp.is_same_file(&ours) {
-            true => None, // written over: our lock still holds
-            false => Some(FileLock::try_acquire(&self.path)?),
+        // Of a file that was written over, our lock still holds.
+        let lock = if stamp.is_same_file(&ours) {
+            None
+        } else {
+            Some(FileLock::try_acquire(&self.path)?)
         };
         let mut loaded = self.opening.load(&self.path)?;
         if !loaded.is_writable() {
@@ -552,10 +572,6 @@ impl FileFilter {
             turn.lock = lock;
         }
         self.replace(loaded, (&turn.lock.metadata()?).into());
-        log(format_args!(
-            "{}: now serving the new file",
-            self.path.display()
-        ));
         Ok(())
     }
 }
@@ -579,8 +595,19 @@ impl Writer {
     }
 }
 
-fn poisoned() -> Problem {
-    Problem::unavailable(&anyhow!("an addition failed halfway"))
+/// Which keys of a body may be present.
+fn answer(loaded: &Loaded, form: Form, body: &[u8]) -> Result<Replies, Problem> {
+    let mut replies = Replies::default();
+    let mut found = Vec::new();
+    form.for_each_block(body, &loaded.rule(), &mut |keys| {
+        found.clear();
+        found.resize(keys.len(), false);
+        let asked = loaded.ask(keys, &mut found);
+        asked.map_err(|error| Problem::bad_request(format!("{error:#}")))?;
+        replies.extend(&found);
+        Ok(())
+    })?;
+    Ok(replies)
 }
 
 fn stamp_of(path: &Path) -> Result<Stamp> {

@@ -1,16 +1,15 @@
 //! The filters being served, by name.
 
-use crate::file::FileFilter;
-pub(crate) use crate::file::Saving;
-use crate::loaded::{Loaded, Opening};
+use crate::file::{FileFilter, Saved, Writing};
+use crate::loaded::Opening;
 use crate::media::Form;
 use crate::problem::Problem;
 use crate::remote::RemoteFilter;
-use crate::replies::Replies;
+use crate::replies::{Added, Replies};
 use crate::tally::{Answers, Tally};
 use anyhow::{Result, bail};
-use axum::http::StatusCode;
 use bytes::Bytes;
+use hyper::StatusCode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,15 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tamis_redis::Location;
 use tamis_report::human;
-use tokio::sync::{Mutex, Semaphore};
-
-/// Bodies above which answering takes so long, some milliseconds, that others
-/// should not wait for the thread. To hand them to another costs as much as a
-/// thousand keys.
-pub(crate) const MANY_BYTES: usize = 1 << 20;
-/// Such bodies that are answered at the same time: more would only take the processors from small
-/// ones, and memory for what is made of their keys.
-static LARGE: Semaphore = Semaphore::const_new(4);
+use tokio::sync::Mutex;
 
 /// How long a filter in Redis may take to tell of itself: nobody waits for ever.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
@@ -58,17 +49,6 @@ impl fmt::Display for FilterPlace {
     }
 }
 
-/// Whether keys may be added, and when additions are on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writing {
-    /// No key may be added.
-    No,
-    /// Before they are confirmed.
-    AtOnce,
-    /// So much later, at most.
-    Every(Duration),
-}
-
 #[derive(Default)]
 pub(crate) struct Filters(BTreeMap<String, Served>);
 
@@ -90,13 +70,6 @@ struct Told {
     value: Value,
     at: Instant,
     took: Duration,
-}
-
-/// Answers to an addition.
-pub(crate) struct Added {
-    pub(crate) new: Replies,
-    /// Whether they are on disk, or as Redis confirms.
-    pub(crate) saved: bool,
 }
 
 impl Filters {
@@ -131,9 +104,10 @@ impl Filters {
 
     pub(crate) fn get(&self, name: &str) -> Result<&Served, Problem> {
         self.0.get(name).ok_or_else(|| {
-            let text = match name.len() <= 100 {
-                true => format!("there is no filter {name:?}; GET /v1/filters lists them"),
-                false => "there is no filter of this name; GET /v1/filters lists them".into(),
+            let text = if name.len() <= 100 {
+                format!("there is no filter {name:?}; GET /v1/filters lists them")
+            } else {
+                "there is no filter of this name; GET /v1/filters lists them".into()
             };
             Problem::new(StatusCode::NOT_FOUND, text)
         })
@@ -145,21 +119,17 @@ impl Filters {
 
     /// Starts what goes on beside the requests: watching files, and saving.
     pub(crate) fn start(&self) {
-        for served in self.iter() {
-            if let Source::File(filter) = &served.source {
-                tokio::spawn(Arc::clone(filter).watch());
-                tokio::spawn(Arc::clone(filter).keep_saving());
-            }
+        for file in self.iter().filter_map(Served::file) {
+            tokio::spawn(Arc::clone(file).watch());
+            tokio::spawn(Arc::clone(file).keep_saving());
         }
     }
 
     /// Saves what is not saved yet, at the end.
     pub(crate) async fn save(&self) -> Result<()> {
         let mut result = Ok(());
-        for served in self.iter() {
-            if let Source::File(filter) = &served.source {
-                result = filter.save_last().await.and(result);
-            }
+        for file in self.iter().filter_map(Served::file) {
+            result = file.save_last().await.and(result);
         }
         result
     }
@@ -170,7 +140,14 @@ impl Served {
         &self.name
     }
 
-    pub(crate) fn is_writable(&self) -> bool {
+    fn file(&self) -> Option<&Arc<FileFilter>> {
+        match &self.source {
+            Source::File(filter) => Some(filter),
+            Source::Redis(_) => None,
+        }
+    }
+
+    fn is_writable(&self) -> bool {
         match &self.source {
             Source::File(filter) => filter.is_writable(),
             Source::Redis(filter) => filter.is_writable(),
@@ -179,26 +156,17 @@ impl Served {
 
     /// Why the file in place is not the one that answers, if so.
     pub(crate) fn fault(&self) -> Option<String> {
-        match &self.source {
-            Source::File(filter) => filter.fault(),
-            Source::Redis(_) => None,
-        }
+        self.file()?.fault()
     }
 
     /// How often another file was taken.
     pub(crate) fn times_replaced(&self) -> u64 {
-        match &self.source {
-            Source::File(filter) => filter.times_replaced(),
-            Source::Redis(_) => 0,
-        }
+        self.file().map_or(0, |file| file.times_replaced())
     }
 
     /// What became of additions to a file.
-    pub(crate) fn saving(&self) -> Option<Saving> {
-        match &self.source {
-            Source::File(filter) => filter.saving(),
-            Source::Redis(_) => None,
-        }
+    pub(crate) fn saving(&self) -> Option<Saved> {
+        self.file()?.saving()
     }
 
     /// Why it can't do now what it is there for, if so. A file that can't be served while an older
@@ -207,7 +175,7 @@ impl Served {
         match &self.source {
             Source::File(filter) => {
                 let saving = filter.saving()?;
-                let not_saved = saving.failed.map(|error| format!("not saved: {error}"));
+                let not_saved = saving.error.map(|error| format!("not saved: {error}"));
                 filter.fault().or(not_saved)
             }
             Source::Redis(_) => match tokio::time::timeout(PATIENCE, self.content()).await {
@@ -221,16 +189,7 @@ impl Served {
     /// Which keys of a request's body may be present.
     pub(crate) async fn check(&self, form: Form, body: Bytes) -> Result<Replies, Problem> {
         let found = match &self.source {
-            Source::File(filter) => {
-                let version = filter.version();
-                let ask = || version.read(|loaded| answer(loaded, form, &body));
-                if body.len() < MANY_BYTES {
-                    ask()?
-                } else {
-                    let _place = LARGE.acquire().await;
-                    tokio::task::block_in_place(ask)?
-                }
-            }
+            Source::File(filter) => filter.check(form, body).await?,
             Source::Redis(filter) => filter.ask(form, body).await?,
         };
         self.tally.add(Answers::to_check(&found));
@@ -258,14 +217,14 @@ impl Served {
         about["place"] = json!(human::hide_passwords(&self.place.to_string()));
         about["writable"] = json!(self.is_writable());
         about["fault"] = json!(self.fault());
-        if let Source::File(filter) = &self.source {
+        if let Some(filter) = self.file() {
             about["loaded_at"] = json!(seconds(filter.version().loaded_at));
             about["times_replaced"] = json!(filter.times_replaced());
         }
         if let Some(saving) = self.saving() {
             about["unsaved_keys"] = json!(saving.unsaved_keys);
-            about["last_saved_at"] = json!(saving.last_saved_at.map(seconds));
-            about["save_failed"] = json!(saving.failed);
+            about["last_saved_at"] = json!(saving.at.map(seconds));
+            about["save_failed"] = json!(saving.error);
         }
         about["recent"] = self.tally.recent();
         Ok(about)
@@ -294,21 +253,6 @@ impl Served {
         });
         Ok(value)
     }
-}
-
-/// Which keys of a body may be present.
-fn answer(loaded: &Loaded, form: Form, body: &[u8]) -> Result<Replies, Problem> {
-    let mut replies = Replies::default();
-    let mut found = Vec::new();
-    form.for_each_block(body, &loaded.rule(), &mut |keys| {
-        found.clear();
-        found.resize(keys.len(), false);
-        let asked = loaded.ask(keys, &mut found);
-        asked.map_err(|error| Problem::bad_request(format!("{error:#}")))?;
-        replies.extend(&found);
-        Ok(())
-    })?;
-    Ok(replies)
 }
 
 /// Since 1970.

@@ -1,11 +1,13 @@
 //! Who may ask what: names that the service is called by, pages that may talk
 //! to it, and the token of those who may write.
 
+use crate::log::log;
 use crate::media::single;
 use crate::problem::Problem;
 use anyhow::{Context as _, Result, bail};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write as _};
@@ -195,7 +197,7 @@ impl Token {
                 let mut file = Replacement::begin(path, Existing::Keep)?.readers(Readers::Owner);
                 writeln!(file.file(), "{token}").with_context(reading)?;
                 file.place()?;
-                crate::log(format_args!("{}: token created", path.display()));
+                log(format_args!("{}: token created", path.display()));
                 Ok(Self(token))
             }
             Err(error) => Err(error).with_context(reading),
@@ -214,7 +216,7 @@ impl Token {
 fn warn_of(path: &Path, token: &str) {
     let different = token.bytes().collect::<BTreeSet<u8>>().len();
     if token.len() < STRONG_TOKEN || different < STRONG_CHARACTERS {
-        crate::log(format_args!(
+        log(format_args!(
             "warning: {}: the token may be guessed: it has {} characters, {different} different \
              ones\nhint: name a file that does not exist, and a random one is made",
             path.display(),
@@ -227,7 +229,7 @@ fn warn_of(path: &Path, token: &str) {
         const OTHERS: u32 = 0o006;
         let mode = fs::metadata(path).map_or(0, |file| file.permissions().mode() & 0o777);
         if mode & OTHERS != 0 {
-            crate::log(format_args!(
+            log(format_args!(
                 "warning: {}: every user of this machine can read or change the token (mode \
                  {mode:03o})\nhint: chmod 600 {}",
                 path.display(),
@@ -240,7 +242,7 @@ fn warn_of(path: &Path, token: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::Request;
+    use hyper::Request;
 
     fn guard() -> Guard {
         let token = Token("0123456789abcdef".into());

@@ -3,9 +3,11 @@
 //! ```text
 //! listen.rs    connections, their number and their time      guard.rs   who may ask what
 //!     |
+//! routes.rs    which path is answered by what                response.rs  responses and their bodies
+//!     |
 //! api.rs       /v1/filters      page.rs    /, plan.rs, playground.rs, in pool.rs
 //!     |
-//! filters.rs   by name          body.rs    bodies into memory   keys.rs   into keys   replies.rs   and back
+//! filters.rs   by name          body.rs    bodies into memory   keys.rs   into keys   replies.rs   answers
 //!     |
 //! file.rs      a file: watched, replaced, saved              remote.rs  in Redis
 //! loaded.rs    its content
@@ -20,6 +22,7 @@ mod keys;
 mod lines;
 mod listen;
 mod loaded;
+mod log;
 mod media;
 mod memory;
 mod metrics;
@@ -32,30 +35,28 @@ mod pool;
 mod problem;
 mod remote;
 mod replies;
+mod response;
+mod routes;
 mod stamp;
 mod tally;
 mod tls;
 
-pub use filters::{FilterPlace, Named, Writing};
+pub use file::Writing;
+pub use filters::{FilterPlace, Named};
 pub use loaded::ForeignOptions;
 
 use anyhow::{Context as _, Result};
-use axum::Router;
-use axum::http::StatusCode;
+use body::Budget;
 use filters::Filters;
 use guard::{Guard, Token};
 use loaded::Opening;
 use metrics::Metrics;
 use pool::Pool;
-use problem::Problem;
-use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use tamis::Open;
-use tamis_report::human;
 
 /// Options of the service.
 #[allow(missing_debug_implementations)]
@@ -106,8 +107,7 @@ pub(crate) struct Shared {
     has_page: bool,
     /// What the page asks for is worked at here.
     pool: Pool,
-    /// Bytes of bodies and answers in memory.
-    buffered: AtomicUsize,
+    budget: Arc<Budget>,
 }
 
 /// Serves until a signal ends it.
@@ -127,12 +127,12 @@ pub fn run(settings: Settings) -> Result<()> {
     let filters = Filters::open(settings.filters, &opening, settings.writing)?;
     let app = Arc::new(Shared {
         filters,
+        budget: Budget::new(settings.limits.body, settings.limits.time),
         limits: settings.limits,
         guard,
         metrics: Metrics::default(),
         has_page: settings.has_page,
         pool: Pool::default(),
-        buffered: AtomicUsize::new(0),
     });
     let listener = TcpListener::bind(settings.listen)
         .with_context(|| format!("listening on {}", settings.listen))?;
@@ -142,34 +142,10 @@ pub fn run(settings: Settings) -> Result<()> {
         .context("starting threads")?;
     let ended = runtime.block_on(async {
         app.filters.start();
-        listen::serve(listener, tls, router(&app), Arc::clone(&app)).await?;
+        listen::serve(listener, tls, Arc::clone(&app)).await?;
         app.filters.save().await
     });
     // Who is still waiting for Redis waits in vain.
     runtime.shutdown_background();
     ended
-}
-
-fn router(app: &App) -> Router {
-    let page = match app.has_page {
-        true => page::routes(),
-        false => Router::new(),
-    };
-    api::routes()
-        .merge(metrics::routes())
-        .merge(openapi::routes())
-        .merge(page)
-        .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
-        .method_not_allowed_fallback(async || {
-            let text =
-                "this path does not support this method; /v1/openapi.json lists what it supports";
-            Problem::new(StatusCode::METHOD_NOT_ALLOWED, text)
-        })
-        .with_state(Arc::clone(app))
-}
-
-/// Writes a line to the log, which is stderr. Nobody may be reading it.
-fn log(text: impl std::fmt::Display) {
-    let text = human::hide_passwords(&text.to_string());
-    let _ = writeln!(std::io::stderr(), "tamis: {}", human::printable(&text));
 }

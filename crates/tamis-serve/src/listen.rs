@@ -1,17 +1,15 @@
 //! Connections: how many, for how long, and how they end.
 
+use crate::log::log;
 use crate::patient::Patient;
-use crate::{App, body, log};
+use crate::response::{Response, set};
+use crate::{App, body, routes};
 use anyhow::{Context as _, Result};
-use axum::Router;
-use axum::body::Body;
-use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
+use hyper::header::{self, HeaderName};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper::{Request, StatusCode};
 use std::convert::Infallible;
 use std::net::{IpAddr, TcpListener};
 use std::pin::pin;
@@ -22,7 +20,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
-use tower_service::Service as _;
 
 /// The most of a request's head, and what is read of a body at once. Larger buffers would be given
 /// back to the system each time, and cost more than they save.
@@ -42,12 +39,7 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     {\"error\":\"too many clients are connected (--max-connections): try again\"}\n";
 
 /// Serves until a signal comes, and what was asked until then.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    router: Router,
-    app: App,
-) -> Result<()> {
+pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: App) -> Result<()> {
     listener.set_nonblocking(true).context("listening")?;
     let listener = tokio::net::TcpListener::from_std(listener).context("listening")?;
     let at = listener.local_addr().context("listening")?;
@@ -72,7 +64,6 @@ pub(crate) async fn serve(
                 Ok(place) => {
                     let connection = Connection {
                         peer: from.ip(),
-                        router: router.clone(),
                         app: Arc::clone(&app),
                         stop: stop.subscribe(),
                         _place: place,
@@ -122,7 +113,6 @@ async fn refuse(mut stream: TcpStream, is_encrypted: bool, _place: OwnedSemaphor
 
 struct Connection {
     peer: IpAddr,
-    router: Router,
     app: App,
     stop: watch::Receiver<bool>,
     _place: OwnedSemaphorePermit,
@@ -145,19 +135,16 @@ impl Connection {
 
     /// Answers, until the connection's end.
     async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
-        let (app, router, peer) = (Arc::clone(&self.app), self.router, self.peer);
+        let (app, peer) = (Arc::clone(&self.app), self.peer);
         let waiting = Arc::new(Waiting::new());
         let watched = Arc::clone(&waiting);
         let service = service_fn(move |request: Request<Incoming>| {
             waiting.ends();
-            let (waiting, answer) = (
-                Arc::clone(&waiting),
-                answer(Arc::clone(&app), router.clone(), request, peer),
-            );
+            let (waiting, app) = (Arc::clone(&waiting), Arc::clone(&app));
             async move {
-                let response = answer.await;
+                let response = answer(&app, request, peer).await;
                 waiting.begins();
-                response
+                Ok::<_, Infallible>(response)
             }
         });
         let time = self.app.limits.time;
@@ -165,7 +152,7 @@ impl Connection {
             // One timer a connection costs less than hyper's, which is one a request.
             .header_read_timeout(None)
             .max_buf_size(BUFFER)
-            .serve_connection(TokioIo::new(Patient::new(stream, time)), service);
+            .serve_connection(Patient::new(stream, time), service);
         let mut connection = pin!(connection);
         let stopped = async {
             let _ = self.stop.wait_for(|stop| *stop).await;
@@ -226,47 +213,35 @@ impl Waiting {
     }
 }
 
-async fn answer(
-    app: App,
-    mut router: Router,
-    request: Request<Incoming>,
-    peer: IpAddr,
-) -> Result<Response, Infallible> {
+async fn answer(app: &App, request: Request<Incoming>, peer: IpAddr) -> Response {
     let start = Instant::now();
     let (head, request_body) = request.into_parts();
-    let mut response = match app.guard.check(&head) {
-        Ok(()) => router.call(Request::from_parts(head, request_body)).await?,
+    let answered = match app.guard.check(&head) {
+        Ok(()) => routes::answer(app, &head, request_body).await,
         Err(refused) => {
-            body::leave(&app, &head.headers, Body::new(request_body)).await;
-            refused.into_response()
+            body::leave(&app.budget, &head.headers, request_body).await;
+            Err(refused)
         }
     };
+    let mut response = answered.unwrap_or_else(Response::from);
     protect(&mut response);
     app.metrics.answered(response.status(), start.elapsed());
     if response.status() == StatusCode::UNAUTHORIZED {
         app.metrics.strangers.seen(peer);
     }
-    Ok(response)
+    response
 }
 
 /// What browsers should know: nothing here is for other sites. What the page
 /// may do is said with the page.
 fn protect(response: &mut Response) {
-    let headers = response.headers_mut();
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    headers.insert(SAME_ORIGIN.0, SAME_ORIGIN.1);
-    headers
-        .entry(header::CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
+    set(response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    let policy = HeaderName::from_static("cross-origin-resource-policy");
+    set(response, policy, "same-origin");
+    if !response.headers().contains_key(header::CACHE_CONTROL) {
+        set(response, header::CACHE_CONTROL, "no-store");
+    }
 }
-
-const SAME_ORIGIN: (HeaderName, HeaderValue) = (
-    HeaderName::from_static("cross-origin-resource-policy"),
-    HeaderValue::from_static("same-origin"),
-);
 
 /// Runs `work` until its end or that of `stop`; whether it was stopped.
 async fn until<T>(work: impl Future<Output = T>, stop: impl Future<Output = ()>) -> bool {

@@ -63,7 +63,7 @@ impl Opening {
 impl ForeignOptions {
     /// Reads a filter of another system; none if the file is of no known format.
     fn load(&self, path: &Path) -> Result<Option<Loaded>> {
-        let mut file = tamis::open_regular(path, false)?;
+        let mut file = tamis::file::open_regular(path, false)?;
         let (start, may_be) = look(&mut file)?;
         // The options are for files of other systems, which may lie next to ours.
         if start.starts_with(OURS) || self.format.is_none() && !may_be {

@@ -2,7 +2,8 @@
 //! packed, and which form the client wants back.
 
 use crate::problem::Problem;
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use hyper::StatusCode;
+use hyper::header::{self, HeaderMap, HeaderName};
 
 /// How keys come and answers go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,23 +1,18 @@
-//! The page at `/`, whose files are part of the program, and what it asks for
-//! besides the filters.
+//! The page at `/`, whose files are part of the program.
 
 use crate::problem::Problem;
-use crate::{App, plan, playground};
-use axum::Router;
-use axum::extract::Path;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use crate::response::{Response, set, whole};
+use hyper::{StatusCode, header};
 
 /// Nothing but what this service sends, and no code within a page: a key or a
 /// name that looks like markup stays text whatever else went wrong.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A file of the page: its name, its sort and its content.
+/// Files of the page: name, media type and content.
 macro_rules! files {
-    ($($name:literal: $sort:literal),* $(,)?) => {
-        &[$(($name, $sort, include_bytes!(concat!("page/", $name)))),*]
+    ($($name:literal: $media:literal),* $(,)?) => {
+        &[$(($name, $media, include_bytes!(concat!("page/", $name)))),*]
     };
 }
 
@@ -35,33 +30,21 @@ const FILES: &[(&str, &str, &[u8])] = files![
     "playground.js": "text/javascript; charset=utf-8",
 ];
 
-/// What is there for the page, of the paths that are described.
-pub(crate) const PATHS: [&str; 2] = ["/v1/plan", "/v1/playground"];
-
-pub(crate) fn routes() -> Router<App> {
-    Router::new()
-        .route("/", get(async || file("index.html")))
-        .route(
-            "/page/{file}",
-            get(async |Path(name): Path<String>| file(&name)),
-        )
-        .route("/v1/plan", get(plan::plan))
-        .route("/v1/playground", post(playground::playground))
-}
-
-fn file(name: &str) -> Response {
-    let Some((_, sort, content)) = FILES.iter().find(|(file, ..)| *file == name) else {
+/// A file of the page. Its name needs no decoding.
+pub(crate) fn file(name: &str) -> Result<Response, Problem> {
+    let Some((_, media, content)) = FILES.iter().find(|(file, ..)| *file == name) else {
         let text = "the page has no such file";
-        return Problem::new(StatusCode::NOT_FOUND, text).into_response();
+        return Err(Problem::new(StatusCode::NOT_FOUND, text));
     };
-    let headers = [
-        (header::CONTENT_TYPE, *sort),
+    let mut response = whole(media, *content);
+    for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         // Without a referrer, its own requests would have no origin, either.
         (header::REFERRER_POLICY, "same-origin"),
         // Another version of the program has other files.
         (header::CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, *content).into_response()
+    ] {
+        set(&mut response, name, value);
+    }
+    Ok(response)
 }

@@ -1,6 +1,7 @@
 //! A connection whose reader must not stop: writing waits for so long, and
 //! then the connection ends.
 
+use hyper::rt::{Read, ReadBufCursor, Write};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -43,17 +44,23 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> Read for Patient<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
+        mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        // SAFETY: what is initialised stays so, because only `ReadBuf` writes to it.
+        let mut read = ReadBuf::uninit(unsafe { buffer.as_mut() });
+        ready!(Pin::new(&mut self.stream).poll_read(context, &mut read))?;
+        let filled = read.filled().len();
+        // SAFETY: `ReadBuf` has initialised what it calls filled, at the start of the buffer.
+        unsafe { buffer.advance(filled) };
+        Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> Write for Patient<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,10 +1,9 @@
 //! `GET /v1/plan`: what `tamis plan` says, with the curve of rates, for the
 //! page's calculator. Every number is the library's.
 
-use crate::App;
-use crate::problem::{Problem, json};
-use axum::extract::{RawQuery, State};
-use axum::response::IntoResponse;
+use crate::pool::Pool;
+use crate::problem::Problem;
+use crate::response::{Response, json};
 use serde_json::{Value, json};
 use tamis::Plan;
 use tamis::raw::BloomShape;
@@ -15,18 +14,14 @@ use tamis_report::human;
 const STEPS: i32 = 24;
 const STEPS_OF_A_DOUBLING: f64 = 6.0;
 
-pub(crate) async fn plan(
-    State(app): State<App>,
-    RawQuery(query): RawQuery,
-) -> Result<impl IntoResponse, Problem> {
-    let query = query.unwrap_or_default();
-    if let Some(answer) = own_shape(&query)? {
+pub(crate) async fn plan(pool: &Pool, query: &str) -> Result<Response, Problem> {
+    if let Some(answer) = own_shape(query)? {
         return Ok(json(&answer));
     }
-    let asked = Asked::read(&query)?;
+    let asked = Asked::read(query)?;
     let question = asked.question()?;
     let answer = move || question.answer().map(|advice| asked.tell(&advice));
-    let answer = app.pool.run(answer).await?;
+    let answer = pool.run(answer).await?;
     let answer = answer.map_err(|error| Problem::bad_request(error.to_string()))?;
     Ok(json(&answer))
 }
@@ -34,7 +29,7 @@ pub(crate) async fn plan(
 /// `keys=10M&bits=96M&hashes=7`: the textbook's filter with these m and k.
 fn own_shape(query: &str) -> Result<Option<Value>, Problem> {
     let (mut keys, mut bits, mut hashes) = (None, None, None);
-    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let number = match &*name {
             "keys" => &mut keys,
             "bits" => &mut bits,
@@ -72,7 +67,7 @@ impl Asked {
     fn read(query: &str) -> Result<Self, Problem> {
         let mut question = Self::default();
         let mut seen = Vec::new();
-        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let wrong = |error| Problem::bad_request(format!("{name}: {error}"));
             match &*name {
                 "keys" => question.keys = Some(human::parse_count(&value).map_err(wrong)?),

@@ -1,16 +1,16 @@
 //! `POST /v1/playground`: a tiny filter, made of the keys in the request and
 //! forgotten with the response. What the page draws is what the library set.
 
-use crate::App;
-use crate::body::read;
-use crate::problem::{Problem, json};
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::IntoResponse;
+use crate::body::{self, Budget};
+use crate::pool::Pool;
+use crate::problem::Problem;
+use crate::response::{Response, json};
+use hyper::HeaderMap;
+use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 use tamis::raw::{
     BlockedShape, BloomShape, CountingShape, CuckooEntry, CuckooShape, Shape, Word as _,
 };
@@ -50,34 +50,28 @@ struct Request {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 enum Asked {
-    Bloom {
-        bits: u64,
-        hashes: u32,
-    },
-    Blocked {
-        lines: u64,
-        hashes_per_line: u32,
-        lines_per_key: u32,
-    },
-    Counting {
-        lines: u64,
-        hashes_per_line: u32,
-        lines_per_key: u32,
-    },
-    Cuckoo {
-        slots: u64,
-        window: u32,
-        width: u32,
-    },
+    Bloom { bits: u64, hashes: u32 },
+    Blocked(InLines),
+    Counting(InLines),
+    Cuckoo { slots: u64, window: u32, width: u32 },
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InLines {
+    lines: u64,
+    hashes_per_line: u32,
+    lines_per_key: u32,
 }
 
 pub(crate) async fn playground(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<impl IntoResponse, Problem> {
+    pool: &Pool,
+    budget: &Arc<Budget>,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Response, Problem> {
     let bad = |text: String| Problem::bad_request(text);
-    let held = read(&app, &headers, body).await?;
+    let held = body::read(budget, headers, body).await?;
     let body = held.bytes;
     if body.len() > MAX_BODY {
         return Err(bad(format!(
@@ -89,40 +83,40 @@ pub(crate) async fn playground(
         let request = serde_json::from_slice(&body);
         play(&request.map_err(|error| format!("expected a JSON object: {error}"))?)
     };
-    let answer = app.pool.run(answer).await?.map_err(bad)?;
+    let answer = pool.run(answer).await?.map_err(bad)?;
     Ok(json(&answer))
 }
 
 impl Asked {
     fn shape(self) -> Result<Shape, String> {
-        let (what, size, most) = match self {
-            Self::Bloom { bits, .. } => ("bits", bits, MAX_BITS),
-            Self::Blocked { lines, .. } | Self::Counting { lines, .. } => {
-                ("lines", lines, MAX_LINES)
+        let in_lines = |it: InLines| (it.lines, it.hashes_per_line, it.lines_per_key);
+        let (what, size, most, shape) = match self {
+            Self::Bloom { bits, hashes } => {
+                let shape = BloomShape::new(bits, hashes).map(Shape::from);
+                ("bits", bits, MAX_BITS, shape)
             }
-            Self::Cuckoo { slots, .. } => ("slots", slots, MAX_SLOTS),
-        };
-        if size > most {
-            return Err(format!("{what}: expected at most {most}, got {size}"));
-        }
-        let shape = match self {
-            Self::Bloom { bits, hashes } => BloomShape::new(bits, hashes).map(Shape::from),
-            Self::Blocked {
-                lines,
-                hashes_per_line,
-                lines_per_key,
-            } => BlockedShape::new(lines, hashes_per_line, lines_per_key).map(Shape::from),
-            Self::Counting {
-                lines,
-                hashes_per_line,
-                lines_per_key,
-            } => CountingShape::new(lines, hashes_per_line, lines_per_key).map(Shape::from),
+            Self::Blocked(it) => {
+                let (lines, hashes, per_key) = in_lines(it);
+                let shape = BlockedShape::new(lines, hashes, per_key).map(Shape::from);
+                ("lines", lines, MAX_LINES, shape)
+            }
+            Self::Counting(it) => {
+                let (lines, hashes, per_key) = in_lines(it);
+                let shape = CountingShape::new(lines, hashes, per_key).map(Shape::from);
+                ("lines", lines, MAX_LINES, shape)
+            }
             Self::Cuckoo {
                 slots,
                 window,
                 width,
-            } => CuckooShape::new(slots, window, width).map(Shape::from),
+            } => {
+                let shape = CuckooShape::new(slots, window, width).map(Shape::from);
+                ("slots", slots, MAX_SLOTS, shape)
+            }
         };
+        if size > most {
+            return Err(format!("{what}: expected at most {most}, got {size}"));
+        }
         shape.map_err(|error| error.to_string())
     }
 }

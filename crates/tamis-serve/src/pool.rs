@@ -2,7 +2,7 @@
 //! It gets a small part of the processors, so that whoever asks a filter does not notice it.
 
 use crate::problem::Problem;
-use axum::http::StatusCode;
+use hyper::StatusCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};

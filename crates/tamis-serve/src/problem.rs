@@ -1,8 +1,7 @@
 //! What a client is told when it can't get what it asked for.
 
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use hyper::StatusCode;
+use hyper::header::{self, HeaderName};
 use tamis_report::human;
 
 /// A status and a text for people, as JSON: `{"error": "..."}`.
@@ -10,8 +9,8 @@ use tamis_report::human;
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     pub(crate) text: String,
-    /// What programs should know of the way out.
-    header: Option<(HeaderName, &'static str)>,
+    /// The way out, for programs.
+    pub(crate) header: Option<(HeaderName, &'static str)>,
 }
 
 impl Problem {
@@ -21,9 +20,10 @@ impl Problem {
             StatusCode::SERVICE_UNAVAILABLE => Some((header::RETRY_AFTER, "1")),
             _ => None,
         };
+        let text = text.into();
         Self {
             status,
-            text: text.into(),
+            text,
             header,
         }
     }
@@ -43,23 +43,4 @@ impl Problem {
         let text = human::hide_passwords(&format!("{error:#}"));
         Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
-}
-
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let body = json(&json!({ "error": self.text }));
-        let mut response = (self.status, body).into_response();
-        if let Some((name, value)) = self.header {
-            let value = HeaderValue::from_static(value);
-            response.headers_mut().insert(name, value);
-        }
-        response
-    }
-}
-
-/// A JSON response, with a line's end for those who read it in a terminal.
-pub(crate) fn json(value: &serde_json::Value) -> impl IntoResponse + use<> {
-    let mut text = value.to_string();
-    text.push('\n');
-    ([(header::CONTENT_TYPE, "application/json")], text)
 }

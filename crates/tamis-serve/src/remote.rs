@@ -1,7 +1,7 @@
 //! A filter in Redis. Its connection serves one request after the other; the
 //! servers do the work.
 
-use crate::log;
+use crate::log::log;
 use crate::media::Form;
 use crate::problem::Problem;
 use crate::replies::Replies;

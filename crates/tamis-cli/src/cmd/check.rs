@@ -7,6 +7,7 @@ use crate::stream::{Halt, InputArgs, Keyed, Pass};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
 use tamis_records::batch::{Prefix, Print};
 
 /// Print the keys that may be in a filter, like grep
@@ -94,29 +95,38 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
         Place::File(path) => {
             if let Some(opened) = args.foreign.open(path)? {
                 let encoding = args.foreign.encoding_of(&args.input, &opened)?;
-                return check(&args, &encoding, &opened.filter, |filter, keys, found| {
-                    foreign::ask(filter, keys, found)
+                return check(&args, &encoding, |keys, found| {
+                    foreign::ask(&opened.filter, keys, found)
                 });
             }
             let filter = args.key.open()?.map(path).map_err(named(path))?;
-            // Asking changes nothing, so every thread asks the one filter.
-            check(&args, filter.hasher(), &filter, |filter, hashes, found| {
+            check(&args, filter.hasher(), |hashes, found| {
                 filter.contains_hashes(hashes, found);
                 Ok(())
             })
         }
         Place::Redis(at) if args.foreign.is_redisson()? => {
             let encoding = args.foreign.codec(&args.input)?;
-            let live = Live::open(at, &args.redis.options(&args.key)?)?;
-            check(&args, &encoding, live, Live::ask)
+            let live = Mutex::new(Live::open(at, &args.redis.options(&args.key)?)?);
+            check(&args, &encoding, |keys, found| {
+                alone(&live).ask(keys, found)
+            })
         }
         Place::Redis(at) => {
             let filter = args.redis.open(at, &args.key)?;
-            with_keys!(filter, keyed => check(&args, keyed, filter, |filter, keys, found| {
-                Remote::contains(filter, keys, found).map_err(in_redis(at))
-            }))
+            with_keys!(filter, keyed => {
+                let filter = Mutex::new(filter);
+                check(&args, keyed, |keys, found| {
+                    Remote::contains(&mut *alone(&filter), keys, found).map_err(in_redis(at))
+                })
+            })
         }
     }
+}
+
+/// One connection, one question at a time.
+fn alone<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().expect("a panic ends the process")
 }
 
 impl Args {
@@ -151,11 +161,11 @@ impl Args {
     }
 }
 
-fn check<F: Send, H: Keyed<Token: Ord + Clone + Send + Sync>>(
+/// `ask` runs on every thread at once. Only what is left to find is counted in the order of the input.
+fn check<H: Keyed<Token: Ord + Clone + Send + Sync>>(
     args: &Args,
     hasher: &H,
-    filter: F,
-    ask: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<()> + Sync,
+    ask: impl Fn(&[H::Token], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Exit> {
     if args.most() == 0 {
         if args.count {
@@ -164,17 +174,8 @@ fn check<F: Send, H: Keyed<Token: Ord + Clone + Send + Sync>>(
         return Ok(Exit::NoneFound);
     }
     let allowed = read_allowed(args, hasher)?;
-    let mut stdout = output::Sink::stdout()?;
-    let report = Pass {
-        input: &args.input(&stdout),
-        hasher,
-        shards: &mut [(filter, args.most())],
-        print: args.print(),
-        output: &mut stdout,
-        checkpoint: None,
-    }
-    .run(|(filter, left), hashes, chosen| {
-        ask(filter, hashes, chosen)?;
+    let ask = |hashes: &[H::Token], chosen: &mut [bool]| {
+        ask(hashes, chosen)?;
         if !allowed.is_empty() {
             for (hash, chosen) in hashes.iter().zip(&mut *chosen) {
                 *chosen = *chosen && allowed.binary_search(hash).is_err();
@@ -183,9 +184,23 @@ fn check<F: Send, H: Keyed<Token: Ord + Clone + Send + Sync>>(
         if args.invert {
             chosen.iter_mut().for_each(|chosen| *chosen = !*chosen);
         }
-        for chosen in chosen.iter_mut() {
-            *chosen &= *left > 0;
-            *left -= u64::from(*chosen);
+        Ok(())
+    };
+    let mut stdout = output::Sink::stdout()?;
+    let report = Pass {
+        input: &args.input(&stdout),
+        hasher,
+        shards: &mut [args.most()],
+        print: args.print(),
+        output: &mut stdout,
+        checkpoint: None,
+    }
+    .run_asking(ask, |left, _, chosen| {
+        if *left < u64::MAX {
+            for chosen in chosen.iter_mut() {
+                *chosen &= *left > 0;
+                *left -= u64::from(*chosen);
+            }
         }
         match left {
             0 => Err(Halt::Enough),

@@ -15,7 +15,7 @@ use tamis::index::{Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, Inde
 use tamis_records::key::KeySpec;
 use tamis_records::ordered::for_each_in_order;
 use tamis_records::progress::Progress;
-use tamis_records::scan::{self, Remarks};
+use tamis_records::scan::{self, Opened, Remarks};
 
 const DEFAULT_RATE: f64 = 0.01;
 
@@ -282,24 +282,29 @@ fn read(
     options: &IndexOptions,
     progress: &Arc<Progress>,
 ) -> Outcome {
-    let stamp = || fs::metadata(path).map(|metadata| Stamp::of(&metadata));
     let read = || {
-        wait_until_settled(&stamp()?);
-        let began = SystemTime::now();
-        let before = stamp()?;
+        let file = File::open(path)?;
+        let mut began = SystemTime::now();
+        let mut metadata = file.metadata()?;
+        if wait_until_settled(&Stamp::of(&metadata), began) {
+            began = SystemTime::now();
+            metadata = file.metadata()?;
+        }
+        let before = Stamp::of(&metadata);
         // Asked behind the stamp and before the reading: what was written unseen until now is read, and what is written
         // from now on is seen.
-        let file = File::open(path)?;
-        let quiet = Stamp::of(&file.metadata()?) == before
-            && quiet::is_quiet(&file, age(&before, began).unwrap_or_default());
-        drop(file);
+        let quiet = quiet::is_quiet(&file, age(&before, began).unwrap_or_default());
         let mut keys = EntryKeys::new(options);
-        let remarks = match scan::scan(path, specs, options.key_hasher(), &mut keys, progress) {
+        let scanned = Opened::new(path, file, &metadata, progress)
+            .and_then(|file| scan::scan(file, specs, options.key_hasher(), &mut keys, progress));
+        let remarks = match scanned {
             Ok(remarks) => remarks,
             Err(error) if error.is_stop() => return Ok(Outcome::Stopped),
             Err(error) => return Err(error.cause),
         };
-        let stamp = match before.after_reading(&stamp()?, began) {
+        // Of the path: another file may have taken its place.
+        let after = Stamp::of(&fs::metadata(path)?);
+        let stamp = match before.after_reading(&after, began) {
             stamp if quiet => stamp,
             stamp => stamp.racy(),
         };
@@ -314,12 +319,12 @@ fn read(
 }
 
 /// A file written this very moment could be written again without its times telling, and would be called stale for
-/// that. It is read a moment later instead.
-fn wait_until_settled(stamp: &Stamp) {
+/// that. It is read a moment later instead. Reports whether it had to wait.
+fn wait_until_settled(stamp: &Stamp, now: SystemTime) -> bool {
     const MOMENT: Duration = Duration::from_millis(25);
-    if let Some(age) = age(stamp, SystemTime::now()) {
-        std::thread::sleep(MOMENT.saturating_sub(age));
-    }
+    let left = age(stamp, now).map_or(Duration::ZERO, |age| MOMENT.saturating_sub(age));
+    std::thread::sleep(left);
+    !left.is_zero()
 }
 
 /// How long ago a file last changed; `None` if in the future.

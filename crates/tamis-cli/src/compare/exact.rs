@@ -2,7 +2,7 @@
 
 use super::keys::integer;
 use super::report::Step;
-use super::step::{Unfit, Work};
+use super::work::{Unfit, Work};
 use crate::human;
 use anyhow::Result;
 use std::collections::HashSet;

@@ -3,7 +3,8 @@
 use super::contender::Contender;
 use super::keys::Keys;
 use super::report::{Measured, Memory, Refusal, Row, Step, StepResult};
-use super::step::{Settings, What};
+use super::step::What;
+use super::work::Settings;
 use crate::human;
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -108,12 +109,13 @@ impl Lab<'_> {
             commands.push(command);
             anyhow::Ok(result)
         };
-        let built = match contender.is_file() {
-            false => None,
-            true => match run(What::Build)? {
+        let built = if contender.is_file() {
+            match run(What::Build)? {
                 Ok(built) => Some(built),
                 Err(refusal) => return Ok(Err(refusal)),
-            },
+            }
+        } else {
+            None
         };
         let asked = match run(What::Ask)? {
             Ok(asked) => asked,

@@ -1,16 +1,19 @@
 //! Parquet files' own filters in place of an index: which files may hold a value, with nothing to build.
 
 use anyhow::{Result, bail};
+use memmap2::{MmapMut, MmapOptions};
 use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use tamis_formats::{Foreign, Format};
 use tamis_records::input::InputError;
-use tamis_records::key::parquet::{Failure, plain};
+use tamis_records::key::parquet::{Failure, Table};
 use tamis_records::key::{KeySpec, Source};
 use tamis_records::progress::Progress;
-use tamis_records::scan::{self, Kind};
+use tamis_records::scan::{Opened, Way};
 
 /// Which of a file's row groups may hold what is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,21 +48,29 @@ pub(crate) fn columns(spec: Option<&KeySpec>) -> Result<&[String]> {
 /// Asks a file's filters for keys, each of as many values as the spec has columns. A "no" of all row groups is the only
 /// one that counts: whatever can't be read or asked may hold the key.
 pub(crate) fn ask(path: &Path, spec: &KeySpec, keys: &[Vec<Vec<u8>>]) -> Asked {
-    let failed = |error: InputError| match error.is_no_column() {
-        // What is called so is meant to be a table, and may have been one.
-        true if is_called_parquet(path) => {
+    let failed = |error: InputError| {
+        if !error.is_no_column() {
+            Asked::Unread(error.cause.to_string())
+        } else if is_called_parquet(path) {
+            // What is called so is meant to be a table, and may have been one.
             Asked::Unread("it does not begin as a Parquet file does".into())
+        } else {
+            Asked::NoColumn
         }
-        true => Asked::NoColumn,
-        false => Asked::Unread(error.cause.to_string()),
     };
-    let (file, names) = match scan::open(path, spec, &Arc::<Progress>::default()) {
+    let opened = match Opened::open(path, &Arc::<Progress>::default()) {
         Err(error) => return failed(error),
-        Ok(Kind::Text(_)) => return Asked::NoColumn,
-        Ok(Kind::Parquet(file, names)) => (file, names),
+        Ok(opened) => opened,
+    };
+    let names = match opened.way(spec) {
+        Err(error) => return failed(error),
+        Ok(Way::Text) => return Asked::NoColumn,
+        Ok(Way::Parquet(names)) => names,
     };
     // A damaged file must not end the run, and the decoder makes no promise.
-    match catch_unwind(AssertUnwindSafe(|| ask_table(&file, names, keys))) {
+    match catch_unwind(AssertUnwindSafe(|| {
+        ask_table(opened.into_file(), names, keys)
+    })) {
         Ok(Ok(asked)) => asked,
         Ok(Err(Failure::NoColumn(_))) => Asked::NoColumn,
         Ok(Err(Failure::Read(cause))) => Asked::Unread(cause.to_string()),
@@ -72,55 +83,51 @@ fn is_called_parquet(path: &Path) -> bool {
     end.is_some_and(|end| ["parquet", "parq", "pq"].contains(&end))
 }
 
-fn ask_table(file: &File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Asked, Failure> {
-    let columns = plain::columns(file.try_clone().map_err(Failure::Read)?, names)?;
-    // SAFETY: the map is only read, here and now. Who cuts the file meanwhile ends the process; no other harm is done.
-    let map = unsafe { memmap2::Mmap::map(file) }.map_err(Failure::Read)?;
-    let chunks = match tamis_formats::parquet_chunks(&map) {
+/// For each key, and each of its values, what filters may have hashed.
+type Encoded = Vec<Vec<Option<Vec<Vec<u8>>>>>;
+
+fn ask_table(file: File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Asked, Failure> {
+    let table = Table::open(file.try_clone().map_err(Failure::Read)?)?;
+    let columns = names.iter().map(|name| table.plain(name));
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    let mut bytes = Sparse::new(file, &table).map_err(Failure::Read)?;
+    let chunks = match tamis_formats::parquet_chunks(&bytes.memory[..]) {
         Ok(chunks) => chunks,
         Err(error) => return Ok(Asked::Unread(error.to_string())),
     };
-    let of = chunks
-        .iter()
-        .map(|chunk| chunk.row_group + 1)
-        .max()
-        .unwrap_or(0);
+    let groups = chunks.iter().map(|chunk| chunk.row_group + 1);
+    let of = groups.max().unwrap_or(0);
+    let answer = Answer {
+        groups: Vec::new(),
+        of,
+    };
+    let mut answers = vec![answer; keys.len()];
+    let encode = |values: &Vec<Vec<u8>>| {
+        let values = columns.iter().zip(values);
+        values
+            .map(|(column, text)| column.encodings(text))
+            .collect()
+    };
+    let encoded: Encoded = keys.iter().map(encode).collect();
     let mut why = None;
-    let mut answers = vec![
-        Answer {
-            groups: Vec::new(),
-            of
-        };
-        keys.len()
-    ];
-    let encoded: Vec<Vec<Option<Vec<Vec<u8>>>>> = keys
-        .iter()
-        .map(|values| {
-            let values = columns.iter().zip(values);
-            values
-                .map(|(column, text)| column.encodings(text))
-                .collect()
-        })
-        .collect();
     if encoded.iter().flatten().any(Option::is_none) {
         why = Some("what is asked for can't be told apart by a filter of such a column");
     }
     for group in 0..of {
-        let of_group: Vec<_> = chunks
-            .iter()
-            .filter(|chunk| chunk.row_group == group)
-            .collect();
-        let filters: Vec<Option<Foreign<'_>>> = columns
-            .iter()
-            .map(|column| {
-                let chunk = of_group.get(column.number)?;
-                let place = chunk
-                    .filter
-                    .clone()
-                    .filter(|_| chunk.column == column.path)?;
-                tamis_formats::open(&map[place], Format::Parquet).ok()
-            })
-            .collect();
+        let of_group = chunks.iter().filter(|chunk| chunk.row_group == group);
+        let of_group: Vec<_> = of_group.collect();
+        let places = columns.iter().map(|column| {
+            let chunk = of_group.get(column.number)?;
+            chunk.filter.clone().filter(|_| chunk.column == column.path)
+        });
+        let places: Vec<Option<Range<usize>>> = places.collect();
+        for place in places.iter().flatten() {
+            bytes.read(place.clone()).map_err(Failure::Read)?;
+        }
+        let open = |place: Option<Range<usize>>| {
+            tamis_formats::open(&bytes.memory[place?], Format::Parquet).ok()
+        };
+        let filters: Vec<Option<Foreign<'_>>> = places.into_iter().map(open).collect();
         if filters.iter().any(Option::is_none) {
             why = Some("not every row group has a filter");
         }
@@ -135,4 +142,42 @@ fn ask_table(file: &File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Ask
         }
     }
     Ok(Asked::Answers(answers, why))
+}
+
+/// A copy of a file in memory, of those parts that were read. The others take no memory, and are zeros.
+struct Sparse {
+    file: File,
+    memory: MmapMut,
+}
+
+impl Sparse {
+    /// Reads the mark at the start, the footer, and the headers of the filters.
+    fn new(mut file: File, table: &Table) -> io::Result<Self> {
+        /// The longest header of a filter, and more.
+        const HEADER: usize = 256;
+        /// The length of the footer, and a mark.
+        const END: usize = 8;
+        let length = usize::try_from(file.seek(SeekFrom::End(0))?).map_err(io::Error::other)?;
+        let memory = MmapOptions::new()
+            .len(length)
+            .no_reserve_swap()
+            .map_anon()?;
+        let mut sparse = Self { file, memory };
+        let end = length.saturating_sub(END);
+        sparse.read(0..END.min(length))?;
+        sparse.read(end..length)?;
+        let footer = sparse.memory[end..].first_chunk::<4>();
+        let footer = footer.map_or(0, |length| u32::from_le_bytes(*length) as usize);
+        sparse.read(end.saturating_sub(footer)..end)?;
+        for at in table.filters() {
+            let at = usize::try_from(at).unwrap_or(length).min(length);
+            sparse.read(at..at.saturating_add(HEADER).min(length))?;
+        }
+        Ok(sparse)
+    }
+
+    fn read(&mut self, place: Range<usize>) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(place.start as u64))?;
+        self.file.read_exact(&mut self.memory[place])
+    }
 }

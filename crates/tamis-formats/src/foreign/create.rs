@@ -2,13 +2,13 @@
 
 use super::{Foreign, open_owned, redisson};
 use crate::format::poppy::{self, Optimise};
-use crate::format::redis::Value;
 use crate::format::redis::chain::Chain;
 use crate::format::redis::cuckoo::Cuckoo;
+use crate::format::redis::{new_bloom, new_cuckoo};
 use crate::format::{
     bip37, bits_and_blooms, dcso, guava, npm, parquet, pybloomfilter, redisson as in_redis, spark,
 };
-use crate::{Error, Format, Strategy};
+use crate::{Error, Format, Strategy, Wrap};
 
 /// An empty filter to be made: its format, and what that leaves open.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,12 +114,9 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
         Create::Bip37 { tweak, flags } => (Format::Bip37, bip37::create(keys, rate, tweak, flags)),
         Create::BitsAndBlooms { json } => {
             let file = bits_and_blooms::create(keys, rate)?;
-            let file = if json {
-                bits_and_blooms::to_json(&file)
-            } else {
-                file
-            };
-            (Format::BitsAndBlooms, file)
+            let mut filter = open_owned(file, Format::BitsAndBlooms)?;
+            filter.rewrap(if json { Wrap::Json } else { Wrap::Binary })?;
+            return Ok(filter);
         }
         Create::Dcso => (Format::Dcso, dcso::create(keys, rate)?),
         Create::Guava {
@@ -133,19 +130,18 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
         Create::Parquet => (Format::Parquet, parquet::create(keys, rate)),
         Create::Poppy(optimise) => (Format::Poppy, poppy::create(keys, rate, optimise)?),
         Create::Pybloomfilter { seeds } => {
-            let seeds = match seeds.is_empty() {
-                true => {
-                    let hashes = pybloomfilter::hashes_for(rate) as u32;
-                    (1..=hashes.min(pybloomfilter::MOST_HASHES as u32)).collect()
-                }
-                false => seeds,
+            let seeds = if seeds.is_empty() {
+                let hashes = pybloomfilter::hashes_for(rate) as u32;
+                (1..=hashes.min(pybloomfilter::MOST_HASHES as u32)).collect()
+            } else {
+                seeds
             };
             let file = pybloomfilter::create(keys, rate, &seeds)?;
             (Format::Pybloomfilter, file)
         }
         Create::RedisBloom { growth, chunks } => {
-            let value = Value::Bloom(Chain::new(keys, rate, growth)?);
-            return Ok(Foreign::redis(value, chunks));
+            let opened = new_bloom(Chain::new(keys, rate, growth)?, chunks);
+            return Ok(Foreign::new(Format::RedisBloom, Vec::new().into(), opened));
         }
         Create::RedisCuckoo {
             bucket_size,
@@ -154,7 +150,8 @@ pub fn create(what: Create, keys: u64, rate: f64) -> Result<Foreign<'static>, Er
             chunks,
         } => {
             let cuckoo = Cuckoo::new(keys, bucket_size, most_kicks, expansion)?;
-            return Ok(Foreign::redis(Value::Cuckoo(cuckoo), chunks));
+            let opened = new_cuckoo(cuckoo, chunks);
+            return Ok(Foreign::new(Format::RedisCuckoo, Vec::new().into(), opened));
         }
         Create::Redisson => {
             let (size, hashes) = in_redis::shape(keys, rate)?;

@@ -1,7 +1,8 @@
 //! From bytes to a filter: which format they are of, and what gzip hides.
 
-use super::{Body, Envelope, Foreign, fits, read};
-use crate::detect::{detect, is_like_json};
+use super::Foreign;
+use crate::bytes::{Bytes, View};
+use crate::detect::detect;
 use crate::format::{poppy, redis, with_zeros};
 use crate::{Error, Format};
 use std::io::Read as _;
@@ -30,8 +31,8 @@ impl From<Format> for Hint<'_> {
     }
 }
 
-/// Opens a file, told apart from the other formats unless the hint says what
-/// it is. A gzipped one is unpacked, any other is asked in place.
+/// Opens a file. Its format is recognised unless the hint names it. A gzipped
+/// file is unpacked, any other is asked in place.
 ///
 /// ```
 /// use tamis_formats::{Create, Error, Format, Hint};
@@ -40,15 +41,19 @@ impl From<Format> for Hint<'_> {
 /// assert!(matches!(tamis_formats::open(b"no filter", Hint::default()), Err(Error::Unknown)));
 /// # Ok::<(), Error>(())
 /// ```
-pub fn open<'a, 'h>(bytes: &'a [u8], hint: impl Into<Hint<'h>>) -> Result<Foreign<'a>, Error> {
-    let hint = hint.into();
+pub fn open<'a, 'h>(
+    bytes: impl Into<Bytes<'a>>,
+    hint: impl Into<Hint<'h>>,
+) -> Result<Foreign<'a>, Error> {
+    let (bytes, hint) = (bytes.into(), hint.into());
     if !bytes.starts_with(&GZIP) {
         return open_unpacked(bytes, hint);
     }
-    match unpack(bytes, hint.most_unpacked.unwrap_or(MOST_UNPACKED)) {
+    let most = hint.most_unpacked.unwrap_or(MOST_UNPACKED);
+    match unpack(&bytes.view().read(0..bytes.len()), most) {
         // Only once: there is gzip that unpacks to itself.
         Ok(file) => {
-            let mut opened = open_owned_unpacked(file, hint)?;
+            let mut opened = open_unpacked(file.into(), hint)?;
             opened.gzipped = true;
             Ok(opened)
         }
@@ -73,47 +78,7 @@ pub fn open_owned<'h>(
     bytes: Vec<u8>,
     hint: impl Into<Hint<'h>>,
 ) -> Result<Foreign<'static>, Error> {
-    let hint = hint.into();
-    if bytes.starts_with(&GZIP) {
-        return Ok(open(&bytes, hint)?.into_owned());
-    }
-    open_owned_unpacked(bytes, hint)
-}
-
-fn open_owned_unpacked(bytes: Vec<u8>, hint: Hint<'_>) -> Result<Foreign<'static>, Error> {
-    let opened = open_unpacked(&bytes, hint)?;
-    let (format, gzipped) = (opened.format, opened.gzipped);
-    let body = match opened.body {
-        Body::Plain {
-            envelope: Envelope::None,
-            plain,
-            facts,
-            ..
-        } => Body::Plain {
-            file: bytes.into(),
-            envelope: Envelope::None,
-            plain,
-            facts,
-        },
-        Body::Poppy { poppy, facts, .. } => Body::Poppy {
-            file: bytes.into(),
-            poppy,
-            facts,
-        },
-        body => {
-            return Ok(Foreign {
-                format,
-                body,
-                gzipped,
-            }
-            .into_owned());
-        }
-    };
-    Ok(Foreign {
-        format,
-        body,
-        gzipped,
-    })
+    open(bytes, hint)
 }
 
 /// Whether a file may be one of a known format, by its first and last bytes and
@@ -129,7 +94,7 @@ fn open_owned_unpacked(bytes: Vec<u8>, hint: Hint<'_>) -> Result<Foreign<'static
 /// ```
 pub fn may_be(start: &[u8], end: &[u8], len: u64) -> bool {
     // What lies in between is looked at by these alone.
-    if start.starts_with(&GZIP) || redis::is_like(start) || poppy::is_like(start) {
+    if start.starts_with(&GZIP) || redis::is_like(start.into()) || poppy::is_like(start) {
         return true;
     }
     // The memory of zeros is taken when it is touched, and here it is not.
@@ -140,10 +105,9 @@ pub fn may_be(start: &[u8], end: &[u8], len: u64) -> bool {
     let end = &end[end.len().saturating_sub(file.len())..];
     let at = file.len() - end.len();
     file[at..].copy_from_slice(end);
-    !detect(&file, |format, file| {
-        is_like_json(format, file) || fits(format, file)
-    })
-    .is_empty()
+    let fits =
+        |format: Format, file: View<'_>| format.about().is_like_json(file) || format.fits(file);
+    !detect(file[..].into(), fits).is_empty()
 }
 
 /// How gzip begins.
@@ -183,25 +147,22 @@ fn unpack(bytes: &[u8], most: u64) -> Result<Vec<u8>, Error> {
             .read_to_end(&mut file)
             .map_err(unpacking)?;
     }
-    match said.max(file.len() as u64) > most {
-        true => Err(Error::Unpacked { most }),
-        false => Ok(file),
+    if said.max(file.len() as u64) > most {
+        return Err(Error::Unpacked { most });
     }
+    Ok(file)
 }
 
-fn open_unpacked<'a>(bytes: &'a [u8], hint: Hint<'_>) -> Result<Foreign<'a>, Error> {
+fn open_unpacked<'a>(bytes: Bytes<'a>, hint: Hint<'_>) -> Result<Foreign<'a>, Error> {
+    let file = bytes.view();
     let format = match hint.format {
         Some(format) => format,
         // Which of two formats it is stands in the value, of which there may be several.
-        None if redis::is_like(bytes) => {
-            let (value, wrapping) = redis::read(Format::RedisBloom, bytes, hint.name)?;
-            return Ok(Foreign {
-                format: value.format(),
-                body: Body::Redis { value, wrapping },
-                gzipped: false,
-            });
+        None if redis::is_like(file) => {
+            let (format, opened) = redis::read(Format::RedisBloom, file, hint.name)?;
+            return Ok(Foreign::new(format, bytes, opened));
         }
-        None => match detect(bytes, fits)[..] {
+        None => match detect(file, Format::fits)[..] {
             [] => return Err(Error::Unknown),
             [format] => format,
             ref fits => {
@@ -211,9 +172,6 @@ fn open_unpacked<'a>(bytes: &'a [u8], hint: Hint<'_>) -> Result<Foreign<'a>, Err
             }
         },
     };
-    Ok(Foreign {
-        format,
-        body: read(format, bytes, hint.name)?,
-        gzipped: false,
-    })
+    let opened = (format.about().read)(file, hint.name)?;
+    Ok(Foreign::new(format, bytes, opened))
 }

@@ -2,22 +2,29 @@
 //! u64 blocks | u8 threads | blocks of eight u64`.
 
 use super::MOST_BITS;
+use crate::about::{About, OtherKeys};
 use crate::bits::{Bits, Order};
+use crate::bytes::View;
 use crate::fields::Fields;
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain_file::PlainFile;
 use crate::probe::Probe;
 use crate::{Error, Facts, Format, Keys};
 
-/// Text and bytes. Numbers are hashed in another way, which bytes don't show.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+const MAGIC: &[u8] = b"ABLM";
 
-pub(crate) const MAGIC: &[u8] = b"ABLM";
+pub(crate) const ABOUT: About = About {
+    start: MAGIC,
+    // Numbers are hashed in another way, which bytes don't show.
+    other_keys: OtherKeys::Text,
+    ..About::new(&[Keys::Utf8], read)
+};
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Abloom, file);
     let magic = fields.take("magic", 4)?;
-    if magic != MAGIC {
-        return Err(fields.corrupt("magic", "ABLM", String::from_utf8_lossy(magic)));
+    if *magic != *MAGIC {
+        return Err(fields.corrupt("magic", "ABLM", String::from_utf8_lossy(&magic)));
     }
     let version = fields.u8("version")?;
     fields.within("version", 2..=2, version)?;
@@ -26,15 +33,17 @@ pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
     let blocks = fields.u64_be("blocks")?;
     let blocks = fields.within("blocks", 1..=MOST_BITS / 512, blocks)?;
     fields.u8("threads")?;
-    let bits = Bits {
-        at: fields.body("blocks", blocks * 64)?,
-        len: blocks * 512,
-        order: Order::BigWords,
-    };
+    let bits = Bits::new(
+        fields.body("blocks", blocks * 64)?,
+        blocks * 512,
+        Order::BigWords,
+    );
     let facts = Facts {
         capacity: Some(capacity),
         rate: Some(rate),
         ..Facts::default()
     };
-    Ok((Plain::new(bits, Probe::Abloom { blocks }), facts))
+    Ok(PlainFile::new(bits, Probe::Abloom { blocks })
+        .facts(facts)
+        .into())
 }

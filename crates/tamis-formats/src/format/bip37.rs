@@ -1,20 +1,22 @@
 //! Bitcoin's BIP 37 (`filterload`): `varint length | bits | u32 k | u32 tweak |
 //! u8 flags`, little-endian.
 
-use crate::bits::{Bits, Order};
+use crate::about::About;
+use crate::bits::Bits;
+use crate::bytes::View;
 use crate::fields::Fields;
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain_file::PlainFile;
 use crate::probe::Probe;
-use crate::{Error, Facts, Format, Keys};
+use crate::{Error, Format, Keys};
 use std::f64::consts::LN_2;
 
-/// Its keys are bytes.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+pub(crate) const ABOUT: About = About::new(&[Keys::Utf8], read);
 
 const MOST_BYTES: u64 = 36_000;
 const MOST_HASHES: u32 = 50;
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Bip37, file);
     let bytes = match fields.u8("length")? {
         short @ 0..=0xFC => u64::from(short),
@@ -23,23 +25,15 @@ pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
         0xFF => fields.u64_le("length")?,
     };
     let bytes = fields.within("length", 1..=MOST_BYTES, bytes)?;
-    let at = fields.at();
-    fields.take("bits", bytes)?;
+    let at = fields.skip("bits", bytes)?;
     let hashes = fields.u32_le("hashes")?;
     let hashes = fields.within("hashes", 1..=MOST_HASHES, hashes)?;
     let tweak = fields.u32_le("tweak")?;
     let flags = fields.u8("flags")?;
     fields.within("flags", 0..=2, flags)?;
     fields.body("end", 0)?;
-    let bits = Bits {
-        at,
-        len: bytes * 8,
-        order: Order::Low,
-    };
-    Ok((
-        Plain::new(bits, Probe::Bip37 { hashes, tweak }),
-        Facts::default(),
-    ))
+    let bits = Bits::low(at, bytes * 8);
+    Ok(PlainFile::new(bits, Probe::Bip37 { hashes, tweak }).into())
 }
 
 /// An empty filter.

@@ -1,20 +1,34 @@
 //! Go's bits-and-blooms, `WriteTo`, big-endian: `u64 m | u64 k | u64 m |
 //! words`. `MarshalJSON` has the last two in base64.
 
-use super::{MOST_BITS, MOST_HASHES, json_begins, sized, with_zeros};
+use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
+use crate::about::About;
 use crate::bits::{Bits, Order};
+use crate::bytes::View;
 use crate::fields::Fields;
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain_file::{Envelope, PlainFile};
 use crate::probe::Probe;
-use crate::{Error, Facts, Format, Keys};
+use crate::{Error, Format, Keys, Wrap};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use std::f64::consts::LN_2;
+use std::sync::Arc;
 
-/// Its keys are bytes.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+pub(crate) const ABOUT: About = About {
+    json: &["\"m\"", "\"k\""],
+    ..About::new(&[Keys::Utf8], read)
+};
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
+    if file.starts_with(b"{") {
+        let file = from_json(&file.read(0..file.len()))?;
+        return Ok(plain_file(file[..].into())?.within(GoJson, file));
+    }
+    Ok(plain_file(file)?.into())
+}
+
+fn plain_file(file: View<'_>) -> Result<PlainFile, Error> {
     let mut fields = Fields::new(Format::BitsAndBlooms, file);
     let bits = fields.u64_be("bits")?;
     let bits = fields.within("bits", 1..=MOST_BITS, bits)?;
@@ -24,15 +38,17 @@ pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
     if again != bits {
         return Err(fields.corrupt("length", bits, again));
     }
-    let bits = Bits {
-        at: fields.body("words", bits.div_ceil(64) * 8)?,
-        len: bits,
-        order: Order::BigWords,
-    };
-    Ok((
-        Plain::new(bits, Probe::BitsAndBlooms { hashes }),
-        Facts::default(),
-    ))
+    let bits = Bits::new(
+        fields.body("words", bits.div_ceil(64) * 8)?,
+        bits,
+        Order::BigWords,
+    );
+    let mut opened = PlainFile::new(bits, Probe::BitsAndBlooms { hashes });
+    opened.envelopes = &[
+        (Wrap::Binary, None),
+        (Wrap::Json, Some(|| Arc::new(GoJson))),
+    ];
+    Ok(opened)
 }
 
 /// An empty filter.
@@ -54,13 +70,8 @@ struct Json {
     b: String,
 }
 
-/// Whether its beginning is that of its JSON.
-pub(crate) fn is_like(text: &[u8]) -> bool {
-    json_begins(text, &["\"m\"", "\"k\""])
-}
-
 /// The binary file that JSON stands for.
-pub(crate) fn from_json(text: &[u8]) -> Result<Vec<u8>, Error> {
+fn from_json(text: &[u8]) -> Result<Vec<u8>, Error> {
     let corrupt = |what, e: &dyn std::fmt::Display| {
         Error::corrupt(Format::BitsAndBlooms, what, "m, k and b", e)
     };
@@ -70,13 +81,18 @@ pub(crate) fn from_json(text: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(header.chain(words).collect())
 }
 
-/// The JSON of a binary file that has been read.
-pub(crate) fn to_json(file: &[u8]) -> Vec<u8> {
-    let field = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| file[at + i]));
-    let json = Json {
-        m: field(0),
-        k: field(8),
-        b: URL_SAFE.encode(&file[16..]),
-    };
-    serde_json::to_vec(&json).expect("numbers and text are JSON")
+/// Its JSON, whose filter works on the binary file.
+#[derive(Debug)]
+struct GoJson;
+
+impl Envelope for GoJson {
+    fn write(&self, file: View<'_>) -> Vec<u8> {
+        let field = |at| file.array(at).map_or(0, u64::from_be_bytes);
+        let json = Json {
+            m: field(0),
+            k: field(8),
+            b: URL_SAFE.encode(file.read(16..file.len())),
+        };
+        serde_json::to_vec(&json).expect("numbers and text are JSON")
+    }
 }

@@ -2,28 +2,27 @@
 //! big-endian, the bytes with their lowest bit first.
 
 use super::MOST_HASHES;
-use crate::bits::{Bits, Order};
+use crate::about::About;
+use crate::bits::Bits;
+use crate::bytes::View;
 use crate::fields::Fields;
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain_file::PlainFile;
 use crate::probe::Probe;
-use crate::{Error, Facts, Format, Keys};
+use crate::{Error, Format, Keys};
 
-/// Partition keys, as serialised.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+/// Its keys are partition keys, as serialised.
+pub(crate) const ABOUT: About = About {
+    read_only: Some("Cassandra writes a new one with every SSTable"),
+    ..About::new(&[Keys::Utf8], read)
+};
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Cassandra, file);
     let hashes = fields.u32_be("hashes")?;
     let hashes = fields.within("hashes", 1..=MOST_HASHES as u32, hashes)?;
     let words = fields.u32_be("words")?;
     let words = u64::from(fields.within("words", 1..=i32::MAX as u32, words)?);
-    let bits = Bits {
-        at: fields.body("words", words * 8)?,
-        len: words * 64,
-        order: Order::Low,
-    };
-    Ok((
-        Plain::new(bits, Probe::Cassandra { hashes }),
-        Facts::default(),
-    ))
+    let bits = Bits::low(fields.body("words", words * 8)?, words * 64);
+    Ok(PlainFile::new(bits, Probe::Cassandra { hashes }).into())
 }

@@ -2,20 +2,23 @@
 //! (low byte 1) | u64 n | f64 p | u64 k | u64 m | u64 N | words | data`.
 
 use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
-use crate::bits::{Bits, Order};
+use crate::about::About;
+use crate::bits::Bits;
+use crate::bytes::View;
 use crate::fields::Fields;
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain_file::PlainFile;
 use crate::probe::Probe;
 use crate::{Error, Facts, Format, Keys};
 use std::f64::consts::LN_2;
 
 /// CIRCL's hash list has SHA-1 in upper case.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::Upper, Keys::Lower];
+pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Upper, Keys::Lower], read);
 
 /// Where the number of keys stands.
-pub(crate) const COUNT: usize = 40;
+const COUNT: usize = 40;
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Dcso, file);
     let flags = fields.u64_le("version")?;
     if flags & 0xFF != 1 {
@@ -29,21 +32,18 @@ pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
     let bits = fields.u64_le("bits")?;
     let bits = fields.within("bits", 1..=MOST_BITS, bits)?;
     let keys = fields.u64_le("count")?;
-    let at = fields.at();
-    fields.take("words", bits.div_ceil(64) * 8)?;
-    let bits = Bits {
-        at,
-        len: bits,
-        order: Order::Low,
-    };
+    let at = fields.skip("words", bits.div_ceil(64) * 8)?;
+    let bits = Bits::low(at, bits);
     let facts = Facts {
         capacity: Some(capacity),
         rate: Some(rate),
         keys: Some(keys),
         count_at: Some(COUNT),
-        data: fields.rest().len(),
+        data: fields.left(),
     };
-    Ok((Plain::new(bits, Probe::Dcso { hashes }), facts))
+    Ok(PlainFile::new(bits, Probe::Dcso { hashes })
+        .facts(facts)
+        .into())
 }
 
 /// An empty filter.

@@ -2,39 +2,42 @@
 //! words, the number of hashes but one, and a SipHash-1-3 that has hashed
 //! nothing yet.
 
-use super::{MOST_HASHES, json_begins};
-use crate::bits::{Bits, Order};
-use crate::plain::Plain;
+use super::MOST_HASHES;
+use crate::about::{About, OtherKeys};
+use crate::bits::Bits;
+use crate::bytes::View;
+use crate::filter::Opened;
+use crate::plain_file::{Envelope, PlainFile};
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 
 /// `str` and String, or integers.
-pub(crate) const KEYS: &[Keys] = &[Keys::RustStr, Keys::Uint64, Keys::Int64, Keys::Int32];
+const KEYS: &[Keys] = &[Keys::RustStr, Keys::Uint64, Keys::Int64, Keys::Int32];
 
-/// What the JSON says beside the bits.
-#[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
-pub(crate) struct Json {
+pub(crate) const ABOUT: About = About {
+    other_keys: OtherKeys::Only(&[]),
+    json: &["{\"bits\":{\"bits\":["],
+    ..About::new(KEYS, read)
+};
+
+/// The JSON, whose bits are taken out to be worked on.
+#[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
+struct Json {
     bits: Words,
     num_hashes_minus_one: u32,
     hasher: serde_json::Value,
 }
 
-#[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 struct Words {
     bits: Vec<u64>,
 }
 
-/// Whether its beginning is that of one.
-pub(crate) fn is_like(text: &[u8]) -> bool {
-    json_begins(text, &["{\"bits\":{\"bits\":["])
-}
-
-/// The JSON without its bits, the bits, and what they are.
-pub(crate) fn read(text: &[u8]) -> Result<(Json, Vec<u8>, Plain), Error> {
+fn read(text: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let corrupt = |what, expected: &dyn std::fmt::Display, got: &dyn std::fmt::Display| {
         Error::corrupt(Format::Fastbloom, what, expected, got)
     };
-    let mut json: Json = serde_json::from_slice(text)
+    let mut json: Json = serde_json::from_slice(&text.read(0..text.len()))
         .map_err(|e| corrupt("JSON", &"a BloomFilter of fastbloom 0.12 or later", &e))?;
     let words = std::mem::take(&mut json.bits.bits);
     if words.is_empty() {
@@ -59,27 +62,22 @@ pub(crate) fn read(text: &[u8]) -> Result<(Json, Vec<u8>, Plain), Error> {
     let mut secret = [0; 16];
     secret[..8].copy_from_slice(&number("k0")?.to_le_bytes());
     secret[8..].copy_from_slice(&number("k1")?.to_le_bytes());
-    let bits = Bits {
-        at: 0,
-        len: 64 * words.len() as u64,
-        order: Order::Low,
-    };
+    let bits = Bits::low(0, 64 * words.len() as u64);
     let probe = Probe::Fastbloom {
         hashes,
         bits: bits.len,
         secret,
     };
     let bytes = words.into_iter().flat_map(u64::to_le_bytes).collect();
-    Ok((json, bytes, Plain::new(bits, probe)))
+    Ok(PlainFile::new(bits, probe).within(json, bytes))
 }
 
-pub(crate) fn write(json: &Json, bytes: &[u8]) -> Vec<u8> {
-    let mut json = json.clone();
-    let words = bytes
-        .as_chunks()
-        .0
-        .iter()
-        .map(|word| u64::from_le_bytes(*word));
-    json.bits.bits = words.collect();
-    serde_json::to_vec(&json).expect("numbers and text are JSON")
+impl Envelope for Json {
+    fn write(&self, bits: View<'_>) -> Vec<u8> {
+        let mut json = self.clone();
+        let bits = bits.read(0..bits.len());
+        let words = bits.as_chunks().0.iter();
+        json.bits.bits = words.map(|word| u64::from_le_bytes(*word)).collect();
+        serde_json::to_vec(&json).expect("numbers and text are JSON")
+    }
 }

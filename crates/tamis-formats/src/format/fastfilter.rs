@@ -10,17 +10,24 @@
 //! xorf, JSON      the same fields by name
 //! ```
 
-use super::json_begins;
+use crate::about::{About, OtherKeys};
+use crate::bytes::View;
 use crate::fields::Fields;
+use crate::filter::{Filter, Opened};
 use crate::{Error, Format, Keys};
 
 /// Its keys are numbers of 64 bits, often hashes that its user makes.
-pub(crate) const KEYS: &[Keys] = &[Keys::Uint64];
+pub(crate) const ABOUT: About = About {
+    other_keys: OtherKeys::Only(&[Keys::Int64]),
+    json: &["\"seed\"", "\"fingerprints\""],
+    read_only: Some("it is built of all its keys at once, as Tamis's fuse filters are"),
+    ..About::new(&[Keys::Uint64], read)
+};
 
 const FORMAT: Format = Format::FastFilter;
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Table {
+#[derive(Clone, Debug)]
+struct Table {
     seed: u64,
     slots: Slots,
     /// Bytes of a fingerprint.
@@ -81,18 +88,20 @@ impl Table {
         }
     }
 
-    fn fingerprint(&self, file: &[u8], slot: u64) -> u32 {
+    fn fingerprint(&self, file: View<'_>, slot: u64) -> u32 {
         let (bytes, at) = match &self.decoded {
-            Some(bytes) => (&**bytes, 0),
+            Some(bytes) => (View::Plain(bytes), 0),
             None => (file, self.at),
         };
         let at = at + slot as usize * self.width;
-        let bytes = &bytes[at..at + self.width];
-        (bytes.iter().rev()).fold(0, |all, byte| all << 8 | u32::from(*byte))
+        let places = (at..at + self.width).rev();
+        places.fold(0, |all, at| all << 8 | u32::from(bytes.get(at)))
     }
+}
 
+impl Filter for Table {
     /// A key of other than eight bytes is none of its.
-    pub(crate) fn contains(&self, file: &[u8], key: &[u8]) -> bool {
+    fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
         let Ok(key) = key.try_into().map(u64::from_le_bytes) else {
             return false;
         };
@@ -109,20 +118,20 @@ impl Table {
             == 0
     }
 
-    pub(crate) const fn bits(&self) -> u64 {
+    fn bits(&self, _: View<'_>) -> u64 {
         self.len * 8 * self.width as u64
     }
 
     /// A stranger's fingerprint is right by chance alone.
-    pub(crate) fn rate(&self) -> f64 {
+    fn rate(&self, _: View<'_>) -> f64 {
         0.5f64.powi(8 * self.width as i32)
     }
 
     /// Slots without a key are zero, and of those with one as many as by chance.
     /// But some libraries fill them with noise: then as many as the table is for.
-    pub(crate) fn keys(&self, file: &[u8]) -> f64 {
+    fn key_count(&self, file: View<'_>) -> Option<f64> {
         let used = (0..self.len).filter(|slot| self.fingerprint(file, *slot) != 0);
-        let used = used.count() as f64 / (1.0 - self.rate());
+        let used = used.count() as f64 / (1.0 - self.rate(file));
         let len = self.len as f64;
         let most = match self.slots {
             Slots::Xor { .. } => (len - 32.0).max(0.0) / 1.23,
@@ -131,27 +140,23 @@ impl Table {
                 len / factor.max(1.125)
             }),
         };
-        used.min(most)
+        Some(used.min(most))
     }
 
-    pub(crate) fn fill(&self, file: &[u8]) -> f64 {
-        (self.keys(file) / self.len as f64).min(1.0)
+    fn fill(&self, file: View<'_>) -> f64 {
+        let keys = self.key_count(file).unwrap_or_default();
+        (keys / self.len as f64).min(1.0)
     }
 }
 
-/// Whether its beginning is that of its JSON.
-pub(crate) fn is_like(text: &[u8]) -> bool {
-    json_begins(text, &["\"seed\"", "\"fingerprints\""])
-}
-
-pub(crate) fn read(file: &[u8]) -> Result<Table, Error> {
-    if is_like(file) {
-        return of_json(file);
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
+    if ABOUT.is_like_json(file) {
+        return of_json(&file.read(0..file.len())).map(Opened::from);
     }
     let layouts = [c_xor, xorf_xor, c_fuse, go_fuse];
-    let mut errors = layouts.iter().map(|layout| layout(file));
-    if let Some(found) = errors.find(Result::is_ok) {
-        return found;
+    let mut found = layouts.iter().filter_map(|layout| layout(file).ok());
+    if let Some(table) = found.next() {
+        return Ok(table.into());
     }
     Err(Error::corrupt(
         FORMAT,
@@ -169,7 +174,7 @@ fn table(
     count: u64,
     widths: &[usize],
 ) -> Result<Table, Error> {
-    let left = fields.rest().len() as u64;
+    let left = fields.left() as u64;
     let width = widths
         .iter()
         .find(|width| count.checked_mul(**width as u64) == Some(left));
@@ -179,7 +184,7 @@ fn table(
     }
 }
 
-fn c_xor(file: &[u8]) -> Result<Table, Error> {
+fn c_xor(file: View<'_>) -> Result<Table, Error> {
     let mut fields = Fields::new(FORMAT, file);
     let seed = fields.u64_le("seed")?;
     let block = fields.u64_le("block")?;
@@ -187,7 +192,7 @@ fn c_xor(file: &[u8]) -> Result<Table, Error> {
     table(&fields, seed, Slots::Xor { block }, 3 * block, &[1, 2])
 }
 
-fn xorf_xor(file: &[u8]) -> Result<Table, Error> {
+fn xorf_xor(file: View<'_>) -> Result<Table, Error> {
     let mut fields = Fields::new(FORMAT, file);
     let seed = fields.u64_le("seed")?;
     let block = fields.u64_le("block")?;
@@ -201,17 +206,14 @@ fn xorf_xor(file: &[u8]) -> Result<Table, Error> {
 fn fuse(fields: &Fields<'_>, segment: u32, all: u32, count: u64) -> Result<Slots, Error> {
     let slots = Slots::Fuse { segment, all };
     let is_whole = segment.is_power_of_two() && all > 0 && all.is_multiple_of(segment);
-    match is_whole && slots.len() == count {
-        true => Ok(slots),
-        false => Err(fields.corrupt(
-            "segments",
-            "some of a power of two, and two more",
-            format_args!("{all} of {segment} in {count}"),
-        )),
+    if is_whole && slots.len() == count {
+        return Ok(slots);
     }
+    let got = format_args!("{all} of {segment} in {count}");
+    Err(fields.corrupt("segments", "some of a power of two, and two more", got))
 }
 
-fn c_fuse(file: &[u8]) -> Result<Table, Error> {
+fn c_fuse(file: View<'_>) -> Result<Table, Error> {
     let mut fields = Fields::new(FORMAT, file);
     let seed = fields.u64_le("seed")?;
     let segment = fields.u32_le("segment")?;
@@ -225,7 +227,7 @@ fn c_fuse(file: &[u8]) -> Result<Table, Error> {
     table(&fields, seed, slots, count, &[1, 2])
 }
 
-fn go_fuse(file: &[u8]) -> Result<Table, Error> {
+fn go_fuse(file: View<'_>) -> Result<Table, Error> {
     let mut fields = Fields::new(FORMAT, file);
     let seed = fields.u64_le("seed")?;
     let segment = fields.u32_le("segment")?;

@@ -3,15 +3,20 @@
 //! became bytes.
 
 use super::{sized, with_zeros};
+use crate::about::About;
 use crate::bits::{Bits, Order};
+use crate::bytes::View;
 use crate::fields::Fields;
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain_file::PlainFile;
 use crate::probe::Probe;
-use crate::{Error, Facts, Format, Keys};
+use crate::{Error, Format, Keys};
 use std::f64::consts::LN_2;
 
 /// What its funnels make of keys; bytes and UTF-8 text are the same.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::Utf16, Keys::Int32, Keys::Int64];
+const KEYS: &[Keys] = &[Keys::Utf8, Keys::Utf16, Keys::Int32, Keys::Int64];
+
+pub(crate) const ABOUT: About = About::new(KEYS, read);
 
 /// How Guava chooses bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +27,7 @@ pub enum Strategy {
     Mitz64,
 }
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Guava, file);
     let strategy = fields.u8("strategy")?;
     let hashes = fields.u8("hashes")?;
@@ -34,12 +39,12 @@ pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
         1 => Probe::Guava64 { hashes },
         _ => return Err(fields.corrupt("strategy", "0 or 1", strategy)),
     };
-    let bits = Bits {
-        at: fields.body("words", words * 8)?,
-        len: words * 64,
-        order: Order::BigWords,
-    };
-    Ok((Plain::new(bits, probe), Facts::default()))
+    let bits = Bits::new(
+        fields.body("words", words * 8)?,
+        words * 64,
+        Order::BigWords,
+    );
+    Ok(PlainFile::new(bits, probe).into())
 }
 
 /// An empty filter. From version 33.4 on Guava chooses the number of hashes by
@@ -52,11 +57,12 @@ pub(crate) fn create(
 ) -> Result<Vec<u8>, Error> {
     let keys = keys.max(1) as f64;
     let bits = (-keys * rate.ln() / (LN_2 * LN_2)).trunc();
-    let hashes = match before_33_4 {
-        true => (bits / keys * LN_2).round(),
-        false => (-rate.ln() / LN_2).round(),
+    let hashes = if before_33_4 {
+        bits / keys * LN_2
+    } else {
+        -rate.ln() / LN_2
     };
-    let hashes = hashes.clamp(1.0, 255.0) as u8;
+    let hashes = hashes.round().clamp(1.0, 255.0) as u8;
     let words = sized(bits.max(1.0) / 64.0, i32::MAX as u64)?;
     let mut header = vec![u8::from(strategy == Strategy::Mitz64), hashes];
     header.extend((words as u32).to_be_bytes());

@@ -28,24 +28,16 @@ use crate::Error;
 /// No real filter has more; a forged number must not make a look-up last.
 pub(crate) const MOST_HASHES: u64 = 1024;
 
-/// Whether text is JSON that has all these words near its beginning: a document
-/// of other people's is not read as a whole to be refused.
-pub(crate) fn json_begins(text: &[u8], words: &[&str]) -> bool {
-    let start = &text[..text.len().min(512)];
-    let has = |word: &&str| start.windows(word.len()).any(|at| at == word.as_bytes());
-    start.first() == Some(&b'{') && words.iter().all(has)
-}
-
 /// A computed size as a number, rounded up.
 pub(crate) fn sized(size: f64, most: u64) -> Result<u64, Error> {
-    match size.is_finite() && size <= most as f64 {
-        true => Ok((size.ceil() as u64).max(1)),
-        false => Err(Error::Parameter {
-            what: "size",
-            expected: "no more than the format can number",
-            got: format!("{size:e}"),
-        }),
+    if size.is_finite() && size <= most as f64 {
+        return Ok((size.ceil() as u64).max(1));
     }
+    Err(Error::Parameter {
+        what: "size",
+        expected: "no more than the format can number",
+        got: format!("{size:e}"),
+    })
 }
 
 /// A file's first bytes and zeros behind them, if there is memory for them. Of
@@ -54,14 +46,12 @@ pub(crate) fn with_zeros(start: &[u8], zeros: u64) -> Result<Vec<u8>, Error> {
     let len = usize::try_from(zeros).ok();
     let len = len.and_then(|zeros| start.len().checked_add(zeros));
     let len = len.filter(|len| Vec::<u8>::new().try_reserve_exact(*len).is_ok());
-    let mut file = vec![
-        0;
-        len.ok_or_else(|| Error::Parameter {
-            what: "size",
-            expected: "no more than there is memory for",
-            got: format!("{zeros} bytes"),
-        })?
-    ];
+    let len = len.ok_or_else(|| Error::Parameter {
+        what: "size",
+        expected: "no more than there is memory for",
+        got: format!("{zeros} bytes"),
+    })?;
+    let mut file = vec![0; len];
     file[..start.len()].copy_from_slice(start);
     Ok(file)
 }

@@ -1,21 +1,26 @@
 //! npm's bloom-filters, `saveAsJSON` of a `BloomFilter`: sizes, a seed, and the
 //! bits in base64.
 
-use super::{MOST_BITS, MOST_HASHES, json_begins, sized, with_zeros};
-use crate::bits::{Bits, Order};
-use crate::plain::Plain;
+use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
+use crate::about::About;
+use crate::bits::Bits;
+use crate::bytes::View;
+use crate::filter::Opened;
+use crate::plain_file::{Envelope, PlainFile};
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::f64::consts::LN_2;
 
-/// Its keys are strings.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+pub(crate) const ABOUT: About = About {
+    json: &["\"type\"", "\"BloomFilter\""],
+    ..About::new(&[Keys::Utf8], read)
+};
 
-/// What the JSON says beside the bits.
-#[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
-pub(crate) struct Json {
+/// The JSON, whose bits are taken out to be worked on.
+#[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
+struct Json {
     r#type: String,
     _size: u64,
     #[serde(rename = "_nbHashes")]
@@ -24,23 +29,17 @@ pub(crate) struct Json {
     _seed: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, serde::Deserialize, serde::Serialize)]
+#[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 struct Content {
     size: u64,
     content: String,
 }
 
-/// Whether its beginning is that of one.
-pub(crate) fn is_like(text: &[u8]) -> bool {
-    json_begins(text, &["\"type\"", "\"BloomFilter\""])
-}
-
-/// The JSON without its bits, the bits, and what they are.
-pub(crate) fn read(text: &[u8]) -> Result<(Json, Vec<u8>, Plain), Error> {
+fn read(text: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let corrupt = |what, expected: &dyn std::fmt::Display, got: &dyn std::fmt::Display| {
         Error::corrupt(Format::Npm, what, expected, got)
     };
-    let mut json: Json = serde_json::from_slice(text)
+    let mut json: Json = serde_json::from_slice(&text.read(0..text.len()))
         .map_err(|e| corrupt("JSON", &"a BloomFilter of bloom-filters", &e))?;
     if json.r#type != "BloomFilter" {
         return Err(corrupt("type", &"BloomFilter", &json.r#type));
@@ -54,11 +53,7 @@ pub(crate) fn read(text: &[u8]) -> Result<(Json, Vec<u8>, Plain), Error> {
     let bytes = STANDARD
         .decode(std::mem::take(&mut json._filter.content))
         .map_err(|e| corrupt("content", &"base64", &e))?;
-    let bits = Bits {
-        at: 0,
-        len: json._size,
-        order: Order::Low,
-    };
+    let bits = Bits::low(0, json._size);
     if (bytes.len() as u64) < bits.bytes() {
         return Err(corrupt(
             "content",
@@ -70,13 +65,15 @@ pub(crate) fn read(text: &[u8]) -> Result<(Json, Vec<u8>, Plain), Error> {
         hashes: json.hashes,
         seed: json._seed,
     };
-    Ok((json, bytes, Plain::new(bits, probe)))
+    Ok(PlainFile::new(bits, probe).within(json, bytes))
 }
 
-pub(crate) fn write(json: &Json, bytes: &[u8]) -> Vec<u8> {
-    let mut json = json.clone();
-    json._filter.content = STANDARD.encode(bytes);
-    serde_json::to_vec(&json).expect("numbers and text are JSON")
+impl Envelope for Json {
+    fn write(&self, bits: View<'_>) -> Vec<u8> {
+        let mut json = self.clone();
+        json._filter.content = STANDARD.encode(bits.read(0..bits.len()));
+        serde_json::to_vec(&json).expect("numbers and text are JSON")
+    }
 }
 
 /// The JSON of an empty filter.
@@ -95,5 +92,5 @@ pub(crate) fn create(keys: u64, rate: f64, seed: u64) -> Result<Vec<u8>, Error> 
         },
         _seed: seed,
     };
-    Ok(write(&json, &with_zeros(&[], bytes)?))
+    Ok(json.write(with_zeros(&[], bytes)?[..].into()))
 }

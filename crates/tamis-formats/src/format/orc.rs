@@ -5,7 +5,10 @@
 //! stand behind them. Uncompressed and zlib-compressed files are read.
 
 use super::MOST_HASHES;
-use crate::bits::{Bits, Order};
+use crate::about::{About, OtherKeys};
+use crate::bits::Bits;
+use crate::bytes::View;
+use crate::filter::{Filter, Opened};
 use crate::plain::Plain;
 use crate::probe::Probe;
 use crate::protobuf::{Message, Value};
@@ -14,15 +17,23 @@ use std::borrow::Cow;
 use std::io::Read as _;
 
 const FORMAT: Format = Format::Orc;
-pub(crate) const MAGIC: &[u8] = b"ORC";
+const MAGIC: &[u8] = b"ORC";
+
+pub(crate) const ABOUT: About = About {
+    other_keys: OtherKeys::Untyped,
+    start: MAGIC,
+    read_only: Some("an ORC file is written as a whole"),
+    ..About::new(&[Keys::Utf8, Keys::Int64, Keys::Float64], read)
+};
+
 /// The stream of filters of strings as UTF-8, and of all other types.
 const BLOOM_FILTER_UTF8: u64 = 8;
 /// What a group's filter may unpack to.
 const MOST_UNPACKED: u64 = 1 << 30;
 
 /// The filters of one column.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Column {
+#[derive(Clone, Debug)]
+struct Column {
     keys: &'static [Keys],
     /// Filters, and their bits among `bytes`.
     groups: Vec<Plain>,
@@ -45,12 +56,12 @@ enum Packing {
 }
 
 impl Packing {
-    fn unpacked<'a>(self, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, Error> {
+    fn unpacked(self, bytes: Cow<'_, [u8]>) -> Result<Cow<'_, [u8]>, Error> {
         if self == Self::None {
-            return Ok(bytes.into());
+            return Ok(bytes);
         }
         let mut out = Vec::new();
-        let mut rest = bytes;
+        let mut rest = &*bytes;
         // Chunks of three bytes of length, of which the lowest bit says that
         // the chunk is as it was.
         while let [a, b, c, more @ ..] = rest {
@@ -73,10 +84,10 @@ impl Packing {
             }
             rest = &more[len..];
         }
-        match rest.is_empty() {
-            true => Ok(out.into()),
-            false => Err(corrupt("chunk", "a length of 3 bytes", rest.len())),
+        if !rest.is_empty() {
+            return Err(corrupt("chunk", "a length of 3 bytes", rest.len()));
         }
+        Ok(out.into())
     }
 }
 
@@ -111,10 +122,11 @@ struct Tail<'a> {
     footer: Cow<'a, [u8]>,
 }
 
-fn tail(file: &[u8]) -> Result<Tail<'_>, Error> {
-    let Some((&len, rest)) = file.split_last() else {
+fn tail(file: View<'_>) -> Result<Tail<'_>, Error> {
+    let Some([len]) = file.last_array() else {
         return Err(corrupt("length", "at least 1 byte", 0));
     };
+    let end = file.len() - 1;
     let short = || {
         corrupt(
             "end",
@@ -122,10 +134,10 @@ fn tail(file: &[u8]) -> Result<Tail<'_>, Error> {
             format_args!("{} bytes", file.len()),
         )
     };
-    let at = rest.len().checked_sub(len.into()).ok_or_else(short)?;
-    let postscript = &rest[at..];
-    let [footer_len, compression] = numbers(postscript, [1, 2])?;
-    if all(postscript, 8000)? != [MAGIC] {
+    let at = end.checked_sub(len.into()).ok_or_else(short)?;
+    let postscript = file.read(at..end);
+    let [footer_len, compression] = numbers(&postscript, [1, 2])?;
+    if all(&postscript, 8000)? != [MAGIC] {
         return Err(corrupt("postscript", "ORC", "something else"));
     }
     let packing = match compression {
@@ -134,7 +146,7 @@ fn tail(file: &[u8]) -> Result<Tail<'_>, Error> {
         _ => return Err(corrupt("compression", "none (0) or zlib (1)", compression)),
     };
     let start = at.checked_sub(usize::try_from(footer_len).map_err(|_| short())?);
-    let footer = packing.unpacked(&rest[start.ok_or_else(short)?..at])?;
+    let footer = packing.unpacked(file.read(start.ok_or_else(short)?..at))?;
     Ok(Tail { packing, footer })
 }
 
@@ -191,7 +203,7 @@ fn keys_of(kind: u64) -> Option<(&'static [Keys], bool)> {
 }
 
 /// The filters of a column, or of the only one that has any.
-pub(crate) fn read(file: &[u8], name: Option<&[u8]>) -> Result<Column, Error> {
+fn read(file: View<'_>, name: Option<&[u8]>) -> Result<Opened, Error> {
     if !file.starts_with(MAGIC) {
         return Err(corrupt("start", "ORC", "something else"));
     }
@@ -202,7 +214,7 @@ pub(crate) fn read(file: &[u8], name: Option<&[u8]>) -> Result<Column, Error> {
         let [offset, index_len, data_len, footer_len] = numbers(stripe, [1, 2, 3, 4])?;
         let range = |at: u64, len: u64| {
             let end = at.checked_add(len).filter(|end| *end <= file.len() as u64);
-            end.map(|end| &file[at as usize..end as usize])
+            end.map(|end| file.read(at as usize..end as usize))
                 .ok_or_else(|| corrupt("stripe", "one within the file", at))
         };
         let end = offset
@@ -239,7 +251,7 @@ pub(crate) fn read(file: &[u8], name: Option<&[u8]>) -> Result<Column, Error> {
         .filter(|(column, _)| name.is_none_or(|name| name == column.as_bytes()))
         .collect();
     match chosen.len() {
-        1 => Ok(chosen.remove(0).1),
+        1 => Ok(chosen.remove(0).1.into()),
         _ => Err(Error::Several {
             names: chosen.iter().map(|(name, _)| (*name).to_owned()).collect(),
         }),
@@ -260,23 +272,32 @@ impl Column {
         if len == 0 || !len.is_multiple_of(8) {
             return Err(corrupt("bits", "whole words", len));
         }
-        let bits = Bits {
-            at,
-            len: len * 8,
-            order: Order::Low,
-        };
+        let bits = Bits::low(at, len * 8);
         let hashes = hashes as u32;
         self.groups
             .push(Plain::new(bits, Probe::Orc { hashes, integers }));
         Ok(())
     }
+}
 
-    pub(crate) const fn keys(&self) -> &'static [Keys] {
-        self.keys
+impl Filter for Column {
+    fn keys(&self) -> Option<&'static [Keys]> {
+        Some(self.keys)
     }
 
-    /// The groups' filters, with their bytes.
-    pub(crate) fn plains(&self) -> impl Iterator<Item = (&Plain, &[u8])> {
-        self.groups.iter().map(|plain| (plain, &*self.bytes))
+    fn contains(&self, _: View<'_>, key: &[u8]) -> bool {
+        let bytes = View::Plain(&self.bytes);
+        self.groups.iter().any(|plain| plain.contains(bytes, key))
+    }
+
+    fn contains_many(&self, _: View<'_>, keys: &[&[u8]], out: &mut [bool]) {
+        for plain in &self.groups {
+            plain.contains_many(View::Plain(&self.bytes), keys, out);
+        }
+    }
+
+    fn plains<'v>(&'v self, _: View<'v>) -> Vec<(&'v Plain, View<'v>)> {
+        let bytes = View::Plain(&self.bytes);
+        self.groups.iter().map(|plain| (plain, bytes)).collect()
     }
 }

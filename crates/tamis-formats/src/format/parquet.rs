@@ -2,14 +2,36 @@
 //! filter by itself, as it lies in a file; and filters added to a file that has
 //! none, by writing a new footer behind the data.
 
-use crate::fields::Fields;
+use crate::about::{About, OtherKeys};
+use crate::bits::unite;
+use crate::bytes::{Bytes, View};
+use crate::filter::{Filter, Opened, same};
+use crate::plain::keys_by_fill;
 use crate::thrift::{I32, I64, Struct, Value};
 use crate::{Error, Format, Keys};
+use std::borrow::Cow;
 use std::ops::Range;
 
 const FORMAT: Format = Format::Parquet;
-pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
+const MAGIC: &[u8; 4] = b"PAR1";
+/// How values of all types become keys.
+const KEYS: &[Keys] = &[
+    Keys::Utf8,
+    Keys::Int32,
+    Keys::Int64,
+    Keys::Float32,
+    Keys::Float64,
+];
+
+pub(crate) const ABOUT: About = About {
+    other_keys: OtherKeys::Untyped,
+    start: MAGIC,
+    ..About::new(KEYS, read)
+};
+
 const BLOCK: u64 = 32;
+/// More than any filter's header has.
+const MOST_HEADER: usize = 4096;
 /// Readers refuse larger ones.
 const MOST_BYTES: u64 = 128 << 20;
 const SALT: [u32; 8] = [
@@ -34,16 +56,18 @@ const META_FILTER_LENGTH: i16 = 15;
 
 /// A split-block filter's blocks, within some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Blocks(Range<usize>);
+struct Blocks(Range<usize>);
 
 impl Blocks {
     /// Reads the header that stands before the blocks.
-    fn read(file: &[u8], at: usize) -> Result<Self, Error> {
+    fn read(file: View<'_>, at: usize) -> Result<Self, Error> {
         let refuse = |expected: &str, got: &dyn std::fmt::Display| {
             Error::corrupt(FORMAT, "filter's header", expected, got)
         };
-        let (header, body) = Struct::read(&file[at..])
-            .ok_or_else(|| refuse("a BloomFilterHeader", &"something else"))?;
+        let start = file.read(at..file.len().min(at + MOST_HEADER));
+        let (header, rest) =
+            Struct::read(&start).ok_or_else(|| refuse("a BloomFilterHeader", &"something else"))?;
+        let start = at + start.len() - rest.len();
         let bytes = header
             .integer(1)
             .ok_or_else(|| refuse("a length", &"none"))?;
@@ -58,16 +82,15 @@ impl Blocks {
             .ok()
             .filter(|len| *len >= BLOCK && len % BLOCK == 0);
         let len = len.ok_or_else(|| refuse("whole blocks of 32 bytes", &bytes))?;
-        if len > body.len() as u64 {
+        if len > (file.len() - start) as u64 {
             return Err(refuse("a length within the file", &len));
         }
-        let start = file.len() - body.len();
         Ok(Self(start..start + len as usize))
     }
 
     /// Where the key's block begins, and its bit in each word.
     #[inline]
-    fn place(&self, key: &[u8]) -> (usize, [u32; 8]) {
+    fn block_and_bits(&self, key: &[u8]) -> (usize, [u32; 8]) {
         let hash = xxhash_rust::xxh64::xxh64(key, 0);
         let blocks = self.0.len() as u64 / BLOCK;
         let block = ((hash >> 32) * blocks) >> 32;
@@ -76,18 +99,16 @@ impl Blocks {
     }
 
     #[inline]
-    pub(crate) fn contains(&self, file: &[u8], key: &[u8]) -> bool {
-        let (at, bits) = self.place(key);
-        let words = file[at..at + BLOCK as usize].as_chunks::<4>().0;
-        words
-            .iter()
-            .zip(bits)
-            .all(|(word, bit)| u32::from_le_bytes(*word) & bit != 0)
+    fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
+        let (at, bits) = self.block_and_bits(key);
+        let block: [u8; BLOCK as usize] = file.array(at).expect("blocks lie in the file");
+        let mut words = block.as_chunks::<4>().0.iter().zip(bits);
+        words.all(|(word, bit)| u32::from_le_bytes(*word) & bit != 0)
     }
 
-    /// Says whether any bit was new.
-    pub(crate) fn insert(&self, file: &mut [u8], key: &[u8]) -> bool {
-        let (at, bits) = self.place(key);
+    /// Whether any bit was new.
+    fn insert(&self, file: &mut [u8], key: &[u8]) -> bool {
+        let (at, bits) = self.block_and_bits(key);
         let words = file[at..at + BLOCK as usize].as_chunks_mut::<4>().0;
         words.iter_mut().zip(bits).fold(false, |new, (word, bit)| {
             let before = u32::from_le_bytes(*word);
@@ -97,12 +118,7 @@ impl Blocks {
     }
 
     /// Sets all bits of another one of the same size.
-    pub(crate) fn union_with(
-        &self,
-        file: &mut [u8],
-        other: &Self,
-        more: &[u8],
-    ) -> Result<(), Error> {
+    fn union_with(&self, file: &mut [u8], other: &Self, more: View<'_>) -> Result<(), Error> {
         if self.0.len() != other.0.len() {
             return Err(Error::Unlike {
                 what: "size",
@@ -110,44 +126,42 @@ impl Blocks {
                 theirs: format!("{} bytes", other.0.len()),
             });
         }
-        for (byte, more) in file[self.0.clone()].iter_mut().zip(&more[other.0.clone()]) {
-            *byte |= more;
-        }
+        unite(&mut file[self.0.clone()], more.slice(other.0.clone()));
         Ok(())
     }
 
+    const fn bits(&self) -> u64 {
+        8 * (self.0.end - self.0.start) as u64
+    }
+
     /// How many bits are set.
-    fn ones(&self, file: &[u8]) -> u64 {
-        file[self.0.clone()]
-            .iter()
-            .map(|byte| u64::from(byte.count_ones()))
-            .sum()
+    fn ones(&self, file: View<'_>) -> u64 {
+        file.slice(self.0.clone()).ones()
     }
 
     /// From how full each block is.
-    fn rate(&self, file: &[u8]) -> f64 {
-        let blocks = file[self.0.clone()].chunks(BLOCK as usize);
-        let count = blocks.len() as f64;
+    fn rate(&self, file: View<'_>) -> f64 {
+        let blocks = file.read(self.0.clone());
         let rate = |block: &[u8]| {
             let words = block.as_chunks::<4>().0.iter();
             words
                 .map(|word| f64::from(u32::from_le_bytes(*word).count_ones()) / 32.0)
                 .product::<f64>()
         };
-        blocks.map(rate).sum::<f64>() / count
+        let rates = blocks.chunks(BLOCK as usize).map(rate).sum::<f64>();
+        rates / (self.0.len() as u64 / BLOCK) as f64
     }
 
     /// A key sets one bit of each word of its block.
-    fn keys(&self, file: &[u8]) -> Option<f64> {
-        let bits = self.0.len() as f64 * 8.0;
-        let keys = -(-(self.ones(file) as f64 / bits)).ln_1p() * bits / 8.0;
-        keys.is_finite().then_some(keys)
+    fn keys(&self, file: View<'_>) -> Option<f64> {
+        let bits = self.bits() as f64;
+        keys_by_fill(self.ones(file) as f64 / bits, bits, 8.0)
     }
 }
 
 /// The filters of one column, row group by row group.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Column {
+#[derive(Clone, Debug)]
+struct Column {
     keys: &'static [Keys],
     /// A row group without a filter may have any key.
     groups: Vec<Option<Blocks>>,
@@ -167,28 +181,45 @@ pub struct Chunk {
     blocks: Option<Blocks>,
 }
 
-/// The footer as a tree, and where it begins.
-fn footer(file: &[u8]) -> Result<(Struct<'_>, usize), Error> {
-    let mut fields = Fields::new(FORMAT, file);
-    if fields.take("start", 4)? != MAGIC {
-        return Err(fields.corrupt("start", "PAR1", "something else"));
+/// The footer of a file, and where it begins.
+struct Footer<'a> {
+    bytes: Cow<'a, [u8]>,
+    at: usize,
+}
+
+impl<'a> Footer<'a> {
+    fn read(file: View<'a>) -> Result<Self, Error> {
+        let corrupt = |what, expected, got: &dyn std::fmt::Display| {
+            Error::corrupt(FORMAT, what, expected, got)
+        };
+        if !file.starts_with(MAGIC) {
+            return Err(corrupt("start", "PAR1", &"something else"));
+        }
+        let end = file.len().checked_sub(8).filter(|end| *end >= MAGIC.len());
+        let (Some(end), Some([a, b, c, d, magic @ ..])) = (end, file.last_array::<8>()) else {
+            return Err(corrupt("length", "at least 12 bytes", &file.len()));
+        };
+        if magic != *MAGIC {
+            let expected = "PAR1 (an encrypted footer is not read here)";
+            return Err(corrupt("end", expected, &"something else"));
+        }
+        let len = u32::from_le_bytes([a, b, c, d]) as usize;
+        let at = end.checked_sub(len).filter(|at| *at >= MAGIC.len());
+        let at = at.ok_or_else(|| corrupt("footer", "one within the file", &len))?;
+        let bytes = file.read(at..end);
+        Ok(Self { bytes, at })
     }
-    let Some((rest, [a, b, c, d, magic @ ..])) = fields.rest().split_last_chunk::<8>() else {
-        return Err(fields.corrupt("length", "at least 12 bytes", file.len()));
-    };
-    if magic != MAGIC {
-        return Err(fields.corrupt(
-            "end",
-            "PAR1 (an encrypted footer is not read here)",
-            "something else",
-        ));
-    }
-    let len = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
-    let at = rest.len().checked_sub(len);
-    let at = at.ok_or_else(|| fields.corrupt("footer", "one within the file", len))?;
-    match Struct::read(&rest[at..]) {
-        Some((tree, [])) => Ok((tree, at + MAGIC.len())),
-        _ => Err(fields.corrupt("footer", "FileMetaData", "something else")),
+
+    fn tree(&self) -> Result<Struct<'_>, Error> {
+        match Struct::read(&self.bytes) {
+            Some((tree, [])) => Ok(tree),
+            _ => Err(Error::corrupt(
+                FORMAT,
+                "footer",
+                "FileMetaData",
+                "something else",
+            )),
+        }
     }
 }
 
@@ -227,8 +258,13 @@ const fn keys_of(physical: i64) -> Option<Keys> {
 /// ```
 /// assert!(tamis_formats::parquet_chunks(b"no Parquet").is_err());
 /// ```
-pub fn chunks(file: &[u8]) -> Result<Vec<Chunk>, Error> {
-    let (tree, _) = footer(file)?;
+pub fn chunks<'a>(file: impl Into<Bytes<'a>>) -> Result<Vec<Chunk>, Error> {
+    chunks_of(file.into().view())
+}
+
+fn chunks_of(file: View<'_>) -> Result<Vec<Chunk>, Error> {
+    let footer = Footer::read(file)?;
+    let tree = footer.tree()?;
     let mut found = Vec::new();
     for (row_group, group) in tree.structs(FILE_ROW_GROUPS).enumerate() {
         for chunk in group.structs(ROW_GROUP_COLUMNS) {
@@ -266,30 +302,18 @@ pub fn chunks(file: &[u8]) -> Result<Vec<Chunk>, Error> {
 }
 
 /// The filters of a column, or of the only one that has any.
-pub(crate) fn read(file: &[u8], name: Option<&[u8]>) -> Result<Column, Error> {
+fn read(file: View<'_>, name: Option<&[u8]>) -> Result<Opened, Error> {
     // A filter by itself.
     if !file.starts_with(MAGIC) {
         let blocks = Blocks::read(file, 0)?;
-        return match blocks.0.end == file.len() {
-            true => Ok(Column {
-                keys: &[
-                    Keys::Utf8,
-                    Keys::Int32,
-                    Keys::Int64,
-                    Keys::Float32,
-                    Keys::Float64,
-                ],
-                groups: vec![Some(blocks)],
-            }),
-            false => Err(Error::corrupt(
-                FORMAT,
-                "filter",
-                "blocks up to its end",
-                "more bytes",
-            )),
-        };
+        if blocks.0.end != file.len() {
+            let expected = "blocks up to its end";
+            return Err(Error::corrupt(FORMAT, "filter", expected, "more bytes"));
+        }
+        let groups = vec![Some(blocks)];
+        return Ok(Column { keys: KEYS, groups }.into());
     }
-    let chunks = chunks(file)?;
+    let chunks = chunks_of(file)?;
     let mut names: Vec<&str> = (chunks.iter())
         .filter(|chunk| chunk.blocks.is_some())
         .map(|chunk| chunk.column.as_str())
@@ -313,55 +337,81 @@ pub(crate) fn read(file: &[u8], name: Option<&[u8]>) -> Result<Column, Error> {
         _ => &[Keys::Utf8],
     };
     let groups = of_column().map(|chunk| chunk.blocks.clone()).collect();
-    Ok(Column { keys, groups })
+    Ok(Column { keys, groups }.into())
 }
 
 impl Column {
-    pub(crate) const fn keys(&self) -> &'static [Keys] {
-        self.keys
-    }
-
-    pub(crate) fn contains(&self, file: &[u8], key: &[u8]) -> bool {
-        let in_group = |group: &Option<Blocks>| {
-            group
-                .as_ref()
-                .is_none_or(|blocks| blocks.contains(file, key))
-        };
-        self.groups.iter().any(in_group)
-    }
-
-    pub(crate) fn bits(&self) -> u64 {
-        let all = self.groups.iter().flatten();
-        all.map(|blocks| blocks.0.len() as u64 * 8).sum()
+    fn filters(&self) -> impl Iterator<Item = &Blocks> {
+        self.groups.iter().flatten()
     }
 
     /// The one filter of a file that is nothing else.
-    pub(crate) fn only(&self, file: &[u8]) -> Option<&Blocks> {
+    fn only(&self, file: View<'_>) -> Option<&Blocks> {
         match &self.groups[..] {
             [Some(blocks)] if !file.starts_with(MAGIC) => Some(blocks),
             _ => None,
         }
     }
+}
 
-    pub(crate) fn fill(&self, file: &[u8]) -> f64 {
-        let all = || self.groups.iter().flatten();
-        let ones: u64 = all().map(|blocks| blocks.ones(file)).sum();
-        ones as f64 / (all().map(|blocks| blocks.0.len()).sum::<usize>() as f64 * 8.0)
+impl Filter for Column {
+    fn keys(&self) -> Option<&'static [Keys]> {
+        Some(self.keys)
     }
 
-    pub(crate) fn rate(&self, file: &[u8]) -> f64 {
-        let no = self.groups.iter().map(|group| match group {
-            Some(blocks) => 1.0 - blocks.rate(file),
-            None => 0.0,
-        });
-        1.0 - no.product::<f64>()
+    fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
+        let may_have = |blocks: &Blocks| blocks.contains(file, key);
+        let mut groups = self.groups.iter();
+        groups.any(|group| group.as_ref().is_none_or(may_have))
     }
 
-    pub(crate) fn key_count(&self, file: &[u8]) -> Option<f64> {
-        self.groups
-            .iter()
-            .map(|group| group.as_ref()?.keys(file))
-            .sum()
+    fn read_only(&self, file: View<'_>) -> Option<&'static str> {
+        let reason = "a file's filters describe its rows; a filter by itself takes keys";
+        self.only(file).is_none().then_some(reason)
+    }
+
+    fn insert(&mut self, file: &mut Bytes<'_>, key: &[u8]) -> Result<bool, Error> {
+        let blocks = self
+            .only(file.view())
+            .expect("a file's own filters have been refused");
+        Ok(blocks.insert(file.to_mut(), key))
+    }
+
+    fn union_with(
+        &mut self,
+        file: &mut Bytes<'_>,
+        other: &dyn Filter,
+        more: View<'_>,
+    ) -> Result<bool, Error> {
+        let theirs = same(self, other).and_then(|other| other.only(more));
+        let (Some(ours), Some(theirs)) = (self.only(file.view()), theirs) else {
+            return Ok(false);
+        };
+        ours.union_with(file.to_mut(), theirs, more)?;
+        Ok(true)
+    }
+
+    fn bits(&self, _: View<'_>) -> u64 {
+        self.filters().map(Blocks::bits).sum()
+    }
+
+    fn hashes(&self, _: View<'_>) -> Option<u64> {
+        Some(8)
+    }
+
+    fn fill(&self, file: View<'_>) -> f64 {
+        let ones: u64 = self.filters().map(|blocks| blocks.ones(file)).sum();
+        ones as f64 / self.bits(file) as f64
+    }
+
+    fn rate(&self, file: View<'_>) -> f64 {
+        let no = |group: &Option<Blocks>| group.as_ref().map_or(0.0, |g| 1.0 - g.rate(file));
+        1.0 - self.groups.iter().map(no).product::<f64>()
+    }
+
+    fn key_count(&self, file: View<'_>) -> Option<f64> {
+        let keys = |group: &Option<Blocks>| group.as_ref()?.keys(file);
+        self.groups.iter().map(keys).sum()
     }
 }
 
@@ -407,8 +457,13 @@ pub struct Addition {
 
 /// Adds filters to a Parquet file without touching its data. A filter that a
 /// column already has in a row group is replaced.
-pub fn with_filters(file: &[u8], filters: &[NewFilter<'_>]) -> Result<Addition, Error> {
-    let (mut tree, data_end) = footer(file)?;
+pub fn with_filters<'a>(
+    file: impl Into<Bytes<'a>>,
+    filters: &[NewFilter<'_>],
+) -> Result<Addition, Error> {
+    let file = file.into();
+    let footer = Footer::read(file.view())?;
+    let (mut tree, data_end) = (footer.tree()?, footer.at);
     let mut bytes = Vec::new();
     for new in filters {
         let at = data_end + bytes.len();
@@ -417,7 +472,7 @@ pub fn with_filters(file: &[u8], filters: &[NewFilter<'_>]) -> Result<Addition, 
             expected: "one that the row group has",
             got: format!("{} in row group {}", new.column, new.row_group),
         };
-        Blocks::read(new.filter, 0)?;
+        Blocks::read(new.filter.into(), 0)?;
         let group = tree
             .structs_mut(FILE_ROW_GROUPS)
             .nth(new.row_group)

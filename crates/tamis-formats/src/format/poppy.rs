@@ -6,15 +6,17 @@
 //! more bit a key, and is asked first.
 
 use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
-use crate::bits::{Bits, Modulus, Order};
+use crate::about::About;
+use crate::bits::{Bits, Modulus};
+use crate::bytes::{Bytes, View};
 use crate::fields::Fields;
+use crate::filter::{Filter, Opened, same};
 use crate::hash::crates::poppy_64;
-use crate::plain::{BLOCK, prefetch};
+use crate::plain::{BLOCK, keys_by_fill};
 use crate::{Error, Facts, Format, Keys};
 use std::f64::consts::LN_2;
 
-/// Its keys are bytes.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::Upper, Keys::Lower];
+pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Upper, Keys::Lower], read);
 
 const FORMAT: Format = Format::Poppy;
 const COUNT: usize = 32;
@@ -34,8 +36,9 @@ pub enum Optimise {
     Best,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Poppy {
+#[derive(Clone, Debug)]
+struct Poppy {
+    facts: Facts,
     hashes: u64,
     cache: Option<Bits>,
     buckets: Bits,
@@ -47,13 +50,13 @@ pub(crate) fn is_like(start: &[u8]) -> bool {
     matches!(start, [2, 0..=3, 0, 0, 0, 0, 0, 0, ..])
 }
 
-pub(crate) fn read(file: &[u8]) -> Result<(Poppy, Facts), Error> {
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(FORMAT, file);
     let version = fields.u8("version")?;
     fields.within("version", 2..=2, version)?;
     let optimised = fields.u8("optimisation")?;
     fields.within("optimisation", 0..=3, optimised)?;
-    if fields.take("flags", 6)? != [0; 6] {
+    if fields.array("flags")? != [0; 6] {
         return Err(fields.corrupt("flags", "zeros", "others"));
     }
     let capacity = fields.u64_le("capacity")?;
@@ -67,31 +70,26 @@ pub(crate) fn read(file: &[u8]) -> Result<(Poppy, Facts), Error> {
     if cache_bits != 0 && !cache_bits.is_power_of_two() {
         return Err(fields.corrupt("cache", "a power of two", cache_bits));
     }
-    let low = |at, len| Bits {
-        at,
-        len,
-        order: Order::Low,
-    };
-    let cache = low(fields.at(), cache_bits);
-    fields.take("cache", cache.bytes())?;
+    let cache = Bits::low(fields.at(), cache_bits);
+    fields.skip("cache", cache.bytes())?;
     let buckets = fields.u64_le("buckets")?;
     let buckets = fields.within("buckets", 1..=MOST_BITS / BUCKET_BITS, buckets)?;
-    let at = fields.at();
-    fields.take("buckets", buckets * BUCKET)?;
+    let at = fields.skip("buckets", buckets * BUCKET)?;
     let facts = Facts {
         capacity: Some(capacity),
         rate: Some(rate),
         keys: Some(keys),
         count_at: Some(COUNT),
-        data: fields.rest().len(),
+        data: fields.left(),
     };
-    let poppy = Poppy {
+    Ok(Poppy {
+        facts,
         hashes,
         cache: (cache_bits > 0).then_some(cache),
-        buckets: low(at, buckets * BUCKET_BITS),
+        buckets: Bits::low(at, buckets * BUCKET_BITS),
         bucket: Modulus::new(buckets),
-    };
-    Ok((poppy, facts))
+    }
+    .into())
 }
 
 /// An empty filter.
@@ -140,7 +138,7 @@ fn first_hash(key: &[u8]) -> u64 {
 impl Poppy {
     /// The cache's bit, and where the key's bucket begins among all bits.
     #[inline]
-    fn place(&self, first: u64) -> (Option<u64>, u64) {
+    fn cache_bit_and_bucket(&self, first: u64) -> (Option<u64>, u64) {
         let mut x = first;
         x ^= x << 12;
         x ^= x >> 25;
@@ -165,11 +163,17 @@ impl Poppy {
             each(a % BUCKET_BITS)
         })
     }
+}
+
+impl Filter for Poppy {
+    fn facts(&self) -> Facts {
+        self.facts
+    }
 
     #[inline]
-    pub(crate) fn contains(&self, file: &[u8], key: &[u8]) -> bool {
+    fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
         let first = first_hash(key);
-        let (cached, bucket) = self.place(first);
+        let (cached, bucket) = self.cache_bit_and_bucket(first);
         let in_cache = match (cached, &self.cache) {
             (Some(bit), Some(cache)) => cache.get(file, bit),
             _ => true,
@@ -177,27 +181,21 @@ impl Poppy {
         in_cache && self.all(first, |bit| self.buckets.get(file, bucket + bit))
     }
 
-    /// Sets `out[i]` where it may have the key; leaves the others alone.
-    pub(crate) fn contains_many<K: AsRef<[u8]>>(&self, file: &[u8], keys: &[K], out: &mut [bool]) {
+    fn contains_many(&self, file: View<'_>, keys: &[&[u8]], out: &mut [bool]) {
         let each = self.hashes as usize;
         let mut positions = Vec::with_capacity(BLOCK * each);
-        let fetch = |bits: &Bits, bit| {
-            if let Some(byte) = bits.byte(file, bit) {
-                prefetch(byte);
-            }
-        };
         for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
             positions.clear();
             let mut in_cache = [true; BLOCK];
             for (key, in_cache) in keys.iter().zip(&mut in_cache) {
-                let first = first_hash(key.as_ref());
-                let (cached, bucket) = self.place(first);
+                let first = first_hash(key);
+                let (cached, bucket) = self.cache_bit_and_bucket(first);
                 // One bit of a small part of the file: asked at once.
                 if let (Some(bit), Some(cache)) = (cached, &self.cache) {
                     *in_cache = cache.get(file, bit);
                 }
                 self.all(first, |bit| {
-                    fetch(&self.buckets, bucket + bit);
+                    self.buckets.prefetch(file, bucket + bit);
                     positions.push(bucket + bit);
                     true
                 });
@@ -208,18 +206,20 @@ impl Poppy {
         }
     }
 
-    /// Says whether any bit was new. Of a full filter only what it has is taken.
-    pub(crate) fn insert(&self, file: &mut [u8], key: &[u8], facts: &Facts) -> Result<bool, Error> {
+    /// A filter at its capacity takes only keys that it has.
+    fn insert(&mut self, file: &mut Bytes<'_>, key: &[u8]) -> Result<bool, Error> {
         let first = first_hash(key);
-        let (cached, bucket) = self.place(first);
-        if facts.keys >= facts.capacity
-            && !self.all(first, |bit| self.buckets.get(file, bucket + bit))
-        {
+        let (cached, bucket) = self.cache_bit_and_bucket(first);
+        let (facts, has) = (&self.facts, |bit| {
+            self.buckets.get(file.view(), bucket + bit)
+        });
+        if facts.keys >= facts.capacity && !self.all(first, has) {
             return Err(Error::Full {
                 format: FORMAT,
                 capacity: facts.capacity.unwrap_or_default(),
             });
         }
+        let file = file.to_mut();
         let mut new = false;
         self.all(first, |bit| {
             new |= self.buckets.set(file, bucket + bit);
@@ -228,16 +228,19 @@ impl Poppy {
         if let (Some(bit), Some(cache)) = (cached, &self.cache) {
             cache.set(file, bit);
         }
+        self.facts.count(file, new);
         Ok(new)
     }
 
-    /// Sets all bits of another one, whose keys have the same.
-    pub(crate) fn union_with(
-        &self,
-        file: &mut [u8],
-        other: &Self,
-        more: &[u8],
-    ) -> Result<(), Error> {
+    fn union_with(
+        &mut self,
+        file: &mut Bytes<'_>,
+        other: &dyn Filter,
+        more: View<'_>,
+    ) -> Result<bool, Error> {
+        let Some(other) = same(self, other) else {
+            return Ok(false);
+        };
         let of = |poppy: &Self| {
             let cache = poppy.cache.map_or(0, |cache| cache.len);
             (poppy.buckets.len / BUCKET_BITS, cache, poppy.hashes)
@@ -252,45 +255,40 @@ impl Poppy {
                 theirs: shape(of(other)),
             });
         }
-        self.buckets.union_with(file, &other.buckets, more);
+        self.buckets.union_with(file.to_mut(), &other.buckets, more);
         if let (Some(ours), Some(theirs)) = (&self.cache, &other.cache) {
-            ours.union_with(file, theirs, more);
+            ours.union_with(file.to_mut(), theirs, more);
         }
-        Ok(())
+        // As poppy estimates it.
+        let keys = self.key_count(file.view());
+        let keys = keys.map_or(u64::MAX, |keys| keys.round() as u64);
+        self.facts.set_count(file.to_mut(), Some(keys));
+        Ok(true)
     }
 
-    pub(crate) const fn bits(&self) -> u64 {
+    fn bits(&self, _: View<'_>) -> u64 {
         self.buckets.len
     }
 
-    pub(crate) const fn hashes(&self) -> u64 {
-        self.hashes
+    fn hashes(&self, _: View<'_>) -> Option<u64> {
+        Some(self.hashes)
     }
 
-    pub(crate) fn fill(&self, file: &[u8]) -> f64 {
-        self.buckets.ones(file) as f64 / self.buckets.len as f64
+    fn fill(&self, file: View<'_>) -> f64 {
+        self.buckets.fill(file)
     }
 
     /// From how full each bucket is, and the cache.
-    pub(crate) fn rate(&self, file: &[u8]) -> f64 {
-        let cached = self
-            .cache
-            .map_or(1.0, |cache| cache.ones(file) as f64 / cache.len as f64);
-        let count = self.buckets.len / BUCKET_BITS;
-        let rates = (0..count).map(|bucket| {
-            let one = Bits {
-                at: self.buckets.at + (bucket * BUCKET) as usize,
-                len: BUCKET_BITS,
-                ..self.buckets
-            };
-            (one.ones(file) as f64 / BUCKET_BITS as f64).powf(self.hashes as f64)
-        });
-        cached * rates.sum::<f64>() / count as f64
+    fn rate(&self, file: View<'_>) -> f64 {
+        let cached = self.cache.map_or(1.0, |cache| cache.fill(file));
+        let buckets = self.buckets.chunks(BUCKET_BITS);
+        let count = buckets.len() as f64;
+        let rates = buckets.map(|bucket| bucket.fill(file).powf(self.hashes as f64));
+        cached * rates.sum::<f64>() / count
     }
 
-    pub(crate) fn keys(&self, file: &[u8]) -> Option<f64> {
-        let unset = (-self.fill(file)).ln_1p();
-        let keys = -unset * self.buckets.len as f64 / self.hashes as f64;
-        keys.is_finite().then_some(keys)
+    fn key_count(&self, file: View<'_>) -> Option<f64> {
+        let bits = self.buckets.len as f64;
+        keys_by_fill(self.buckets.fill(file), bits, self.hashes as f64)
     }
 }

@@ -15,14 +15,21 @@
 //! ```
 
 use super::MOST_BITS;
-use crate::bits::{Bits, Modulus, Order};
+use crate::about::{About, OtherKeys};
+use crate::bits::{Bits, Modulus};
+use crate::bytes::View;
 use crate::fields::Fields;
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain_file::PlainFile;
 use crate::probe::{Probe, of_seeds};
 use crate::{Error, Facts, Format, Keys};
 
-/// Text and bytes as they are; anything else is Python's `hash()` of it.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::PythonNumber];
+/// Keys are text and bytes as they are; anything else is Python's `hash()` of it.
+pub(crate) const ABOUT: About = About {
+    start: MAGIC,
+    other_keys: OtherKeys::Text,
+    ..About::new(&[Keys::Utf8, Keys::PythonNumber], read)
+};
 
 /// What a file begins with.
 pub const MAGIC: &[u8; 9] = b"MBITARRAY";
@@ -121,14 +128,11 @@ impl Shape {
             seeds: seeds.collect::<Result<_, _>>()?,
         };
         let expected = shape.file_len();
-        match file_len < expected {
-            true => Err(fields.corrupt(
-                "length",
-                format_args!("at least {expected} bytes"),
-                file_len,
-            )),
-            false => Ok(shape),
+        if file_len < expected {
+            let expected = format_args!("at least {expected} bytes");
+            return Err(fields.corrupt("length", expected, file_len));
         }
+        Ok(shape)
     }
 }
 
@@ -194,19 +198,16 @@ impl Probes {
     }
 }
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
-    let shape = Shape::decode(file, file.len() as u64)?;
-    let bits = Bits {
-        at: BITS_AT,
-        len: shape.bits,
-        order: Order::Low,
-    };
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
+    let shape = Shape::decode(&file.read(0..file.len().min(BITS_AT)), file.len() as u64)?;
+    let bits = Bits::low(BITS_AT, shape.bits);
     let facts = Facts {
         capacity: Some(shape.capacity),
         rate: Some(shape.error_rate),
         ..Facts::default()
     };
-    Ok((Plain::new(bits, Probe::Seeds(shape.seeds.into())), facts))
+    let probe = Probe::Seeds(shape.seeds.into());
+    Ok(PlainFile::new(bits, probe).facts(facts).into())
 }
 
 /// An empty filter with these seeds.

@@ -2,22 +2,29 @@
 //! f32 rate`, little-endian, from which the number of bits follows.
 
 use super::{MOST_BITS, MOST_HASHES};
-use crate::bits::{Bits, Order};
+use crate::about::{About, OtherKeys};
+use crate::bits::Bits;
+use crate::bytes::View;
 use crate::fields::Fields;
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain_file::PlainFile;
 use crate::probe::Probe;
 use crate::{Error, Facts, Format, Keys};
 
-/// Python's str, whose code points are hashed, or bytes: see [`Probe`].
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+/// Its keys are Python's str, whose code points are hashed, or bytes: see [`Probe`].
+pub(crate) const ABOUT: About = About {
+    other_keys: OtherKeys::Text,
+    read_only: Some("the file does not say whether its keys are str or bytes"),
+    ..About::new(&[Keys::Utf8], read)
+};
 
 const END: usize = 20;
 /// The square of ln 2, as its makers write it.
 const LN_2_SQUARED: f64 = 0.480_453_013_918_2;
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let end = file.len().saturating_sub(END);
-    let mut fields = Fields::new(Format::Pyprobables, &file[end..]);
+    let mut fields = Fields::new(Format::Pyprobables, file.slice(end..file.len()));
     let capacity = fields.u64_le("capacity")?;
     let capacity = fields.within("capacity", 1..=MOST_BITS, capacity)?;
     let keys = fields.u64_le("keys")?;
@@ -30,16 +37,14 @@ pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
     if end as u64 != bits.div_ceil(8) {
         return Err(fields.corrupt("length", format_args!("{} bytes", bits.div_ceil(8)), end));
     }
-    let bits = Bits {
-        at: 0,
-        len: bits,
-        order: Order::Low,
-    };
+    let bits = Bits::low(0, bits);
     let facts = Facts {
         capacity: Some(capacity),
         rate: Some(rate),
         keys: Some(keys),
         ..Facts::default()
     };
-    Ok((Plain::new(bits, Probe::Pyprobables { hashes }), facts))
+    Ok(PlainFile::new(bits, Probe::Pyprobables { hashes })
+        .facts(facts)
+        .into())
 }

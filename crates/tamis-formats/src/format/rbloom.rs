@@ -3,25 +3,28 @@
 //! of its documentation: the first 16 bytes of SHA-256, big-endian.
 
 use super::{MOST_BITS, MOST_HASHES};
-use crate::bits::{Bits, Order};
+use crate::about::{About, OtherKeys};
+use crate::bits::Bits;
+use crate::bytes::View;
 use crate::fields::Fields;
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain_file::PlainFile;
 use crate::probe::Probe;
-use crate::{Error, Facts, Format, Keys};
+use crate::{Error, Format, Keys};
 
 /// The documentation hashes pickles; many hash the text.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::PythonPickle];
+pub(crate) const ABOUT: About = About {
+    other_keys: OtherKeys::Text,
+    is_guessed: false,
+    ..About::new(&[Keys::Utf8, Keys::PythonPickle], read)
+};
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Rbloom, file);
     let hashes = fields.u64_le("hashes")?;
     let hashes = fields.within("hashes", 1..=MOST_HASHES, hashes)?;
-    let bytes = fields.rest().len() as u64;
+    let bytes = fields.left() as u64;
     let bytes = fields.within("bits", 1..=MOST_BITS / 8, bytes)?;
-    let bits = Bits {
-        at: fields.at(),
-        len: bytes * 8,
-        order: Order::Low,
-    };
-    Ok((Plain::new(bits, Probe::Rbloom { hashes }), Facts::default()))
+    let bits = Bits::low(fields.at(), bytes * 8);
+    Ok(PlainFile::new(bits, Probe::Rbloom { hashes }).into())
 }

@@ -1,15 +1,25 @@
 //! Redisson's filter: a Redis string as SETBIT writes it. Its numbers stand in
-//! a hash beside it, so the string alone can't be opened.
+//! another key, so the string alone can't be opened.
 
 use super::{MOST_HASHES, sized, with_zeros};
+use crate::about::About;
 use crate::bits::{Bits, Modulus, Order};
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain::keys_by_fill;
+use crate::plain_file::PlainFile;
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 use std::f64::consts::LN_2;
 
-/// By the codec; StringCodec's are UTF-8.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+/// Keys are made by the codec; StringCodec's are UTF-8.
+pub(crate) const ABOUT: About = About::new(&[Keys::Utf8], |_, _| {
+    Err(Error::corrupt(
+        Format::Redisson,
+        "string",
+        "its size and hashes, which stand in another key",
+        "the string alone",
+    ))
+});
 
 /// A Redis string has no more than 512 MiB.
 const MOST_BITS: u64 = 1 << 32;
@@ -84,9 +94,8 @@ impl Shape {
 
     /// The number of keys, estimated from how many bits are set; none if all are.
     pub fn keys_now(&self, ones: u64) -> Option<f64> {
-        let unset = (-(ones as f64 / self.size as f64)).ln_1p();
-        let keys = -unset * self.size as f64 / f64::from(self.hashes);
-        keys.is_finite().then_some(keys)
+        let bits = self.size as f64;
+        keys_by_fill(ones as f64 / bits, bits, self.hashes.into())
     }
 }
 
@@ -105,16 +114,13 @@ fn check(size: u64, hashes: u32) -> Result<(), Error> {
 }
 
 /// The string has the bytes up to the last set bit; the rest is added.
-pub(crate) fn read(string: &mut Vec<u8>, size: u64, hashes: u32) -> Result<Plain, Error> {
+pub(crate) fn read(string: Vec<u8>, size: u64, hashes: u32) -> Result<Opened, Error> {
     check(size, hashes)?;
-    let bits = Bits {
-        at: 0,
-        len: size,
-        order: Order::High,
-    };
+    let bits = Bits::new(0, size, Order::High);
     if string.len() as u64 > bits.bytes() {
         return Err(corrupt("string", bits.bytes(), string.len() as u64));
     }
-    *string = with_zeros(string, bits.bytes() - string.len() as u64)?;
-    Ok(Plain::new(bits, Probe::Redisson { hashes }))
+    let file = with_zeros(&string, bits.bytes() - string.len() as u64)?;
+    let filter = PlainFile::new(bits, Probe::Redisson { hashes });
+    Ok(Opened::new(filter, file))
 }

@@ -2,17 +2,20 @@
 //! words`, or `i32 2 | i32 k | i32 seed | i32 words | words`.
 
 use super::{MOST_HASHES, sized, with_zeros};
+use crate::about::About;
 use crate::bits::{Bits, Order};
+use crate::bytes::View;
 use crate::fields::Fields;
-use crate::plain::Plain;
+use crate::filter::Opened;
+use crate::plain_file::PlainFile;
 use crate::probe::Probe;
-use crate::{Error, Facts, Format, Keys};
+use crate::{Error, Format, Keys};
 use std::f64::consts::LN_2;
 
 /// Strings and binary are their bytes, all whole numbers are longs.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8, Keys::Int64];
+pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Int64], read);
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Spark, file);
     let version = fields.u32_be("version")?;
     let hashes = fields.u32_be("hashes")?;
@@ -27,12 +30,12 @@ pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
     };
     let words = fields.u32_be("words")?;
     let words = u64::from(fields.within("words", 1..=i32::MAX as u32, words)?);
-    let bits = Bits {
-        at: fields.body("words", words * 8)?,
-        len: words * 64,
-        order: Order::BigWords,
-    };
-    Ok((Plain::new(bits, probe), Facts::default()))
+    let bits = Bits::new(
+        fields.body("words", words * 8)?,
+        words * 64,
+        Order::BigWords,
+    );
+    Ok(PlainFile::new(bits, probe).into())
 }
 
 /// An empty filter: of version 2 if it has a seed.

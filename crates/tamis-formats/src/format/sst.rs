@@ -1,43 +1,50 @@
 //! The filter in a table of LevelDB or RocksDB: found through the file's
 //! footer and the block of blocks that it names.
 
-use crate::bits::{Bits, Order};
+use crate::about::{About, Read};
+use crate::bits::Bits;
+use crate::bytes::View;
 use crate::fields::Fields;
+use crate::filter::{Filter, Opened};
 use crate::hash::xxph3::xxph3_64;
-use crate::plain::Plain;
+use crate::plain::{Plain, keys_by_fill};
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 use std::ops::Range;
 
-/// Its keys are bytes: users' keys, without sequence numbers.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+/// Its keys are users' keys, without sequence numbers.
+pub(crate) const LEVELDB: About = about(&LEVELDB_MAGIC, read_leveldb);
+pub(crate) const ROCKSDB: About = about(&ROCKSDB_MAGIC, read_rocksdb);
 
-pub(crate) const LEVELDB_MAGIC: u64 = 0xdb47_7524_8b80_fb57;
-pub(crate) const ROCKSDB_MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
+const fn about(magic: &'static [u8; 8], read: Read) -> About {
+    About {
+        end: magic,
+        read_only: Some("the store writes a new one with every table"),
+        ..About::new(&[Keys::Utf8], read)
+    }
+}
+
+const LEVELDB_MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
+const ROCKSDB_MAGIC: [u8; 8] = 0x88e2_41b7_85f4_cff7_u64.to_le_bytes();
 const LEVELDB_FILTER: &[u8] = b"filter.leveldb.BuiltinBloomFilter2";
 const ROCKSDB_FILTER: &[u8] = b"fullfilter.";
 /// Behind every block: its compression and a sum.
 const BLOCK_TRAILER: u64 = 5;
 const LINE: u64 = 64;
 
-/// The filters of a table, one for some of its blocks or one for all.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Table {
-    LevelDb(Vec<Part>),
-    RocksDb { lines: Bits, probes: u32 },
+/// LevelDB's filters of a table, one for some of its blocks.
+#[derive(Clone, Debug)]
+struct LevelDb {
+    parts: Vec<Plain>,
+    /// Whether some are of a newer version: they may have any key.
+    has_unknown: bool,
 }
 
-/// LevelDB's filter of some blocks.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Part {
-    Filter(Plain),
-    /// From a newer version: it may have any key.
-    Unknown,
-}
-
-/// The magic number that a file ends with.
-pub(crate) fn magic(file: &[u8]) -> Option<u64> {
-    file.last_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+/// RocksDB's filter of a table.
+#[derive(Clone, Debug)]
+struct RocksDb {
+    lines: Bits,
+    probes: u32,
 }
 
 /// Where a block lies.
@@ -67,7 +74,7 @@ impl Handle {
     }
 
     /// The block, which must not be compressed.
-    fn block(&self, format: Format, file: &[u8]) -> Result<Range<usize>, Error> {
+    fn block(&self, format: Format, file: View<'_>) -> Result<Range<usize>, Error> {
         let corrupt = |what, expected: &dyn std::fmt::Display, got: u64| {
             Err(Error::corrupt(format, what, expected, got))
         };
@@ -79,7 +86,7 @@ impl Handle {
             None => corrupt("block", &"one within the file", self.at),
             Some(end) => {
                 let end = (end - BLOCK_TRAILER) as usize;
-                match file[end] {
+                match file.get(end) {
                     0 => Ok(self.at as usize..end),
                     kind => corrupt("compression of a block", &"none (0)", kind.into()),
                 }
@@ -88,26 +95,16 @@ impl Handle {
     }
 }
 
-pub(crate) fn read_leveldb(file: &[u8]) -> Result<Table, Error> {
+fn read_leveldb(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     const FOOTER: usize = 48;
     const FORMAT: Format = Format::LevelDb;
-    let Some(footer) = file
-        .last_chunk::<FOOTER>()
-        .filter(|_| magic(file) == Some(LEVELDB_MAGIC))
-    else {
-        return Err(Error::corrupt(
-            FORMAT,
-            "end",
-            "LevelDB's magic number",
-            "another",
-        ));
-    };
-    let blocks = Handle::read(&mut Fields::new(FORMAT, footer))?;
+    let footer = footer::<FOOTER>(FORMAT, file, &LEVELDB_MAGIC)?;
+    let blocks = Handle::read(&mut Fields::new(FORMAT, &footer[..]))?;
     let filter = find(FORMAT, file, &blocks, |name| name == LEVELDB_FILTER)?;
     let block = filter.block(FORMAT, file)?;
     // Filters, where each begins, where that list begins, and log2 of the
     // bytes of data that share one.
-    let body = &file[block.clone()];
+    let body = file.read(block.clone());
     let corrupt = |what, expected: &dyn std::fmt::Display, got: usize| {
         Error::corrupt(FORMAT, what, expected, got)
     };
@@ -125,7 +122,7 @@ pub(crate) fn read_leveldb(file: &[u8]) -> Result<Table, Error> {
         .map(|at| u32::from_le_bytes(*at) as usize)
         .collect();
     offsets.push(starts);
-    let mut parts = Vec::new();
+    let (mut parts, mut has_unknown) = (Vec::new(), false);
     for pair in offsets.windows(2) {
         let Some((hashes, bits)) = body
             .get(pair[0]..pair[1])
@@ -134,45 +131,44 @@ pub(crate) fn read_leveldb(file: &[u8]) -> Result<Table, Error> {
         else {
             continue; // of blocks without keys
         };
-        parts.push(match (*hashes, bits.len()) {
-            (31.., _) => Part::Unknown,
-            (_, 0) | (0, _) => continue,
+        match (*hashes, bits.len() as u64) {
+            (31.., _) => has_unknown = true,
+            (_, 0) | (0, _) => {}
             (hashes, bytes) => {
-                let bits = Bits {
-                    at: block.start + pair[0],
-                    len: bytes as u64 * 8,
-                    order: Order::Low,
-                };
+                let bits = Bits::low(block.start + pair[0], bytes * 8);
                 let hashes = hashes.into();
-                Part::Filter(Plain::new(bits, Probe::LevelDb { hashes }))
+                parts.push(Plain::new(bits, Probe::LevelDb { hashes }));
             }
-        });
+        }
     }
-    Ok(Table::LevelDb(parts))
+    Ok(LevelDb { parts, has_unknown }.into())
 }
 
-pub(crate) fn read_rocksdb(file: &[u8]) -> Result<Table, Error> {
+/// The last bytes of a file that ends with this number.
+fn footer<const N: usize>(
+    format: Format,
+    file: View<'_>,
+    magic: &[u8; 8],
+) -> Result<[u8; N], Error> {
+    let footer = file
+        .last_array()
+        .filter(|end: &[u8; N]| end.ends_with(magic));
+    let expected = format_args!("{format}'s magic number");
+    footer.ok_or_else(|| Error::corrupt(format, "end", expected, "another"))
+}
+
+fn read_rocksdb(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     const FOOTER: usize = 53;
     const FORMAT: Format = Format::RocksDb;
-    let Some(footer) = file
-        .last_chunk::<FOOTER>()
-        .filter(|_| magic(file) == Some(ROCKSDB_MAGIC))
-    else {
-        return Err(Error::corrupt(
-            FORMAT,
-            "end",
-            "RocksDB's magic number",
-            "another",
-        ));
-    };
+    let footer = footer::<FOOTER>(FORMAT, file, &ROCKSDB_MAGIC)?;
     let version = u32::from_le_bytes([footer[41], footer[42], footer[43], footer[44]]);
-    let mut fields = Fields::new(FORMAT, footer);
+    let mut fields = Fields::new(FORMAT, &footer[..]);
     fields.u8("kind of sums")?;
     let blocks = match version {
         1..=5 => Handle::read(&mut fields)?,
         // The block of blocks lies right before the footer.
         6.. => {
-            fields.take("footer's sums", 12)?;
+            fields.skip("footer's sums", 12)?;
             let len = u64::from(fields.u32_le("length of a block")?);
             let end = (file.len() - FOOTER) as u64;
             let at = end.checked_sub(len + BLOCK_TRAILER);
@@ -187,53 +183,39 @@ pub(crate) fn read_rocksdb(file: &[u8]) -> Result<Table, Error> {
     })?;
     let block = filter.block(FORMAT, file)?;
     let corrupt = |what, expected: &str, got: u8| Err(Error::corrupt(FORMAT, what, expected, got));
-    let Some((lines, [kind, implementation, probes, ..])) =
-        file[block.clone()].split_last_chunk::<5>()
+    let Some([kind, implementation, probes, ..]) = file.slice(block.clone()).last_array::<5>()
     else {
         return corrupt("filter", "at least 5 bytes", block.len() as u8);
     };
-    match kind {
-        0xFF => {}
-        0xFE => {
-            return corrupt(
-                "filter",
-                "Bloom's (a Ribbon filter is not read here)",
-                *kind,
-            );
-        }
-        _ => {
-            return corrupt(
-                "filter",
-                "format_version 5 or later (an older Bloom filter is not read here)",
-                *kind,
-            );
-        }
+    if kind != 0xFF {
+        let expected = match kind {
+            0xFE => "Bloom's (a Ribbon filter is not read here)",
+            _ => "format_version 5 or later (an older Bloom filter is not read here)",
+        };
+        return corrupt("filter", expected, kind);
     }
-    if *implementation != 0 || probes >> 5 != 0 {
-        return corrupt("filter", "lines of 64 bytes", *probes);
+    if implementation != 0 || probes >> 5 != 0 {
+        return corrupt("filter", "lines of 64 bytes", probes);
     }
-    let len = lines.len() as u64;
+    let len = (block.len() - 5) as u64;
     if !len.is_multiple_of(LINE) || len == 0 || !(1..=30).contains(&(probes & 31)) {
         return corrupt("filter", "whole lines and 1 to 30 probes", probes & 31);
     }
-    Ok(Table::RocksDb {
-        lines: Bits {
-            at: block.start,
-            len: len * 8,
-            order: Order::Low,
-        },
+    Ok(RocksDb {
+        lines: Bits::low(block.start, len * 8),
         probes: (probes & 31).into(),
-    })
+    }
+    .into())
 }
 
 /// The entry of the block of blocks whose name is the one.
 fn find(
     format: Format,
-    file: &[u8],
+    file: View<'_>,
     blocks: &Handle,
     is_it: impl Fn(&[u8]) -> bool,
 ) -> Result<Handle, Error> {
-    let block = &file[blocks.block(format, file)?];
+    let block = file.read(blocks.block(format, file)?);
     let corrupt = || {
         Error::corrupt(
             format,
@@ -249,7 +231,7 @@ fn find(
         .ok_or_else(corrupt)?;
     let mut fields = Fields::new(format, &entries[..end]);
     let mut name = Vec::new();
-    while !fields.rest().is_empty() {
+    while fields.left() > 0 {
         let shared = varint(&mut fields, "entry")?;
         let own = varint(&mut fields, "entry")?;
         let len = varint(&mut fields, "entry")?;
@@ -257,10 +239,10 @@ fn find(
             return Err(corrupt());
         }
         name.truncate(shared as usize);
-        name.extend_from_slice(fields.take("name", own)?);
+        name.extend_from_slice(&fields.take("name", own)?);
         let value = fields.take("value", len)?;
         if is_it(&name) {
-            return Handle::read(&mut Fields::new(format, value));
+            return Handle::read(&mut Fields::new(format, &*value));
         }
     }
     Err(Error::corrupt(
@@ -271,90 +253,57 @@ fn find(
     ))
 }
 
-impl Table {
-    pub(crate) fn contains(&self, file: &[u8], key: &[u8]) -> bool {
-        match self {
-            Self::LevelDb(parts) => parts.iter().any(|part| match part {
-                Part::Filter(plain) => plain.contains(file, key),
-                Part::Unknown => true,
-            }),
-            Self::RocksDb { lines, probes } => {
-                let hash = xxph3_64(key);
-                let line = ((hash & 0xFFFF_FFFF) * (lines.len / (LINE * 8))) >> 32;
-                let mut x = (hash >> 32) as u32;
-                (0..*probes).all(|_| {
-                    let bit = line * LINE * 8 + u64::from(x >> 23);
-                    x = x.wrapping_mul(0x9e37_79b9);
-                    lines.get(file, bit)
-                })
-            }
+impl Filter for LevelDb {
+    fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
+        self.has_unknown || self.parts.iter().any(|plain| plain.contains(file, key))
+    }
+
+    fn plains<'v>(&'v self, file: View<'v>) -> Vec<(&'v Plain, View<'v>)> {
+        self.parts.iter().map(|plain| (plain, file)).collect()
+    }
+
+    fn rate(&self, file: View<'_>) -> f64 {
+        if self.has_unknown {
+            return 1.0;
         }
+        let no = self.parts.iter().map(|plain| 1.0 - plain.rate(file));
+        1.0 - no.product::<f64>()
     }
 }
 
-impl Table {
-    /// The filters that are plain ones.
-    pub(crate) fn plains(&self) -> impl Iterator<Item = &Plain> {
-        let parts = match self {
-            Self::LevelDb(parts) => &parts[..],
-            Self::RocksDb { .. } => &[],
-        };
-        parts.iter().filter_map(|part| match part {
-            Part::Filter(plain) => Some(plain),
-            Part::Unknown => None,
+impl Filter for RocksDb {
+    fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
+        let hash = xxph3_64(key);
+        let line = ((hash & 0xFFFF_FFFF) * (self.lines.len / (LINE * 8))) >> 32;
+        let mut x = (hash >> 32) as u32;
+        (0..self.probes).all(|_| {
+            let bit = line * LINE * 8 + u64::from(x >> 23);
+            x = x.wrapping_mul(0x9e37_79b9);
+            self.lines.get(file, bit)
         })
     }
 
-    pub(crate) fn bits(&self) -> u64 {
-        match self {
-            Self::RocksDb { lines, .. } => lines.len,
-            Self::LevelDb(_) => self.plains().map(|plain| plain.bits.len).sum(),
-        }
+    fn bits(&self, _: View<'_>) -> u64 {
+        self.lines.len
     }
 
-    /// The share of bits that are set.
-    pub(crate) fn fill(&self, file: &[u8]) -> f64 {
-        let ones: u64 = match self {
-            Self::RocksDb { lines, .. } => lines.ones(file),
-            Self::LevelDb(_) => self.plains().map(|plain| plain.bits.ones(file)).sum(),
-        };
-        ones as f64 / self.bits().max(1) as f64
+    fn hashes(&self, _: View<'_>) -> Option<u64> {
+        None
     }
 
-    /// How often a key that the table does not have is taken for one.
-    pub(crate) fn rate(&self, file: &[u8]) -> f64 {
-        match self {
-            Self::LevelDb(parts) => {
-                let no = parts.iter().map(|part| match part {
-                    Part::Filter(plain) => 1.0 - plain.rate(file),
-                    Part::Unknown => 0.0,
-                });
-                1.0 - no.product::<f64>()
-            }
-            Self::RocksDb { lines, probes } => {
-                let count = lines.len / (LINE * 8);
-                let rates = (0..count).map(|line| {
-                    let line = Bits {
-                        at: lines.at + (line * LINE) as usize,
-                        len: LINE * 8,
-                        ..*lines
-                    };
-                    (line.ones(file) as f64 / line.len as f64).powi(*probes as i32)
-                });
-                rates.sum::<f64>() / count as f64
-            }
-        }
+    fn fill(&self, file: View<'_>) -> f64 {
+        self.lines.fill(file)
     }
 
-    /// The number of keys, estimated from how many bits are set.
-    pub(crate) fn keys(&self, file: &[u8]) -> Option<f64> {
-        match self {
-            Self::LevelDb(_) => self.plains().map(|plain| plain.keys(file)).sum(),
-            Self::RocksDb { lines, probes } => {
-                let unset = (-self.fill(file)).ln_1p();
-                let keys = -unset * lines.len as f64 / f64::from(*probes);
-                keys.is_finite().then_some(keys)
-            }
-        }
+    fn rate(&self, file: View<'_>) -> f64 {
+        let lines = self.lines.chunks(LINE * 8);
+        let count = lines.len() as f64;
+        let rates = lines.map(|line| line.fill(file).powi(self.probes as i32));
+        rates.sum::<f64>() / count
+    }
+
+    fn key_count(&self, file: View<'_>) -> Option<f64> {
+        let bits = self.lines.len as f64;
+        keys_by_fill(self.lines.fill(file), bits, self.probes.into())
     }
 }

@@ -2,16 +2,23 @@
 //! `u8 1 | u64 bytes | u32 k | 32 bytes seed | bits`, little-endian.
 
 use super::{MOST_BITS, MOST_HASHES};
-use crate::bits::{Bits, Order};
+use crate::about::About;
+use crate::bits::Bits;
+use crate::bytes::View;
 use crate::fields::Fields;
 use crate::plain::Plain;
+use crate::plain_file::PlainFile;
 use crate::probe::Probe;
-use crate::{Error, Facts, Format, Keys};
+use crate::{Error, Format, Keys};
 
-/// Its keys are bytes.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+pub(crate) const ABOUT: About = About {
+    read_only: Some("add keys through the server"),
+    ..About::new(&[Keys::Utf8], |file, _| {
+        Ok(PlainFile::of(plain(file)?).into())
+    })
+};
 
-pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
+pub(super) fn plain(file: View<'_>) -> Result<Plain, Error> {
     let mut fields = Fields::new(Format::Valkey, file);
     let version = fields.u8("version")?;
     fields.within("version", 1..=1, version)?;
@@ -19,15 +26,7 @@ pub(crate) fn read(file: &[u8]) -> Result<(Plain, Facts), Error> {
     let bytes = fields.within("length", 1..=MOST_BITS / 8, bytes)?;
     let hashes = fields.u32_le("hashes")?;
     let hashes = fields.within("hashes", 1..=MOST_HASHES as u32, hashes)?;
-    let seed = fields.take("seed", 32)?;
-    let seed = std::array::from_fn(|i| seed[i]);
-    let bits = Bits {
-        at: fields.body("bits", bytes)?,
-        len: bytes * 8,
-        order: Order::Low,
-    };
-    Ok((
-        Plain::new(bits, Probe::Valkey { hashes, seed }),
-        Facts::default(),
-    ))
+    let seed = fields.array("seed")?;
+    let bits = Bits::low(fields.body("bits", bytes)?, bytes * 8);
+    Ok(Plain::new(bits, Probe::Valkey { hashes, seed }))
 }

@@ -64,7 +64,7 @@ impl Layer {
     }
 
     fn read(capacity: u64, keys: u64, data: Vec<u8>) -> Result<Self, Error> {
-        let (plain, _) = valkey::read(&data)?;
+        let plain = valkey::plain(data[..].into())?;
         if !(1..=i64::MAX as u64).contains(&capacity) || keys > capacity {
             let got = format_args!("{keys} of {capacity}");
             return Err(Error::corrupt(FORMAT, "keys", "at most the capacity", got));
@@ -132,9 +132,10 @@ impl Chain {
             let data = reader.string("layer")?.into_owned();
             let capacity = reader.unsigned("capacity")?;
             // Of older layers it is not said: they are full.
-            let keys = match i == count {
-                true => reader.unsigned("keys")?,
-                false => capacity,
+            let keys = if i == count {
+                reader.unsigned("keys")?
+            } else {
+                capacity
             };
             layers.push(Layer::read(capacity, keys, data)?);
         }
@@ -169,7 +170,7 @@ impl Chain {
         let mut layers = Vec::new();
         for _ in 0..count {
             let len = fields.u64_le("length of a layer")?;
-            let data = fields.take("layer", len)?.to_vec();
+            let data = fields.take("layer", len)?.into_owned();
             let (keys, capacity) = (fields.u64_le("keys")?, fields.u64_le("capacity")?);
             layers.push(Layer::read(capacity, keys, data)?);
         }
@@ -210,7 +211,7 @@ impl Chain {
 
     /// Whether the key may have been added.
     pub fn contains(&self, key: &[u8]) -> bool {
-        (self.layers.iter().rev()).any(|layer| layer.plain.contains(&layer.data, key))
+        (self.layers.iter().rev()).any(|layer| layer.plain.contains(layer.data[..].into(), key))
     }
 
     /// Adds a key; whether it was new.

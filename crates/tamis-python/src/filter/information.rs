@@ -1,9 +1,8 @@
 //! What a filter says of itself: as a dict, a line, a picture.
 
 use super::Filter;
-use super::state::State;
-use super::state::ask;
-use crate::error::Failure;
+use super::backing::{Backing, ask};
+use crate::error::Result;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tamis::{Hasher, KeyCount, Kind};
@@ -19,7 +18,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(slf: &Bound<'_, Filter>) -> Result<Self, Failure> {
+    fn of(slf: &Bound<'_, Filter>) -> Result<Self> {
         Filter::read(slf, |state| {
             ask!(state, f => Self {
                 kind: f.kind(),
@@ -37,7 +36,7 @@ impl Facts {
     }
 }
 
-pub(crate) fn as_dict<'py>(slf: &Bound<'py, Filter>) -> Result<Bound<'py, PyDict>, Failure> {
+pub(crate) fn as_dict<'py>(slf: &Bound<'py, Filter>) -> Result<Bound<'py, PyDict>> {
     let this = slf.get();
     let facts = Facts::of(slf)?;
     let info = PyDict::new(slf.py());
@@ -84,12 +83,12 @@ pub(crate) fn as_text(slf: &Bound<'_, Filter>) -> PyResult<String> {
 }
 
 /// For notebooks: two bars, how full it is and how near to its rate.
-pub(crate) fn as_html(slf: &Bound<'_, Filter>) -> Result<String, Failure> {
+pub(crate) fn as_html(slf: &Bound<'_, Filter>) -> Result<String> {
     let this = slf.get();
     let title = escaped(&as_text(slf)?);
     if this
         .state
-        .with(slf.py(), |state| matches!(state, State::Closed))
+        .with(slf.py(), |state| matches!(state, Backing::Closed))
     {
         return Ok(format!("<div><code>{title}</code></div>"));
     }

@@ -1,22 +1,22 @@
 //! How a filter comes to be: planned, created as a file, opened, loaded, decoded;
 //! and how it becomes an object of whatever class was asked for.
 
-use super::state::{State, ask};
+use super::backing::{Backing, ask};
 use super::{Filter, USUAL};
 use crate::argument;
 use crate::buffer::Lent;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::fork::Process;
 use crate::interrupt;
 use crate::key;
-use crate::lock::Shared;
+use crate::lock::{Shared, lock};
 use crate::options::{self, Count, Need};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyType;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use tamis::{AnyFilter, Hasher, Kind, Open, Plan};
 
 /// Hands a finished filter to `Filter.__new__`, which alone can make objects of
@@ -38,8 +38,7 @@ impl<'py> FromPyObject<'_, 'py> for Start {
         let Ok(made) = object.cast::<Made>() else {
             return Ok(Self::Keys(argument::n::<Count>(&object)?.0));
         };
-        let made = &made.get().0;
-        let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let made = lock(&made.get().0).take();
         made.map(|filter| Self::Made(Box::new(filter)))
             .ok_or_else(|| PyTypeError::new_err("the filter was taken already"))
     }
@@ -50,7 +49,7 @@ impl<'py> FromPyObject<'_, 'py> for Start {
 pub(crate) fn object_of<'py>(
     class: &Bound<'py, PyType>,
     filter: Filter,
-) -> Result<Bound<'py, Filter>, Failure> {
+) -> Result<Bound<'py, Filter>> {
     let ours = class.py().get_type::<Filter>();
     let made = Made(Mutex::new(Some(filter)));
     let object = ours.call_method1("__new__", (class, made))?;
@@ -58,7 +57,7 @@ pub(crate) fn object_of<'py>(
 }
 
 /// The filter as a `tamis.Filter`.
-pub(crate) fn object(py: Python<'_>, filter: AnyFilter) -> Result<Bound<'_, Filter>, Failure> {
+pub(crate) fn object(py: Python<'_>, filter: AnyFilter) -> Result<Bound<'_, Filter>> {
     object_of(super::class(py)?, Filter::in_memory(filter))
 }
 
@@ -73,7 +72,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn plan(&self) -> Result<Plan, Failure> {
+    fn plan(&self) -> Result<Plan> {
         self.need.plan(self.kind, |kind| match (self.p, self.size) {
             (Some(_), Some(_)) => Err(Failure::parameter(
                 "p, size: expected one of them, got both; each follows from the other",
@@ -83,7 +82,7 @@ impl Wanted<'_> {
         })
     }
 
-    pub(crate) fn in_memory(self, py: Python<'_>) -> Result<Filter, Failure> {
+    pub(crate) fn in_memory(self, py: Python<'_>) -> Result<Filter> {
         let (plan, hasher) = (self.plan()?, self.hasher);
         // Secrets are not kept.
         let open = matches!(hasher, Hasher::Fast { .. });
@@ -95,12 +94,7 @@ impl Wanted<'_> {
         Ok(Filter::in_memory(filter))
     }
 
-    pub(crate) fn in_file(
-        self,
-        py: Python<'_>,
-        path: PathBuf,
-        overwrite: bool,
-    ) -> Result<Filter, Failure> {
+    pub(crate) fn in_file(self, py: Python<'_>, path: PathBuf, overwrite: bool) -> Result<Filter> {
         let (plan, hasher) = (self.plan()?, self.hasher);
         if plan.kind() == Kind::Cuckoo {
             return Err(Failure::Own(
@@ -118,9 +112,10 @@ impl Wanted<'_> {
         };
         let place = path.clone();
         let filter = interrupt::apart(py, move || {
-            match overwrite {
-                true => AnyFilter::create_over(&place, &plan, hasher),
-                false => AnyFilter::create(&place, &plan, hasher),
+            if overwrite {
+                AnyFilter::create_over(&place, &plan, hasher)
+            } else {
+                AnyFilter::create(&place, &plan, hasher)
             }?;
             open.share(&place)
         })??;
@@ -137,11 +132,11 @@ const SMALL: u64 = 1 << 16;
 
 /// An empty growing filter. To make one takes the plans of layers to come, so it
 /// is copied from the latest one of its kind.
-fn small_growing(plan: &Plan, hasher: Hasher) -> Result<AnyFilter, Failure> {
+fn small_growing(plan: &Plan, hasher: Hasher) -> Result<AnyFilter> {
     type Asked = (u64, u64, u64);
     static LATEST: Mutex<Option<(Asked, AnyFilter)>> = Mutex::new(None);
     let asked = (plan.keys(), plan.rate().to_bits(), plan.bytes());
-    let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut latest = lock(&LATEST);
     if let Some((other, empty)) = &*latest
         && *other == asked
         && *empty.hasher() == hasher
@@ -158,16 +153,11 @@ fn sole_writer(filter: &AnyFilter) -> Option<Process> {
     (filter.kind() == Kind::Growing).then(Process::this)
 }
 
-pub(crate) fn open(
-    py: Python<'_>,
-    path: PathBuf,
-    mode: &str,
-    open: Open,
-) -> Result<Filter, Failure> {
+pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str, open: Open) -> Result<Filter> {
     let place = path.clone();
     let state = match mode {
-        "r" => State::ReadOnly(interrupt::apart(py, move || open.map(place))??),
-        "r+" => State::Writable(interrupt::apart(py, move || open.share(place))??),
+        "r" => Backing::ReadOnly(interrupt::apart(py, move || open.map(place))??),
+        "r+" => Backing::Writable(interrupt::apart(py, move || open.share(place))??),
         _ => {
             return Err(Failure::parameter(format!(
                 "mode: expected \"r\" or \"r+\", got {mode:?}; Filter.create makes a new file"
@@ -180,7 +170,7 @@ pub(crate) fn open(
         hasher,
         usual: hasher == USUAL,
         sole_writer: match &state {
-            State::Writable(filter) => sole_writer(filter),
+            Backing::Writable(filter) => sole_writer(filter),
             _ => None,
         },
         state: Shared::new(state),
@@ -189,12 +179,12 @@ pub(crate) fn open(
     })
 }
 
-pub(crate) fn load(py: Python<'_>, path: PathBuf, open: Open) -> Result<Filter, Failure> {
+pub(crate) fn load(py: Python<'_>, path: PathBuf, open: Open) -> Result<Filter> {
     in_memory(interrupt::apart(py, move || open.load(&path))??)
 }
 
 /// A filter in the bytes of another object, which are asked where they are.
-pub(crate) fn borrow(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter, Failure> {
+pub(crate) fn borrow(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter> {
     let borrowed = Lent::of(data).map_err(|_| {
         let got = key::type_name(data);
         Failure::argument(format!(
@@ -209,7 +199,7 @@ pub(crate) fn borrow(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter, Fail
         hasher,
         usual: hasher == USUAL,
         sole_writer: None,
-        state: Shared::new(State::Borrowed {
+        state: Shared::new(Backing::Borrowed {
             filter,
             _bytes: borrowed,
         }),
@@ -218,7 +208,7 @@ pub(crate) fn borrow(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter, Fail
     })
 }
 
-pub(crate) fn decode(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter, Failure> {
+pub(crate) fn decode(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter> {
     // Of a number or a list, Python would make other bytes.
     let bytes = Lent::of(data).and_then(|_| key::bytes_of(data));
     let bytes = PyBackedBytes::from(bytes.map_err(|_| {
@@ -230,17 +220,13 @@ pub(crate) fn decode(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter, Fail
     in_memory(interrupt::if_large(data.py(), len, decode)??)
 }
 
-pub(crate) fn decode_base64(
-    py: Python<'_>,
-    text: PyBackedStr,
-    open: Open,
-) -> Result<Filter, Failure> {
+pub(crate) fn decode_base64(py: Python<'_>, text: PyBackedStr, open: Open) -> Result<Filter> {
     let len = text.len() as u64;
     let decode = move || open.decode_base64(&text);
     in_memory(interrupt::if_large(py, len, decode)??)
 }
 
-fn in_memory(filter: AnyFilter) -> Result<Filter, Failure> {
+fn in_memory(filter: AnyFilter) -> Result<Filter> {
     options::one_value(filter.hasher())?;
     Ok(Filter::in_memory(filter))
 }

@@ -1,13 +1,12 @@
 //! The methods of `tamis.Filter`, as Python sees them.
 
+use super::backing::{Backing, ask, get, read};
 use super::making::{self, Start, Wanted};
 use super::sets::{self, Combination};
-use super::state::{State, ask};
 use super::{Filter, check_callable, information, pickle};
 use crate::argument;
-use crate::batch::Batch;
 use crate::elsewhere;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::interrupt;
 use crate::key_hash::KeyHash;
 use crate::lock::{Access, Mark};
@@ -20,7 +19,6 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use std::path::PathBuf;
-use tamis::Hash;
 
 #[pymethods]
 impl Filter {
@@ -45,7 +43,7 @@ impl Filter {
         #[pyo3(from_py_with = argument::ignore_case)] ignore_case: bool,
         #[pyo3(from_py_with = argument::url)] url: bool,
         hash_func: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let n = match n {
             Start::Keys(n) => n,
             Start::Made(filter) => return Ok(*filter),
@@ -55,13 +53,8 @@ impl Filter {
             p,
             size,
             kind: kind.as_deref(),
-            need: Need {
-                delete,
-                grow,
-                ..Need::default()
-            },
-            hasher: options::hasher(seed, keyed, key, key_file)?
-                .with_rule(options::rule(ignore_case, url)),
+            need: Need::of(delete, grow),
+            hasher: options::hasher(seed, keyed, key, key_file, options::rule(ignore_case, url))?,
         };
         wanted.in_memory(py)?.hashed_by(hash_func)
     }
@@ -100,24 +93,18 @@ impl Filter {
         #[pyo3(from_py_with = argument::url)] url: bool,
         hash_func: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = argument::overwrite)] overwrite: bool,
-    ) -> Result<Bound<'py, Self>, Failure> {
+    ) -> Result<Bound<'py, Self>> {
         let wanted = Wanted {
             n: n.0,
             p,
             size,
             kind: kind.as_deref(),
-            need: Need {
-                delete,
-                grow,
-                shared: true,
-                ..Need::default()
-            },
-            hasher: options::hasher(seed, keyed, key, key_file)?
-                .with_rule(options::rule(ignore_case, url)),
+            need: Need::of(delete, grow).in_file(),
+            hasher: options::hasher(seed, keyed, key, key_file, options::rule(ignore_case, url))?,
         };
         check_callable(hash_func)?;
         let filter = wanted.in_file(cls.py(), path, overwrite)?;
-        making::object_of(cls, filter.hashed_by(hash_func)?)
+        filter.hashed_by(hash_func)?.into_object(cls)
     }
 
     /// Opens a filter file, memory-mapped: it costs the same for any size, and
@@ -140,13 +127,13 @@ impl Filter {
         #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         hash_func: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = argument::verify)] verify: Option<bool>,
-    ) -> Result<Bound<'py, Self>, Failure> {
+    ) -> Result<Bound<'py, Self>> {
         let mut open = options::open(key, key_file)?;
         if let Some(verify) = verify {
             open = open.verify(verify);
         }
         let filter = making::open(cls.py(), path, mode, open)?;
-        making::object_of(cls, filter.hashed_by(hash_func)?)
+        filter.hashed_by(hash_func)?.into_object(cls)
     }
 
     /// Reads a whole filter file into memory, from a path, a file object that is
@@ -161,13 +148,13 @@ impl Filter {
         key: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         hash_func: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Bound<'py, Self>, Failure> {
+    ) -> Result<Bound<'py, Self>> {
         let open = options::open(key, key_file)?;
         let filter = match elsewhere::read(path)? {
             Some(data) => making::decode(&data, open)?,
             None => making::load(cls.py(), argument::path(path)?, open)?,
         };
-        making::object_of(cls, filter.hashed_by(hash_func)?)
+        filter.hashed_by(hash_func)?.into_object(cls)
     }
 
     /// The filter in the bytes that ``bytes(filter)`` made, or in those of a
@@ -180,9 +167,11 @@ impl Filter {
         key: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         hash_func: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Bound<'py, Self>, Failure> {
-        let filter = making::decode(data, options::open(key, key_file)?)?;
-        making::object_of(cls, filter.hashed_by(hash_func)?)
+    ) -> Result<Bound<'py, Self>> {
+        let open = options::open(key, key_file)?;
+        making::decode(data, open)?
+            .hashed_by(hash_func)?
+            .into_object(cls)
     }
 
     /// The filter in bytes that another object shares, such as shared memory, for
@@ -205,9 +194,11 @@ impl Filter {
         key: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         hash_func: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Bound<'py, Self>, Failure> {
-        let filter = making::borrow(data, options::open(key, key_file)?)?;
-        making::object_of(cls, filter.hashed_by(hash_func)?)
+    ) -> Result<Bound<'py, Self>> {
+        let open = options::open(key, key_file)?;
+        making::borrow(data, open)?
+            .hashed_by(hash_func)?
+            .into_object(cls)
     }
 
     /// What a pickle calls.
@@ -216,7 +207,7 @@ impl Filter {
         cls: &Bound<'py, PyType>,
         data: &Bound<'_, PyAny>,
         hash_func: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Bound<'py, Self>, Failure> {
+    ) -> Result<Bound<'py, Self>> {
         Self::from_bytes(cls, data, None, None, hash_func)
     }
 
@@ -230,9 +221,9 @@ impl Filter {
         key: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         hash_func: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Bound<'py, Self>, Failure> {
+    ) -> Result<Bound<'py, Self>> {
         let filter = making::decode_base64(cls.py(), text, options::open(key, key_file)?)?;
-        making::object_of(cls, filter.hashed_by(hash_func)?)
+        filter.hashed_by(hash_func)?.into_object(cls)
     }
 
     #[classattr]
@@ -251,13 +242,13 @@ impl Filter {
     /// >>> [hash in day for day in (today, yesterday)]
     /// [False, True]
     #[pyo3(name = "hash", signature = (key, /))]
-    fn hash_of(&self, key: &Bound<'_, PyAny>) -> Result<KeyHash, Failure> {
+    fn hash_of(&self, key: &Bound<'_, PyAny>) -> Result<KeyHash> {
         Ok(KeyHash::new(self.hash(key)?, self.hasher))
     }
 
     /// How many distinct keys were added. `IndeterminateCountError` after a
     /// union or an intersection; ``info()["keys"]`` then has an estimate.
-    fn __len__(&self, py: Python<'_>) -> Result<usize, Failure> {
+    fn __len__(&self, py: Python<'_>) -> Result<usize> {
         self.counted(py)?.map(|keys| keys as usize).ok_or_else(|| {
             Failure::Own(
                 "IndeterminateCountError",
@@ -268,11 +259,8 @@ impl Filter {
         })
     }
 
-    fn __bool__(slf: &Bound<'_, Self>) -> Result<bool, Failure> {
-        Self::read(
-            slf,
-            |state| ask!(state, filter => filter.counted().unwrap_or_else(|| filter.estimated_keys()) > 0),
-        )
+    fn __bool__(slf: &Bound<'_, Self>) -> Result<bool> {
+        read!(slf, filter => filter.counted().unwrap_or_else(|| filter.estimated_keys()) > 0)
     }
 
     /// Adds the keys of all iterables, and answers nothing; see `add_many`.
@@ -288,7 +276,7 @@ impl Filter {
         keys: &Bound<'_, PyTuple>,
         #[pyo3(from_py_with = argument::threads)] threads: usize,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let progress = Progress::asked(progress)?;
         for keys in keys {
             self.insert_all(&keys, threads, false, progress.as_ref())?;
@@ -320,7 +308,7 @@ impl Filter {
         keys: &Bound<'py, PyAny>,
         #[pyo3(from_py_with = argument::threads)] threads: usize,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    ) -> Result<Bound<'py, PyAny>> {
         let progress = Progress::asked(progress)?;
         let new = self.insert_all(keys, threads, true, progress.as_ref())?;
         Progress::finish(progress, keys.py())?;
@@ -341,23 +329,10 @@ impl Filter {
         keys: &Bound<'py, PyAny>,
         #[pyo3(from_py_with = argument::threads)] threads: usize,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
-        let py = keys.py();
-        self.state.wait(py, Access::Ask)?;
-        self.state.with(py, |state| ask!(state, _filter => ()))?;
+    ) -> Result<Bound<'py, PyAny>> {
         let progress = Progress::asked(progress)?;
-        let mark = Mark::on(&self.state, py);
-        let batch = Batch {
-            ordered: false,
-            hasher: self.hasher,
-            threads,
-            answers: true,
-            progress: progress.as_ref(),
-        };
-        let found = self.run(batch, keys, &|hashes: &[Hash], found: &mut [bool]| {
-            mark.read(|state| ask!(state, filter => filter.contains_hashes(hashes, found)))
-        })?;
-        Progress::finish(progress, py)?;
+        let found = self.ask_all(keys, threads, progress.as_ref())?;
+        Progress::finish(progress, keys.py())?;
         Ok(found)
     }
 
@@ -389,7 +364,7 @@ impl Filter {
     /// >>> online.add("ada"), online.remove("ada"), "ada" in online
     /// (True, True, False)
     #[pyo3(signature = (key, /))]
-    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn remove(&self, key: &Bound<'_, PyAny>) -> Result<bool> {
         let hash = self.hash(key)?;
         self.state.wait(key.py(), Access::Change)?;
         self.state.with(key.py(), |state| {
@@ -401,7 +376,7 @@ impl Filter {
 
     /// How often a key was added, at most. Only for kinds that can remove keys.
     #[pyo3(signature = (key, /))]
-    fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64, Failure> {
+    fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64> {
         let hash = self.hash(key)?;
         self.state.wait(key.py(), Access::Ask)?;
         self.state.with(key.py(), |state| {
@@ -412,19 +387,14 @@ impl Filter {
     }
 
     /// Removes all keys.
-    fn clear(slf: &Bound<'_, Self>) -> Result<(), Failure> {
+    fn clear(slf: &Bound<'_, Self>) -> Result<()> {
         slf.get().check_writer()?;
         Self::write(slf, |state| Ok(state.writable()?.clear()?))
     }
 
     /// A copy in memory, wherever this one lives.
-    pub(crate) fn copy<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
-        let copy = Self::alike(slf, Self::to_memory(slf)?)?;
-        if let Some(attributes) = pickle::attributes(slf)? {
-            copy.getattr("__dict__")?
-                .call_method1("update", (attributes,))?;
-        }
-        Ok(copy)
+    pub(crate) fn copy<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>> {
+        Self::copy_with(slf, Ok)
     }
 
     /// The blocked filter that the keys of a counting filter would have built,
@@ -436,14 +406,12 @@ impl Filter {
     /// >>> handed_out = online.to_blocked()
     /// >>> handed_out.kind, "ada" in handed_out
     /// ('blocked', True)
-    fn to_blocked<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
-        let blocked = Self::read(slf, |state| {
-            Ok(ask!(state, filter => filter.to_blocked())??)
-        })?;
+    fn to_blocked<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>> {
+        let blocked = read!(slf, filter => filter.to_blocked())??;
         Self::alike(slf, blocked.into())
     }
 
-    fn __copy__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>> {
         Self::copy(slf)
     }
 
@@ -451,15 +419,11 @@ impl Filter {
     fn __deepcopy__<'py>(
         slf: &Bound<'py, Self>,
         memo: &Bound<'py, PyAny>,
-    ) -> Result<Bound<'py, Self>, Failure> {
-        let copy = Self::alike(slf, Self::to_memory(slf)?)?;
-        if let Some(attributes) = pickle::attributes(slf)? {
-            let module = slf.py().import("copy")?;
-            let attributes = module.call_method1("deepcopy", (attributes, memo))?;
-            copy.getattr("__dict__")?
-                .call_method1("update", (attributes,))?;
-        }
-        Ok(copy)
+    ) -> Result<Bound<'py, Self>> {
+        Self::copy_with(slf, |attributes| {
+            let module = memo.py().import("copy")?;
+            module.call_method1("deepcopy", (attributes, memo))
+        })
     }
 
     /// A filter with the keys of this one and of all others, which are filters
@@ -474,7 +438,7 @@ impl Filter {
     fn union<'py>(
         slf: &Bound<'py, Self>,
         others: &Bound<'py, PyTuple>,
-    ) -> Result<Bound<'py, Self>, Failure> {
+    ) -> Result<Bound<'py, Self>> {
         sets::united(slf, others, Combination::Union)
     }
 
@@ -491,7 +455,7 @@ impl Filter {
     fn intersection<'py>(
         slf: &Bound<'py, Self>,
         others: &Bound<'py, PyTuple>,
-    ) -> Result<Bound<'py, Self>, Failure> {
+    ) -> Result<Bound<'py, Self>> {
         sets::united(slf, others, Combination::Intersection)
     }
 
@@ -504,55 +468,42 @@ impl Filter {
     /// >>> a.issubset(b), a <= b, b <= a
     /// (True, True, False)
     #[pyo3(signature = (other, /))]
-    fn issubset(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn issubset(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Result<bool> {
         sets::is_subset(slf, sets::other(other)?)
     }
 
     /// Whether every key of the other may be in this one; see `issubset`.
     #[pyo3(signature = (other, /))]
-    fn issuperset(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+    fn issuperset(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> Result<bool> {
         sets::is_subset(sets::other(other)?, slf)
     }
 
-    fn __le__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+    // Python swaps `>=` and `>`.
+    fn __le__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool> {
         sets::is_subset(slf, other)
     }
 
-    fn __ge__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
-        sets::is_subset(other, slf)
-    }
-
-    fn __lt__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+    fn __lt__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool> {
         Ok(sets::is_subset(slf, other)? && !Self::__eq__(slf, other)?)
     }
 
-    fn __gt__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
-        Self::__lt__(other, slf)
-    }
-
-    fn __or__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, Self>,
-    ) -> Result<Bound<'py, Self>, Failure> {
+    fn __or__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> Result<Bound<'py, Self>> {
         sets::combined(slf, other, Combination::Union)
     }
 
-    fn __and__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, Self>,
-    ) -> Result<Bound<'py, Self>, Failure> {
+    fn __and__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Self>) -> Result<Bound<'py, Self>> {
         sets::combined(slf, other, Combination::Intersection)
     }
 
-    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<(), Failure> {
+    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<()> {
         sets::combine(slf, other, Combination::Union)
     }
 
-    fn __iand__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<(), Failure> {
+    fn __iand__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<()> {
         sets::combine(slf, other, Combination::Intersection)
     }
 
-    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool, Failure> {
+    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool> {
         sets::is_same(slf, other)
     }
 
@@ -560,11 +511,8 @@ impl Filter {
     /// it holds more keys than it was made for. Estimated where the number of
     /// keys is indeterminate.
     #[getter]
-    fn fill(slf: &Bound<'_, Self>) -> Result<f64, Failure> {
-        Self::read(
-            slf,
-            |state| ask!(state, filter => filter.keys().get() as f64 / filter.capacity().max(1) as f64),
-        )
+    fn fill(slf: &Bound<'_, Self>) -> Result<f64> {
+        read!(slf, filter => filter.keys().get() as f64 / filter.capacity().max(1) as f64)
     }
 
     /// About how many distinct keys were added, from what the filter holds; reads
@@ -576,47 +524,40 @@ impl Filter {
     /// >>> round((seen | seen).approx_items)
     /// 2
     #[getter]
-    fn approx_items(slf: &Bound<'_, Self>) -> Result<f64, Failure> {
-        Self::read(
-            slf,
-            |state| ask!(state, filter => filter.estimated_keys() as f64),
-        )
+    fn approx_items(slf: &Bound<'_, Self>) -> Result<f64> {
+        read!(slf, filter => filter.estimated_keys() as f64)
     }
 
     /// How many keys it is made for; of a growing filter, before it grows next.
     #[getter]
-    fn capacity(&self, py: Python<'_>) -> Result<u64, Failure> {
-        self.state
-            .with(py, |state| ask!(state, filter => filter.capacity()))
+    fn capacity(&self, py: Python<'_>) -> Result<u64> {
+        get!(self, py, filter => filter.capacity())
     }
 
     /// The promised rate of false "yes", kept up to ``capacity`` keys.
     #[getter]
-    fn p(&self, py: Python<'_>) -> Result<f64, Failure> {
-        self.state
-            .with(py, |state| ask!(state, filter => filter.rate()))
+    fn p(&self, py: Python<'_>) -> Result<f64> {
+        get!(self, py, filter => filter.rate())
     }
 
     /// The rate to expect now, from what the filter really holds; reads all of
     /// it.
     #[getter]
-    fn p_now(slf: &Bound<'_, Self>) -> Result<f64, Failure> {
-        Self::read(slf, |state| ask!(state, filter => filter.rate_now()))
+    fn p_now(slf: &Bound<'_, Self>) -> Result<f64> {
+        read!(slf, filter => filter.rate_now())
     }
 
     /// The kind: "blocked", "bloom", "cuckoo", "counting", "growing", "fuse",
     /// "ribbon" or "cascade".
     #[getter]
-    fn kind(&self, py: Python<'_>) -> Result<&'static str, Failure> {
-        self.state
-            .with(py, |state| ask!(state, filter => filter.kind().name()))
+    fn kind(&self, py: Python<'_>) -> Result<&'static str> {
+        get!(self, py, filter => filter.kind().name())
     }
 
     /// The size in bytes, without the header of 128.
     #[getter]
-    pub(crate) fn nbytes(&self, py: Python<'_>) -> Result<u64, Failure> {
-        self.state
-            .with(py, |state| ask!(state, filter => filter.bytes()))
+    pub(crate) fn nbytes(&self, py: Python<'_>) -> Result<u64> {
+        get!(self, py, filter => filter.bytes())
     }
 
     /// The file that it is mapped from, or None for one in memory.
@@ -628,7 +569,8 @@ impl Filter {
     /// Whether it was closed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
-        self.state.with(py, |state| matches!(state, State::Closed))
+        self.state
+            .with(py, |state| matches!(state, Backing::Closed))
     }
 
     /// Whether case is ignored in keys that are text.
@@ -665,7 +607,7 @@ impl Filter {
     /// >>> info = seen.info()
     /// >>> info["kind"], info["keys"], info["capacity"], info["fill"]
     /// ('blocked', 2, 1000, 0.002)
-    fn info<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyDict>, Failure> {
+    fn info<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyDict>> {
         information::as_dict(slf)
     }
 
@@ -673,7 +615,7 @@ impl Filter {
         information::as_text(slf)
     }
 
-    fn _repr_html_(slf: &Bound<'_, Self>) -> Result<String, Failure> {
+    fn _repr_html_(slf: &Bound<'_, Self>) -> Result<String> {
         information::as_html(slf)
     }
 
@@ -691,7 +633,7 @@ impl Filter {
     /// to a file object that is open for writing, or to an address that fsspec
     /// knows ("s3://…"), which replace as they do.
     #[pyo3(signature = (path, /))]
-    fn save(slf: &Bound<'_, Self>, path: &Bound<'_, PyAny>) -> Result<(), Failure> {
+    fn save(slf: &Bound<'_, Self>, path: &Bound<'_, PyAny>) -> Result<()> {
         if elsewhere::is(path)? {
             return elsewhere::write(path, &Self::__bytes__(slf)?);
         }
@@ -702,8 +644,8 @@ impl Filter {
         })?
     }
 
-    pub(crate) fn __bytes__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>, Failure> {
-        let bytes = Self::read(slf, |state| ask!(state, filter => filter.to_bytes()))?;
+    pub(crate) fn __bytes__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>> {
+        let bytes = read!(slf, filter => filter.to_bytes())?;
         Ok(PyBytes::new(slf.py(), &bytes))
     }
 
@@ -715,57 +657,38 @@ impl Filter {
     /// True
     /// >>> tamis.Filter.from_base64(seen.to_base64()) == seen
     /// True
-    fn to_base64(slf: &Bound<'_, Self>) -> Result<String, Failure> {
-        Self::read(slf, |state| ask!(state, filter => filter.to_base64()))
+    fn to_base64(slf: &Bound<'_, Self>) -> Result<String> {
+        read!(slf, filter => filter.to_base64())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyTuple>, Failure> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyTuple>> {
         pickle::reduce(slf, 2)
     }
 
     #[pyo3(signature = (protocol, /))]
-    fn __reduce_ex__<'py>(
-        slf: &Bound<'py, Self>,
-        protocol: u32,
-    ) -> Result<Bound<'py, PyTuple>, Failure> {
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u32) -> Result<Bound<'py, PyTuple>> {
         pickle::reduce(slf, protocol)
     }
 
     /// Of a file opened for adding: waits until all that was added is on disk.
-    fn sync(slf: &Bound<'_, Self>) -> Result<(), Failure> {
-        Self::read(slf, |state| match state {
-            State::Writable(filter) => Ok(filter.sync()?),
-            State::ReadOnly(_) | State::Borrowed { .. } => Ok(()),
-            State::Closed => Err(Failure::closed()),
-        })
+    fn sync(slf: &Bound<'_, Self>) -> Result<()> {
+        Self::read(slf, Backing::sync)
     }
 
     /// Lets go of the file, or of the memory. Nothing can be asked any more; to
     /// close it again does nothing.
-    fn close(slf: &Bound<'_, Self>) -> Result<(), Failure> {
-        let borrowed = Self::write(slf, |state| {
-            Ok(match std::mem::replace(state, State::Closed) {
-                State::Writable(filter) => {
-                    filter.close()?;
-                    None
-                }
-                State::ReadOnly(_) | State::Closed => None,
-                // Let go of with the GIL.
-                borrowed @ State::Borrowed { .. } => Some(borrowed),
-            })
-        })?;
-        drop(borrowed);
-        Ok(())
+    fn close(slf: &Bound<'_, Self>) -> Result<()> {
+        // Bytes of another object are let go of with the GIL.
+        Self::write(slf, Backing::close).map(drop)
     }
 
-    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>, Failure> {
-        let state = &slf.get().state;
-        state.with(slf.py(), |state| ask!(state, _filter => ()))?;
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, Self>> {
+        get!(slf.get(), slf.py(), _filter => ())?;
         Ok(slf.clone())
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) -> Result<(), Failure> {
+    fn __exit__(slf: &Bound<'_, Self>, _exception: &Bound<'_, PyTuple>) -> Result<()> {
         Self::close(slf)
     }
 

@@ -1,14 +1,14 @@
 //! `tamis.Filter`: a filter in memory or in a mapped file.
 
+mod backing;
 mod information;
 pub(crate) mod making;
 mod methods;
 mod pickle;
 mod sets;
-mod state;
 
 use crate::batch::{Batch, Work};
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use crate::fork::Process;
 use crate::hash_func;
 use crate::interrupt;
@@ -17,10 +17,10 @@ use crate::key_hash::KeyHash;
 use crate::lock::{Access, Holds, Mark, Shared};
 use crate::method::{self, Add, Contains};
 use crate::progress::Progress;
+use backing::{Backing, ask, get};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-use state::{State, ask};
 use std::path::PathBuf;
 use tamis::{AnyFilter, Hash, Hasher};
 
@@ -56,7 +56,7 @@ pub(crate) struct Filter {
     pub(crate) hasher: Hasher,
     /// Whether that is [`USUAL`], which single calls should not have to compare.
     pub(crate) usual: bool,
-    pub(crate) state: Shared<State>,
+    pub(crate) state: Shared<Backing>,
     pub(crate) path: Option<PathBuf>,
     /// The process that alone may add to the file of a growing filter.
     pub(crate) sole_writer: Option<Process>,
@@ -68,7 +68,7 @@ pub(crate) struct Filter {
 pub(crate) const USUAL: Hasher = Hasher::seeded(0);
 
 /// Refuses what can't be called, before a file is made.
-fn check_callable(hash_func: Option<&Bound<'_, PyAny>>) -> Result<(), Failure> {
+fn check_callable(hash_func: Option<&Bound<'_, PyAny>>) -> Result<()> {
     match hash_func {
         Some(object) if !object.is_callable() => Err(Failure::parameter(format!(
             "hash_func: expected a function that makes a str, bytes or int of a key, got {}",
@@ -83,7 +83,7 @@ impl Filter {
         Self {
             hasher: *filter.hasher(),
             usual: *filter.hasher() == USUAL,
-            state: Shared::new(State::Writable(filter)),
+            state: Shared::new(Backing::Writable(filter)),
             path: None,
             sole_writer: None,
             hash_func: None,
@@ -91,17 +91,35 @@ impl Filter {
     }
 
     /// The filter, with a function that makes its keys.
-    fn hashed_by(self, hash_func: Option<&Bound<'_, PyAny>>) -> Result<Self, Failure> {
+    fn hashed_by(self, hash_func: Option<&Bound<'_, PyAny>>) -> Result<Self> {
         check_callable(hash_func)?;
         let hash_func = hash_func.map(|function| function.clone().unbind());
         Ok(Self { hash_func, ..self })
+    }
+
+    /// The filter as an object of the class.
+    fn into_object<'py>(self, class: &Bound<'py, PyType>) -> Result<Bound<'py, Self>> {
+        making::object_of(class, self)
+    }
+
+    /// A copy in memory, with the attributes of the object, `copied`.
+    fn copy_with<'py>(
+        slf: &Bound<'py, Self>,
+        copied: impl FnOnce(Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, Self>> {
+        let copy = Self::alike(slf, Self::to_memory(slf)?)?;
+        if let Some(attributes) = pickle::attributes(slf)? {
+            let all = copy.getattr("__dict__")?;
+            all.call_method1("update", (copied(attributes)?,))?;
+        }
+        Ok(copy)
     }
 
     /// An object of the same class that makes keys alike.
     pub(crate) fn alike<'py>(
         slf: &Bound<'py, Self>,
         filter: AnyFilter,
-    ) -> Result<Bound<'py, Self>, Failure> {
+    ) -> Result<Bound<'py, Self>> {
         let hash_func = slf.get().hash_func.as_ref();
         let filter = Self {
             hash_func: hash_func.map(|function| function.clone_ref(slf.py())),
@@ -111,11 +129,11 @@ impl Filter {
     }
 
     /// A copy on the heap, wherever this one lives.
-    pub(crate) fn to_memory(slf: &Bound<'_, Self>) -> Result<AnyFilter, Failure> {
-        Self::read(slf, State::duplicate)
+    pub(crate) fn to_memory(slf: &Bound<'_, Self>) -> Result<AnyFilter> {
+        Self::read(slf, Backing::duplicate)
     }
 
-    pub(crate) fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash, Failure> {
+    pub(crate) fn hash(&self, key: &Bound<'_, PyAny>) -> Result<Hash> {
         match &self.hash_func {
             Some(function) if !key.is_instance_of::<KeyHash>() => {
                 key::hash(&self.hasher, &hash_func::made_by(function, key)?)
@@ -131,23 +149,27 @@ impl Filter {
             return None;
         }
         if let Some(bytes) = key::exact_utf8(key) {
-            return Some(match self.usual {
-                true => USUAL.hash(bytes),
-                false => self.hasher.hash(bytes),
+            return Some(if self.usual {
+                USUAL.hash(bytes)
+            } else {
+                self.hasher.hash(bytes)
             });
         }
-        key::exact_integer(key).map(|bytes| match self.usual {
-            true => USUAL.hash_exact(&bytes),
-            false => self.hasher.hash_exact(&bytes),
+        key::exact_integer(key).map(|bytes| {
+            if self.usual {
+                USUAL.hash_exact(&bytes)
+            } else {
+                self.hasher.hash_exact(&bytes)
+            }
         })
     }
 
-    pub(crate) fn contains_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
+    pub(crate) fn contains_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool> {
         self.state.wait(py, Access::Ask)?;
         self.state.ask(py, |state| state.contains(hash))
     }
 
-    pub(crate) fn add_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool, Failure> {
+    pub(crate) fn add_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool> {
         self.check_writer()?;
         self.state.wait(py, Access::Change)?;
         self.state
@@ -157,8 +179,8 @@ impl Filter {
     /// Reads what takes time, such as the whole filter.
     pub(crate) fn read<R: Send + 'static>(
         slf: &Bound<'_, Self>,
-        work: impl FnOnce(&State) -> Result<R, Failure> + Send + 'static,
-    ) -> Result<R, Failure> {
+        work: impl FnOnce(&Backing) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
         let bytes = slf.get().bytes_to_read(slf.py())?;
         slf.get().state.wait(slf.py(), Access::Ask)?;
         let mark = Mark::on(slf.clone().unbind(), slf.py());
@@ -167,8 +189,8 @@ impl Filter {
 
     pub(crate) fn write<R: Send + 'static>(
         slf: &Bound<'_, Self>,
-        work: impl FnOnce(&mut State) -> Result<R, Failure> + Send + 'static,
-    ) -> Result<R, Failure> {
+        work: impl FnOnce(&mut Backing) -> Result<R> + Send + 'static,
+    ) -> Result<R> {
         let bytes = slf.get().bytes_to_read(slf.py())?;
         slf.get().state.wait(slf.py(), Access::Change)?;
         let mark = Mark::on(slf.clone().unbind(), slf.py());
@@ -179,8 +201,8 @@ impl Filter {
     pub(crate) fn write_beside<R: Send + 'static>(
         slf: &Bound<'_, Self>,
         other: &Bound<'_, Self>,
-        work: impl FnOnce(&mut State, &State) -> Result<R, Failure> + Send + 'static,
-    ) -> Result<Option<R>, Failure> {
+        work: impl FnOnce(&mut Backing, &Backing) -> Result<R> + Send + 'static,
+    ) -> Result<Option<R>> {
         let py = slf.py();
         let bytes = slf.get().bytes_to_read(py)?;
         slf.get().state.wait(py, Access::Change)?;
@@ -193,7 +215,7 @@ impl Filter {
 
     /// How much work the whole filter is; a file's pages may have to come from
     /// the disk first.
-    fn bytes_to_read(&self, py: Python<'_>) -> Result<u64, Failure> {
+    fn bytes_to_read(&self, py: Python<'_>) -> Result<u64> {
         if self.path.is_some() {
             return Ok(u64::MAX);
         }
@@ -207,11 +229,34 @@ impl Filter {
         batch: Batch<'_>,
         keys: &Bound<'py, PyAny>,
         work: &impl Work,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    ) -> Result<Bound<'py, PyAny>> {
         match &self.hash_func {
             None => batch.run(keys, work),
             Some(function) => batch.run(&hash_func::all_made_by(function, keys)?, work),
         }
+    }
+
+    fn ask_all<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        threads: usize,
+        progress: Option<&Progress>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let py = keys.py();
+        // Said before the keys are looked at.
+        self.state.wait(py, Access::Ask)?;
+        get!(self, py, _filter => ())?;
+        let mark = Mark::on(&self.state, py);
+        let batch = Batch {
+            ordered: false,
+            hasher: self.hasher,
+            threads,
+            answers: true,
+            progress,
+        };
+        self.run(batch, keys, &|hashes: &[Hash], found: &mut [bool]| {
+            mark.read(|state| state.contains_all(hashes, found))
+        })
     }
 
     pub(crate) fn insert_all<'py>(
@@ -220,7 +265,7 @@ impl Filter {
         threads: usize,
         answers: bool,
         progress: Option<&Progress>,
-    ) -> Result<Bound<'py, PyAny>, Failure> {
+    ) -> Result<Bound<'py, PyAny>> {
         let py = keys.py();
         // Said before the keys are looked at.
         self.state.wait(py, Access::Change)?;
@@ -240,24 +285,24 @@ impl Filter {
     }
 
     /// How many keys were added, if it is known.
-    pub(crate) fn counted(&self, py: Python<'_>) -> Result<Option<u64>, Failure> {
+    pub(crate) fn counted(&self, py: Python<'_>) -> Result<Option<u64>> {
         self.state.wait(py, Access::Ask)?;
-        self.state
-            .with(py, |state| ask!(state, filter => filter.counted()))
+        get!(self, py, filter => filter.counted())
     }
 
     /// Refuses a filter that keys can't be added to.
-    pub(crate) fn check_writable(&self, py: Python<'_>) -> Result<(), Failure> {
+    pub(crate) fn check_writable(&self, py: Python<'_>) -> Result<()> {
         self.check_writer()?;
         self.state.wait(py, Access::Change)?;
         self.state.with(py, |state| {
             let kind = state.writable()?.kind();
-            match kind.is_static() {
-                true => Err(Failure::Own(
+            if kind.is_static() {
+                Err(Failure::Own(
                     "UnableError",
                     format!("filter: expected one that keys can be added to, got a {kind} filter"),
-                )),
-                false => Ok(()),
+                ))
+            } else {
+                Ok(())
             }
         })
     }
@@ -269,7 +314,7 @@ impl Filter {
         slf: &Bound<'_, Self>,
         hashes: Vec<Hash>,
         counted: Option<u64>,
-    ) -> Result<Option<Vec<bool>>, Failure> {
+    ) -> Result<Option<Vec<bool>>> {
         slf.get().check_writer()?;
         slf.get().state.wait(slf.py(), Access::Change)?;
         let mark = Mark::on(&slf.get().state, slf.py());
@@ -277,7 +322,7 @@ impl Filter {
             mark.write(|state| {
                 let filter = state.writable()?;
                 let alone = counted.is_some() && filter.counted() == counted;
-                let new = state::insert_absent(filter, &hashes)?;
+                let new = backing::insert_absent(filter, &hashes)?;
                 Ok((!alone).then_some(new))
             })
         })
@@ -286,7 +331,7 @@ impl Filter {
     /// The layers that one process adds to the file of a growing filter are not
     /// seen by another, also not by one that was forked from it.
     #[inline]
-    pub(crate) fn check_writer(&self) -> Result<(), Failure> {
+    pub(crate) fn check_writer(&self) -> Result<()> {
         match &self.sole_writer {
             Some(process) if !process.is_this() => Err(Failure::Own(
                 "BusyError",
@@ -305,9 +350,9 @@ impl Filter {
 
 // SAFETY: the value lies in the object, which the reference keeps in its place.
 unsafe impl Holds for Py<Filter> {
-    type Value = State;
+    type Value = Backing;
 
-    fn shared(&self) -> &Shared<State> {
+    fn shared(&self) -> &Shared<Backing> {
         &self.get().state
     }
 }
@@ -338,7 +383,7 @@ False";
         let hash = this.usual_hash(key)?;
         this.state
             .with_at_once(key.py(), |state| match state {
-                State::Writable(AnyFilter::Blocked(filter)) => Some(filter.insert_hash_mut(hash)),
+                Backing::Writable(AnyFilter::Blocked(filter)) => Some(filter.insert_hash_mut(hash)),
                 _ => None,
             })
             .flatten()
@@ -358,7 +403,7 @@ impl Contains for Filter {
         let hash = this.usual_hash(key)?;
         this.state
             .ask_at_once(key.py(), |state| match state {
-                State::Writable(AnyFilter::Blocked(filter)) => Some(filter.contains_hash(hash)),
+                Backing::Writable(AnyFilter::Blocked(filter)) => Some(filter.contains_hash(hash)),
                 _ => None,
             })
             .flatten()

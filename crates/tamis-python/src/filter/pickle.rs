@@ -1,7 +1,7 @@
 //! Pickles of filters.
 
 use super::Filter;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -17,10 +17,7 @@ pub(crate) fn attributes<'py>(slf: &Bound<'py, Filter>) -> PyResult<Option<Bound
 
 /// How pickle makes it again. From protocol 5 on, the filter's bytes can go
 /// beside the pickle, without being copied into it.
-pub(crate) fn reduce<'py>(
-    slf: &Bound<'py, Filter>,
-    protocol: u32,
-) -> Result<Bound<'py, PyTuple>, Failure> {
+pub(crate) fn reduce<'py>(slf: &Bound<'py, Filter>, protocol: u32) -> Result<Bound<'py, PyTuple>> {
     let (py, this) = (slf.py(), slf.get());
     if this.is_apart() {
         return Err(Failure::Own(

@@ -1,8 +1,8 @@
 //! Filters as sets: united, intersected, compared.
 
 use super::Filter;
-use super::state::State;
-use crate::error::Failure;
+use super::backing::Backing;
+use crate::error::{Failure, Result};
 use crate::key;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -15,7 +15,7 @@ pub(crate) enum Combination {
 }
 
 impl Combination {
-    fn of(self, ours: &mut AnyFilter, theirs: &State) -> Result<(), Failure> {
+    fn of(self, ours: &mut AnyFilter, theirs: &Backing) -> Result<()> {
         match self {
             Self::Union => theirs.unite_into(ours),
             Self::Intersection => theirs.intersect_into(ours),
@@ -24,13 +24,14 @@ impl Combination {
 }
 
 /// Refuses filters that make keys of objects in different ways.
-fn check_functions(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> Result<(), Failure> {
-    match same_functions(slf, other)? {
-        true => Ok(()),
-        false => Err(Failure::Own(
+fn check_functions(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> Result<()> {
+    if same_functions(slf, other)? {
+        Ok(())
+    } else {
+        Err(Failure::Own(
             "UnlikeError",
             "hash_func: expected the same function in both filters, got different ones".into(),
-        )),
+        ))
     }
 }
 
@@ -43,9 +44,7 @@ fn same_functions(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> PyResul
 }
 
 /// The argument `other`, which is a filter.
-pub(crate) fn other<'a, 'py>(
-    object: &'a Bound<'py, PyAny>,
-) -> Result<&'a Bound<'py, Filter>, Failure> {
+pub(crate) fn other<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Result<&'a Bound<'py, Filter>> {
     object.cast::<Filter>().map_err(|_| {
         let got = key::type_name(object);
         Failure::argument(format!("other: expected a Filter, got {got}"))
@@ -57,7 +56,7 @@ pub(crate) fn combined<'py>(
     slf: &Bound<'py, Filter>,
     other: &Bound<'py, Filter>,
     how: Combination,
-) -> Result<Bound<'py, Filter>, Failure> {
+) -> Result<Bound<'py, Filter>> {
     check_functions(slf, other)?;
     let made = Filter::write_beside(slf, other, move |ours, theirs| {
         let mut filter = ours.duplicate()?;
@@ -75,7 +74,7 @@ pub(crate) fn combine(
     slf: &Bound<'_, Filter>,
     other: &Bound<'_, Filter>,
     how: Combination,
-) -> Result<(), Failure> {
+) -> Result<()> {
     slf.get().check_writer()?;
     check_functions(slf, other)?;
     let done = Filter::write_beside(slf, other, move |ours, theirs| {
@@ -93,7 +92,7 @@ pub(crate) fn united<'py>(
     slf: &Bound<'py, Filter>,
     others: &Bound<'py, PyTuple>,
     how: Combination,
-) -> Result<Bound<'py, Filter>, Failure> {
+) -> Result<Bound<'py, Filter>> {
     let all = Filter::alike(slf, Filter::to_memory(slf)?)?;
     for other in others {
         match (other.cast::<Filter>(), how) {
@@ -113,10 +112,7 @@ pub(crate) fn united<'py>(
     Ok(all)
 }
 
-pub(crate) fn is_subset(
-    slf: &Bound<'_, Filter>,
-    other: &Bound<'_, Filter>,
-) -> Result<bool, Failure> {
+pub(crate) fn is_subset(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> Result<bool> {
     check_functions(slf, other)?;
     let subset = Filter::write_beside(slf, other, |ours, theirs| ours.is_subset_of(theirs));
     match subset? {
@@ -126,7 +122,7 @@ pub(crate) fn is_subset(
     }
 }
 
-pub(crate) fn is_same(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> Result<bool, Failure> {
+pub(crate) fn is_same(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> Result<bool> {
     if !same_functions(slf, other)? {
         return Ok(false);
     }

@@ -4,9 +4,6 @@
 //! `docs/pybloomfilter.md`.
 
 mod arguments;
-mod bits;
-mod file;
-mod filter;
 
 use std::ffi::OsString;
 use std::io;
@@ -23,10 +20,10 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyType};
 use pyo3::{import_exception, intern};
 
 use arguments::{data_of, path, shape, with_key};
-use bits::Mapped;
-use file::{Existing, OpenError};
-use filter::Filter;
 use tamis_formats::pybloomfilter::Shape;
+use tamis_python_core::pybloom::bits::BitsFile;
+use tamis_python_core::pybloom::file::{self, Existing, OpenError};
+use tamis_python_core::pybloom::filter::Filter;
 
 use crate::interrupt::{self, Lookout};
 use crate::lock::{Holds, Mark, Shared};
@@ -304,7 +301,7 @@ impl BloomFilter {
         let (py, this) = (slf.py(), slf.get());
         let to = path(filename)?;
         let (shape, from) = this.get(py, |filter| {
-            let from = filter.bits.mapped().map(|mapped| mapped.path.clone());
+            let from = filter.bits.file().map(|file| file.path.clone());
             (filter.shape(), from)
         })?;
         if from.is_some_and(|from| same_file(&from, &to)) {
@@ -541,8 +538,8 @@ fn writable(filter: &mut Filter) -> PyResult<&mut Filter> {
 }
 
 /// The file behind a filter; `verb` says what needs one.
-fn mapped<'a>(filter: &'a Filter, verb: &str) -> PyResult<&'a Mapped> {
-    filter.bits.mapped().ok_or_else(|| {
+fn mapped<'a>(filter: &'a Filter, verb: &str) -> PyResult<&'a BitsFile> {
+    filter.bits.file().ok_or_else(|| {
         PyNotImplementedError::new_err(format!("Cannot {verb} an in-memory BloomFilter"))
     })
 }
@@ -606,7 +603,7 @@ fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
 }
 
 fn io_error(filter: &Filter, error: &io::Error) -> PyErr {
-    let path = filter.bits.mapped().map(|mapped| mapped.path.as_path());
+    let path = filter.bits.file().map(|file| file.path.as_path());
     os_error(error, path.unwrap_or(Path::new("")))
 }
 

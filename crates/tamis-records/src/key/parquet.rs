@@ -7,7 +7,7 @@ use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 use std::fs::File;
 use std::io::{self, Write as _};
 
@@ -28,74 +28,89 @@ impl From<ParquetError> for Failure {
     }
 }
 
-/// Calls `each(row, values)` for every row in which none of the columns is null, counting from 1, until it says stop.
-pub fn for_each_row(
-    file: File,
-    columns: &[String],
-    mut each: impl FnMut(u64, &[&[u8]]) -> bool,
-) -> Result<(), Failure> {
-    let reader = SerializedFileReader::new(file)?;
-    let schema = reader.metadata().file_metadata().schema_descr_ptr();
-    let columns = columns
-        .iter()
-        .map(|name| find(&schema, name))
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut texts: Vec<Texts> = columns.iter().map(|_| Texts::default()).collect();
-    let mut row = 0;
-    for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group)?;
-        let mut readers = Vec::new();
-        for &column in &columns {
-            let described = schema.column(column);
-            let format = Format::of(&described)?;
-            let reader = group.get_column_reader(column)?;
-            readers.push((reader, format, described.max_def_level()));
+/// An open file.
+pub struct Table {
+    reader: SerializedFileReader<File>,
+    schema: SchemaDescPtr,
+}
+
+impl Table {
+    /// Reads the footer.
+    pub fn open(file: File) -> Result<Self, Failure> {
+        let reader = SerializedFileReader::new(file)?;
+        let schema = reader.metadata().file_metadata().schema_descr_ptr();
+        Ok(Self { reader, schema })
+    }
+
+    /// A column by its name; one inside a group is named `group.column`.
+    pub fn find(&self, name: &str) -> Result<usize, Failure> {
+        let paths: Vec<_> = self
+            .schema
+            .columns()
+            .iter()
+            .map(|column| column.path().string())
+            .collect();
+        if let Some(column) = paths.iter().position(|path| path == name) {
+            return Ok(column);
         }
-        loop {
-            for ((reader, format, present), texts) in readers.iter_mut().zip(&mut texts) {
-                texts.fill(reader, *format, *present)?;
+        let is_inside =
+            |path: &&String| path.strip_prefix(name).is_some_and(|p| p.starts_with('.'));
+        // It has what is asked for, but not as one value.
+        if let Some(inside) = paths.iter().find(is_inside) {
+            let what = format!("column '{name}' is a group or list, with '{inside}' in it");
+            return Err(general(&what).into());
+        }
+        let known = paths.join(", ");
+        Err(Failure::NoColumn(format!(
+            "no column '{name}', the file has: {known}"
+        )))
+    }
+
+    /// Calls `each(row, values)` for every row, counting from 1, until it says stop. A null is no value.
+    pub fn for_each_row(
+        &self,
+        columns: &[usize],
+        mut each: impl FnMut(u64, &[Option<&[u8]>]) -> bool,
+    ) -> Result<(), Failure> {
+        let mut texts: Vec<Texts> = columns.iter().map(|_| Texts::default()).collect();
+        let mut row = 0;
+        for group in 0..self.reader.num_row_groups() {
+            let group = self.reader.get_row_group(group)?;
+            let mut readers = Vec::new();
+            for &column in columns {
+                let described = self.schema.column(column);
+                let format = Format::of(&described)?;
+                let reader = group.get_column_reader(column)?;
+                readers.push((reader, format, described.max_def_level()));
             }
-            let rows = texts[0].values.len();
-            if texts.iter().any(|texts| texts.values.len() != rows) {
-                return Err(general("columns have different numbers of rows").into());
-            }
-            if rows == 0 {
-                break;
-            }
-            let mut values = Vec::with_capacity(texts.len());
-            for at in 0..rows {
-                row += 1;
-                values.clear();
-                values.extend(texts.iter().map_while(|texts| texts.value(at)));
-                if values.len() == texts.len() && !each(row, &values) {
-                    return Ok(());
+            loop {
+                for ((reader, format, present), texts) in readers.iter_mut().zip(&mut texts) {
+                    texts.fill(reader, *format, *present)?;
+                }
+                let rows = texts[0].values.len();
+                if texts.iter().any(|texts| texts.values.len() != rows) {
+                    return Err(general("columns have different numbers of rows").into());
+                }
+                if rows == 0 {
+                    break;
+                }
+                let mut values = Vec::with_capacity(texts.len());
+                for at in 0..rows {
+                    row += 1;
+                    values.clear();
+                    values.extend(texts.iter().map(|texts| texts.value(at)));
+                    if !each(row, &values) {
+                        return Ok(());
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn general(message: &str) -> ParquetError {
     ParquetError::General(message.to_owned())
-}
-
-/// A column by its name; one inside a group is named `group.column`.
-fn find(schema: &SchemaDescriptor, name: &str) -> Result<usize, Failure> {
-    let paths: Vec<_> = schema.columns().iter().map(|c| c.path().string()).collect();
-    let is_inside = |path: &&String| path.strip_prefix(name).is_some_and(|p| p.starts_with('.'));
-    if let Some(column) = paths.iter().position(|path| path == name) {
-        return Ok(column);
-    }
-    // It has what is asked for, but not as one value.
-    if let Some(inside) = paths.iter().find(is_inside) {
-        let what = format!("column '{name}' is a group or list, with '{inside}' in it");
-        return Err(general(&what).into());
-    }
-    let known = paths.join(", ");
-    Err(Failure::NoColumn(format!(
-        "no column '{name}', the file has: {known}"
-    )))
 }
 
 /// The values of one column in a batch of rows, one after the other.
@@ -171,16 +186,14 @@ impl Texts {
             }
             let mut left = values.iter();
             for row in 0..rows {
-                let value = match present > 0 && levels.get(row) != Some(&present) {
-                    true => None,
-                    false => {
-                        let value = left.next().ok_or_else(|| general("a value is missing"))?;
-                        let start = self.bytes.len();
-                        text(value, &mut self.bytes)?;
-                        Some((start, self.bytes.len()))
-                    }
-                };
-                self.values.push(value);
+                if present > 0 && levels.get(row) != Some(&present) {
+                    self.values.push(None);
+                    continue;
+                }
+                let value = left.next().ok_or_else(|| general("a value is missing"))?;
+                let start = self.bytes.len();
+                text(value, &mut self.bytes)?;
+                self.values.push(Some((start, self.bytes.len())));
             }
         }
         Ok(())

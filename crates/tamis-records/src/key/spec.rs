@@ -10,7 +10,7 @@
 //! Values are text, so one question suits all formats: 42 is found as the number and as the string.
 
 use super::columns::Fields;
-use super::{Columns, KeyMaker, Part, Pointer, RecordRule, join, json, words};
+use super::{Columns, KeyMaker, Part, Pointer, RecordRule, append_value, join, json, words};
 use memchr::memmem::Finder;
 use std::fmt;
 use std::str::FromStr;
@@ -288,10 +288,21 @@ impl<'s> Keys<'s> {
         Ok(())
     }
 
-    /// The key of a row of Parquet with these values.
-    pub fn of_values<V: AsRef<[u8]>>(&mut self, values: &[V]) -> Option<&[u8]> {
+    /// The key of a row of Parquet with these values, if they are as many as it takes.
+    pub(crate) fn of_values<'v>(
+        &mut self,
+        values: impl Iterator<Item = &'v [u8]>,
+        of: usize,
+    ) -> Option<&[u8]> {
         self.joined.clear();
-        join(values, &mut self.joined);
+        let mut joined = 0;
+        for value in values {
+            append_value(value, of, tamis::KeyRule::EXACT, &mut self.joined);
+            joined += 1;
+        }
+        if joined < of {
+            return None;
+        }
         self.spec.kept(&self.joined)
     }
 }

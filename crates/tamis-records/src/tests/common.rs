@@ -108,6 +108,7 @@ pub(crate) fn dedup(
         rule,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut shards,
+        ask: None,
         decide: insert,
         print,
         output: &mut printed,

@@ -6,4 +6,5 @@ mod input;
 mod keys;
 mod pipeline;
 mod quotes;
+mod scan;
 mod specs;

@@ -1,15 +1,15 @@
-use super::common::{Halt, Outcome};
-use super::common::{Random, Run, Trickle, dedup, inputs, insert, oracle};
+use super::common::{Halt, Outcome, Random, Run, Trickle, dedup, inputs, insert, oracle};
 use crate::batch::Print;
 use crate::exact::ExactSet;
 use crate::key::{Part, RecordRule};
-use crate::pipeline::{Checkpoint, Job, run};
+use crate::pipeline::{self, Checkpoint, Job, run};
 use crate::progress::Progress;
 use crate::reader::Reader;
 use crate::records::Framing;
+use std::collections::HashSet;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use tamis::Hash;
 
 const CHUNKS: [usize; 7] = [1, 2, 3, 7, 64, 1000, 1 << 18];
@@ -210,6 +210,7 @@ fn run_into(
         rule: &RecordRule::LINE,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut shards,
+        ask: None,
         decide: insert,
         print: Print::Chosen,
         output,
@@ -309,6 +310,7 @@ fn halted(print: Print, threads: usize, halt: fn() -> Halt) -> (Vec<u8>, Outcome
         rule: &RecordRule::LINE,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut [0u32],
+        ask: None,
         decide: |decided: &mut u32, _: &[Hash], chosen: &mut [bool]| {
             *decided += 1;
             chosen.fill(true);
@@ -377,6 +379,7 @@ fn a_stop_is_heeded() {
         rule: &RecordRule::LINE,
         hash: |key: &[u8]| tamis::Hasher::default().hash(key),
         shards: &mut [ExactSet::default()],
+        ask: None,
         decide: insert,
         print: Print::Chosen,
         output: &mut printed,
@@ -430,6 +433,7 @@ fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
             rule: &RecordRule::LINE,
             hash: |key: &[u8]| tamis::Hasher::default().hash(key),
             shards: &mut [ExactSet::default(), ExactSet::default()],
+            ask: None,
             decide: insert,
             print: Print::Chosen,
             output: &mut Sender(printed),
@@ -455,4 +459,98 @@ fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
     assert!(outcome.input_errors.is_empty() && outcome.output.is_ok());
     assert!(seen.recv().is_err(), "half a record is none");
     drop(to);
+}
+
+/// One thread's question waits for another's: both are asked at once.
+#[test]
+fn every_thread_asks_at_once() {
+    let lines: String = (0..1000).map(|i| format!("{i}\n")).collect();
+    let (asking, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let start = Instant::now();
+    let ask = |_: &[Hash], chosen: &mut [bool]| {
+        most.fetch_max(
+            asking.fetch_add(1, Ordering::Relaxed) + 1,
+            Ordering::Relaxed,
+        );
+        while most.load(Ordering::Relaxed) < 2 && start.elapsed() < Duration::from_secs(60) {
+            std::thread::yield_now();
+        }
+        asking.fetch_sub(1, Ordering::Relaxed);
+        chosen.fill(true);
+        Ok(())
+    };
+    let (printed, outcome) = asked(&lines, 2, &ask, |_, _, _| Ok(()));
+    assert_eq!(most.into_inner(), 2);
+    assert_eq!(printed, lines.as_bytes());
+    assert!(outcome.decided.is_ok());
+}
+
+/// Chunks of a record or a few, with answers in any order.
+fn asked(
+    lines: &str,
+    threads: usize,
+    ask: &pipeline::Ask<Hash, anyhow::Error>,
+    decide: impl Fn(&mut u64, &[Hash], &mut [bool]) -> Result<(), Halt> + Sync,
+) -> (Vec<u8>, Outcome) {
+    let mut printed = Vec::new();
+    let outcome = run(Job {
+        reader: Reader::new(
+            inputs(vec![Trickle::new(lines.as_bytes(), 5)]),
+            &RecordRule::LINE,
+            5,
+        ),
+        rule: &RecordRule::LINE,
+        hash: |key: &[u8]| tamis::Hasher::default().hash(key),
+        shards: &mut [0],
+        ask: Some(ask),
+        decide,
+        print: Print::Chosen,
+        output: &mut printed,
+        threads,
+        progress: &Progress::default(),
+        checkpoint: None,
+    });
+    (printed, outcome)
+}
+
+/// Answers, a limit on them, and a failure come in the order of the input, whoever asked first.
+#[test]
+fn answers_of_all_threads_keep_the_order_of_the_input() {
+    let lines: String = (0..500).map(|i| format!("{i}\n")).collect();
+    let hash = |line: usize| tamis::Hasher::default().hash(line.to_string().as_bytes());
+    let even: HashSet<Hash> = (0..500).step_by(2).map(hash).collect();
+    let fails = hash(301);
+    for threads in 1..=4 {
+        let ask = |keys: &[Hash], chosen: &mut [bool]| {
+            // Later chunks are sooner done.
+            let key = keys.first().map_or(0, |key| key.as_u128() as u64);
+            std::thread::sleep(Duration::from_micros(key % 300));
+            for (key, chosen) in keys.iter().zip(chosen) {
+                *chosen = even.contains(key);
+            }
+            match keys.contains(&fails) {
+                true => Err(Halt::Failed(anyhow::anyhow!("no answer"))),
+                false => Ok(()),
+            }
+        };
+        let limited = |left: &mut u64, _: &[Hash], chosen: &mut [bool]| {
+            for chosen in chosen {
+                *chosen &= *left < 100;
+                *left += u64::from(*chosen);
+            }
+            match *left {
+                100 => Err(Halt::Enough),
+                _ => Ok(()),
+            }
+        };
+        let expected: String = (0..200).step_by(2).map(|i| format!("{i}\n")).collect();
+        let (printed, outcome) = asked(&lines, threads, &ask, limited);
+        assert_eq!(String::from_utf8(printed).unwrap(), expected);
+        assert!(outcome.decided.is_ok());
+        let (printed, outcome) = asked(&lines, threads, &ask, |_, _, _| Ok(()));
+        let printed = String::from_utf8(printed).unwrap();
+        let all: String = (0..301).step_by(2).map(|i| format!("{i}\n")).collect();
+        assert!(all.starts_with(&printed) && printed.lines().count() > 145);
+        assert_eq!(outcome.decided.unwrap_err().to_string(), "no answer");
+    }
 }

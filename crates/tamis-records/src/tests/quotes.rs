@@ -40,8 +40,8 @@ fn read(text: &str) -> (Vec<String>, Option<u64>) {
     for step in [1, 3, 1 << 16] {
         for chunk in [1, 7, 1 << 16] {
             WARNINGS.take();
-            let warn = Oddities::Warned(|_, what| {
-                WARNINGS.with_borrow_mut(|all| all.push(what.to_string()))
+            let warn = Oddities::Warned(|name, what| {
+                WARNINGS.with_borrow_mut(|all| all.push(format!("{name}: {what}")))
             });
             let (records, _) = records(&mut reader(text.as_bytes(), step, chunk, warn));
             let warnings = WARNINGS.take();

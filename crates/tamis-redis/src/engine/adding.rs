@@ -5,8 +5,10 @@ use super::watch::{Seen, Watch};
 use crate::Error;
 use crate::body::{Body, Cells, Changes};
 use crate::link::Link;
-use crate::wire::{Settled, Wire};
-use std::sync::Arc;
+use crate::request::Request;
+use crate::wire::{Job, Settled};
+use redis::Value;
+use std::ops::Range;
 use tamis::{Hash, Kind};
 
 /// Keys that are sent together: few enough for the sockets to hold, so that
@@ -17,21 +19,104 @@ const STRETCH: usize = 1 << 16;
 /// Fewer are not worth a second round trip.
 const WORTH_ASKING: usize = 1 << 6;
 
-/// What went wrong with some of a batch's keys.
+/// Keys on their way into a body, or out of it.
+struct Change<'a> {
+    body: &'a Body,
+    watch: Watch,
+    hashes: &'a [Hash],
+    removing: bool,
+    replicated: bool,
+    changed: Changed,
+}
+
+/// What came of a change.
 #[derive(Default)]
-pub(super) struct Trouble {
+pub(super) struct Changed {
+    /// For each key, whether it was new, or was removed.
+    answers: Vec<bool>,
     pub(super) unconfirmed: Vec<usize>,
-    pub(super) reason: Option<String>,
-    /// A chunk of the body that was changed.
-    pub(super) missing: Option<usize>,
     /// New keys whose chunk was closed: not decided here.
     pub(super) undecided: Vec<usize>,
+    /// Old keys that count as new: an earlier try may have added them.
+    ambiguous: u64,
+    reason: Option<String>,
+    /// A chunk of the body.
+    missing: Option<usize>,
     seen: Seen,
 }
 
-impl Trouble {
-    const fn is_none(&self) -> bool {
-        self.reason.is_none() && self.missing.is_none() && !self.seen.gone
+impl Job for Change<'_> {
+    type Window = Changes;
+
+    fn begin(&mut self, range: Range<usize>) -> (Vec<Request>, Changes) {
+        let keys = (range.start as u32..).zip(&self.hashes[range]);
+        let mut changes = if self.removing {
+            self.body.removals(keys)
+        } else {
+            self.body.adds(keys, self.replicated)
+        };
+        let mut requests = std::mem::take(&mut changes.requests);
+        requests.extend_from_slice(&self.watch.requests);
+        (requests, changes)
+    }
+
+    fn finish(&mut self, changes: Changes, settled: Vec<Settled>) -> bool {
+        let own = changes.own();
+        for (i, Settled { outcome, ambiguous }) in settled.into_iter().enumerate() {
+            match outcome {
+                Ok(answer) if i >= own => {
+                    self.watch.read(i - own, &answer, &mut self.changed.seen);
+                }
+                Ok(answer) => {
+                    if self.read(&changes, i, &answer, ambiguous).is_none() {
+                        self.changed.missing = Some(changes.chunk_of(i));
+                    }
+                }
+                Err(failure) => {
+                    self.changed.reason = Some(failure.to_string());
+                    let keys = changes.keys_of(i).iter().map(|key| *key as usize);
+                    self.changed.unconfirmed.extend(keys);
+                }
+            }
+        }
+        let Changed {
+            reason,
+            missing,
+            seen,
+            ..
+        } = &self.changed;
+        reason.is_none() && missing.is_none() && !seen.gone
+    }
+}
+
+impl Change<'_> {
+    /// Takes in the answer to a request; `None` if its chunk was not there.
+    fn read(
+        &mut self,
+        changes: &Changes,
+        request: usize,
+        answer: &[Value],
+        ambiguous: bool,
+    ) -> Option<()> {
+        let changed = &mut self.changed;
+        if self.removing {
+            for (key, was) in changes.removed(request, answer)? {
+                changed.answers[key] = was;
+            }
+            return Some(());
+        }
+        let (closed, added) = changes.added(self.body.cells(), request, answer)?;
+        for (key, was_new) in added {
+            if closed && was_new && !ambiguous {
+                changed.undecided.push(key);
+            } else {
+                // A try whose answer was lost may have added it: better
+                // reported twice than never.
+                changed.answers[key] |= was_new || ambiguous;
+                changed.ambiguous += u64::from(ambiguous && !was_new);
+            }
+        }
+        Some(())
     }
 }
 
@@ -73,22 +158,21 @@ impl<L: Link> Engine<L> {
     async fn insert_stretch(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         let many = hashes.len() >= WORTH_ASKING;
         let bits = matches!(self.bodies[0].cells(), Cells::Bits(_));
-        let trouble = if many && bits && self.mostly_seen && self.wire.wait.is_none() {
+        let changed = if many && bits && self.mostly_seen && self.wire.wait.is_none() {
             let mut known = vec![false; hashes.len()];
             self.ask_bodies(0, 1, hashes, &mut known, false).await?;
             let unknown: Vec<usize> = (0..hashes.len()).filter(|i| !known[*i]).collect();
-            let watch = self.watch(false, unknown.len().min(WINDOW));
-            let (wire, body) = (&mut self.wire, &self.bodies[0]);
-            add_some(wire, &watch, body, hashes, &unknown, new).await
+            self.add_some(0, hashes, &unknown, new).await
         } else {
-            let watch = self.watch(self.wire.wait.is_some(), hashes.len().min(WINDOW));
-            add(&mut self.wire, &watch, &self.bodies[0], hashes, new).await
+            let changed = self.change(0, hashes, false).await;
+            new.copy_from_slice(&changed.answers);
+            changed
         };
         if many {
             let seen = new.iter().filter(|new| !**new).count();
             self.mostly_seen = seen > hashes.len() / 2;
         }
-        self.conclude(0, trouble, hashes.len()).await
+        self.conclude(0, changed, hashes.len()).await
     }
 
     /// Takes back one adding of each key; `removed[i]` answers for `hashes[i]`.
@@ -101,10 +185,7 @@ impl<L: Link> Engine<L> {
         self.check_counting("removed from")?;
         self.counted = None;
         self.check_memory()?;
-        let watch = self.watch(self.wire.wait.is_some(), hashes.len().min(WINDOW));
-        let Self { wire, bodies, .. } = self;
-        let body = &bodies[0];
-        if body.cells().lines_per_key() > 1 {
+        if self.bodies[0].cells().lines_per_key() > 1 {
             return Err(Error::Filter(tamis::Error::Unable {
                 kind: Kind::Counting,
                 what: "removed from in Redis when its keys have several lines",
@@ -112,108 +193,75 @@ impl<L: Link> Engine<L> {
                           where its keys have one line, and add the keys again",
             }));
         }
-        removed.fill(false);
-        let trouble = change(
-            wire,
-            &watch,
-            hashes.len(),
-            |range| body.removals((range.start as u32..).zip(&hashes[range])),
-            |work, i, _, answer| {
-                work.was_removed(i, answer, |key, was| removed[key as usize] = was)
-            },
-        )
-        .await;
-        self.conclude(0, trouble, hashes.len()).await
+        let changed = self.change(0, hashes, true).await;
+        removed.copy_from_slice(&changed.answers);
+        self.conclude(0, changed, hashes.len()).await
     }
 
-    /// The error, if there was trouble with a body.
+    /// Adds keys to a body, or removes them.
+    async fn change(&mut self, body: usize, hashes: &[Hash], removing: bool) -> Changed {
+        let replicated = self.wire.wait.is_some();
+        let mut change = Change {
+            watch: self.watch(replicated, hashes.len().min(WINDOW)),
+            body: &self.bodies[body],
+            hashes,
+            removing,
+            replicated,
+            changed: Changed {
+                answers: vec![false; hashes.len()],
+                ..Changed::default()
+            },
+        };
+        let sent = self.wire.run(&mut change, hashes.len(), WINDOW).await;
+        let mut changed = change.changed;
+        if changed.reason.is_some() {
+            changed.unconfirmed.extend(sent..hashes.len());
+        }
+        self.wire.counters().ambiguous(changed.ambiguous);
+        changed
+    }
+
+    /// Adds those of the keys that are at these places; sets `new` there.
+    pub(super) async fn add_some(
+        &mut self,
+        body: usize,
+        hashes: &[Hash],
+        places: &[usize],
+        new: &mut [bool],
+    ) -> Changed {
+        let adding: Vec<Hash> = places.iter().map(|i| hashes[*i]).collect();
+        let mut changed = self.change(body, &adding, false).await;
+        for (i, was_new) in places.iter().zip(&changed.answers) {
+            new[*i] = *was_new;
+        }
+        for key in changed.unconfirmed.iter_mut().chain(&mut changed.undecided) {
+            *key = places[*key];
+        }
+        changed
+    }
+
+    /// The error, if something went wrong with a body.
     pub(super) async fn conclude(
         &mut self,
         body: usize,
-        trouble: Trouble,
+        changed: Changed,
         of: usize,
     ) -> Result<(), Error> {
-        let Trouble {
-            mut unconfirmed,
-            reason,
-            missing,
-            undecided: _,
-            seen,
-        } = trouble;
-        if let Some(chunk) = missing {
+        if let Some(chunk) = changed.missing {
             return Err(self.chunk_missing((body, chunk)).await);
         }
-        self.check_seen(seen).await?;
-        let Some(reason) = reason else {
-            return self.compare_marks(seen);
+        self.check_seen(changed.seen).await?;
+        let Some(reason) = changed.reason else {
+            return self.compare_marks(changed.seen);
         };
-        unconfirmed.sort_unstable();
-        unconfirmed.dedup();
-        Err(Error::Unconfirmed {
-            keys: unconfirmed,
-            of,
-            reason,
-        })
+        let mut keys = changed.unconfirmed;
+        keys.sort_unstable();
+        keys.dedup();
+        Err(Error::Unconfirmed { keys, of, reason })
     }
 }
 
-/// Adds keys to a body; sets `new[i]` if `hashes[i]` was new.
-pub(super) async fn add<L: Link>(
-    wire: &mut Wire<L>,
-    watch: &Watch,
-    body: &Body,
-    hashes: &[Hash],
-    new: &mut [bool],
-) -> Trouble {
-    let cells = body.cells();
-    let replicated = wire.wait.is_some();
-    let mut undecided = Vec::new();
-    let counters = Arc::clone(wire.counters());
-    let mut trouble = change(
-        wire,
-        watch,
-        hashes.len(),
-        |range| body.adds((range.start as u32..).zip(&hashes[range]), replicated),
-        |work, i, ambiguous, answer| {
-            work.was_new(cells, i, answer, |key, was_new, closed| {
-                if closed && was_new && !ambiguous {
-                    undecided.push(key as usize);
-                } else {
-                    // A try whose answer was lost may have added it: better
-                    // told twice than never.
-                    new[key as usize] |= was_new || ambiguous;
-                    counters.ambiguous((ambiguous && !was_new).into());
-                }
-            })
-        },
-    )
-    .await;
-    trouble.undecided = undecided;
-    trouble
-}
-
-/// [`add`] for those of the keys that are at these places.
-pub(super) async fn add_some<L: Link>(
-    wire: &mut Wire<L>,
-    watch: &Watch,
-    body: &Body,
-    hashes: &[Hash],
-    places: &[usize],
-    new: &mut [bool],
-) -> Trouble {
-    let adding: Vec<Hash> = places.iter().map(|i| hashes[*i]).collect();
-    let mut was_new = vec![false; adding.len()];
-    let mut trouble = add(wire, watch, body, &adding, &mut was_new).await;
-    for (i, was_new) in places.iter().zip(was_new) {
-        new[*i] = was_new;
-    }
-    for key in trouble.unconfirmed.iter_mut().chain(&mut trouble.undecided) {
-        *key = places[*key];
-    }
-    trouble
-}
-
-/// The error of a part of a batch, told of the whole batch: what comes behind
+/// The error of a part of a batch as one of the whole batch: what comes behind
 /// that part was not sent.
 pub(super) fn unconfirmed_of_all(error: Error, start: usize, len: usize, of: usize) -> Error {
     let (keys, reason) = match error {
@@ -222,55 +270,10 @@ pub(super) fn unconfirmed_of_all(error: Error, start: usize, len: usize, of: usi
         Error::NoRoom { .. } => ((0..len).collect(), error.to_string()),
         other => return other,
     };
-    let behind = start + len..of;
+    let keys = keys.into_iter().map(|key| start + key);
     Error::Unconfirmed {
-        keys: keys
-            .into_iter()
-            .map(|key| start + key)
-            .chain(behind)
-            .collect(),
+        keys: keys.chain(start + len..of).collect(),
         of,
         reason,
     }
-}
-
-async fn change<L: Link>(
-    wire: &mut Wire<L>,
-    watch: &Watch,
-    total: usize,
-    mut make: impl FnMut(std::ops::Range<usize>) -> Changes + Send,
-    mut read: impl FnMut(&Changes, usize, bool, &[redis::Value]) -> Option<()> + Send,
-) -> Trouble {
-    let mut trouble = Trouble::default();
-    let make = |range| {
-        let mut changes = make(range);
-        changes.requests.extend(watch.requests.iter().cloned());
-        changes
-    };
-    let sent = wire
-        .run(total, WINDOW, make, |work, settled| {
-            for (i, Settled { outcome, ambiguous }) in settled.into_iter().enumerate() {
-                match outcome {
-                    Ok(answer) if i >= work.own() => {
-                        watch.read(i - work.own(), &answer, &mut trouble.seen);
-                    }
-                    Ok(answer) => {
-                        if read(&work, i, ambiguous, &answer).is_none() {
-                            trouble.missing = Some(work.chunk_of(i));
-                        }
-                    }
-                    Err(failure) => {
-                        trouble.reason = Some(failure.to_string());
-                        let keys = work.keys_of(i).iter().map(|key| *key as usize);
-                        trouble.unconfirmed.extend(keys);
-                    }
-                }
-            }
-            trouble.is_none()
-        })
-        .await;
-    if trouble.reason.is_some() {
-        trouble.unconfirmed.extend(sent..total);
-    }
-    trouble
 }

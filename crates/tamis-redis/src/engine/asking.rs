@@ -1,17 +1,110 @@
 //! Whether keys are there, and how often.
 
-use super::watch::Seen;
+use super::watch::{Seen, Watch};
 use super::{Engine, Part};
 use crate::Error;
-use crate::body::{Cells, Reads};
+use crate::body::{Body, MOST_COUNTED, Reads};
 use crate::chunks::Foot;
 use crate::link::Link;
-use crate::wire::{Settled, of_failure};
+use crate::request::Request;
+use crate::wire::{Job, Settled, of_failure};
+use redis::Value;
+use std::ops::Range;
 use tamis::{Hash, Kind};
 
 /// Keys that are asked together: many, so that neighbouring lines are read by
 /// one command.
 const WINDOW: usize = 1 << 15;
+
+/// Keys that are asked for in some bodies.
+struct Asking<'a> {
+    bodies: &'a [Body],
+    /// Which those are.
+    range: Range<usize>,
+    watch: Watch,
+    hashes: &'a [Hash],
+    replicated: bool,
+    asked: Asked,
+}
+
+/// What the bodies have of keys.
+#[derive(Default)]
+struct Asked {
+    /// For each key, the least of its cells in the body that has most.
+    least: Vec<u8>,
+    failed: Option<Error>,
+    missing: Option<Part>,
+    seen: Seen,
+}
+
+impl Job for Asking<'_> {
+    type Window = (Range<usize>, Reads);
+
+    fn begin(&mut self, range: Range<usize>) -> (Vec<Request>, Self::Window) {
+        let mut reads = Reads::default();
+        for number in self.range.clone() {
+            let keys = (range.start as u32..).zip(&self.hashes[range.clone()]);
+            reads.add(number, &self.bodies[number], keys, self.replicated);
+        }
+        let mut requests = std::mem::take(&mut reads.requests);
+        // Whatever was added before we asked is in the layers that there are
+        // while we ask.
+        requests.extend_from_slice(&self.watch.requests);
+        (requests, (range, reads))
+    }
+
+    fn finish(&mut self, (range, reads): Self::Window, settled: Vec<Settled>) -> bool {
+        // By body and key.
+        let mut least = vec![MOST_COUNTED; self.range.len() * range.len()];
+        for (i, Settled { outcome, .. }) in settled.into_iter().enumerate() {
+            match (outcome, reads.about(i)) {
+                (Err(failure), _) => {
+                    self.asked.failed = Some(of_failure("asking the filter", failure));
+                }
+                (Ok(answer), None) => {
+                    (self.watch).read(i - reads.own(), &answer, &mut self.asked.seen);
+                }
+                (Ok(answer), Some(part)) => {
+                    let row = (part.0 - self.range.start) * range.len();
+                    let row = &mut least[row..][..range.len()];
+                    if self.read(&reads, i, &answer, range.start, row).is_none() {
+                        self.asked.missing = Some(part);
+                    }
+                }
+            }
+        }
+        for row in least.chunks(range.len()) {
+            for (most, least) in self.asked.least[range.clone()].iter_mut().zip(row) {
+                *most = (*most).max(*least);
+            }
+        }
+        self.asked.failed.is_none() && self.asked.missing.is_none()
+    }
+}
+
+impl Asking<'_> {
+    /// Takes in the answer to a request, for keys from `first` on; `None` if its
+    /// chunk was not there.
+    fn read(
+        &mut self,
+        reads: &Reads,
+        request: usize,
+        answer: &[Value],
+        first: usize,
+        row: &mut [u8],
+    ) -> Option<()> {
+        let (body, _) = reads.about(request)?;
+        let cells = self.bodies[body].cells();
+        let foot = reads.lines(request, answer, |key, line, marks| {
+            let least = &mut row[key as usize - first];
+            *least = (*least).min(cells.least(line, marks));
+        })?;
+        // Whatever the hash says, a closed layer has a successor.
+        let newest = body + 1 == self.bodies.len();
+        self.asked.seen.newer_layer |= newest && matches!(foot, Foot::ClosedFor(_));
+        Some(())
+    }
+}
 
 impl<L: Link> Engine<L> {
     /// Asks keys; `out[i]` answers for `hashes[i]`.
@@ -52,85 +145,12 @@ impl<L: Link> Engine<L> {
         out: &mut [bool],
         replicated: bool,
     ) -> Result<bool, Error> {
-        let watch = self.watch(replicated, 0);
-        let Self { wire, bodies, .. } = self;
-        let asked = &bodies[from..to.min(bodies.len())];
-        let mut failed = None;
-        let mut missing: Option<Part> = None;
-        let mut seen = Seen::default();
-        wire.run(
-            hashes.len(),
-            WINDOW,
-            |range| {
-                let mut reads = Reads::default();
-                for (number, body) in (from..).zip(asked) {
-                    let keys = (range.start as u32..).zip(&hashes[range.clone()]);
-                    reads.add(number, body, keys, replicated);
-                }
-                // Whatever was added before we asked is in the layers that
-                // there are while we ask.
-                reads.requests.extend(watch.requests.iter().cloned());
-                (range, reads)
-            },
-            |(range, work), settled| {
-                // By body and key: whether all its lines have it.
-                let mut has = vec![true; asked.len() * range.len()];
-                for (i, Settled { outcome, .. }) in settled.into_iter().enumerate() {
-                    let answer = match outcome {
-                        Ok(answer) => answer,
-                        Err(failure) => {
-                            failed = Some(of_failure("asking the filter", failure));
-                            continue;
-                        }
-                    };
-                    let Some((body, chunk)) = work.about(i) else {
-                        watch.read(i - work.own(), &answer, &mut seen);
-                        continue;
-                    };
-                    let cells = bodies[body].cells();
-                    let row = &mut has[(body - from) * range.len()..][..range.len()];
-                    let each = |key: u32, line: &_, marks: &_| {
-                        row[key as usize - range.start] &= cells.has(line, marks);
-                    };
-                    match work.lines(i, &answer, each) {
-                        None => missing = Some((body, chunk)),
-                        Some(Foot::Open) => {}
-                        // Whatever the hash says, it has a successor.
-                        Some(Foot::ClosedFor(_)) => {
-                            seen.newer_layer |= body + 1 == bodies.len();
-                        }
-                    }
-                }
-                for row in has.chunks(range.len()) {
-                    for (out, has) in out[range.clone()].iter_mut().zip(row) {
-                        *out |= has;
-                    }
-                }
-                failed.is_none() && missing.is_none()
-            },
-        )
-        .await;
-        self.check_asked(missing, failed, seen).await?;
-        Ok(seen.newer_layer)
-    }
-
-    /// The error, if asking showed any.
-    async fn check_asked(
-        &mut self,
-        missing: Option<Part>,
-        failed: Option<Error>,
-        seen: Seen,
-    ) -> Result<(), Error> {
-        if let Some(missing) = missing {
-            return Err(self.chunk_missing(missing).await);
+        let range = from..to.min(self.bodies.len());
+        let (least, newer) = self.ask(range, hashes, replicated).await?;
+        for (out, least) in out.iter_mut().zip(least) {
+            *out |= least > 0;
         }
-        match failed {
-            Some(error) => Err(error),
-            None => {
-                self.check_seen(seen).await?;
-                self.compare_marks(seen)
-            }
-        }
+        Ok(newer)
     }
 
     /// How often keys were added, at most.
@@ -142,46 +162,48 @@ impl<L: Link> Engine<L> {
         assert_eq!(hashes.len(), counts.len(), "one answer for each key");
         self.check_counting("asked how often a key was added")?;
         self.check_memory()?;
-        counts.fill(15);
-        let watch = self.watch(false, 0);
-        let Self { wire, bodies, .. } = self;
-        let body = &bodies[0];
-        let mut failed = None;
-        let mut missing = None;
-        let mut seen = Seen::default();
-        wire.run(
-            hashes.len(),
-            WINDOW,
-            |range| {
-                let mut reads = Reads::default();
-                let keys = (range.start as u32..).zip(&hashes[range]);
-                reads.add(0, body, keys, false);
-                reads.requests.extend(watch.requests.iter().cloned());
-                reads
+        let (least, _) = self.ask(0..1, hashes, false).await?;
+        for (count, least) in counts.iter_mut().zip(least) {
+            *count = least.into();
+        }
+        Ok(())
+    }
+
+    /// What some bodies have of each key, and whether there are layers that we
+    /// don't know yet.
+    async fn ask(
+        &mut self,
+        range: Range<usize>,
+        hashes: &[Hash],
+        replicated: bool,
+    ) -> Result<(Vec<u8>, bool), Error> {
+        let mut asking = Asking {
+            watch: self.watch(replicated, 0),
+            bodies: &self.bodies,
+            range,
+            hashes,
+            replicated,
+            asked: Asked {
+                least: vec![0; hashes.len()],
+                ..Asked::default()
             },
-            |work, settled| {
-                for (i, Settled { outcome, .. }) in settled.into_iter().enumerate() {
-                    let each = |key: u32, line: &_, marks: &_| {
-                        let count = &mut counts[key as usize];
-                        *count = (*count).min(Cells::least(line, marks));
-                    };
-                    match (outcome, work.about(i)) {
-                        (Ok(answer), Some(about)) => {
-                            if work.lines(i, &answer, each).is_none() {
-                                missing = Some(about);
-                            }
-                        }
-                        (Ok(answer), None) => watch.read(i - work.own(), &answer, &mut seen),
-                        (Err(failure), _) => {
-                            failed = Some(of_failure("asking the filter", failure));
-                        }
-                    }
-                }
-                failed.is_none() && missing.is_none()
-            },
-        )
-        .await;
-        self.check_asked(missing, failed, seen).await
+        };
+        self.wire.run(&mut asking, hashes.len(), WINDOW).await;
+        let Asked {
+            least,
+            failed,
+            missing,
+            seen,
+        } = asking.asked;
+        if let Some(missing) = missing {
+            return Err(self.chunk_missing(missing).await);
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        self.check_seen(seen).await?;
+        self.compare_marks(seen)?;
+        Ok((least, seen.newer_layer))
     }
 
     pub(super) fn check_counting(&self, what: &'static str) -> Result<(), Error> {

@@ -2,12 +2,13 @@
 
 use super::{Key, Module};
 use crate::Error;
-use crate::link::{Again, Failure, Link, Request};
+use crate::failure::Failure;
+use crate::link::Link;
 use crate::packed::Packed;
-use crate::wire::{Settled, Work, of_failure};
+use crate::request::{Again, Request};
+use crate::wire::{Job, Settled, of_failure};
 use redis::Value;
 use std::ops::Range;
-use std::sync::Arc;
 use tamis::Kind;
 
 /// Keys that are sent before the answers to the last are read.
@@ -16,7 +17,7 @@ const WINDOW: usize = 1 << 12;
 const COMMAND_KEYS: usize = 128;
 const COMMAND_BYTES: usize = 1 << 20;
 
-/// Adds a copy of each key to a cuckoo filter, and tells which were not there:
+/// Adds a copy of each key to a cuckoo filter, and returns which were not there:
 /// 1, else 0, or in words why one was not added.
 const ADD_COPIES: &str = "
 if redis.call('TYPE', KEYS[1]).ok ~= ARGV[1] then return false end
@@ -27,35 +28,6 @@ for i = 2, #ARGV do
   answers[i - 1] = type(added) == 'table' and added.err or 1 - had
 end
 return answers";
-
-/// Some keys on their way: which of them each request is about.
-struct Batch {
-    requests: Vec<Request>,
-    spans: Vec<Range<usize>>,
-}
-
-impl Work for Batch {
-    fn requests(&mut self) -> &mut Vec<Request> {
-        &mut self.requests
-    }
-}
-
-/// What went wrong with some of the keys.
-#[derive(Default)]
-struct Trouble {
-    unconfirmed: Vec<usize>,
-    reason: Option<String>,
-    /// The server has said no, perhaps because the filter has gone.
-    refused: bool,
-    gone: bool,
-}
-
-impl Trouble {
-    fn with(&mut self, keys: Range<usize>, reason: String) {
-        self.unconfirmed.extend(keys);
-        self.reason.get_or_insert(reason);
-    }
-}
 
 /// The keys of a range in commands that are neither long nor large.
 fn spans(keys: &[&[u8]], range: Range<usize>) -> Vec<Range<usize>> {
@@ -74,16 +46,6 @@ fn spans(keys: &[&[u8]], range: Range<usize>) -> Vec<Range<usize>> {
     spans
 }
 
-/// A module's yes or no, in either protocol.
-const fn truth(value: &Value) -> Option<bool> {
-    match value {
-        Value::Boolean(is) => Some(*is),
-        Value::Int(0) => Some(false),
-        Value::Int(1) => Some(true),
-        _ => None,
-    }
-}
-
 /// Why an item was not added.
 fn refusal(value: Option<&Value>) -> String {
     match value {
@@ -94,44 +56,32 @@ fn refusal(value: Option<&Value>) -> String {
     }
 }
 
-/// How keys become commands, and where in the answers theirs are.
-#[derive(Clone, Copy)]
-enum Form {
-    /// One command for all, whose answer is a list.
-    Together,
-    /// A command for each.
-    Apart,
+/// What is done with keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Add,
+    Remove,
+    Contains,
+    Count,
 }
 
-impl Form {
-    fn answers(self, keys: usize, answers: &[Value]) -> Option<&[Value]> {
-        match (self, answers) {
-            (Self::Together, [Value::Array(list), ..]) => Some(list),
-            (Self::Apart, answers) => answers.get(..keys),
+impl Verb {
+    const fn changes(self) -> bool {
+        matches!(self, Self::Add | Self::Remove)
+    }
+
+    /// What a module says of a key, in either protocol.
+    const fn read(self, value: &Value) -> Option<u64> {
+        match (self, value) {
+            (Self::Count, Value::Int(count @ 0..)) => Some(*count as u64),
+            (_, Value::Boolean(is)) => Some(*is as u64),
+            (_, Value::Int(is @ 0..=1)) => Some(*is as u64),
             _ => None,
         }
     }
 }
 
 impl Key {
-    fn batch(
-        &self,
-        keys: &[&[u8]],
-        range: Range<usize>,
-        pack: impl Fn(&Self, &mut Packed, &[&[u8]]),
-    ) -> Batch {
-        let spans = spans(keys, range);
-        let request = |span: &Range<usize>| {
-            let mut packed = Packed::default();
-            pack(self, &mut packed, &keys[span.clone()]);
-            Request::packed(self.home, packed)
-        };
-        Batch {
-            requests: spans.iter().map(request).collect(),
-            spans,
-        }
-    }
-
     /// A command about all keys.
     fn together(&self, packed: &mut Packed, words: &[&str], keys: &[&[u8]]) {
         packed.begin(words.len() + 1 + keys.len());
@@ -139,13 +89,6 @@ impl Key {
         packed.text(&self.name);
         words[1..].iter().for_each(|word| packed.text(word));
         keys.iter().for_each(|key| packed.text(key));
-    }
-
-    /// A command about each.
-    fn apart(&self, packed: &mut Packed, name: &str, keys: &[&[u8]]) {
-        for key in keys {
-            self.together(packed, &[name], &[key]);
-        }
     }
 
     /// Never BF.MADD, which would begin an empty filter where there is none
@@ -164,6 +107,111 @@ impl Key {
     }
 }
 
+/// Keys on their way, and what became of them.
+struct Batch<'a> {
+    to: &'a Key,
+    verb: Verb,
+    keys: &'a [&'a [u8]],
+    /// Whether replicas must have the changes.
+    replicated: bool,
+    answers: Vec<u64>,
+    /// Old keys that count as new: an earlier try may have added them.
+    ambiguous: u64,
+    unconfirmed: Vec<usize>,
+    /// Why they are: a failure, or words of the module.
+    failed: Option<Failure>,
+    refused: Option<String>,
+    gone: bool,
+}
+
+impl Batch<'_> {
+    fn request(&self, span: &Range<usize>) -> Request {
+        let (to, keys) = (self.to, &self.keys[span.clone()]);
+        let mut packed = Packed::default();
+        match self.verb {
+            Verb::Add => to.add(&mut packed, keys),
+            Verb::Contains => {
+                let command = to.choose("BF.MEXISTS", "CF.MEXISTS");
+                to.together(&mut packed, &[command], keys);
+            }
+            Verb::Remove | Verb::Count => {
+                let count = self.verb == Verb::Count;
+                let command = if count { "CF.COUNT" } else { "CF.DEL" };
+                keys.iter()
+                    .for_each(|key| to.together(&mut packed, &[command], &[key]));
+            }
+        }
+        if !self.verb.changes() {
+            // Of a filter that is gone a module says that it has no key.
+            to.together(&mut packed, &["TYPE"], &[]);
+        } else if self.replicated {
+            to.pulse(&mut packed);
+        }
+        let twice_is_once = self.verb != Verb::Remove && to.is.kind != Kind::Cuckoo;
+        Request {
+            again: if twice_is_once || !self.verb.changes() {
+                Again::Harmless
+            } else {
+                Again::Never
+            },
+            replicated: self.replicated && self.verb.changes(),
+            ..Request::packed(to.home, packed)
+        }
+    }
+
+    /// Takes in the answers for some keys; `None` if the filter is gone.
+    fn read(&mut self, span: Range<usize>, answers: &[Value], ambiguous: bool) -> Option<()> {
+        let list = match (self.verb, answers) {
+            (Verb::Add | Verb::Contains, [Value::Array(list), ..]) => list,
+            (Verb::Remove | Verb::Count, answers) => answers.get(..span.len())?,
+            _ => return None,
+        };
+        let asked = !self.verb.changes();
+        if asked && (list.len() != span.len() || !self.to.is_same(answers.last())) {
+            return None;
+        }
+        for (i, key) in span.enumerate() {
+            match list.get(i).and_then(|value| self.verb.read(value)) {
+                None if asked => return None,
+                None => {
+                    self.unconfirmed.push(key);
+                    self.refused.get_or_insert_with(|| refusal(list.get(i)));
+                }
+                // A try whose answer was lost may have added it: better
+                // reported twice than never.
+                Some(0) if ambiguous && self.verb == Verb::Add => {
+                    self.answers[key] = 1;
+                    self.ambiguous += 1;
+                }
+                Some(answer) => self.answers[key] = answer,
+            }
+        }
+        Some(())
+    }
+}
+
+impl Job for Batch<'_> {
+    type Window = Vec<Range<usize>>;
+
+    fn begin(&mut self, range: Range<usize>) -> (Vec<Request>, Self::Window) {
+        let spans = spans(self.keys, range);
+        (spans.iter().map(|span| self.request(span)).collect(), spans)
+    }
+
+    fn finish(&mut self, spans: Self::Window, settled: Vec<Settled>) -> bool {
+        for (span, Settled { outcome, ambiguous }) in spans.into_iter().zip(settled) {
+            match outcome {
+                Ok(answers) => self.gone |= self.read(span, &answers, ambiguous).is_none(),
+                Err(failure) => {
+                    self.unconfirmed.extend(span);
+                    self.failed.get_or_insert(failure);
+                }
+            }
+        }
+        self.failed.is_none() && self.refused.is_none() && !self.gone
+    }
+}
+
 impl<L: Link> Module<L> {
     /// Adds keys; `new[i]` answers for `keys[i]`.
     pub(crate) async fn insert_many(
@@ -171,22 +219,7 @@ impl<L: Link> Module<L> {
         keys: &[&[u8]],
         new: &mut [bool],
     ) -> Result<(), Error> {
-        assert_eq!(keys.len(), new.len(), "one answer for each key");
-        new.fill(false);
-        let again = match self.key.is.kind {
-            // Twice is two copies.
-            Kind::Cuckoo => Again::Never,
-            _ => Again::Harmless,
-        };
-        let counters = Arc::clone(self.wire.counters());
-        let told = |key: usize, was_new, ambiguous| {
-            // A try whose answer was lost may have added it: better told twice
-            // than never.
-            new[key] = was_new || ambiguous;
-            counters.ambiguous((ambiguous && !was_new).into());
-        };
-        self.change(keys, again, Form::Together, Key::add, told)
-            .await
+        self.run(Verb::Add, keys, new, |answer| answer > 0).await
     }
 
     /// Takes out one copy of each key; `removed[i]` answers for `keys[i]`.
@@ -195,77 +228,9 @@ impl<L: Link> Module<L> {
         keys: &[&[u8]],
         removed: &mut [bool],
     ) -> Result<(), Error> {
-        assert_eq!(keys.len(), removed.len(), "one answer for each key");
         self.check_cuckoo("removed from")?;
-        removed.fill(false);
-        let remove = |to: &Key, packed: &mut Packed, keys: &[&[u8]]| {
-            to.apart(packed, "CF.DEL", keys);
-        };
-        let told = |key: usize, was, _| removed[key] = was;
-        self.change(keys, Again::Never, Form::Apart, remove, told)
+        self.run(Verb::Remove, keys, removed, |answer| answer > 0)
             .await
-    }
-
-    async fn change(
-        &mut self,
-        keys: &[&[u8]],
-        again: Again,
-        form: Form,
-        pack: impl Fn(&Key, &mut Packed, &[&[u8]]) + Send + Sync,
-        mut told: impl FnMut(usize, bool, bool) + Send,
-    ) -> Result<(), Error> {
-        let to = self.key.clone();
-        let replicated = self.wire.wait.is_some();
-        let make = |range| {
-            let mut batch = to.batch(keys, range, |to, packed, keys| {
-                pack(to, packed, keys);
-                if replicated {
-                    to.pulse(packed);
-                }
-            });
-            for request in &mut batch.requests {
-                request.again = again;
-                request.replicated = replicated;
-            }
-            batch
-        };
-        let mut trouble = Trouble::default();
-        let done = |batch: Batch, settled: Vec<Settled>| {
-            for (span, Settled { outcome, ambiguous }) in batch.spans.into_iter().zip(settled) {
-                let answers = match &outcome {
-                    Ok(answers) => form.answers(span.len(), answers),
-                    Err(failure) => {
-                        trouble.refused |= matches!(failure, Failure::Refused(_));
-                        trouble.with(span, failure.to_string());
-                        continue;
-                    }
-                };
-                let Some(answers) = answers else {
-                    trouble.gone = true;
-                    continue;
-                };
-                for (i, key) in span.enumerate() {
-                    match answers.get(i).and_then(truth) {
-                        Some(answer) => told(key, answer, ambiguous),
-                        None => trouble.with(key..key + 1, refusal(answers.get(i))),
-                    }
-                }
-            }
-            trouble.reason.is_none() && !trouble.gone
-        };
-        let sent = self.wire.run(keys.len(), WINDOW, make, done).await;
-        if trouble.gone || trouble.refused && matches!(self.is_there().await, Ok(false)) {
-            return Err(self.gone());
-        }
-        let Some(reason) = trouble.reason else {
-            return Ok(());
-        };
-        trouble.unconfirmed.extend(sent..keys.len());
-        Err(Error::Unconfirmed {
-            keys: trouble.unconfirmed,
-            of: keys.len(),
-            reason,
-        })
     }
 
     /// Asks keys; `found[i]` answers for `keys[i]`.
@@ -274,16 +239,8 @@ impl<L: Link> Module<L> {
         keys: &[&[u8]],
         found: &mut [bool],
     ) -> Result<(), Error> {
-        assert_eq!(keys.len(), found.len(), "one answer for each key");
-        let ask = |to: &Key, packed: &mut Packed, keys: &[&[u8]]| {
-            let command = to.choose("BF.MEXISTS", "CF.MEXISTS");
-            to.together(packed, &[command], keys);
-        };
-        self.ask_keys(keys, Form::Together, ask, |key, answer| {
-            found[key] = truth(answer)?;
-            Some(())
-        })
-        .await
+        self.run(Verb::Contains, keys, found, |answer| answer > 0)
+            .await
     }
 
     /// How many copies of each key there are, at most.
@@ -292,65 +249,65 @@ impl<L: Link> Module<L> {
         keys: &[&[u8]],
         counts: &mut [u64],
     ) -> Result<(), Error> {
-        assert_eq!(keys.len(), counts.len(), "one answer for each key");
         self.check_cuckoo("asked how often")?;
-        let ask = |to: &Key, packed: &mut Packed, keys: &[&[u8]]| {
-            to.apart(packed, "CF.COUNT", keys);
-        };
-        self.ask_keys(keys, Form::Apart, ask, |key, answer| match answer {
-            Value::Int(count @ 0..) => {
-                counts[key] = *count as u64;
-                Some(())
-            }
-            _ => None,
-        })
-        .await
+        self.run(Verb::Count, keys, counts, |answer| answer).await
     }
 
-    /// Each request ends with the question whether the filter is still there:
-    /// of one that is not, a module says that it has no key.
-    async fn ask_keys(
+    async fn run<T>(
         &mut self,
+        verb: Verb,
         keys: &[&[u8]],
-        form: Form,
-        pack: impl Fn(&Key, &mut Packed, &[&[u8]]) + Send + Sync,
-        mut told: impl FnMut(usize, &Value) -> Option<()> + Send,
+        out: &mut [T],
+        convert: impl Fn(u64) -> T,
     ) -> Result<(), Error> {
-        let to = self.key.clone();
-        let make = |range| {
-            to.batch(keys, range, |to, packed, keys| {
-                pack(to, packed, keys);
-                packed.begin(2);
-                packed.text("TYPE");
-                packed.text(&to.name);
-            })
+        assert_eq!(keys.len(), out.len(), "one answer for each key");
+        let mut batch = Batch {
+            to: &self.key,
+            verb,
+            keys,
+            replicated: self.wire.wait.is_some(),
+            answers: vec![0; keys.len()],
+            ambiguous: 0,
+            unconfirmed: Vec::new(),
+            failed: None,
+            refused: None,
+            gone: false,
         };
-        let mut failed: Option<Failure> = None;
-        let mut gone = false;
-        let done = |batch: Batch, settled: Vec<Settled>| {
-            for (span, settled) in batch.spans.into_iter().zip(settled) {
-                let answers = match settled.outcome {
-                    Ok(answers) => answers,
-                    Err(failure) => {
-                        failed = Some(failure);
-                        continue;
-                    }
-                };
-                let told_all = form.answers(span.len(), &answers).and_then(|list| {
-                    let is_all = list.len() == span.len() && to.is_same(answers.last());
-                    let mut told = list.iter().zip(span).map(|(value, key)| told(key, value));
-                    (is_all && told.all(|told| told.is_some())).then_some(())
-                });
-                gone |= told_all.is_none();
-            }
-            failed.is_none() && !gone
-        };
-        self.wire.run(keys.len(), WINDOW, make, done).await;
-        match failed {
-            Some(failure) => Err(self.or_gone(of_failure("asking the filter", failure)).await),
-            None if gone => Err(self.gone()),
-            None => Ok(()),
+        let sent = self.wire.run(&mut batch, keys.len(), WINDOW).await;
+        let Batch {
+            answers,
+            ambiguous,
+            mut unconfirmed,
+            failed,
+            refused,
+            gone,
+            ..
+        } = batch;
+        self.wire.counters().ambiguous(ambiguous);
+        for (out, answer) in out.iter_mut().zip(answers) {
+            *out = convert(answer);
         }
+        if gone {
+            return Err(self.gone());
+        }
+        let reason = match (failed, refused) {
+            (None, None) => return Ok(()),
+            (Some(failure), _) if !verb.changes() => {
+                return Err(self.or_gone(of_failure("asking the filter", failure)).await);
+            }
+            // The server has said no, perhaps because the filter has gone.
+            (Some(Failure::Refused(_)), _) if matches!(self.is_there().await, Ok(false)) => {
+                return Err(self.gone());
+            }
+            (Some(failure), _) => failure.to_string(),
+            (None, Some(words)) => words,
+        };
+        unconfirmed.extend(sent..keys.len());
+        Err(Error::Unconfirmed {
+            keys: unconfirmed,
+            of: keys.len(),
+            reason,
+        })
     }
 
     fn check_cuckoo(&self, what: &'static str) -> Result<(), Error> {

@@ -133,6 +133,7 @@ impl<L: Layout> Filter<L> {
         )
     }
 
+    #[inline]
     pub(crate) const fn is_shared(&self) -> bool {
         self.body.is_shared()
     }

@@ -3,7 +3,8 @@
 
 use super::parts;
 use super::rdb::{Sink, Source};
-use crate::bits::{Bits, Order};
+use crate::bits::{Bits, unite};
+use crate::bytes::View;
 use crate::fields::Fields;
 use crate::format::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::plain::Plain;
@@ -102,11 +103,7 @@ impl Numbers {
         if !(1..=MOST_BITS).contains(&self.bits) {
             return refuse("bits", &"1 to 2^48", self.bits);
         }
-        let bits = Bits {
-            at: 0,
-            len: self.bits,
-            order: Order::Low,
-        };
+        let bits = Bits::low(0, self.bits);
         if data.len() as u64 != bits.bytes() {
             return refuse(
                 "bitmap",
@@ -127,6 +124,18 @@ impl Numbers {
 }
 
 impl Layer<'_> {
+    fn view(&self) -> View<'_> {
+        View::Plain(&self.data)
+    }
+
+    fn to_owned(&self) -> Layer<'static> {
+        Layer {
+            data: Cow::Owned(self.data.to_vec()),
+            plain: self.plain.clone(),
+            ..*self
+        }
+    }
+
     fn hashes(&self) -> u64 {
         self.plain.probe.hashes()
     }
@@ -340,13 +349,13 @@ impl<'a> Chain<'a> {
 
     /// Whether the key may have been added.
     pub fn contains(&self, key: &[u8]) -> bool {
-        (self.layers.iter().rev()).any(|layer| layer.plain.contains(&layer.data, key))
+        (self.layers.iter().rev()).any(|layer| layer.plain.contains(layer.view(), key))
     }
 
     /// Asks many keys; `out[i]` is set where one of the layers has `keys[i]`.
-    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+    pub fn contains_many(&self, keys: &[&[u8]], out: &mut [bool]) {
         for layer in &self.layers {
-            layer.plain.contains_many(&layer.data, keys, out);
+            layer.plain.contains_many(layer.view(), keys, out);
         }
     }
 
@@ -389,7 +398,7 @@ impl<'a> Chain<'a> {
         let mut united = self.clone();
         for (layer, more) in united.layers.iter_mut().zip(&other.layers) {
             let plain = &layer.plain;
-            plain.union_with(layer.data.to_mut(), &more.plain, &more.data)?;
+            plain.union_with(layer.data.to_mut(), &more.plain, more.view())?;
             layer.keys = layer.keys.saturating_add(more.keys);
         }
         united.keys = united.keys.saturating_add(other.keys);
@@ -518,21 +527,12 @@ impl<'a> Chain<'a> {
             }
         }
         for (ours, theirs) in self.layers.iter_mut().zip(&other.layers) {
-            for (to, from) in ours.data.to_mut().iter_mut().zip(&*theirs.data) {
-                *to |= from;
-            }
+            unite(ours.data.to_mut(), theirs.view());
             ours.keys += theirs.keys;
         }
         let more = other.layers.get(self.layers.len()..).unwrap_or_default();
         for layer in more {
-            self.layers.push(Layer {
-                data: Cow::Owned(layer.data.to_vec()),
-                entries: layer.entries,
-                keys: layer.keys,
-                rate: layer.rate,
-                bits_per_entry: layer.bits_per_entry,
-                plain: layer.plain.clone(),
-            });
+            self.layers.push(layer.to_owned());
         }
         self.keys = self.keys.saturating_add(other.keys);
         Ok(())
@@ -549,7 +549,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Each layer as a filter of its own, with its bits.
-    pub(crate) fn layers(&self) -> impl Iterator<Item = (&Plain, &[u8])> {
-        self.layers.iter().map(|layer| (&layer.plain, &*layer.data))
+    pub(crate) fn layers(&self) -> impl Iterator<Item = (&Plain, View<'_>)> {
+        self.layers.iter().map(|layer| (&layer.plain, layer.view()))
     }
 }

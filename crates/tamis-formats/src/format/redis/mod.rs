@@ -5,16 +5,31 @@ pub(crate) mod chain;
 pub(crate) mod cuckoo;
 pub(crate) mod rdb;
 
+use crate::about::About;
+use crate::bytes::{Bytes, View};
 use crate::fields::Fields;
-use crate::{Error, Format, Keys};
+use crate::filter::{Filter, Opened, same};
+use crate::plain::Plain;
+use crate::{Error, Facts, Format, Keys, Wrap};
 use chain::Chain;
 use cuckoo::Cuckoo;
 use rdb::{Module, Writer};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Its keys are bytes.
-pub(crate) const KEYS: &[Keys] = &[Keys::Utf8];
+/// Their checksums and values would have to be read as a whole to be recognised.
+pub(crate) const BLOOM: About = About {
+    is_guessed: false,
+    ..About::new(&[Keys::Utf8], |file, name| {
+        read_as(Format::RedisBloom, file, name)
+    })
+};
+pub(crate) const CUCKOO: About = About {
+    is_guessed: false,
+    ..About::new(&[Keys::Utf8], |file, name| {
+        read_as(Format::RedisCuckoo, file, name)
+    })
+};
 
 /// The pairs that SCANDUMP gives have no file format of their own. Ours: this,
 /// and for each pair the iterator, the length of the data (both 64 bits,
@@ -26,135 +41,158 @@ const MOST_CHUNK: usize = 16 << 20;
 /// What Redis 7.0 writes.
 const RDB_VERSION: u16 = 10;
 
+/// A filter as its server holds it, and how its file wraps it.
 #[derive(Clone, Debug)]
-pub(crate) enum Value<'a> {
-    Bloom(Chain<'a>),
-    Cuckoo(Cuckoo<'a>),
+struct Wrapped<V> {
+    value: V,
+    wrapping: Wrapping,
 }
 
 /// How a value is wrapped.
 #[derive(Clone, Debug)]
-pub(crate) enum Wrapping<'a> {
+enum Wrapping {
     Dump {
         version: u16,
     },
     Chunks,
     /// A value of an RDB file, which is kept for its other keys.
     Rdb {
-        file: Cow<'a, [u8]>,
         value: Range<usize>,
     },
 }
 
-impl<'a> Value<'a> {
-    const fn module(&self) -> Module {
-        match self {
-            Self::Bloom(_) => Module::Bloom,
-            Self::Cuckoo(_) => Module::Cuckoo,
+impl Wrapping {
+    /// Of a new filter.
+    const fn new(chunks: bool) -> Self {
+        if chunks {
+            Self::Chunks
+        } else {
+            Self::Dump {
+                version: RDB_VERSION,
+            }
         }
     }
+}
 
-    pub(crate) const fn format(&self) -> Format {
-        match self {
-            Self::Bloom(_) => Format::RedisBloom,
-            Self::Cuckoo(_) => Format::RedisCuckoo,
-        }
-    }
+/// What both types of filters have in common.
+trait Value {
+    const MODULE: Module;
+    fn encode(&self, out: &mut Writer);
+    fn chunks(&self) -> (Vec<u8>, Vec<&[u8]>);
+}
 
-    pub(crate) fn into_owned(self) -> Value<'static> {
-        match self {
-            Self::Bloom(chain) => Value::Bloom(chain.into_owned()),
-            Self::Cuckoo(cuckoo) => Value::Cuckoo(cuckoo.into_owned()),
-        }
-    }
-
-    fn decode(module: Module, reader: &mut rdb::Reader<'a>) -> Result<Self, Error> {
-        match module {
-            Module::Bloom => Chain::decode(reader).map(Self::Bloom),
-            Module::Cuckoo => Cuckoo::decode(reader).map(Self::Cuckoo),
-        }
-        .and_then(|value| reader.end_of_value().map(|()| value))
-    }
+impl Value for Chain<'_> {
+    const MODULE: Module = Module::Bloom;
 
     fn encode(&self, out: &mut Writer) {
-        match self {
-            Self::Bloom(chain) => chain.encode(out),
-            Self::Cuckoo(cuckoo) => cuckoo.encode(out),
-        }
-        out.end_of_value();
+        self.encode(out);
+    }
+
+    fn chunks(&self) -> (Vec<u8>, Vec<&[u8]>) {
+        (self.dump_header(), self.parts())
+    }
+}
+
+impl Value for Cuckoo<'_> {
+    const MODULE: Module = Module::Cuckoo;
+
+    fn encode(&self, out: &mut Writer) {
+        self.encode(out);
+    }
+
+    fn chunks(&self) -> (Vec<u8>, Vec<&[u8]>) {
+        (self.dump_header(), self.parts())
     }
 }
 
 /// Whether bytes begin as one of these files do.
-pub(crate) fn is_like(bytes: &[u8]) -> bool {
-    bytes.starts_with(CHUNKS) || bytes.starts_with(RDB) || bytes.starts_with(&[rdb::MODULE_2, 0x81])
+pub(crate) fn is_like(file: View<'_>) -> bool {
+    let starts: [&[u8]; 3] = [CHUNKS, RDB, &[rdb::MODULE_2, 0x81]];
+    starts.iter().any(|start| file.starts_with(start))
 }
 
-/// Opens a DUMP, a file of chunks, or the one filter of an RDB file.
-pub(crate) fn read<'a>(
+/// Opens a DUMP, a file of chunks, or the one filter of an RDB file. The value is
+/// copied: it is read as a whole anyway.
+pub(crate) fn read(
     format: Format,
-    bytes: &'a [u8],
+    file: View<'_>,
     name: Option<&[u8]>,
-) -> Result<(Value<'a>, Wrapping<'a>), Error> {
-    if bytes.starts_with(CHUNKS) {
-        return Ok((chunks(format, bytes)?, Wrapping::Chunks));
+) -> Result<(Format, Opened), Error> {
+    if file.starts_with(RDB) {
+        let value = find(format, file, name)?;
+        let reader = rdb::Reader::new(format, file.slice(value.clone()));
+        return decode(reader, Wrapping::Rdb { value });
     }
-    if bytes.starts_with(RDB) {
-        return of_rdb(format, bytes, name);
+    let bytes = file.read(0..file.len());
+    let (format, mut opened) = if bytes.starts_with(CHUNKS) {
+        chunks(format, &bytes)?
+    } else {
+        let (payload, version) = rdb::check_dump(format, &bytes)?;
+        let mut reader = rdb::Reader::new(format, payload);
+        let kind = reader.u8("type")?;
+        if kind != rdb::MODULE_2 {
+            return Err(reader.corrupt("type", "7, a module's value", kind));
+        }
+        decode(reader, Wrapping::Dump { version })?
+    };
+    opened.file = Some(Vec::new());
+    Ok((format, opened))
+}
+
+fn read_as(format: Format, file: View<'_>, name: Option<&[u8]>) -> Result<Opened, Error> {
+    let (got, opened) = read(format, file, name)?;
+    if got != format {
+        return Err(Error::corrupt(format, "value", format, got));
     }
-    let (payload, version) = rdb::check_dump(format, bytes)?;
-    let mut reader = rdb::Reader::new(format, payload);
-    let kind = reader.u8("type")?;
-    if kind != rdb::MODULE_2 {
-        return Err(reader.corrupt("type", "7, a module's value", kind));
-    }
-    let module = reader.module()?;
-    let value = Value::decode(module, &mut reader)?;
+    Ok(opened)
+}
+
+/// The value that a reader is at.
+fn decode(mut reader: rdb::Reader<'_>, wrapping: Wrapping) -> Result<(Format, Opened), Error> {
+    let opened = match reader.module()? {
+        Module::Bloom => {
+            let value = Chain::decode(&mut reader)?.into_owned();
+            (Format::RedisBloom, Wrapped { value, wrapping }.into())
+        }
+        Module::Cuckoo => {
+            let value = Cuckoo::decode(&mut reader)?.into_owned();
+            (Format::RedisCuckoo, Wrapped { value, wrapping }.into())
+        }
+    };
+    reader.end_of_value()?;
     reader.end()?;
-    Ok((value, Wrapping::Dump { version }))
+    Ok(opened)
 }
 
-fn of_rdb<'a>(
-    format: Format,
-    bytes: &'a [u8],
-    name: Option<&[u8]>,
-) -> Result<(Value<'a>, Wrapping<'a>), Error> {
-    let mut found = rdb::filters(format, bytes)?;
+/// Where the filter of this name lies in an RDB file, or the only one.
+fn find(format: Format, file: View<'_>, name: Option<&[u8]>) -> Result<Range<usize>, Error> {
+    let mut found = rdb::filters(format, file)?;
     if let Some(name) = name {
         found.retain(|filter| filter.name == name);
     }
-    let [filter] = &found[..] else {
-        return Err(Error::Several {
-            names: found
-                .iter()
-                .map(|filter| String::from_utf8_lossy(&filter.name).into_owned())
-                .collect(),
-        });
-    };
-    let mut reader = rdb::Reader::new(format, &bytes[filter.value.clone()]);
-    let module = reader.module()?;
-    let value = Value::decode(module, &mut reader)?;
-    let wrapping = Wrapping::Rdb {
-        file: bytes.into(),
-        value: filter.value.clone(),
-    };
-    Ok((value, wrapping))
+    if let [filter] = &found[..] {
+        return Ok(filter.value.clone());
+    }
+    let name = |filter: &rdb::Found| String::from_utf8_lossy(&filter.name).into_owned();
+    let names = found.iter().map(name).collect();
+    Err(Error::Several { names })
 }
 
 /// The pairs of a file of chunks: iterator and data.
 fn pairs(format: Format, bytes: &[u8]) -> Result<Vec<(u64, &[u8])>, Error> {
     let mut fields = Fields::new(format, bytes);
-    fields.take("magic", CHUNKS.len() as u64)?;
+    fields.skip("magic", CHUNKS.len() as u64)?;
     let mut pairs = Vec::new();
-    while !fields.rest().is_empty() {
+    while fields.left() > 0 {
         let iterator = fields.u64_le("iterator")?;
         let len = fields.u64_le("length of a chunk")?;
-        pairs.push((iterator, fields.take("chunk", len)?));
+        let at = fields.skip("chunk", len)?;
+        pairs.push((iterator, &bytes[at..fields.at()]));
     }
     Ok(pairs)
 }
 
-fn chunks(format: Format, bytes: &[u8]) -> Result<Value<'_>, Error> {
+fn chunks(format: Format, bytes: &[u8]) -> Result<(Format, Opened), Error> {
     let pairs = pairs(format, bytes)?;
     let Some(((1, header), data)) = pairs.split_first() else {
         return Err(Error::corrupt(
@@ -165,10 +203,13 @@ fn chunks(format: Format, bytes: &[u8]) -> Result<Value<'_>, Error> {
         ));
     };
     let data: Vec<&[u8]> = data.iter().map(|(_, data)| *data).collect();
-    match header.len() == cuckoo::HEADER {
-        true => Cuckoo::of_chunks(header, &data).map(Value::Cuckoo),
-        false => Chain::of_chunks(header, &data).map(Value::Bloom),
-    }
+    Ok(if header.len() == cuckoo::HEADER {
+        let cuckoo = Cuckoo::of_chunks(header, &data)?;
+        (Format::RedisCuckoo, new_cuckoo(cuckoo.into_owned(), true))
+    } else {
+        let chain = Chain::of_chunks(header, &data)?;
+        (Format::RedisBloom, new_bloom(chain.into_owned(), true))
+    })
 }
 
 /// The bit arrays of a filter's parts from the chunks that follow its header:
@@ -206,63 +247,164 @@ fn parts<'a>(
     }
 }
 
-/// The file of a filter.
-pub(crate) fn write(value: &Value<'_>, wrapping: &Wrapping<'_>) -> Vec<u8> {
-    match wrapping {
-        Wrapping::Dump { version } => {
-            let mut out = Writer::new();
-            out.byte(rdb::MODULE_2);
-            out.module(value.module());
-            value.encode(&mut out);
-            out.into_dump(*version)
-        }
-        Wrapping::Chunks => {
-            let (header, parts) = match value {
-                Value::Bloom(chain) => (chain.dump_header(), chain.parts()),
-                Value::Cuckoo(cuckoo) => (cuckoo.dump_header(), cuckoo.parts()),
-            };
-            let mut out = CHUNKS.to_vec();
-            let mut put = |iterator: u64, data: &[u8]| {
-                out.extend(iterator.to_le_bytes());
-                out.extend((data.len() as u64).to_le_bytes());
-                out.extend(data);
-            };
-            put(1, &header);
-            let mut so_far = 1;
-            for chunk in parts.iter().flat_map(|part| part.chunks(MOST_CHUNK)) {
-                so_far += chunk.len() as u64;
-                put(so_far, chunk);
+/// A Bloom filter without a file, to be written as a DUMP or as chunks.
+pub(crate) fn new_bloom(value: Chain<'static>, chunks: bool) -> Opened {
+    let wrapping = Wrapping::new(chunks);
+    Opened::new(Wrapped { value, wrapping }, Vec::new())
+}
+
+/// A cuckoo filter without a file, to be written as a DUMP or as chunks.
+pub(crate) fn new_cuckoo(value: Cuckoo<'static>, chunks: bool) -> Opened {
+    let wrapping = Wrapping::new(chunks);
+    Opened::new(Wrapped { value, wrapping }, Vec::new())
+}
+
+impl<V: Value> Wrapped<V> {
+    fn file(&self, file: View<'_>) -> Vec<u8> {
+        let mut out = Writer::new();
+        match &self.wrapping {
+            Wrapping::Chunks => self.chunks(),
+            Wrapping::Dump { version } => {
+                out.byte(rdb::MODULE_2);
+                self.encode(&mut out);
+                out.into_dump(*version)
             }
-            out
+            Wrapping::Rdb { value } => {
+                self.encode(&mut out);
+                rdb::replaced(file, value.clone(), &out.into_bytes())
+            }
         }
-        Wrapping::Rdb { file, value: place } => {
-            let mut out = Writer::new();
-            out.module(value.module());
-            value.encode(&mut out);
-            rdb::replaced(file, place.clone(), &out.into_bytes())
+    }
+
+    /// From the module's id to the end of the value.
+    fn encode(&self, out: &mut Writer) {
+        out.module(V::MODULE);
+        self.value.encode(out);
+        out.end_of_value();
+    }
+
+    fn chunks(&self) -> Vec<u8> {
+        let (header, parts) = self.value.chunks();
+        let mut out = CHUNKS.to_vec();
+        let mut put = |iterator: u64, data: &[u8]| {
+            out.extend(iterator.to_le_bytes());
+            out.extend((data.len() as u64).to_le_bytes());
+            out.extend(data);
+        };
+        put(1, &header);
+        let mut so_far = 1;
+        for chunk in parts.iter().flat_map(|part| part.chunks(MOST_CHUNK)) {
+            so_far += chunk.len() as u64;
+            put(so_far, chunk);
         }
+        out
+    }
+
+    fn wrap_anew(&mut self, wrap: Wrap) -> bool {
+        let is_known = matches!(wrap, Wrap::Dump | Wrap::Chunks);
+        if is_known {
+            self.wrapping = Wrapping::new(wrap == Wrap::Chunks);
+        }
+        is_known
     }
 }
 
-impl Wrapping<'_> {
-    pub(crate) fn into_owned(self) -> Wrapping<'static> {
-        match self {
-            Self::Dump { version } => Wrapping::Dump { version },
-            Self::Chunks => Wrapping::Chunks,
-            Self::Rdb { file, value } => Wrapping::Rdb {
-                file: Cow::Owned(file.into_owned()),
-                value,
-            },
+impl Filter for Wrapped<Chain<'static>> {
+    fn facts(&self) -> Facts {
+        Facts {
+            capacity: Some(self.value.capacity()),
+            rate: Some(self.value.rate()),
+            keys: Some(self.value.keys()),
+            ..Facts::NONE
         }
     }
 
-    /// Of a new filter.
-    pub(crate) const fn new(chunks: bool) -> Self {
-        match chunks {
-            true => Self::Chunks,
-            false => Self::Dump {
-                version: RDB_VERSION,
-            },
+    fn contains(&self, _: View<'_>, key: &[u8]) -> bool {
+        self.value.contains(key)
+    }
+
+    fn contains_many(&self, _: View<'_>, keys: &[&[u8]], out: &mut [bool]) {
+        self.value.contains_many(keys, out);
+    }
+
+    fn insert(&mut self, _: &mut Bytes<'_>, key: &[u8]) -> Result<bool, Error> {
+        self.value.insert(key)
+    }
+
+    fn union_with(
+        &mut self,
+        _: &mut Bytes<'_>,
+        other: &dyn Filter,
+        _: View<'_>,
+    ) -> Result<bool, Error> {
+        let Some(other) = same(self, other) else {
+            return Ok(false);
+        };
+        self.value.union_with(&other.value)?;
+        Ok(true)
+    }
+
+    fn write(&self, file: View<'_>) -> Vec<u8> {
+        self.file(file)
+    }
+
+    fn rewrap(&mut self, wrap: Wrap) -> bool {
+        self.wrap_anew(wrap)
+    }
+
+    fn plains<'v>(&'v self, _: View<'v>) -> Vec<(&'v Plain, View<'v>)> {
+        self.value.layers().collect()
+    }
+}
+
+impl Filter for Wrapped<Cuckoo<'static>> {
+    fn facts(&self) -> Facts {
+        Facts {
+            capacity: Some(self.value.capacity()),
+            keys: Some(self.value.keys()),
+            ..Facts::NONE
         }
+    }
+
+    fn contains(&self, _: View<'_>, key: &[u8]) -> bool {
+        self.value.contains(key)
+    }
+
+    fn insert(&mut self, _: &mut Bytes<'_>, key: &[u8]) -> Result<bool, Error> {
+        let new = !self.value.contains(key);
+        self.value.insert(key)?;
+        Ok(new)
+    }
+
+    fn can_remove(&self) -> bool {
+        true
+    }
+
+    fn remove(&mut self, key: &[u8]) -> bool {
+        self.value.remove(key)
+    }
+
+    fn write(&self, file: View<'_>) -> Vec<u8> {
+        self.file(file)
+    }
+
+    fn rewrap(&mut self, wrap: Wrap) -> bool {
+        self.wrap_anew(wrap)
+    }
+
+    fn bits(&self, _: View<'_>) -> u64 {
+        8 * self.value.capacity()
+    }
+
+    fn fill(&self, _: View<'_>) -> f64 {
+        self.value.fill()
+    }
+
+    fn rate(&self, _: View<'_>) -> f64 {
+        self.value.rate_now()
+    }
+
+    fn key_count(&self, _: View<'_>) -> Option<f64> {
+        Some(self.value.keys() as f64)
     }
 }

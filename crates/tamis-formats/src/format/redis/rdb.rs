@@ -1,5 +1,6 @@
 //! The encoding of Redis's DUMP and RDB files.
 
+use crate::bytes::View;
 use crate::fields::Fields;
 use crate::{Error, Format};
 use std::borrow::Cow;
@@ -84,7 +85,7 @@ enum Length {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) const fn new(format: Format, bytes: &'a [u8]) -> Self {
+    pub(super) fn new(format: Format, bytes: impl Into<View<'a>>) -> Self {
         Self {
             format,
             fields: Fields::new(format, bytes),
@@ -131,7 +132,7 @@ impl<'a> Reader<'a> {
     /// A string: as it lies there, unless it is compressed or a number.
     fn string_value(&mut self, what: &'static str) -> Result<Cow<'a, [u8]>, Error> {
         let code = match self.length(what)? {
-            Length::Plain(len) => return Ok(self.fields.take(what, len)?.into()),
+            Length::Plain(len) => return self.fields.take(what, len),
             Length::Special(code) => code,
         };
         Ok(match code {
@@ -155,7 +156,7 @@ impl<'a> Reader<'a> {
                 if len > packed.len() as u64 * 264 {
                     return Err(self.corrupt(what, "a length that LZF can have", len));
                 }
-                let text = lzf(packed, len as usize);
+                let text = lzf(&packed, len as usize);
                 text.ok_or_else(|| self.corrupt(what, "LZF", "something else"))?
                     .into()
             }
@@ -192,8 +193,8 @@ impl<'a> Reader<'a> {
             match self.plain_length("field")? {
                 END => return Ok(()),
                 1 | UNSIGNED => drop(self.plain_length("field")?),
-                3 => drop(self.fields.take("field", 4)?),
-                DOUBLE => drop(self.fields.take("field", 8)?),
+                3 => drop(self.fields.skip("field", 4)?),
+                DOUBLE => drop(self.fields.skip("field", 8)?),
                 STRING => drop(self.string_value("field")?),
                 tag => return Err(self.corrupt("field", "a tag of 0 to 5", tag)),
             }
@@ -224,7 +225,7 @@ impl<'a> Reader<'a> {
                             len => u64::from(len),
                         },
                     };
-                    self.fields.take("score", score)?;
+                    self.fields.skip("score", score)?;
                 }
             }
             18 => {
@@ -274,17 +275,17 @@ pub(super) struct Found {
 }
 
 /// All filters of an RDB file.
-pub(super) fn filters(format: Format, bytes: &[u8]) -> Result<Vec<Found>, Error> {
-    check_sum(format, bytes)?;
-    let mut reader = Reader::new(format, bytes);
-    reader.fields.take("magic and version", 9)?;
+pub(super) fn filters(format: Format, file: View<'_>) -> Result<Vec<Found>, Error> {
+    check_sum(format, file)?;
+    let mut reader = Reader::new(format, file);
+    reader.fields.skip("magic and version", 9)?;
     let mut found = Vec::new();
     loop {
         match reader.u8("type")? {
             0xFF => return Ok(found),
             0xFE => drop(reader.plain_length("database")?),
-            0xFD => drop(reader.fields.take("expiry", 4)?),
-            0xFC => drop(reader.fields.take("expiry", 8)?),
+            0xFD => drop(reader.fields.skip("expiry", 4)?),
+            0xFC => drop(reader.fields.skip("expiry", 8)?),
             0xFB => {
                 reader.plain_length("size")?;
                 reader.plain_length("size")?;
@@ -305,7 +306,7 @@ pub(super) fn filters(format: Format, bytes: &[u8]) -> Result<Vec<Found>, Error>
                 let name = reader.string_value("key")?.into_owned();
                 let start = reader.fields.at();
                 let is_filter = kind == MODULE_2 && {
-                    let mut value = Reader::new(format, &bytes[start..]);
+                    let mut value = Reader::new(format, file.slice(start..file.len()));
                     value.module().is_ok()
                 };
                 reader.skip(kind)?;
@@ -319,51 +320,45 @@ pub(super) fn filters(format: Format, bytes: &[u8]) -> Result<Vec<Found>, Error>
 }
 
 /// An RDB file with another value, and the sum that it then has.
-pub(super) fn replaced(file: &[u8], place: Range<usize>, value: &[u8]) -> Vec<u8> {
-    let mut out = [&file[..place.start], value, &file[place.end..]].concat();
+pub(super) fn replaced(file: View<'_>, place: Range<usize>, value: &[u8]) -> Vec<u8> {
+    let mut out = file.slice(0..place.start).to_vec();
+    out.extend_from_slice(value);
+    out.extend_from_slice(&file.read(place.end..file.len()));
     if let Some(end) = out.len().checked_sub(8) {
         // A server without checksums writes zeros.
         if out[end..] != [0; 8] {
-            let sum = crc64(&out[..end]);
+            let sum = crc64(out[..end].into());
             out[end..].copy_from_slice(&sum.to_le_bytes());
         }
     }
     out
 }
 
-/// The last eight bytes are the sum of all before, or zeros.
-fn check_sum(format: Format, bytes: &[u8]) -> Result<&[u8], Error> {
-    let Some((body, sum)) = bytes.split_last_chunk::<8>() else {
-        return Err(Error::corrupt(
-            format,
-            "length",
-            "at least 8 bytes",
-            bytes.len(),
-        ));
+/// The last eight bytes are the sum of all before, or zeros. Returns where they begin.
+fn check_sum(format: Format, file: View<'_>) -> Result<usize, Error> {
+    let Some(sum) = file.last_array() else {
+        let got = file.len();
+        return Err(Error::corrupt(format, "length", "at least 8 bytes", got));
     };
-    let (expected, got) = (crc64(body), u64::from_le_bytes(*sum));
-    match got == expected || got == 0 {
-        true => Ok(body),
-        false => Err(Error::corrupt(
-            format,
-            "checksum",
-            format_args!("{expected:016x}"),
-            format_args!("{got:016x}"),
-        )),
+    let end = file.len() - 8;
+    let (expected, got) = (crc64(file.slice(0..end)), u64::from_le_bytes(sum));
+    if got != expected && got != 0 {
+        let expected = format_args!("{expected:016x}");
+        let got = format_args!("{got:016x}");
+        return Err(Error::corrupt(format, "checksum", expected, got));
     }
+    Ok(end)
 }
 
 /// What a DUMP holds, and the version of its encoding.
 pub(super) fn check_dump(format: Format, bytes: &[u8]) -> Result<(&[u8], u16), Error> {
-    let body = check_sum(format, bytes)?;
-    match body.split_last_chunk::<2>() {
+    let end = check_sum(format, bytes.into())?;
+    match bytes[..end].split_last_chunk::<2>() {
         Some((payload, version)) => Ok((payload, u16::from_le_bytes(*version))),
-        None => Err(Error::corrupt(
-            format,
-            "length",
-            "at least 10 bytes",
-            bytes.len(),
-        )),
+        None => {
+            let got = bytes.len();
+            Err(Error::corrupt(format, "length", "at least 10 bytes", got))
+        }
     }
 }
 
@@ -410,7 +405,7 @@ impl Writer {
 
     pub(super) fn into_dump(mut self, version: u16) -> Vec<u8> {
         self.0.extend(version.to_le_bytes());
-        let sum = crc64(&self.0);
+        let sum = crc64(self.0[..].into());
         self.0.extend(sum.to_le_bytes());
         self.0
     }
@@ -435,7 +430,7 @@ impl Sink for Writer {
 }
 
 /// CRC-64 with Jones's polynomial, as Redis has it.
-fn crc64(bytes: &[u8]) -> u64 {
+fn crc64(bytes: View<'_>) -> u64 {
     const TABLE: [u64; 256] = {
         let mut table = [0; 256];
         let mut byte = 0;
@@ -450,9 +445,13 @@ fn crc64(bytes: &[u8]) -> u64 {
         }
         table
     };
-    bytes
-        .iter()
-        .fold(0, |crc, byte| TABLE[(crc as u8 ^ byte) as usize] ^ crc >> 8)
+    let mut sum = 0;
+    let _ = bytes.pieces(|piece| {
+        let next = |crc, byte: &u8| TABLE[(crc as u8 ^ byte) as usize] ^ crc >> 8;
+        sum = piece.iter().fold(sum, next);
+        Ok::<(), ()>(())
+    });
+    sum
 }
 
 /// Unpacks LZF to exactly `len` bytes.

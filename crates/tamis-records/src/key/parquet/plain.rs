@@ -1,11 +1,11 @@
 //! Values of Parquet columns as the bytes that their filters hash: the plain encoding, without a length.
 
-use super::{Failure, Format, find, general};
+use super::{Failure, Format, Table, general};
 use parquet::basic::Type as Physical;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::Result;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::FileReader;
 use parquet::schema::types::ColumnDescriptor;
 use std::fs::File;
 
@@ -174,20 +174,24 @@ fn time(text: &str, per_second: i128) -> Option<i128> {
     (seconds >= 0).then(|| (hours * 3600 + minutes * 60) * per_second + seconds)
 }
 
-/// The columns of these names.
-pub fn columns(file: File, names: &[String]) -> Result<Vec<PlainColumn>, Failure> {
-    let reader = SerializedFileReader::new(file)?;
-    let schema = reader.metadata().file_metadata().schema_descr_ptr();
-    let column = |name: &String| {
-        let number = find(&schema, name)?;
-        Ok(PlainColumn::of(number, &schema.column(number)))
-    };
-    names.iter().map(column).collect()
+impl Table {
+    /// The column of this name, for its filters.
+    pub fn plain(&self, name: &str) -> Result<PlainColumn, Failure> {
+        let number = self.find(name)?;
+        Ok(PlainColumn::of(number, &self.schema.column(number)))
+    }
+
+    /// Where filters begin in the file.
+    pub fn filters(&self) -> impl Iterator<Item = u64> {
+        let groups = self.reader.metadata().row_groups().iter();
+        let columns = groups.flat_map(|group| group.columns());
+        columns.filter_map(|column| u64::try_from(column.bloom_filter_offset()?).ok())
+    }
 }
 
 /// The values of a column, row group by row group, as often as they are asked for.
 pub struct Values {
-    reader: SerializedFileReader<File>,
+    table: Table,
     /// The column.
     pub column: PlainColumn,
 }
@@ -195,10 +199,8 @@ pub struct Values {
 impl Values {
     /// Opens a file for the values of the column of this name.
     pub fn open(file: File, name: &str) -> Result<Self, Failure> {
-        let reader = SerializedFileReader::new(file)?;
-        let schema = reader.metadata().file_metadata().schema_descr_ptr();
-        let number = find(&schema, name)?;
-        let column = PlainColumn::of(number, &schema.column(number));
+        let table = Table::open(file)?;
+        let column = table.plain(name)?;
         if let Physical::BOOLEAN | Physical::INT96 = column.physical {
             let what = format!(
                 "column '{name}' is {}, for which there are no filters",
@@ -206,17 +208,17 @@ impl Values {
             );
             return Err(general(&what).into());
         }
-        Ok(Self { reader, column })
+        Ok(Self { table, column })
     }
 
     /// How many row groups there are.
     pub fn row_groups(&self) -> usize {
-        self.reader.num_row_groups()
+        self.table.reader.num_row_groups()
     }
 
     /// Calls `each` with what a filter hashes of every value of a row group; with both zeros for one.
     pub fn each(&self, group: usize, mut each: impl FnMut(&[u8])) -> Result<(), Failure> {
-        let group = self.reader.get_row_group(group)?;
+        let group = self.table.reader.get_row_group(group)?;
         match group.get_column_reader(self.column.number)? {
             ColumnReader::Int32ColumnReader(r) => read(r, |v| each(&v.to_le_bytes())),
             ColumnReader::Int64ColumnReader(r) => read(r, |v| each(&v.to_le_bytes())),

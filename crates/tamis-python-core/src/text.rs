@@ -3,32 +3,38 @@
 
 /// What an integer of a column stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Temporal {
+pub enum Temporal {
     /// Days, or several of them, since 1970-01-01.
     Days(i64),
     /// Months, or several of them, since January 1970, whose first day it is.
     Months(i64),
     /// Milliseconds since 1970-01-01, of which the day counts.
     DayOfMilliseconds,
-    /// Since 1970; `utc` if it is a moment, and not what a clock somewhere shows.
+    /// Since 1970.
     Timestamp {
+        /// The unit.
         ticks: Ticks,
+        /// Whether it is a moment, and not what a clock somewhere shows.
         utc: bool,
     },
     /// Since midnight.
     Time(Ticks),
+    /// A length of time.
     Duration(Ticks),
 }
 
 /// The length of a clock's tick: whole seconds, divided by a power of ten.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Ticks {
-    pub(crate) seconds: i64,
-    pub(crate) digits: u32,
+pub struct Ticks {
+    /// Whole seconds.
+    pub seconds: i64,
+    /// The power of ten.
+    pub digits: u32,
 }
 
 impl Ticks {
-    pub(crate) const fn decimal(digits: u32) -> Self {
+    /// A second, divided by a power of ten.
+    pub const fn decimal(digits: u32) -> Self {
         Self { seconds: 1, digits }
     }
 
@@ -44,7 +50,7 @@ const DAY: i128 = 86_400;
 
 impl Temporal {
     /// Writes the text that stands for the number.
-    pub(crate) fn write(self, count: i64, text: &mut Vec<u8>) {
+    pub fn write(self, count: i64, text: &mut Vec<u8>) {
         let wide = i128::from(count);
         match self {
             Self::Days(days) => write_date(wide * i128::from(days), text),
@@ -69,7 +75,7 @@ impl Temporal {
 }
 
 /// Hours, of which there may be any number, minutes and seconds.
-pub(crate) fn write_span(ticks: Ticks, count: i128, text: &mut Vec<u8>) {
+pub fn write_span(ticks: Ticks, count: i128, text: &mut Vec<u8>) {
     let (mut seconds, mut rest) = ticks.split(count);
     if seconds < 0 {
         text.push(b'-');
@@ -129,7 +135,7 @@ fn write_year_month_day(year: i128, month: u64, day: u64, text: &mut Vec<u8>) {
 
 /// A decimal number of so many digits behind the point, from its digits as a
 /// little-endian integer in two's complement.
-pub(crate) fn write_decimal(bytes: &[u8], scale: i32, text: &mut Vec<u8>) {
+pub fn write_decimal(bytes: &[u8], scale: i32, text: &mut Vec<u8>) {
     let negative = bytes.last().is_some_and(|byte| *byte >= 128);
     let mut limbs = [if negative { u64::MAX } else { 0 }; 4];
     for (limb, part) in limbs.iter_mut().zip(bytes.chunks(8)) {
@@ -180,7 +186,7 @@ fn write_wide(mut limbs: [u64; 4], text: &mut Vec<u8>) {
 }
 
 /// As `2d931510-d99f-494a-8c67-87feb05e1594`.
-pub(crate) fn write_uuid(bytes: &[u8; 16], text: &mut Vec<u8>) {
+pub fn write_uuid(bytes: &[u8; 16], text: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     for (i, byte) in bytes.iter().enumerate() {
         if matches!(i, 4 | 6 | 8 | 10) {
@@ -191,11 +197,9 @@ pub(crate) fn write_uuid(bytes: &[u8; 16], text: &mut Vec<u8>) {
     }
 }
 
-pub(crate) const fn of_bool(value: bool) -> &'static [u8] {
-    match value {
-        true => b"true",
-        false => b"false",
-    }
+/// `true` or `false`.
+pub const fn of_bool(value: bool) -> &'static [u8] {
+    if value { b"true" } else { b"false" }
 }
 
 fn write_two(number: u8, text: &mut Vec<u8>) {

@@ -1,11 +1,11 @@
 //! Where a filter lives: in memory, in a mapped file, or nowhere any more.
 
 use crate::buffer::Lent;
-use crate::error::Failure;
+use crate::error::{Failure, Result};
 use tamis::{AnyFilter, Hash, Kind, Map};
 
 /// Where a filter lives.
-pub(crate) enum State {
+pub(crate) enum Backing {
     /// In memory, or in a file mapped for writing.
     Writable(AnyFilter),
     /// In a file mapped for reading.
@@ -22,18 +22,18 @@ pub(crate) enum State {
 macro_rules! ask {
     ($state:expr, $filter:ident => $answer:expr) => {
         match $state {
-            State::Writable($filter) => Ok($answer),
-            State::ReadOnly($filter) => Ok($answer),
-            State::Borrowed {
+            Backing::Writable($filter) => Ok($answer),
+            Backing::ReadOnly($filter) => Ok($answer),
+            Backing::Borrowed {
                 filter: $filter, ..
             } => Ok($answer),
-            State::Closed => Err(Failure::closed()),
+            Backing::Closed => Err(Failure::closed()),
         }
     };
 }
 
-impl State {
-    pub(crate) fn writable(&mut self) -> Result<&mut AnyFilter, Failure> {
+impl Backing {
+    pub(crate) fn writable(&mut self) -> Result<&mut AnyFilter> {
         match self {
             Self::Writable(filter) => Ok(filter),
             Self::ReadOnly(_) | Self::Borrowed { .. } => Err(Failure::read_only()),
@@ -41,40 +41,60 @@ impl State {
         }
     }
 
-    pub(crate) fn contains(&self, hash: Hash) -> Result<bool, Failure> {
+    /// Waits until all that was added is on disk.
+    pub(crate) fn sync(&self) -> Result<()> {
+        match self {
+            Self::Writable(filter) => Ok(filter.sync()?),
+            Self::ReadOnly(_) | Self::Borrowed { .. } => Ok(()),
+            Self::Closed => Err(Failure::closed()),
+        }
+    }
+
+    /// Closes it; the rest of it is to be dropped with the GIL.
+    pub(crate) fn close(&mut self) -> Result<Self> {
+        match std::mem::replace(self, Self::Closed) {
+            Self::Writable(filter) => {
+                filter.close()?;
+                Ok(Self::Closed)
+            }
+            rest => Ok(rest),
+        }
+    }
+
+    pub(crate) fn contains(&self, hash: Hash) -> Result<bool> {
         ask!(self, filter => filter.contains_hash(hash))
     }
 
-    pub(crate) fn contains_all(&self, hashes: &[Hash], found: &mut [bool]) -> Result<(), Failure> {
+    pub(crate) fn contains_all(&self, hashes: &[Hash], found: &mut [bool]) -> Result<()> {
         ask!(self, filter => filter.contains_hashes(hashes, found))
     }
 
-    pub(crate) fn duplicate(&self) -> Result<AnyFilter, Failure> {
+    pub(crate) fn duplicate(&self) -> Result<AnyFilter> {
         Ok(ask!(self, filter => filter.duplicate())??)
     }
 
     /// Adds what is here to another filter.
-    pub(crate) fn unite_into(&self, other: &mut AnyFilter) -> Result<(), Failure> {
+    pub(crate) fn unite_into(&self, other: &mut AnyFilter) -> Result<()> {
         Ok(ask!(self, ours => other.union_with(ours))??)
     }
 
     /// Leaves in another filter what is here, too.
-    pub(crate) fn intersect_into(&self, other: &mut AnyFilter) -> Result<(), Failure> {
+    pub(crate) fn intersect_into(&self, other: &mut AnyFilter) -> Result<()> {
         Ok(ask!(self, ours => other.intersect_with(ours))??)
     }
 
-    pub(crate) fn is_subset_of(&self, other: &Self) -> Result<bool, Failure> {
+    pub(crate) fn is_subset_of(&self, other: &Self) -> Result<bool> {
         Ok(ask!(self, ours => ask!(other, theirs => ours.is_subset_of(theirs)))???)
     }
 
-    pub(crate) fn same(&self, other: &Self) -> Result<bool, Failure> {
+    pub(crate) fn same(&self, other: &Self) -> Result<bool> {
         ask!(self, ours => ask!(other, theirs => ours.is_same(theirs)))?
     }
 }
 
 /// Adds keys that are mostly absent; whether each was. Nothing is added if one
 /// can't be: a cuckoo filter may be full.
-pub(crate) fn insert_absent(filter: &mut AnyFilter, hashes: &[Hash]) -> Result<Vec<bool>, Failure> {
+pub(crate) fn insert_absent(filter: &mut AnyFilter, hashes: &[Hash]) -> Result<Vec<bool>> {
     let mut new = vec![false; hashes.len()];
     if !matches!(filter.kind(), Kind::Cuckoo | Kind::Counting) {
         filter.insert_hashes(hashes, &mut new)?;
@@ -97,4 +117,20 @@ pub(crate) fn insert_absent(filter: &mut AnyFilter, hashes: &[Hash]) -> Result<V
     Ok(new)
 }
 
-pub(crate) use ask;
+/// [`ask!`] for answers that take no time.
+macro_rules! get {
+    ($this:expr, $py:expr, $filter:ident => $answer:expr) => {
+        $this
+            .state
+            .with($py, |state| ask!(state, $filter => $answer))
+    };
+}
+
+/// [`ask!`] for answers that take time, such as those that read the whole filter.
+macro_rules! read {
+    ($slf:expr, $filter:ident => $answer:expr) => {
+        Filter::read($slf, |state| ask!(state, $filter => $answer))
+    };
+}
+
+pub(crate) use {ask, get, read};

@@ -5,15 +5,19 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::bits::Bits;
+use super::bits::{Bits, BitsFile};
 use super::file::{self, OpenError, record};
 use tamis_formats::pybloomfilter::{Probes, Shape};
 
-pub(crate) struct Filter {
-    pub(super) capacity: u64,
-    pub(super) error_rate: f64,
+/// A filter, in memory or in a mapped file.
+pub struct Filter {
+    /// How many keys it is made for.
+    pub capacity: u64,
+    /// The rate at that many keys.
+    pub error_rate: f64,
     probes: Probes,
-    pub(super) bits: Bits,
+    /// The bits.
+    pub bits: Bits,
     count: Count,
     /// Whether a file changed since it was opened.
     changed: bool,
@@ -61,8 +65,8 @@ impl Filter {
     }
 
     /// A filter in memory, empty or with the bits of another.
-    pub(super) fn in_memory(shape: Shape, data: Option<&[u8]>) -> io::Result<Self> {
-        let bits = Bits::zeroed(shape.bytes())?;
+    pub fn in_memory(shape: Shape, data: Option<&[u8]>) -> io::Result<Self> {
+        let mut bits = Bits::zeroed(shape.bytes())?;
         let mut count = Count::ZERO;
         if let Some(data) = data {
             bits.load(data);
@@ -74,31 +78,32 @@ impl Filter {
     }
 
     /// An empty filter in a new file.
-    pub(super) fn create(path: PathBuf, perm: u32, shape: Shape) -> io::Result<Self> {
+    pub fn create(path: PathBuf, perm: u32, shape: Shape) -> io::Result<Self> {
         let header = shape.encode();
         let file = file::create(&path, perm, shape.file_len(), |file| {
             file.write_all_at(&header, 0)
         })?;
         record::write(&file, Some((0, 0)));
-        let bits = Bits::map(file, path, true, &shape)?;
+        let bits = Bits::map(BitsFile::new(file, path, true), &shape)?;
         let mut filter = Self::new(shape, bits, Count::ZERO);
         filter.changed = true;
         Ok(filter)
     }
 
-    pub(super) fn open(path: PathBuf, writable: bool) -> Result<Self, OpenError> {
+    /// The filter in a file.
+    pub fn open(path: PathBuf, writable: bool) -> Result<Self, OpenError> {
         let (file, shape) = file::open(&path, writable)?;
         let count = record::read(&file).map_or(Count::UNKNOWN, |(keys, bits)| Count {
             keys,
             bits,
             trust: Trust::Recorded,
         });
-        let bits = Bits::map(file, path, writable, &shape)?;
+        let bits = Bits::map(BitsFile::new(file, path, writable), &shape)?;
         Ok(Self::new(shape, bits, count))
     }
 
-    /// What would make an empty filter that this one can be united with.
-    pub(super) fn shape(&self) -> Shape {
+    /// The shape of an empty filter that this one can be united with.
+    pub fn shape(&self) -> Shape {
         Shape {
             capacity: self.capacity,
             error_rate: self.error_rate,
@@ -107,23 +112,26 @@ impl Filter {
         }
     }
 
-    pub(super) fn seeds(&self) -> &[u32] {
+    /// One for each hash.
+    pub fn seeds(&self) -> &[u32] {
         self.probes.seeds()
     }
 
-    pub(super) fn num_bits(&self) -> u64 {
+    /// How many bits.
+    pub fn num_bits(&self) -> u64 {
         self.probes.bits()
     }
 
+    /// Whether a key may have been added.
     #[inline]
-    pub(super) fn contains(&self, key: &[u8]) -> bool {
+    pub fn contains(&self, key: &[u8]) -> bool {
         self.probes
             .all(key, |positions| self.bits.all_set(positions))
     }
 
     /// Adds a key to a filter that may be written; true if it was there.
     #[inline]
-    pub(super) fn add(&mut self, key: &[u8]) -> bool {
+    pub fn add(&mut self, key: &[u8]) -> bool {
         let mut new = 0;
         self.probes.all(key, |positions| {
             new += self.bits.set(positions);
@@ -138,25 +146,26 @@ impl Filter {
         false
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Removes all keys.
+    pub fn clear(&mut self) {
         self.bits.clear();
         self.count = Count::ZERO;
         self.changed = true;
     }
 
     /// Whether a key sets the same bits in both.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub fn is_like(&self, other: &Self) -> bool {
         self.num_bits() == other.num_bits() && self.seeds() == other.seeds()
     }
 
     /// The union with a filter that is like this one.
-    pub(super) fn unite(&mut self, other: &Self) {
+    pub fn unite(&mut self, other: &Self) {
         self.bits.unite(&other.bits);
         self.forget_count();
     }
 
     /// The intersection with a filter that is like this one.
-    pub(super) fn intersect(&mut self, other: &Self) {
+    pub fn intersect(&mut self, other: &Self) {
         self.bits.intersect(&other.bits);
         self.forget_count();
     }
@@ -167,7 +176,7 @@ impl Filter {
     }
 
     /// How many keys, if that is known.
-    pub(super) fn exact_len(&mut self) -> Option<u64> {
+    pub fn exact_len(&mut self) -> Option<u64> {
         if self.count.trust == Trust::Recorded {
             // Whoever else wrote to the file left more bits or fewer.
             let right = self.bits.count_ones() == self.count.bits;
@@ -176,8 +185,8 @@ impl Filter {
         (self.count.trust == Trust::Exact).then_some(self.count.keys)
     }
 
-    /// How many keys set as many bits as are set; none can tell if all are.
-    pub(super) fn estimated_len(&self) -> Option<u64> {
+    /// How many keys set as many bits as are set; `None` if all are.
+    pub fn estimated_len(&self) -> Option<u64> {
         let bits = self.num_bits() as f64;
         let ones = self.bits.count_ones() as f64;
         let each = bits / self.seeds().len() as f64;
@@ -186,16 +195,15 @@ impl Filter {
     }
 
     /// Waits until a file and its count are on disk.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
-        match self.bits.mapped() {
-            Some(mapped) if self.changed => {
-                self.record(&mapped.file);
-                mapped.sync()?;
-                self.changed = false;
-                Ok(())
-            }
-            _ => Ok(()),
+    pub fn sync(&mut self) -> io::Result<()> {
+        if self.changed
+            && let Some(file) = self.bits.file()
+        {
+            self.record(&file.file);
+            self.bits.sync()?;
+            self.changed = false;
         }
+        Ok(())
     }
 
     fn record(&self, file: &File) {
@@ -204,9 +212,9 @@ impl Filter {
     }
 
     /// Copies a filter's file.
-    pub(super) fn copy_to(&self, path: &Path) -> io::Result<()> {
-        let mapped = self.bits.mapped().ok_or(io::ErrorKind::Unsupported)?;
-        file::copy(mapped, path, |file| self.record(file))
+    pub fn copy_to(&self, path: &Path) -> io::Result<()> {
+        let from = self.bits.file().ok_or(io::ErrorKind::Unsupported)?;
+        file::copy(from, path, |file| self.record(file))
     }
 }
 

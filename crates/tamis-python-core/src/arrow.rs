@@ -5,61 +5,102 @@
 //! that: a buffer is as long as the lengths and offsets of its array make it.
 //! Everything else is checked.
 
-use crate::column::{
-    Bits, Column, Dictionary, Encoding, Fixed, NoKeys, Values, native_i32, native_i64,
-};
+use crate::column::{Bits, Dictionary, KeyColumn, Values, native_i32, native_i64};
+use crate::fixed::{Encoding, Fixed};
+use crate::keys::NoKeys;
 use crate::text::{Temporal, Ticks};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::marker::PhantomData;
+use std::ops::Deref;
 
-/// The structures of the specification, field by field.
+/// A structure of the specification, field by field: what a column is.
+#[expect(missing_docs, reason = "the specification documents them")]
 #[repr(C)]
-pub(crate) struct ArrowSchema {
-    pub(crate) format: *const c_char,
-    pub(crate) name: *const c_char,
-    pub(crate) metadata: *const c_char,
-    pub(crate) flags: i64,
-    pub(crate) n_children: i64,
-    pub(crate) children: *mut *mut ArrowSchema,
-    pub(crate) dictionary: *mut ArrowSchema,
-    pub(crate) release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
-    pub(crate) private_data: *mut c_void,
+pub struct ArrowSchema {
+    pub format: *const c_char,
+    pub name: *const c_char,
+    pub metadata: *const c_char,
+    pub flags: i64,
+    pub n_children: i64,
+    pub children: *mut *mut ArrowSchema,
+    pub dictionary: *mut ArrowSchema,
+    pub release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
+    pub private_data: *mut c_void,
 }
 
+/// A structure of the specification, field by field: a column's rows.
+#[expect(missing_docs, reason = "the specification documents them")]
 #[repr(C)]
-pub(crate) struct ArrowArray {
-    pub(crate) length: i64,
-    pub(crate) null_count: i64,
-    pub(crate) offset: i64,
-    pub(crate) n_buffers: i64,
-    pub(crate) n_children: i64,
-    pub(crate) buffers: *const *const c_void,
-    pub(crate) children: *mut *mut ArrowArray,
-    pub(crate) dictionary: *mut ArrowArray,
-    pub(crate) release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
-    pub(crate) private_data: *mut c_void,
+pub struct ArrowArray {
+    pub length: i64,
+    pub null_count: i64,
+    pub offset: i64,
+    pub n_buffers: i64,
+    pub n_children: i64,
+    pub buffers: *const *const c_void,
+    pub children: *mut *mut ArrowArray,
+    pub dictionary: *mut ArrowArray,
+    pub release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
+    pub private_data: *mut c_void,
 }
 
+/// A structure of the specification, field by field: arrays one after the other.
+#[expect(missing_docs, reason = "the specification documents them")]
 #[repr(C)]
-pub(crate) struct ArrowArrayStream {
-    pub(crate) get_schema: Option<unsafe extern "C" fn(*mut Self, *mut ArrowSchema) -> c_int>,
-    pub(crate) get_next: Option<unsafe extern "C" fn(*mut Self, *mut ArrowArray) -> c_int>,
-    pub(crate) get_last_error: Option<unsafe extern "C" fn(*mut Self) -> *const c_char>,
-    pub(crate) release: Option<unsafe extern "C" fn(*mut Self)>,
-    pub(crate) private_data: *mut c_void,
+pub struct ArrowArrayStream {
+    pub get_schema: Option<unsafe extern "C" fn(*mut Self, *mut ArrowSchema) -> c_int>,
+    pub get_next: Option<unsafe extern "C" fn(*mut Self, *mut ArrowArray) -> c_int>,
+    pub get_last_error: Option<unsafe extern "C" fn(*mut Self) -> *const c_char>,
+    pub release: Option<unsafe extern "C" fn(*mut Self)>,
+    pub private_data: *mut c_void,
 }
 
 /// One of the structures, which is ours to release.
 #[repr(transparent)] // a capsule may carry it as the structure
-pub(crate) struct Owned<T: Release>(pub(crate) T);
+pub struct Owned<T: Release>(T);
 
-/// What is common to the three structures.
-pub(crate) trait Release {
+impl<T: Release> Owned<T> {
+    /// An empty one, for a producer to fill.
+    pub fn released() -> Self {
+        Self(T::released())
+    }
+
+    /// Takes the structure over.
+    ///
+    /// # Safety
+    /// - It is released, or a producer has filled it as the specification
+    ///   demands.
+    /// - Nobody else releases it, or uses what it points to after that.
+    pub const unsafe fn new(structure: T) -> Self {
+        Self(structure)
+    }
+
+    /// The structure, for a producer's function to fill.
+    pub fn as_mut_ptr(&mut self) -> *mut T {
+        &raw mut self.0
+    }
+}
+
+impl<T: Release> Deref for Owned<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// The three structures: a producer fills them, and its function releases them.
+pub trait Release {
     /// As the specification marks one that somebody else owns now.
     fn released() -> Self;
+    /// Whether somebody else owns it, or nobody any more.
     fn is_released(&self) -> bool;
-    fn release(&mut self);
+    /// Releases it, unless it is released.
+    ///
+    /// # Safety
+    /// Unless it is released, a producer has filled it, and nobody uses it any
+    /// more, nor what it points to.
+    unsafe fn release(&mut self);
 }
 
 macro_rules! release {
@@ -74,9 +115,9 @@ macro_rules! release {
                 self.release.is_none()
             }
 
-            fn release(&mut self) {
+            unsafe fn release(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: the structure is ours and was not released.
+                    // SAFETY: the caller's promise.
                     unsafe { release(self) }
                 }
             }
@@ -89,7 +130,8 @@ release!(ArrowArrayStream);
 
 impl<T: Release> Drop for Owned<T> {
     fn drop(&mut self) {
-        self.0.release();
+        // SAFETY: the promise to `new`, or a producer has filled it.
+        unsafe { self.0.release() };
     }
 }
 
@@ -101,16 +143,21 @@ unsafe impl<T: Release> Sync for Owned<T> {}
 /// The array as a column of keys.
 ///
 /// # Safety
-/// Both were made by a producer that follows the specification as to how long
-/// buffers and texts are and how long they live, and the array lives for `'a`.
-pub(crate) unsafe fn column<'a>(
+/// Each of the two is released, or was made by a producer that follows the
+/// specification in these points:
+/// - pointers are null, or point to what the specification says; formats end
+///   with a zero byte;
+/// - buffers are as long as format, length and offset demand; the last one of
+///   views has the true lengths of those before it;
+/// - all of this is there, and nobody changes it, for as long as `'a`.
+pub unsafe fn column<'a>(
     schema: &ArrowSchema,
     array: &'a ArrowArray,
-) -> Result<Column<'a>, NoKeys> {
+) -> Result<KeyColumn<'a>, NoKeys> {
     if schema.is_released() || array.is_released() {
         return Err(NoKeys::damaged("that was released already"));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise, for the dictionary, too.
     unsafe {
         match (schema.dictionary.as_ref(), array.dictionary.as_ref()) {
             (None, None) => plain_column(schema, array),
@@ -119,7 +166,7 @@ pub(crate) unsafe fn column<'a>(
                     return Err(NoKeys::damaged("with a dictionary of dictionaries"));
                 }
                 let values = plain_column(values_schema, values)?;
-                let Column {
+                let KeyColumn {
                     len,
                     valid,
                     values: indices,
@@ -128,13 +175,13 @@ pub(crate) unsafe fn column<'a>(
                 let values = match (indices, &values.values) {
                     // Of these there may be any number.
                     (_, Values::Nulls) => Values::Nulls,
-                    (Values::Fixed(indices), _) if integer(indices.encoding) => {
+                    (Values::Fixed(indices), _) if integer(indices.encoding()) => {
                         let hashes = Vec::new();
                         Values::Dictionary(indices, Box::new(Dictionary { values, hashes }))
                     }
                     _ => return Err(NoKeys::damaged("with a dictionary but no indices")),
                 };
-                Ok(Column { len, values, valid })
+                Ok(KeyColumn { len, values, valid })
             }
             _ => Err(NoKeys::damaged("with one half of a dictionary")),
         }
@@ -148,7 +195,7 @@ pub(crate) unsafe fn column<'a>(
 unsafe fn plain_column<'a>(
     schema: &ArrowSchema,
     array: &'a ArrowArray,
-) -> Result<Column<'a>, NoKeys> {
+) -> Result<KeyColumn<'a>, NoKeys> {
     if schema.format.is_null() {
         return Err(NoKeys::damaged("without a format"));
     }
@@ -158,7 +205,7 @@ unsafe fn plain_column<'a>(
     let buffers = Buffers::of(array)?;
     let len = buffers.len;
     if format == "n" {
-        return Ok(Column {
+        return Ok(KeyColumn {
             len,
             values: Values::Nulls,
             valid: None,
@@ -168,16 +215,8 @@ unsafe fn plain_column<'a>(
     // that it prescribes.
     unsafe {
         let fixed = |width: usize, encoding| {
-            let first = buffers.rows(1, width)?.as_ptr();
-            Ok::<_, NoKeys>(Values::Fixed(Fixed {
-                first,
-                stride: width as isize,
-                width,
-                // Arrow's numbers are the machine's.
-                swapped: cfg!(target_endian = "big"),
-                encoding,
-                owner: PhantomData,
-            }))
+            let rows = buffers.rows(1, width)?;
+            Ok::<_, NoKeys>(Values::Fixed(Fixed::of_slice(rows, width, encoding)))
         };
         let values = match format {
             "b" => Values::Bools(Bits {
@@ -230,7 +269,7 @@ unsafe fn plain_column<'a>(
             0 => None,
             _ => buffers.validity()?,
         };
-        Ok(Column { len, values, valid })
+        Ok(KeyColumn { len, values, valid })
     }
 }
 

@@ -6,25 +6,29 @@ use tamis::{Hash, Hasher};
 /// that no text is the same key; and with it, it is longer than an integer.
 const FLOAT: [u8; 2] = [0xff, b'f'];
 
-/// The bytes of a float; none for NaN.
-pub(crate) enum Float {
+/// The bytes of a float.
+pub enum Float {
     /// It equals this integer, and is the same key, as `1.0 == 1` in Python.
     Integer([u8; 8]),
+    /// Any other.
     Other([u8; 10]),
 }
 
 impl Float {
+    /// The key of a float; none for NaN.
     #[inline]
-    pub(crate) fn of(value: f64) -> Option<Self> {
+    pub fn of(value: f64) -> Option<Self> {
         const END: f64 = 18_446_744_073_709_551_616.0; // 2**64
         if value.is_nan() {
             return None;
         }
         if value.trunc() == value && (-END / 2.0..END).contains(&value) {
-            return Some(Self::Integer(match value < 0.0 {
-                true => (value as i64).to_le_bytes(),
-                false => (value as u64).to_le_bytes(),
-            }));
+            let bits = if value < 0.0 {
+                value as i64 as u64
+            } else {
+                value as u64
+            };
+            return Some(Self::Integer(bits.to_le_bytes()));
         }
         let mut bytes = [0; 10];
         bytes[..2].copy_from_slice(&FLOAT);
@@ -32,7 +36,8 @@ impl Float {
         Some(Self::Other(bytes))
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The bytes of the key.
+    pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Integer(bytes) => bytes,
             Self::Other(bytes) => bytes,
@@ -42,12 +47,12 @@ impl Float {
 
 /// The hash of a float of a column; NaN stands for no value there.
 #[inline]
-pub(crate) fn hash(hasher: &Hasher, value: f64) -> Option<Hash> {
+pub fn hash(hasher: &Hasher, value: f64) -> Option<Hash> {
     Float::of(value).map(|float| hasher.hash_exact(float.bytes()))
 }
 
 /// A float of 16 bits.
-pub(crate) fn of_half(bits: u16) -> f64 {
+pub fn of_half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
     let size = match exponent {

@@ -1,0 +1,235 @@
+//! The bits of a filter: in memory or in a mapped file.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::words::Words;
+use tamis::raw::Word;
+use tamis_formats::pybloomfilter::{BITS_AT, Shape};
+
+/// The bits of a filter, in words that other processes may change.
+pub struct Bits {
+    words: Words,
+    /// The file that they are mapped from.
+    file: Option<BitsFile>,
+    /// Bytes that are bits; the last word may reach beyond them.
+    len: u64,
+}
+
+/// A file that is a filter.
+pub struct BitsFile {
+    /// The open file.
+    pub file: File,
+    /// Its path, as it was given.
+    pub path: PathBuf,
+    /// Whether it is mapped for writing.
+    pub writable: bool,
+}
+
+impl Bits {
+    /// `len` zero bytes in memory.
+    pub fn zeroed(len: u64) -> io::Result<Self> {
+        let words = Words::zeroed(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        Ok(Self {
+            words,
+            file: None,
+            len,
+        })
+    }
+
+    /// Maps a file whose length was checked against its shape.
+    pub fn map(file: BitsFile, shape: &Shape) -> io::Result<Self> {
+        let len = shape.bytes();
+        let map = if file.writable {
+            Words::map
+        } else {
+            Words::map_read_only
+        };
+        Ok(Self {
+            words: map(&file.file, BITS_AT as u64, len)?,
+            file: Some(file),
+            len,
+        })
+    }
+
+    /// The file that the bits are mapped from.
+    pub const fn file(&self) -> Option<&BitsFile> {
+        self.file.as_ref()
+    }
+
+    /// Whether they are mapped for reading.
+    pub fn read_only(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| !file.writable)
+    }
+
+    /// Whether all of these bits are set. All are looked at, so that their
+    /// cache misses overlap.
+    #[inline]
+    pub fn all_set(&self, positions: &[u64]) -> bool {
+        let words = self.words.get();
+        positions.iter().fold(true, |all, &position| {
+            all & (words[(position >> 6) as usize].get() >> (position & 63) & 1 != 0)
+        })
+    }
+
+    /// Sets these bits; returns how many were not. `&mut`, so that nobody in
+    /// this process sets others meanwhile.
+    ///
+    /// # Panics
+    /// If the bits are read-only.
+    #[inline]
+    pub fn set(&mut self, positions: &[u64]) -> u64 {
+        // A set bit costs no write and no dirty page, and this look brings all
+        // the lines before the writes, which may wait for one another.
+        if self.all_set(positions) {
+            return 0;
+        }
+        let place = |position: u64| ((position >> 6) as usize, (1u64 << (position & 63)).to_le());
+        let mut new = 0;
+        if let Some(words) = self.words.exclusive() {
+            for (word, bit) in positions.iter().map(|position| place(*position)) {
+                new += u64::from(words[word] & bit == 0);
+                words[word] |= bit;
+            }
+            return new;
+        }
+        let words = self.writable();
+        for (word, bit) in positions.iter().map(|position| place(*position)) {
+            // Other processes set bits too: theirs must not be lost.
+            if words[word].load(Relaxed) & bit == 0 {
+                new += u64::from(words[word].fetch_or(bit, Relaxed) & bit == 0);
+            }
+        }
+        new
+    }
+
+    /// How many bits are set.
+    pub fn count_ones(&self) -> u64 {
+        self.values().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Whether any bit is set.
+    pub fn any_set(&self) -> bool {
+        self.values().any(|word| word != 0)
+    }
+
+    /// Clears all bits.
+    ///
+    /// # Panics
+    /// If the bits are read-only.
+    pub fn clear(&mut self) {
+        match self.words.exclusive() {
+            Some(words) => words.fill(0),
+            None => self.keep(std::iter::repeat(0)),
+        }
+    }
+
+    /// Sets every bit that is set in `other`, which is as long.
+    ///
+    /// # Panics
+    /// If the bits are read-only.
+    pub fn unite(&mut self, other: &Self) {
+        for (word, other) in self.writable().iter().zip(other.values()) {
+            if other & !word.get() != 0 {
+                word.fetch_or(other.to_le(), Relaxed);
+            }
+        }
+    }
+
+    /// Clears every bit that is not set in `other`, which is as long.
+    ///
+    /// # Panics
+    /// If the bits are read-only.
+    pub fn intersect(&mut self, other: &Self) {
+        self.keep(other.values());
+    }
+
+    /// Clears every bit that is not set in these words. In a file, the last one
+    /// may reach beyond the bits: the rest of it stays.
+    fn keep(&self, words: impl Iterator<Item = u64>) {
+        let (last, ours) = self.last();
+        for (at, (word, kept)) in self.writable().iter().zip(words).enumerate() {
+            let kept = if at == last { kept | !ours } else { kept };
+            if word.get() & !kept != 0 {
+                word.fetch_and(kept.to_le(), Relaxed);
+            }
+        }
+    }
+
+    /// Fills memory with bytes, which are as many.
+    pub fn load(&mut self, bytes: &[u8]) {
+        debug_assert_eq!(bytes.len() as u64, self.len);
+        let words = self.words.exclusive().unwrap_or_default();
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
+            let mut padded = [0; 8];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_le_bytes(padded).to_le();
+        }
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        usize::try_from(self.len).expect("bits in memory have a length in memory")
+    }
+
+    /// Writes the bytes to a buffer that is as long.
+    pub fn store(&self, bytes: &mut [u8]) {
+        for (bytes, word) in bytes.chunks_mut(8).zip(self.values()) {
+            bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+        }
+    }
+
+    /// Waits until the bits of a file are on disk.
+    pub fn sync(&self) -> io::Result<()> {
+        self.words.flush()?;
+        self.file
+            .as_ref()
+            .map_or(Ok(()), |file| file.file.sync_all())
+    }
+
+    /// All bits, in words; those that a last one has beyond them are 0.
+    fn values(&self) -> impl Iterator<Item = u64> {
+        let (whole, ours) = self.last();
+        let words = self.words.get();
+        let last = (ours != 0).then(|| words[whole].get() & ours);
+        words[..whole].iter().map(Word::get).chain(last)
+    }
+
+    /// The number of the word that only begins with bits, and which of its bits
+    /// they are; none where all words are bits throughout.
+    const fn last(&self) -> (usize, u64) {
+        ((self.len / 8) as usize, (1 << (8 * (self.len % 8))) - 1)
+    }
+
+    fn writable(&self) -> &[AtomicU64] {
+        let words = self.words.writable();
+        words.expect("whoever writes has looked whether that is possible")
+    }
+}
+
+impl BitsFile {
+    /// An open file, and whether to map it for writing.
+    pub const fn new(file: File, path: PathBuf, writable: bool) -> Self {
+        Self {
+            file,
+            path,
+            writable,
+        }
+    }
+
+    /// The whole file, with anything that follows the bits in it.
+    pub fn contents(&self) -> io::Result<Vec<u8>> {
+        let len = self.file.metadata()?.len();
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(len)
+            .map_err(|_| io::ErrorKind::OutOfMemory)?;
+        bytes.resize(len, 0);
+        self.file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+}

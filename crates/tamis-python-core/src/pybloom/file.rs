@@ -1,0 +1,221 @@
+//! Files: opening those that are filters, and making new ones without harm to
+//! what was there.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use super::bits::BitsFile;
+use crate::words::{open_regular, reserve};
+use tamis_formats::pybloomfilter::{BITS_AT, MAGIC, Shape};
+
+/// Why a file could not be opened as a filter.
+pub enum OpenError {
+    /// The system's error.
+    Io(io::Error),
+    /// What is wrong with it.
+    Flaw(String),
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Opens a file that is a filter.
+pub fn open(path: &Path, writable: bool) -> Result<(File, Shape), OpenError> {
+    let file = open_regular(path, writable).map_err(|error| match error {
+        tamis::Error::Io { source, .. } if source.raw_os_error().is_some() => source.into(),
+        _ => OpenError::Flaw("it is not a regular file".into()),
+    })?;
+    let len = file.metadata()?.len();
+    let start = read_start(&file, BITS_AT)?;
+    let shape = Shape::decode(&start, len).map_err(|error| OpenError::Flaw(error.to_string()))?;
+    if writable {
+        fill_holes(&file, shape.file_len())?;
+    }
+    Ok((file, shape))
+}
+
+fn read_start(file: &File, len: usize) -> io::Result<Vec<u8>> {
+    let mut start = Vec::with_capacity(len);
+    file.take(len as u64).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// What is at a place where a filter is to be made.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Existing {
+    /// Nothing, or a file without content.
+    Nothing,
+    /// A filter.
+    Filter,
+    /// Somebody else's file.
+    Foreign,
+    /// A folder.
+    Folder,
+}
+
+/// Looks what is there.
+pub fn existing(path: &Path) -> io::Result<Existing> {
+    let meta = match fs::metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Existing::Nothing),
+        meta => meta?,
+    };
+    if meta.is_dir() {
+        return Ok(Existing::Folder);
+    }
+    if !meta.is_file() {
+        return Ok(Existing::Foreign);
+    }
+    if meta.len() == 0 {
+        return Ok(Existing::Nothing);
+    }
+    let is_filter = read_start(&File::open(path)?, MAGIC.len())? == MAGIC;
+    Ok(if is_filter {
+        Existing::Filter
+    } else {
+        Existing::Foreign
+    })
+}
+
+/// Makes a file, complete before it takes its name: whatever fails, what was
+/// there before is still there.
+pub fn create(
+    path: &Path,
+    perm: u32,
+    len: u64,
+    fill: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<File> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut name = tempfile::Builder::new();
+    let file = name
+        .prefix(".tamis-")
+        .suffix(".tmp")
+        .make_in(folder, |path| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true);
+            options.mode(perm).open(path)
+        })?;
+    reserve(file.as_file(), len)?;
+    fill(file.as_file())?;
+    Ok(file.persist(path)?)
+}
+
+/// Makes a file with this content.
+pub fn create_with(path: &Path, perm: u32, content: &[u8]) -> io::Result<()> {
+    let len = content.len() as u64;
+    create(path, perm, len, |file| file.write_all_at(content, 0))?;
+    Ok(())
+}
+
+/// Copies the file `from`, with its permissions; `record` adds the count.
+pub fn copy(from: &BitsFile, to: &Path, record: impl FnOnce(&File)) -> io::Result<()> {
+    let meta = from.file.metadata()?;
+    let mode = meta.permissions().mode();
+    create(to, mode, meta.len(), |file| {
+        let mut at = 0;
+        let mut piece = vec![0; 1 << 20];
+        loop {
+            let got = from.file.read_at(&mut piece, at)?;
+            if got == 0 {
+                break;
+            }
+            file.write_all_at(&piece[..got], at)?;
+            at += got as u64;
+        }
+        record(file);
+        // Not as the mask of new files would have them.
+        file.set_permissions(meta.permissions())
+    })?;
+    Ok(())
+}
+
+/// Gives a file that the original made all its blocks on disk: such files have
+/// holes. Where the system can't, they stay; the substitute in [`reserve`] would
+/// write zeros over what another process may just be adding.
+#[cfg(target_os = "linux")]
+fn fill_holes(file: &File, len: u64) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+    if file.metadata()?.blocks() * 512 >= len {
+        return Ok(());
+    }
+    let len = libc::off_t::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    // SAFETY: a system call without pointers, on a descriptor that `file` keeps open.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        e if e.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(()),
+        e => Err(e),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn fill_holes(_: &File, _: u64) -> io::Result<()> {
+    Ok(())
+}
+
+/// The record of a filter's keys, kept next to the file's bytes as an extended
+/// attribute: its bytes are the original's, which has no room for a count that
+/// it would not mistake for another kind of filter in a union.
+#[cfg(target_os = "linux")]
+pub mod record {
+    use std::ffi::CStr;
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    const NAME: &CStr = c"user.pybloomfilter.count";
+
+    /// Keys, and bits that were set when they were so many.
+    pub fn read(file: &File) -> Option<(u64, u64)> {
+        let mut text = [0u8; 64];
+        // SAFETY: the descriptor is open, the name ends with a zero byte, and the
+        // system writes at most `text.len()` bytes to `text`.
+        let got = unsafe {
+            libc::fgetxattr(
+                file.as_raw_fd(),
+                NAME.as_ptr(),
+                text.as_mut_ptr().cast(),
+                text.len(),
+            )
+        };
+        let text = std::str::from_utf8(text.get(..usize::try_from(got).ok()?)?).ok()?;
+        let (keys, bits) = text.split_once(' ')?;
+        Some((keys.parse().ok()?, bits.parse().ok()?))
+    }
+
+    /// Best effort: without a record the count is an estimate.
+    pub fn write(file: &File, count: Option<(u64, u64)>) {
+        let fd = file.as_raw_fd();
+        if let Some((keys, bits)) = count {
+            let text = format!("{keys} {bits}");
+            // SAFETY: as above; the system reads `text.len()` bytes from `text`.
+            unsafe {
+                libc::fsetxattr(fd, NAME.as_ptr(), text.as_ptr().cast(), text.len(), 0);
+            }
+        } else {
+            // SAFETY: the descriptor is open, and the name ends with a zero byte.
+            unsafe {
+                libc::fremovexattr(fd, NAME.as_ptr());
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub mod record {
+    use std::fs::File;
+
+    /// Keys, and bits: unknown here.
+    pub fn read(_: &File) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// Does nothing here.
+    pub fn write(_: &File, _: Option<(u64, u64)>) {}
+}

@@ -1,0 +1,219 @@
+//! One reading for all specs of an index.
+
+use super::common::Random;
+use crate::input::{Input, Packing};
+use crate::key::{KeySpec, Keys, Missing};
+use crate::progress::Progress;
+use crate::reader::{CHUNK, Chunk, Reader};
+use crate::scan::{Opened, Remarks, scan};
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
+
+const SPECS: [&str; 10] = [
+    "line",
+    "word",
+    "csv:2",
+    "csv:id,name",
+    "csv:missing",
+    "tsv:1",
+    "jsonl:/id",
+    "prefix:3:word",
+    "prefix:2:csv:name",
+    "parquet:id",
+];
+
+fn options(specs: &[&str]) -> IndexOptions {
+    let options = IndexOptions::new(0.01).unwrap();
+    options.specs(specs.iter().copied()).unwrap()
+}
+
+fn index(options: &IndexOptions, keys: EntryKeys) -> Vec<u8> {
+    let mut builder = IndexBuilder::in_memory(options);
+    builder.add("file", None, &keys.build().unwrap()).unwrap();
+    builder.finish().unwrap().to_bytes()
+}
+
+/// The index of a file, what there is to say, and how many bytes were taken from it.
+fn scanned(path: &Path, specs: &[&str]) -> (Vec<u8>, Vec<Remarks>, u64) {
+    let options = options(specs);
+    let progress = Arc::<Progress>::default();
+    let mut keys = EntryKeys::new(&options);
+    let parsed: Vec<KeySpec> = specs.iter().map(|spec| spec.parse().unwrap()).collect();
+    let opened = Opened::open(path, &progress).unwrap();
+    let remarks = scan(opened, &parsed, options.key_hasher(), &mut keys, &progress).unwrap();
+    (
+        index(&options, keys),
+        remarks,
+        progress.consumed.load(Relaxed),
+    )
+}
+
+/// The same by one reading for each spec.
+fn by_readers(path: &Path, specs: &[&str]) -> (Vec<u8>, Vec<Remarks>) {
+    let options = options(specs);
+    let mut keys = EntryKeys::new(&options);
+    let mut all = Vec::new();
+    for (number, spec) in specs.iter().enumerate() {
+        let spec: KeySpec = spec.parse().unwrap();
+        let mut remarks = Remarks::default();
+        let mut maker = Keys::new(&spec);
+        let input = Input::open(path, Packing::Recognised, &Arc::default());
+        let mut reader = Reader::new(Box::new([input].into_iter()), spec.rule(), CHUNK);
+        let (mut chunk, mut record) = (Chunk::default(), 0);
+        while remarks.unknown.is_none() && reader.read(&mut chunk) {
+            let (framing, records) = (chunk.framing, chunk.records());
+            framing.for_each(records, |start, end| {
+                record += 1;
+                let content = framing.content(&records[start..end]);
+                let add = |key: &[u8]| keys.add_hash(number, options.key_hasher().hash(key));
+                match maker.each(content, &chunk.columns, add) {
+                    Ok(()) => {}
+                    Err(Missing::Value) => remarks.without_key += 1,
+                    Err(Missing::Malformed(what)) => {
+                        let why = || format!("record {record}: {what}");
+                        remarks.unknown.get_or_insert_with(why);
+                    }
+                }
+            });
+        }
+        for error in reader.into_errors() {
+            assert!(error.is_no_column());
+            remarks.no_column = Some(error.cause.to_string());
+        }
+        if let Some(why) = &remarks.unknown {
+            remarks.without_key = 0;
+            keys.set_unknown(number, why);
+        }
+        all.push(remarks);
+    }
+    (index(&options, keys), all)
+}
+
+fn shown(remarks: &[Remarks]) -> Vec<String> {
+    remarks.iter().map(|one| format!("{one:?}")).collect()
+}
+
+#[test]
+fn one_reading_finds_what_a_reading_for_each_spec_finds() {
+    let mut random = Random(27);
+    let rows = |random: &mut Random, rows: usize, quotes: bool| {
+        let mut text = b"id,name\n".to_vec();
+        for row in 0..rows {
+            let name = random.bytes(b"ab cd.-/", 30);
+            match random.below(9) {
+                0 if quotes => {
+                    let name = String::from_utf8(name).unwrap();
+                    write!(text, "{row},\"{name}\n\"\"{row}\"\"\"\r\n").unwrap();
+                }
+                1 => writeln!(text, "{{\"id\": {row}}}").unwrap(),
+                2 => writeln!(text, "{row}\t{row}").unwrap(),
+                _ => {
+                    write!(text, "{row},").unwrap();
+                    text.extend_from_slice(&name);
+                    text.push(b'\n');
+                }
+            }
+        }
+        text
+    };
+    let mut files = vec![
+        Vec::new(),
+        b"\n".to_vec(),
+        b"id,name".to_vec(),
+        b"id,name\n1,a\n2,\"never closed\n3,b".to_vec(),
+    ];
+    files.push(rows(&mut random, 20_000, false));
+    files.push(rows(&mut random, 30_000, true));
+    // The last record has no delimiter.
+    files.push(rows(&mut random, 20_000, true)[..300_000].to_vec());
+    for text in files {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &text).unwrap();
+        let texts = &SPECS[..9];
+        let (bytes, remarks, consumed) = scanned(file.path(), texts);
+        let (expected, told) = by_readers(file.path(), texts);
+        assert_eq!(shown(&remarks), shown(&told));
+        assert!(bytes == expected, "another index");
+        assert_eq!(consumed, text.len() as u64, "one reading");
+        for spec in texts {
+            let (bytes, remarks, _) = scanned(file.path(), &[spec]);
+            let (expected, told) = by_readers(file.path(), &[spec]);
+            assert_eq!(shown(&remarks), shown(&told), "{spec}");
+            assert!(bytes == expected, "{spec}: another index");
+        }
+    }
+}
+
+#[test]
+fn what_one_spec_lacks_is_no_matter_to_the_others() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "id,name\n1,\"open\n2,b\n").unwrap();
+    let specs = ["csv:id", "csv:other", "line", "jsonl:/id"];
+    let (_, remarks, _) = scanned(file.path(), &specs);
+    assert!(remarks[0].unknown.is_some(), "a quote is never closed");
+    assert!(remarks[1].no_column.is_some());
+    assert!(remarks[2].unknown.is_none() && remarks[2].without_key == 0);
+    assert!(remarks[3].unknown.is_none() && remarks[3].without_key == 3);
+}
+
+/// The columns of all specs come from one reading, and are those that each spec alone finds.
+#[cfg(feature = "parquet")]
+#[test]
+fn columns_of_parquet_are_read_together() {
+    use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+    let schema = "message table { required int64 id; optional binary name (UTF8); }";
+    let schema = parse_message_type(schema).unwrap().into();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut writer =
+        SerializedFileWriter::new(file.reopen().unwrap(), schema, Default::default()).unwrap();
+    for group in 0..3 {
+        let mut rows = writer.next_row_group().unwrap();
+        let mut column = rows.next_column().unwrap().unwrap();
+        let ids: Vec<i64> = (0..2_000).map(|row| group * 2_000 + row).collect();
+        let written = column.typed::<Int64Type>().write_batch(&ids, None, None);
+        written.unwrap();
+        column.close().unwrap();
+        let mut column = rows.next_column().unwrap().unwrap();
+        let levels: Vec<i16> = ids.iter().map(|id| i16::from(id % 3 > 0)).collect();
+        let present = ids.iter().filter(|id| *id % 3 > 0);
+        let names: Vec<_> = present
+            .map(|id| ByteArray::from(format!("name {id}").as_str()))
+            .collect();
+        let typed = column.typed::<ByteArrayType>();
+        typed.write_batch(&names, Some(&levels), None).unwrap();
+        column.close().unwrap();
+        rows.close().unwrap();
+    }
+    writer.close().unwrap();
+    let specs = [
+        "parquet:id",
+        "parquet:name",
+        "parquet:name,id",
+        "prefix:6:parquet:name",
+        "parquet:id,missing",
+    ];
+    let (bytes, remarks, _) = scanned(file.path(), &specs);
+    assert!(remarks[4].no_column.is_some());
+    let keys = |bytes: &[u8]| -> Vec<u64> {
+        let index = tamis::index::FileIndex::view(bytes).unwrap();
+        index.specs().map(|spec| spec.keys()).collect()
+    };
+    assert_eq!(keys(&bytes)[..3], [6_000, 4_000, 4_000]);
+    for (number, spec) in specs.iter().enumerate() {
+        let (alone, _, _) = scanned(file.path(), &[spec]);
+        assert_eq!(keys(&alone), keys(&bytes)[number..=number], "{spec}");
+    }
+    let options = options(&specs[..1]);
+    let mut expected = EntryKeys::new(&options);
+    for id in 0..6_000 {
+        let key = id.to_string();
+        expected.add_hash(0, options.key_hasher().hash(key.as_bytes()));
+    }
+    let (alone, _, _) = scanned(file.path(), &specs[..1]);
+    assert!(alone == index(&options, expected));
+}
