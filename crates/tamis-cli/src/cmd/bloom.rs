@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use tamis::Hasher;
-use tamis_formats::{Create, Foreign, ParquetFilter};
+use tamis_formats::{Bytes, Create, Foreign, ParquetFilter};
 use tamis_records::key::parquet::Failure;
 use tamis_records::key::parquet::plain::Values;
 
