@@ -399,6 +399,7 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
                 return anyhow!("{path} already exists\nhint: --force replaces it");
             }
             tamis::Error::KeyNeeded => "\nhint: pass --key-file",
+            tamis::Error::Unclean { .. } => "\nhint: `tamis verify --seal` accepts the loss",
             tamis::Error::Corrupt { .. } if is_index(&file) => {
                 "\nhint: `tamis which` and `tamis grep` ask an index of files"
             }

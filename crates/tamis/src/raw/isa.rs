@@ -58,6 +58,7 @@ impl Isa {
     /// tamis_portable` there is one, whose loads a sanitizer sees.
     #[allow(unexpected_cfgs, reason = "set by .ci/sanitizers")]
     pub(crate) fn available() -> Vec<Self> {
+        #[allow(unused_mut, reason = "some processors have no other")]
         let mut all = vec![Self(Level::Portable)];
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
         all.push(Self(Level::Neon));
