@@ -86,17 +86,17 @@ impl Batch {
         answers.pop_if(|_| self.role && all)
     }
 
-    /// The outcomes of the requests; those without answers are lost.
+    /// The outcomes of the requests; those without answers have failed.
     pub(crate) fn settle(
         &self,
         answers: Vec<Value>,
-        lost: Option<Failure>,
+        failed: Option<Failure>,
         outcomes: &mut [Option<Outcome>],
     ) {
         let few = || Failure::Lost(Reason::of("it sent fewer answers than it was asked for"));
-        let lost = lost.unwrap_or_else(few).at(&self.node);
+        let failed = failed.unwrap_or_else(few).at(&self.node);
         let mut answers = answers.into_iter();
-        let mut next = || answers.next().map_or_else(|| Err(lost.clone()), answer);
+        let mut next = || answers.next().map_or_else(|| Err(failed.clone()), answer);
         for expected in &self.requests {
             let mut values = Vec::with_capacity(expected.answers);
             let mut failure = None;
@@ -128,13 +128,6 @@ impl Batch {
                     *outcome = Some(Err(failure.clone()));
                 }
             }
-        }
-    }
-
-    /// Nothing was answered.
-    pub(crate) fn fail(&self, failure: &Failure, outcomes: &mut [Option<Outcome>]) {
-        for request in &self.requests {
-            outcomes[request.place] = Some(Err(failure.clone()));
         }
     }
 

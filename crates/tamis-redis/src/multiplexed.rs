@@ -458,7 +458,7 @@ impl Sent {
             Err(ended) => Err(Failure::Lost(Reason::of(ended.to_string()))),
         };
         match answers {
-            Err(failure) => self.batch.fail(&failure, outcomes),
+            Err(failure) => self.batch.settle(Vec::new(), Some(failure), outcomes),
             Ok((answers, distrust)) => {
                 self.batch.settle(answers, None, outcomes);
                 if let Some(distrust) = distrust {
