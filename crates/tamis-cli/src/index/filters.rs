@@ -1,15 +1,13 @@
 //! Parquet files' own filters in place of an index: which files may hold a value, with nothing to build.
 
 use anyhow::{Result, bail};
-use memmap2::{MmapMut, MmapOptions};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use tamis_formats::{Foreign, Format};
+use tamis_formats::{Bytes, Foreign, Format};
 use tamis_records::input::InputError;
+use tamis_records::key::parquet::plain::PlainColumn;
 use tamis_records::key::parquet::{Failure, Table};
 use tamis_records::key::{KeySpec, Source};
 use tamis_records::progress::Progress;
@@ -90,8 +88,8 @@ fn ask_table(file: File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Aske
     let table = Table::open(file.try_clone().map_err(Failure::Read)?)?;
     let columns = names.iter().map(|name| table.plain(name));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    let mut bytes = Sparse::new(file, &table).map_err(Failure::Read)?;
-    let chunks = match tamis_formats::parquet_chunks(&bytes.memory[..]) {
+    let bytes = Bytes::map(&file).map_err(Failure::Read)?;
+    let chunks = match tamis_formats::parquet_chunks(bytes.clone()) {
         Ok(chunks) => chunks,
         Err(error) => return Ok(Asked::Unread(error.to_string())),
     };
@@ -116,18 +114,13 @@ fn ask_table(file: File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Aske
     for group in 0..of {
         let of_group = chunks.iter().filter(|chunk| chunk.row_group == group);
         let of_group: Vec<_> = of_group.collect();
-        let places = columns.iter().map(|column| {
+        let open = |column: &PlainColumn| {
             let chunk = of_group.get(column.number)?;
-            chunk.filter.clone().filter(|_| chunk.column == column.path)
-        });
-        let places: Vec<Option<Range<usize>>> = places.collect();
-        for place in places.iter().flatten() {
-            bytes.read(place.clone()).map_err(Failure::Read)?;
-        }
-        let open = |place: Option<Range<usize>>| {
-            tamis_formats::open(&bytes.memory[place?], Format::Parquet).ok()
+            let place = chunk.filter.clone();
+            let place = place.filter(|_| chunk.column == column.path)?;
+            tamis_formats::open(bytes.slice(place), Format::Parquet).ok()
         };
-        let filters: Vec<Option<Foreign<'_>>> = places.into_iter().map(open).collect();
+        let filters: Vec<Option<Foreign<'_>>> = columns.iter().map(open).collect();
         if filters.iter().any(Option::is_none) {
             why = Some("not every row group has a filter");
         }
@@ -142,42 +135,4 @@ fn ask_table(file: File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Aske
         }
     }
     Ok(Asked::Answers(answers, why))
-}
-
-/// A copy of a file in memory, of those parts that were read. The others take no memory, and are zeros.
-struct Sparse {
-    file: File,
-    memory: MmapMut,
-}
-
-impl Sparse {
-    /// Reads the mark at the start, the footer, and the headers of the filters.
-    fn new(mut file: File, table: &Table) -> io::Result<Self> {
-        /// The longest header of a filter, and more.
-        const HEADER: usize = 256;
-        /// The length of the footer, and a mark.
-        const END: usize = 8;
-        let length = usize::try_from(file.seek(SeekFrom::End(0))?).map_err(io::Error::other)?;
-        let memory = MmapOptions::new()
-            .len(length)
-            .no_reserve_swap()
-            .map_anon()?;
-        let mut sparse = Self { file, memory };
-        let end = length.saturating_sub(END);
-        sparse.read(0..END.min(length))?;
-        sparse.read(end..length)?;
-        let footer = sparse.memory[end..].first_chunk::<4>();
-        let footer = footer.map_or(0, |length| u32::from_le_bytes(*length) as usize);
-        sparse.read(end.saturating_sub(footer)..end)?;
-        for at in table.filters() {
-            let at = usize::try_from(at).unwrap_or(length).min(length);
-            sparse.read(at..at.saturating_add(HEADER).min(length))?;
-        }
-        Ok(sparse)
-    }
-
-    fn read(&mut self, place: Range<usize>) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(place.start as u64))?;
-        self.file.read_exact(&mut self.memory[place])
-    }
 }

@@ -43,11 +43,6 @@ impl Table {
     pub fn plain(&self, _: &str) -> Result<plain::PlainColumn, Failure> {
         match *self {}
     }
-
-    /// Where filters begin in the file.
-    pub fn filters(&self) -> impl Iterator<Item = u64> {
-        std::iter::empty()
-    }
 }
 
 /// Values as the bytes that filters hash.

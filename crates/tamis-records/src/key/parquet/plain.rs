@@ -180,13 +180,6 @@ impl Table {
         let number = self.find(name)?;
         Ok(PlainColumn::of(number, &self.schema.column(number)))
     }
-
-    /// Where filters begin in the file.
-    pub fn filters(&self) -> impl Iterator<Item = u64> {
-        let groups = self.reader.metadata().row_groups().iter();
-        let columns = groups.flat_map(|group| group.columns());
-        columns.filter_map(|column| u64::try_from(column.bloom_filter_offset()?).ok())
-    }
 }
 
 /// The values of a column, row group by row group, as often as they are asked for.
