@@ -17,6 +17,7 @@ mod location;
 mod lock;
 mod redisson;
 mod remote;
+mod source;
 mod stdout;
 mod stream;
 

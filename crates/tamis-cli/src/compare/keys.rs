@@ -5,7 +5,7 @@
 
 use super::key_file::KeyWriter;
 use crate::Exit;
-use crate::stream::{InputArgs, Keyed, Pass};
+use crate::stream::{Keyed, Pass, Run};
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tamis::{Hash, Hasher, SecretKey};
-use tamis_records::batch::{Print, Token};
+use tamis_records::batch::Token;
 
 /// Files in the folder that the steps work in.
 pub(crate) const HELD: &str = "held";
@@ -54,8 +54,8 @@ pub(crate) enum Collected {
 
 /// Reads the inputs and writes the files of keys into `dir`. At most `most` keys are held, and as many asked for.
 pub(crate) fn collect(
-    input: &InputArgs,
-    absent: Option<&InputArgs>,
+    input: &Run,
+    absent: Option<&Run>,
     most: usize,
     dir: &Path,
 ) -> Result<Collected> {
@@ -147,30 +147,24 @@ impl Pool {
     }
 
     /// Reads all keys but the `held`.
-    fn fill(&mut self, input: &InputArgs, held: &HashMap<u128, Span>) -> Result<Filled> {
+    fn fill(&mut self, input: &Run, held: &HashMap<u128, Span>) -> Result<Filled> {
         let drawing = Drawing {
-            hasher: input.hasher(Hasher::keyed(DRAWING))?,
+            hasher: input.hasher(Hasher::keyed(DRAWING)),
             largest: AtomicU64::new(u64::MAX),
         };
-        let report = Pass {
-            input,
-            hasher: &drawing,
-            shards: &mut [&mut *self],
-            print: Print::Nothing,
-            output: &mut std::io::sink(),
-            checkpoint: None,
-        }
-        .run(|pool: &mut &mut Self, keys: &[Drawn], _: &mut [bool]| {
-            for key in keys {
-                if held.contains_key(&key.digest.as_u128()) {
-                    pool.overlapping += 1;
-                } else {
-                    pool.add(key).context("writing temporary files")?;
+        let report = Pass::new(input, &drawing, &mut [&mut *self]).run(
+            |pool: &mut &mut Self, keys: &[Drawn], _: &mut [bool]| {
+                for key in keys {
+                    if held.contains_key(&key.digest.as_u128()) {
+                        pool.overlapping += 1;
+                    } else {
+                        pool.add(key).context("writing temporary files")?;
+                    }
                 }
-            }
-            drawing.largest.store((pool.largest >> 64) as u64, Relaxed);
-            Ok(())
-        })?;
+                drawing.largest.store((pool.largest >> 64) as u64, Relaxed);
+                Ok(())
+            },
+        )?;
         let records = report.records;
         self.file.flush().context("writing temporary files")?;
         self.prune(self.room);

@@ -6,7 +6,7 @@ pub(crate) mod make;
 pub(crate) mod tell;
 
 use crate::output;
-use crate::stream::{InputArgs, Keyed};
+use crate::stream::{Keyed, Run};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -176,7 +176,7 @@ impl ForeignArgs {
     }
 
     /// The same, of keys that a command reads.
-    pub(crate) fn encoding_of(&self, input: &InputArgs, opened: &Opened) -> Result<Encoding> {
+    pub(crate) fn encoding_of(&self, input: &Run, opened: &Opened) -> Result<Encoding> {
         let encoding = self.encoding(&opened.filter);
         let encoding = encoding.with_context(|| opened.path.display().to_string())?;
         check_rule(input)?;
@@ -261,8 +261,8 @@ fn keys_hint(format: Format) -> String {
 
 /// Other systems' keys are what they are: what of a record is the key can be
 /// said, but not that two keys are one.
-pub(crate) fn check_rule(input: &InputArgs) -> Result<()> {
-    let made = input.rule()?.made;
+pub(crate) fn check_rule(input: &Run) -> Result<()> {
+    let made = input.rule.made;
     if made.ignores_case() {
         bail!(
             "--ignore-case is for Tamis filters, which remember it\n\

@@ -153,11 +153,7 @@ impl KeySpec {
         match &self.source {
             Source::Words => 1,
             Source::Parquet(columns) => columns.len(),
-            Source::Record(rule) => match &rule.part {
-                Part::Whole(_) => 1,
-                Part::Columns { columns, .. } => columns.columns.len(),
-                Part::Json(pointers) | Part::JsonText(pointers) => pointers.len(),
-            },
+            Source::Record(rule) => rule.part.values(),
         }
     }
 
