@@ -57,9 +57,9 @@ impl TypedValueParser for PlaceParser {
                 let at: Location = text.parse().map_err(|error| {
                     refuse(match error {
                         tamis_redis::Error::NoTls => anyhow!(
-                            "{}: this build has no TLS\n\
-                             hint: `cargo install --path crates/tamis-cli --features full` has it",
-                            text.split("://").next().unwrap_or_default()
+                            "{}: this build has no TLS\n{}",
+                            text.split("://").next().unwrap_or_default(),
+                            crate::FULL_BUILD
                         ),
                         error => anyhow::Error::new(error),
                     })

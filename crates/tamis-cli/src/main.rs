@@ -99,7 +99,6 @@ enum Command {
 }
 
 /// The way out for those who need what their build lacks.
-#[cfg(not(all(feature = "compare", feature = "serve", feature = "tls")))]
 const FULL_BUILD: &str =
     "hint: `cargo install --path crates/tamis-cli --features full` installs everything";
 
