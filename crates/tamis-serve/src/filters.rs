@@ -20,7 +20,7 @@ use tamis_redis::Location;
 use tamis_report::human;
 use tokio::sync::Mutex;
 
-/// How long a filter in Redis may take to tell of itself: nobody waits for ever.
+/// How long the description of a filter in Redis may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A filter to serve.
@@ -65,7 +65,7 @@ enum Source {
     Redis(Arc<RemoteFilter>),
 }
 
-/// What was told of a filter, and what that took.
+/// A description of a filter, and the time it took.
 struct Told {
     value: Value,
     at: Instant,
@@ -73,7 +73,7 @@ struct Told {
 }
 
 impl Filters {
-    /// Opens all of them; one that fails is the end.
+    /// Opens all filters, or fails with the first that can't be opened.
     pub(crate) fn open(named: Vec<Named>, opening: &Opening, writing: Writing) -> Result<Self> {
         let mut all = BTreeMap::new();
         for Named { name, place } in named {
@@ -117,7 +117,7 @@ impl Filters {
         self.0.values()
     }
 
-    /// Starts what goes on beside the requests: watching files, and saving.
+    /// Starts the background work: watching files, and saving.
     pub(crate) fn start(&self) {
         for file in self.iter().filter_map(Served::file) {
             tokio::spawn(Arc::clone(file).watch());
@@ -125,7 +125,7 @@ impl Filters {
         }
     }
 
-    /// Saves what is not saved yet, at the end.
+    /// Saves the last additions.
     pub(crate) async fn save(&self) -> Result<()> {
         let mut result = Ok(());
         for file in self.iter().filter_map(Served::file) {
@@ -159,12 +159,12 @@ impl Served {
         self.file()?.fault()
     }
 
-    /// How often another file was taken.
+    /// Number of replacements of its file so far.
     pub(crate) fn times_replaced(&self) -> u64 {
         self.file().map_or(0, |file| file.times_replaced())
     }
 
-    /// What became of additions to a file.
+    /// The state of saving, of a file.
     pub(crate) fn saving(&self) -> Option<Saved> {
         self.file()?.saving()
     }

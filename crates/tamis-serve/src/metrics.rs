@@ -1,4 +1,4 @@
-//! What the service has done, as Prometheus reads it.
+//! Metrics of the service, for Prometheus.
 
 use crate::filters::{Filters, PATIENCE, Served, seconds};
 use crate::log::log;
@@ -12,9 +12,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tamis_report::human;
 
-/// Upper ends of the classes of times that answers take.
+/// Upper bounds of the histogram of response times.
 const SECONDS: [f64; 8] = [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0];
-/// How often a line of the log is spent on requests without the token.
+/// How often the log mentions requests without the token.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// Counts of all filters.
@@ -34,12 +34,12 @@ pub(crate) struct Metrics {
 #[derive(Default)]
 pub(crate) struct Strangers {
     all: AtomicU64,
-    /// When they were last told of, and how many there were then.
+    /// When the log last mentioned them, and how many there were then.
     told: Mutex<Option<(Instant, u64)>>,
 }
 
 impl Strangers {
-    /// Counts one, and says so if nothing was said for a while.
+    /// Counts one, and logs it unless the log did so recently.
     pub(crate) fn seen(&self, from: IpAddr) {
         let all = self.all.fetch_add(1, Relaxed) + 1;
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What was asked and answered: since the start, and in the last minutes.
+//! Counts of answers: since the start, and in the last minutes.
 
 use crate::replies::Replies;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Minutes that are told apart.
+/// Minutes with counts of their own.
 const MINUTES: u64 = 15;
 
 /// Answers of one filter.

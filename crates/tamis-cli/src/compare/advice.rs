@@ -146,7 +146,7 @@ impl Candidate<'_> {
         self.contender != Contender::HashSet && !self.contender.is_database()
     }
 
-    /// `192 kB for all 3,535 keys`: the table tells what those take that were held.
+    /// `192 kB for all 3,535 keys`: the table has the size of those that were held.
     fn size_of_all(&self, comparison: &Comparison) -> String {
         let size = human::size(self.size);
         if self.size == self.measured.size {

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::time::Instant;
 use tamis::Hasher;
 
-/// A bitmap of more bytes a key is no way to hold keys.
+/// The most bytes a key that a bitmap may take.
 const MOST_BITMAP_BYTES: u128 = 64;
 
 /// The standard library's.

@@ -18,7 +18,6 @@ pub(super) fn build(work: &Work, kind: Kind) -> Result<Step> {
         add_all(work, kind)?
     };
     let path = work.file(Contender::Filter(kind));
-    // One that an earlier look at the same folder left is no use.
     filter
         .save(&path)
         .with_context(|| format!("writing {}", path.display()))?;

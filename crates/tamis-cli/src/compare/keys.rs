@@ -212,7 +212,7 @@ impl Pool {
         self.largest != u128::MAX
     }
 
-    /// How many different keys there are: as many as were drawn, or what the largest of their digests tells.
+    /// How many different keys there are: as many as were drawn, or an estimate by the largest of their digests.
     fn distinct(&self) -> u64 {
         if !self.is_sample() {
             return self.spans.len() as u64;
@@ -228,7 +228,7 @@ impl Pool {
         spans
     }
 
-    /// Writes these keys to a file, and tells each.
+    /// Writes these keys to a file, and calls `tell` with each.
     fn write(&mut self, spans: &[Span], to: &Path, mut tell: impl FnMut(&[u8])) -> Result<()> {
         let file = self.file.get_mut();
         let mut key = Vec::new();

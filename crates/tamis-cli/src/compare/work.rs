@@ -42,7 +42,7 @@ impl Settings {
     }
 }
 
-/// Not for these keys or this rate, which is no failure.
+/// Unable to hold these keys or to have this rate, which is not a failure.
 #[derive(Debug)]
 pub(crate) struct Unfit(pub(crate) String);
 
@@ -194,7 +194,7 @@ impl Work {
                 break;
             }
         }
-        // The median: what interrupts a chunk now and then is no part of it.
+        // The median leaves out interruptions.
         let middle = seconds_a_key.len() / 2;
         let (_, median, _) = seconds_a_key.select_nth_unstable_by(middle, f64::total_cmp);
         first.per_second = 1.0 / median.max(1e-12);

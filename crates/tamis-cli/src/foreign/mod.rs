@@ -129,7 +129,7 @@ impl ForeignArgs {
                 path.display()
             );
         }
-        // What is no regular file is not even opened: a pipe would wait.
+        // Only regular files are opened: a pipe would wait.
         if self.format.is_none() && !path.is_file() {
             return Ok(None);
         }
@@ -343,7 +343,7 @@ pub(crate) fn write_with(
     Ok(())
 }
 
-/// Makes keys into the bytes that another system hashes.
+/// Encodes keys as another system does before it hashes them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encoding(pub(crate) Keys);
 
@@ -395,7 +395,7 @@ pub(crate) fn ask(filter: &Foreign<'_>, keys: &[KeyBytes], found: &mut [bool]) -
     Ok(())
 }
 
-/// Adds keys and tells those that were new.
+/// Adds keys and reports those that were new.
 pub(crate) fn add(filter: &mut Foreign<'_>, keys: &[KeyBytes], new: &mut [bool]) -> Result<()> {
     for (key, new) in keys.iter().zip(new) {
         *new = filter.insert(key.get()?)?;
@@ -403,7 +403,7 @@ pub(crate) fn add(filter: &mut Foreign<'_>, keys: &[KeyBytes], new: &mut [bool])
     Ok(())
 }
 
-/// Removes keys and tells those that were there.
+/// Removes keys and reports those that were there.
 pub(crate) fn remove(filter: &mut Foreign<'_>, keys: &[KeyBytes], had: &mut [bool]) -> Result<()> {
     for (key, had) in keys.iter().zip(had) {
         *had = filter.remove(key.get()?)?;
@@ -411,7 +411,7 @@ pub(crate) fn remove(filter: &mut Foreign<'_>, keys: &[KeyBytes], had: &mut [boo
     Ok(())
 }
 
-/// What to say when a command that takes only our filters meets another's.
+/// The format of a file, if it is another system's filter.
 pub(crate) fn recognised(path: &Path) -> Option<Format> {
     match ForeignArgs::default().open_all(path) {
         Ok(Some(opened)) => opened.first().map(|opened| opened.filter.format()),
