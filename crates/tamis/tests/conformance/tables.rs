@@ -4,7 +4,7 @@
 use super::subject::*;
 use crate::common::reader::{Entries, Halves, Reader};
 use proptest::prelude::*;
-use tamis::{AnyFilter, Error, Hash, Hasher, Kind, ListBuilder, Plan};
+use tamis::{AnyFilter, Error, Hash, Kind, ListBuilder, Plan};
 
 fn halves(hash: Hash) -> Halves {
     ((hash.as_u128() >> 64) as u64, hash.as_u128() as u64)
