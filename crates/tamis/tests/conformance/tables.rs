@@ -4,7 +4,7 @@
 use super::subject::*;
 use crate::common::reader::{Entries, Halves, Reader};
 use proptest::prelude::*;
-use tamis::{AnyFilter, Error, Hash, Hasher, Kind, ListBuilder, Plan};
+use tamis::{AnyFilter, Error, Hash, Kind, ListBuilder, Plan};
 
 fn halves(hash: Hash) -> Halves {
     ((hash.as_u128() >> 64) as u64, hash.as_u128() as u64)
@@ -41,7 +41,8 @@ proptest! {
     #[test]
     fn a_finished_list_answers_as_the_format_says(case in cases(), foreign in keys(0..100)) {
         for kind in [Kind::Fuse, Kind::Ribbon, Kind::Cascade] {
-            let mut list = ListBuilder::new(kind, case.rate).unwrap().hasher(case.hasher).threads(1);
+            let list = ListBuilder::with_hasher(kind, case.rate, case.hasher).unwrap();
+            let mut list = list.threads(1);
             list.add_all(&case.keys).unwrap();
             let hash = |key: &Key| case.hasher.hash(key);
             let members: Vec<Hash> = case.keys.iter().map(hash).collect();
@@ -120,9 +121,7 @@ fn large_lists_answer_as_the_format_says() {
         (Kind::Ribbon, 300_000, 0.01),
         (Kind::Cascade, 100_000, 0.01),
     ] {
-        let mut list = ListBuilder::new(kind, rate)
-            .unwrap()
-            .hasher(Hasher::default());
+        let mut list = ListBuilder::new(kind, rate).unwrap();
         list.add_hashes(&hashes(0..keys)).unwrap();
         if kind == Kind::Cascade {
             list.allow_hashes(&hashes(1 << 40..(1 << 40) + 200_000))
