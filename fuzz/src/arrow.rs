@@ -258,7 +258,7 @@ pub(crate) fn arrow(data: &[u8]) {
     }
     assert_eq!(parts, all);
     // What is ours to release is released once.
-    // SAFETY: its release is a mark only, and it points to nothing.
+    // SAFETY: the function only marks it, and nobody else releases it.
     drop(unsafe { Owned::new(forged.array_to_release()) });
 }
 

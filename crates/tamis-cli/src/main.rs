@@ -17,6 +17,7 @@ mod location;
 mod lock;
 mod redisson;
 mod remote;
+mod source;
 mod stdout;
 mod stream;
 
@@ -96,6 +97,10 @@ enum Command {
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
 }
+
+/// The way out for those who need what their build lacks.
+const FULL_BUILD: &str =
+    "hint: `cargo install --path crates/tamis-cli --features full` installs everything";
 
 /// How a command that worked ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

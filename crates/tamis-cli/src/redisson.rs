@@ -3,7 +3,7 @@
 
 use crate::foreign::{self, Encoding, ForeignArgs, KeyBytes};
 use crate::location::in_redis;
-use crate::stream::{Halt, InputArgs};
+use crate::stream::{Halt, Run};
 use crate::{human, output};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
@@ -40,7 +40,7 @@ impl ForeignArgs {
 
     /// How keys become bytes, which depends on the codec; nothing in Redis
     /// tells which it is, so it must be said.
-    pub(crate) fn codec(&self, input: &InputArgs) -> Result<Encoding> {
+    pub(crate) fn codec(&self, input: &Run) -> Result<Encoding> {
         foreign::check_rule(input)?;
         match self.keys {
             Some(keys) => Ok(Encoding(keys)),

@@ -1,360 +1,28 @@
-//! What the commands that read keys have in common: their arguments, signals,
-//! progress, and how a run ends.
+//! What the commands that read keys have in common: signals, progress, and how a run ends.
 
-use crate::apart::{Apart, Role};
+pub(crate) use crate::source::{InputArgs, RuleArgs, Run, threads};
+
 use crate::bar::Bar;
-use crate::{Exit, find, human, output};
-use anyhow::{Context, Result, anyhow, bail};
+use crate::{Exit, human, output};
+use anyhow::{Context, Result};
 use std::fs::{self, Metadata};
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tamis::{AnyFilter, Hash, Hasher};
+use tamis::{Hash, Hasher};
 use tamis_records::batch::{Print, Token};
-use tamis_records::formats::FileClass;
-use tamis_records::input::{Input, InputError, Packing};
-use tamis_records::key::{Asked, Columns, Part, Pointer, RecordRule};
+use tamis_records::input::InputError;
 use tamis_records::pipeline::{self, Job};
 use tamis_records::progress::Progress;
-use tamis_records::reader::{CHUNK, Oddities, Oddity, Reader};
-use tamis_records::records::Framing;
+use tamis_records::reader::CHUNK;
 
 pub(crate) type Halt = pipeline::Halt<anyhow::Error>;
 pub(crate) type Checkpoint<'a, S> = pipeline::Checkpoint<'a, S, anyhow::Error>;
 
-/// The same where each step is to be small: a thousand URLs or so.
+/// Bytes that travel together where each step is to be small: a thousand URLs or so.
 const SMALL_CHUNK: usize = 64 << 10;
-
-/// Where keys come from and what of a record is its key.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct InputArgs {
-    /// Files to read; none or `-` is standard input
-    ///
-    /// gzip, zstd, bzip2 and xz are recognised and unpacked.
-    #[arg(value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-
-    #[command(flatten)]
-    part: PartArgs,
-
-    /// CSV or TSV files have no header row; name columns by number
-    #[arg(long)]
-    no_header: bool,
-
-    /// Keys are in hexadecimal, two digits per byte; anything else is an error
-    #[arg(long)]
-    hex: bool,
-
-    #[command(flatten)]
-    rule: RuleArgs,
-
-    /// Read the files in folders and in the folders inside them, sorted by name
-    ///
-    /// Hidden files are read, too. Links to files are followed, links to folders
-    /// are not. Files that the command itself uses are left out.
-    #[arg(short = 'r', long)]
-    recursive: bool,
-
-    /// Also read the files named in LIST, one name per line; `-` is standard input
-    #[arg(long, value_name = "LIST", conflicts_with = "files0_from")]
-    files_from: Option<PathBuf>,
-
-    /// The same with a NUL after each name, as `find -print0` writes it
-    #[arg(long, value_name = "LIST")]
-    files0_from: Option<PathBuf>,
-
-    /// Read bytes as they are: unpack nothing, and don't warn of what is not text
-    #[arg(long)]
-    raw: bool,
-
-    /// Fail, instead of warn, about a CSV quote that is never closed, input that is not text, or
-    /// (dedup) a filter over its rate
-    #[arg(long)]
-    pub(crate) strict: bool,
-
-    /// Threads [default: all cores]
-    #[arg(short = 'j', long, value_name = "N")]
-    threads: Option<usize>,
-
-    /// Whether `files` are all that is read.
-    #[arg(skip)]
-    is_found: bool,
-
-    /// Folders that could not be read, and why.
-    #[arg(skip)]
-    unlisted: Vec<(PathBuf, String)>,
-
-    #[arg(skip)]
-    small_steps: bool,
-
-    #[arg(skip)]
-    hides_bar: bool,
-}
-
-/// Which differences between keys don't count. A filter remembers it.
-#[derive(clap::Args, Clone, Copy, Debug)]
-pub(crate) struct RuleArgs {
-    /// Keys are URLs: normalise them by the WHATWG rules and drop the fragment
-    #[arg(long)]
-    url: bool,
-
-    /// Ignore case when comparing keys
-    #[arg(short = 'i', long)]
-    ignore_case: bool,
-}
-
-impl RuleArgs {
-    /// Of keys that are made of this many values.
-    pub(crate) fn of_values(self, values: usize) -> Result<tamis::KeyRule> {
-        let mut rule = tamis::KeyRule::EXACT
-            .of_values(values)
-            .with_context(|| format!("a key with {values} values: expected 1 to 255"))?;
-        if self.url {
-            rule = rule.url();
-        }
-        if self.ignore_case {
-            rule = rule.ignore_case();
-        }
-        Ok(rule)
-    }
-}
-
-#[derive(clap::Args, Clone, Debug)]
-#[group(multiple = false)]
-struct PartArgs {
-    /// Records end with NUL instead of a line feed
-    #[arg(short = '0', long)]
-    null: bool,
-
-    /// Records end with this byte
-    #[arg(long, value_name = "C", value_parser = parse_delimiter)]
-    delimiter: Option<u8>,
-
-    /// The key is these columns of CSV, by name or number from 1
-    #[arg(long, value_name = "COL,...")]
-    csv: Option<String>,
-
-    /// The key is these columns of tab-separated values
-    #[arg(long, value_name = "COL,...")]
-    tsv: Option<String>,
-
-    /// The key is what these JSON pointers find in each line
-    #[arg(long, value_name = "/POINTER,...")]
-    jsonl: Option<String>,
-}
-
-fn parse_delimiter(text: &str) -> Result<u8, String> {
-    match (text, text.as_bytes()) {
-        ("\\t", _) => Ok(b'\t'),
-        ("\\0", _) => Ok(0),
-        ("\\n", _) => Ok(b'\n'),
-        (_, [byte]) => Ok(*byte),
-        _ => Err("expected one byte (or \\t, \\0, \\n)".into()),
-    }
-}
-
-impl InputArgs {
-    pub(crate) fn rule(&self) -> Result<RecordRule> {
-        let columns = |list: &str, separator| {
-            let columns = Columns::parse(list, !self.no_header).map_err(anyhow::Error::msg)?;
-            anyhow::Ok(Part::Columns { separator, columns })
-        };
-        let part = match &self.part {
-            PartArgs {
-                csv: Some(list), ..
-            } => columns(list, b',')?,
-            PartArgs {
-                tsv: Some(list), ..
-            } => columns(list, b'\t')?,
-            PartArgs {
-                jsonl: Some(list), ..
-            } => Part::Json(Pointer::parse_list(list).map_err(anyhow::Error::msg)?),
-            PartArgs { null: true, .. } => Part::Whole(Framing::Delimited(0)),
-            PartArgs { delimiter, .. } => {
-                Part::Whole(Framing::Delimited(delimiter.unwrap_or(b'\n')))
-            }
-        };
-        let values = match &part {
-            Part::Whole(_) => 1,
-            Part::Columns { columns, .. } => columns.columns.len(),
-            Part::Json(pointers) | Part::JsonText(pointers) => pointers.len(),
-        };
-        let made = self.rule.of_values(values)?;
-        Ok(RecordRule {
-            part,
-            hex: self.hex,
-            made,
-        })
-    }
-
-    /// The rule for a filter whose keys are made by `filters`.
-    pub(crate) fn rule_for(&self, filters: &tamis::KeyRule) -> Result<RecordRule> {
-        self.rule()?.for_filter(filters).map_err(|other| {
-            let (asked, way_out) = match other.asked {
-                Asked::IgnoreCase => (
-                    "you asked for --ignore-case",
-                    "omit it, or create a filter with --ignore-case",
-                ),
-                Asked::Urls => (
-                    "you asked for --url",
-                    "omit it, or create a filter with --url",
-                ),
-                Asked::Values(_) => {
-                    return anyhow!(
-                        "{other}\nhint: name as many columns (--csv, --tsv, --jsonl) as the filter was created with"
-                    );
-                }
-            };
-            anyhow!("{asked}, but the filter's keys are made differently ({filters})\nhint: {way_out}")
-        })
-    }
-
-    /// The hash of a new filter whose keys are made as these arguments say.
-    pub(crate) fn hasher(&self, hasher: Hasher) -> Result<Hasher> {
-        Ok(hasher.with_rule(self.rule()?.made))
-    }
-
-    /// The first keys of a filter decide how all of its keys are made, if nobody has said.
-    pub(crate) fn settle_rule(&self, filter: &mut AnyFilter) -> Result<()> {
-        if filter.counted() == Some(0) && *filter.hasher().rule() == tamis::KeyRule::EXACT {
-            filter.set_rule(self.rule()?.made)?;
-        }
-        Ok(())
-    }
-
-    /// Settles which files are read, also those in lists and folders. None may be one of `apart`.
-    pub(crate) fn find(&mut self, apart: &mut Apart) -> Result<()> {
-        let mut named = std::mem::take(&mut self.files);
-        let list = match (self.files_from.take(), self.files0_from.take()) {
-            (Some(list), _) => Some((list, b'\n')),
-            (None, Some(list)) => Some((list, 0)),
-            (None, None) => None,
-        };
-        if let Some((list, end)) = list {
-            let stdin = Path::new("-");
-            if list == stdin && named.iter().any(|file| file == stdin) {
-                bail!("the list of files and a file can't both be standard input");
-            }
-            apart.note(Role::FileList, &list)?;
-            named.extend(find::names(&list, end)?);
-        } else if named.is_empty() && self.recursive {
-            bail!("-r: expected the folders to read, got none");
-        } else if named.is_empty() {
-            named.push(PathBuf::from("-"));
-        }
-        if self.recursive {
-            (self.files, self.unlisted) = find::files(named, apart);
-        } else {
-            self.files = named;
-        }
-        self.is_found = true;
-        self.files
-            .iter()
-            .try_for_each(|file| apart.check_input(file))
-    }
-
-    /// The files, standard input if none is named.
-    pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        match self.files.is_empty() && !self.is_found {
-            true => vec![PathBuf::from("-")],
-            false => self.files.clone(),
-        }
-    }
-
-    pub(crate) const fn packing(&self) -> Packing {
-        match self.raw {
-            true => Packing::Ignored,
-            false => Packing::Recognised,
-        }
-    }
-
-    /// The same reading of other files.
-    pub(crate) fn with_files(&self, files: Vec<PathBuf>) -> Self {
-        Self {
-            files,
-            unlisted: Vec::new(),
-            ..self.clone()
-        }
-    }
-
-    /// Reads the files, one after the other.
-    pub(crate) fn reader(
-        &self,
-        rule: &RecordRule,
-        chunk: usize,
-        progress: &Arc<Progress>,
-    ) -> Reader {
-        let unlisted = self.unlisted.clone().into_iter().map(|(folder, why)| {
-            Err(InputError {
-                name: folder.display().to_string(),
-                cause: std::io::Error::other(why),
-            })
-        });
-        let (packing, progress) = (self.packing(), Arc::clone(progress));
-        let files = self.paths().into_iter();
-        let inputs = unlisted.chain(files.map(move |path| Input::open(&path, packing, &progress)));
-        let oddities = match self.strict {
-            true => Oddities::Refused,
-            false => Oddities::Warned(warn_of),
-        };
-        Reader::new(Box::new(inputs), rule, chunk).oddities(oddities, !self.raw)
-    }
-
-    /// The same, a little at a time and by one thread: a step's records are
-    /// printed before the next step's are decided.
-    pub(crate) fn in_small_steps(&self) -> Self {
-        Self {
-            small_steps: true,
-            threads: Some(1),
-            ..self.clone()
-        }
-    }
-
-    /// The same, without a progress bar if so asked.
-    pub(crate) fn hiding_bar_if(&self, so: bool) -> Self {
-        Self {
-            hides_bar: so,
-            ..self.clone()
-        }
-    }
-
-    pub(crate) fn threads(&self) -> usize {
-        threads(self.threads)
-    }
-}
-
-/// Reports an input that is read, but most likely not as it was meant.
-fn warn_of(input: &str, oddity: &Oddity) {
-    let (done, hint) = match oddity {
-        Oddity::NoLines(kind) => {
-            let advice = match kind.class {
-                FileClass::Filter => "`tamis merge` combines filters, `tamis info` describes one",
-                FileClass::Index => "`tamis which` and `tamis grep` ask an index",
-                FileClass::Parquet => {
-                    "`tamis index --key parquet:COLUMN` reads its columns, and DuckDB writes them as CSV"
-                }
-                FileClass::Utf16 => "convert it: iconv -f UTF-16 -t UTF-8",
-                FileClass::Utf32 => "convert it: iconv -f UTF-32 -t UTF-8",
-                _ => "unpack or convert it first",
-            };
-            let hint = format!("{advice}; --raw reads bytes as they are, without a warning");
-            ("its bytes are read as lines", hint)
-        }
-        _ => (
-            "each line from there on is taken for a record",
-            "close the quote; --strict makes this an error".to_owned(),
-        ),
-    };
-    output::warn(format_args!("{input}: {oddity}, and {done}\nhint: {hint}"));
-}
-
-/// As many threads as asked for, or as there are cores.
-pub(crate) fn threads(asked: Option<usize>) -> usize {
-    let all = || std::thread::available_parallelism().map_or(1, |n| n.get());
-    asked.unwrap_or_else(all).clamp(1, 256)
-}
 
 /// How a run over the records went.
 #[derive(Debug)]
@@ -451,18 +119,57 @@ impl Keyed for (Hasher, Hasher) {
     }
 }
 
-/// One pass over the records, deciding each by `decide`.
+/// One pass over the records.
 pub(crate) struct Pass<'a, S, H = Hasher> {
-    pub(crate) input: &'a InputArgs,
-    pub(crate) hasher: &'a H,
-    /// The shard that decides a key is chosen by its hash.
-    pub(crate) shards: &'a mut [S],
-    pub(crate) print: Print,
-    pub(crate) output: &'a mut (dyn Write + Send),
-    pub(crate) checkpoint: Option<Checkpoint<'a, S>>,
+    input: &'a Run,
+    hasher: &'a H,
+    shards: &'a mut [S],
+    print: Print,
+    output: Option<&'a mut (dyn Write + Send)>,
+    checkpoint: Option<Checkpoint<'a, S>>,
+    hides_bar: bool,
+    small_steps: bool,
 }
 
-impl<S: Send, H: Keyed> Pass<'_, S, H> {
+impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
+    /// Prints nothing. The shard that decides a key is chosen by its hash.
+    pub(crate) fn new(input: &'a Run, hasher: &'a H, shards: &'a mut [S]) -> Self {
+        Self {
+            input,
+            hasher,
+            shards,
+            print: Print::Nothing,
+            output: None,
+            checkpoint: None,
+            hides_bar: input.hides_bar,
+            small_steps: false,
+        }
+    }
+
+    /// Prints these records.
+    pub(crate) fn print(mut self, print: Print, output: &'a mut (dyn Write + Send)) -> Self {
+        (self.print, self.output) = (print, Some(output));
+        self
+    }
+
+    /// Hides the progress bar, if so.
+    pub(crate) fn hide_bar_if(mut self, so: bool) -> Self {
+        self.hides_bar = so;
+        self
+    }
+
+    /// By one thread, a little at a time: a step's records are printed before the next step's are decided.
+    pub(crate) fn in_small_steps(mut self) -> Self {
+        self.small_steps = true;
+        self
+    }
+
+    /// Saves the shards from time to time.
+    pub(crate) fn checkpoint(mut self, checkpoint: Option<Checkpoint<'a, S>>) -> Self {
+        self.checkpoint = checkpoint;
+        self
+    }
+
     /// `decide` answers for the keys of one shard, in the order of the input.
     /// Fails as it does; what its answers chose before is then printed.
     pub(crate) fn run(
@@ -487,18 +194,19 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
         decide: impl Fn(&mut S, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
     ) -> Result<Report> {
         let rule = self.input.rule_for(self.hasher.rule())?;
-        let paths = self.input.paths();
+        let paths = &self.input.files;
         if paths.iter().any(|path| path == Path::new("-")) && std::io::stdin().is_terminal() {
             say!("reading standard input; Ctrl-D ends it, Ctrl-C stops");
         }
         let progress = Arc::new(Progress::default());
         let signal = stop_on_signals(&progress.stop)?;
-        let bar = (!self.input.hides_bar).then(|| Bar::of_input(&paths, &progress));
+        let bar = (!self.hides_bar).then(|| Bar::of_input(paths, &progress));
         let start = Instant::now();
-        let chunk = match self.input.small_steps {
-            true => SMALL_CHUNK,
-            false => CHUNK,
+        let (chunk, threads) = match self.small_steps {
+            true => (SMALL_CHUNK, 1),
+            false => (CHUNK, self.input.threads),
         };
+        let mut nowhere = std::io::sink();
         // Where a record comes from is only told in these cases.
         let tells_names = matches!(self.print, Print::Located(_)) || rule.hex;
         let joins_files = !tells_names && !paths.iter().any(|path| is_stream(path));
@@ -511,8 +219,11 @@ impl<S: Send, H: Keyed> Pass<'_, S, H> {
             ask,
             decide,
             print: self.print,
-            output: self.output,
-            threads: self.input.threads(),
+            output: match self.output {
+                Some(output) => output,
+                None => &mut nowhere,
+            },
+            threads,
             progress: &progress,
             checkpoint: self.checkpoint,
         });

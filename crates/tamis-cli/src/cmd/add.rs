@@ -1,11 +1,10 @@
 use crate::about::About;
-use crate::apart::{Apart, Role};
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull};
 use crate::lock::LockArgs;
 use crate::redisson::Live;
 use crate::remote::{claim, with_keys};
-use crate::stream::{Halt, InputArgs, Keyed, Pass, Report};
+use crate::stream::{Halt, InputArgs, Keyed, Pass, Report, Run};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -63,20 +62,17 @@ pub(crate) struct Args {
     redis: RedisArgs,
 }
 
-pub(crate) fn run(mut args: Args) -> Result<Exit> {
-    let mut apart = Apart::default();
-    args.filter.note(Role::Filter, &mut apart)?;
-    args.key.note(&mut apart)?;
-    args.redis.note(&mut apart)?;
-    apart.note_output(None)?;
-    args.input.find(&mut apart)?;
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    let input = &args
+        .input
+        .find_for(&args.filter, &args.key, &args.redis, &[])?;
     let report = match &args.filter {
-        Place::File(path) => add_to_file(path, &args)?,
+        Place::File(path) => add_to_file(path, &args, input)?,
         Place::Redis(at) if args.foreign.is_redisson()? => {
             args.redis.refuse_waiting()?;
-            let encoding = args.foreign.codec(&args.input)?;
+            let encoding = args.foreign.codec(input)?;
             let mut live = Live::open(at, &args.redis.options(&args.key)?)?;
-            let report = add(&mut live, &encoding, &args, |live, keys, new| {
+            let report = add(&mut live, &encoding, (&args, input), |live, keys, new| {
                 live.add(keys, new)
             })?;
             summarise(&report, &args);
@@ -85,7 +81,7 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
             let report =
-                with_keys!(filter, keyed => add(&mut filter, keyed, &args, |filter, keys, new| {
+                with_keys!(filter, keyed => add(&mut filter, keyed, (&args, input), |filter, keys, new| {
                     claim(filter, keys, new)
                 }))
                 .with_context(|| at.to_string())?;
@@ -101,27 +97,29 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     })
 }
 
-fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
-    if let Some(report) = add_to_foreign(path, args)? {
+fn add_to_file(path: &Path, args: &Args, input: &Run) -> Result<Report> {
+    if let Some(report) = add_to_foreign(path, args, input)? {
         return Ok(report);
     }
     let named = || named(path);
     let open = args.key.open()?;
-    let (mut lock, filter) = match args.shared {
-        true => (None, open.share(path)),
-        false => {
-            let lock = args.lock.acquire(path)?;
-            (Some(lock), open.load(path))
-        }
+    let (mut lock, filter) = if args.shared {
+        (None, open.share(path))
+    } else {
+        let lock = args.lock.acquire(path)?;
+        (Some(lock), open.load(path))
     };
     let mut filter = filter.map_err(named())?;
     if lock.is_some() {
-        args.input.settle_rule(&mut filter)?;
+        input.settle_rule(&mut filter)?;
     }
     let hasher = *filter.hasher();
-    let report = add(&mut filter, &hasher, args, |filter, hashes, new| {
-        Ok(filter.insert_hashes(hashes, new).map_err(named())?)
-    })?;
+    let report = add(
+        &mut filter,
+        &hasher,
+        (args, input),
+        |filter, hashes, new| Ok(filter.insert_hashes(hashes, new).map_err(named())?),
+    )?;
     // Keys whose records could not be printed as new are not remembered: the
     // next run prints them.
     if let Some(lock) = &mut lock
@@ -138,7 +136,7 @@ fn add_to_file(path: &Path, args: &Args) -> Result<Report> {
 }
 
 /// Adds to a filter of another system, if the file is one.
-fn add_to_foreign(path: &Path, args: &Args) -> Result<Option<Report>> {
+fn add_to_foreign(path: &Path, args: &Args, input: &Run) -> Result<Option<Report>> {
     if args.foreign.open(path)?.is_none() {
         return Ok(None);
     }
@@ -156,10 +154,13 @@ fn add_to_foreign(path: &Path, args: &Args) -> Result<Option<Report>> {
         );
     };
     opened.check_writable()?;
-    let encoding = args.foreign.encoding_of(&args.input, &opened)?;
-    let report = add(&mut opened.filter, &encoding, args, |filter, keys, new| {
-        Ok(foreign::add(filter, keys, new)?)
-    })
+    let encoding = args.foreign.encoding_of(input, &opened)?;
+    let report = add(
+        &mut opened.filter,
+        &encoding,
+        (args, input),
+        |filter, keys, new| Ok(foreign::add(filter, keys, new)?),
+    )
     .with_context(|| format!("{} (unchanged)", path.display()))?;
     if report.is_printed() || !args.new {
         opened.save()?;
@@ -172,26 +173,20 @@ fn add_to_foreign(path: &Path, args: &Args) -> Result<Option<Report>> {
 fn add<F: Send, H: Keyed>(
     filter: &mut F,
     hasher: &H,
-    args: &Args,
+    (args, input): (&Args, &Run),
     insert: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
 ) -> Result<Report> {
     let mut stdout = output::Sink::stdout()?;
+    let mut print = Print::Nothing;
     if args.new {
-        stdout.end_last_line(args.input.rule()?.framing().delimiter())?;
+        stdout.end_last_line(input.rule.framing().delimiter())?;
+        print = Print::Chosen;
     }
     let mixes = args.new && stdout.is_terminal();
-    Pass {
-        input: &args.input.hiding_bar_if(args.quiet || mixes),
-        hasher,
-        shards: &mut [filter],
-        print: match args.new {
-            true => Print::Chosen,
-            false => Print::Nothing,
-        },
-        output: &mut stdout,
-        checkpoint: None,
-    }
-    .run(|filter, hashes, new| insert(filter, hashes, new))
+    Pass::new(input, hasher, &mut [filter])
+        .print(print, &mut stdout)
+        .hide_bar_if(args.quiet || mixes)
+        .run(|filter, hashes, new| insert(filter, hashes, new))
 }
 
 fn summarise(report: &Report, args: &Args) {

@@ -1,10 +1,11 @@
 use crate::{Exit, foreign, human, output};
 use anyhow::{Context, Result, anyhow};
 use std::fs::File;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use tamis::Hasher;
-use tamis_formats::{Bytes, Create, Foreign, ParquetFilter};
+use tamis_formats::{Create, Foreign, ParquetFilter};
 use tamis_records::key::parquet::Failure;
 use tamis_records::key::parquet::plain::Values;
 
@@ -72,13 +73,16 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         })
         .collect();
     let added = tamis_formats::parquet_with_filters(bytes.clone(), &new).with_context(name)?;
-    let parts = [bytes.slice(0..added.data_end), added.bytes.into()];
-    foreign::write_parts(&args.output, &parts, output::existing(args.force))?;
+    let existing = output::existing(args.force);
+    foreign::write_with(&args.output, existing, |file| {
+        bytes.slice(0..added.data_end).write_to(file)?;
+        file.write_all(&added.bytes)
+    })?;
     summarise(
         &args.output,
         &made,
         bytes.len(),
-        parts.iter().map(Bytes::len).sum(),
+        added.data_end + added.bytes.len(),
     );
     Ok(Exit::Done)
 }

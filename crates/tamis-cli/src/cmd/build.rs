@@ -4,7 +4,7 @@ use crate::cmd::create::HashArgs;
 use crate::foreign::make::{self, Distinct};
 use crate::foreign::{self, Encoding};
 use crate::location::named;
-use crate::stream::{Halt, InputArgs, Pass, Report};
+use crate::stream::{Halt, InputArgs, Pass, Report, Run};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -113,17 +113,17 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     for list in &args.allow {
         apart.note(Role::AllowList, list)?;
     }
-    args.input.find(&mut apart)?;
-    args.input = args.input.hiding_bar_if(args.quiet);
+    let mut input = args.input.find(&mut apart)?;
+    input.hides_bar = args.quiet;
     output::check_place(&path, args.force)?;
     match args.format {
-        Some(format) => build_foreign(format, &path, &args),
-        None => build(&path, &args),
+        Some(format) => build_foreign(format, &path, &args, &input),
+        None => build(&path, &args, &input),
     }
 }
 
 /// Builds a filter of another system.
-fn build_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
+fn build_foreign(format: Format, path: &Path, args: &Args, input: &Run) -> Result<Exit> {
     if format == Format::RedisCuckoo && args.rate.is_some() {
         bail!(
             "-p can't be set for {format}: its fingerprints always have 8 bits, which fixes the rate"
@@ -134,8 +134,8 @@ fn build_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     // Says what can't be made before any key is read.
     make::create(format, 1, rate, seed)?;
     let encoding = Encoding::of(format, format.keys(), args.keys)?;
-    foreign::check_rule(&args.input)?;
-    let (keys, report) = Distinct::read(&args.input, &encoding)?;
+    foreign::check_rule(input)?;
+    let (keys, report) = Distinct::read(input, &encoding)?;
     let records = report.records;
     match whole(report)? {
         Exit::Done => {}
@@ -159,15 +159,15 @@ fn build_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn build(path: &Path, args: &Args) -> Result<Exit> {
-    let hasher = args.input.hasher(args.hash.hasher()?)?;
+fn build(path: &Path, args: &Args, input: &Run) -> Result<Exit> {
+    let hasher = input.hasher(args.hash.hasher()?);
     let kind = match args {
         Args { allow, .. } if !allow.is_empty() => Kind::Cascade,
         Args { smallest: true, .. } => Kind::Ribbon,
         _ => Kind::Fuse,
     };
     let mut list = ListBuilder::with_hasher(kind, args.rate(), hasher)?
-        .threads(args.input.threads())
+        .threads(input.threads)
         .memory(args.memory.unwrap_or_else(half_of_free_memory))
         .temp_dir(args.temp_dir.clone().unwrap_or_else(|| beside(path)));
     list = list.both(match args.both {
@@ -176,7 +176,7 @@ fn build(path: &Path, args: &Args) -> Result<Exit> {
         Some(Winner::Allow) => Both::Allow,
     });
 
-    let report = collect(&args.input, &hasher, &mut list, List::Block)?;
+    let report = collect(input, &hasher, &mut list, List::Block)?;
     let records = report.records;
     // A list that was not read to its end would make a filter that denies
     // keys of it.
@@ -184,7 +184,7 @@ fn build(path: &Path, args: &Args) -> Result<Exit> {
         Exit::Done => {}
         exit => return Ok(exit),
     }
-    if let Some(input) = args.allow_input() {
+    if let Some(input) = args.allow_input(input) {
         let report = collect(&input, &hasher, &mut list, List::Allow)?;
         match whole(report)? {
             Exit::Done => {}
@@ -199,22 +199,25 @@ fn build(path: &Path, args: &Args) -> Result<Exit> {
     let filter = match built {
         Ok((filter, contradiction)) => {
             if let Some(contradiction) = contradiction {
-                output::warn(args.describe(contradiction, &hasher)?);
+                output::warn(args.describe(contradiction, input, &hasher)?);
             }
             filter
         }
         Err(Error::Contradiction { count, example }) => bail!(
             "{}\nhint: --both block or --both allow says which list wins",
-            args.describe(Contradiction { count, example }, &hasher)?
+            args.describe(Contradiction { count, example }, input, &hasher)?
         ),
-        Err(Error::Collision { example }) => bail!(args.describe_collision(example, &hasher)?),
+        Err(Error::Collision { example }) => {
+            bail!(args.describe_collision(example, input, &hasher)?)
+        }
         Err(error) => return Err(error.into()),
     };
-    match args.force {
-        true => filter.save(path),
-        false => filter.save_new(path),
-    }
-    .map_err(named(path))?;
+    let saved = if args.force {
+        filter.save(path)
+    } else {
+        filter.save_new(path)
+    };
+    saved.map_err(named(path))?;
     if !args.quiet {
         summarise(path, &filter, records);
     }
@@ -226,7 +229,7 @@ impl Args {
     fn place(&mut self) -> Result<PathBuf> {
         match (self.output.take(), self.filter.take()) {
             (Some(output), first) => {
-                self.input.files.splice(0..0, first);
+                self.input.begin_with(first);
                 Ok(output)
             }
             (None, filter) => filter.context("no file to create"),
@@ -238,12 +241,17 @@ impl Args {
     }
 
     /// The allow lists, read as the block list is.
-    fn allow_input(&self) -> Option<InputArgs> {
+    fn allow_input(&self, input: &Run) -> Option<Run> {
         let files = self.allow.clone();
-        (!files.is_empty()).then(|| self.input.with_files(files))
+        (!files.is_empty()).then(|| input.with_files(files))
     }
 
-    fn describe(&self, contradiction: Contradiction, hasher: &Hasher) -> Result<String> {
+    fn describe(
+        &self,
+        contradiction: Contradiction,
+        input: &Run,
+        hasher: &Hasher,
+    ) -> Result<String> {
         let Contradiction { count, example } = contradiction;
         let are = if count == 1 { "is" } else { "are" };
         let wins = match self.both {
@@ -251,24 +259,24 @@ impl Args {
             Some(Winner::Block) => "; the block list wins",
             Some(Winner::Allow) => "; the allow list wins",
         };
-        let record = match self.allow_input() {
-            Some(input) => find(&input, hasher, example)?,
-            None => String::new(),
-        };
+        let record = self.find_allowed(input, hasher, example)?;
         Ok(format!(
             "{} {are} on both lists, for example {record}{wins}",
             human::counted(count, "key")
         ))
     }
-}
 
-impl Args {
-    fn describe_collision(&self, example: Hash, hasher: &Hasher) -> Result<String> {
-        let blocked = find(&self.input, hasher, example)?;
-        let allowed = match self.allow_input() {
-            Some(input) => find(&input, hasher, example)?,
-            None => String::new(),
-        };
+    /// The first record of the allow lists with this hash.
+    fn find_allowed(&self, input: &Run, hasher: &Hasher, wanted: Hash) -> Result<String> {
+        match self.allow_input(input) {
+            Some(input) => find(&input, hasher, wanted),
+            None => Ok(String::new()),
+        }
+    }
+
+    fn describe_collision(&self, example: Hash, input: &Run, hasher: &Hasher) -> Result<String> {
+        let blocked = find(input, hasher, example)?;
+        let allowed = self.find_allowed(input, hasher, example)?;
         Ok(format!(
             "collision: {blocked:?} on the block list and {allowed:?} on the allow list are \
              different keys with the same hash, so no filter could tell them apart\n\
@@ -285,22 +293,9 @@ enum List {
 }
 
 /// Hands the hashes of all keys to the list, with their checks if it wants them.
-fn collect(
-    input: &InputArgs,
-    hasher: &Hasher,
-    list: &mut ListBuilder,
-    which: List,
-) -> Result<Report> {
+fn collect(input: &Run, hasher: &Hasher, list: &mut ListBuilder, which: List) -> Result<Report> {
     if let Some(checker) = list.checker() {
-        return Pass {
-            input,
-            hasher: &(*hasher, checker),
-            shards: &mut [list],
-            print: Print::Nothing,
-            output: &mut std::io::sink(),
-            checkpoint: None,
-        }
-        .run(
+        return Pass::new(input, &(*hasher, checker), &mut [list]).run(
             |list: &mut &mut ListBuilder, keys: &[(Hash, Hash)], _: &mut [bool]| {
                 let (hashes, checks): (Vec<_>, Vec<_>) = keys.iter().copied().unzip();
                 let added = match which {
@@ -311,15 +306,7 @@ fn collect(
             },
         );
     }
-    Pass {
-        input,
-        hasher,
-        shards: &mut [list],
-        print: Print::Nothing,
-        output: &mut std::io::sink(),
-        checkpoint: None,
-    }
-    .run(
+    Pass::new(input, hasher, &mut [list]).run(
         |list: &mut &mut ListBuilder, hashes: &[Hash], _: &mut [bool]| {
             let added = match which {
                 List::Block => list.add_hashes(hashes),
@@ -340,27 +327,21 @@ fn whole(report: Report) -> Result<Exit> {
 }
 
 /// The first record with this hash, as it stands in the file.
-fn find(input: &InputArgs, hasher: &Hasher, wanted: Hash) -> Result<String> {
+fn find(input: &Run, hasher: &Hasher, wanted: Hash) -> Result<String> {
     let mut found = Vec::new();
-    Pass {
-        input,
-        hasher,
-        shards: &mut [()],
-        print: Print::Chosen,
-        output: &mut found,
-        checkpoint: None,
-    }
-    .run(|(): &mut (), hashes: &[Hash], chosen: &mut [bool]| {
-        let first = hashes.iter().position(|hash| *hash == wanted);
-        chosen.fill(false);
-        match first {
-            Some(at) => {
-                chosen[at] = true;
-                Err(Halt::Enough)
+    Pass::new(input, hasher, &mut [()])
+        .print(Print::Chosen, &mut found)
+        .run(|(): &mut (), hashes: &[Hash], chosen: &mut [bool]| {
+            let first = hashes.iter().position(|hash| *hash == wanted);
+            chosen.fill(false);
+            match first {
+                Some(at) => {
+                    chosen[at] = true;
+                    Err(Halt::Enough)
+                }
+                None => Ok(()),
             }
-            None => Ok(()),
-        }
-    })?;
+        })?;
     let text = String::from_utf8_lossy(&found);
     // A header row, which is printed before the first record, is no key.
     let line = text

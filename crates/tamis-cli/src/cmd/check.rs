@@ -1,9 +1,8 @@
-use crate::apart::{Apart, Role};
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::redisson::Live;
 use crate::remote::{Remote, with_keys};
-use crate::stream::{Halt, InputArgs, Keyed, Pass};
+use crate::stream::{Halt, InputArgs, Keyed, Pass, Run};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -80,35 +79,29 @@ pub(crate) struct Args {
     redis: RedisArgs,
 }
 
-pub(crate) fn run(mut args: Args) -> Result<Exit> {
-    let mut apart = Apart::default();
-    args.filter.note(Role::Filter, &mut apart)?;
-    args.key.note(&mut apart)?;
-    args.redis.note(&mut apart)?;
-    // It is read like the others, and may be asked about itself.
-    for list in &args.allow {
-        apart.note(Role::Input, list)?;
-    }
-    apart.note_output(None)?;
-    args.input.find(&mut apart)?;
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    // The lists are read like the others, and may be asked about themselves.
+    let input = &args
+        .input
+        .find_for(&args.filter, &args.key, &args.redis, &args.allow)?;
     match &args.filter {
         Place::File(path) => {
             if let Some(opened) = args.foreign.open(path)? {
-                let encoding = args.foreign.encoding_of(&args.input, &opened)?;
-                return check(&args, &encoding, |keys, found| {
+                let encoding = args.foreign.encoding_of(input, &opened)?;
+                return check(&args, input, &encoding, |keys, found| {
                     foreign::ask(&opened.filter, keys, found)
                 });
             }
             let filter = args.key.open()?.map(path).map_err(named(path))?;
-            check(&args, filter.hasher(), |hashes, found| {
+            check(&args, input, filter.hasher(), |hashes, found| {
                 filter.contains_hashes(hashes, found);
                 Ok(())
             })
         }
         Place::Redis(at) if args.foreign.is_redisson()? => {
-            let encoding = args.foreign.codec(&args.input)?;
+            let encoding = args.foreign.codec(input)?;
             let live = Mutex::new(Live::open(at, &args.redis.options(&args.key)?)?);
-            check(&args, &encoding, |keys, found| {
+            check(&args, input, &encoding, |keys, found| {
                 alone(&live).ask(keys, found)
             })
         }
@@ -116,7 +109,7 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
             let filter = args.redis.open(at, &args.key)?;
             with_keys!(filter, keyed => {
                 let filter = Mutex::new(filter);
-                check(&args, keyed, |keys, found| {
+                check(&args, input, keyed, |keys, found| {
                     Remote::contains(&mut *alone(&filter), keys, found).map_err(in_redis(at))
                 })
             })
@@ -145,25 +138,17 @@ impl Args {
         }
     }
 
-    /// What to read, with a progress bar where that disturbs nothing.
-    fn input(&self, stdout: &output::Sink) -> InputArgs {
-        let mixes = self.print() != Print::Nothing && stdout.is_terminal();
-        self.input.hiding_bar_if(self.quiet || mixes)
-    }
-
     /// How many keys are wanted.
     fn most(&self) -> u64 {
         let most = self.max_count.unwrap_or(u64::MAX);
-        match self.quiet {
-            true => most.min(1),
-            false => most,
-        }
+        if self.quiet { most.min(1) } else { most }
     }
 }
 
 /// `ask` runs on every thread at once. Only what is left to find is counted in the order of the input.
 fn check<H: Keyed<Token: Ord + Clone + Send + Sync>>(
     args: &Args,
+    input: &Run,
     hasher: &H,
     ask: impl Fn(&[H::Token], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Exit> {
@@ -173,7 +158,7 @@ fn check<H: Keyed<Token: Ord + Clone + Send + Sync>>(
         }
         return Ok(Exit::NoneFound);
     }
-    let allowed = read_allowed(args, hasher)?;
+    let allowed = read_allowed(args, input, hasher)?;
     let ask = |hashes: &[H::Token], chosen: &mut [bool]| {
         ask(hashes, chosen)?;
         if !allowed.is_empty() {
@@ -187,26 +172,23 @@ fn check<H: Keyed<Token: Ord + Clone + Send + Sync>>(
         Ok(())
     };
     let mut stdout = output::Sink::stdout()?;
-    let report = Pass {
-        input: &args.input(&stdout),
-        hasher,
-        shards: &mut [args.most()],
-        print: args.print(),
-        output: &mut stdout,
-        checkpoint: None,
-    }
-    .run_asking(ask, |left, _, chosen| {
-        if *left < u64::MAX {
-            for chosen in chosen.iter_mut() {
-                *chosen &= *left > 0;
-                *left -= u64::from(*chosen);
+    // A progress bar where that disturbs nothing.
+    let mixes = args.print() != Print::Nothing && stdout.is_terminal();
+    let report = Pass::new(input, hasher, &mut [args.most()])
+        .print(args.print(), &mut stdout)
+        .hide_bar_if(args.quiet || mixes)
+        .run_asking(ask, |left, _, chosen| {
+            if *left < u64::MAX {
+                for chosen in chosen.iter_mut() {
+                    *chosen &= *left > 0;
+                    *left -= u64::from(*chosen);
+                }
             }
-        }
-        match left {
-            0 => Err(Halt::Enough),
-            _ => Ok(()),
-        }
-    })?;
+            match left {
+                0 => Err(Halt::Enough),
+                _ => Ok(()),
+            }
+        })?;
     if args.count {
         output::print(&format!("{}\n", report.chosen))?;
     }
@@ -216,26 +198,20 @@ fn check<H: Keyed<Token: Ord + Clone + Send + Sync>>(
 /// The hashes of the allow list, sorted.
 fn read_allowed<H: Keyed<Token: Ord + Clone + Send>>(
     args: &Args,
+    input: &Run,
     hasher: &H,
 ) -> Result<Vec<H::Token>> {
     if args.allow.is_empty() {
         return Ok(Vec::new());
     }
-    let input = args.input.with_files(args.allow.clone());
-    let input = input.hiding_bar_if(args.quiet);
+    let input = input.with_files(args.allow.clone());
     let mut shards = [Vec::new()];
-    let report = Pass {
-        input: &input,
-        hasher,
-        shards: &mut shards,
-        print: Print::Nothing,
-        output: &mut std::io::sink(),
-        checkpoint: None,
-    }
-    .run(|allowed: &mut Vec<H::Token>, hashes, _| {
-        allowed.extend_from_slice(hashes);
-        Ok(())
-    })?;
+    let report = Pass::new(&input, hasher, &mut shards)
+        .hide_bar_if(args.quiet)
+        .run(|allowed: &mut Vec<H::Token>, hashes, _| {
+            allowed.extend_from_slice(hashes);
+            Ok(())
+        })?;
     match report.finish()? {
         Exit::Done | Exit::NoneFound => {}
         _ => bail!("the allow list could not be read completely"),

@@ -101,7 +101,7 @@ pub(crate) struct StepArgs {
     what: What,
 }
 
-pub(crate) fn run(mut args: Args) -> Result<Exit> {
+pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut apart = Apart::default();
     if let Some(page) = &args.html {
         apart.note_output(Some(page))?;
@@ -109,9 +109,9 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     for file in &args.absent {
         apart.check_input(file)?;
     }
-    args.input.find(&mut apart)?;
-    let absent = (!args.absent.is_empty()).then(|| args.input.with_files(args.absent.clone()));
-    let mut inputs = args.input.paths();
+    let input = args.input.find(&mut apart)?;
+    let absent = (!args.absent.is_empty()).then(|| input.with_files(args.absent.clone()));
+    let mut inputs = input.files.clone();
     inputs.extend(args.absent.iter().cloned());
     if inputs.iter().filter(|path| *path == Path::new("-")).count() > 1 {
         bail!("FILE and --absent can't both be standard input");
@@ -126,7 +126,7 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     let folder = Folder::create(args.keep.as_deref())?;
 
     let most = usize::try_from(args.keys).unwrap_or(usize::MAX).max(1);
-    let keys = match keys::collect(&args.input, absent.as_ref(), most, folder.path())? {
+    let keys = match keys::collect(&input, absent.as_ref(), most, folder.path())? {
         Collected::Keys(keys) => keys,
         Collected::Interrupted(signal) => return Ok(Exit::Interrupted(signal)),
     };
@@ -154,9 +154,10 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     let advice = settle(&lab, &mut comparison, &wanted)?;
     drop(folder);
 
-    output::print(&match args.json {
-        true => format!("{:#}\n", table::json(&comparison, &advice)),
-        false => table::text(&comparison, &advice),
+    output::print(&if args.json {
+        format!("{:#}\n", table::json(&comparison, &advice))
+    } else {
+        table::text(&comparison, &advice)
     })?;
     if let Some(page) = &mut page {
         page.write_all(html::page(&comparison, &advice, &inputs).as_bytes())

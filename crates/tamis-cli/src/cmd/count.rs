@@ -1,7 +1,6 @@
-use crate::apart::{Apart, Role};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::remote::{Remote, with_keys};
-use crate::stream::{InputArgs, Keyed};
+use crate::stream::{InputArgs, Keyed, Run};
 use crate::{Exit, output};
 use anyhow::{Result, bail};
 use std::io::{BufWriter, Write};
@@ -35,23 +34,20 @@ pub(crate) struct Args {
     redis: RedisArgs,
 }
 
-pub(crate) fn run(mut args: Args) -> Result<Exit> {
-    let mut apart = Apart::default();
-    args.filter.note(Role::Filter, &mut apart)?;
-    args.key.note(&mut apart)?;
-    args.redis.note(&mut apart)?;
-    apart.note_output(None)?;
-    args.input.find(&mut apart)?;
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    let input = &args
+        .input
+        .find_for(&args.filter, &args.key, &args.redis, &[])?;
     match &args.filter {
         Place::File(path) => {
             let filter = args.key.open()?.map(path).map_err(named(path))?;
-            count(&args, filter.hasher(), |hashes, counts| {
+            count(input, filter.hasher(), |hashes, counts| {
                 filter.count_hashes(hashes, counts).map_err(named(path))
             })
         }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
-            with_keys!(filter, keyed => count(&args, keyed, |keys, counts| {
+            with_keys!(filter, keyed => count(input, keyed, |keys, counts| {
                 Remote::count(&mut filter, keys, counts).map_err(in_redis(at))
             }))
         }
@@ -61,14 +57,14 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
 /// One chunk of records after the other: a number in front of each leaves the
 /// engine, which moves records unchanged, nothing to do.
 fn count<H: Keyed>(
-    args: &Args,
+    input: &Run,
     hasher: &H,
     mut ask: impl FnMut(&[H::Token], &mut [u64]) -> Result<()>,
 ) -> Result<Exit> {
     // Whether the kind counts is said before any input is read.
     ask(&[], &mut [])?;
-    let rule = args.input.rule_for(hasher.rule())?;
-    let mut reader = args.input.reader(&rule, CHUNK, &Arc::default());
+    let rule = input.rule_for(hasher.rule())?;
+    let mut reader = input.reader(&rule, CHUNK, &Arc::default());
     let mut keys = KeyMaker::new(&rule);
     let mut chunk = Chunk::default();
     let (mut hashes, mut counts) = (Vec::new(), Vec::new());
@@ -114,8 +110,9 @@ fn count<H: Keyed>(
     for error in &errors {
         crate::stream::complain(error);
     }
-    Ok(match errors.is_empty() {
-        true => exit,
-        false => Exit::InputFailed,
+    Ok(if errors.is_empty() {
+        exit
+    } else {
+        Exit::InputFailed
     })
 }

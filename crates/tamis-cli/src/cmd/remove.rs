@@ -1,9 +1,8 @@
-use crate::apart::{Apart, Role};
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::lock::LockArgs;
 use crate::remote::{Bytes, Remote, with_keys};
-use crate::stream::{InputArgs, Keyed, Pass, Report};
+use crate::stream::{InputArgs, Keyed, Pass, Report, Run};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -52,16 +51,13 @@ pub(crate) struct Args {
     redis: RedisArgs,
 }
 
-pub(crate) fn run(mut args: Args) -> Result<Exit> {
-    let mut apart = Apart::default();
-    args.filter.note(Role::Filter, &mut apart)?;
-    args.key.note(&mut apart)?;
-    args.redis.note(&mut apart)?;
-    apart.note_output(None)?;
-    args.input.find(&mut apart)?;
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    let input = &args
+        .input
+        .find_for(&args.filter, &args.key, &args.redis, &[])?;
     let report = match &args.filter {
         Place::File(path) if args.foreign.open(path)?.is_some() => {
-            remove_from_foreign(path, &args)?
+            remove_from_foreign(path, &args, input)?
         }
         Place::File(path) => {
             let named = || named(path);
@@ -70,9 +66,12 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
             // Says it before any input is read.
             filter.remove_hashes(&[], &mut []).map_err(named())?;
             let hasher = *filter.hasher();
-            let report = remove(&mut filter, &hasher, &args, |filter, hashes, removed| {
-                filter.remove_hashes(hashes, removed).map_err(named())
-            })?;
+            let report = remove(
+                &mut filter,
+                &hasher,
+                (&args, input),
+                |filter, hashes, removed| filter.remove_hashes(hashes, removed).map_err(named()),
+            )?;
             filter.save_under(&mut lock).map_err(named())?;
             report
         }
@@ -82,7 +81,7 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
             filter
                 .remove_many::<Bytes>(&[], &mut [])
                 .map_err(in_redis(at))?;
-            with_keys!(filter, keyed => remove(&mut filter, keyed, &args, |filter, keys, removed| {
+            with_keys!(filter, keyed => remove(&mut filter, keyed, (&args, input), |filter, keys, removed| {
                 Remote::remove(filter, keys, removed).map_err(in_redis(at))
             }))?
         }
@@ -98,7 +97,7 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     report.finish()
 }
 
-fn remove_from_foreign(path: &Path, args: &Args) -> Result<Report> {
+fn remove_from_foreign(path: &Path, args: &Args, input: &Run) -> Result<Report> {
     let _lock = args.lock.acquire(path)?;
     let Some(mut opened) = args.foreign.open(path)? else {
         bail!(
@@ -112,10 +111,13 @@ fn remove_from_foreign(path: &Path, args: &Args) -> Result<Report> {
         .filter
         .check_removable()
         .map_err(foreign::named(path))?;
-    let encoding = args.foreign.encoding_of(&args.input, &opened)?;
-    let report = remove(&mut opened.filter, &encoding, args, |filter, keys, had| {
-        foreign::remove(filter, keys, had)
-    })
+    let encoding = args.foreign.encoding_of(input, &opened)?;
+    let report = remove(
+        &mut opened.filter,
+        &encoding,
+        (args, input),
+        |filter, keys, had| foreign::remove(filter, keys, had),
+    )
     .with_context(|| format!("{} (unchanged)", path.display()))?;
     opened.save()?;
     Ok(report)
@@ -124,23 +126,20 @@ fn remove_from_foreign(path: &Path, args: &Args) -> Result<Report> {
 fn remove<F: Send, H: Keyed>(
     filter: &mut F,
     hasher: &H,
-    args: &Args,
+    (args, input): (&Args, &Run),
     take: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Report> {
     // Keys are removed whether or not somebody reads which were not there.
     let stdout = output::Sink::stdout()?;
     let mixes = args.absent && stdout.is_terminal();
-    Pass {
-        input: &args.input.hiding_bar_if(args.quiet || mixes),
-        hasher,
-        shards: &mut [filter],
-        // What was chosen was removed.
-        print: match args.absent {
-            true => Print::Others,
-            false => Print::Nothing,
-        },
-        output: &mut output::UntilClosed(Some(stdout)),
-        checkpoint: None,
-    }
-    .run(|filter, hashes, removed| Ok(take(filter, hashes, removed)?))
+    // What was chosen was removed.
+    let print = if args.absent {
+        Print::Others
+    } else {
+        Print::Nothing
+    };
+    Pass::new(input, hasher, &mut [filter])
+        .print(print, &mut output::UntilClosed(Some(stdout)))
+        .hide_bar_if(args.quiet || mixes)
+        .run(|filter, hashes, removed| Ok(take(filter, hashes, removed)?))
 }

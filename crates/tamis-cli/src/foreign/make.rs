@@ -1,12 +1,11 @@
 //! New filters of other systems.
 
 use super::{Encoding, KeyBytes};
-use crate::stream::{InputArgs, Pass, Report};
+use crate::stream::{Pass, Report, Run};
 use crate::{human, output};
 use anyhow::{Result, bail};
 use std::path::Path;
 use tamis_formats::{Create, Foreign, Format, Optimise};
-use tamis_records::batch::Print;
 
 /// A new, empty filter of this format, as its own system makes it by default.
 pub(crate) fn create(format: Format, keys: u64, rate: f64, seed: u64) -> Result<Foreign<'static>> {
@@ -111,23 +110,17 @@ impl Collected {
 
 impl Distinct {
     /// Reads all keys.
-    pub(crate) fn read(input: &InputArgs, encoding: &Encoding) -> Result<(Self, Report)> {
+    pub(crate) fn read(input: &Run, encoding: &Encoding) -> Result<(Self, Report)> {
         let mut shards = [Collected::default()];
-        let report = Pass {
-            input,
-            hasher: encoding,
-            shards: &mut shards,
-            print: Print::Nothing,
-            output: &mut std::io::sink(),
-            checkpoint: None,
-        }
-        .run(|all: &mut Collected, keys: &[KeyBytes], _: &mut [bool]| {
-            for key in keys {
-                all.bytes.extend_from_slice(key.get()?);
-                all.ends.push(all.bytes.len());
-            }
-            Ok(())
-        })?;
+        let report = Pass::new(input, encoding, &mut shards).run(
+            |all: &mut Collected, keys: &[KeyBytes], _: &mut [bool]| {
+                for key in keys {
+                    all.bytes.extend_from_slice(key.get()?);
+                    all.ends.push(all.bytes.len());
+                }
+                Ok(())
+            },
+        )?;
         let [collected] = shards;
         let mut order: Vec<usize> = (0..collected.ends.len()).collect();
         order.sort_unstable_by_key(|i| collected.key(*i));

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tamis_formats::{Bytes, Foreign, Format};
 use tamis_records::input::InputError;
+use tamis_records::key::parquet::plain::PlainColumn;
 use tamis_records::key::parquet::{Failure, Table};
 use tamis_records::key::{KeySpec, Source};
 use tamis_records::progress::Progress;
@@ -113,15 +114,13 @@ fn ask_table(file: File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Aske
     for group in 0..of {
         let of_group = chunks.iter().filter(|chunk| chunk.row_group == group);
         let of_group: Vec<_> = of_group.collect();
-        let filters = columns.iter().map(|column| {
+        let open = |column: &PlainColumn| {
             let chunk = of_group.get(column.number)?;
-            let place = chunk
-                .filter
-                .clone()
-                .filter(|_| chunk.column == column.path)?;
+            let place = chunk.filter.clone();
+            let place = place.filter(|_| chunk.column == column.path)?;
             tamis_formats::open(bytes.slice(place), Format::Parquet).ok()
-        });
-        let filters: Vec<Option<Foreign<'_>>> = filters.collect();
+        };
+        let filters: Vec<Option<Foreign<'_>>> = columns.iter().map(open).collect();
         if filters.iter().any(Option::is_none) {
             why = Some("not every row group has a filter");
         }

@@ -50,6 +50,17 @@ pub enum Part {
     JsonText(Vec<Pointer>),
 }
 
+impl Part {
+    /// How many values make a key.
+    pub fn values(&self) -> usize {
+        match self {
+            Self::Whole(_) => 1,
+            Self::Columns { columns, .. } => columns.columns.len(),
+            Self::Json(pointers) | Self::JsonText(pointers) => pointers.len(),
+        }
+    }
+}
+
 /// What is the key of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordRule {

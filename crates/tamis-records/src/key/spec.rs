@@ -88,7 +88,7 @@ impl Source {
             Some(("tsv", list)) => columns(list, b'\t'),
             Some(("jsonl", list)) => Ok(record(Part::JsonText(Pointer::parse_list(list)?))),
             Some(("parquet", _)) if cfg!(not(feature = "parquet")) => {
-                Err("this build of tamis can't read Parquet".into())
+                Err("this build has no Parquet: it lacks the feature `parquet`".into())
             }
             Some(("parquet", list)) => {
                 let names: Vec<_> = list.split(',').map(str::to_owned).collect();
@@ -153,11 +153,7 @@ impl KeySpec {
         match &self.source {
             Source::Words => 1,
             Source::Parquet(columns) => columns.len(),
-            Source::Record(rule) => match &rule.part {
-                Part::Whole(_) => 1,
-                Part::Columns { columns, .. } => columns.columns.len(),
-                Part::Json(pointers) | Part::JsonText(pointers) => pointers.len(),
-            },
+            Source::Record(rule) => rule.part.values(),
         }
     }
 

@@ -1,0 +1,88 @@
+//! How a run ends: its summary, its report, and its exit code.
+
+use super::Args;
+use crate::stream::Report;
+use crate::{Exit, human, output};
+use anyhow::{Context, Result};
+use serde_json::json;
+use tamis_redis::Stats;
+
+/// What was decided with, for the summary.
+pub(super) struct Memory {
+    pub(super) bytes: u64,
+    /// Expected number of records wrongly dropped.
+    pub(super) wrong: f64,
+    /// What the connections to Redis have been through.
+    pub(super) redis: Option<Stats>,
+}
+
+impl Memory {
+    /// Of this process or a file.
+    pub(super) const fn local(bytes: u64, wrong: f64) -> Self {
+        Self {
+            bytes,
+            wrong,
+            redis: None,
+        }
+    }
+}
+
+pub(super) fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exit> {
+    if !args.quiet && report.read_something() {
+        summarise(&report, memory);
+    }
+    if let Some(path) = &args.json_report {
+        let text = format!("{:#}\n", report_json(&report, memory));
+        std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let printed = args.printed(&report);
+    if args.count {
+        output::print(&format!("{printed}\n"))?;
+    }
+    Ok(match report.finish()? {
+        Exit::Done | Exit::NoneFound if args.exit_status && printed == 0 => Exit::NoneFound,
+        Exit::Done | Exit::NoneFound => Exit::Done,
+        exit => exit,
+    })
+}
+
+fn summarise(report: &Report, memory: &Memory) {
+    let seconds = report.elapsed.as_secs_f64().max(1e-9);
+    say!(
+        "{}, {} unique, {}, {}/s",
+        human::counted(report.records, "record"),
+        human::count(report.chosen),
+        human::counted(report.records - report.chosen, "duplicate"),
+        human::size((report.bytes as f64 / seconds) as u64),
+    );
+    say!(
+        "filter {}, records wrongly dropped by chance: {} expected",
+        human::size(memory.bytes),
+        human::expectation(memory.wrong),
+    );
+}
+
+fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
+    let mut all = json!({
+        "records": report.records,
+        "unique": report.chosen,
+        "duplicates": report.records - report.chosen,
+        "without_key": report.without_key,
+        "not_urls": report.not_urls,
+        "bytes": report.bytes,
+        "seconds": report.elapsed.as_secs_f64(),
+        "filter_bytes": memory.bytes,
+        "expected_wrongly_dropped": memory.wrong,
+        "interrupted": report.signal.is_some(),
+    });
+    if let Some(stats) = &memory.redis {
+        all["redis"] = json!({
+            "connections": stats.connections,
+            "reconnects": stats.reconnects,
+            "retries": stats.retries,
+            "redirects": stats.redirects,
+            "ambiguous_keys": stats.ambiguous_keys,
+        });
+    }
+    all
+}

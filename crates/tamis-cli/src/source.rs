@@ -1,0 +1,336 @@
+//! What the commands that read keys take from the command line, and what becomes of it.
+
+use crate::apart::{Apart, Role};
+use crate::location::{KeyFile, Place, RedisArgs};
+use crate::{find, output};
+use anyhow::{Context, Result, anyhow, bail};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tamis::{AnyFilter, Hasher};
+use tamis_records::formats::FileClass;
+use tamis_records::input::{Input, InputError, Packing};
+use tamis_records::key::{Asked, Columns, Part, Pointer, RecordRule};
+use tamis_records::progress::Progress;
+use tamis_records::reader::{Oddities, Oddity, Reader};
+use tamis_records::records::Framing;
+
+/// Where keys come from and what of a record is its key.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct InputArgs {
+    /// Files to read; none or `-` is standard input
+    ///
+    /// gzip, zstd, bzip2 and xz are recognised and unpacked.
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    part: PartArgs,
+
+    /// CSV or TSV files have no header row; name columns by number
+    #[arg(long)]
+    no_header: bool,
+
+    /// Keys are in hexadecimal, two digits per byte; anything else is an error
+    #[arg(long)]
+    hex: bool,
+
+    #[command(flatten)]
+    rule: RuleArgs,
+
+    /// Read the files in folders and in the folders inside them, sorted by name
+    ///
+    /// Hidden files are read, too. Links to files are followed, links to folders
+    /// are not. Files that the command itself uses are left out.
+    #[arg(short = 'r', long)]
+    recursive: bool,
+
+    /// Also read the files named in LIST, one name per line; `-` is standard input
+    #[arg(long, value_name = "LIST", conflicts_with = "files0_from")]
+    files_from: Option<PathBuf>,
+
+    /// The same with a NUL after each name, as `find -print0` writes it
+    #[arg(long, value_name = "LIST")]
+    files0_from: Option<PathBuf>,
+
+    /// Read bytes as they are: unpack nothing, and don't warn of what is not text
+    #[arg(long)]
+    raw: bool,
+
+    /// Fail, instead of warn, about a CSV quote that is never closed, input that is not text, or
+    /// (dedup) a filter over its rate
+    #[arg(long)]
+    strict: bool,
+
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Which differences between keys don't count. A filter remembers it.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct RuleArgs {
+    /// Keys are URLs: normalise them by the WHATWG rules and drop the fragment
+    #[arg(long)]
+    url: bool,
+
+    /// Ignore case when comparing keys
+    #[arg(short = 'i', long)]
+    ignore_case: bool,
+}
+
+impl RuleArgs {
+    /// Of keys that are made of this many values.
+    pub(crate) fn of_values(self, values: usize) -> Result<tamis::KeyRule> {
+        let mut rule = tamis::KeyRule::EXACT
+            .of_values(values)
+            .with_context(|| format!("a key with {values} values: expected 1 to 255"))?;
+        if self.url {
+            rule = rule.url();
+        }
+        if self.ignore_case {
+            rule = rule.ignore_case();
+        }
+        Ok(rule)
+    }
+}
+
+#[derive(clap::Args, Clone, Debug)]
+#[group(multiple = false)]
+struct PartArgs {
+    /// Records end with NUL instead of a line feed
+    #[arg(short = '0', long)]
+    null: bool,
+
+    /// Records end with this byte
+    #[arg(long, value_name = "C", value_parser = parse_delimiter)]
+    delimiter: Option<u8>,
+
+    /// The key is these columns of CSV, by name or number from 1
+    #[arg(long, value_name = "COL,...")]
+    csv: Option<String>,
+
+    /// The key is these columns of tab-separated values
+    #[arg(long, value_name = "COL,...")]
+    tsv: Option<String>,
+
+    /// The key is what these JSON pointers find in each line
+    #[arg(long, value_name = "/POINTER,...")]
+    jsonl: Option<String>,
+}
+
+fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match (text, text.as_bytes()) {
+        ("\\t", _) => Ok(b'\t'),
+        ("\\0", _) => Ok(0),
+        ("\\n", _) => Ok(b'\n'),
+        (_, [byte]) => Ok(*byte),
+        _ => Err("expected one byte (or \\t, \\0, \\n)".into()),
+    }
+}
+
+impl InputArgs {
+    fn rule(&self) -> Result<RecordRule> {
+        let columns = |list: &str, separator| {
+            let columns = Columns::parse(list, !self.no_header)?;
+            Ok::<_, String>(Part::Columns { separator, columns })
+        };
+        let part = match &self.part {
+            PartArgs {
+                csv: Some(list), ..
+            } => columns(list, b','),
+            PartArgs {
+                tsv: Some(list), ..
+            } => columns(list, b'\t'),
+            PartArgs {
+                jsonl: Some(list), ..
+            } => Pointer::parse_list(list).map(Part::Json),
+            PartArgs { null: true, .. } => Ok(Part::Whole(Framing::Delimited(0))),
+            PartArgs { delimiter, .. } => {
+                let delimiter = delimiter.unwrap_or(b'\n');
+                Ok(Part::Whole(Framing::Delimited(delimiter)))
+            }
+        };
+        let part = part.map_err(anyhow::Error::msg)?;
+        let made = self.rule.of_values(part.values())?;
+        let hex = self.hex;
+        Ok(RecordRule { part, hex, made })
+    }
+
+    /// Parses the rule and settles which files are read, also those in lists and folders. None may be one of `apart`.
+    pub(crate) fn find(&self, apart: &mut Apart) -> Result<Run> {
+        let rule = self.rule()?;
+        let mut files = self.files.clone();
+        let newlines = self.files_from.as_ref().map(|list| (list, b'\n'));
+        let list = newlines.or(self.files0_from.as_ref().map(|list| (list, 0)));
+        if let Some((list, end)) = list {
+            let stdin = Path::new("-");
+            if *list == stdin && files.iter().any(|file| file == stdin) {
+                bail!("the list of files and a file can't both be standard input");
+            }
+            apart.note(Role::FileList, list)?;
+            files.extend(find::names(list, end)?);
+        } else if files.is_empty() && self.recursive {
+            bail!("-r: expected the folders to read, got none");
+        } else if files.is_empty() {
+            files.push(PathBuf::from("-"));
+        }
+        let mut unlisted = Vec::new();
+        if self.recursive {
+            (files, unlisted) = find::files(files, apart);
+        }
+        files.iter().try_for_each(|file| apart.check_input(file))?;
+        Ok(Run {
+            files,
+            unlisted,
+            rule,
+            is_raw: self.raw,
+            strict: self.strict,
+            threads: threads(self.threads),
+            hides_bar: false,
+        })
+    }
+
+    /// The same for a command that asks or changes a filter, and prints to standard output. `lists` are read, too.
+    pub(crate) fn find_for(
+        &self,
+        filter: &Place,
+        key: &KeyFile,
+        redis: &RedisArgs,
+        lists: &[PathBuf],
+    ) -> Result<Run> {
+        let mut apart = Apart::default();
+        filter.note(Role::Filter, &mut apart)?;
+        key.note(&mut apart)?;
+        redis.note(&mut apart)?;
+        for list in lists {
+            apart.note(Role::Input, list)?;
+        }
+        apart.note_output(None)?;
+        self.find(&mut apart)
+    }
+
+    /// Puts a file before the others.
+    pub(crate) fn begin_with(&mut self, file: Option<PathBuf>) {
+        self.files.splice(0..0, file);
+    }
+}
+
+/// What a command reads, and how: the arguments, parsed once.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) files: Vec<PathBuf>,
+    /// Folders that could not be read, and why.
+    unlisted: Vec<(PathBuf, String)>,
+    pub(crate) rule: RecordRule,
+    is_raw: bool,
+    pub(crate) strict: bool,
+    pub(crate) threads: usize,
+    pub(crate) hides_bar: bool,
+}
+
+impl Run {
+    /// The rule for a filter whose keys are made by `filters`.
+    pub(crate) fn rule_for(&self, filters: &tamis::KeyRule) -> Result<RecordRule> {
+        self.rule.clone().for_filter(filters).map_err(|other| {
+            let option = match other.asked {
+                Asked::IgnoreCase => "--ignore-case",
+                Asked::Urls => "--url",
+                Asked::Values(_) => {
+                    return anyhow!(
+                        "{other}\n\
+                         hint: name as many columns (--csv, --tsv, --jsonl) as the filter was created with"
+                    );
+                }
+            };
+            anyhow!(
+                "you asked for {option}, but the filter's keys are made differently ({filters})\n\
+                 hint: omit it, or create a filter with {option}"
+            )
+        })
+    }
+
+    /// The hash of a new filter whose keys are made by the rule.
+    pub(crate) fn hasher(&self, hasher: Hasher) -> Hasher {
+        hasher.with_rule(self.rule.made)
+    }
+
+    /// The first keys of a filter decide how all of its keys are made, if nobody has said.
+    pub(crate) fn settle_rule(&self, filter: &mut AnyFilter) -> Result<(), tamis::Error> {
+        if filter.counted() == Some(0) && *filter.hasher().rule() == tamis::KeyRule::EXACT {
+            filter.set_rule(self.rule.made)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn packing(&self) -> Packing {
+        if self.is_raw {
+            Packing::Ignored
+        } else {
+            Packing::Recognised
+        }
+    }
+
+    /// The same reading of other files.
+    pub(crate) fn with_files(&self, files: Vec<PathBuf>) -> Self {
+        Self {
+            files,
+            unlisted: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// Reads the files, one after the other.
+    pub(crate) fn reader(
+        &self,
+        rule: &RecordRule,
+        chunk: usize,
+        progress: &Arc<Progress>,
+    ) -> Reader {
+        let unlisted = self.unlisted.clone().into_iter().map(|(folder, why)| {
+            Err(InputError {
+                name: folder.display().to_string(),
+                cause: std::io::Error::other(why),
+            })
+        });
+        let (packing, progress) = (self.packing(), Arc::clone(progress));
+        let files = self.files.clone().into_iter();
+        let inputs = unlisted.chain(files.map(move |path| Input::open(&path, packing, &progress)));
+        let oddities = if self.strict {
+            Oddities::Refused
+        } else {
+            Oddities::Warned(warn_of)
+        };
+        Reader::new(Box::new(inputs), rule, chunk).oddities(oddities, !self.is_raw)
+    }
+}
+
+/// Reports an input that is read, but most likely not as it was meant.
+fn warn_of(input: &str, oddity: &Oddity) {
+    let (done, hint) = match oddity {
+        Oddity::NoLines(kind) => {
+            let advice = match kind.class {
+                FileClass::Filter => "`tamis merge` combines filters, `tamis info` describes one",
+                FileClass::Index => "`tamis which` and `tamis grep` ask an index",
+                FileClass::Parquet => {
+                    "`tamis index --key parquet:COLUMN` reads its columns, and DuckDB writes them as CSV"
+                }
+                FileClass::Utf16 => "convert it: iconv -f UTF-16 -t UTF-8",
+                FileClass::Utf32 => "convert it: iconv -f UTF-32 -t UTF-8",
+                _ => "unpack or convert it first",
+            };
+            let hint = format!("{advice}; --raw reads bytes as they are, without a warning");
+            ("its bytes are read as lines", hint)
+        }
+        _ => (
+            "each line from there on is taken for a record",
+            "close the quote; --strict makes this an error".to_owned(),
+        ),
+    };
+    output::warn(format_args!("{input}: {oddity}, and {done}\nhint: {hint}"));
+}
+
+/// As many threads as asked for, or as there are cores.
+pub(crate) fn threads(asked: Option<usize>) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    asked.unwrap_or_else(all).clamp(1, 256)
+}
