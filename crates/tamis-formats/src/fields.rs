@@ -78,6 +78,17 @@ impl<'a> Fields<'a> {
         self.array(what).map(u64::from_be_bytes)
     }
 
+    /// The next number, which must lie in a range.
+    pub(crate) fn ranged<T: PartialOrd + std::fmt::Display + Copy>(
+        &mut self,
+        what: &'static str,
+        range: std::ops::RangeInclusive<T>,
+        read: impl FnOnce(&mut Self, &'static str) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let got = read(self, what)?;
+        self.within(what, range, got)
+    }
+
     /// A number that must lie in a range.
     pub(crate) fn within<T: PartialOrd + std::fmt::Display + Copy>(
         &self,

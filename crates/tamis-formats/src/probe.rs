@@ -8,13 +8,13 @@ use crate::hash::{crates, sha256, small};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Probe {
     /// Guava's MURMUR128_MITZ_32.
-    Guava32 { hashes: u32 },
+    Guava32 { hashes: u64 },
     /// Guava's MURMUR128_MITZ_64.
-    Guava64 { hashes: u32 },
+    Guava64 { hashes: u64 },
     /// Spark's first version.
-    Spark1 { hashes: u32 },
+    Spark1 { hashes: u64 },
     /// Spark's second version.
-    Spark2 { hashes: u32, seed: u32 },
+    Spark2 { hashes: u64, seed: u32 },
     /// DCSO's, which is poppy's first version.
     Dcso { hashes: u64 },
     /// One whole hash a bit (pybloomfiltermmap3).
@@ -22,21 +22,21 @@ pub(crate) enum Probe {
     /// Go's bits-and-blooms.
     BitsAndBlooms { hashes: u64 },
     /// RedisBloom.
-    Redis { hashes: u32 },
+    Redis { hashes: u64 },
     /// Redisson.
-    Redisson { hashes: u32 },
+    Redisson { hashes: u64 },
     /// The crate `bloomfilter` 3, in valkey-bloom.
-    Valkey { hashes: u32, seed: [u8; 32] },
+    Valkey { hashes: u64, seed: [u8; 32] },
     /// Bitcoin's BIP 37.
-    Bip37 { hashes: u32, tweak: u32 },
+    Bip37 { hashes: u64, tweak: u32 },
     /// npm's bloom-filters.
     Npm { hashes: u64, seed: u64 },
     /// Cassandra from version 4 on.
-    Cassandra { hashes: u32 },
+    Cassandra { hashes: u64 },
     /// ORC, of the 64-bit hash of a value.
-    Orc { hashes: u32, integers: bool },
+    Orc { hashes: u64, integers: bool },
     /// LevelDB.
-    LevelDb { hashes: u32 },
+    LevelDb { hashes: u64 },
     /// abloom, eight bits in one block.
     Abloom { blocks: u64 },
     /// The crate fastbloom.
@@ -97,42 +97,37 @@ impl Probe {
     /// How many bits a key has.
     pub(crate) fn hashes(&self) -> u64 {
         match self {
+            Self::Seeds(seeds) => seeds.len() as u64,
+            Self::Abloom { .. } => ABLOOM.len() as u64,
             Self::Guava32 { hashes }
             | Self::Guava64 { hashes }
             | Self::Spark1 { hashes }
             | Self::Spark2 { hashes, .. }
+            | Self::Dcso { hashes }
+            | Self::BitsAndBlooms { hashes }
             | Self::Redis { hashes }
             | Self::Redisson { hashes }
             | Self::Valkey { hashes, .. }
             | Self::Bip37 { hashes, .. }
+            | Self::Npm { hashes, .. }
             | Self::Cassandra { hashes }
             | Self::Orc { hashes, .. }
-            | Self::LevelDb { hashes } => u64::from(*hashes),
-            Self::Dcso { hashes } | Self::BitsAndBlooms { hashes } | Self::Npm { hashes, .. } => {
-                *hashes
-            }
-            Self::Seeds(seeds) => seeds.len() as u64,
-            Self::Abloom { .. } => ABLOOM.len() as u64,
-            Self::Fastbloom { hashes, .. }
+            | Self::LevelDb { hashes }
+            | Self::Fastbloom { hashes, .. }
             | Self::Pyprobables { hashes }
             | Self::Rbloom { hashes } => *hashes,
         }
     }
 
     /// Calls `each` with the number of each of the key's bits, below `m`, for
-    /// as long as it answers true; says whether it always did.
+    /// as long as it answers true; whether it always did.
     #[inline]
     pub(crate) fn all(&self, key: &[u8], m: &Modulus, mut each: impl FnMut(u64) -> bool) -> bool {
         let murmur = |seed| murmur::x64_128(key, seed, Tail::Plain);
         match *self {
             Self::Guava64 { hashes } => {
                 let (first, step) = murmur(0);
-                walk(
-                    hashes,
-                    first,
-                    |x| x.wrapping_add(step),
-                    |x| each(m.of(x & POSITIVE)),
-                )
+                sums(hashes, first, step, |x| each(m.of(x & POSITIVE)))
             }
             Self::Guava32 { hashes } => {
                 let (hash, _) = murmur(0);
@@ -140,20 +135,17 @@ impl Probe {
             }
             Self::Spark1 { hashes } => {
                 let first = murmur::spark_32(key, 0);
-                signed(hashes, first, murmur::spark_32(key, first), |x| {
-                    each(m.of(x))
-                })
+                let step = murmur::spark_32(key, first);
+                signed(hashes, first, step, |x| each(m.of(x)))
             }
             Self::Spark2 { hashes, seed } => {
                 let first = murmur::spark_32(key, seed);
                 let step = i64::from(murmur::spark_32(key, first) as i32);
                 let first = i64::from(first as i32).wrapping_mul(i64::from(i32::MAX));
-                walk(
-                    hashes,
-                    first.wrapping_add(step),
-                    |x| x.wrapping_add(step),
-                    |x| each(m.of(if x < 0 { !x } else { x } as u64)),
-                )
+                let first = first.wrapping_add(step) as u64;
+                sums(hashes, first, step as u64, |x| {
+                    each(m.of(positive(x as i64)))
+                })
             }
             Self::Dcso { hashes } => {
                 const PRIME: u64 = 18_446_744_073_709_551_557;
@@ -165,46 +157,15 @@ impl Probe {
             Self::Seeds(ref seeds) => {
                 of_seeds(seeds, m, key, |some| some.iter().all(|bit| each(*bit)))
             }
-            Self::BitsAndBlooms { hashes } => {
-                let (a, b) = murmur(0);
-                let (c, d) = murmur::x64_128(&[key, &[1]].concat(), 0, Tail::Plain);
-                let hash = [a, b, c, d];
-                (0..hashes).all(|i| {
-                    let step = hash[2 + ((i + i % 2) % 4 / 2) as usize];
-                    each(m.of(hash[(i % 2) as usize].wrapping_add(i.wrapping_mul(step))))
-                })
-            }
+            Self::BitsAndBlooms { hashes } => bits_and_blooms(hashes, key, |x| each(m.of(x))),
             Self::Redis { hashes } => {
                 let first = murmur::murmur2_64a(key, 0xc6a4_a793_5bd1_e995);
                 let step = murmur::murmur2_64a(key, first);
-                walk(hashes, first, |x| x.wrapping_add(step), |x| each(m.of(x)))
+                sums(hashes, first, step, |x| each(m.of(x)))
             }
-            Self::Redisson { hashes } => {
-                let (a, b) = crates::redisson_128(key);
-                let mut x = a;
-                (0..hashes).all(|i| {
-                    let bit = m.of(x & POSITIVE);
-                    x = x.wrapping_add(if i % 2 == 0 { b } else { a });
-                    each(bit)
-                })
-            }
-            Self::Valkey { hashes, ref seed } => {
-                const PRIME: u64 = 0u64.wrapping_sub(59);
-                let length = (key.len() as u64).to_le_bytes();
-                let hash = |half: &[u8]| {
-                    let secret = half.first_chunk().expect("half of 32 bytes");
-                    crates::siphash_1_3(secret, &[&length, key])
-                };
-                let (a, b) = (hash(&seed[..16]), hash(&seed[16..]));
-                (0..u64::from(hashes)).all(|i| {
-                    each(m.of(match i {
-                        0 => a,
-                        1 => b,
-                        _ => a.wrapping_add(i.wrapping_mul(b)) % PRIME,
-                    }))
-                })
-            }
-            Self::Bip37 { hashes, tweak } => (0..hashes).all(|i| {
+            Self::Redisson { hashes } => redisson(hashes, key, |x| each(m.of(x))),
+            Self::Valkey { hashes, ref seed } => valkey(hashes, seed, key, |x| each(m.of(x))),
+            Self::Bip37 { hashes, tweak } => (0..hashes as u32).all(|i| {
                 let seed = i.wrapping_mul(0xFBA4_C795).wrapping_add(tweak);
                 each(m.of(murmur::x86_32(key, seed).into()))
             }),
@@ -219,50 +180,27 @@ impl Probe {
             Self::Cassandra { hashes } => {
                 let (step, first) = murmur::x64_128(key, 0, Tail::Signed);
                 // Of a negative number the remainder's size, not its residue.
-                let next = |x: u64| x.wrapping_add(step);
-                walk(hashes, first, next, |x| {
+                sums(hashes, first, step, |x| {
                     each(m.of((x as i64).unsigned_abs()))
                 })
             }
             Self::Orc { hashes, integers } => {
-                let hash = match integers {
-                    true => small::wang_64(i64::from_le_bytes(key.try_into().unwrap_or_default())),
-                    false => murmur::orc_64(key, 104_729),
+                let hash = if integers {
+                    small::wang_64(i64::from_le_bytes(key.try_into().unwrap_or_default()))
+                } else {
+                    murmur::orc_64(key, 104_729)
                 };
                 signed(hashes, hash as u32, (hash >> 32) as u32, |x| each(m.of(x)))
             }
-            Self::Abloom { blocks } => {
-                let hash = xxhash_rust::xxh64::xxh64(key, 0);
-                let block = 512 * ((hash >> 32) % blocks);
-                let bits = (0..).zip(ABLOOM).map(|(word, salt)| {
-                    let bit = (hash as u32).wrapping_mul(salt) >> 26;
-                    block + 64 * word + u64::from(bit)
-                });
-                { bits }.all(each)
-            }
+            Self::Abloom { blocks } => abloom(blocks, key, each),
             Self::Fastbloom {
                 hashes,
                 bits,
                 ref secret,
-            } => {
-                let first = crates::siphash_1_3(secret, &[key]);
-                let step = first.wrapping_mul(0x517c_c1b7_2722_0a95);
-                let next = |x: u64| x.rotate_left(5).wrapping_add(step);
-                let of = |x: u64| ((u128::from(x) * u128::from(bits)) >> 64) as u64;
-                std::iter::successors(Some(first), |x| Some(next(*x)))
-                    .take(hashes as usize)
-                    .all(|x| each(of(x)))
-            }
+            } => fastbloom(hashes, bits, secret, key, each),
             Self::Pyprobables { hashes } => (0..hashes)
                 .all(|i| each(m.of(small::fnv_64(i, key.iter().copied().map(u64::from))))),
-            Self::Rbloom { hashes } => {
-                let digest = sha256::sha256(key);
-                let mut state = u128::from_be_bytes(std::array::from_fn(|i| digest[i]));
-                (0..hashes).all(|_| {
-                    state = state.wrapping_mul(RBLOOM).wrapping_add(1);
-                    each(m.of((state >> 32) as u64))
-                })
-            }
+            Self::Rbloom { hashes } => rbloom(hashes, key, |x| each(m.of(x))),
             Self::LevelDb { hashes } => {
                 let first = small::leveldb_32(key);
                 let step = first.rotate_right(17);
@@ -271,6 +209,76 @@ impl Probe {
             }
         }
     }
+}
+
+fn bits_and_blooms(hashes: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
+    let (a, b) = murmur::x64_128(key, 0, Tail::Plain);
+    let (c, d) = murmur::x64_128(&[key, &[1]].concat(), 0, Tail::Plain);
+    let hash = [a, b, c, d];
+    (0..hashes).all(|i| {
+        let step = hash[2 + ((i + i % 2) % 4 / 2) as usize];
+        each(hash[(i % 2) as usize].wrapping_add(i.wrapping_mul(step)))
+    })
+}
+
+fn redisson(hashes: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
+    let (a, b) = crates::redisson_128(key);
+    let mut x = a;
+    (0..hashes).all(|i| {
+        let now = x & POSITIVE;
+        x = x.wrapping_add(if i % 2 == 0 { b } else { a });
+        each(now)
+    })
+}
+
+fn valkey(hashes: u64, seed: &[u8; 32], key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
+    const PRIME: u64 = 0u64.wrapping_sub(59);
+    let length = (key.len() as u64).to_le_bytes();
+    let hash = |half: &[u8]| {
+        let secret = half.first_chunk().expect("half of 32 bytes");
+        crates::siphash_1_3(secret, &[&length, key])
+    };
+    let (a, b) = (hash(&seed[..16]), hash(&seed[16..]));
+    (0..hashes).all(|i| {
+        each(match i {
+            0 => a,
+            1 => b,
+            _ => a.wrapping_add(i.wrapping_mul(b)) % PRIME,
+        })
+    })
+}
+
+fn abloom(blocks: u64, key: &[u8], each: impl FnMut(u64) -> bool) -> bool {
+    let hash = xxhash_rust::xxh64::xxh64(key, 0);
+    let block = 512 * ((hash >> 32) % blocks);
+    let mut bits = (0..).zip(ABLOOM).map(|(word, salt)| {
+        let bit = (hash as u32).wrapping_mul(salt) >> 26;
+        block + 64 * word + u64::from(bit)
+    });
+    bits.all(each)
+}
+
+fn fastbloom(
+    hashes: u64,
+    bits: u64,
+    secret: &[u8; 16],
+    key: &[u8],
+    mut each: impl FnMut(u64) -> bool,
+) -> bool {
+    let first = crates::siphash_1_3(secret, &[key]);
+    let step = first.wrapping_mul(0x517c_c1b7_2722_0a95);
+    let next = |x: u64| x.rotate_left(5).wrapping_add(step);
+    let of = |x: u64| ((u128::from(x) * u128::from(bits)) >> 64) as u64;
+    walk(hashes, first, next, |x| each(of(x)))
+}
+
+fn rbloom(hashes: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
+    let digest = sha256::sha256(key);
+    let mut state = u128::from_be_bytes(std::array::from_fn(|i| digest[i]));
+    (0..hashes).all(|_| {
+        state = state.wrapping_mul(RBLOOM).wrapping_add(1);
+        each((state >> 32) as u64)
+    })
 }
 
 /// One whole hash a seed, both halves XORed: calls `group` with the numbers of
@@ -300,26 +308,35 @@ pub(crate) fn of_seeds(
 /// `first`, then what `next` makes of it, and so on.
 #[inline(always)]
 fn walk<T: Copy>(
-    times: impl Into<u64>,
+    times: u64,
     first: T,
     next: impl Fn(T) -> T,
     mut each: impl FnMut(T) -> bool,
 ) -> bool {
     let mut x = first;
-    (0..times.into()).all(|_| {
+    (0..times).all(|_| {
         let now = x;
         x = next(x);
         each(now)
     })
 }
 
+/// `first + i · step`.
+#[inline(always)]
+fn sums(times: u64, first: u64, step: u64, each: impl FnMut(u64) -> bool) -> bool {
+    walk(times, first, |x| x.wrapping_add(step), each)
+}
+
 /// `first + i · step` in 32 bits from i = 1 on, without its sign.
 #[inline(always)]
-fn signed(times: u32, first: u32, step: u32, each: impl FnMut(u64) -> bool) -> bool {
-    let mut each = each;
+fn signed(times: u64, first: u32, step: u32, mut each: impl FnMut(u64) -> bool) -> bool {
     let next = |x: u32| x.wrapping_add(step);
     walk(times, next(first), next, |x| {
-        let x = x as i32;
-        each(if x < 0 { !x } else { x } as u64)
+        each(positive(i64::from(x as i32)))
     })
+}
+
+/// A number without its sign, as Java's `~` makes it.
+const fn positive(x: i64) -> u64 {
+    if x < 0 { !x as u64 } else { x as u64 }
 }

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::filter::{Filter, Room, SEALED_TO, parts, piece};
 use crate::loading::Loading;
-use crate::words::Layout;
+use crate::words::FilterLayout;
 use tamis::raw::{HEADER_LEN, Header};
 use tamis::{Counting, Expansion, Growing, Hasher, Kind};
 use tamis_formats::redisbloom::Chain;
@@ -27,7 +27,7 @@ pub struct NewBloom {
     /// 0 is a filter that can't grow.
     pub expansion: u32,
     pub counting: bool,
-    pub layout: Layout,
+    pub layout: FilterLayout,
     /// Of Tamis's layout.
     pub hasher: Hasher,
     /// Of valkey-bloom's layout: the seed, and what the rate of a layer is
@@ -43,7 +43,7 @@ impl Default for NewBloom {
             capacity: 100,
             expansion: 2,
             counting: false,
-            layout: Layout::Tamis,
+            layout: FilterLayout::Tamis,
             hasher: Hasher::default(),
             seed: [0; 32],
             tightening: 0.5,
@@ -54,7 +54,7 @@ impl Default for NewBloom {
 /// What BF.INFO tells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BloomInfo {
-    pub layout: Layout,
+    pub layout: FilterLayout,
     pub rate: f64,
     pub capacity: u64,
     pub bytes: u64,
@@ -96,17 +96,17 @@ impl NewBloom {
     pub fn make(&self) -> Result<Bloom, Error> {
         let rate = self.rate.min(HIGHEST_RATE);
         Ok(match self.layout {
-            Layout::Tamis if self.counting => {
+            FilterLayout::Tamis if self.counting => {
                 Bloom::Counting(Counting::with_hasher(self.capacity, rate, self.hasher)?)
             }
-            Layout::Valkey => Bloom::Valkey(valkeybloom::Chain::new(
+            FilterLayout::Valkey => Bloom::Valkey(valkeybloom::Chain::new(
                 self.capacity,
                 self.rate,
                 self.tightening,
                 self.expansion,
                 self.seed,
             )?),
-            Layout::Tamis => {
+            FilterLayout::Tamis => {
                 let expansion = expansion_of(self.expansion);
                 Bloom::Tamis(Growing::reserve(
                     self.capacity,
@@ -115,7 +115,7 @@ impl NewBloom {
                     self.hasher,
                 )?)
             }
-            Layout::RedisBloom => {
+            FilterLayout::RedisBloom => {
                 let growth = (self.expansion > 0).then_some(self.expansion);
                 Bloom::RedisBloom(Chain::new(self.capacity, rate, growth)?)
             }
@@ -124,31 +124,6 @@ impl NewBloom {
 }
 
 impl Bloom {
-    pub fn contains(&self, key: &[u8]) -> Result<bool, Error> {
-        match self {
-            Self::Tamis(filter) => Ok(filter.contains(key)),
-            Self::Counting(filter) => Ok(filter.contains(key)),
-            Self::RedisBloom(chain) => Ok(chain.contains(key)),
-            Self::Valkey(chain) => Ok(chain.contains(key)),
-            Self::Loading(loading) => Err(loading.refusal()),
-        }
-    }
-
-    pub fn contains_many(&self, keys: &[&[u8]], out: &mut [bool]) -> Result<(), Error> {
-        match self {
-            Self::Tamis(filter) => filter.contains_many(keys, out),
-            Self::Counting(filter) => filter.contains_many(keys, out),
-            Self::RedisBloom(chain) => chain.contains_many(keys, out),
-            Self::Valkey(chain) => {
-                for (key, out) in keys.iter().zip(out) {
-                    *out = chain.contains(key);
-                }
-            }
-            Self::Loading(loading) => return Err(loading.refusal()),
-        }
-        Ok(())
-    }
-
     /// Adds a key, if there is room for it; whether it was new.
     pub fn insert(&mut self, key: &[u8], room: &impl Room) -> Result<bool, Error> {
         match self {
@@ -228,20 +203,10 @@ impl Bloom {
         }
     }
 
-    /// How often a key was added, at most.
-    pub fn count(&mut self, key: &[u8]) -> Result<u64, Error> {
-        Ok(self.counting()?.count(key))
-    }
-
-    /// Takes back one addition of a key; whether it seemed to be there.
-    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.counting()?.remove(key))
-    }
-
     pub fn info(&self) -> Result<BloomInfo, Error> {
         match self {
             Self::Counting(filter) => Ok(BloomInfo {
-                layout: Layout::Tamis,
+                layout: FilterLayout::Tamis,
                 rate: filter.rate(),
                 capacity: filter.capacity(),
                 bytes: filter.bytes(),
@@ -251,7 +216,7 @@ impl Bloom {
                 tightening: None,
             }),
             Self::Valkey(chain) => Ok(BloomInfo {
-                layout: Layout::Valkey,
+                layout: FilterLayout::Valkey,
                 rate: chain.rate(),
                 capacity: chain.capacity(),
                 bytes: bytes_of(&chain.parts()),
@@ -261,7 +226,7 @@ impl Bloom {
                 tightening: Some(chain.tightening()),
             }),
             Self::Tamis(filter) => Ok(BloomInfo {
-                layout: Layout::Tamis,
+                layout: FilterLayout::Tamis,
                 tightening: None,
                 rate: filter.rate(),
                 capacity: filter.capacity(),
@@ -271,7 +236,7 @@ impl Bloom {
                 expansion: Some(number_of(filter.expansion()).into()).filter(|times| *times > 0),
             }),
             Self::RedisBloom(chain) => Ok(BloomInfo {
-                layout: Layout::RedisBloom,
+                layout: FilterLayout::RedisBloom,
                 tightening: Some(0.5),
                 rate: chain.rate(),
                 capacity: chain.capacity(),
@@ -297,6 +262,42 @@ impl Bloom {
 }
 
 impl Filter for Bloom {
+    fn contains(&self, key: &[u8]) -> Result<bool, Error> {
+        match self {
+            Self::Tamis(filter) => Ok(filter.contains(key)),
+            Self::Counting(filter) => Ok(filter.contains(key)),
+            Self::RedisBloom(chain) => Ok(chain.contains(key)),
+            Self::Valkey(chain) => Ok(chain.contains(key)),
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    fn contains_many(&self, keys: &[&[u8]], out: &mut [bool]) -> Result<(), Error> {
+        match self {
+            Self::Tamis(filter) => filter.contains_many(keys, out),
+            Self::Counting(filter) => filter.contains_many(keys, out),
+            Self::RedisBloom(chain) => {
+                out.fill(false);
+                chain.contains_many(keys, out);
+            }
+            Self::Valkey(chain) => {
+                for (key, out) in keys.iter().zip(out) {
+                    *out = chain.contains(key);
+                }
+            }
+            Self::Loading(loading) => return Err(loading.refusal()),
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, key: &[u8]) -> Result<u64, Error> {
+        Ok(self.counting()?.count(key))
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        Ok(self.counting()?.remove(key))
+    }
+
     fn loading(loading: Loading) -> Self {
         Self::Loading(loading)
     }
@@ -315,11 +316,11 @@ impl Filter for Bloom {
         }
     }
 
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> FilterLayout {
         match self {
-            Self::RedisBloom(_) => Layout::RedisBloom,
-            Self::Valkey(_) => Layout::Valkey,
-            Self::Tamis(_) | Self::Counting(_) | Self::Loading(_) => Layout::Tamis,
+            Self::RedisBloom(_) => FilterLayout::RedisBloom,
+            Self::Valkey(_) => FilterLayout::Valkey,
+            Self::Tamis(_) | Self::Counting(_) | Self::Loading(_) => FilterLayout::Tamis,
         }
     }
 
@@ -482,7 +483,7 @@ fn tamis_header(header: &[u8]) -> Option<(u32, u64)> {
 mod tests {
     use super::*;
 
-    fn new(capacity: u64, expansion: u32, layout: Layout) -> Bloom {
+    fn new(capacity: u64, expansion: u32, layout: FilterLayout) -> Bloom {
         NewBloom {
             capacity,
             expansion,
@@ -522,7 +523,7 @@ mod tests {
 
     #[test]
     fn both_layouts_add_ask_dump_and_load() {
-        for layout in [Layout::Tamis, Layout::RedisBloom] {
+        for layout in [FilterLayout::Tamis, FilterLayout::RedisBloom] {
             for expansion in [1, 2, 4] {
                 let mut filter = new(100, expansion, layout);
                 let all = keys(0..3_000);
@@ -553,7 +554,7 @@ mod tests {
 
     #[test]
     fn one_that_cannot_grow_says_so_and_keeps_what_it_has() {
-        for layout in [Layout::Tamis, Layout::RedisBloom] {
+        for layout in [FilterLayout::Tamis, FilterLayout::RedisBloom] {
             let mut filter = new(3, 0, layout);
             let all = keys(0..6);
             let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
@@ -569,7 +570,7 @@ mod tests {
 
     #[test]
     fn a_limit_stops_growth_only() {
-        for layout in [Layout::Tamis, Layout::RedisBloom] {
+        for layout in [FilterLayout::Tamis, FilterLayout::RedisBloom] {
             let mut filter = new(100, 2, layout);
             let all = keys(0..200);
             let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
@@ -583,7 +584,7 @@ mod tests {
 
     #[test]
     fn merging_needs_room() {
-        for layout in [Layout::Tamis, Layout::RedisBloom] {
+        for layout in [FilterLayout::Tamis, FilterLayout::RedisBloom] {
             let (mut a, mut b) = (new(5_000, 2, layout), new(5_000, 2, layout));
             add(&mut a, &keys(0..2_000));
             add(&mut b, &keys(2_000..4_000));
@@ -596,13 +597,16 @@ mod tests {
             let empty = a.template().unwrap();
             assert_eq!(empty.info().unwrap().keys, 0);
         }
-        let (mut a, b) = (new(100, 2, Layout::Tamis), new(100, 2, Layout::RedisBloom));
+        let (mut a, b) = (
+            new(100, 2, FilterLayout::Tamis),
+            new(100, 2, FilterLayout::RedisBloom),
+        );
         assert!(a.union_with(&b).is_err());
     }
 
     #[test]
     fn half_a_filter_answers_nothing() {
-        let mut filter = new(1_000, 2, Layout::RedisBloom);
+        let mut filter = new(1_000, 2, FilterLayout::RedisBloom);
         add(&mut filter, &keys(0..10));
         let header = filter.dump_header();
         let mut loading = Loading::new(&header, Bloom::expected(&header).unwrap());

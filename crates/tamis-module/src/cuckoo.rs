@@ -5,7 +5,7 @@ mod tables;
 use crate::error::Error;
 use crate::filter::{Filter, Room, parts, piece};
 use crate::loading::Loading;
-use crate::words::Layout;
+use crate::words::FilterLayout;
 pub use tables::Tables;
 use tamis::Hasher;
 use tamis_formats::redisbloom;
@@ -28,14 +28,14 @@ pub struct NewCuckoo {
     pub bucket_size: u16,
     /// Of RedisBloom's layout alone.
     pub most_kicks: u16,
-    pub layout: Layout,
+    pub layout: FilterLayout,
     pub hasher: Hasher,
 }
 
 /// What CF.INFO tells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CuckooInfo {
-    pub layout: Layout,
+    pub layout: FilterLayout,
     /// Of RedisBloom's layout, which promises none: what it is once its tables
     /// are full.
     pub rate: f64,
@@ -54,7 +54,7 @@ impl NewCuckoo {
     /// An empty one.
     pub fn make(&self) -> Result<Cuckoo, Error> {
         Ok(match self.layout {
-            Layout::Tamis => {
+            FilterLayout::Tamis => {
                 let rate = self.rate.min(0.25);
                 Cuckoo::Tamis(Tables::new(
                     self.capacity,
@@ -63,33 +63,19 @@ impl NewCuckoo {
                     self.hasher,
                 )?)
             }
-            Layout::RedisBloom | Layout::Valkey => Cuckoo::RedisBloom(redisbloom::Cuckoo::new(
-                self.capacity,
-                self.bucket_size,
-                self.most_kicks,
-                self.expansion as u16,
-            )?),
+            FilterLayout::RedisBloom | FilterLayout::Valkey => {
+                Cuckoo::RedisBloom(redisbloom::Cuckoo::new(
+                    self.capacity,
+                    self.bucket_size,
+                    self.most_kicks,
+                    self.expansion as u16,
+                )?)
+            }
         })
     }
 }
 
 impl Cuckoo {
-    pub fn contains(&self, key: &[u8]) -> Result<bool, Error> {
-        match self {
-            Self::Tamis(tables) => Ok(tables.contains(key)),
-            Self::RedisBloom(cuckoo) => Ok(cuckoo.contains(key)),
-            Self::Loading(loading) => Err(loading.refusal()),
-        }
-    }
-
-    pub fn count(&self, key: &[u8]) -> Result<u64, Error> {
-        match self {
-            Self::Tamis(tables) => Ok(tables.count(key)),
-            Self::RedisBloom(cuckoo) => Ok(cuckoo.count(key)),
-            Self::Loading(loading) => Err(loading.refusal()),
-        }
-    }
-
     /// Adds a copy of the key, if there is room for it.
     pub fn insert(&mut self, key: &[u8], room: &impl Room) -> Result<(), Error> {
         match self {
@@ -113,15 +99,6 @@ impl Cuckoo {
         }
     }
 
-    /// Takes out a copy of the key; whether there was one.
-    pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        match self {
-            Self::Tamis(tables) => Ok(tables.remove(key)),
-            Self::RedisBloom(cuckoo) => Ok(cuckoo.remove(key)),
-            Self::Loading(loading) => Err(loading.refusal()),
-        }
-    }
-
     pub fn compact(&mut self) -> Result<(), Error> {
         match self {
             Self::Tamis(tables) => tables.compact(),
@@ -140,7 +117,7 @@ impl Cuckoo {
                 let [bucket_size, most_kicks, expansion] = cuckoo.settings().map(u64::from);
                 let tables = cuckoo.parts().len() as f64;
                 Ok(CuckooInfo {
-                    layout: Layout::RedisBloom,
+                    layout: FilterLayout::RedisBloom,
                     // A key is compared with all slots of two buckets a table.
                     rate: 1.0 - (254f64 / 255.0).powf(2.0 * bucket_size as f64 * tables),
                     capacity: cuckoo.capacity(),
@@ -160,6 +137,30 @@ impl Cuckoo {
 }
 
 impl Filter for Cuckoo {
+    fn contains(&self, key: &[u8]) -> Result<bool, Error> {
+        match self {
+            Self::Tamis(tables) => Ok(tables.contains(key)),
+            Self::RedisBloom(cuckoo) => Ok(cuckoo.contains(key)),
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    fn count(&mut self, key: &[u8]) -> Result<u64, Error> {
+        match self {
+            Self::Tamis(tables) => Ok(tables.count(key)),
+            Self::RedisBloom(cuckoo) => Ok(cuckoo.count(key)),
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        match self {
+            Self::Tamis(tables) => Ok(tables.remove(key)),
+            Self::RedisBloom(cuckoo) => Ok(cuckoo.remove(key)),
+            Self::Loading(loading) => Err(loading.refusal()),
+        }
+    }
+
     fn loading(loading: Loading) -> Self {
         Self::Loading(loading)
     }
@@ -178,10 +179,10 @@ impl Filter for Cuckoo {
         }
     }
 
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> FilterLayout {
         match self {
-            Self::RedisBloom(_) => Layout::RedisBloom,
-            Self::Tamis(_) | Self::Loading(_) => Layout::Tamis,
+            Self::RedisBloom(_) => FilterLayout::RedisBloom,
+            Self::Tamis(_) | Self::Loading(_) => FilterLayout::Tamis,
         }
     }
 
@@ -227,10 +228,10 @@ impl Filter for Cuckoo {
     }
 
     fn expected(header: &[u8]) -> Result<u64, Error> {
-        match Tables::is_header(header) {
-            true => Tables::expected(header),
-            false => redisbloom::Cuckoo::bytes_of(header).map_err(|_| Error::new("Invalid header")),
+        if Tables::is_header(header) {
+            return Tables::expected(header);
         }
+        redisbloom::Cuckoo::bytes_of(header).map_err(|_| Error::new("Invalid header"))
     }
 
     fn empty(header: &[u8]) -> Result<Option<Self>, Error> {

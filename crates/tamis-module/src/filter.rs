@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::loading::Loading;
-use crate::words::Layout;
+use crate::words::FilterLayout;
 
 /// What says how large a filter may become; it is asked before one grows.
 pub trait Room {
@@ -31,10 +31,27 @@ pub trait Filter: Sized {
 
     fn as_loading_mut(&mut self) -> Option<&mut Loading>;
 
-    fn layout(&self) -> Layout;
+    fn layout(&self) -> FilterLayout;
 
     /// What its tables take.
     fn bytes(&self) -> Result<u64, Error>;
+
+    /// Whether the key may have been added.
+    fn contains(&self, key: &[u8]) -> Result<bool, Error>;
+
+    /// Asks for many: `out[i]` answers for `keys[i]`.
+    fn contains_many(&self, keys: &[&[u8]], out: &mut [bool]) -> Result<(), Error> {
+        for (key, out) in keys.iter().zip(out) {
+            *out = self.contains(key)?;
+        }
+        Ok(())
+    }
+
+    /// How often a key was added, at most.
+    fn count(&mut self, key: &[u8]) -> Result<u64, Error>;
+
+    /// Takes back one addition of a key; whether it seemed to be there.
+    fn remove(&mut self, key: &[u8]) -> Result<bool, Error>;
 
     fn duplicate(&self) -> Result<Self, Error>;
 

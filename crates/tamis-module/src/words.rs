@@ -11,7 +11,7 @@ pub const MOST_EXPANSION: u64 = 32768;
 
 /// Which bytes a new filter has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum FilterLayout {
     /// Tamis's.
     Tamis,
     /// RedisBloom's.
@@ -29,7 +29,7 @@ pub struct Wish {
     pub expansion: Option<u32>,
     pub bucket_size: Option<u16>,
     pub most_kicks: Option<u16>,
-    pub layout: Option<Layout>,
+    pub layout: Option<FilterLayout>,
     /// How keys are hashed: by a secret, or without.
     pub secret: Option<Option<[u8; 16]>>,
     /// What valkey-bloom hashes with.
@@ -142,9 +142,11 @@ impl Wish {
     fn made(&mut self, word: &str, words: &mut Words<'_, '_>) -> Result<(), Error> {
         let value = words.value("ERR a value is missing")?;
         match word {
-            "LAYOUT" if value.eq_ignore_ascii_case(b"tamis") => self.layout = Some(Layout::Tamis),
+            "LAYOUT" if value.eq_ignore_ascii_case(b"tamis") => {
+                self.layout = Some(FilterLayout::Tamis)
+            }
             "LAYOUT" if value.eq_ignore_ascii_case(b"redisbloom") => {
-                self.layout = Some(Layout::RedisBloom);
+                self.layout = Some(FilterLayout::RedisBloom);
             }
             "LAYOUT" => return Err(Error::new("ERR LAYOUT must be tamis or redisbloom")),
             "EX" => {
@@ -200,7 +202,7 @@ impl Wish {
         }
         if wish.counting {
             let growing = matches!(wish.expansion, Some(1..));
-            if growing || wish.layout == Some(Layout::RedisBloom) {
+            if growing || wish.layout == Some(FilterLayout::RedisBloom) {
                 return Err(Error::new(
                     "ERR COUNTING goes with neither EXPANSION nor RedisBloom's layout",
                 ));
@@ -351,7 +353,7 @@ impl Wish {
         {
             return Err(Error::new(range));
         }
-        if wish.layout == Some(Layout::RedisBloom) && wish.rate.is_some() {
+        if wish.layout == Some(FilterLayout::RedisBloom) && wish.rate.is_some() {
             return Err(Error::new(
                 "ERR the redisbloom layout has fingerprints of one byte: no ERROR can be asked for",
             ));

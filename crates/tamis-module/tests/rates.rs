@@ -4,7 +4,8 @@
 use tamis::Hasher;
 use tamis_module::bloom::NewBloom;
 use tamis_module::cuckoo::NewCuckoo;
-use tamis_module::words::Layout;
+use tamis_module::filter::Filter as _;
+use tamis_module::words::FilterLayout;
 
 const KEYS: u32 = 1_000_000;
 const ASKED: u32 = 1_000_000;
@@ -63,7 +64,7 @@ fn cuckoo_grown_and_churned_ten_times() {
             expansion: 2,
             bucket_size: 2,
             most_kicks: 20,
-            layout: Layout::Tamis,
+            layout: FilterLayout::Tamis,
             hasher: Hasher::default(),
         };
         let mut filter = new.make().unwrap();

@@ -26,12 +26,10 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     if *magic != *MAGIC {
         return Err(fields.corrupt("magic", "ABLM", String::from_utf8_lossy(&magic)));
     }
-    let version = fields.u8("version")?;
-    fields.within("version", 2..=2, version)?;
+    fields.ranged("version", 2..=2, Fields::u8)?;
     let capacity = fields.u64_be("capacity")?;
     let rate = f64::from_bits(fields.u64_be("rate")?);
-    let blocks = fields.u64_be("blocks")?;
-    let blocks = fields.within("blocks", 1..=MOST_BITS / 512, blocks)?;
+    let blocks = fields.ranged("blocks", 1..=MOST_BITS / 512, Fields::u64_be)?;
     fields.u8("threads")?;
     let bits = Bits::new(
         fields.body("blocks", blocks * 64)?,

@@ -26,13 +26,12 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     };
     let bytes = fields.within("length", 1..=MOST_BYTES, bytes)?;
     let at = fields.skip("bits", bytes)?;
-    let hashes = fields.u32_le("hashes")?;
-    let hashes = fields.within("hashes", 1..=MOST_HASHES, hashes)?;
+    let hashes = fields.ranged("hashes", 1..=MOST_HASHES, Fields::u32_le)?;
     let tweak = fields.u32_le("tweak")?;
-    let flags = fields.u8("flags")?;
-    fields.within("flags", 0..=2, flags)?;
+    fields.ranged("flags", 0..=2, Fields::u8)?;
     fields.body("end", 0)?;
     let bits = Bits::low(at, bytes * 8);
+    let hashes = hashes.into();
     Ok(PlainFile::new(bits, Probe::Bip37 { hashes, tweak }).into())
 }
 

@@ -30,10 +30,8 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
 
 fn plain_file(file: View<'_>) -> Result<PlainFile, Error> {
     let mut fields = Fields::new(Format::BitsAndBlooms, file);
-    let bits = fields.u64_be("bits")?;
-    let bits = fields.within("bits", 1..=MOST_BITS, bits)?;
-    let hashes = fields.u64_be("hashes")?;
-    let hashes = fields.within("hashes", 1..=MOST_HASHES, hashes)?;
+    let bits = fields.ranged("bits", 1..=MOST_BITS, Fields::u64_be)?;
+    let hashes = fields.ranged("hashes", 1..=MOST_HASHES, Fields::u64_be)?;
     let again = fields.u64_be("length")?;
     if again != bits {
         return Err(fields.corrupt("length", bits, again));

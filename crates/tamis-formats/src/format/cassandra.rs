@@ -19,10 +19,14 @@ pub(crate) const ABOUT: About = About {
 
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Cassandra, file);
-    let hashes = fields.u32_be("hashes")?;
-    let hashes = fields.within("hashes", 1..=MOST_HASHES as u32, hashes)?;
-    let words = fields.u32_be("words")?;
-    let words = u64::from(fields.within("words", 1..=i32::MAX as u32, words)?);
+    let hashes = fields.ranged("hashes", 1..=MOST_HASHES as u32, Fields::u32_be)?;
+    let words = u64::from(fields.ranged("words", 1..=i32::MAX as u32, Fields::u32_be)?);
     let bits = Bits::low(fields.body("words", words * 8)?, words * 64);
-    Ok(PlainFile::new(bits, Probe::Cassandra { hashes }).into())
+    Ok(PlainFile::new(
+        bits,
+        Probe::Cassandra {
+            hashes: hashes.into(),
+        },
+    )
+    .into())
 }

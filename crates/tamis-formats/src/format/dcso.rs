@@ -25,12 +25,9 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
         return Err(fields.corrupt("version", 1, flags & 0xFF));
     }
     let capacity = fields.u64_le("capacity")?;
-    let rate = fields.f64_le("rate")?;
-    let rate = fields.within("rate", 0.0..=1.0, rate)?;
-    let hashes = fields.u64_le("hashes")?;
-    let hashes = fields.within("hashes", 1..=MOST_HASHES, hashes)?;
-    let bits = fields.u64_le("bits")?;
-    let bits = fields.within("bits", 1..=MOST_BITS, bits)?;
+    let rate = fields.ranged("rate", 0.0..=1.0, Fields::f64_le)?;
+    let hashes = fields.ranged("hashes", 1..=MOST_HASHES, Fields::u64_le)?;
+    let bits = fields.ranged("bits", 1..=MOST_BITS, Fields::u64_le)?;
     let keys = fields.u64_le("count")?;
     let at = fields.skip("words", bits.div_ceil(64) * 8)?;
     let bits = Bits::low(at, bits);

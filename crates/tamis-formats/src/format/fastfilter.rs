@@ -187,16 +187,14 @@ fn table(
 fn c_xor(file: View<'_>) -> Result<Table, Error> {
     let mut fields = Fields::new(FORMAT, file);
     let seed = fields.u64_le("seed")?;
-    let block = fields.u64_le("block")?;
-    let block = fields.within("block", 1..=u64::from(u32::MAX), block)?;
+    let block = fields.ranged("block", 1..=u64::from(u32::MAX), Fields::u64_le)?;
     table(&fields, seed, Slots::Xor { block }, 3 * block, &[1, 2])
 }
 
 fn xorf_xor(file: View<'_>) -> Result<Table, Error> {
     let mut fields = Fields::new(FORMAT, file);
     let seed = fields.u64_le("seed")?;
-    let block = fields.u64_le("block")?;
-    let block = fields.within("block", 1..=u64::from(u32::MAX), block)?;
+    let block = fields.ranged("block", 1..=u64::from(u32::MAX), Fields::u64_le)?;
     let count = fields.u64_le("fingerprints")?;
     // What three blocks leave over of them has no key.
     let count = fields.within("fingerprints", 3 * block..=3 * block + 2, count)?;

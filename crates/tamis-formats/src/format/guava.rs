@@ -30,10 +30,8 @@ pub enum Strategy {
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Guava, file);
     let strategy = fields.u8("strategy")?;
-    let hashes = fields.u8("hashes")?;
-    let hashes = u32::from(fields.within("hashes", 1..=255, hashes)?);
-    let words = fields.u32_be("words")?;
-    let words = u64::from(fields.within("words", 1..=i32::MAX as u32, words)?);
+    let hashes = u64::from(fields.ranged("hashes", 1..=255, Fields::u8)?);
+    let words = u64::from(fields.ranged("words", 1..=i32::MAX as u32, Fields::u32_be)?);
     let probe = match strategy {
         0 => Probe::Guava32 { hashes },
         1 => Probe::Guava64 { hashes },

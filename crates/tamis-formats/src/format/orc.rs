@@ -273,7 +273,6 @@ impl Column {
             return Err(corrupt("bits", "whole words", len));
         }
         let bits = Bits::low(at, len * 8);
-        let hashes = hashes as u32;
         self.groups
             .push(Plain::new(bits, Probe::Orc { hashes, integers }));
         Ok(())

@@ -52,28 +52,22 @@ pub(crate) fn is_like(start: &[u8]) -> bool {
 
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(FORMAT, file);
-    let version = fields.u8("version")?;
-    fields.within("version", 2..=2, version)?;
-    let optimised = fields.u8("optimisation")?;
-    fields.within("optimisation", 0..=3, optimised)?;
+    fields.ranged("version", 2..=2, Fields::u8)?;
+    fields.ranged("optimisation", 0..=3, Fields::u8)?;
     if fields.array("flags")? != [0; 6] {
         return Err(fields.corrupt("flags", "zeros", "others"));
     }
     let capacity = fields.u64_le("capacity")?;
-    let rate = fields.f64_le("rate")?;
-    let rate = fields.within("rate", 0.0..=1.0, rate)?;
-    let hashes = fields.u64_le("hashes")?;
-    let hashes = fields.within("hashes", 1..=MOST_HASHES, hashes)?;
+    let rate = fields.ranged("rate", 0.0..=1.0, Fields::f64_le)?;
+    let hashes = fields.ranged("hashes", 1..=MOST_HASHES, Fields::u64_le)?;
     let keys = fields.u64_le("count")?;
-    let cache_bits = fields.u64_le("cache")?;
-    let cache_bits = fields.within("cache", 0..=MOST_BITS, cache_bits)?;
+    let cache_bits = fields.ranged("cache", 0..=MOST_BITS, Fields::u64_le)?;
     if cache_bits != 0 && !cache_bits.is_power_of_two() {
         return Err(fields.corrupt("cache", "a power of two", cache_bits));
     }
     let cache = Bits::low(fields.at(), cache_bits);
     fields.skip("cache", cache.bytes())?;
-    let buckets = fields.u64_le("buckets")?;
-    let buckets = fields.within("buckets", 1..=MOST_BITS / BUCKET_BITS, buckets)?;
+    let buckets = fields.ranged("buckets", 1..=MOST_BITS / BUCKET_BITS, Fields::u64_le)?;
     let at = fields.skip("buckets", buckets * BUCKET)?;
     let facts = Facts {
         capacity: Some(capacity),

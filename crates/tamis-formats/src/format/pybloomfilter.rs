@@ -112,14 +112,11 @@ impl Shape {
             return Err(fields.corrupt("magic", "MBITARRAY", String::from_utf8_lossy(magic)));
         }
         fields.take("magic", MAGIC.len() as u64)?;
-        let bits = fields.u64_le("bits")?;
-        let bits = fields.within("bits", 1..=MOST_BITS, bits)?;
-        let struct_len = fields.u32_le("struct")?;
-        fields.within("struct", STRUCT_LEN..=STRUCT_LEN, struct_len)?;
+        let bits = fields.ranged("bits", 1..=MOST_BITS, Fields::u64_le)?;
+        fields.ranged("struct", STRUCT_LEN..=STRUCT_LEN, Fields::u32_le)?;
         let capacity = fields.u64_le("capacity")?;
         let error_rate = fields.f64_le("rate")?;
-        let hashes = fields.u32_le("hashes")?;
-        let hashes = fields.within("hashes", 1..=MOST_HASHES as u32, hashes)?;
+        let hashes = fields.ranged("hashes", 1..=MOST_HASHES as u32, Fields::u32_le)?;
         let seeds = (0..hashes).map(|_| fields.u32_le("seeds"));
         let shape = Self {
             capacity,

@@ -25,8 +25,7 @@ const LN_2_SQUARED: f64 = 0.480_453_013_918_2;
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let end = file.len().saturating_sub(END);
     let mut fields = Fields::new(Format::Pyprobables, file.slice(end..file.len()));
-    let capacity = fields.u64_le("capacity")?;
-    let capacity = fields.within("capacity", 1..=MOST_BITS, capacity)?;
+    let capacity = fields.ranged("capacity", 1..=MOST_BITS, Fields::u64_le)?;
     let keys = fields.u64_le("keys")?;
     let rate = f64::from(f32::from_bits(fields.u32_le("rate")?));
     let rate = fields.within("rate", f64::from(f32::MIN_POSITIVE)..=1.0, rate)?;

@@ -21,8 +21,7 @@ pub(crate) const ABOUT: About = About {
 
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Rbloom, file);
-    let hashes = fields.u64_le("hashes")?;
-    let hashes = fields.within("hashes", 1..=MOST_HASHES, hashes)?;
+    let hashes = fields.ranged("hashes", 1..=MOST_HASHES, Fields::u64_le)?;
     let bytes = fields.left() as u64;
     let bytes = fields.within("bits", 1..=MOST_BITS / 8, bytes)?;
     let bits = Bits::low(fields.at(), bytes * 8);

@@ -78,8 +78,8 @@ impl Shape {
 
     /// The key's bits, as SETBIT counts them.
     pub fn bits(&self, key: &[u8]) -> Vec<u64> {
-        let hashes = self.hashes;
-        let mut bits = Vec::with_capacity(hashes as usize);
+        let hashes = self.hashes.into();
+        let mut bits = Vec::with_capacity(self.hashes as usize);
         Probe::Redisson { hashes }.all(key, &self.modulus, |bit| {
             bits.push(bit);
             true
@@ -121,6 +121,7 @@ pub(crate) fn read(string: Vec<u8>, size: u64, hashes: u32) -> Result<Opened, Er
         return Err(corrupt("string", bits.bytes(), string.len() as u64));
     }
     let file = with_zeros(&string, bits.bytes() - string.len() as u64)?;
+    let hashes = hashes.into();
     let filter = PlainFile::new(bits, Probe::Redisson { hashes });
     Ok(Opened::new(filter, file))
 }

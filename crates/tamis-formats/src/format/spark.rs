@@ -18,8 +18,8 @@ pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Int64], read);
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::Spark, file);
     let version = fields.u32_be("version")?;
-    let hashes = fields.u32_be("hashes")?;
-    let hashes = fields.within("hashes", 1..=MOST_HASHES as u32, hashes)?;
+    let hashes = fields.ranged("hashes", 1..=MOST_HASHES as u32, Fields::u32_be)?;
+    let hashes = u64::from(hashes);
     let probe = match version {
         1 => Probe::Spark1 { hashes },
         2 => Probe::Spark2 {
@@ -28,8 +28,7 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
         },
         _ => return Err(fields.corrupt("version", "1 or 2", version)),
     };
-    let words = fields.u32_be("words")?;
-    let words = u64::from(fields.within("words", 1..=i32::MAX as u32, words)?);
+    let words = u64::from(fields.ranged("words", 1..=i32::MAX as u32, Fields::u32_be)?);
     let bits = Bits::new(
         fields.body("words", words * 8)?,
         words * 64,

@@ -20,13 +20,11 @@ pub(crate) const ABOUT: About = About {
 
 pub(super) fn plain(file: View<'_>) -> Result<Plain, Error> {
     let mut fields = Fields::new(Format::Valkey, file);
-    let version = fields.u8("version")?;
-    fields.within("version", 1..=1, version)?;
-    let bytes = fields.u64_le("length")?;
-    let bytes = fields.within("length", 1..=MOST_BITS / 8, bytes)?;
-    let hashes = fields.u32_le("hashes")?;
-    let hashes = fields.within("hashes", 1..=MOST_HASHES as u32, hashes)?;
+    fields.ranged("version", 1..=1, Fields::u8)?;
+    let bytes = fields.ranged("length", 1..=MOST_BITS / 8, Fields::u64_le)?;
+    let hashes = fields.ranged("hashes", 1..=MOST_HASHES as u32, Fields::u32_le)?;
     let seed = fields.array("seed")?;
     let bits = Bits::low(fields.body("bits", bytes)?, bytes * 8);
+    let hashes = hashes.into();
     Ok(Plain::new(bits, Probe::Valkey { hashes, seed }))
 }

@@ -159,14 +159,12 @@ impl Chain {
     /// Reads what BF.LOAD takes. Never panics, whatever the bytes.
     pub fn of_load(bytes: &[u8]) -> Result<Self, Error> {
         let mut fields = Fields::new(FORMAT, bytes);
-        let version = fields.u8("version")?;
-        fields.within("version", LOAD_VERSION..=LOAD_VERSION, version)?;
+        fields.ranged("version", LOAD_VERSION..=LOAD_VERSION, Fields::u8)?;
         let expansion = fields.u32_le("expansion")?;
         let rate = fields.f64_le("rate")?;
         let tightening = fields.f64_le("tightening ratio")?;
         fields.u8("whether the seed is random")?;
-        let count = fields.u64_le("layers")?;
-        let count = fields.within("layers", 1..=MOST_LAYERS, count)?;
+        let count = fields.ranged("layers", 1..=MOST_LAYERS, Fields::u64_le)?;
         let mut layers = Vec::new();
         for _ in 0..count {
             let len = fields.u64_le("length of a layer")?;

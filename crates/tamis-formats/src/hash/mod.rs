@@ -8,5 +8,5 @@ pub(crate) mod murmur;
 pub(crate) mod sha256;
 pub(crate) mod small;
 #[cfg(test)]
-mod vectors;
+mod tests;
 pub(crate) mod xxph3;

@@ -17,7 +17,7 @@
 use super::CuckooInfo;
 use crate::error::Error;
 use crate::filter::{Room, SEALED_TO};
-use crate::words::Layout;
+use crate::words::FilterLayout;
 use tamis::raw::HEADER_LEN;
 use tamis::{Cuckoo, Hash, Hasher};
 
@@ -249,7 +249,7 @@ impl Tables {
     pub(super) fn info(&self) -> CuckooInfo {
         let shape = self.first().shape();
         CuckooInfo {
-            layout: Layout::Tamis,
+            layout: FilterLayout::Tamis,
             rate: self.rate(),
             capacity: self.places() * self.first().capacity(),
             bytes: self.bytes(),

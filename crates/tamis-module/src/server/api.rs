@@ -19,22 +19,81 @@ pub(super) use api;
 
 pub(super) type RawString = *mut raw::RedisModuleString;
 
+/// A string of the server, which lives for `'s`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct ServerString<'s> {
+    string: RawString,
+    lives: PhantomData<&'s [u8]>,
+}
+
+impl<'s> ServerString<'s> {
+    /// # Safety
+    /// - The string is the server's.
+    /// - It lives for `'s`, and is not changed meanwhile.
+    pub(super) const unsafe fn new(string: RawString) -> Self {
+        let lives = PhantomData;
+        Self { string, lives }
+    }
+
+    /// The arguments that the server gives to a function.
+    ///
+    /// # Safety
+    /// - `argv` points to `argc` strings, if that is more than 0.
+    /// - The list lives for `'s`, and every string as for [`new`](Self::new).
+    pub(super) const unsafe fn list(argv: *const RawString, argc: c_int) -> &'s [Self] {
+        if argc <= 0 {
+            return &[];
+        }
+        // SAFETY: so many strings, as the caller promises; `Self` is a transparent wrapper.
+        unsafe { std::slice::from_raw_parts(argv.cast(), argc as usize) }
+    }
+
+    pub(super) fn bytes(self) -> &'s [u8] {
+        let mut len = 0;
+        let data = api!(RedisModule_StringPtrLen(self.string, &mut len));
+        // SAFETY: the server's string has so many bytes, and lives for `'s`: the promise to `new`.
+        unsafe { std::slice::from_raw_parts(data.cast(), len) }
+    }
+}
+
+/// What the server has of a call, for its functions.
+#[derive(Clone, Copy)]
+pub(super) struct Context(*mut raw::RedisModuleCtx);
+
+impl Context {
+    /// # Safety
+    /// The server gave it to a function that is running, and it is not used after
+    /// that function.
+    pub(super) const unsafe fn new(context: *mut raw::RedisModuleCtx) -> Self {
+        Self(context)
+    }
+
+    pub(super) const fn as_ptr(self) -> *mut raw::RedisModuleCtx {
+        self.0
+    }
+}
+
 /// A command that is being executed.
 pub(super) struct Call<'c> {
-    pub(super) context: *mut raw::RedisModuleCtx,
-    arguments: &'c [RawString],
+    context: *mut raw::RedisModuleCtx,
+    arguments: &'c [ServerString<'c>],
 }
 
 /// Runs a command. It answers by itself, or this does with its error. A panic
 /// must not get into the server.
-pub(super) fn run(
+///
+/// # Safety
+/// - `context` is the server's, for this call.
+/// - `argv` points to `argc` strings, which live as long as the call.
+pub(super) unsafe fn run(
     context: *mut raw::RedisModuleCtx,
     argv: *mut RawString,
     argc: c_int,
     command: fn(&Call<'_>) -> Result<(), Error>,
 ) -> c_int {
-    // SAFETY: the server gives so many arguments, which live as long as the call.
-    let arguments = unsafe { std::slice::from_raw_parts(argv, argc as usize) };
+    // SAFETY: as the caller promises.
+    let arguments = unsafe { ServerString::list(argv, argc) };
     let call = Call { context, arguments };
     let done = catch_unwind(AssertUnwindSafe(|| command(&call)));
     let bug = || {
@@ -56,19 +115,13 @@ macro_rules! entry {
             argv: *mut $crate::server::api::RawString,
             argc: std::ffi::c_int,
         ) -> std::ffi::c_int {
-            $crate::server::api::run(context, argv, argc, $command)
+            // SAFETY: the server calls this as its documentation says.
+            unsafe { $crate::server::api::run(context, argv, argc, $command) }
         }
         entry
     }};
 }
 pub(super) use entry;
-
-pub(super) fn string_bytes<'s>(string: *const raw::RedisModuleString) -> &'s [u8] {
-    let mut len = 0;
-    let data = api!(RedisModule_StringPtrLen(string, &mut len));
-    // SAFETY: the server's string has so many bytes; callers keep it alive.
-    unsafe { std::slice::from_raw_parts(data.cast(), len) }
-}
 
 fn c_string(text: &str) -> CString {
     // A word of a client, quoted in an error, may hold anything.
@@ -82,17 +135,15 @@ impl<'c> Call<'c> {
 
     /// An argument; 0 is the command's name.
     pub(super) fn bytes(&self, at: usize) -> &'c [u8] {
-        string_bytes(self.arguments[at])
+        self.arguments[at].bytes()
     }
 
     pub(super) fn all_bytes(&self, from: usize) -> Vec<&'c [u8]> {
-        self.arguments[from..]
-            .iter()
-            .map(|argument| string_bytes(*argument))
-            .collect()
+        let arguments = self.arguments[from..].iter();
+        arguments.map(|argument| argument.bytes()).collect()
     }
 
-    pub(super) fn arguments(&self) -> &'c [RawString] {
+    pub(super) fn arguments(&self) -> &'c [ServerString<'c>] {
         self.arguments
     }
 
@@ -179,7 +230,7 @@ impl<'c> Call<'c> {
         api!(RedisModule_ReplicateVerbatim(self.context));
     }
 
-    pub(super) fn replicate(&self, command: &CStr, arguments: &[RawString]) {
+    pub(super) fn replicate(&self, command: &CStr, arguments: &[ServerString<'_>]) {
         api!(RedisModule_Replicate(
             self.context,
             command.as_ptr(),
@@ -198,13 +249,13 @@ impl<'c> Call<'c> {
         NewString(string)
     }
 
-    /// Tells subscribers of keyspace events.
+    /// Notifies subscribers of keyspace events.
     pub(super) fn notify(&self, event: &CStr) {
         api!(RedisModule_NotifyKeyspaceEvent(
             self.context,
             raw::REDISMODULE_NOTIFY_MODULE,
             event.as_ptr(),
-            self.arguments[1],
+            self.arguments[1].string,
         ));
     }
 
@@ -222,13 +273,14 @@ impl<'c> Call<'c> {
     }
 
     pub(super) fn open(&self, at: usize, write: bool) -> Key<'_> {
-        let mode = match write {
-            true => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
-            false => raw::REDISMODULE_READ,
+        let mode = if write {
+            raw::REDISMODULE_READ | raw::REDISMODULE_WRITE
+        } else {
+            raw::REDISMODULE_READ
         };
         let key = api!(RedisModule_OpenKey(
             self.context,
-            self.arguments[at],
+            self.arguments[at].string,
             mode as c_int
         ));
         Key {
@@ -239,7 +291,14 @@ impl<'c> Call<'c> {
 }
 
 /// A string that we made.
-pub(super) struct NewString(pub(super) RawString);
+pub(super) struct NewString(RawString);
+
+impl NewString {
+    pub(super) const fn get(&self) -> ServerString<'_> {
+        // SAFETY: it lives as long as `self`, and nothing changes it.
+        unsafe { ServerString::new(self.0) }
+    }
+}
 
 impl Drop for NewString {
     fn drop(&mut self) {
@@ -305,7 +364,7 @@ impl Drop for Key<'_> {
     }
 }
 
-/// A function of the server that not every one has; NULL if this one hasn't.
+/// A function that not every server has; NULL if this one has none.
 pub(super) fn function(name: &CStr) -> *mut c_void {
     let mut found: *mut c_void = std::ptr::null_mut();
     let place: *mut *mut c_void = &mut found;
@@ -322,11 +381,11 @@ pub(super) fn wrong_type() -> Error {
     Error::new("WRONGTYPE Operation against a key holding the wrong kind of value")
 }
 
-pub(super) fn log(context: *mut raw::RedisModuleCtx, text: &str) {
+pub(super) fn log(context: Context, text: &str) {
     let text = c_string(text);
     let format: *const c_char = c"%s".as_ptr();
     api!(RedisModule_Log(
-        context,
+        context.0,
         c"warning".as_ptr(),
         format,
         text.as_ptr()

@@ -1,33 +1,37 @@
 //! The commands on Bloom filters.
 
-use super::api::{Call, Key, RawString};
-use super::stats::{self, Counter};
+use super::api::{Call, Key};
+use super::counters::{self, Counter};
 use super::{both, chunks};
 use super::{settings, types};
 use crate::bloom::{Bloom, NewBloom};
 use crate::error::Error;
 use crate::filter::{Filter, Room};
-use crate::words::{Layout, Wish};
+use crate::words::{FilterLayout, Wish};
 use std::ffi::CStr;
 use tamis_formats::valkeybloom;
 
 /// What a new filter is, from what was said and the module's options.
 fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewBloom, Error> {
     let layout = match (wish.seed, wish.counting) {
-        (Some(_), _) => Layout::Valkey,
+        (Some(_), _) => FilterLayout::Valkey,
         // RedisBloom has none that count.
-        (None, true) => Layout::Tamis,
+        (None, true) => FilterLayout::Tamis,
         (None, false) => wish.layout.unwrap_or_else(|| super::default_layout(call)),
     };
-    let rate = wish.rate.unwrap_or_else(settings::bloom_rate);
+    let rate = wish.rate.unwrap_or_else(|| settings::BF_RATE.get());
     Ok(NewBloom {
         // As RedisBloom's, whose older versions don't do it: so it is replicated.
         rate: match layout {
-            Layout::RedisBloom => rate.min(0.25),
+            FilterLayout::RedisBloom => rate.min(0.25),
             _ => rate,
         },
-        capacity: wish.capacity.unwrap_or_else(settings::bloom_size),
-        expansion: wish.expansion.unwrap_or_else(settings::bloom_expansion),
+        capacity: wish
+            .capacity
+            .unwrap_or_else(|| settings::BF_SIZE.get() as u64),
+        expansion: wish
+            .expansion
+            .unwrap_or_else(|| settings::BF_EXPANSION.get() as u32),
         counting: wish.counting,
         layout,
         hasher: super::hasher(wish, layout)?,
@@ -46,10 +50,10 @@ fn words(new: &NewBloom) -> (&'static CStr, Vec<Vec<u8>>) {
     };
     let (rate, capacity) = (text(&new.rate.to_string()), text(&new.capacity.to_string()));
     match new.layout {
-        Layout::Tamis | Layout::RedisBloom => {
+        FilterLayout::Tamis | FilterLayout::RedisBloom => {
             (c"BF.RESERVE", [vec![rate, capacity], growth].concat())
         }
-        Layout::Valkey => {
+        FilterLayout::Valkey => {
             let tightening = text(&new.tightening.to_string());
             let seed = new.seed.to_vec();
             let words = vec![text("CAPACITY"), capacity, text("ERROR"), rate];
@@ -97,7 +101,7 @@ pub(super) fn add(call: &Call<'_>) -> Result<(), Error> {
     let mut key = call.open(1, true);
     let filter = both::filter_for::<Bloom>(call, &mut key, &Wish::default(), create)?;
     let new = filter.insert(call.bytes(2), call)?;
-    stats::count(Counter::BloomAdds, 1);
+    counters::count(Counter::BloomAdds, 1);
     if new || filter.counts() {
         call.replicate_as_is();
         call.notify(c"bloom.add");
@@ -126,12 +130,12 @@ fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
     let mut new = vec![false; items.len()];
     let failed = filter.insert_many(&items, &mut new, call).err();
     let done = failed.as_ref().map_or(items.len(), |(at, _)| *at);
-    stats::count(Counter::BloomAdds, done as u64);
+    counters::count(Counter::BloomAdds, done as u64);
     let names = &call.arguments()[from..][..done];
     let all = filter.counts();
-    let added = (names.iter().zip(&new)).filter(|(_, new)| all || **new);
-    let added = added.map(|(name, _)| *name);
-    let added: Vec<RawString> = std::iter::once(call.arguments()[1]).chain(added).collect();
+    let mut added = vec![call.arguments()[1]];
+    let of_replica = names.iter().zip(&new).filter(|(_, new)| all || **new);
+    added.extend(of_replica.map(|(name, _)| *name));
     if added.len() == call.len() - 1 {
         // All arguments, so it was BF.MADD.
         call.replicate_as_is();
@@ -150,34 +154,11 @@ fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
 }
 
 pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=3)?;
-    let mut key = call.open(1, false);
-    let found = match types::get::<Bloom>(&mut key)? {
-        Some(filter) => filter.contains(call.bytes(2))?,
-        None => false,
-    };
-    stats::count(Counter::BloomAsked, 1);
-    stats::count(Counter::BloomHits, found.into());
-    call.reply_bool(found);
-    Ok(())
+    both::exists::<Bloom>(call)
 }
 
 pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=usize::MAX)?;
-    let mut key = call.open(1, false);
-    let items = call.all_bytes(2);
-    let mut found = vec![false; items.len()];
-    if let Some(filter) = types::get::<Bloom>(&mut key)? {
-        filter.contains_many(&items, &mut found)?;
-    }
-    stats::count(Counter::BloomAsked, items.len() as u64);
-    stats::count(
-        Counter::BloomHits,
-        found.iter().filter(|found| **found).count() as u64,
-    );
-    call.reply_array(found.len());
-    found.iter().for_each(|found| call.reply_bool(*found));
-    Ok(())
+    both::mexists::<Bloom>(call)
 }
 
 pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
@@ -188,8 +169,8 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
         .info()?;
     let structs = match info.layout {
         // RedisBloom counts its own: one of the filter, and one of each layer.
-        Layout::RedisBloom => 32 + 64 * info.layers,
-        Layout::Tamis | Layout::Valkey => 0,
+        FilterLayout::RedisBloom => 32 + 64 * info.layers,
+        FilterLayout::Tamis | FilterLayout::Valkey => 0,
     };
     let fields = [
         ("CAPACITY", "Capacity", Some(info.capacity)),
@@ -211,26 +192,21 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
         return Ok(());
     }
     let word = call.bytes(2);
-    if word.eq_ignore_ascii_case(b"ERROR") {
+    let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
+    if is("ERROR") {
         both::reply_rate(call, "Error rate", Some(info.rate));
-        return Ok(());
-    }
-    if word.eq_ignore_ascii_case(b"TIGHTENING") {
+    } else if is("TIGHTENING") {
         both::reply_rate(call, "Tightening ratio", info.tightening);
-        return Ok(());
-    }
-    if word.eq_ignore_ascii_case(b"MAXSCALEDCAPACITY") {
+    } else if is("MAXSCALEDCAPACITY") {
         // None ends before the memory does.
         both::begin_field(call, "Max scaled capacity");
         value((info.expansion.is_none()).then_some(info.capacity));
-        return Ok(());
+    } else {
+        let field = fields.iter().find(|(known, ..)| is(known));
+        let (_, name, number) = field.ok_or(Error::new("Invalid information value"))?;
+        both::begin_field(call, name);
+        value(*number);
     }
-    let field = fields
-        .iter()
-        .find(|(known, ..)| word.eq_ignore_ascii_case(known.as_bytes()));
-    let (_, name, number) = field.ok_or(Error::new("Invalid information value"))?;
-    both::begin_field(call, name);
-    value(*number);
     Ok(())
 }
 
@@ -263,30 +239,14 @@ pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn remove(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=3)?;
-    let mut key = call.open(1, true);
-    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
-    let removed = filter.remove(call.bytes(2))?;
-    if removed {
-        call.replicate_as_is();
-        call.notify(c"bloom.remove");
-    }
-    call.reply_bool(removed);
-    Ok(())
+    both::remove::<Bloom>(call, Error::NOT_FOUND, c"bloom.remove")
 }
 
 pub(super) fn count(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=3)?;
-    let mut key = call.open(1, false);
-    let count = match types::get::<Bloom>(&mut key)? {
-        Some(filter) => filter.count(call.bytes(2))?,
-        None => 0,
-    };
-    call.reply_count(count);
-    Ok(())
+    both::count::<Bloom>(call)
 }
 
-/// What RedisBloom tells of each layer, in its words.
+/// What RedisBloom reports of each layer, in its words.
 pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
     let mut key = call.open(1, false);
@@ -335,7 +295,7 @@ pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
     let mut key = call.open(1, false);
     let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     filter.check()?;
-    if filter.layout() == Layout::Valkey {
+    if filter.layout() == FilterLayout::Valkey {
         return Err(Error::new(
             "ERR valkey-bloom's filters can't be dumped in chunks: use DUMP",
         ));

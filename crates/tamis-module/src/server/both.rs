@@ -1,10 +1,11 @@
 //! What BF.* and CF.* do alike.
 
-use super::api::{Call, Key, NewString, RawString, now};
+use super::api::{Call, Key, NewString, now};
+use super::counters;
 use super::types::{self, Value};
 use crate::error::Error;
 use crate::filter::Room as _;
-use crate::words::{Layout, Wish};
+use crate::words::{FilterLayout, Wish};
 use std::ffi::CStr;
 use tamis::Hasher;
 
@@ -15,7 +16,7 @@ pub(super) fn put<V: Value>(
     key: &mut Key<'_>,
     filter: V,
     (command, words): (&CStr, &[Vec<u8>]),
-    (layout, hasher): (Layout, &Hasher),
+    (layout, hasher): (FilterLayout, &Hasher),
 ) -> Result<(), Error> {
     call.allows(filter.bytes()?)?;
     types::set(key, filter);
@@ -27,10 +28,8 @@ pub(super) fn put<V: Value>(
 
 /// Replicates a command on the key of this call.
 fn replicate(call: &Call<'_>, command: &CStr, words: &[NewString]) {
-    let key_name = call.arguments()[1];
-    let all: Vec<RawString> = std::iter::once(key_name)
-        .chain(words.iter().map(|word| word.0))
-        .collect();
+    let mut all = vec![call.arguments()[1]];
+    all.extend(words.iter().map(NewString::get));
     call.replicate(command, &all);
 }
 
@@ -73,8 +72,8 @@ pub(super) fn replicate_change<V: Value>(
     expiry: Option<i64>,
 ) -> Result<(), Error> {
     match filter.layout() {
-        Layout::RedisBloom => replicate_whole(call, filter, expiry),
-        Layout::Tamis | Layout::Valkey => {
+        FilterLayout::RedisBloom => replicate_whole(call, filter, expiry),
+        FilterLayout::Tamis | FilterLayout::Valkey => {
             call.replicate_as_is();
             Ok(())
         }
@@ -161,18 +160,70 @@ pub(super) fn merge<V: Value>(call: &Call<'_>, event: &CStr) -> Result<(), Error
     Ok(())
 }
 
+pub(super) fn exists<V: Value>(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let found = ask::<V>(call)?;
+    call.reply_bool(found[0]);
+    Ok(())
+}
+
+pub(super) fn mexists<V: Value>(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=usize::MAX)?;
+    let found = ask::<V>(call)?;
+    call.reply_array(found.len());
+    found.iter().for_each(|found| call.reply_bool(*found));
+    Ok(())
+}
+
+/// Asks for all items behind the key.
+fn ask<V: Value>(call: &Call<'_>) -> Result<Vec<bool>, Error> {
+    let mut key = call.open(1, false);
+    let items = call.all_bytes(2);
+    let mut found = vec![false; items.len()];
+    if let Some(filter) = types::get::<V>(&mut key)? {
+        filter.contains_many(&items, &mut found)?;
+    }
+    let hits = found.iter().filter(|found| **found).count();
+    counters::count(V::ASKED, items.len() as u64);
+    counters::count(V::HITS, hits as u64);
+    Ok(found)
+}
+
+pub(super) fn count<V: Value>(call: &Call<'_>) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let mut key = call.open(1, false);
+    let count = match types::get::<V>(&mut key)? {
+        Some(filter) => filter.count(call.bytes(2))?,
+        None => 0,
+    };
+    call.reply_count(count);
+    Ok(())
+}
+
+pub(super) fn remove<V: Value>(call: &Call<'_>, none: Error, event: &CStr) -> Result<(), Error> {
+    call.expect(3..=3)?;
+    let mut key = call.open(1, true);
+    let filter = types::get::<V>(&mut key)?.ok_or(none)?;
+    let removed = filter.remove(call.bytes(2))?;
+    if removed {
+        call.replicate_as_is();
+        call.notify(event);
+    }
+    call.reply_bool(removed);
+    Ok(())
+}
+
 /// Begins the answer to INFO of a single field; its value follows.
 pub(super) fn begin_field(call: &Call<'_>, name: &str) {
-    match call.is_resp3() {
-        true => {
-            call.reply_map(1);
-            call.reply_bytes(name.as_bytes());
-        }
-        false => call.reply_array(1),
+    if call.is_resp3() {
+        call.reply_map(1);
+        call.reply_bytes(name.as_bytes());
+    } else {
+        call.reply_array(1);
     }
 }
 
-/// A share between 0 and 1, which INFO tells when it is asked for.
+/// A share between 0 and 1, which INFO reports when it is asked for.
 pub(super) fn reply_rate(call: &Call<'_>, name: &str, rate: Option<f64>) {
     begin_field(call, name);
     match rate {

@@ -1,6 +1,6 @@
 //! All commands, with what COMMAND and COMMAND DOCS tell of them.
 
-use super::api::{RawString, api, entry};
+use super::api::{Context, RawString, api, entry};
 use super::{bf, cf};
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::{null, null_mut};
@@ -112,7 +112,8 @@ fn leaked(text: &str) -> *const c_char {
     c_string(text).into_raw()
 }
 
-pub(super) fn register(context: *mut raw::RedisModuleCtx) -> Result<(), String> {
+pub(super) fn register(context: Context) -> Result<(), String> {
+    let context = context.as_ptr();
     // Categories of a module's own came with Redis 7.4 and Valkey 8.
     // SAFETY: functions of the server, set when it loaded the module.
     let (add, categorise) = unsafe {
@@ -156,21 +157,10 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx) -> Result<(), String> 
 }
 
 fn categories(command: &Command) -> String {
-    let kind = if command.name.starts_with("bf") {
-        "bloom"
-    } else {
-        "cuckoo"
-    };
-    let access = if command.flags.contains("write") {
-        "write"
-    } else {
-        "read"
-    };
-    let speed = if command.flags.contains("fast") {
-        "fast"
-    } else {
-        "slow"
-    };
+    let either = |is_first, first, second| if is_first { first } else { second };
+    let kind = either(command.name.starts_with("bf"), "bloom", "cuckoo");
+    let access = either(command.flags.contains("write"), "write", "read");
+    let speed = either(command.flags.contains("fast"), "fast", "slow");
     format!("{kind} {access} {speed}")
 }
 
@@ -255,10 +245,10 @@ fn arguments(text: &str) -> Vec<raw::RedisModuleCommandArg> {
             // A word in capitals belongs to the next one.
             let mut words = rest.splitn(3, ' ');
             let first = words.next().unwrap_or_default();
-            let len = match first.chars().all(|c| c.is_ascii_uppercase()) {
-                true => first.len() + 1 + words.next().unwrap_or_default().len(),
-                false => first.len(),
-            };
+            let mut len = first.len();
+            if first.chars().all(|c| c.is_ascii_uppercase()) {
+                len += 1 + words.next().unwrap_or_default().len();
+            }
             (part, optional) = (&rest[..len.min(rest.len())], false);
             rest = rest[part.len()..].trim_start();
         }

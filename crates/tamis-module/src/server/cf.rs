@@ -1,32 +1,38 @@
 //! The commands on cuckoo filters.
 
 use super::api::{Call, Key};
-use super::stats::{self, Counter};
+use super::counters::{self, Counter};
 use super::{both, chunks};
 use super::{settings, types};
 use crate::cuckoo::{Cuckoo, NewCuckoo};
 use crate::error::Error;
 use crate::filter::{Filter, Room as _};
-use crate::words::{Layout, Wish};
+use crate::words::{FilterLayout, Wish};
 
 fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewCuckoo, Error> {
     // Only Tamis's layout can keep a rate that is asked for.
     let layout = wish.layout.unwrap_or_else(|| match wish.rate {
-        Some(_) => Layout::Tamis,
+        Some(_) => FilterLayout::Tamis,
         None => super::default_layout(call),
     });
     let default_expansion = || {
-        settings::cuckoo_expansion().unwrap_or(match layout {
-            Layout::Tamis => 2,
-            Layout::RedisBloom | Layout::Valkey => 1,
+        u32::try_from(settings::CF_EXPANSION.get()).unwrap_or(match layout {
+            FilterLayout::Tamis => 2,
+            FilterLayout::RedisBloom | FilterLayout::Valkey => 1,
         })
     };
     Ok(NewCuckoo {
-        rate: wish.rate.unwrap_or_else(settings::cuckoo_rate),
-        capacity: wish.capacity.unwrap_or_else(settings::cuckoo_size),
+        rate: wish.rate.unwrap_or_else(|| settings::CF_RATE.get()),
+        capacity: wish
+            .capacity
+            .unwrap_or_else(|| settings::CF_SIZE.get() as u64),
         expansion: wish.expansion.unwrap_or_else(default_expansion),
-        bucket_size: wish.bucket_size.unwrap_or_else(settings::bucket_size),
-        most_kicks: wish.most_kicks.unwrap_or_else(settings::most_kicks),
+        bucket_size: wish
+            .bucket_size
+            .unwrap_or_else(|| settings::CF_BUCKET.get() as u16),
+        most_kicks: wish
+            .most_kicks
+            .unwrap_or_else(|| settings::CF_KICKS.get() as u16),
         layout,
         hasher: super::hasher(wish, layout)?,
     })
@@ -35,7 +41,7 @@ fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewCuckoo, Error> {
 /// A new filter, replicated with everything that makes it what it is.
 fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> {
     let new = specified(call, wish)?;
-    let fits = new.layout == Layout::Tamis || new.capacity >= 2 * u64::from(new.bucket_size);
+    let fits = new.layout == FilterLayout::Tamis || new.capacity >= 2 * u64::from(new.bucket_size);
     if !fits && !call.must_obey() {
         return Err(Error::new(
             "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]",
@@ -50,8 +56,8 @@ fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> 
         new.expansion.to_string(),
     ];
     match new.layout {
-        Layout::Tamis => words.extend(["ERROR".to_owned(), new.rate.to_string()]),
-        Layout::RedisBloom | Layout::Valkey => words.extend([
+        FilterLayout::Tamis => words.extend(["ERROR".to_owned(), new.rate.to_string()]),
+        FilterLayout::RedisBloom | FilterLayout::Valkey => words.extend([
             "BUCKETSIZE".to_owned(),
             new.bucket_size.to_string(),
             "MAXITERATIONS".to_owned(),
@@ -89,7 +95,7 @@ fn add_one(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
     let mut key = call.open(1, true);
     let filter = both::filter_for::<Cuckoo>(call, &mut key, &Wish::default(), create)?;
     let item = call.bytes(2);
-    stats::count(Counter::CuckooAdds, 1);
+    counters::count(Counter::CuckooAdds, 1);
     if only_new && filter.contains(item)? {
         call.reply_bool(false);
         return Ok(());
@@ -115,8 +121,8 @@ pub(super) fn insertnx(call: &Call<'_>) -> Result<(), Error> {
 fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
     call.expect(4..=usize::MAX)?;
     let (wish, at) = Wish::cuckoo_insert(&call.all_bytes(2))?;
-    let least = 2 * u64::from(settings::bucket_size());
-    if settings::compatible() && wish.capacity.is_some_and(|capacity| capacity < least) {
+    let least = 2 * settings::CF_BUCKET.get() as u64;
+    if settings::COMPATIBLE.is_set() && wish.capacity.is_some_and(|capacity| capacity < least) {
         return Err(Error::new(
             "Capacity must be in the range [cf-bucket-size * 2, 1073741824]",
         ));
@@ -125,7 +131,7 @@ fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
     let filter = both::filter_for::<Cuckoo>(call, &mut key, &wish, create)?;
     let from = 2 + at;
     let mut answers = Vec::with_capacity(call.len() - from);
-    let mut added = vec![call.arguments()[1], std::ptr::null_mut()];
+    let mut added = Vec::new();
     for at in from..call.len() {
         let item = call.bytes(at);
         answers.push(if only_new && filter.contains(item)? {
@@ -137,84 +143,40 @@ fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
             -1
         });
     }
-    stats::count(Counter::CuckooAdds, answers.len() as u64);
-    if added.len() > 2 {
+    counters::count(Counter::CuckooAdds, answers.len() as u64);
+    if !added.is_empty() {
         // Item by item in this order, replicas do the same.
         let items = call.string(b"ITEMS");
-        added[1] = items.0;
-        call.replicate(c"CF.INSERT", &added);
+        let first = [call.arguments()[1], items.get()];
+        call.replicate(c"CF.INSERT", &[&first[..], &added].concat());
         call.notify(c"cuckoo.add");
     }
     let as_bool = call.is_resp3() && !only_new;
     call.reply_array(answers.len());
     for answer in answers {
-        match as_bool {
-            true => call.reply_bool(answer == 1),
-            false => call.reply_integer(answer),
+        if as_bool {
+            call.reply_bool(answer == 1);
+        } else {
+            call.reply_integer(answer);
         }
     }
     Ok(())
 }
 
 pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=3)?;
-    let mut key = call.open(1, false);
-    let found = match types::get::<Cuckoo>(&mut key)? {
-        Some(filter) => filter.contains(call.bytes(2))?,
-        None => false,
-    };
-    stats::count(Counter::CuckooAsked, 1);
-    stats::count(Counter::CuckooHits, found.into());
-    call.reply_bool(found);
-    Ok(())
+    both::exists::<Cuckoo>(call)
 }
 
 pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=usize::MAX)?;
-    let mut key = call.open(1, false);
-    let filter = types::get::<Cuckoo>(&mut key)?;
-    let ask = |item: &&[u8]| {
-        filter
-            .as_ref()
-            .map_or(Ok(false), |filter| filter.contains(item))
-    };
-    let found: Vec<bool> = call
-        .all_bytes(2)
-        .iter()
-        .map(ask)
-        .collect::<Result<_, _>>()?;
-    stats::count(Counter::CuckooAsked, found.len() as u64);
-    stats::count(
-        Counter::CuckooHits,
-        found.iter().filter(|found| **found).count() as u64,
-    );
-    call.reply_array(found.len());
-    found.iter().for_each(|found| call.reply_bool(*found));
-    Ok(())
+    both::mexists::<Cuckoo>(call)
 }
 
 pub(super) fn count(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=3)?;
-    let mut key = call.open(1, false);
-    let count = match types::get::<Cuckoo>(&mut key)? {
-        Some(filter) => filter.count(call.bytes(2))?,
-        None => 0,
-    };
-    call.reply_count(count);
-    Ok(())
+    both::count::<Cuckoo>(call)
 }
 
 pub(super) fn del(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=3)?;
-    let mut key = call.open(1, true);
-    let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::new("Not found"))?;
-    let removed = filter.remove(call.bytes(2))?;
-    if removed {
-        call.replicate_as_is();
-        call.notify(c"cuckoo.del");
-    }
-    call.reply_bool(removed);
-    Ok(())
+    both::remove::<Cuckoo>(call, Error::new("Not found"), c"cuckoo.del")
 }
 
 pub(super) fn compact(call: &Call<'_>) -> Result<(), Error> {
@@ -251,8 +213,8 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     }
     let structs = match info.layout {
         // RedisBloom counts its own: one of the filter, and one of each table.
-        Layout::RedisBloom => 40 + 16 * info.layers,
-        Layout::Tamis | Layout::Valkey => 0,
+        FilterLayout::RedisBloom => 40 + 16 * info.layers,
+        FilterLayout::Tamis | FilterLayout::Valkey => 0,
     };
     let fields = [
         ("Size", info.bytes + structs),
@@ -276,7 +238,7 @@ pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
     both::merge::<Cuckoo>(call, c"cuckoo.merge")
 }
 
-/// What RedisBloom tells, in its words.
+/// What RedisBloom reports, in its words.
 pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
     let mut key = call.open(1, false);
@@ -308,7 +270,7 @@ pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
     }
     // As RedisBloom's, of which an empty one can't be dumped.
     let empty = matches!(filter, Cuckoo::RedisBloom(cuckoo) if cuckoo.keys() == 0);
-    if empty && settings::compatible() {
+    if empty && settings::COMPATIBLE.is_set() {
         call.reply_array(2);
         call.reply_count(0);
         call.reply_null();

@@ -7,14 +7,15 @@ mod both;
 mod catalogue;
 mod cf;
 mod chunks;
+mod counters;
 mod settings;
 mod stats;
 mod types;
 
 use crate::error::Error;
 use crate::filter::Room;
-use crate::words::{Layout, Wish};
-use api::{Call, NewString, RawString, api, log, string_bytes};
+use crate::words::{FilterLayout, Wish};
+use api::{Call, Context, NewString, RawString, ServerString, api, log};
 use std::ffi::{c_char, c_int};
 use tamis::{Hasher, SecretKey};
 use valkey_module::raw;
@@ -22,28 +23,29 @@ use valkey_module::raw;
 /// The layout of a filter of which it is not said. In what comes from a primary
 /// or an append-only file it would be, unless it is RedisBloom's: those say
 /// nothing that RedisBloom doesn't know.
-fn default_layout(call: &Call<'_>) -> Layout {
-    match settings::compatible() || call.must_obey() {
-        true => Layout::RedisBloom,
-        false => Layout::Tamis,
+fn default_layout(call: &Call<'_>) -> FilterLayout {
+    if settings::COMPATIBLE.is_set() || call.must_obey() {
+        FilterLayout::RedisBloom
+    } else {
+        FilterLayout::Tamis
     }
 }
 
 /// How a new filter hashes its keys. RedisBloom's layout knows one way.
-fn hasher(wish: &Wish, layout: Layout) -> Result<Hasher, Error> {
+fn hasher(wish: &Wish, layout: FilterLayout) -> Result<Hasher, Error> {
     let secret = match (wish.secret, layout) {
-        (_, Layout::RedisBloom | Layout::Valkey) | (Some(None), _) => None,
+        (_, FilterLayout::RedisBloom | FilterLayout::Valkey) | (Some(None), _) => None,
         (Some(secret), _) => secret.map(SecretKey::new),
-        (None, Layout::Tamis) if settings::secret() => Some(SecretKey::random()?),
-        (None, Layout::Tamis) => None,
+        (None, FilterLayout::Tamis) if settings::SECRET.is_set() => Some(SecretKey::random()?),
+        (None, FilterLayout::Tamis) => None,
     };
     Ok(secret.map_or_else(Hasher::default, Hasher::keyed))
 }
 
-/// The words that tell a replica how its filter is made, whatever its options.
+/// The words that make a replica's filter the same, whatever its options.
 /// Of RedisBloom's layout there are none: see `default_layout`.
-fn made(call: &Call<'_>, layout: Layout, hasher: &Hasher) -> Vec<NewString> {
-    if layout != Layout::Tamis {
+fn made(call: &Call<'_>, layout: FilterLayout, hasher: &Hasher) -> Vec<NewString> {
+    if layout != FilterLayout::Tamis {
         return Vec::new();
     }
     let secret = match hasher {
@@ -70,16 +72,17 @@ impl Room for Call<'_> {
         if bytes > settings::most_bytes() {
             return Err(Error::LIMIT);
         }
-        match bytes > SMALL && self.maxmemory().is_some_and(|most| bytes > most) {
-            true => Err(Error::MAXMEMORY),
-            false => Ok(()),
+        if bytes > SMALL && self.maxmemory().is_some_and(|most| bytes > most) {
+            return Err(Error::MAXMEMORY);
         }
+        Ok(())
     }
 
     fn most_tables(&self) -> usize {
-        match self.must_obey() {
-            true => usize::MAX,
-            false => settings::most_tables(),
+        if self.must_obey() {
+            usize::MAX
+        } else {
+            settings::CF_TABLES.get() as usize
         }
     }
 }
@@ -90,7 +93,8 @@ const VERSION: c_int = 1;
 /// What the server calls when it loads the module.
 ///
 /// # Safety
-/// Only the server calls it.
+/// - Only the server calls it, once, on its main thread.
+/// - `argv` points to `argc` strings, which live as long as the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn RedisModule_OnLoad(
     context: *mut raw::RedisModuleCtx,
@@ -110,11 +114,8 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     if ready != raw::REDISMODULE_OK as c_int {
         return raw::REDISMODULE_ERR as c_int;
     }
-    let words = match argc {
-        ..1 => &[],
-        // SAFETY: the server gives so many words, which live as long as the call.
-        _ => unsafe { std::slice::from_raw_parts(argv, argc as usize) },
-    };
+    // SAFETY: as the caller promises.
+    let (context, words) = unsafe { (Context::new(context), ServerString::list(argv, argc)) };
     let loaded = std::panic::catch_unwind(|| load(context, words));
     let bug = || Err("internal error: please report it".to_owned());
     match loaded.unwrap_or_else(|_| bug()) {
@@ -126,14 +127,15 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     }
 }
 
-fn load(context: *mut raw::RedisModuleCtx, words: &[RawString]) -> Result<(), String> {
+fn load(context: Context, words: &[ServerString<'_>]) -> Result<(), String> {
     alloc::prepare();
     let options =
         raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
-    api!(RedisModule_SetModuleOptions(context, options as c_int));
+    let server = context.as_ptr();
+    api!(RedisModule_SetModuleOptions(server, options as c_int));
     types::register(context)?;
     catalogue::register(context)?;
-    api!(RedisModule_RegisterInfoFunc(context, Some(stats::tell)));
-    let words: Vec<&[u8]> = words.iter().map(|word| string_bytes(*word)).collect();
+    api!(RedisModule_RegisterInfoFunc(server, Some(stats::report)));
+    let words: Vec<&[u8]> = words.iter().map(|word| word.bytes()).collect();
     settings::register(context, &words)
 }

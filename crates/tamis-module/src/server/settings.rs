@@ -2,14 +2,14 @@
 //! They are about new keys; what exists has what it needs in itself. Those that
 //! RedisBloom has, too, have its names as well where the server allows that.
 
-use super::api::{RawString, api, function, log, string_bytes};
+use super::api::{Context, RawString, ServerString, api, function, log};
 use crate::words;
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering::Relaxed};
 use valkey_module::raw;
 
 /// A whole number, or yes and no.
-struct Number {
+pub(super) struct Number {
     name: &'static CStr,
     /// Its other names behind `loadmodule`: RedisBloom's, and valkey-bloom's.
     aliases: &'static [&'static str],
@@ -45,21 +45,23 @@ const fn boolean(name: &'static CStr) -> Number {
 
 const MOST_KEYS: i64 = words::MOST_KEYS as i64;
 
-static COMPATIBLE: Number = boolean(c"compatible");
-static SECRET: Number = boolean(c"secret");
-static BF_SIZE: Number = number(
+pub(super) static COMPATIBLE: Number = boolean(c"compatible");
+pub(super) static SECRET: Number = boolean(c"secret");
+pub(super) static BF_SIZE: Number = number(
     c"bf-initial-size",
     &["INITIAL_SIZE", "bloom-capacity"],
     100,
     (1, MOST_KEYS),
 );
-static BF_EXPANSION: Number = number(c"bf-expansion-factor", &["bloom-expansion"], 2, (0, 32768));
-static CF_SIZE: Number = number(c"cf-initial-size", &[], 1024, (2, MOST_KEYS));
+pub(super) static BF_EXPANSION: Number =
+    number(c"bf-expansion-factor", &["bloom-expansion"], 2, (0, 32768));
+pub(super) static CF_SIZE: Number = number(c"cf-initial-size", &[], 1024, (2, MOST_KEYS));
 /// RedisBloom's own default, 1, is for its layout.
-static CF_EXPANSION: Number = number(c"cf-expansion-factor", &[], -1, (-1, 32768));
-static CF_BUCKET: Number = number(c"cf-bucket-size", &[], 2, (1, 255));
-static CF_KICKS: Number = number(c"cf-max-iterations", &[], 20, (1, 65535));
-static CF_TABLES: Number = number(c"cf-max-expansions", &["CF_MAX_EXPANSIONS"], 32, (1, 65536));
+pub(super) static CF_EXPANSION: Number = number(c"cf-expansion-factor", &[], -1, (-1, 32768));
+pub(super) static CF_BUCKET: Number = number(c"cf-bucket-size", &[], 2, (1, 255));
+pub(super) static CF_KICKS: Number = number(c"cf-max-iterations", &[], 20, (1, 65535));
+pub(super) static CF_TABLES: Number =
+    number(c"cf-max-expansions", &["CF_MAX_EXPANSIONS"], 32, (1, 65536));
 static MOST_BYTES: Number = {
     let mut option = number(
         c"max-key-bytes",
@@ -85,7 +87,7 @@ static NUMBERS: [&Number; 10] = [
 ];
 
 /// A rate between 0 and 1.
-struct Rate {
+pub(super) struct Rate {
     name: &'static CStr,
     aliases: &'static [&'static str],
     default: &'static str,
@@ -104,8 +106,8 @@ const fn rate(name: &'static CStr, aliases: &'static [&'static str]) -> Rate {
     }
 }
 
-static BF_RATE: Rate = rate(c"bf-error-rate", &["ERROR_RATE", "bloom-fp-rate"]);
-static CF_RATE: Rate = rate(c"cf-error-rate", &[]);
+pub(super) static BF_RATE: Rate = rate(c"bf-error-rate", &["ERROR_RATE", "bloom-fp-rate"]);
+pub(super) static CF_RATE: Rate = rate(c"cf-error-rate", &[]);
 
 /// What valkey-bloom takes and has no meaning here.
 const WITHOUT_MEANING: [&str; 3] = [
@@ -128,54 +130,26 @@ const UNPREFIXED: u32 = 1 << 9;
 
 static RATES: [&Rate; 2] = [&BF_RATE, &CF_RATE];
 
-pub(super) fn compatible() -> bool {
-    COMPATIBLE.value.load(Relaxed) != 0
+impl Number {
+    pub(super) fn get(&self) -> i64 {
+        self.value.load(Relaxed)
+    }
+
+    /// Of an option that is yes or no.
+    pub(super) fn is_set(&self) -> bool {
+        self.get() != 0
+    }
 }
 
-pub(super) fn secret() -> bool {
-    SECRET.value.load(Relaxed) != 0
-}
-
-pub(super) fn bloom_rate() -> f64 {
-    f64::from_bits(BF_RATE.bits.load(Relaxed))
-}
-
-pub(super) fn cuckoo_rate() -> f64 {
-    f64::from_bits(CF_RATE.bits.load(Relaxed))
-}
-
-pub(super) fn bloom_size() -> u64 {
-    BF_SIZE.value.load(Relaxed) as u64
-}
-
-pub(super) fn bloom_expansion() -> u32 {
-    BF_EXPANSION.value.load(Relaxed) as u32
-}
-
-pub(super) fn cuckoo_size() -> u64 {
-    CF_SIZE.value.load(Relaxed) as u64
-}
-
-pub(super) fn cuckoo_expansion() -> Option<u32> {
-    u32::try_from(CF_EXPANSION.value.load(Relaxed)).ok()
-}
-
-pub(super) fn bucket_size() -> u16 {
-    CF_BUCKET.value.load(Relaxed) as u16
-}
-
-pub(super) fn most_kicks() -> u16 {
-    CF_KICKS.value.load(Relaxed) as u16
-}
-
-/// How many tables a cuckoo filter of RedisBloom's layout may have.
-pub(super) fn most_tables() -> usize {
-    CF_TABLES.value.load(Relaxed) as usize
+impl Rate {
+    pub(super) fn get(&self) -> f64 {
+        f64::from_bits(self.bits.load(Relaxed))
+    }
 }
 
 /// How large a filter may become.
 pub(super) fn most_bytes() -> u64 {
-    match MOST_BYTES.value.load(Relaxed) {
+    match MOST_BYTES.get() {
         0 => u64::MAX,
         bytes => bytes as u64,
     }
@@ -207,19 +181,17 @@ fn registered(own: &'static CStr, flags: u32) -> (CString, u32) {
         let version = api!(RedisModule_GetServerVersion());
         version >= 0x0008_0000 && function(c"ValkeyModule_Alloc").is_null()
     };
-    match theirs && own != CF_RATE.name && allowed() {
-        true => {
-            let both = format!("{0}|tamis.{0}", name(own));
-            (CString::new(both).unwrap_or_default(), flags | UNPREFIXED)
-        }
-        false => (own.to_owned(), flags),
+    if !theirs || own == CF_RATE.name || !allowed() {
+        return (own.to_owned(), flags);
     }
+    let both = format!("{0}|tamis.{0}", name(own));
+    (CString::new(both).unwrap_or_default(), flags | UNPREFIXED)
 }
 
 /// What the words behind `loadmodule` say: numbers and rates.
 type Defaults = ([i64; NUMBERS.len()], [String; RATES.len()]);
 
-fn read(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Result<Defaults, String> {
+fn read(context: Context, words: &[&[u8]]) -> Result<Defaults, String> {
     let mut numbers = NUMBERS.map(|option| option.default);
     let mut rates = RATES.map(|option| option.default.to_owned());
     let mut of_their_layout = Vec::new();
@@ -286,15 +258,16 @@ fn read(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Result<Defaults, 
 }
 
 /// Registers all options; words of `loadmodule` are their defaults.
-pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Result<(), String> {
+pub(super) fn register(context: Context, words: &[&[u8]]) -> Result<(), String> {
     let (numbers, rates) = read(context, words)?;
+    let server = context.as_ptr();
     for (option, default) in NUMBERS.iter().zip(numbers) {
         option.value.store(default, Relaxed);
         let data = std::ptr::from_ref::<Number>(option).cast_mut().cast();
         let (name, flags) = registered(option.name, option.flags);
-        let result = match option.is_bool {
-            true => api!(RedisModule_RegisterBoolConfig(
-                context,
+        let result = if option.is_bool {
+            api!(RedisModule_RegisterBoolConfig(
+                server,
                 name.as_ptr(),
                 default as c_int,
                 flags,
@@ -302,9 +275,10 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Re
                 Some(set_bool),
                 None,
                 data,
-            )),
-            false => api!(RedisModule_RegisterNumericConfig(
-                context,
+            ))
+        } else {
+            api!(RedisModule_RegisterNumericConfig(
+                server,
                 name.as_ptr(),
                 default,
                 flags,
@@ -314,7 +288,7 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Re
                 Some(set_number),
                 None,
                 data,
-            )),
+            ))
         };
         check(result, option.name)?;
     }
@@ -323,7 +297,7 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Re
         let default = CString::new(default).unwrap_or_default();
         let (name, flags) = registered(option.name, raw::REDISMODULE_CONFIG_DEFAULT);
         let result = api!(RedisModule_RegisterStringConfig(
-            context,
+            server,
             name.as_ptr(),
             default.as_ptr(),
             flags,
@@ -334,7 +308,7 @@ pub(super) fn register(context: *mut raw::RedisModuleCtx, words: &[&[u8]]) -> Re
         ));
         check(result, option.name)?;
     }
-    check(api!(RedisModule_LoadConfigs(context)), c"tamis.*")
+    check(api!(RedisModule_LoadConfigs(server)), c"tamis.*")
         .inspect_err(|error| log(context, error))
 }
 
@@ -356,7 +330,7 @@ unsafe fn option<T>(data: *mut c_void) -> &'static T {
 
 unsafe extern "C" fn get_bool(_: *const c_char, data: *mut c_void) -> c_int {
     // SAFETY: registered with a number.
-    unsafe { option::<Number>(data) }.value.load(Relaxed) as c_int
+    unsafe { option::<Number>(data) }.get() as c_int
 }
 
 unsafe extern "C" fn set_bool(
@@ -374,7 +348,7 @@ unsafe extern "C" fn set_bool(
 
 unsafe extern "C" fn get_number(_: *const c_char, data: *mut c_void) -> c_longlong {
     // SAFETY: registered with a number.
-    unsafe { option::<Number>(data) }.value.load(Relaxed)
+    unsafe { option::<Number>(data) }.get()
 }
 
 unsafe extern "C" fn set_number(
@@ -401,9 +375,9 @@ unsafe extern "C" fn set_rate(
     data: *mut c_void,
     error: *mut RawString,
 ) -> c_int {
-    // SAFETY: registered with a rate.
-    let option = unsafe { option::<Rate>(data) };
-    match words::rate(string_bytes(value), "bad error rate") {
+    // SAFETY: registered with a rate; the server gives a string for this call.
+    let (option, text) = unsafe { (option::<Rate>(data), ServerString::new(value)) };
+    match words::rate(text.bytes(), "bad error rate") {
         Ok(rate) => {
             option.bits.store(rate.to_bits(), Relaxed);
             api!(RedisModule_RetainString(std::ptr::null_mut(), value));

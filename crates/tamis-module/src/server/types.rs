@@ -2,13 +2,14 @@
 //! ours, and those of other modules, which have their names and bytes.
 
 use super::alloc::{defragment, size_of_allocation};
-use super::api::{Key, RawString, api, wrong_type};
+use super::api::{Context, Key, RawString, api, wrong_type};
+use super::counters::Counter;
 use crate::bloom::Bloom;
 use crate::cuckoo::Cuckoo;
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::loading::Loading;
-use crate::words::Layout as Bytes;
+use crate::words::FilterLayout;
 use std::alloc::Layout;
 use std::borrow::Cow;
 use std::ffi::{CStr, c_int, c_void};
@@ -25,18 +26,20 @@ const MOST_PIECE: usize = 16 << 20;
 /// A kind of filter, as this file needs it.
 pub(super) trait Value: Filter + 'static {
     const LOADCHUNK: &'static CStr;
+    const ASKED: Counter;
+    const HITS: Counter;
     /// One for each layout, in the order of those.
     fn types() -> &'static [AtomicPtr<raw::RedisModuleType>];
     fn alive() -> &'static AtomicI64;
 
     fn save_theirs(&self, to: &mut Saving);
     /// A value of RedisBloom's type, or of valkey-bloom's.
-    fn load_theirs(from: &mut Stored, layout: Bytes) -> Result<Self, Error>;
+    fn load_theirs(from: &mut Stored, layout: FilterLayout) -> Result<Self, Error>;
     /// What BF.LOAD takes, where that loads it.
     fn to_load(&self) -> Option<Vec<u8>>;
     /// All memory but the value itself.
     fn allocations(&self) -> Vec<(*const u8, usize)>;
-    fn defragment(&mut self, context: *mut raw::RedisModuleDefragCtx);
+    fn defragment(&mut self, context: Defragmentation);
 }
 
 /// The value of a key; none if there is no such key.
@@ -53,10 +56,10 @@ pub(super) fn value<V: Value>(key: &Key<'_>) -> Result<Option<NonNull<V>>, Error
     let Some((of, value)) = key.value()? else {
         return Ok(None);
     };
-    match V::types().iter().any(|known| known.load(Relaxed) == of) {
-        true => Ok(Some(value.cast())),
-        false => Err(wrong_type()),
+    if V::types().iter().any(|known| known.load(Relaxed) == of) {
+        return Ok(Some(value.cast()));
     }
+    Err(wrong_type())
 }
 
 /// Makes this the value of a key, whatever it was before.
@@ -173,7 +176,7 @@ unsafe extern "C" fn load_theirs<V: Value>(
     version: c_int,
 ) -> *mut c_void {
     guarded(null_mut(), || match version {
-        4 => V::load_theirs(&mut Stored(io), Bytes::RedisBloom).map_or(null_mut(), boxed),
+        4 => V::load_theirs(&mut Stored(io), FilterLayout::RedisBloom).map_or(null_mut(), boxed),
         _ => null_mut(),
     })
 }
@@ -183,7 +186,7 @@ unsafe extern "C" fn load_valkey<V: Value>(
     version: c_int,
 ) -> *mut c_void {
     guarded(null_mut(), || match version {
-        1 => V::load_theirs(&mut Stored(io), Bytes::Valkey).map_or(null_mut(), boxed),
+        1 => V::load_theirs(&mut Stored(io), FilterLayout::Valkey).map_or(null_mut(), boxed),
         _ => null_mut(),
     })
 }
@@ -236,18 +239,19 @@ fn load_pieces<V: Value>(from: &mut Stored) -> Result<V, Error> {
     while at < total {
         let piece = from.string("piece")?;
         at += piece.len() as u64;
-        match piece.is_empty() || at > total {
-            true => return Err(Error::bad_data("pieces of another length")),
-            false => loading.push(1 + at, &piece)?,
+        if piece.is_empty() || at > total {
+            return Err(Error::bad_data("pieces of another length"));
         }
+        loading.push(1 + at, &piece)?;
     }
-    match loading.is_whole() {
-        true => match V::arrived(&loading)? {
-            ours if ours.layout() == Bytes::Tamis => Ok(ours),
-            _ => Err(Error::bad_data("a layout of another type")),
-        },
-        false => Ok(V::loading(loading)),
+    if !loading.is_whole() {
+        return Ok(V::loading(loading));
     }
+    let value = V::arrived(&loading)?;
+    if value.layout() != FilterLayout::Tamis {
+        return Err(Error::bad_data("a layout of another type"));
+    }
+    Ok(value)
 }
 
 unsafe extern "C" fn rewrite<V: Value>(
@@ -352,25 +356,28 @@ unsafe extern "C" fn defrag<V: Value>(
         // nobody else has it now.
         unsafe {
             *of = defragment(context, (*of).cast(), Layout::new::<V>()).cast();
-            (*(*of).cast::<V>()).defragment(context);
+            (*(*of).cast::<V>()).defragment(Defragmentation(context));
         }
         0
     })
 }
 
-/// Moves a vector's memory.
-fn defragment_vec(vec: &mut Vec<u8>, context: *mut raw::RedisModuleDefragCtx) {
-    if vec.capacity() == 0 {
-        return;
-    }
-    let mut old = std::mem::ManuallyDrop::new(std::mem::take(vec));
-    let (len, capacity) = (old.len(), old.capacity());
-    // SAFETY: the vector's memory is of our allocator, with this layout, and
-    // the same holds after it was moved.
-    unsafe {
-        let layout = Layout::from_size_align_unchecked(capacity, 1);
-        let new = defragment(context, old.as_mut_ptr(), layout);
-        *vec = Vec::from_raw_parts(new, len, capacity);
+/// A filter's memory that is being moved: the server's, for one call of `defrag`.
+#[derive(Clone, Copy)]
+pub(super) struct Defragmentation(*mut raw::RedisModuleDefragCtx);
+
+/// Moves the memory of vectors.
+fn defragment_all<'v>(vectors: impl Iterator<Item = &'v mut Vec<u8>>, context: Defragmentation) {
+    for vector in vectors.filter(|vector| vector.capacity() > 0) {
+        let mut old = std::mem::ManuallyDrop::new(std::mem::take(vector));
+        let (len, capacity) = (old.len(), old.capacity());
+        // SAFETY: the vector's memory is of our allocator, with this layout, and
+        // the same holds after it was moved.
+        unsafe {
+            let layout = Layout::from_size_align_unchecked(capacity, 1);
+            let new = defragment(context.0, old.as_mut_ptr(), layout);
+            *vector = Vec::from_raw_parts(new, len, capacity);
+        }
     }
 }
 
@@ -389,10 +396,13 @@ fn loading_addresses(loading: &Loading) -> Vec<(*const u8, usize)> {
 }
 
 /// Moves a body of the library's.
-fn defragment_body(context: *mut raw::RedisModuleDefragCtx, ptr: *mut u8, len: usize) -> *mut u8 {
-    // SAFETY: the library's bodies are of our allocator, in whole lines aligned
-    // to 64 bytes, and it asks this of its own alone.
-    unsafe { defragment(context, ptr, Layout::from_size_align_unchecked(len, 64)) }
+///
+/// # Safety
+/// - `ptr` is an allocation of our allocator, of `len` bytes, aligned to 64.
+/// - Nobody else has it.
+unsafe fn defragment_body(context: Defragmentation, ptr: *mut u8, len: usize) -> *mut u8 {
+    // SAFETY: as the caller promises.
+    unsafe { defragment(context.0, ptr, Layout::from_size_align_unchecked(len, 64)) }
 }
 
 static BLOOM_TYPES: [AtomicPtr<raw::RedisModuleType>; 3] =
@@ -404,6 +414,8 @@ static CUCKOOS: AtomicI64 = AtomicI64::new(0);
 
 impl Value for Bloom {
     const LOADCHUNK: &'static CStr = c"BF.LOADCHUNK";
+    const ASKED: Counter = Counter::BloomAsked;
+    const HITS: Counter = Counter::BloomHits;
 
     fn types() -> &'static [AtomicPtr<raw::RedisModuleType>] {
         &BLOOM_TYPES
@@ -421,9 +433,9 @@ impl Value for Bloom {
         }
     }
 
-    fn load_theirs(from: &mut Stored, layout: Bytes) -> Result<Self, Error> {
+    fn load_theirs(from: &mut Stored, layout: FilterLayout) -> Result<Self, Error> {
         Ok(match layout {
-            Bytes::Valkey => Self::Valkey(valkeybloom::Chain::decode(from)?),
+            FilterLayout::Valkey => Self::Valkey(valkeybloom::Chain::decode(from)?),
             _ => Self::RedisBloom(redisbloom::Chain::decode(from)?),
         })
     }
@@ -445,9 +457,10 @@ impl Value for Bloom {
         }
     }
 
-    fn defragment(&mut self, context: *mut raw::RedisModuleDefragCtx) {
+    fn defragment(&mut self, context: Defragmentation) {
         match self {
-            // SAFETY: `defragment` keeps length, content and alignment.
+            // SAFETY: the library gives its own bodies, in whole lines aligned to 64 bytes;
+            // `defragment` keeps length, content and alignment.
             Self::Tamis(filter) => unsafe {
                 filter.relocate(&mut |ptr, len| defragment_body(context, ptr, len))
             },
@@ -455,16 +468,8 @@ impl Value for Bloom {
             Self::Counting(filter) => unsafe {
                 filter.relocate(&mut |ptr, len| defragment_body(context, ptr, len))
             },
-            Self::Valkey(chain) => {
-                chain
-                    .bodies_mut()
-                    .for_each(|body| defragment_vec(body, context));
-            }
-            Self::RedisBloom(chain) => {
-                chain
-                    .bodies_mut()
-                    .for_each(|body| defragment_vec(body, context));
-            }
+            Self::Valkey(chain) => defragment_all(chain.bodies_mut(), context),
+            Self::RedisBloom(chain) => defragment_all(chain.bodies_mut(), context),
             Self::Loading(_) => {}
         }
     }
@@ -472,6 +477,8 @@ impl Value for Bloom {
 
 impl Value for Cuckoo {
     const LOADCHUNK: &'static CStr = c"CF.LOADCHUNK";
+    const ASKED: Counter = Counter::CuckooAsked;
+    const HITS: Counter = Counter::CuckooHits;
 
     fn types() -> &'static [AtomicPtr<raw::RedisModuleType>] {
         &CUCKOO_TYPES
@@ -487,7 +494,7 @@ impl Value for Cuckoo {
         }
     }
 
-    fn load_theirs(from: &mut Stored, _: Bytes) -> Result<Self, Error> {
+    fn load_theirs(from: &mut Stored, _: FilterLayout) -> Result<Self, Error> {
         Ok(Self::RedisBloom(redisbloom::Cuckoo::decode(from)?))
     }
 
@@ -507,19 +514,16 @@ impl Value for Cuckoo {
         }
     }
 
-    fn defragment(&mut self, context: *mut raw::RedisModuleDefragCtx) {
+    fn defragment(&mut self, context: Defragmentation) {
         match self {
             Self::Tamis(tables) => {
                 for table in tables.all_mut() {
-                    // SAFETY: `defragment` keeps length, content and alignment.
+                    // SAFETY: the library gives its own bodies, in whole lines aligned to 64 bytes;
+                    // `defragment` keeps length, content and alignment.
                     unsafe { table.relocate(&mut |ptr, len| defragment_body(context, ptr, len)) };
                 }
             }
-            Self::RedisBloom(cuckoo) => {
-                cuckoo
-                    .bodies_mut()
-                    .for_each(|body| defragment_vec(body, context));
-            }
+            Self::RedisBloom(cuckoo) => defragment_all(cuckoo.bodies_mut(), context),
             Self::Loading(_) => {}
         }
     }
@@ -534,17 +538,17 @@ type Load = unsafe extern "C" fn(*mut raw::RedisModuleIO, c_int) -> *mut c_void;
 type Save = unsafe extern "C" fn(*mut raw::RedisModuleIO, *mut c_void);
 
 fn register_one<V: Value>(
-    context: *mut raw::RedisModuleCtx,
+    context: Context,
     name: &CStr,
-    layout: Bytes,
+    layout: FilterLayout,
 ) -> Result<(), String> {
     // SAFETY: all of it is numbers and optional pointers, for which zero is none.
     let mut methods: raw::RedisModuleTypeMethods = unsafe { std::mem::zeroed() };
     methods.version = raw::REDISMODULE_TYPE_METHOD_VERSION.into();
     let (load, save, version): (Load, Save, _) = match layout {
-        Bytes::Tamis => (load_ours::<V>, save_ours::<V>, 1),
-        Bytes::RedisBloom => (load_theirs::<V>, save_theirs::<V>, 4),
-        Bytes::Valkey => (load_valkey::<V>, save_theirs::<V>, 1),
+        FilterLayout::Tamis => (load_ours::<V>, save_ours::<V>, 1),
+        FilterLayout::RedisBloom => (load_theirs::<V>, save_theirs::<V>, 4),
+        FilterLayout::Valkey => (load_valkey::<V>, save_theirs::<V>, 1),
     };
     (methods.rdb_load, methods.rdb_save) = (Some(load), Some(save));
     methods.aof_rewrite = Some(rewrite::<V>);
@@ -555,7 +559,7 @@ fn register_one<V: Value>(
     methods.copy = Some(copy::<V>);
     methods.defrag = Some(defrag::<V>);
     let made = api!(RedisModule_CreateDataType(
-        context,
+        context.as_ptr(),
         name.as_ptr(),
         version,
         &mut methods
@@ -570,10 +574,10 @@ fn register_one<V: Value>(
     Ok(())
 }
 
-pub(super) fn register(context: *mut raw::RedisModuleCtx) -> Result<(), String> {
-    register_one::<Bloom>(context, c"tamis--bf", Bytes::Tamis)?;
-    register_one::<Bloom>(context, c"MBbloom--", Bytes::RedisBloom)?;
-    register_one::<Bloom>(context, c"bloomfltr", Bytes::Valkey)?;
-    register_one::<Cuckoo>(context, c"tamis--cf", Bytes::Tamis)?;
-    register_one::<Cuckoo>(context, c"MBbloomCF", Bytes::RedisBloom)
+pub(super) fn register(context: Context) -> Result<(), String> {
+    register_one::<Bloom>(context, c"tamis--bf", FilterLayout::Tamis)?;
+    register_one::<Bloom>(context, c"MBbloom--", FilterLayout::RedisBloom)?;
+    register_one::<Bloom>(context, c"bloomfltr", FilterLayout::Valkey)?;
+    register_one::<Cuckoo>(context, c"tamis--cf", FilterLayout::Tamis)?;
+    register_one::<Cuckoo>(context, c"MBbloomCF", FilterLayout::RedisBloom)
 }

@@ -24,7 +24,7 @@ const NO_ROUND: u64 = 1;
 const FORCE_64: u64 = 4;
 /// A full filter takes no more keys.
 const NO_SCALING: u64 = 8;
-/// All options that there are; 2 says that sizes are told in bytes.
+/// All options that there are; 2 says that sizes are in bytes.
 const OPTIONS: u64 = NO_ROUND | 2 | FORCE_64 | NO_SCALING;
 
 /// RedisBloom's Bloom filter, as its server holds it.
@@ -111,7 +111,7 @@ impl Numbers {
                 data.len() as u64,
             );
         }
-        let hashes = self.hashes as u32;
+        let hashes = self.hashes;
         Ok(Layer {
             entries: self.entries,
             keys: self.keys,
@@ -297,7 +297,7 @@ impl<'a> Chain<'a> {
         self.layers.iter().map(|layer| &*layer.data).collect()
     }
 
-    /// Where the list of them lies, and how it is aligned: for servers that tell
+    /// Where the list of them lies, and how it is aligned: for servers that report
     /// how much memory it takes.
     pub fn list(&self) -> (*const u8, usize) {
         (self.layers.as_ptr().cast(), align_of::<Layer<'_>>())
@@ -429,7 +429,7 @@ impl<'a> Chain<'a> {
         self.keys
     }
 
-    /// What BF.DEBUG tells of each layer: bytes, bits, hashes, capacity and keys,
+    /// What BF.DEBUG reports of each layer: bytes, bits, hashes, capacity and keys,
     /// and the rate.
     pub fn layer_numbers(&self) -> impl Iterator<Item = ([u64; 5], f64)> {
         self.layers.iter().map(|layer| {

@@ -51,12 +51,12 @@ struct Table<'a> {
 
 /// A key's fingerprint, and its two hashes.
 #[derive(Clone, Copy)]
-struct Place {
+struct Slots {
     fingerprint: u8,
     hashes: [u64; 2],
 }
 
-impl Place {
+impl Slots {
     fn of(key: &[u8]) -> Self {
         let hash = murmur2_64a(key, 0);
         let fingerprint = (hash % 255) as u8 + 1;
@@ -94,8 +94,8 @@ impl Table<'_> {
     }
 
     /// The first slot of either bucket that holds this.
-    fn find(&self, place: Place, size: u16, what: u8) -> Option<usize> {
-        place.hashes.into_iter().find_map(|hash| {
+    fn find(&self, slots: Slots, size: u16, what: u8) -> Option<usize> {
+        slots.hashes.into_iter().find_map(|hash| {
             let bucket = self.bucket(hash, size);
             let slot = self.data[bucket.clone()]
                 .iter()
@@ -106,9 +106,9 @@ impl Table<'_> {
 
     /// Makes room by moving fingerprints to their other buckets, or leaves all
     /// as it was.
-    fn kick(&mut self, place: Place, size: u16, most: u16) -> bool {
-        let (mut fingerprint, mut victim) = (place.fingerprint, 0);
-        let mut at = place.hashes[0] % self.buckets;
+    fn kick(&mut self, slots: Slots, size: u16, most: u16) -> bool {
+        let (mut fingerprint, mut victim) = (slots.fingerprint, 0);
+        let mut at = slots.hashes[0] % self.buckets;
         let data_len = usize::from(size);
         for _ in 0..most {
             let slot = at as usize * data_len + victim;
@@ -256,8 +256,7 @@ impl<'a> Cuckoo<'a> {
         let items = fields.u64_le("items")?;
         let buckets = fields.u64_le("buckets")?;
         let deletes = fields.u64_le("deletes")?;
-        let count = fields.u64_le("tables")?;
-        let count = fields.within("tables", 1..=MOST_TABLES, count)?;
+        let count = fields.ranged("tables", 1..=MOST_TABLES, Fields::u64_le)?;
         let numbers = Numbers {
             items,
             buckets,
@@ -278,7 +277,7 @@ impl<'a> Cuckoo<'a> {
         self.tables.iter().map(|table| &*table.data).collect()
     }
 
-    /// Where the list of them lies, and how it is aligned: for servers that tell
+    /// Where the list of them lies, and how it is aligned: for servers that report
     /// how much memory it takes.
     pub fn list(&self) -> (*const u8, usize) {
         (self.tables.as_ptr().cast(), align_of::<Table<'_>>())
@@ -327,11 +326,11 @@ impl<'a> Cuckoo<'a> {
 
     /// Whether the key may have been added.
     pub fn contains(&self, key: &[u8]) -> bool {
-        let place = Place::of(key);
+        let slots = Slots::of(key);
         let size = self.numbers.bucket_size;
         self.tables
             .iter()
-            .any(|table| table.find(place, size, place.fingerprint).is_some())
+            .any(|table| table.find(slots, size, slots.fingerprint).is_some())
     }
 
     /// Adds a key once more, as CF.ADD does.
@@ -341,17 +340,17 @@ impl<'a> Cuckoo<'a> {
 
     /// [`insert`](Self::insert), if need be without a further table.
     pub fn insert_within(&mut self, key: &[u8], may_grow: bool) -> Result<(), Error> {
-        let place = Place::of(key);
+        let slots = Slots::of(key);
         let size = self.numbers.bucket_size;
         loop {
             let free = |table: &mut Table<'_>| {
-                let slot = table.find(place, size, EMPTY)?;
-                table.data.to_mut()[slot] = place.fingerprint;
+                let slot = table.find(slots, size, EMPTY)?;
+                table.data.to_mut()[slot] = slots.fingerprint;
                 Some(())
             };
             let newest = self.tables.len() - 1;
             if self.tables.iter_mut().rev().find_map(free).is_some()
-                || self.tables[newest].kick(place, size, self.numbers.most_kicks)
+                || self.tables[newest].kick(slots, size, self.numbers.most_kicks)
             {
                 self.numbers.items = self.numbers.items.saturating_add(1);
                 return Ok(());
@@ -371,10 +370,10 @@ impl<'a> Cuckoo<'a> {
 
     /// Removes a key once, as CF.DEL does; says whether it was there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
-        let place = Place::of(key);
+        let slots = Slots::of(key);
         let size = self.numbers.bucket_size;
         let gone = self.tables.iter_mut().rev().find_map(|table| {
-            let slot = table.find(place, size, place.fingerprint)?;
+            let slot = table.find(slots, size, slots.fingerprint)?;
             table.data.to_mut()[slot] = EMPTY;
             Some(())
         });
@@ -410,12 +409,12 @@ impl<'a> Cuckoo<'a> {
                 continue;
             }
             let bucket = (slot / usize::from(size)) as u64;
-            let place = Place {
+            let slots = Slots {
                 fingerprint,
                 hashes: [bucket, other(fingerprint, bucket)],
             };
             let older = self.tables[..from].iter_mut().find_map(|table| {
-                let free = table.find(place, size, EMPTY)?;
+                let free = table.find(slots, size, EMPTY)?;
                 table.data.to_mut()[free] = fingerprint;
                 Some(())
             });
@@ -457,13 +456,13 @@ impl<'a> Cuckoo<'a> {
 
     /// How often the key was added, at most.
     pub fn count(&self, key: &[u8]) -> u64 {
-        let place = Place::of(key);
+        let slots = Slots::of(key);
         let size = self.numbers.bucket_size;
         let copies = |table: &Table<'_>| {
-            let [first, second] = place.hashes.map(|hash| table.bucket(hash, size));
+            let [first, second] = slots.hashes.map(|hash| table.bucket(hash, size));
             let count = |bucket: std::ops::Range<usize>| {
-                let slots = table.data[bucket].iter();
-                slots.filter(|slot| **slot == place.fingerprint).count()
+                let all = table.data[bucket].iter();
+                all.filter(|slot| **slot == slots.fingerprint).count()
             };
             // Where both buckets are one, it counts twice: as CF.COUNT does.
             count(first) + count(second)
