@@ -154,9 +154,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let advice = settle(&lab, &mut comparison, &wanted)?;
     drop(folder);
 
-    output::print(&match args.json {
-        true => format!("{:#}\n", table::json(&comparison, &advice)),
-        false => table::text(&comparison, &advice),
+    output::print(&if args.json {
+        format!("{:#}\n", table::json(&comparison, &advice))
+    } else {
+        table::text(&comparison, &advice)
     })?;
     if let Some(page) = &mut page {
         page.write_all(html::page(&comparison, &advice, &inputs).as_bytes())
