@@ -2,9 +2,9 @@
 //! views, in buffers that are as long as it says, which is all that a consumer
 //! must trust. What is asked of it gives hashes or an error, on every part.
 
-use crate::arrow_data::{self as arrow, ArrowArray, ArrowSchema, Owned, Release};
 use std::ffi::{CString, c_void};
 use tamis::Hasher;
+use tamis_python_core::arrow::{self, ArrowArray, ArrowSchema, Owned, Release};
 
 /// Takes numbers from the input, zeros when it is at its end.
 struct Input<'a>(&'a [u8]);
@@ -258,7 +258,8 @@ pub(crate) fn arrow(data: &[u8]) {
     }
     assert_eq!(parts, all);
     // What is ours to release is released once.
-    drop(Owned(forged.array_to_release()));
+    // SAFETY: the function only marks it, and nobody else releases it.
+    drop(unsafe { Owned::new(forged.array_to_release()) });
 }
 
 impl Forged {

@@ -1,26 +1,11 @@
 //! The fuzz targets. [`TARGETS`] names them; one program runs them all.
 
-// Private files of other crates, until these are libraries.
-#[allow(dead_code, reason = "the package uses all of it")]
-#[path = "../../crates/tamis-python/src/arrow.rs"]
-mod arrow_data;
-#[allow(dead_code, reason = "the package uses all of it")]
-#[path = "../../crates/tamis-python/src/column.rs"]
-mod column;
-#[allow(dead_code, reason = "the package uses all of it")]
-#[path = "../../crates/tamis-python/src/float.rs"]
-mod float;
-#[allow(dead_code, reason = "the package uses all of it")]
-#[path = "../../crates/tamis-python/src/text.rs"]
-mod text;
-
 mod arrow;
 mod filters;
 mod foreign;
 mod index;
 mod memory;
 mod module;
-#[allow(dead_code, reason = "the package uses all of it")]
 mod pybloomfilter;
 mod records;
 mod redis_record;

@@ -1,18 +1,10 @@
 //! A file that may be one of pybloomfiltermmap3: opened, asked, added to and
 //! opened again; as it is, and with a header that says what its length allows.
 
-// Of the Python package; they need no Python.
-#[path = "../../crates/tamis-python/src/pybloom/bits.rs"]
-mod bits;
-#[path = "../../crates/tamis-python/src/pybloom/file.rs"]
-mod file;
-#[path = "../../crates/tamis-python/src/pybloom/filter.rs"]
-mod filter;
-
-use filter::Filter;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tamis_formats::pybloomfilter::Shape;
+use tamis_python_core::pybloom::filter::Filter;
 
 static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
     // In memory where that is possible: a million files are written.

@@ -54,7 +54,16 @@ impl TypedValueParser for PlaceParser {
         match text.to_str() {
             // A mistyped scheme is no file, either.
             Some(text) if text.contains("://") => {
-                let at: Location = text.parse().map_err(|e| refuse(anyhow::Error::new(e)))?;
+                let at: Location = text.parse().map_err(|error| {
+                    refuse(match error {
+                        tamis_redis::Error::NoTls => anyhow!(
+                            "{}: this build has no TLS\n{}",
+                            text.split("://").next().unwrap_or_default(),
+                            crate::FULL_BUILD
+                        ),
+                        error => anyhow::Error::new(error),
+                    })
+                })?;
                 warn_if_insecure(at.is_insecure());
                 let password = redis_password().map_err(refuse)?;
                 Ok(Place::Redis(match password {
@@ -272,6 +281,15 @@ impl RedisArgs {
         if self.allow_stale {
             options = options.allow_stale();
         }
+        options = self.with_certificates(options)?;
+        if let Some(key) = key.key()? {
+            options = options.key(key);
+        }
+        Ok(options)
+    }
+
+    #[cfg(feature = "tls")]
+    fn with_certificates(&self, mut options: Options) -> Result<Options> {
         let read =
             |path: &PathBuf| fs::read(path).with_context(|| format!("reading {}", path.display()));
         if let Some(path) = &self.tls_ca {
@@ -285,8 +303,13 @@ impl RedisArgs {
             let checked = options.check_certificates();
             checked.with_context(|| format!("--tls-cert {certificate} --tls-key {key}"))?;
         }
-        if let Some(key) = key.key()? {
-            options = options.key(key);
+        Ok(options)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn with_certificates(&self, options: Options) -> Result<Options> {
+        if self.tls_ca.is_some() || self.tls_cert.is_some() {
+            anyhow::bail!("this build has no TLS\n{}", crate::FULL_BUILD);
         }
         Ok(options)
     }
@@ -377,6 +400,7 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
                 return anyhow!("{path} already exists\nhint: --force replaces it");
             }
             tamis::Error::KeyNeeded => "\nhint: pass --key-file",
+            tamis::Error::Unclean { .. } => "\nhint: `tamis verify --seal` accepts the loss",
             tamis::Error::Corrupt { .. } if is_index(&file) => {
                 "\nhint: `tamis which` and `tamis grep` ask an index of files"
             }

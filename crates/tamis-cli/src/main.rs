@@ -98,6 +98,10 @@ enum Command {
     Man(cmd::man::Args),
 }
 
+/// The way out for those who need what their build lacks.
+const FULL_BUILD: &str =
+    "hint: `cargo install --path crates/tamis-cli --features full` installs everything";
+
 /// How a command that worked ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {

@@ -11,4 +11,3 @@ pub mod keys;
 #[cfg(unix)]
 pub mod pybloom;
 pub mod text;
-pub mod words;

@@ -16,6 +16,9 @@ pub(crate) enum Failure {
     Python(PyErr),
 }
 
+/// What calls of this module return.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
 impl Failure {
     pub(crate) fn parameter(text: impl Into<String>) -> Self {
         Self::Own("ParameterError", text.into())

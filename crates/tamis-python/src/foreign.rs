@@ -2,8 +2,8 @@
 
 use crate::argument;
 use crate::error::{Failure, Result};
-use crate::foreign_keys::Encoder;
-use crate::interrupt::{self, Lookout};
+use crate::foreign_keys::{Blocks, Encoder};
+use crate::interrupt;
 use crate::lock::{Holds, Mark, Shared};
 use crate::mask::Answers;
 use pyo3::prelude::*;
@@ -11,9 +11,8 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tamis::{Existing, Replacement};
+use tamis::file::{Existing, Replacement, open_regular};
 use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
-use tamis_python_core::words::open_regular;
 
 /// Opens a filter file of another system: Guava, Spark, Parquet, ORC, DCSO's
 /// bloom and poppy, RedisBloom, pybloomfiltermmap3, bits-and-blooms, npm's
@@ -146,21 +145,9 @@ impl ForeignFilter {
         work: impl Fn(&Mark<&Shared<Foreign<'static>>>, &[&[u8]], &mut [bool]) -> Result<(), Error>
         + Sync,
     ) -> Result<Bound<'py, PyAny>> {
-        let py = keys.py();
-        let mark = Mark::on(&self.filter, py);
-        let mut answers = answers;
-        let mut lookout = Lookout::new();
-        self.encoder.blocks(keys, |block| {
-            py.detach(|| {
-                lookout.look()?;
-                let slices = block.slices();
-                let mut found = vec![false; slices.len()];
-                work(&mark, &slices, &mut found)?;
-                answers.extend(&block.with_nulls(found));
-                Ok::<_, Failure>(())
-            })
-        })?;
-        Ok(answers.like(keys)?)
+        let mark = Mark::on(&self.filter, keys.py());
+        let work = |keys: &[&[u8]], out: &mut [bool]| Ok(work(&mark, keys, out)?);
+        Blocks::new(keys.py(), answers, work).of_objects(keys, |key| self.encoder.encode(key))
     }
 
     fn insert_all<'py>(

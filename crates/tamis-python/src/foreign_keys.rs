@@ -1,7 +1,9 @@
 //! Python objects as keys of other systems: the bytes that those hash.
 
 use crate::error::{Failure, Result};
+use crate::interrupt::Lookout;
 use crate::key::{self, prefetch};
+use crate::mask::Answers;
 use crate::source::Held;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -21,39 +23,6 @@ const BLOCK: usize = 1 << 12;
 /// How a filter's keys become bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Encoder(pub(crate) Keys);
-
-/// Some keys, encoded, without the GIL.
-#[derive(Default)]
-pub(crate) struct Block {
-    bytes: Vec<u8>,
-    /// Where each key lies; none for a null.
-    keys: Vec<Option<Range<usize>>>,
-}
-
-impl Block {
-    pub(crate) fn slices(&self) -> Vec<&[u8]> {
-        let places = self.keys.iter().flatten();
-        places.map(|place| &self.bytes[place.clone()]).collect()
-    }
-
-    /// The answers for all keys, from those for the keys that are no nulls.
-    pub(crate) fn with_nulls(&self, found: Vec<bool>) -> Vec<bool> {
-        if found.len() == self.keys.len() {
-            return found;
-        }
-        let mut found = found.into_iter();
-        let answer = |key: &Option<_>| key.is_some() && found.next().unwrap_or(false);
-        self.keys.iter().map(answer).collect()
-    }
-
-    fn push(&mut self, key: Option<&[u8]>) {
-        let start = self.bytes.len();
-        self.keys.push(key.map(|key| {
-            self.bytes.extend_from_slice(key);
-            start..self.bytes.len()
-        }));
-    }
-}
 
 impl Encoder {
     /// The bytes of one key.
@@ -168,82 +137,113 @@ impl Encoder {
             key::type_name(object)
         ))
     }
-
-    /// Calls `each` with the keys, some at a time.
-    pub(crate) fn blocks(
-        self,
-        keys: &Bound<'_, PyAny>,
-        each: impl FnMut(&Block) -> Result<()>,
-    ) -> Result<()> {
-        let encode = |object: &Bound<'_, PyAny>, push: &mut dyn FnMut(&[u8])| {
-            push(&self.encode(object)?);
-            Ok(())
-        };
-        blocks(keys, encode, each)
-    }
 }
 
-/// Calls `each` with the bytes of keys, some at a time; `encode` pushes those of
-/// one. Whatever fails, it is as in a loop: `each` was called with the keys
-/// before.
-pub(crate) fn blocks(
-    keys: &Bound<'_, PyAny>,
-    encode: impl Fn(&Bound<'_, PyAny>, &mut dyn FnMut(&[u8])) -> Result<()>,
-    mut each: impl FnMut(&Block) -> Result<()>,
-) -> Result<()> {
-    key::refuse_one_key(keys)?;
-    let mut block = Block::default();
-    let mut ended = Ok(());
-    let (objects, nulls) = objects_of(keys)?;
-    for object in Objects::of(&objects)? {
-        let encoded = object.map_err(Failure::from).and_then(|object| {
-            if nulls && object.is_none() {
-                block.push(None)
-            } else {
-                encode(&object, &mut |key| block.push(Some(key)))?
-            }
-            Ok(())
-        });
-        if encoded.is_err() {
-            ended = encoded;
-            break;
-        }
-        if block.keys.len() == BLOCK {
-            each(&block)?;
-            block.bytes.clear();
-            block.keys.clear();
-        }
-    }
-    each(&block)?;
-    ended
+/// Many keys, encoded block by block, and the answers to them. Whatever fails, it
+/// is as in a loop: the work is done for the keys before.
+pub(crate) struct Blocks<'py, W> {
+    py: Python<'py>,
+    bytes: Vec<u8>,
+    /// Where each key lies; none for a null.
+    keys: Vec<Option<Range<usize>>>,
+    lookout: Lookout,
+    answers: Answers,
+    /// Done with the keys of a block, without the GIL.
+    work: W,
 }
 
-/// [`blocks`] of a column of another library, where keys are what they are in
-/// filters of Tamis.
-pub(crate) fn column_blocks(
-    keys: &Bound<'_, PyAny>,
-    mut each: impl FnMut(&Block) -> Result<()>,
-) -> Result<()> {
-    let mut held = Held::of(&KeyRule::EXACT, keys)?;
-    let (mut block, mut buffer) = (Block::default(), Buffer::default());
-    for column in held.columns()? {
-        for row in 0..column.len {
-            match column.key(&KeyRule::EXACT, row, &mut buffer) {
-                Ok(Some(Key::Text(key) | Key::Exact(key))) => block.push(Some(key)),
-                Ok(None) => block.push(None),
-                Err(no_keys) => {
-                    each(&block)?;
-                    return Err(no_keys.into());
+impl<'py, W: FnMut(&[&[u8]], &mut [bool]) -> Result<()> + Send> Blocks<'py, W> {
+    pub(crate) fn new(py: Python<'py>, answers: Answers, work: W) -> Self {
+        Self {
+            py,
+            bytes: Vec::new(),
+            keys: Vec::new(),
+            lookout: Lookout::new(),
+            answers,
+            work,
+        }
+    }
+
+    /// The answers for objects, which `encode` makes bytes of.
+    pub(crate) fn of_objects(
+        mut self,
+        keys: &Bound<'py, PyAny>,
+        encode: impl for<'a> Fn(&'a Bound<'py, PyAny>) -> Result<Cow<'a, [u8]>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        key::refuse_one_key(keys)?;
+        let mut all = || {
+            let (objects, nulls) = objects_of(keys)?;
+            for object in Objects::of(&objects)? {
+                let object = object?;
+                if nulls && object.is_none() {
+                    self.push(None)?;
+                } else {
+                    self.push(Some(&encode(&object)?))?;
                 }
             }
-            if block.keys.len() == BLOCK {
-                each(&block)?;
-                block.bytes.clear();
-                block.keys.clear();
-            }
-        }
+            Ok(())
+        };
+        let done = all();
+        self.finish(keys, done)
     }
-    each(&block)
+
+    /// The answers for a column of another library, where keys are what they are
+    /// in filters of Tamis.
+    pub(crate) fn of_column(mut self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
+        let mut held = Held::of(&KeyRule::EXACT, keys)?;
+        let mut all = || {
+            let mut buffer = Buffer::default();
+            for column in held.columns()? {
+                for row in 0..column.len {
+                    let key = column.key(&KeyRule::EXACT, row, &mut buffer)?;
+                    self.push(key.map(|(Key::Text(key) | Key::Exact(key))| key))?;
+                }
+            }
+            Ok(())
+        };
+        let done = all();
+        self.finish(keys, done)
+    }
+
+    fn push(&mut self, key: Option<&[u8]>) -> Result<()> {
+        let start = self.bytes.len();
+        self.keys.push(key.map(|key| {
+            self.bytes.extend_from_slice(key);
+            start..self.bytes.len()
+        }));
+        if self.keys.len() == BLOCK {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let (keys, bytes) = (&self.keys, &self.bytes);
+        let (lookout, answers, work) = (&mut self.lookout, &mut self.answers, &mut self.work);
+        let done = self.py.detach(|| {
+            lookout.look()?;
+            let places = keys.iter().flatten();
+            let slices: Vec<&[u8]> = places.map(|place| &bytes[place.clone()]).collect();
+            let mut found = vec![false; slices.len()];
+            work(&slices, &mut found)?;
+            if found.len() < keys.len() {
+                let mut some = found.into_iter();
+                let answer = |key: &Option<_>| key.is_some() && some.next().unwrap_or(false);
+                found = keys.iter().map(answer).collect();
+            }
+            answers.extend(&found);
+            Ok(())
+        });
+        self.keys.clear();
+        self.bytes.clear();
+        done
+    }
+
+    fn finish(mut self, keys: &Bound<'py, PyAny>, done: Result<()>) -> Result<Bound<'py, PyAny>> {
+        self.flush()?;
+        done?;
+        Ok(self.answers.like(keys)?)
+    }
 }
 
 /// The objects of a list, whose memory is asked for before they come, or of

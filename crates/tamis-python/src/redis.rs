@@ -4,9 +4,8 @@ use crate::argument;
 use crate::batch::Batch;
 use crate::error::{Failure, Result};
 use crate::filter::{Filter, making};
-use crate::foreign_keys::{Block, blocks, column_blocks};
+use crate::foreign_keys::Blocks;
 use crate::fork::Process;
-use crate::interrupt::Lookout;
 use crate::key;
 use crate::lock::lock;
 use crate::mask::Answers;
@@ -262,40 +261,20 @@ impl RedisFilter {
         answers: bool,
         verb: Verb,
     ) -> Result<Bound<'py, PyAny>> {
-        let py = keys.py();
-        let mut answers = if answers {
+        let answers = if answers {
             Answers::wanted(keys)?
         } else {
             Answers::Dropped
         };
-        let mut lookout = Lookout::new();
-        let encode = |object: &Bound<'_, PyAny>, push: &mut dyn FnMut(&[u8])| {
-            push(&key::bytes(object)?);
-            Ok(())
+        let work = |keys: &[&[u8]], out: &mut [bool]| match lock(&self.filter).as_mut() {
+            Some(filter) => Ok(verb.keys(filter, keys, out)?),
+            None => Err(Failure::closed()),
         };
-        let is_column = matches!(
-            key::library(keys)?.as_str(),
-            "numpy" | "pandas" | "polars" | "pyarrow"
-        );
-        let each = |block: &Block| {
-            py.detach(|| {
-                lookout.look()?;
-                let keys = block.slices();
-                let mut out = vec![false; keys.len()];
-                match lock(&self.filter).as_mut() {
-                    Some(filter) => verb.call(filter, &Keys::Bytes(keys), &mut out)?,
-                    None => return Err(Failure::closed()),
-                }
-                answers.extend(&block.with_nulls(out));
-                Ok(())
-            })
-        };
-        if is_column {
-            column_blocks(keys, each)?
-        } else {
-            blocks(keys, encode, each)?
+        let blocks = Blocks::new(keys.py(), answers, work);
+        match key::library(keys)?.as_str() {
+            "numpy" | "pandas" | "polars" | "pyarrow" => blocks.of_column(keys),
+            _ => blocks.of_objects(keys, key::bytes),
         }
-        Ok(answers.like(keys)?)
     }
 
     /// Asks for keys, or adds or removes them, in one call.
@@ -354,11 +333,22 @@ impl Verb {
         keys: &Keys<'_>,
         out: &mut [bool],
     ) -> Result<(), Error> {
-        match (self, keys) {
-            (_, Keys::Hashes(hashes)) => self.hashes(filter, hashes, out),
-            (Self::Add, Keys::Bytes(keys)) => filter.insert_many(keys, out),
-            (Self::Ask, Keys::Bytes(keys)) => filter.contains_many(keys, out),
-            (Self::Remove, Keys::Bytes(keys)) => filter.remove_many(keys, out),
+        match keys {
+            Keys::Hashes(hashes) => self.hashes(filter, hashes, out),
+            Keys::Bytes(keys) => self.keys(filter, keys, out),
+        }
+    }
+
+    fn keys(
+        self,
+        filter: &mut tamis_redis::RedisFilter,
+        keys: &[&[u8]],
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        match self {
+            Self::Add => filter.insert_many(keys, out),
+            Self::Ask => filter.contains_many(keys, out),
+            Self::Remove => filter.remove_many(keys, out),
         }
     }
 

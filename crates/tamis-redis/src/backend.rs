@@ -33,7 +33,7 @@ impl<B: Body> Source<'_, B> {
     /// The header of a filter that can be kept in strings.
     fn header<L: Link>(&self) -> Result<Header, Error> {
         let header = match self {
-            Self::Plan(plan, hasher) => Engine::<L>::header_of(plan, hasher.clone())?.0,
+            Self::Plan(plan, hasher) => Engine::<L>::header_of(plan, *hasher)?.0,
             Self::Copy(filter) => filter.header(),
         };
         check_kind(&header).map(|()| header)

@@ -7,7 +7,7 @@ use crate::link::now;
 use crate::request::{Again, Request};
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
-use redis::{Cmd, FromRedisValue, Value, cmd};
+use redis::{Cmd, FromRedisValue, Value};
 
 /// Commands that are sent together.
 const TOGETHER: usize = 4096;
@@ -43,8 +43,7 @@ impl BitString {
     /// Opens one whose description has all of these fields.
     pub fn open(at: &Location, fields: &[&str], options: &Options) -> Result<Self, Error> {
         let mut this = Self::new(at, options)?;
-        let mut command = cmd("HMGET");
-        command.arg(this.config()).arg(fields);
+        let command = command!("HMGET", this.config(), fields);
         let values: Vec<Option<String>> = this.one("reading the description", command)?;
         if values.iter().all(Option::is_none) {
             return Err(Error::NotFound { name: this.name });
@@ -72,7 +71,7 @@ impl BitString {
         options: &Options,
     ) -> Result<(), Error> {
         let mut this = Self::new(at, options)?;
-        let exists = |key: &str| cmd("EXISTS").arg(key).take();
+        let exists = |key: &str| command!("EXISTS", key);
         let asked = [exists(&this.name), exists(&this.config())];
         let there = this.ask("looking for what is there", &asked, Again::Harmless)?;
         let is = |at: usize| matches!(there.get(at), Some(Value::Int(1)));
@@ -82,24 +81,18 @@ impl BitString {
                 reason: "it exists but has no description: it is something else".into(),
             });
         }
-        let mut commands = vec![cmd("MULTI")];
+        let mut commands = vec![command!("MULTI")];
         if force {
-            commands.push(cmd("DEL").arg(&this.name).arg(this.config()).take());
+            commands.push(command!("DEL", &this.name, this.config()));
         }
         for (field, value) in fields {
-            commands.push(
-                cmd("HSETNX")
-                    .arg(this.config())
-                    .arg(field)
-                    .arg(value)
-                    .take(),
-            );
+            commands.push(command!("HSETNX", this.config(), field, value));
         }
-        commands.push(cmd("EXEC"));
+        commands.push(command!("EXEC"));
         let mut answers = this.ask("creating", &commands, Again::Never)?;
         let done = answers.pop().unwrap_or(Value::Nil);
         let done = Vec::<i64>::from_redis_value(done).unwrap_or_default();
-        // The first field tells whether there were any.
+        // The first field shows whether there were any.
         match done.get(usize::from(force)) {
             Some(1) => Ok(()),
             _ => Err(Error::Exists { name: this.name }),
@@ -114,15 +107,14 @@ impl BitString {
 
     /// One more field of the description.
     pub fn more(&mut self, name: &str) -> Result<Option<String>, Error> {
-        let command = cmd("HGET").arg(self.config()).arg(name).take();
+        let command = command!("HGET", self.config(), name);
         self.one("reading the description", command)
     }
 
     /// For each key, given as its bits, whether all of them are set.
     pub fn get(&mut self, keys: &[Vec<u64>]) -> Result<Vec<bool>, Error> {
         let command = |bits: &Vec<u64>| {
-            let mut command = cmd("BITFIELD_RO");
-            command.arg(&self.name);
+            let mut command = command!("BITFIELD_RO", &self.name);
             for bit in bits {
                 command.arg("GET").arg("u1").arg(*bit);
             }
@@ -137,8 +129,7 @@ impl BitString {
     /// again.
     pub fn set(&mut self, keys: &[Vec<u64>]) -> Result<Vec<bool>, Error> {
         let command = |bits: &Vec<u64>| {
-            let mut command = cmd("BITFIELD");
-            command.arg(&self.name);
+            let mut command = command!("BITFIELD", &self.name);
             for bit in bits {
                 command.arg("SET").arg("u1").arg(*bit).arg(1);
             }
@@ -150,13 +141,13 @@ impl BitString {
 
     /// How many bits are set.
     pub fn ones(&mut self) -> Result<u64, Error> {
-        let command = cmd("BITCOUNT").arg(&self.name).take();
+        let command = command!("BITCOUNT", &self.name);
         self.one("counting bits", command)
     }
 
     /// Its length in bytes, up to the last bit that was ever set.
     pub fn bytes(&mut self) -> Result<u64, Error> {
-        let command = cmd("STRLEN").arg(&self.name).take();
+        let command = command!("STRLEN", &self.name);
         self.one("measuring", command)
     }
 
@@ -172,8 +163,7 @@ impl BitString {
         commands: &[Cmd],
         again: Again,
     ) -> Result<Vec<bool>, Error> {
-        let mut watch = cmd("HMGET");
-        watch.arg(self.config());
+        let mut watch = command!("HMGET", self.config());
         for (field, _) in &self.watched {
             watch.arg(field);
         }

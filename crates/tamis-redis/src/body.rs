@@ -132,7 +132,7 @@ fn for_each_mark(marks: &Marks, mut each: impl FnMut(u64)) {
 
 /// A key's cells in one line.
 #[derive(Clone, Copy)]
-struct Place {
+struct KeyLine {
     /// The first of its 64-byte lines.
     line: u64,
     /// Which of the caller's keys.
@@ -156,7 +156,7 @@ pub(crate) struct Changes {
 pub(crate) struct Reads {
     pub(crate) requests: Vec<Request>,
     chunks: Vec<ChunkReads>,
-    places: Vec<Place>,
+    places: Vec<KeyLine>,
 }
 
 /// The commands of a request.
@@ -194,7 +194,7 @@ impl Body {
         self.cells
     }
 
-    fn places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<Place> {
+    fn places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<KeyLine> {
         let mut places =
             Vec::with_capacity(keys.size_hint().0 * self.cells.lines_per_key() as usize);
         for (key, hash) in keys {
@@ -204,7 +204,7 @@ impl Body {
             };
             bits.for_each_line(*hash, |line, marks| {
                 let line = line * self.cells.width();
-                places.push(Place { line, key, marks });
+                places.push(KeyLine { line, key, marks });
             });
         }
         places
@@ -212,7 +212,7 @@ impl Body {
 
     /// By line, which is kind to the caches of the servers, and keys of the
     /// same line as they came: of equal keys the first is new.
-    fn sorted_places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<Place> {
+    fn sorted_places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<KeyLine> {
         let places = self.places(keys);
         let mut order: Vec<(u64, u32)> = places.iter().map(|place| place.line).zip(0..).collect();
         order.sort_unstable();
@@ -268,10 +268,9 @@ impl Body {
             command.text("GET");
             command.text("u8");
             command.number(chunk.mark_at() * 8);
-            let request = Request::packed(chunk.slot, command);
-            match replicated {
-                true => request.replicated(),
-                false => request,
+            Request {
+                replicated,
+                ..Request::packed(chunk.slot, command)
             }
         })
     }
@@ -298,7 +297,7 @@ impl Body {
         &self,
         keys: impl Iterator<Item = (u32, &'a Hash)>,
         again: Again,
-        request: impl Fn(&[Place], &Chunk) -> Request,
+        request: impl Fn(&[KeyLine], &Chunk) -> Request,
     ) -> Changes {
         let places = self.sorted_places(keys);
         let mut changes = Changes {
@@ -321,7 +320,7 @@ impl Body {
     }
 
     /// Calls `each` with Redis's offset of each marked cell.
-    fn for_each_offset(&self, places: &[Place], mut each: impl FnMut(u64)) {
+    fn for_each_offset(&self, places: &[KeyLine], mut each: impl FnMut(u64)) {
         for place in places {
             let first = place.line % CHUNK_LINES * 512;
             for_each_mark(&place.marks, |cell| {
@@ -462,10 +461,9 @@ impl Reads {
                 commands.number(1);
             }
             let lines: u64 = runs.iter().map(|run| run.last - run.first + 1).sum();
-            let request = Request::packed(chunk.slot, commands).answered_with(lines * 64);
-            self.requests.push(match replicated {
-                true => request.replicated(),
-                false => request,
+            self.requests.push(Request {
+                replicated,
+                ..Request::packed(chunk.slot, commands).answered_with(lines * 64)
             });
             self.chunks.push(ChunkReads {
                 body: number,
@@ -519,9 +517,8 @@ impl Reads {
 
 /// The command that reads the foot of a chunk.
 pub(crate) fn read_foot(chunk: &Chunk) -> Request {
-    let mut command = redis::cmd("GETRANGE");
     // One byte more than there should be, to see that there are no more.
-    command.arg(&chunk.key).arg(chunk.len).arg(chunk.stored());
+    let command = command!("GETRANGE", &chunk.key, chunk.len, chunk.stored());
     Request::new(chunk.slot, &[command])
 }
 

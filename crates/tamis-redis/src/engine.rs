@@ -6,9 +6,11 @@ mod asking;
 mod copying;
 mod fill;
 mod growing;
+mod layers;
 mod life;
 mod memory;
 mod parts;
+mod reading;
 mod remains;
 mod room;
 pub(crate) mod survey;
@@ -19,17 +21,16 @@ pub(crate) use life::dangers;
 use crate::body::{Body, Cells};
 use crate::chunks::{Chunk, Foot, slot};
 use crate::link::Link;
-use crate::record::{LEN, MAGIC, Record, State, Testimony, twin};
+use crate::record::{Record, Stage, twin};
 use crate::request::Request;
 use crate::warning::Warning;
 use crate::wire::Wire;
 use crate::{Error, Location, Options, Stats};
 use fill::Fill;
 use growing::Growth;
-use life::ENDING;
 use memory::Memory;
-use redis::{Value, cmd};
-use remains::{has_parts, has_witness, home_is_empty, is_ending};
+use redis::{Cmd, Value};
+use remains::{ENDING, look_for_remains, read_record};
 use std::time::{Duration, Instant};
 use tamis::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
@@ -39,9 +40,9 @@ const CHUNK_WINDOW: usize = 4;
 /// How often to look whether another client has finished something.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
-/// Takes a name with a record, its twin and the hash beside it, unless something
+/// Takes a name with a record, its twin and the hash next to it, unless something
 /// is there: another filter, maybe a module's (0), the twin of a filter whose record has gone
-/// before its time (2), or what is no filter (3).
+/// before its time (2), or something else than a filter (3).
 const CREATE: &str = "
 if redis.call('EXISTS', KEYS[1]) == 1 then
   local kind = redis.call('TYPE', KEYS[1]).ok
@@ -78,7 +79,7 @@ pub(crate) struct Engine<L> {
     fill: Fill,
     /// Whether most keys that were added last were not new.
     mostly_seen: bool,
-    /// What to tell the user.
+    /// For the user.
     pub(crate) warnings: Vec<Warning>,
     /// The process that it was made in: another's is a copy, which must not
     /// use the same room.
@@ -91,7 +92,7 @@ type Part = (usize, usize);
 impl<L: Link> Engine<L> {
     pub(crate) async fn exists(link: L, at: &Location, options: &Options) -> Result<bool, Error> {
         let mut wire = Wire::new(link, options).await?;
-        let command = cmd("EXISTS").arg(at.name()).take();
+        let command = command!("EXISTS", at.name());
         let answer = wire.ask_one("looking for the filter", slot(at.name()), command);
         Ok(answer.await? == Value::Int(1))
     }
@@ -157,7 +158,7 @@ impl<L: Link> Engine<L> {
     ) -> Result<Self, Error> {
         let record = Record {
             generation: random()?,
-            state: State::Creating,
+            state: Stage::Creating,
             header,
         };
         check_kind(&header)?;
@@ -166,20 +167,16 @@ impl<L: Link> Engine<L> {
         look_for_remains(&mut wire, &name).await?;
         let mut this = Self::around(wire, options, name, record);
         this.ask_for_room(&header).await?;
-        let record = &this.record;
-        let mut command = cmd("EVAL");
-        command.arg(CREATE).arg(3).arg(&this.name);
-        command.arg(twin(&this.name)).arg(this.state_key());
-        command
-            .arg(&record.encode()[..])
-            .arg(ENDING.as_millis() as u64);
+        let keys = [&this.name, &twin(&this.name), &this.state_key()];
+        let (record, ending) = (this.record.encode(), ENDING.as_millis() as u64);
+        let command = command!("EVAL", CREATE, 3, &keys[..], &record[..], ending);
         let request = Request::new(home, &[command]).replicated();
-        let created = this.wire.ask("creating the filter", vec![request]).await?;
-        let name = this.name.clone();
-        match created.first().map(Vec::as_slice) {
-            Some([Value::Int(1)]) => {}
-            Some([Value::Int(2)]) => return Err(Error::Remains { name }),
-            Some([Value::Int(3)]) => return Err(Error::Taken { name }),
+        let created = this.wire.ask_request("creating the filter", request);
+        let name = at.name().to_owned();
+        match created.await? {
+            Value::Int(1) => {}
+            Value::Int(2) => return Err(Error::Remains { name }),
+            Value::Int(3) => return Err(Error::Taken { name }),
             _ => return Err(Error::Exists { name }),
         }
         match this.call_witness().await {
@@ -221,10 +218,15 @@ impl<L: Link> Engine<L> {
         let done = r"redis.call('SETRANGE', KEYS[1], 24, '\1') return 1";
         self.change_ours("creating the filter", done, &[], &[])
             .await?;
-        self.record.state = State::Ready;
+        self.record.state = Stage::Ready;
         self.recall().await?;
         self.look_for_dangers().await?;
         Ok(self)
+    }
+
+    /// One command about a key in the slot of the name.
+    async fn ask_home(&mut self, action: &'static str, command: Cmd) -> Result<Value, Error> {
+        self.wire.ask_one(action, self.home, command).await
     }
 
     /// Runs a script with the record as its first key, if that is still ours.
@@ -248,8 +250,7 @@ impl<L: Link> Engine<L> {
         args: &[&[u8]],
     ) -> Result<Value, Error> {
         let request = self.if_ours_request("EVAL", script, keys, args);
-        let request = request.replicated();
-        self.answer_if_ours(action, request).await
+        self.answer_if_ours(action, request.replicated()).await
     }
 
     /// One that only reads, for users who may not do more.
@@ -270,13 +271,8 @@ impl<L: Link> Engine<L> {
              if string.sub(record, 1, 24) ~= ARGV[1] or string.byte(record, 25) == 2 \
              then return 'gone' end {script}"
         );
-        let mut command = cmd(eval);
-        command
-            .arg(script)
-            .arg(keys.len() + 1)
-            .arg(&self.name)
-            .arg(keys);
-        command.arg(&self.record.identity()[..]).arg(args);
+        let (count, identity) = (keys.len() + 1, self.record.identity());
+        let command = command!(eval, script, count, &self.name, keys, &identity[..], args);
         Request::new(self.home, &[command])
     }
 
@@ -285,10 +281,9 @@ impl<L: Link> Engine<L> {
         action: &'static str,
         request: Request,
     ) -> Result<Value, Error> {
-        let mut answers = self.wire.ask(action, vec![request]).await?;
-        match answers.pop().and_then(|mut answer| answer.pop()) {
-            Some(Value::BulkString(text)) if text == b"gone" => Err(self.gone()),
-            value => Ok(value.unwrap_or(Value::Nil)),
+        match self.wire.ask_request(action, request).await? {
+            Value::BulkString(text) if text == b"gone" => Err(self.gone()),
+            value => Ok(value),
         }
     }
 
@@ -300,8 +295,8 @@ impl<L: Link> Engine<L> {
         let start = Instant::now();
         let decode = |name: &str, bytes: &[u8]| Record::decode(name, bytes, options.key.as_ref());
         let mut this = Self::find(wire, at, options, decode).await?;
-        while this.record.state != State::Ready {
-            let deleted = this.record.state == State::Deleting;
+        while this.record.state != Stage::Ready {
+            let deleted = this.record.state == Stage::Deleting;
             if deleted || start.elapsed() >= options.retry_for {
                 return Err(Error::Unfinished { name: this.name });
             }
@@ -391,152 +386,33 @@ impl<L: Link> Engine<L> {
     /// no filter. What is whole stays: someone may have renamed the record, and
     /// name it back.
     async fn clean_up_gone(&mut self) -> Error {
-        let unlink = |(_, chunk): (Part, &Chunk)| {
-            let mut command = cmd("EVAL");
-            command.arg(
-                "if redis.call('STRLEN', KEYS[1]) < tonumber(ARGV[1]) then \
-                 return redis.call('UNLINK', KEYS[1]) end return 0",
-            );
-            command.arg(1).arg(&chunk.key).arg(chunk.stored());
+        const UNLINK_CUT: &str = "if redis.call('STRLEN', KEYS[1]) < tonumber(ARGV[1]) then \
+                                  return redis.call('UNLINK', KEYS[1]) end return 0";
+        const UNLINK_STATE: &str = "if redis.call('HEXISTS', KEYS[1], 'made') == 0 and \
+                                    redis.call('HEXISTS', KEYS[1], 'layer.0') == 0 then \
+                                    return redis.call('UNLINK', KEYS[1]) end return 0";
+        let unlink = |chunk: &Chunk| {
+            let command = command!("EVAL", UNLINK_CUT, 1, &chunk.key, chunk.stored());
             Request::new(chunk.slot, &[command])
         };
         let mut requests: Vec<Request> = self.all_chunks().map(unlink).collect();
-        let mut command = cmd("EVAL");
-        command.arg(
-            "if redis.call('HEXISTS', KEYS[1], 'made') == 0 and \
-             redis.call('HEXISTS', KEYS[1], 'layer.0') == 0 then \
-             return redis.call('UNLINK', KEYS[1]) end return 0",
-        );
-        command.arg(1).arg(self.state_key());
+        let command = command!("EVAL", UNLINK_STATE, 1, self.state_key());
         requests.push(Request::new(self.home, &[command]));
         let _ = self.wire.ask("cleaning up", requests).await;
         self.gone()
     }
 
-    /// All chunks, with the numbers of their bodies and their own.
-    fn all_chunks(&self) -> impl Iterator<Item = (Part, &Chunk)> {
-        self.bodies.iter().enumerate().flat_map(|(body, b)| {
-            (0..)
-                .zip(&b.chunks)
-                .map(move |(i, chunk)| ((body, i), chunk))
-        })
+    /// The chunks of all bodies.
+    fn all_chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.bodies.iter().flat_map(|body| &body.chunks)
     }
-}
-
-async fn read_record<L: Link>(
-    wire: &mut Wire<L>,
-    at: &Location,
-    decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
-) -> Result<Record, Error> {
-    match read_at_home(wire, at.name(), &decode).await {
-        // What is made or deleted meanwhile has a record when its witness comes,
-        // and no witness when its record goes.
-        Err(Error::NotFound { .. }) if has_witness(wire, at.name()).await? => {
-            match read_at_home(wire, at.name(), &decode).await {
-                Err(Error::NotFound { name }) => match has_witness(wire, at.name()).await? {
-                    true => Err(Error::Remains { name }),
-                    false => Err(Error::NotFound { name }),
-                },
-                read => read,
-            }
-        }
-        read => read,
-    }
-}
-
-/// Errors if there is no filter of this name, but something is left of one.
-async fn look_for_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(), Error> {
-    let remains = || {
-        Err(Error::Remains {
-            name: name.to_owned(),
-        })
-    };
-    // In this order: a filter that is deleted meanwhile loses its record last.
-    if has_witness(wire, name).await?
-        && home_is_empty(wire, name).await?
-        && has_witness(wire, name).await?
-    {
-        return remains();
-    }
-    if has_parts(wire, name).await? && home_is_empty(wire, name).await? {
-        return remains();
-    }
-    Ok(())
-}
-
-/// What the witness under a key says, if there is one.
-async fn read_testimony<L: Link>(
-    wire: &mut Wire<L>,
-    key: &str,
-) -> Result<Option<Testimony>, Error> {
-    let bytes = read_start(wire, key, 2 * LEN).await?;
-    match bytes.starts_with(MAGIC) {
-        true => Testimony::decode(key, &bytes).map(Some),
-        false => Ok(None),
-    }
-}
-
-/// The beginning of a string; nothing of what is none.
-async fn read_start<L: Link>(wire: &mut Wire<L>, key: &str, len: usize) -> Result<Vec<u8>, Error> {
-    let command = cmd("GETRANGE").arg(key).arg(0).arg(len - 1).take();
-    match wire
-        .ask_one("looking for the filter", slot(key), command)
-        .await
-    {
-        Ok(Value::BulkString(bytes)) => Ok(bytes),
-        Ok(_) => Ok(Vec::new()),
-        Err(error) if is_wrong_type(&error) => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
-}
-
-async fn read_at_home<L: Link>(
-    wire: &mut Wire<L>,
-    name: &str,
-    decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
-) -> Result<Record, Error> {
-    let twin = twin(name);
-    let home = slot(name);
-    let commands = [
-        // A byte more than there should be, and no more of what is not ours.
-        cmd("GETRANGE").arg(name).arg(0).arg(LEN).take(),
-        cmd("EXISTS").arg(name).take(),
-        cmd("EXISTS").arg(&twin).take(),
-        cmd("PTTL").arg(&twin).take(),
-    ];
-    let requests = commands.map(|command| Request::new(home, &[command]));
-    let answers = match wire.ask("opening the filter", requests.into()).await {
-        Err(error) if is_wrong_type(&error) => {
-            return Err(Error::Corrupt {
-                key: name.into(),
-                reason: "expected a Redis string, got a list, set, hash or the like".into(),
-            });
-        }
-        answers => answers?,
-    };
-    let answers: Vec<Value> = answers.into_iter().flatten().collect();
-    if let [Value::BulkString(bytes), exists, ..] = &answers[..]
-        && (*exists == Value::Int(1) || !bytes.is_empty())
-    {
-        return decode(name, bytes);
-    }
-    let name = name.to_owned();
-    match answers[..] {
-        [.., Value::Int(1), Value::Int(left)] if !is_ending(left) => Err(Error::Remains { name }),
-        _ => Err(Error::NotFound { name }),
-    }
-}
-
-/// Whether the key holds something else than a string.
-fn is_wrong_type(error: &Error) -> bool {
-    matches!(error, Error::Server { source, .. } if source.code() == Some("WRONGTYPE"))
 }
 
 /// Creates chunks of zeros, without sending them.
 async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<(), Error> {
     for some in chunks.chunks(CHUNK_WINDOW) {
         let create = |chunk: &Chunk| {
-            let mut command = cmd("SETRANGE");
+            let mut command = command!("SETRANGE");
             let foot = Foot::Open.encode();
             command.arg(&chunk.key).arg(chunk.len).arg(&foot[..]);
             Request::new(chunk.slot, &[command]).replicated()
@@ -549,7 +425,7 @@ async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<
 
 /// Forgets chunks, in the background of the servers.
 async fn unlink_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<(), Error> {
-    let unlink = |chunk: &Chunk| Request::new(chunk.slot, &[cmd("UNLINK").arg(&chunk.key).take()]);
+    let unlink = |chunk: &Chunk| Request::new(chunk.slot, &[command!("UNLINK", &chunk.key)]);
     let requests = chunks.iter().map(unlink).collect();
     wire.ask("deleting the filter", requests).await.map(drop)
 }

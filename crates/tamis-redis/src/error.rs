@@ -100,6 +100,8 @@ pub enum Error {
         /// The server's reason.
         source: RedisError,
     },
+    /// A location over TLS, or a certificate, in a build without the feature `tls`.
+    NoTls,
     /// A certificate or a key can't be used.
     Certificates(String),
     /// The library refuses.
@@ -207,6 +209,9 @@ impl fmt::Display for Error {
                     }
                     _ => write!(f, "{action}: {reason}"),
                 }
+            }
+            Self::NoTls => {
+                f.write_str("this build has no TLS: tamis-redis lacks the feature `tls`")
             }
             Self::Certificates(reason) => f.write_str(reason),
             Self::Filter(error) => error.fmt(f),

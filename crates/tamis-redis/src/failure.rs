@@ -155,9 +155,10 @@ impl Failure {
             let text = format!("no connection to {node}: {reason}");
             return Self::Refused(Reason::said(node, &error, text));
         }
-        let text = match error.is_timeout() {
-            true => format!("no connection to {node} in {}", time(waited)),
-            false => format!("no connection to {node}: {error}"),
+        let text = if error.is_timeout() {
+            format!("no connection to {node} in {}", time(waited))
+        } else {
+            format!("no connection to {node}: {error}")
         };
         Self::NotNow(Reason::said(node, &error, text))
     }

@@ -68,10 +68,14 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[macro_use]
+mod command;
+
 mod address;
 #[cfg(feature = "aio")]
 pub mod aio;
 mod backend;
+mod batch;
 mod bit_string;
 mod blocking;
 mod body;
@@ -81,6 +85,8 @@ mod engine;
 mod error;
 mod failure;
 mod filter;
+mod finding;
+mod info;
 mod link;
 mod location;
 mod module;

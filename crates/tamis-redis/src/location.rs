@@ -85,8 +85,6 @@ const SCHEMES: [Scheme; 7] = [
 
 const FORMS: &str = "redis://HOST/NAME, redis-cluster://HOST:PORT,…/NAME, \
                      redis+sentinel://HOST:PORT,…/SERVICE/NAME or redis+unix:///PATH?name=NAME";
-const NO_TLS: &str =
-    "servers without TLS (this build has no TLS: tamis-redis lacks the feature `tls`)";
 const INSECURE: &str = "#insecure";
 const PROTOCOL: &str = "?protocol=";
 
@@ -170,37 +168,40 @@ impl Location {
         }
     }
 
+    /// Of a server's socket. Its path is the path, so the name is among what
+    /// follows it.
+    fn parse_socket(scheme: Scheme, text: &str, named: bool) -> Result<Self, Error> {
+        let hidden = hide_password(text);
+        let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
+        let url = redis::parse_redis_url(text);
+        let url = url.ok_or_else(|| refuse("redis+unix:///PATH?name=NAME"))?;
+        let name = url.query_pairs().find(|(key, _)| key == "name");
+        let name = name.map(|(_, name)| name.into_owned()).unwrap_or_default();
+        if named != is_name(&name) {
+            return Err(refuse(if named {
+                "a name without braces: redis+unix:///PATH?name=NAME"
+            } else {
+                "servers without the name of a filter"
+            }));
+        }
+        Ok(Self {
+            scheme,
+            nodes: vec![address(text, &hidden)?],
+            service: None,
+            name,
+        })
+    }
+
     /// Of a filter, or with `named` false of servers alone.
     fn parse(text: &str, named: bool) -> Result<Self, Error> {
         let hidden = hide_password(text);
         let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
         let (scheme, rest) = split_scheme(text).ok_or_else(|| refuse(FORMS))?;
         if scheme.tls && !cfg!(feature = "tls") {
-            return Err(refuse(NO_TLS));
+            return Err(Error::NoTls);
         }
-        let address = |text: String| {
-            text.into_connection_info().map_err(|e| {
-                Self::refuse("the address of a Redis server", format!("{hidden}: {e}"))
-            })
-        };
         if scheme.reach == Reach::Socket {
-            // The path is the socket's, so the name is among what follows it.
-            let url = redis::parse_redis_url(text);
-            let url = url.ok_or_else(|| refuse("redis+unix:///PATH?name=NAME"))?;
-            let name = url.query_pairs().find(|(key, _)| key == "name");
-            let name = name.map(|(_, name)| name.into_owned()).unwrap_or_default();
-            if named != is_name(&name) {
-                return Err(refuse(match named {
-                    true => "a name without braces: redis+unix:///PATH?name=NAME",
-                    false => "servers without the name of a filter",
-                }));
-            }
-            return Ok(Self {
-                scheme,
-                nodes: vec![address(text.to_owned())?],
-                service: None,
-                name,
-            });
+            return Self::parse_socket(scheme, text, named);
         }
         let (rest, insecure) = match rest.strip_suffix(INSECURE) {
             Some(rest) if scheme.tls => (rest, true),
@@ -252,7 +253,8 @@ impl Location {
             ));
         }
         let node = |host| {
-            let node = address(format!("redis://{user}{host}/{db}{protocol}"))?;
+            let url = format!("redis://{user}{host}/{db}{protocol}");
+            let node = address(&url, &hidden)?;
             Ok(match node.addr().clone() {
                 ConnectionAddr::Tcp(host, port) if scheme.tls => {
                     node.set_addr(ConnectionAddr::TcpTls {
@@ -313,6 +315,14 @@ impl From<&Location> for Servers {
     }
 }
 
+/// The address in a URL; `hidden` is for the error.
+fn address(url: &str, hidden: &str) -> Result<ConnectionInfo, Error> {
+    url.into_connection_info().map_err(|error| Error::Location {
+        expected: "the address of a Redis server".into(),
+        got: format!("{hidden}: {error}"),
+    })
+}
+
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains(['{', '}'])
 }
@@ -340,9 +350,10 @@ fn hide_password(text: &str) -> String {
 
 /// As people write it: IPv6 hosts in brackets.
 pub(crate) fn host_and_port(host: &str, port: impl fmt::Display) -> String {
-    match host.contains(':') {
-        true => format!("[{host}]:{port}"),
-        false => format!("{host}:{port}"),
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
     }
 }
 

@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::warning::Warning;
 use crate::wire::Wire;
 use crate::{Error, Location, Node, Share, Stats};
-use redis::{Cmd, FromRedisValue, Value, cmd};
+use redis::{Cmd, FromRedisValue, Value};
 use std::collections::HashMap;
 use std::time::Duration;
 use tamis::{KeyCount, Kind};
@@ -47,32 +47,16 @@ impl KeyType {
     }
 }
 
+const fn key_type(name: &'static str, kind: Kind, layout: Layout) -> KeyType {
+    KeyType { name, kind, layout }
+}
+
 const TYPES: [KeyType; 5] = [
-    KeyType {
-        name: "tamis--bf",
-        kind: Kind::Growing,
-        layout: Layout::Tamis,
-    },
-    KeyType {
-        name: "tamis--cf",
-        kind: Kind::Cuckoo,
-        layout: Layout::Tamis,
-    },
-    KeyType {
-        name: "MBbloom--",
-        kind: Kind::Growing,
-        layout: Layout::RedisBloom,
-    },
-    KeyType {
-        name: "MBbloomCF",
-        kind: Kind::Cuckoo,
-        layout: Layout::RedisBloom,
-    },
-    KeyType {
-        name: "bloomfltr",
-        kind: Kind::Growing,
-        layout: Layout::ValkeyBloom,
-    },
+    key_type("tamis--bf", Kind::Growing, Layout::Tamis),
+    key_type("tamis--cf", Kind::Cuckoo, Layout::Tamis),
+    key_type("MBbloom--", Kind::Growing, Layout::RedisBloom),
+    key_type("MBbloomCF", Kind::Cuckoo, Layout::RedisBloom),
+    key_type("bloomfltr", Kind::Growing, Layout::ValkeyBloom),
 ];
 
 /// What a key is.
@@ -85,7 +69,7 @@ pub(crate) enum Found {
 
 /// Looks once what has the filter's name.
 pub(crate) async fn look<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<Found, Error> {
-    let command = cmd("TYPE").arg(name).take();
+    let command = command!("TYPE", name);
     let answer = wire
         .ask_one("opening the filter", slot(name), command)
         .await?;
@@ -103,7 +87,7 @@ pub(crate) async fn look<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<Foun
     }
 }
 
-/// What a module tells of a filter.
+/// What a module reports of a filter.
 #[derive(Clone, Copy, Debug, Default)]
 struct About {
     capacity: u64,
@@ -181,9 +165,7 @@ impl<L: Link> Module<L> {
     }
 
     fn command(&self, bloom: &str, cuckoo: &str) -> Cmd {
-        let mut command = cmd(self.key.choose(bloom, cuckoo));
-        command.arg(&self.key.name);
-        command
+        command!(self.key.choose(bloom, cuckoo), &self.key.name)
     }
 
     /// One command about the filter, whose answer proves that it is there.
@@ -205,9 +187,7 @@ impl<L: Link> Module<L> {
     ) -> Result<T, Error> {
         let most = (self.about.bytes.saturating_mul(16)).saturating_add(1 << 26);
         let request = Request::new(self.key.home, &[command]).answered_with(most);
-        let answer = self.wire.ask(action, vec![request]).await;
-        let one = |answers: Vec<Vec<Value>>| answers.into_iter().flatten().next();
-        let answer = answer.map(|answers| one(answers).unwrap_or(Value::Nil));
+        let answer = self.wire.ask_request(action, request).await;
         self.read(action, answer).await
     }
 
@@ -237,9 +217,10 @@ impl<L: Link> Module<L> {
             Error::Server { source, .. } => !source.is_io_error(),
             _ => false,
         };
-        match refused && matches!(self.is_there().await, Ok(false)) {
-            true => self.gone(),
-            false => error,
+        if refused && matches!(self.is_there().await, Ok(false)) {
+            self.gone()
+        } else {
+            error
         }
     }
 
@@ -249,7 +230,7 @@ impl<L: Link> Module<L> {
     }
 
     async fn is_there(&mut self) -> Result<bool, Error> {
-        let look = cmd("TYPE").arg(&self.key.name).take();
+        let look = command!("TYPE", &self.key.name);
         let answer = self.one("looking for the filter", look).await?;
         Ok(self.key.is_same(Some(&answer)))
     }
@@ -291,7 +272,7 @@ impl<L: Link> Module<L> {
         Ok(())
     }
 
-    /// One field of INFO; none of a module that does not tell.
+    /// One field of INFO; none if the module does not report it.
     async fn field(&mut self, name: &str) -> Result<Option<f64>, Error> {
         let mut info = self.command("BF.INFO", "CF.INFO");
         info.arg(name);
@@ -306,7 +287,7 @@ impl<L: Link> Module<L> {
         Ok(value.and_then(|value| f64::from_redis_value(value).ok()))
     }
 
-    /// RedisBloom tells the rate of a Bloom filter in the first chunk of a dump
+    /// RedisBloom reports the rate of a Bloom filter in the first chunk of a dump
     /// alone, and knows none of a cuckoo filter: a key is compared with all
     /// slots of two buckets a table, by 8 bits of which one value means empty.
     async fn rate_of_redisbloom(&mut self, bucket_size: u64, tables: u64) -> Result<f64, Error> {
@@ -314,8 +295,7 @@ impl<L: Link> Module<L> {
             let slots = 2.0 * bucket_size as f64 * tables as f64;
             return Ok(1.0 - (254f64 / 255.0).powf(slots));
         }
-        let mut dump = cmd("BF.SCANDUMP");
-        dump.arg(&self.key.name).arg(0);
+        let dump = command!("BF.SCANDUMP", &self.key.name, 0);
         let (_, header): (u64, Vec<u8>) = self.ask("asking about the filter", dump).await?;
         // Keys (64 bits), layers, options, growth (32 each), and of each layer its bytes, bits
         // and keys (64), then its rate.
@@ -364,7 +344,7 @@ impl<L: Link> Module<L> {
         Ok(KeyCount::Counted(self.about.keys))
     }
 
-    /// The rate is kept at any size; what it is at this one, no module tells.
+    /// The promised rate: no module reports the rate at the present size.
     pub(crate) async fn rate_now(&mut self) -> Result<f64, Error> {
         self.ask_about().await?;
         Ok(self.about.rate)
@@ -372,9 +352,10 @@ impl<L: Link> Module<L> {
 
     /// Checks that the filter is there.
     pub(crate) async fn verify(&mut self) -> Result<(), Error> {
-        match self.is_there().await? {
-            true => self.ask_about().await,
-            false => Err(self.gone()),
+        if self.is_there().await? {
+            self.ask_about().await
+        } else {
+            Err(self.gone())
         }
     }
 
@@ -382,7 +363,7 @@ impl<L: Link> Module<L> {
         if self.key.is.kind == Kind::Cuckoo {
             return Err(self.unable("cleared in a module", "create it again in its place"));
         }
-        let command = cmd("BF.CLEAR").arg(&self.key.name).take();
+        let command = command!("BF.CLEAR", &self.key.name);
         self.ask("clearing the filter", command).await
     }
 
@@ -390,7 +371,7 @@ impl<L: Link> Module<L> {
     pub(crate) async fn expire_in(&mut self, time: Duration) -> Result<(), Error> {
         let most = i64::MAX as u128 / 4;
         let time = time.as_millis().min(most) as u64;
-        let command = cmd("PEXPIRE").arg(&self.key.name).arg(time).take();
+        let command = command!("PEXPIRE", &self.key.name, time);
         match self.ask("expiring the filter", command).await? {
             1 => {}
             _ => return Err(self.gone()),
@@ -401,17 +382,18 @@ impl<L: Link> Module<L> {
 
     /// Lets the filter live forever.
     pub(crate) async fn persist(&mut self) -> Result<(), Error> {
-        let command = cmd("PERSIST").arg(&self.key.name).take();
+        let command = command!("PERSIST", &self.key.name);
         let _: u64 = self.ask("persisting the filter", command).await?;
-        match self.is_there().await? {
-            true => Ok(()),
-            false => Err(self.gone()),
+        if self.is_there().await? {
+            Ok(())
+        } else {
+            Err(self.gone())
         }
     }
 
     /// How long the filter lives, if not forever.
     pub(crate) async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
-        let command = cmd("PTTL").arg(&self.key.name).take();
+        let command = command!("PTTL", &self.key.name);
         match self
             .ask("asking the filter's time to live", command)
             .await?
@@ -426,12 +408,7 @@ impl<L: Link> Module<L> {
     pub(crate) async fn delete(mut self) -> Result<Wire<L>, Error> {
         const DELETE: &str = "if redis.call('TYPE', KEYS[1]).ok ~= ARGV[1] then return 0 end \
                               return redis.call('UNLINK', KEYS[1])";
-        let mut command = cmd("EVAL");
-        command
-            .arg(DELETE)
-            .arg(1)
-            .arg(&self.key.name)
-            .arg(self.key.is.name);
+        let command = command!("EVAL", DELETE, 1, &self.key.name, self.key.is.name);
         match self.one("deleting the filter", command).await? {
             Value::Int(1) => Ok(self.wire),
             _ => Err(self.gone()),

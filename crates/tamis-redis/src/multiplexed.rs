@@ -2,24 +2,23 @@
 //! filter share.
 
 use crate::address::Address;
+use crate::batch::{Batch, Distrust};
 use crate::connection::{too_much, unreachable_here};
 use crate::failure::{Failure, Outcome, Reason, answer};
+use crate::finding::{self, Finder, ask_sentinels};
 use crate::link::Link;
-use crate::location::Reach;
-use crate::request::{
-    Allowance, Expected, Request, SLOTS_ANSWER, SMALL, Wait, not_replicated, wait_for,
-};
+use crate::request::{Allowance, Request, SLOTS_ANSWER, SMALL, Wait};
 use crate::stats::Counters;
 use crate::topology::Topology;
 use crate::trust::{
-    Doubt, Named, Trust, answered_by_another, answered_by_replica, ask_for_lag, asks_for_lag,
-    asks_for_role, distrusted, greeting, how_is_master, is_replica, master, welcomed,
-    who_is_master,
+    Doubt, Trust, ask_for_lag, asks_for_lag, asks_for_role, greeting, is_replica, welcomed,
 };
-use crate::way::{way_to, way_to_sentinel};
+use crate::way::way_to;
 use crate::{Location, Options};
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, Pipeline, RedisError, Value};
+use redis::{
+    AsyncConnectionConfig, Cmd, ConnectionAddr, ConnectionInfo, Pipeline, RedisError, Value,
+};
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
@@ -116,9 +115,10 @@ impl Meter {
 
     fn count(&self, bytes: u64) -> io::Result<()> {
         let read = self.read.fetch_add(bytes, Relaxed) + bytes;
-        match read > self.allowed.load(Relaxed).saturating_add(SMALL) {
-            true => Err(too_much()),
-            false => Ok(()),
+        if read > self.allowed.load(Relaxed).saturating_add(SMALL) {
+            Err(too_much())
+        } else {
+            Ok(())
         }
     }
 }
@@ -173,26 +173,14 @@ pub(crate) struct Ticket {
     sent: Vec<Sent>,
 }
 
-/// To one node: what answers to expect.
+/// To one node.
 struct Sent {
-    node: Address,
-    requests: Vec<Expected>,
-    wait: Option<u32>,
+    batch: Arc<Batch>,
     answers: Abort<Result<Answers, Failure>>,
 }
 
-/// What a node has answered, and why it is not to be believed, if it is not.
-struct Answers {
-    values: Vec<Value>,
-    distrust: Option<Distrust>,
-}
-
-enum Distrust {
-    Replica,
-    Stale(Reason),
-    /// The Sentinels know another master, or none that is well.
-    Another(Option<Named>),
-}
+/// What a node has answered, and why it is not believed, if it is not.
+type Answers = (Vec<Value>, Option<Distrust>);
 
 /// A task that ends with whoever waits for it.
 struct Abort<T>(JoinHandle<T>);
@@ -267,11 +255,8 @@ impl Multiplexed {
         let failed = |error| Failure::of_connecting(node, start.elapsed(), error);
         let way = way_to(&self.at, node);
         let mut connection = self.reach(&way).await.map_err(failed)?;
-        let mut pipeline = Pipeline::new();
-        for command in greeting(&self.at, &self.options) {
-            pipeline.add_command(command);
-        }
-        let answers = connection.ask(&pipeline, self.small()).await;
+        let greeting = greeting(&self.at, &self.options);
+        let answers = connection.ask(&pipeline(greeting), self.small()).await;
         let trust = welcomed(&self.at, &self.options, answers.map_err(failed)?);
         *connection.trust() = trust.map_err(|failure| failure.at(node))?;
         self.counters.connected(node);
@@ -329,73 +314,9 @@ impl Multiplexed {
         })
     }
 
-    /// Asks a Sentinel for the master; with a password only if it wants one.
-    async fn ask_sentinel(&self, node: &Address) -> Result<Named, Failure> {
-        let start = Instant::now();
-        let ask = async |authenticated| {
-            let way = way_to_sentinel(&self.at, node, authenticated);
-            let mut connection = self.reach(&way).await?;
-            let mut pipeline = Pipeline::new();
-            pipeline.add_command(who_is_master(&self.at));
-            pipeline.add_command(how_is_master(&self.at));
-            let mut answers = connection.ask(&pipeline, self.small()).await?;
-            let state = answers.pop();
-            let master = answers.pop().unwrap_or(Value::Nil).extract_error()?;
-            Ok::<_, RedisError>((master, state))
-        };
-        let answers = match ask(false).await {
-            Err(error) if error.code() == Some("NOAUTH") => ask(true).await,
-            answers => answers,
-        };
-        let answers = answers.map_err(|e| Failure::of_connecting(node, start.elapsed(), e));
-        let (answer, state) = answers?;
-        Ok(Named::new(master(&self.at, node, answer)?, state, start))
-    }
-
-    /// The master that the first Sentinel to answer knows.
-    async fn ask_sentinels(&self) -> Result<Named, Failure> {
-        let mut failure = None;
-        let sentinels = self.shared().topology.informants();
-        for node in sentinels {
-            match self.ask_sentinel(&node).await {
-                Ok(named) => {
-                    self.shared().topology.prefer(&node);
-                    return Ok(named);
-                }
-                Err(other) => failure = Some(other.at(&node)),
-            }
-        }
-        Err(failure.unwrap_or_else(Failure::nobody_answers))
-    }
-
-    async fn learn_from(&self, node: &Address) -> Result<(), Failure> {
-        let (mut to, number) = self.connection(node).await?;
-        let start = Instant::now();
-        let mut pipeline = Pipeline::new();
-        pipeline.cmd("CLUSTER").arg("SLOTS");
-        let allowance = Allowance {
-            bytes: SLOTS_ANSWER,
-            ..self.small()
-        };
-        match to.ask(&pipeline, allowance).await {
-            Ok(mut values) => {
-                let value = answer(values.pop().unwrap_or(Value::Nil))?;
-                match self.shared().topology.learn(&value, node) {
-                    Some(()) => Ok(()),
-                    None => Err(Failure::nobody_answers()),
-                }
-            }
-            Err(error) => {
-                self.give_up(node, number).await;
-                let waited = start.elapsed();
-                Err(Failure::lost(node, "CLUSTER SLOTS", waited, error))
-            }
-        }
-    }
-
     /// Why a node that has answered is not to be believed, if it is not.
     async fn distrust(
-        &self,
+        &mut self,
         node: &Address,
         connection: &Connection,
         sent: Instant,
@@ -406,8 +327,10 @@ impl Multiplexed {
             let heard = connection.trust().heard(&info, &self.options);
             return heard.err().map(Distrust::Stale);
         }
-        let role = role?;
-        if is_replica(&role) {
+        if !asks_for_role(&self.at) {
+            return None;
+        }
+        if role.is_none_or(|role| is_replica(&role)) {
             return Some(Distrust::Replica);
         }
         let doubt = connection.trust().doubt();
@@ -415,84 +338,109 @@ impl Multiplexed {
             connection.trust().believed(sent);
             return None;
         }
-        let named = self.ask_sentinels().await.ok();
-        match (&named, doubt) {
-            (Some(named), _) if named.confirms(node) => connection.trust().named(named.when),
-            (None, Doubt::Some) => connection.trust().believed(sent),
-            _ => {
-                if let Some(named) = &named {
-                    self.shared().topology.follow(named.master.clone());
-                }
-                return Some(Distrust::Another(named));
-            }
+        let named = ask_sentinels(self).await.ok();
+        if (connection.trust()).is_confirmed(node, doubt, named.as_ref(), sent) {
+            return None;
         }
-        None
+        if let Some(named) = &named {
+            self.shared().topology.follow(named.master.clone());
+        }
+        Some(Distrust::Another(named))
     }
 
     fn send_to(&self, node: Address, places: &[usize], requests: &[&Request], wait: Wait) -> Sent {
-        let mut pipeline = Pipeline::new();
-        let mut expected = Vec::with_capacity(places.len());
+        let about = (&*self.at, &*self.options);
+        let batch = Arc::new(Batch::new(about, node, places, requests, wait));
+        let mut commands = Vec::new();
         for &place in places {
             let Request { packed, ask, .. } = requests[place];
             for command in packed.unpack() {
-                if ask.is_some() {
-                    pipeline.cmd("ASKING");
-                }
-                pipeline.add_command(command);
+                commands.extend(ask.as_ref().map(|_| command!("ASKING")));
+                commands.push(command);
             }
-            expected.push(Expected::of(place, requests[place]));
         }
-        let wait = wait_for(&expected, wait);
-        if let Some((replicas, time)) = wait {
-            pipeline
-                .cmd("WAIT")
-                .arg(replicas)
-                .arg(time.as_millis() as u64);
-        }
-        let asks_for_role = asks_for_role(&self.at);
-        if asks_for_role {
-            pipeline.cmd("ROLE");
-        }
-        let this = self.clone();
-        let to = node.clone();
-        let command = places.first().map(|place| requests[*place].command());
-        let command = command.unwrap_or_default();
-        let sending = places.iter().map(|place| requests[*place]);
-        let allowance = Allowance::of(sending, wait, &self.options);
-        let answers = tokio::spawn(async move {
-            let (mut connection, number) = this.connection(&to).await?;
-            let may_lag = asks_for_lag(&this.at, &this.options);
-            let asks_for_lag = may_lag && connection.trust().is_due();
-            if asks_for_lag {
-                let mut before = Pipeline::with_capacity(pipeline.len() + 1);
-                before.add_command(ask_for_lag());
-                pipeline.cmd_iter().for_each(|command| {
-                    before.add_command(command.clone());
-                });
-                pipeline = before;
-            }
-            let start = Instant::now();
-            let answers = connection.ask(&pipeline, allowance).await;
-            let mut values = match answers {
-                Ok(values) => values,
-                Err(error) => {
-                    this.give_up(&to, number).await;
-                    return Err(Failure::lost(&to, &command, start.elapsed(), error));
-                }
-            };
-            let role = values.pop_if(|_| asks_for_role);
-            let lag = (asks_for_lag && !values.is_empty()).then(|| values.remove(0));
-            let distrust = this.distrust(&to, &connection, start, lag, role).await;
-            if distrust.is_some() {
-                this.give_up(&to, number).await;
-            }
-            Ok(Answers { values, distrust })
-        });
+        commands.extend(batch.last_commands());
+        let answers = self.clone().answers(Arc::clone(&batch), commands);
         Sent {
-            node,
-            requests: expected,
-            wait: wait.map(|(replicas, _)| replicas),
-            answers: Abort(answers),
+            batch,
+            answers: Abort(tokio::spawn(answers)),
+        }
+    }
+
+    async fn answers(
+        mut self,
+        batch: Arc<Batch>,
+        mut commands: Vec<Cmd>,
+    ) -> Result<Answers, Failure> {
+        let node = &batch.node;
+        let (mut connection, number) = self.connection(node).await?;
+        let may_lag = asks_for_lag(&self.at, &self.options);
+        let asks_for_lag = may_lag && connection.trust().is_due();
+        if asks_for_lag {
+            commands.insert(0, ask_for_lag());
+        }
+        let start = Instant::now();
+        let answers = connection.ask(&pipeline(commands), batch.allowance).await;
+        let mut answers = match answers {
+            Ok(answers) => answers,
+            Err(error) => {
+                self.give_up(node, number).await;
+                let waited = start.elapsed();
+                return Err(Failure::lost(node, &batch.command, waited, error));
+            }
+        };
+        let lag = (asks_for_lag && !answers.is_empty()).then(|| answers.remove(0));
+        let role = batch.take_role(&mut answers);
+        let distrust = self.distrust(node, &connection, start, lag, role).await;
+        if distrust.is_some() {
+            self.give_up(node, number).await;
+        }
+        Ok((answers, distrust))
+    }
+}
+
+fn pipeline(commands: Vec<Cmd>) -> Pipeline {
+    let mut pipeline = Pipeline::with_capacity(commands.len());
+    for command in commands {
+        pipeline.add_command(command);
+    }
+    pipeline
+}
+
+impl Finder for Multiplexed {
+    fn at(&self) -> &Location {
+        &self.at
+    }
+
+    fn topology<R>(&mut self, with: impl FnOnce(&mut Topology) -> R) -> R {
+        with(&mut self.shared().topology)
+    }
+
+    async fn ask_anew(
+        &mut self,
+        way: &ConnectionInfo,
+        commands: &[Cmd],
+    ) -> Result<Vec<Value>, RedisError> {
+        let mut connection = self.reach(way).await?;
+        let commands = pipeline(commands.to_vec());
+        connection.ask(&commands, self.small()).await
+    }
+
+    async fn ask_slots(&mut self, node: &Address) -> Result<Value, Failure> {
+        let (mut to, number) = self.connection(node).await?;
+        let start = Instant::now();
+        let slots = pipeline(vec![command!("CLUSTER", "SLOTS")]);
+        let allowance = Allowance {
+            bytes: SLOTS_ANSWER,
+            ..self.small()
+        };
+        match to.ask(&slots, allowance).await {
+            Ok(mut answers) => answer(answers.pop().unwrap_or(Value::Nil)),
+            Err(error) => {
+                self.give_up(node, number).await;
+                let waited = start.elapsed();
+                Err(Failure::lost(node, "CLUSTER SLOTS", waited, error))
+            }
         }
     }
 }
@@ -509,49 +457,13 @@ impl Sent {
             Ok(answers) => answers,
             Err(ended) => Err(Failure::Lost(Reason::of(ended.to_string()))),
         };
-        let (mut answers, distrust) = match answers {
-            Ok(Answers { values, distrust }) => (values.into_iter(), distrust),
-            Err(failure) => {
-                for Expected { place, .. } in &self.requests {
-                    outcomes[*place] = Some(Err(failure.clone()));
+        match answers {
+            Err(failure) => self.batch.settle(Vec::new(), Some(failure), outcomes),
+            Ok((answers, distrust)) => {
+                self.batch.settle(answers, None, outcomes);
+                if let Some(distrust) = distrust {
+                    self.batch.distrust(distrust, outcomes);
                 }
-                return;
-            }
-        };
-        let few = || Failure::Lost(Reason::of("it sent fewer answers than it was asked for"));
-        for expected in &self.requests {
-            let mut values = Vec::with_capacity(expected.answers);
-            let mut failure = None;
-            for _ in 0..expected.answers {
-                if expected.asking {
-                    answers.next();
-                }
-                match answers.next().ok_or_else(few).and_then(answer) {
-                    Ok(value) => values.push(value),
-                    Err(other) => failure = failure.or(Some(other)),
-                }
-            }
-            let failure = failure.map(|failure| failure.at(&self.node));
-            outcomes[expected.place] = Some(failure.map_or(Ok(values), Err));
-        }
-        if let Some(wanted) = self.wait {
-            let failure = match answers.next().map(answer) {
-                Some(Ok(Value::Int(got))) if got >= wanted.into() => None,
-                Some(Ok(Value::Int(got))) => Some(Failure::FewReplicas(got)),
-                Some(Err(failure)) => Some(failure),
-                _ => Some(few()),
-            };
-            if let Some(failure) = failure {
-                not_replicated(&self.requests, outcomes, &failure);
-            }
-        }
-        let (requests, node) = (&self.requests, &self.node);
-        match distrust {
-            None => {}
-            Some(Distrust::Replica) => answered_by_replica(requests, outcomes, node),
-            Some(Distrust::Stale(reason)) => distrusted(requests, outcomes, node, &reason),
-            Some(Distrust::Another(named)) => {
-                answered_by_another(requests, outcomes, node, named.as_ref());
             }
         }
     }
@@ -579,23 +491,7 @@ impl Link for Multiplexed {
     }
 
     async fn learn(&mut self) -> Result<(), Failure> {
-        if matches!(self.at.reach(), Reach::Server | Reach::Socket) {
-            return Ok(());
-        }
-        if self.at.service().is_some() {
-            let named = self.ask_sentinels().await?;
-            self.shared().topology.follow(named.master);
-            return Ok(());
-        }
-        let mut failure = None;
-        let informants = self.shared().topology.informants();
-        for node in informants {
-            match self.learn_from(&node).await {
-                Ok(()) => return Ok(()),
-                Err(other) => failure = Some(other.at(&node)),
-            }
-        }
-        Err(failure.unwrap_or_else(Failure::nobody_answers))
+        finding::learn(self).await
     }
 
     fn moved(&mut self, slot: u16, to: Address) {

@@ -22,7 +22,6 @@ pub struct Options {
     pub(crate) response_timeout: Duration,
     pub(crate) retry_for: Duration,
     pub(crate) replicas: Option<(u32, Duration)>,
-    #[cfg(feature = "tls")]
     pub(crate) tls: TlsOptions,
     pub(crate) max_lag: Duration,
     pub(crate) allow_stale: bool,
@@ -30,25 +29,27 @@ pub struct Options {
 }
 
 /// Whom to trust, and who we are, in PEM format.
-#[cfg(feature = "tls")]
 #[derive(Clone, Default)]
 pub(crate) struct TlsOptions {
     pub(crate) root: Option<Vec<u8>>,
     pub(crate) identity: Option<Identity>,
     pub(crate) insecure: bool,
     /// What is made of them: secure, insecure.
+    #[cfg(feature = "tls")]
     pub(crate) made: Arc<[OnceLock<Arc<rustls::ClientConfig>>; 2]>,
 }
 
-#[cfg(feature = "tls")]
 #[derive(Clone)]
+#[cfg_attr(
+    not(feature = "tls"),
+    expect(dead_code, reason = "only TLS reads them")
+)]
 pub(crate) struct Identity {
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Vec<u8>,
 }
 
 /// Without the key.
-#[cfg(feature = "tls")]
 impl std::fmt::Debug for TlsOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TlsOptions")
@@ -65,7 +66,6 @@ impl Default for Options {
             response_timeout: Duration::from_secs(10),
             retry_for: Duration::from_secs(30),
             replicas: None,
-            #[cfg(feature = "tls")]
             tls: TlsOptions::default(),
             max_lag: Duration::from_secs(15),
             allow_stale: false,
@@ -152,8 +152,7 @@ impl Options {
     }
 }
 
-/// With the feature `tls`.
-#[cfg(feature = "tls")]
+/// What TLS needs. A build without the feature `tls` has no use for it.
 impl Options {
     /// The certificate authority to trust, in PEM format, instead of the
     /// system's.
@@ -173,9 +172,22 @@ impl Options {
         self.with_tls(|tls| tls.insecure = true)
     }
 
+    /// An error if these options hold anything for TLS, which this build lacks.
+    #[cfg(not(feature = "tls"))]
+    pub fn check_certificates(&self) -> Result<(), crate::Error> {
+        if self.tls.root.is_some() || self.tls.identity.is_some() || self.tls.insecure {
+            Err(crate::Error::NoTls)
+        } else {
+            Ok(())
+        }
+    }
+
     fn with_tls(mut self, set: impl FnOnce(&mut TlsOptions)) -> Self {
         set(&mut self.tls);
-        self.tls.made = Arc::default();
+        #[cfg(feature = "tls")]
+        {
+            self.tls.made = Arc::default();
+        }
         self
     }
 }

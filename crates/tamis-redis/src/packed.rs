@@ -46,7 +46,7 @@ impl Packed {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// The commands one by one, for those who can't send bytes.
+    /// The commands one by one, for links that can't send bytes.
     pub(crate) fn unpack(&self) -> Vec<Cmd> {
         let mut rest = &self.bytes[..];
         let number = |rest: &mut &[u8]| {

@@ -12,9 +12,9 @@
 //! | 32 | 128 | the header, as in a file |
 //! | 160 | 8 | XXH3-64 of all before it, bytes 24 and 25 taken as zero |
 //!
-//! Numbers are little-endian. A twin of it lies beside, as it was when the
+//! Numbers are little-endian. A twin lies next to it, as it was when the
 //! filter was created: should the record go alone, by `DEL`, `RENAME` or
-//! eviction, the twin tells that there is more, and where.
+//! eviction, the twin shows that there is more, and where.
 //!
 //! The witness is a third copy, in a slot on the other side of a cluster, should
 //! the node go that has the first two. Behind the record it has the filter's mark
@@ -28,7 +28,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const MAGIC: &[u8; 8] = b"TAMISRED";
 const VERSION: u16 = 2;
-/// What tells one filter from another of the same name.
+/// What distinguishes filters of the same name.
 pub(crate) const IDENTITY: usize = 24;
 /// Where the byte is that says whether all chunks are there.
 pub(crate) const STATE_AT: usize = 24;
@@ -42,19 +42,19 @@ pub(crate) const LEN: usize = SUM_AT + 8;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) generation: u64,
-    pub(crate) state: State,
+    pub(crate) state: Stage,
     pub(crate) header: Header,
 }
 
 /// Whether all chunks are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum Stage {
     Creating,
     Ready,
     Deleting,
 }
 
-impl State {
+impl Stage {
     pub(crate) const fn byte(self) -> u8 {
         match self {
             Self::Creating => 0,
@@ -164,7 +164,7 @@ impl Record {
                 bytes.len()
             )));
         };
-        let states = [State::Creating, State::Ready, State::Deleting];
+        let states = [Stage::Creating, Stage::Ready, Stage::Deleting];
         let state = states.into_iter().find(|s| s.byte() == fixed[STATE_AT]);
         (fixed[STATE_AT], fixed[PULSE_AT]) = (0, 0);
         let sum = xxh3_64(&fixed[..SUM_AT]);
@@ -190,14 +190,14 @@ mod tests {
         let plan = Plan::one_line(Kind::Blocked, 1_000, 0.01).unwrap();
         Record {
             generation: 0x0123_4567_89AB_CDEF,
-            state: State::Ready,
+            state: Stage::Ready,
             header: Header::of_plan(&plan, Hasher::seeded(5)),
         }
     }
 
     #[test]
     fn round_trips() {
-        for state in [State::Creating, State::Ready, State::Deleting] {
+        for state in [Stage::Creating, Stage::Ready, Stage::Deleting] {
             let record = Record { state, ..record() };
             let bytes = record.encode();
             assert_eq!(Record::decode("x", &bytes, None).unwrap(), record);

@@ -2,7 +2,6 @@
 
 use crate::Options;
 use crate::address::Address;
-use crate::failure::{Failure, Outcome};
 use crate::packed::Packed;
 use redis::Cmd;
 use std::time::Duration;
@@ -37,9 +36,9 @@ pub(crate) struct Request {
 /// Whether a request may be sent again when its answer was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// Twice is as good as once.
+    /// Yes: idempotent.
     Harmless,
-    /// Twice is not once.
+    /// No: a second time changes more.
     Never,
 }
 
@@ -65,7 +64,7 @@ impl Request {
         self
     }
 
-    /// What its answers may hold, in bytes, beside what every batch may.
+    /// What its answers may hold, in bytes, in addition to what every batch may.
     const fn most(&self) -> u64 {
         self.more.saturating_add(self.packed.bytes.len() as u64)
     }
@@ -84,27 +83,6 @@ impl Request {
         let mut lines = self.packed.bytes.split(|byte| *byte == b'\n');
         let name = lines.nth(2).unwrap_or_default();
         String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
-    }
-}
-
-/// What a request that was sent will be answered with.
-pub(crate) struct Expected {
-    /// Which of the requests.
-    pub(crate) place: usize,
-    pub(crate) answers: usize,
-    /// With an answer to `ASKING` before each.
-    pub(crate) asking: bool,
-    pub(crate) replicated: bool,
-}
-
-impl Expected {
-    pub(crate) const fn of(place: usize, request: &Request) -> Self {
-        Self {
-            place,
-            answers: request.packed.commands,
-            asking: request.ask.is_some(),
-            replicated: request.replicated,
-        }
     }
 }
 
@@ -134,23 +112,4 @@ impl Allowance {
 /// How long so many bytes may be on their way.
 pub(crate) const fn transfer(bytes: u64) -> Duration {
     Duration::from_secs(bytes / BYTES_PER_SECOND)
-}
-
-/// What to wait for at a node that gets these requests.
-pub(crate) fn wait_for(expected: &[Expected], wait: Wait) -> Wait {
-    wait.filter(|_| expected.iter().any(|request| request.replicated))
-}
-
-/// Too few replicas, or none that said so: what needs them is not done.
-pub(crate) fn not_replicated(
-    expected: &[Expected],
-    outcomes: &mut [Option<Outcome>],
-    failure: &Failure,
-) {
-    for request in expected.iter().filter(|request| request.replicated) {
-        let outcome = &mut outcomes[request.place];
-        if matches!(outcome, Some(Ok(_))) {
-            *outcome = Some(Err(failure.clone()));
-        }
-    }
 }

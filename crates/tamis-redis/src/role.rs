@@ -24,15 +24,12 @@ pub(crate) enum ServerRole {
 impl ServerRole {
     /// From a server's `INFO replication`.
     pub(crate) fn of_info(info: &str) -> Option<Self> {
-        let field = |name: &str| {
-            let mut lines = info.lines();
-            lines.find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'))
-        };
+        let field = |name: &str| crate::info::field(info, name);
         if field("role")? == "master" {
             return Some(Self::Master);
         }
         let (host, port) = (field("master_host")?, field("master_port")?);
-        let silent_for = field("master_last_io_seconds_ago").and_then(|n| n.parse().ok());
+        let silent_for = crate::info::number(info, "master_last_io_seconds_ago");
         Some(Self::Replica {
             of: crate::location::host_and_port(host, port),
             linked: field("master_link_status") == Some("up"),

@@ -1,10 +1,9 @@
 //! All filters on a set of servers, and orphaned parts: for operators.
 
-use crate::Servers;
+use crate::{Servers, info};
 use std::fmt;
 use std::time::Duration;
 use tamis::Kind;
-use tamis::raw::Header;
 
 /// All filters on a set of servers, and parts that belong to none of them.
 ///
@@ -152,27 +151,11 @@ impl Survey {
 }
 
 impl Found {
-    pub(crate) fn of(name: &str, generation: u64, header: &Header) -> Self {
-        Self {
-            name: name.to_owned(),
-            kind: Some(header.shape().kind()),
-            condition: Condition::Whole,
-            generation,
-            capacity: header.capacity(),
-            rate: header.rate(),
-            keys: None,
-            rate_now: None,
-            last_write: None,
-            time_to_live: None,
-            shares: Vec::new(),
-        }
-    }
-
-    pub(crate) fn unreadable(name: &str, reason: String) -> Self {
+    pub(crate) fn new(name: &str, condition: Condition) -> Self {
         Self {
             name: name.to_owned(),
             kind: None,
-            condition: Condition::Unreadable(reason),
+            condition,
             generation: 0,
             capacity: 0,
             rate: 0.0,
@@ -208,11 +191,9 @@ impl Share {
 impl Node {
     /// From the sections `server`, `memory` and `replication` of `INFO`.
     pub(crate) fn of_info(address: &str, info: &str) -> Self {
-        let field = |name: &str| {
-            let mut lines = info.lines();
-            lines.find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))
-        };
-        let number = |name: &str| field(name).and_then(|n| n.parse().ok()).unwrap_or(0);
+        let field = |name: &str| info::field(info, name);
+        let text = |name: &str| field(name).unwrap_or_default().to_owned();
+        let number = |name: &str| info::number(info, name).unwrap_or(0);
         let version = match (field("valkey_version"), field("redis_version")) {
             (Some(version), _) => format!("Valkey {version}"),
             (None, Some(version)) => format!("Redis {version}"),
@@ -223,8 +204,8 @@ impl Node {
             version,
             used: number("used_memory"),
             most: number("maxmemory"),
-            policy: field("maxmemory_policy").unwrap_or_default().to_owned(),
-            role: field("role").unwrap_or_default().to_owned(),
+            policy: text("maxmemory_policy"),
+            role: text("role"),
             link_up: field("master_link_status").map(|status| status == "up"),
             lag: Self::lag(info).map(Duration::from_secs),
             replicas: replicas(info)
@@ -234,11 +215,7 @@ impl Node {
     }
 
     fn lag(info: &str) -> Option<u64> {
-        let field = |name: &str| {
-            let mut lines = info.lines();
-            let text = lines.find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'));
-            text?.parse::<i64>().ok()
-        };
+        let field = |name: &str| info::field(info, name)?.parse::<i64>().ok();
         // A link that never was has been silent since nobody knows when.
         let silent = [
             field("master_link_down_since_seconds"),

@@ -21,8 +21,7 @@ impl Options {
     /// ```
     pub fn check_certificates(&self) -> Result<(), Error> {
         // The system's authorities are not looked at.
-        let insecure = self.tls.root.is_none();
-        make(&self.tls, insecure).map(drop)
+        make(&self.tls, self.tls.root.is_none()).map(drop)
     }
 }
 

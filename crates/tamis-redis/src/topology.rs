@@ -30,14 +30,15 @@ impl Topology {
         Self {
             cluster: at.is_cluster(),
             nodes: match at.reach() {
-                // The Sentinels will tell.
+                // The Sentinels name it.
                 Reach::Sentinel => Vec::new(),
                 _ => seeds.clone(),
             },
             seeds,
-            owners: match at.is_cluster() {
-                true => vec![NOBODY; SLOTS.into()],
-                false => vec![0; SLOTS.into()],
+            owners: if at.is_cluster() {
+                vec![NOBODY; SLOTS.into()]
+            } else {
+                vec![0; SLOTS.into()]
             },
         }
     }
@@ -57,9 +58,10 @@ impl Topology {
         let mut by_node: ByNode = Vec::new();
         for (place, request) in requests.iter().enumerate() {
             let Some(node) = request.ask.as_ref().or(self.owner(request.slot)) else {
-                let reason = match self.cluster {
-                    true => "no node of the cluster has this slot",
-                    false => "no Sentinel knows a master",
+                let reason = if self.cluster {
+                    "no node of the cluster has this slot"
+                } else {
+                    "no Sentinel knows a master"
                 };
                 outcomes[place] = Some(Err(Failure::NotNow(Reason::of(reason))));
                 continue;

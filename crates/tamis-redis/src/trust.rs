@@ -2,17 +2,16 @@
 //! master that the Sentinels have replaced.
 
 use crate::address::Address;
-use crate::failure::{Failure, Outcome, Reason};
+use crate::failure::{Failure, Reason};
 use crate::location::Reach;
-use crate::request::Expected;
 use crate::role::ServerRole;
 use crate::{Location, Options};
 use redis::{Cmd, Value};
 use std::time::{Duration, Instant};
 
 /// A master that has stepped down keeps its connections for a while, and answers
-/// from what it had, or from nothing while it copies the new one. Sentinels tell
-/// nobody, so each batch ends with the question what the server is.
+/// from what it had, or from nothing while it copies the new one. Sentinels
+/// announce nothing, so each batch ends with the question what the server is.
 pub(crate) fn asks_for_role(at: &Location) -> bool {
     at.service().is_some()
 }
@@ -27,7 +26,7 @@ pub(crate) fn asks_for_lag(at: &Location, options: &Options) -> bool {
 /// What is asked of such a server before all else: what it answers then is no
 /// older.
 pub(crate) fn ask_for_lag() -> Cmd {
-    redis::cmd("INFO").arg("replication").take()
+    command!("INFO", "replication")
 }
 
 /// A master is asked again after so long whether it still is one. A replica is
@@ -96,11 +95,29 @@ impl Trust {
     /// of a master that is none any more.
     pub(crate) fn doubt(&self) -> Doubt {
         let within = |time: Option<Instant>, most| time.is_some_and(|at| at.elapsed() < most);
-        match within(self.alive, STANDSTILL) {
-            false => Doubt::Great,
-            true if within(self.named, SENTINELS_ASKED) => Doubt::No,
-            true => Doubt::Some,
+        if !within(self.alive, STANDSTILL) {
+            Doubt::Great
+        } else if within(self.named, SENTINELS_ASKED) {
+            Doubt::No
+        } else {
+            Doubt::Some
         }
+    }
+
+    /// Whether a node is believed that is in doubt, by what the Sentinels say.
+    pub(crate) fn is_confirmed(
+        &mut self,
+        node: &Address,
+        doubt: Doubt,
+        named: Option<&Named>,
+        sent: Instant,
+    ) -> bool {
+        match named {
+            Some(named) if named.confirms(node) => self.named(named.when),
+            None if doubt != Doubt::Great => self.believed(sent),
+            _ => return false,
+        }
+        true
     }
 
     /// It is believed: it has answered what was sent then.
@@ -109,7 +126,7 @@ impl Trust {
     }
 
     /// Sentinels have said, at this time or later, that it is the master.
-    pub(crate) fn named(&mut self, when: Instant) {
+    fn named(&mut self, when: Instant) {
         self.named = Some(when);
         self.believed(when);
     }
@@ -124,54 +141,10 @@ pub(crate) fn role_of(info: &Value) -> Option<ServerRole> {
     }
 }
 
-/// What a node has answered that Sentinels don't call the master counts for
-/// nothing, and what it has executed may be lost.
-pub(crate) fn answered_by_another(
-    expected: &[Expected],
-    outcomes: &mut [Option<Outcome>],
-    node: &Address,
-    named: Option<&Named>,
-) {
-    let reason = match named {
-        Some(named) if named.master != *node => {
-            format!("the Sentinels call {} the master", named.master)
-        }
-        _ => "no Sentinel confirms that it is still the master".into(),
-    };
-    distrusted(expected, outcomes, node, &Reason::of(reason));
-}
-
 /// Whether a server that says so of itself is no master. One that does not let
 /// the user ask is taken for one.
 pub(crate) fn is_replica(role: &Value) -> bool {
     matches!(role, Value::Array(role) if !is_text(role.first(), "master"))
-}
-
-/// What a server has answered that is not to be believed counts for nothing.
-/// Something may have been executed all the same: replicas can be writable.
-pub(crate) fn distrusted(
-    expected: &[Expected],
-    outcomes: &mut [Option<Outcome>],
-    node: &Address,
-    reason: &Reason,
-) {
-    for request in expected {
-        let outcome = &mut outcomes[request.place];
-        if matches!(outcome, Some(Ok(_) | Err(Failure::FewReplicas(_)))) {
-            *outcome = Some(Err(Failure::Lost(reason.clone()).at(node)));
-        }
-    }
-}
-
-/// What a replica has answered counts for nothing; what it has executed as a
-/// master, a moment before, may be lost.
-pub(crate) fn answered_by_replica(
-    expected: &[Expected],
-    outcomes: &mut [Option<Outcome>],
-    node: &Address,
-) {
-    let reason = Reason::of("a replica, not the master any more");
-    distrusted(expected, outcomes, node, &reason);
 }
 
 /// What a new connection begins with: its name, for `CLIENT LIST`, and the
@@ -179,14 +152,9 @@ pub(crate) fn answered_by_replica(
 pub(crate) fn greeting(at: &Location, options: &Options) -> Vec<Cmd> {
     let plain = |c: char| if c.is_ascii_graphic() { c } else { '_' };
     let name: String = at.name().chars().map(plain).collect();
-    let mut greeting = vec![
-        redis::cmd("CLIENT")
-            .arg("SETNAME")
-            .arg(format!("tamis:{name}"))
-            .take(),
-    ];
+    let mut greeting = vec![command!("CLIENT", "SETNAME", format!("tamis:{name}"))];
     if asks_for_role(at) {
-        greeting.push(redis::cmd("ROLE"));
+        greeting.push(command!("ROLE"));
     } else if asks_for_lag(at, options) {
         greeting.push(ask_for_lag());
     }
@@ -230,9 +198,7 @@ fn is_text(value: Option<&Value>, text: &str) -> bool {
 
 /// The question for a Sentinel.
 pub(crate) fn who_is_master(at: &Location) -> Cmd {
-    let mut command = redis::cmd("SENTINEL");
-    command.arg("GET-MASTER-ADDR-BY-NAME").arg(at.service());
-    command
+    command!("SENTINEL", "GET-MASTER-ADDR-BY-NAME", at.service())
 }
 
 /// Its answer.
@@ -250,9 +216,7 @@ pub(crate) fn master(at: &Location, sentinel: &Address, answer: Value) -> Result
 
 /// The question for a Sentinel how the master is.
 pub(crate) fn how_is_master(at: &Location) -> Cmd {
-    let mut command = redis::cmd("SENTINEL");
-    command.arg("MASTER").arg(at.service());
-    command
+    command!("SENTINEL", "MASTER", at.service())
 }
 
 /// What a Sentinel knows of the master.

@@ -1,5 +1,6 @@
 //! What is not wrong yet, and may become so.
 
+use crate::info;
 use std::fmt;
 
 /// Something that the user of a filter should know. Nothing is wrong yet.
@@ -36,17 +37,13 @@ impl Warning {
     /// From a server's `INFO memory`, for a filter that expires or not. A
     /// server without a limit evicts nothing, whatever its policy.
     pub(crate) fn of_memory(node: &str, info: &str, expires: bool) -> Option<Self> {
-        let field = |name: &str| {
-            let mut lines = info.lines();
-            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        };
-        let policy = field("maxmemory_policy")?;
+        let policy = info::field(info, "maxmemory_policy")?;
         let evicts = match policy.split_once('-') {
             Some(("allkeys", _)) => true,
             Some(("volatile", _)) => expires,
             _ => false,
         };
-        (evicts && field("maxmemory") != Some("0")).then(|| Self::MayEvict {
+        (evicts && info::number(info, "maxmemory") != Some(0)).then(|| Self::MayEvict {
             node: node.to_owned(),
             policy: policy.to_owned(),
         })

@@ -11,7 +11,7 @@ pub(crate) fn way_to(at: &Location, node: &Address) -> ConnectionInfo {
     way_as(at, node, settings)
 }
 
-/// How to connect to a Sentinel, who has no databases and may have no users.
+/// How to connect to a Sentinel, which has no databases and may have no users.
 pub(crate) fn way_to_sentinel(
     at: &Location,
     node: &Address,
@@ -49,14 +49,13 @@ pub(crate) fn introduction(way: &ConnectionInfo) -> Vec<Cmd> {
     let mut commands = Vec::new();
     let user = settings.username().unwrap_or("default");
     if settings.protocol().supports_resp3() {
-        let mut hello = redis::cmd("HELLO");
-        hello.arg(3);
+        let mut hello = command!("HELLO", 3);
         if let Some(password) = settings.password() {
             hello.arg("AUTH").arg(user).arg(password);
         }
         commands.push(hello);
     } else if let Some(password) = settings.password() {
-        let mut auth = redis::cmd("AUTH");
+        let mut auth = command!("AUTH");
         // Servers before users were invented take a password alone.
         if settings.username().is_some() {
             auth.arg(user);
@@ -64,7 +63,7 @@ pub(crate) fn introduction(way: &ConnectionInfo) -> Vec<Cmd> {
         commands.push(auth.arg(password).take());
     }
     if settings.db() != 0 {
-        commands.push(redis::cmd("SELECT").arg(settings.db()).take());
+        commands.push(command!("SELECT", settings.db()));
     }
     commands
 }

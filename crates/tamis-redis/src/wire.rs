@@ -1,5 +1,5 @@
 //! Sending with patience: what was not answered is sent again where that is
-//! safe, for a bounded time, and what stays open is told.
+//! safe, for a bounded time, and what stays open is reported.
 
 use crate::failure::{Failure, Outcome, Reason};
 use crate::link::Link;
@@ -131,7 +131,7 @@ impl<L: Link> Wire<L> {
                 stats::pausing(pause, open.len());
                 self.link.pause(jittered(pause).min(left)).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
-                // If nobody can tell, the next try shows.
+                // If nobody answers, the next try shows.
                 let _ = self.link.learn().await;
             }
             for failure in open
@@ -163,30 +163,29 @@ impl<L: Link> Wire<L> {
         let ticket = self.link.send(&sending, self.wait).await;
         let outcomes = self.link.receive(ticket).await;
         let settled = self.settle(&mut requests, outcomes, start).await;
-        settled
-            .into_iter()
-            .map(|settled| {
-                settled
-                    .outcome
-                    .map_err(|failure| of_failure(action, failure))
-            })
-            .collect()
+        let answer = |settled: Settled| settled.outcome.map_err(|why| of_failure(action, why));
+        settled.into_iter().map(answer).collect()
     }
 
-    /// One such request with one command.
+    /// The first answer to one request.
+    pub(crate) async fn ask_request(
+        &mut self,
+        action: &'static str,
+        request: Request,
+    ) -> Result<Value, Error> {
+        let answers = self.ask(action, vec![request]).await?;
+        Ok(answers.into_iter().flatten().next().unwrap_or(Value::Nil))
+    }
+
+    /// The answer to one command.
     pub(crate) async fn ask_one(
         &mut self,
         action: &'static str,
         slot: u16,
         command: redis::Cmd,
     ) -> Result<Value, Error> {
-        let mut answers = self
-            .ask(action, vec![Request::new(slot, &[command])])
-            .await?;
-        Ok(answers
-            .pop()
-            .and_then(|mut values| values.pop())
-            .unwrap_or(Value::Nil))
+        self.ask_request(action, Request::new(slot, &[command]))
+            .await
     }
 
     /// Does a job for `total` keys in windows, of which the next is made and
@@ -266,7 +265,7 @@ mod tests {
     use crate::link::now;
     use std::collections::VecDeque;
 
-    /// Answers what it is told to, and remembers what it was sent.
+    /// Answers as scripted, and remembers what it was sent.
     #[derive(Default)]
     struct Scripted {
         answers: VecDeque<Vec<Outcome>>,

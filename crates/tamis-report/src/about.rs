@@ -226,14 +226,27 @@ pub(crate) fn line(name: &str, value: &str) -> String {
     format!("{name:<14} {value}\n")
 }
 
+/// The lines of a shape, how many of them a key has, and its bits or counters in each.
+pub(crate) fn lines_of(shape: Shape) -> Option<(u64, u32, u32)> {
+    Some(match shape {
+        Shape::Blocked(s) => (s.lines(), s.lines_per_key(), s.hashes_per_line()),
+        Shape::Counting(s) => (s.lines(), s.lines_per_key(), s.hashes_per_line()),
+        Shape::Growing(s) => (s.lines(), s.lines_per_key(), s.hashes_per_line()),
+        _ => return None,
+    })
+}
+
 fn shape_json(shape: Shape) -> Value {
+    if let Some((lines, per_key, per_line)) = lines_of(shape) {
+        let mut all =
+            json!({ "lines": lines, "lines_per_key": per_key, "hashes_per_line": per_line });
+        if let Shape::Growing(shape) = shape {
+            all["layers"] = shape.layers().into();
+        }
+        return all;
+    }
     match shape {
         Shape::Bloom(s) => json!({ "bits": s.bits(), "hashes": s.hashes() }),
-        Shape::Blocked(s) => json!({
-            "lines": s.lines(),
-            "lines_per_key": s.lines_per_key(),
-            "hashes_per_line": s.hashes_per_line(),
-        }),
         Shape::Fuse(s) => json!({
             "width": s.width(),
             "shards": 1u64 << s.shard_bits(),
@@ -242,22 +255,9 @@ fn shape_json(shape: Shape) -> Value {
         }),
         Shape::Ribbon(s) => json!({ "rows": s.rows(), "width": s.width() }),
         Shape::Cascade(s) => json!({ "width": s.width() }),
-        Shape::Counting(s) => json!({
-            "lines": s.lines(),
-            "lines_per_key": s.lines_per_key(),
-            "hashes_per_line": s.hashes_per_line(),
-        }),
-        Shape::Cuckoo(s) => json!({
-            "slots": s.slots(),
-            "window": s.window(),
-            "width": s.width(),
-        }),
-        Shape::Growing(s) => json!({
-            "layers": s.layers(),
-            "lines": s.lines(),
-            "lines_per_key": s.lines_per_key(),
-            "hashes_per_line": s.hashes_per_line(),
-        }),
+        Shape::Cuckoo(s) => {
+            json!({ "slots": s.slots(), "window": s.window(), "width": s.width() })
+        }
         other => json!(format!("{other:?}")),
     }
 }

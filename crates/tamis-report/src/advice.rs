@@ -1,6 +1,6 @@
-//! Which filter to take and what it costs: the one source of what `tamis plan`
-//! prints and of what the page of `tamis serve` shows.
+//! Which filter to use and what it costs, for `tamis plan` and for the page of `tamis serve`.
 
+use crate::about::lines_of;
 use crate::human;
 use serde_json::{Value, json};
 use tamis::raw::Shape;
@@ -100,7 +100,7 @@ impl Question {
                 Err(refusal) => refusals.push(refusal),
             }
         }
-        // A blocked filter stands beside a growing one to compare; it does not grow.
+        // A blocked filter is listed next to a growing one for comparison; it does not grow.
         let serves = match self.need {
             Need::Grow => plans
                 .first()
@@ -388,12 +388,7 @@ fn when_not(plan: &Plan) -> Vec<String> {
 }
 
 fn plan_json(plan: &Plan) -> Value {
-    let lines = match plan.shape() {
-        Shape::Blocked(s) => Some((s.lines_per_key(), s.hashes_per_line())),
-        Shape::Counting(s) => Some((s.lines_per_key(), s.hashes_per_line())),
-        Shape::Growing(s) => Some((s.lines_per_key(), s.hashes_per_line())),
-        _ => None,
-    };
+    let lines = lines_of(plan.shape());
     json!({
         "kind": plan.kind().name(),
         "keys": plan.keys(),
@@ -402,8 +397,8 @@ fn plan_json(plan: &Plan) -> Value {
         "bits_per_key": plan.bits_per_key(),
         "hashes": plan.hashes(),
         "fingerprint_bits": fingerprint(plan),
-        "lines_per_key": lines.map(|(lines, _)| lines),
-        "hashes_per_line": lines.map(|(_, hashes)| hashes),
+        "lines_per_key": lines.map(|(_, per_key, _)| per_key),
+        "hashes_per_line": lines.map(|(_, _, per_line)| per_line),
         "rate": plan.rate(),
     })
 }

@@ -99,10 +99,10 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     } else {
         number(text)?
     };
-    match rate > 0.0 && rate < 1.0 {
-        true => Ok(rate),
-        false => Err(format!("a rate lies between 0 and 1, got {text}")),
+    if rate > 0.0 && rate < 1.0 {
+        return Ok(rate);
     }
+    Err(format!("a rate lies between 0 and 1, got {text}"))
 }
 
 /// Reads a time: `500ms`, `5s`, `5`, `10m`, `12h`, `7d`.

@@ -16,8 +16,8 @@ use tamis_report::human;
 
 /// Bodies that all clients together may have in memory, in bodies of the largest size.
 const AT_ONCE: usize = 32;
-/// What is read of a body that nobody wants, in bodies of the largest size: a client that is still
-/// sending would not see why it was refused.
+/// What is read of an ignored body, in bodies of the largest size: a client that is still sending
+/// would not see the response.
 const DISCARDED: usize = 4;
 const DISCARDED_FOR: Duration = Duration::from_secs(5);
 
@@ -80,7 +80,7 @@ impl Room {
         Ok(())
     }
 
-    /// Gives back what is no longer needed.
+    /// Gives memory back.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
@@ -233,8 +233,7 @@ async fn collect(budget: &Arc<Budget>, body: &mut Incoming) -> Result<Held, Prob
     Ok(Held { bytes, room })
 }
 
-/// Leaves a body that nobody wants. A client that waits to be told before it sends the body sees
-/// the response at once.
+/// Ignores a body. A client that waits for `100 Continue` sees the response at once.
 pub(crate) async fn leave(budget: &Budget, headers: &HeaderMap, body: Incoming) {
     if !headers.contains_key(header::EXPECT) {
         discard(budget, body).await;

@@ -28,18 +28,18 @@ const MANY_BYTES: usize = 1 << 20;
 /// ones, and memory for what is made of their keys.
 static LARGE: Semaphore = Semaphore::const_new(4);
 
-/// How often a look is taken whether the file has been replaced.
+/// How often the file is checked for a replacement.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long a look may take. One at a file system that does not answer never ends.
+/// How long a check may take. On a file system that does not answer it never ends.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
-/// Additions that are saved before their time, in bytes, and those above which none is taken.
+/// Bytes of additions that are saved before their time, and above which no more are accepted.
 const MANY_UNSAVED: usize = 16 << 20;
 const MOST_UNSAVED: usize = 64 << 20;
-/// What an addition takes besides its keys.
+/// Memory of an addition besides its keys.
 const OF_AN_ADDITION: usize = 64;
-/// When to try again what failed: opening a file that stays as it is, saving.
+/// When to retry a failed save, or opening a file that has not changed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
-/// When those who end the service are told that it waits.
+/// When the log says that the end of the service waits for a save.
 const TELL_AFTER: Duration = Duration::from_secs(10);
 
 /// Whether keys may be added, and when additions are on disk.
@@ -68,7 +68,7 @@ pub(crate) struct Version {
     pub(crate) loaded_at: SystemTime,
 }
 
-/// What is known of the file in place.
+/// The state of the file in place.
 struct Watched {
     /// Of the file that answers.
     answers: Stamp,
@@ -78,7 +78,7 @@ struct Watched {
     failed: Option<(Stamp, Instant)>,
     /// Why the file in place is not the one that answers.
     fault: Option<String>,
-    /// How often another file was taken.
+    /// Number of replacements so far.
     replaced: u64,
 }
 
@@ -109,23 +109,16 @@ struct Turn {
 
 /// How far saving has got, as numbers of requests.
 #[derive(Clone, Debug, Default)]
-struct Saved {
+pub(crate) struct Saved {
     upto: u64,
     /// Up to this one could not be saved.
     failed: u64,
     /// Why the last save failed, if it did.
-    error: Option<String>,
+    pub(crate) error: Option<String>,
     /// Keys of requests that are not on disk.
-    unsaved_keys: u64,
-    at: Option<SystemTime>,
-}
-
-/// What can be told of saving.
-pub(crate) struct Saving {
     pub(crate) unsaved_keys: u64,
-    pub(crate) last_saved_at: Option<SystemTime>,
-    /// Why the last save failed, if it did.
-    pub(crate) failed: Option<String>,
+    /// When the last save was.
+    pub(crate) at: Option<SystemTime>,
 }
 
 impl FileFilter {
@@ -181,26 +174,21 @@ impl FileFilter {
         self.watched().fault.clone()
     }
 
-    /// How often another file was taken.
+    /// Number of replacements so far.
     pub(crate) fn times_replaced(&self) -> u64 {
         self.watched().replaced
     }
 
-    /// What became of additions; none if there can be none.
-    pub(crate) fn saving(&self) -> Option<Saving> {
-        let saved = self.writer.as_ref()?.saved.borrow();
-        Some(Saving {
-            unsaved_keys: saved.unsaved_keys,
-            last_saved_at: saved.at,
-            failed: saved.error.clone(),
-        })
+    /// The state of saving; none for a filter without additions.
+    pub(crate) fn saving(&self) -> Option<Saved> {
+        Some(self.writer.as_ref()?.saved.borrow().clone())
     }
 
     fn watched(&self) -> std::sync::MutexGuard<'_, Watched> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What can be told of it. Reads all of it.
+    /// The description, for which all of the filter is read.
     pub(crate) async fn about(self: &Arc<Self>) -> Value {
         // So that nobody waits to add while this reads, and others to ask behind them.
         let turn = match &self.writer {
@@ -215,7 +203,7 @@ impl FileFilter {
         told.await.unwrap_or(Value::Null)
     }
 
-    /// Takes the file that is now in place, if it is another one and sound.
+    /// Switches to the file now in place, if it is another one and valid.
     fn look(&self) {
         let stamp = stamp_of(&self.path);
         if let Some(writer) = &self.writer {
@@ -252,7 +240,7 @@ impl FileFilter {
         is_ours
     }
 
-    /// What is now wrong with the file in place, `None` if it is too early to tell.
+    /// What is wrong with the file in place; `None` if it is too early to decide.
     fn consider(&self, stamp: Stamp) -> Option<Option<String>> {
         let is_settled = {
             let mut watched = self.watched();
@@ -269,7 +257,7 @@ impl FileFilter {
         if stamp.is_fresh() {
             return None;
         }
-        // A checksum tells a file that is still being written; of another, only time does.
+        // A checksum shows whether a file is complete; without one, only time does.
         if !is_settled && about::is_sealed(&self.path) != Some(true) {
             return None;
         }
@@ -279,10 +267,6 @@ impl FileFilter {
             _ if !is_still => None,
             Ok(loaded) => {
                 self.replace(loaded, stamp);
-                log(format_args!(
-                    "{}: now serving the new file",
-                    self.path.display()
-                ));
                 Some(None)
             }
             Err(_) if !is_settled => None,
@@ -300,6 +284,8 @@ impl FileFilter {
         watched.answers = stamp;
         watched.failed = None;
         watched.replaced += 1;
+        let path = self.path.display();
+        log(format_args!("{path}: now serving the new file"));
     }
 
     fn set_fault(&self, fault: Option<String>) {
@@ -312,7 +298,7 @@ impl FileFilter {
         watched.fault = fault;
     }
 
-    /// Looks at the file again and again.
+    /// Checks the file periodically.
     pub(crate) async fn watch(self: Arc<Self>) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -324,7 +310,7 @@ impl FileFilter {
                     self.path.display(),
                     human::duration(LOOK_LIMIT)
                 )));
-                // A panic was told by its thread; the next look is another one.
+                // A panic was reported by its thread; the next look starts afresh.
                 let _ = look.await;
             }
         }
@@ -411,7 +397,10 @@ impl FileFilter {
         let rule = version.read(Loaded::rule);
         form.check(&body, &rule)?;
         let mut filter = version.filter.write();
-        let filter = filter.as_mut().map_err(|_| poisoned())?;
+        let filter = filter.as_mut().map_err(|_| {
+            let error = anyhow!("an addition failed halfway");
+            Problem::unavailable(&error)
+        })?;
         let mut new = Replies::default();
         let mut answers = Vec::new();
         let outcome = form.for_each_block(&body, &rule, &mut |keys| {
@@ -424,7 +413,7 @@ impl FileFilter {
             new.extend(&answers);
             Ok(())
         });
-        // Those before one that was refused are in.
+        // The keys before a refused one were added.
         turn.unsaved_bytes += body.len() + OF_AN_ADDITION;
         if turn.unsaved_bytes > MANY_UNSAVED {
             writer.is_much.notify_one();
@@ -440,7 +429,7 @@ impl FileFilter {
         Ok((new, outcome, turn.last))
     }
 
-    /// Saves whenever there is something to save.
+    /// Saves additions as they come.
     pub(crate) async fn keep_saving(self: Arc<Self>) {
         let Some(writer) = &self.writer else {
             return;
@@ -466,7 +455,7 @@ impl FileFilter {
         }
     }
 
-    /// Puts what was added on disk, at the service's end.
+    /// Saves additions when the service ends.
     pub(crate) async fn save_last(self: &Arc<Self>) -> Result<()> {
         let mut saving = std::pin::pin!(self.save());
         match tokio::time::timeout(TELL_AFTER, saving.as_mut()).await {
@@ -481,7 +470,7 @@ impl FileFilter {
         }
     }
 
-    /// Puts what was added on disk, and tells those who wait for it.
+    /// Saves additions and notifies the requests that wait for it.
     async fn save(self: &Arc<Self>) -> Result<()> {
         let Some(writer) = &self.writer else {
             return Ok(());
@@ -561,9 +550,11 @@ impl FileFilter {
             bail!("it is being written by another program");
         }
         let ours: Stamp = (&turn.lock.metadata()?).into();
-        let lock = match stamp.is_same_file(&ours) {
-            true => None, // written over: our lock still holds
-            false => Some(FileLock::try_acquire(&self.path)?),
+        // Of a file that was written over, our lock still holds.
+        let lock = if stamp.is_same_file(&ours) {
+            None
+        } else {
+            Some(FileLock::try_acquire(&self.path)?)
         };
         let mut loaded = self.opening.load(&self.path)?;
         if !loaded.is_writable() {
@@ -581,10 +572,6 @@ impl FileFilter {
             turn.lock = lock;
         }
         self.replace(loaded, (&turn.lock.metadata()?).into());
-        log(format_args!(
-            "{}: now serving the new file",
-            self.path.display()
-        ));
         Ok(())
     }
 }
@@ -621,10 +608,6 @@ fn answer(loaded: &Loaded, form: Form, body: &[u8]) -> Result<Replies, Problem> 
         Ok(())
     })?;
     Ok(replies)
-}
-
-fn poisoned() -> Problem {
-    Problem::unavailable(&anyhow!("an addition failed halfway"))
 }
 
 fn stamp_of(path: &Path) -> Result<Stamp> {

@@ -1,7 +1,6 @@
 //! The filters being served, by name.
 
-pub(crate) use crate::file::Saving;
-use crate::file::{FileFilter, Writing};
+use crate::file::{FileFilter, Saved, Writing};
 use crate::loaded::Opening;
 use crate::media::Form;
 use crate::problem::Problem;
@@ -21,7 +20,7 @@ use tamis_redis::Location;
 use tamis_report::human;
 use tokio::sync::Mutex;
 
-/// How long a filter in Redis may take to tell of itself: nobody waits for ever.
+/// How long the description of a filter in Redis may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A filter to serve.
@@ -66,7 +65,7 @@ enum Source {
     Redis(Arc<RemoteFilter>),
 }
 
-/// What was told of a filter, and what that took.
+/// A description of a filter, and the time it took.
 struct Told {
     value: Value,
     at: Instant,
@@ -74,7 +73,7 @@ struct Told {
 }
 
 impl Filters {
-    /// Opens all of them; one that fails is the end.
+    /// Opens all filters, or fails with the first that can't be opened.
     pub(crate) fn open(named: Vec<Named>, opening: &Opening, writing: Writing) -> Result<Self> {
         let mut all = BTreeMap::new();
         for Named { name, place } in named {
@@ -118,23 +117,19 @@ impl Filters {
         self.0.values()
     }
 
-    /// Starts what goes on beside the requests: watching files, and saving.
+    /// Starts the background work: watching files, and saving.
     pub(crate) fn start(&self) {
-        for served in self.iter() {
-            if let Source::File(filter) = &served.source {
-                tokio::spawn(Arc::clone(filter).watch());
-                tokio::spawn(Arc::clone(filter).keep_saving());
-            }
+        for file in self.iter().filter_map(Served::file) {
+            tokio::spawn(Arc::clone(file).watch());
+            tokio::spawn(Arc::clone(file).keep_saving());
         }
     }
 
-    /// Saves what is not saved yet, at the end.
+    /// Saves the last additions.
     pub(crate) async fn save(&self) -> Result<()> {
         let mut result = Ok(());
-        for served in self.iter() {
-            if let Source::File(filter) = &served.source {
-                result = filter.save_last().await.and(result);
-            }
+        for file in self.iter().filter_map(Served::file) {
+            result = file.save_last().await.and(result);
         }
         result
     }
@@ -145,7 +140,14 @@ impl Served {
         &self.name
     }
 
-    pub(crate) fn is_writable(&self) -> bool {
+    fn file(&self) -> Option<&Arc<FileFilter>> {
+        match &self.source {
+            Source::File(filter) => Some(filter),
+            Source::Redis(_) => None,
+        }
+    }
+
+    fn is_writable(&self) -> bool {
         match &self.source {
             Source::File(filter) => filter.is_writable(),
             Source::Redis(filter) => filter.is_writable(),
@@ -154,26 +156,17 @@ impl Served {
 
     /// Why the file in place is not the one that answers, if so.
     pub(crate) fn fault(&self) -> Option<String> {
-        match &self.source {
-            Source::File(filter) => filter.fault(),
-            Source::Redis(_) => None,
-        }
+        self.file()?.fault()
     }
 
-    /// How often another file was taken.
+    /// Number of replacements of its file so far.
     pub(crate) fn times_replaced(&self) -> u64 {
-        match &self.source {
-            Source::File(filter) => filter.times_replaced(),
-            Source::Redis(_) => 0,
-        }
+        self.file().map_or(0, |file| file.times_replaced())
     }
 
-    /// What became of additions to a file.
-    pub(crate) fn saving(&self) -> Option<Saving> {
-        match &self.source {
-            Source::File(filter) => filter.saving(),
-            Source::Redis(_) => None,
-        }
+    /// The state of saving, of a file.
+    pub(crate) fn saving(&self) -> Option<Saved> {
+        self.file()?.saving()
     }
 
     /// Why it can't do now what it is there for, if so. A file that can't be served while an older
@@ -182,7 +175,7 @@ impl Served {
         match &self.source {
             Source::File(filter) => {
                 let saving = filter.saving()?;
-                let not_saved = saving.failed.map(|error| format!("not saved: {error}"));
+                let not_saved = saving.error.map(|error| format!("not saved: {error}"));
                 filter.fault().or(not_saved)
             }
             Source::Redis(_) => match tokio::time::timeout(PATIENCE, self.content()).await {
@@ -224,14 +217,14 @@ impl Served {
         about["place"] = json!(human::hide_passwords(&self.place.to_string()));
         about["writable"] = json!(self.is_writable());
         about["fault"] = json!(self.fault());
-        if let Source::File(filter) = &self.source {
+        if let Some(filter) = self.file() {
             about["loaded_at"] = json!(seconds(filter.version().loaded_at));
             about["times_replaced"] = json!(filter.times_replaced());
         }
         if let Some(saving) = self.saving() {
             about["unsaved_keys"] = json!(saving.unsaved_keys);
-            about["last_saved_at"] = json!(saving.last_saved_at.map(seconds));
-            about["save_failed"] = json!(saving.failed);
+            about["last_saved_at"] = json!(saving.at.map(seconds));
+            about["save_failed"] = json!(saving.error);
         }
         about["recent"] = self.tally.recent();
         Ok(about)

@@ -15,14 +15,14 @@ use std::net::IpAddr;
 use std::path::Path;
 use tamis::{Existing, Readers, Replacement, SecretKey};
 
-/// The least that nobody guesses.
+/// The shortest token.
 const SHORTEST_TOKEN: usize = 16;
 /// Below this many characters, or different ones, a token may still be a word.
 const STRONG_TOKEN: usize = 32;
 const STRONG_CHARACTERS: usize = 8;
 
 pub(crate) struct Guard {
-    /// Names beside addresses and `localhost`.
+    /// Names next to addresses and `localhost`.
     hosts: Vec<String>,
     /// None if nobody may write.
     token: Option<Token>,
@@ -112,7 +112,7 @@ fn check_origin(head: &Parts, host: &str) -> Result<(), Problem> {
             return refuse("Origin");
         }
     }
-    // A link to the page is no harm; of what else there is, a picture's address would do.
+    // A link to the page is harmless; anything else could be the address of a picture.
     let is_link = matches!(head.method, Method::GET | Method::HEAD) && head.uri.path() == "/";
     let site = single(&head.headers, &HeaderName::from_static("sec-fetch-site"))?;
     match site {
@@ -121,7 +121,7 @@ fn check_origin(head: &Parts, host: &str) -> Result<(), Problem> {
     }
 }
 
-/// There is one expectation that a server knows.
+/// Only one expectation is defined.
 fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
     match single(headers, &header::EXPECT)? {
         None => Ok(()),
@@ -159,7 +159,7 @@ fn is_same_authority(a: &str, b: &str) -> bool {
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() => {
-            // `::1` without brackets is no host of a URL, and all of it an address.
+            // `::1` without brackets is not the host of a URL, but an address as a whole.
             if name.contains(':') && !name.ends_with(']') {
                 host
             } else {
@@ -170,11 +170,11 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// What those who may write know.
+/// The secret of clients that may write.
 pub(crate) struct Token(String);
 
 impl Token {
-    /// Reads a token's file, which is made if there is none.
+    /// Reads a token's file, or creates one.
     pub(crate) fn load_or_create(path: &Path) -> Result<Self> {
         let reading = || format!("reading the token in {}", path.display());
         match fs::read_to_string(path) {
@@ -212,7 +212,7 @@ impl Token {
     }
 }
 
-/// Says what others could make of the token.
+/// Warns of a weak token, and of a file that others can read.
 fn warn_of(path: &Path, token: &str) {
     let different = token.bytes().collect::<BTreeSet<u8>>().len();
     if token.len() < STRONG_TOKEN || different < STRONG_CHARACTERS {

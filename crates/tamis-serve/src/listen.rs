@@ -24,13 +24,13 @@ use tokio_rustls::TlsAcceptor;
 /// The most of a request's head, and what is read of a body at once. Larger buffers would be given
 /// back to the system each time, and cost more than they save.
 const BUFFER: usize = 64 << 10;
-/// Clients above the number that is allowed who are told so at once; others are only cut off.
+/// Clients above the limit that get a response at the same time; others are only cut off.
 const TOLD: usize = 64;
 const TOLD_FOR: Duration = Duration::from_secs(1);
 /// How long clients may still send and read when the service ends.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What a client above the number is told.
+/// The response to a client above the limit.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/json\r\n\
     content-length: 74\r\n\
@@ -95,7 +95,7 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: 
     Ok(())
 }
 
-/// Says that there is no place, and waits until the client has seen it.
+/// Refuses a client above the limit, and waits until it has read that.
 async fn refuse(mut stream: TcpStream, is_encrypted: bool, _place: OwnedSemaphorePermit) {
     if is_encrypted {
         return;

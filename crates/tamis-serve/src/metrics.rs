@@ -1,6 +1,6 @@
-//! What the service has done, as Prometheus reads it.
+//! Metrics of the service, for Prometheus.
 
-use crate::filters::{Filters, PATIENCE, Saving, seconds};
+use crate::filters::{Filters, PATIENCE, Served, seconds};
 use crate::log::log;
 use crate::response::{Response, whole};
 use hyper::StatusCode;
@@ -12,9 +12,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tamis_report::human;
 
-/// Upper ends of the classes of times that answers take.
+/// Upper bounds of the histogram of response times.
 const SECONDS: [f64; 8] = [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0];
-/// How often a line of the log is spent on requests without the token.
+/// How often the log mentions requests without the token.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// Counts of all filters.
@@ -34,12 +34,12 @@ pub(crate) struct Metrics {
 #[derive(Default)]
 pub(crate) struct Strangers {
     all: AtomicU64,
-    /// When they were last told of, and how many there were then.
+    /// When the log last mentioned them, and how many there were then.
     told: Mutex<Option<(Instant, u64)>>,
 }
 
 impl Strangers {
-    /// Counts one, and says so if nothing was said for a while.
+    /// Counts one, and logs it unless the log did so recently.
     pub(crate) fn seen(&self, from: IpAddr) {
         let all = self.all.fetch_add(1, Relaxed) + 1;
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,149 +71,82 @@ impl Metrics {
 /// Everything that Prometheus asks for.
 pub(crate) async fn page(metrics: &Metrics, filters: &Filters) -> Response {
     let mut page = Page::default();
-    tell_requests(metrics, &mut page);
-    tell_saving(filters, &mut page);
-    tell_filters(filters, &mut page).await;
+    page.add_requests(metrics);
+    page.add_filters(filters);
+    page.add_content(filters).await;
     whole("text/plain; version=0.0.4; charset=utf-8", page.0)
-}
-
-fn tell_requests(metrics: &Metrics, page: &mut Page) {
-    page.about("tamis_requests_total", "counter", "Requests, by status.");
-    for (class, count) in metrics.statuses.iter().enumerate().skip(1) {
-        let labels = format!("status=\"{class}xx\"");
-        page.sample("tamis_requests_total", &labels, count.load(Relaxed) as f64);
-    }
-    let name = "tamis_request_seconds";
-    page.about(
-        name,
-        "histogram",
-        "Time from a request's head to its response.",
-    );
-    let mut sum = 0;
-    for (class, count) in metrics.times.iter().enumerate() {
-        sum += count.load(Relaxed);
-        let end = SECONDS.get(class).map_or("+Inf".to_owned(), f64::to_string);
-        let labels = format!("le=\"{end}\"");
-        page.sample("tamis_request_seconds_bucket", &labels, sum as f64);
-    }
-    let seconds = metrics.nanoseconds.load(Relaxed) as f64 / 1e9;
-    page.sample("tamis_request_seconds_sum", "", seconds);
-    page.sample("tamis_request_seconds_count", "", sum as f64);
-    page.about("tamis_connections", "gauge", "Open connections.");
-    page.sample(
-        "tamis_connections",
-        "",
-        metrics.connections.load(Relaxed) as f64,
-    );
-    let name = "tamis_connections_refused_total";
-    page.about(name, "counter", "Connections above --max-connections.");
-    page.sample(name, "", metrics.refused_connections.load(Relaxed) as f64);
-    let name = "tamis_unauthorized_total";
-    page.about(name, "counter", "Requests to add keys without the token.");
-    page.sample(name, "", metrics.strangers.all.load(Relaxed) as f64);
-}
-
-/// What became of additions to files.
-fn tell_saving(filters: &Filters, page: &mut Page) {
-    type Figure = fn(&Saving) -> Option<f64>;
-    let figures: [(&str, &str, Figure); 3] = [
-        (
-            "tamis_filter_unsaved_keys",
-            "Keys that were added and are not on disk.",
-            |saving| Some(saving.unsaved_keys as f64),
-        ),
-        (
-            "tamis_filter_last_saved_at",
-            "When additions were last saved, since 1970.",
-            |saving| saving.last_saved_at.map(|at| seconds(at) as f64),
-        ),
-        (
-            "tamis_filter_save_failed",
-            "1 if the last save failed: nothing is added until one succeeds.",
-            |saving| Some(f64::from(u8::from(saving.failed.is_some()))),
-        ),
-    ];
-    for (name, help, figure) in figures {
-        page.about(name, "gauge", help);
-        for served in filters.iter() {
-            if let Some(value) = served.saving().as_ref().and_then(figure) {
-                page.sample(name, &format!("filter=\"{}\"", served.name()), value);
-            }
-        }
-    }
-}
-
-async fn tell_filters(filters: &Filters, page: &mut Page) {
-    let labels = |name: &str| format!("filter=\"{name}\"");
-    let name = "tamis_keys_total";
-    page.about(name, "counter", "Keys asked for and added, by answer.");
-    for served in filters.iter() {
-        let all = served.tally.all();
-        for (answer, count) in [
-            ("yes", all.yes),
-            ("no", all.no),
-            ("new", all.new),
-            ("known", all.known),
-        ] {
-            let labels = format!("{},answer=\"{answer}\"", labels(served.name()));
-            page.sample(name, &labels, count as f64);
-        }
-    }
-    let name = "tamis_filter_fault";
-    page.about(
-        name,
-        "gauge",
-        "1 if the file in place can't be served, and an older one is.",
-    );
-    for served in filters.iter() {
-        let fault = served.fault().is_some();
-        page.sample(name, &labels(served.name()), f64::from(u8::from(fault)));
-    }
-    let name = "tamis_filter_replaced_total";
-    page.about(name, "counter", "How often another file was taken.");
-    for served in filters.iter() {
-        let times = served.times_replaced() as f64;
-        page.sample(name, &labels(served.name()), times);
-    }
-    let mut told = Vec::new();
-    for served in filters.iter() {
-        let about = tokio::time::timeout(PATIENCE, served.about()).await;
-        if let Ok(Ok(about)) = about {
-            told.push((served.name(), about));
-        }
-    }
-    for (name, field, help) in [
-        ("tamis_filter_keys", "keys", "Keys in the filter."),
-        ("tamis_filter_capacity", "capacity", "Keys it was made for."),
-        (
-            "tamis_filter_rate",
-            "rate",
-            "The promised rate of false \"yes\" answers.",
-        ),
-        (
-            "tamis_filter_rate_now",
-            "rate_now",
-            "The expected rate of false \"yes\" answers now.",
-        ),
-        ("tamis_filter_bytes", "bytes", "The size of the filter."),
-        (
-            "tamis_filter_loaded_at",
-            "loaded_at",
-            "When its file was read, since 1970.",
-        ),
-    ] {
-        page.about(name, "gauge", help);
-        for (filter, about) in &told {
-            if let Some(value) = about.get(field).and_then(Value::as_f64) {
-                page.sample(name, &labels(filter), value);
-            }
-        }
-    }
 }
 
 /// The text format, version 0.0.4. Names of filters need no escapes.
 #[derive(Default)]
 struct Page(String);
+
+/// A figure of a filter, if it has one.
+type Figure = fn(&Served) -> Option<f64>;
+
+/// What is known of every filter at any time.
+const FIGURES: [(&str, &str, &str, Figure); 5] = [
+    (
+        "tamis_filter_unsaved_keys",
+        "gauge",
+        "Keys that were added and are not on disk.",
+        |served| Some(served.saving()?.unsaved_keys as f64),
+    ),
+    (
+        "tamis_filter_last_saved_at",
+        "gauge",
+        "When additions were last saved, since 1970.",
+        |served| Some(seconds(served.saving()?.at?) as f64),
+    ),
+    (
+        "tamis_filter_save_failed",
+        "gauge",
+        "1 if the last save failed: nothing is added until one succeeds.",
+        |served| Some(one_if(served.saving()?.error.is_some())),
+    ),
+    (
+        "tamis_filter_fault",
+        "gauge",
+        "1 if the file in place can't be served, and an older one is.",
+        |served| Some(one_if(served.fault().is_some())),
+    ),
+    (
+        "tamis_filter_replaced_total",
+        "counter",
+        "How often another file was taken.",
+        |served| Some(served.times_replaced() as f64),
+    ),
+];
+
+/// What must be read from a filter: fields of its description.
+const CONTENT: [(&str, &str, &str); 6] = [
+    ("tamis_filter_keys", "keys", "Keys in the filter."),
+    ("tamis_filter_capacity", "capacity", "Keys it was made for."),
+    (
+        "tamis_filter_rate",
+        "rate",
+        "The promised rate of false \"yes\" answers.",
+    ),
+    (
+        "tamis_filter_rate_now",
+        "rate_now",
+        "The expected rate of false \"yes\" answers now.",
+    ),
+    ("tamis_filter_bytes", "bytes", "The size of the filter."),
+    (
+        "tamis_filter_loaded_at",
+        "loaded_at",
+        "When its file was read, since 1970.",
+    ),
+];
+
+fn one_if(is_so: bool) -> f64 {
+    f64::from(u8::from(is_so))
+}
+
+fn label(served: &Served) -> String {
+    format!("filter=\"{}\"", served.name())
+}
 
 impl Page {
     fn about(&mut self, name: &str, kind: &str, help: &str) {
@@ -226,5 +159,85 @@ impl Page {
             "" => writeln!(self.0, "{name} {value}"),
             labels => writeln!(self.0, "{name}{{{labels}}} {value}"),
         };
+    }
+
+    fn add_requests(&mut self, metrics: &Metrics) {
+        let load = |count: &AtomicU64| count.load(Relaxed) as f64;
+        self.about("tamis_requests_total", "counter", "Requests, by status.");
+        for (class, count) in metrics.statuses.iter().enumerate().skip(1) {
+            let labels = format!("status=\"{class}xx\"");
+            self.sample("tamis_requests_total", &labels, load(count));
+        }
+        let help = "Time from a request's head to its response.";
+        self.about("tamis_request_seconds", "histogram", help);
+        let mut sum = 0.0;
+        for (class, count) in metrics.times.iter().enumerate() {
+            sum += load(count);
+            let end = SECONDS.get(class).map_or("+Inf".to_owned(), f64::to_string);
+            let labels = format!("le=\"{end}\"");
+            self.sample("tamis_request_seconds_bucket", &labels, sum);
+        }
+        let seconds = load(&metrics.nanoseconds) / 1e9;
+        self.sample("tamis_request_seconds_sum", "", seconds);
+        self.sample("tamis_request_seconds_count", "", sum);
+        for (name, kind, help, count) in [
+            (
+                "tamis_connections",
+                "gauge",
+                "Open connections.",
+                &metrics.connections,
+            ),
+            (
+                "tamis_connections_refused_total",
+                "counter",
+                "Connections above --max-connections.",
+                &metrics.refused_connections,
+            ),
+            (
+                "tamis_unauthorized_total",
+                "counter",
+                "Requests to add keys without the token.",
+                &metrics.strangers.all,
+            ),
+        ] {
+            self.about(name, kind, help);
+            self.sample(name, "", load(count));
+        }
+    }
+
+    fn add_filters(&mut self, filters: &Filters) {
+        let name = "tamis_keys_total";
+        self.about(name, "counter", "Keys asked for and added, by answer.");
+        for served in filters.iter() {
+            for (answer, count) in served.tally.all().named() {
+                let labels = format!("{},answer=\"{answer}\"", label(served));
+                self.sample(name, &labels, count as f64);
+            }
+        }
+        for (name, kind, help, figure) in FIGURES {
+            self.about(name, kind, help);
+            for served in filters.iter() {
+                if let Some(value) = figure(served) {
+                    self.sample(name, &label(served), value);
+                }
+            }
+        }
+    }
+
+    async fn add_content(&mut self, filters: &Filters) {
+        let mut told = Vec::new();
+        for served in filters.iter() {
+            if let Ok(Ok(about)) = tokio::time::timeout(PATIENCE, served.about()).await {
+                told.push((label(served), about));
+            }
+        }
+        for (name, field, help) in CONTENT {
+            self.about(name, "gauge", help);
+            for (label, about) in &told {
+                if let Some(value) = about.get(field).and_then(Value::as_f64) {
+                    self.sample(name, label, value);
+                }
+            }
+        }
     }
 }

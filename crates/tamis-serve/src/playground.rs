@@ -50,25 +50,18 @@ struct Request {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 enum Asked {
-    Bloom {
-        bits: u64,
-        hashes: u32,
-    },
-    Blocked {
-        lines: u64,
-        hashes_per_line: u32,
-        lines_per_key: u32,
-    },
-    Counting {
-        lines: u64,
-        hashes_per_line: u32,
-        lines_per_key: u32,
-    },
-    Cuckoo {
-        slots: u64,
-        window: u32,
-        width: u32,
-    },
+    Bloom { bits: u64, hashes: u32 },
+    Blocked(InLines),
+    Counting(InLines),
+    Cuckoo { slots: u64, window: u32, width: u32 },
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InLines {
+    lines: u64,
+    hashes_per_line: u32,
+    lines_per_key: u32,
 }
 
 pub(crate) async fn playground(
@@ -96,34 +89,34 @@ pub(crate) async fn playground(
 
 impl Asked {
     fn shape(self) -> Result<Shape, String> {
-        let (what, size, most) = match self {
-            Self::Bloom { bits, .. } => ("bits", bits, MAX_BITS),
-            Self::Blocked { lines, .. } | Self::Counting { lines, .. } => {
-                ("lines", lines, MAX_LINES)
+        let in_lines = |it: InLines| (it.lines, it.hashes_per_line, it.lines_per_key);
+        let (what, size, most, shape) = match self {
+            Self::Bloom { bits, hashes } => {
+                let shape = BloomShape::new(bits, hashes).map(Shape::from);
+                ("bits", bits, MAX_BITS, shape)
             }
-            Self::Cuckoo { slots, .. } => ("slots", slots, MAX_SLOTS),
-        };
-        if size > most {
-            return Err(format!("{what}: expected at most {most}, got {size}"));
-        }
-        let shape = match self {
-            Self::Bloom { bits, hashes } => BloomShape::new(bits, hashes).map(Shape::from),
-            Self::Blocked {
-                lines,
-                hashes_per_line,
-                lines_per_key,
-            } => BlockedShape::new(lines, hashes_per_line, lines_per_key).map(Shape::from),
-            Self::Counting {
-                lines,
-                hashes_per_line,
-                lines_per_key,
-            } => CountingShape::new(lines, hashes_per_line, lines_per_key).map(Shape::from),
+            Self::Blocked(it) => {
+                let (lines, hashes, per_key) = in_lines(it);
+                let shape = BlockedShape::new(lines, hashes, per_key).map(Shape::from);
+                ("lines", lines, MAX_LINES, shape)
+            }
+            Self::Counting(it) => {
+                let (lines, hashes, per_key) = in_lines(it);
+                let shape = CountingShape::new(lines, hashes, per_key).map(Shape::from);
+                ("lines", lines, MAX_LINES, shape)
+            }
             Self::Cuckoo {
                 slots,
                 window,
                 width,
-            } => CuckooShape::new(slots, window, width).map(Shape::from),
+            } => {
+                let shape = CuckooShape::new(slots, window, width).map(Shape::from);
+                ("slots", slots, MAX_SLOTS, shape)
+            }
         };
+        if size > most {
+            return Err(format!("{what}: expected at most {most}, got {size}"));
+        }
         shape.map_err(|error| error.to_string())
     }
 }

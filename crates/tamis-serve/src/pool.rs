@@ -33,7 +33,7 @@ impl Pool {
         Self { places, patience }
     }
 
-    /// What comes of a work, once there is a place for it.
+    /// Runs a piece of work as soon as there is a place for it.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! What a client is told when it can't get what it asked for.
+//! Errors for clients.
 
 use hyper::StatusCode;
 use hyper::header::{self, HeaderName};

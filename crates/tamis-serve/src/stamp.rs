@@ -1,11 +1,11 @@
-//! Which file lies at a path: enough to see that another one does.
+//! Which file is at a path: enough to notice another one.
 
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime};
 
-/// Longer than the clocks of file systems take to tick, where times have fractions of seconds ...
+/// Longer than a tick of a file system's clock, where times have fractions of seconds.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
-/// ... and as long as where they have none.
+/// The same where they have none.
 const COARSE_TICK: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +29,9 @@ impl Stamp {
             return false;
         };
         let since_1970 = modified.duration_since(SystemTime::UNIX_EPOCH);
-        let tick = match since_1970.is_ok_and(|time| time.subsec_nanos() == 0) {
-            true => COARSE_TICK,
-            false => TICK,
-        };
-        // A time to come is no reason to wait: the clock may have been set back.
+        let is_coarse = since_1970.is_ok_and(|time| time.subsec_nanos() == 0);
+        let tick = if is_coarse { COARSE_TICK } else { TICK };
+        // A time in the future does not count: the clock may have been set back.
         modified.elapsed().is_ok_and(|age| age < tick)
     }
 }

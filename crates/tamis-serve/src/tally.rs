@@ -1,4 +1,4 @@
-//! What was asked and answered: since the start, and in the last minutes.
+//! Counts of answers: since the start, and in the last minutes.
 
 use crate::replies::Replies;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Minutes that are told apart.
+/// Minutes with counts of their own.
 const MINUTES: u64 = 15;
 
 /// Answers of one filter.
@@ -24,13 +24,13 @@ struct Counts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answers {
     /// Asked, and perhaps present.
-    pub(crate) yes: u64,
+    yes: u64,
     /// Asked, and certainly absent.
-    pub(crate) no: u64,
+    no: u64,
     /// Added, and new.
-    pub(crate) new: u64,
+    new: u64,
     /// Added, and present before, or so it seemed.
-    pub(crate) known: u64,
+    known: u64,
 }
 
 impl Answers {
@@ -48,6 +48,16 @@ impl Answers {
             known: were_new.no(),
             ..Self::default()
         }
+    }
+
+    /// The counts, with the words for them.
+    pub(crate) fn named(self) -> [(&'static str, u64); 4] {
+        [
+            ("yes", self.yes),
+            ("no", self.no),
+            ("new", self.new),
+            ("known", self.known),
+        ]
     }
 
     fn add(&mut self, more: Self) {
@@ -88,23 +98,16 @@ impl Tally {
 
     fn recent_at(&self, now: u64) -> Value {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |minute| {
-            let all = counts.recent.iter();
-            let mut found = all.filter(|(at, _)| *at == minute);
-            found
-                .next()
-                .map_or(Answers::default(), |(_, answers)| *answers)
-        };
         let minutes = (0..MINUTES).rev().filter_map(|ago| now.checked_sub(ago));
         minutes
             .map(|minute| {
-                let Answers {
-                    yes,
-                    no,
-                    new,
-                    known,
-                } = of(minute);
-                json!({ "at": minute * 60, "yes": yes, "no": no, "new": new, "known": known })
+                let found = counts.recent.iter().find(|(at, _)| *at == minute);
+                let answers = found.map_or(Answers::default(), |(_, answers)| *answers);
+                let mut told = json!({ "at": minute * 60 });
+                for (name, count) in answers.named() {
+                    told[name] = count.into();
+                }
+                told
             })
             .collect()
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, in words for people: what, expected, got, and the way out.
+//! The errors of this crate, in words for people: what, expected, got, and the way out.
 
 use crate::hash::Hash;
 use crate::kind::Kind;
@@ -261,14 +261,14 @@ impl fmt::Display for Error {
             Self::Contradiction { count, .. } => write!(
                 f,
                 "{count} {} on both the block list and the allow list; \
-                 say which list wins (ListBuilder::both, `tamis build --both`)",
+                 say which list wins (ListBuilder::both)",
                 if *count == 1 { "key is" } else { "keys are" }
             ),
             Self::Collision { .. } => write!(
                 f,
                 "collision: a key of the block list and a different key of the allow list have \
                  the same hash, so no filter could tell them apart; somebody chose them so; \
-                 hash with a secret (Hasher::keyed, `--keyed`)"
+                 hash with a secret (Hasher::keyed)"
             ),
             Self::Busy { path } => write!(
                 f,
@@ -284,7 +284,7 @@ impl fmt::Display for Error {
                     f,
                     "was open for writing when the machine went down, so the last keys added may be \
                      missing and it could give a false \"no\"; build it again from its keys, or \
-                     accept the loss with `tamis verify --seal`"
+                     accept the loss (Open::accept_loss) and save it"
                 )
             }
             Self::KeyNeeded => write!(
@@ -310,7 +310,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // It is told by `Display`: whoever prints the chain should not say it twice.
+            // `Display` has it: a printed chain should not have it twice.
             Self::Io { source, .. } => source.source(),
             _ => None,
         }

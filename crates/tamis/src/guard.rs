@@ -147,8 +147,8 @@ impl<B: Body> Guard<B> {
         self.alarms.get(hash, maybe, load)
     }
 
-    /// Forgets that the key was absent, because the store may have it now and
-    /// the filter was told by others.
+    /// Forgets that the key was absent: others may have added it to the store
+    /// and to the filter.
     pub fn forget(&self, key: impl AsRef<[u8]>) {
         self.alarms.forget(self.hasher.hash(key.as_ref()));
     }
@@ -253,8 +253,8 @@ impl FalseAlarms {
         Ok(value)
     }
 
-    /// Forgets that the key was absent, because the store may have it now.
-    /// Say so when the filter has been told of a new key.
+    /// Forgets that the key was absent. Call it when a key was added to the
+    /// store and to the filter.
     pub fn forget(&self, hash: Hash) {
         self.shard(hash).forget(hash);
     }

@@ -1,5 +1,5 @@
-//! Key bytes to a 128-bit [`Hash`]: by which hash, and under which seed or
-//! secret. That is recorded in the header of every file.
+//! How key bytes become a 128-bit [`Hash`], under a seed or a secret. The header
+//! of every file records it.
 
 use crate::error::Error;
 use crate::hash::Hash;
@@ -282,7 +282,7 @@ impl Hasher {
         same_hash && self.rule() == other.rule()
     }
 
-    /// Says how the two differ, unless they agree.
+    /// An error with the difference, unless the two agree.
     pub(crate) fn check_like(&self, other: &Self) -> Result<(), Error> {
         let unlike = |what, ours: &dyn fmt::Display, theirs: &dyn fmt::Display| {
             Err(Error::Unlike {

@@ -1,9 +1,9 @@
-//! How the keys of a filter are made of what users have: which differences
-//! between two texts don't count, and how several values become one key.
+//! How the keys of a filter are made: differences between two texts that don't
+//! count, and several values as one key.
 //!
-//! A filter that forgets this answers a false "no": built with case ignored and
-//! asked with case minded, it denies what it holds. So the rule is recorded in
-//! the header, beside the hash, and whoever hashes a key applies it.
+//! A filter built with case ignored and asked with case minded would give a false
+//! "no". So the rule is recorded in the header, next to the hash, and applied
+//! wherever a key is hashed.
 
 #[cfg(feature = "url")]
 mod web;

@@ -14,23 +14,61 @@
 //! # Ok::<(), tamis::Error>(())
 //! ```
 //!
-//! - [`Blocked`] is the default kind: one or two cache misses per key.
-//! - [`Bloom`] is the textbook filter.
-//! - [`Counting`] and [`Cuckoo`] can remove keys. A counting filter accepts any
-//!   number of copies of a key and takes four times the memory; a cuckoo filter
-//!   is small.
-//! - [`Growing`] is for an unknown number of keys.
-//! - [`Fuse`] and [`Ribbon`] are smaller, for finished lists; [`Cascade`] is a
-//!   block list with an allow list, never wrong about a key on either.
+//! # Which kind
+//!
+//! | | for | size | adding | removing |
+//! |---|---|---|---|---|
+//! | [`Blocked`] | a known number of keys: the default | small | `&self`, from many threads | |
+//! | [`Bloom`] | the same, as in the textbook | small | `&self`, from many threads | |
+//! | [`Counting`] | keys that come and go, in any number of copies | four times `Blocked` | `&self`, from many threads | yes |
+//! | [`Cuckoo`] | keys that come and go | small | `&mut`, an error when full | yes |
+//! | [`Growing`] | an unknown number of keys | up to 2.5 times `Blocked` | `&mut` | |
+//! | [`Fuse`] | a finished list, fast | smaller | | |
+//! | [`Ribbon`] | a finished list | smallest | | |
+//! | [`Cascade`] | a block list with an allow list: never wrong about a key on either | smaller | | |
+//! | [`AnyFilter`] | a kind that is known at run time | | `&mut` | where the kind can |
+//!
+//! # What they can do
+//!
+//! | | `Bloom`, `Blocked` | `Counting` | `Cuckoo` | `Growing` | `Fuse`, `Ribbon`, `Cascade` |
+//! |---|---|---|---|---|---|
+//! | `new`, `with_hasher`, `from_plan`, `template`, `clear` | yes | yes | yes | yes | `build` |
+//! | `contains`, `contains_many`, `contains_all`, `contains_hash`, `contains_hashes` | yes | yes | yes | yes | yes |
+//! | `insert`, `insert_many`, `insert_all`, `insert_hash`, `insert_hashes` | yes | yes | `Result` | `Result` | |
+//! | `insert_mut`, `insert_many_shared` | yes | yes | | | |
+//! | `remove`, `remove_many`, `count` | | yes | yes | | |
+//! | `union_with` | yes | yes | while there is room | while there is room | |
+//! | `intersect_with` | yes | yes | yes | | |
+//! | `keys`, `rate_now`, `bytes`, `hasher`, `header` | yes | yes | yes | yes | yes |
+//! | `save`, `load`, `open`, `to_bytes`, `from_bytes`, `view` | yes | yes | yes | yes | yes |
+//! | `share`: a file mapped for adding | many processes | many processes | | one process | |
+//!
+//! The methods of all kinds but `Growing` are those of [`Filter`].
+//!
+//! # And around them
+//!
+//! - [`Plan`] reports size and rate before anything is built.
+//! - [`ListBuilder`] builds finished lists that are larger than memory.
 //! - [`Guard`] puts a filter in front of a slow store.
 //! - [`FileIndex`](index::FileIndex) finds the files, of many, that can contain a
 //!   key.
-//! - [`AnyFilter`] opens filters of every kind.
-//! - [`Plan`] reports size and rate before anything is built.
+//! - [`Open`] has options for opening a filter.
 //!
 //! Keys are bytes, hashed once to 128 bits ([`Hasher`]); use
 //! [`Hasher::keyed`] when an adversary may choose the keys. Filters live on the
 //! heap, in a memory-mapped file, or in bytes that you own ([`Filter`]).
+//!
+//! # Features
+//!
+//! - `files` (on by default): everything that has a path, and the module `file`. Without it
+//!   the crate compiles for `wasm32-unknown-unknown`, with filters, lists and indexes
+//!   in memory and as bytes.
+//! - `random` (part of `files`): `SecretKey::random`. Without it, callers bring
+//!   the secrets of keyed filters, and a cascade needs a keyed hasher.
+//! - `wasm-js`: `random` in browsers and Node.js.
+//! - `url`: keys that are URLs can be normalised (`KeyRule::url`).
+//! - `plain-heap`: all memory comes from the global allocator, and can be listed
+//!   and moved (`allocations`, `relocate`), for servers that account for it.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_docs)]
@@ -84,7 +122,7 @@ pub use store::body::{Body, Bytes, Map};
 // Their home is `file`.
 #[cfg(feature = "files")]
 #[doc(hidden)]
-pub use file::{Existing, FileLock, Readers, Replacement, Unplaced};
+pub use file::{Existing, FileLock, Readers, Replacement, Unplaced, open_regular};
 
 /// The examples of README.md compile.
 #[cfg(doctest)]

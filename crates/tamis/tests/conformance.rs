@@ -4,6 +4,8 @@
 //! new match arm in `oracle.rs`. The other modules are the properties, each
 //! over all subjects that have the ability it needs.
 
+mod common;
+
 mod conformance {
     mod answers;
     mod combine;
@@ -11,5 +13,6 @@ mod conformance {
     mod members;
     mod oracle;
     mod subject;
+    mod tables;
     mod threads;
 }

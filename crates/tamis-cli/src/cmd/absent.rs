@@ -1,4 +1,4 @@
-use crate::Exit;
+use crate::{Exit, FULL_BUILD};
 use anyhow::{Result, bail};
 use std::ffi::OsString;
 
@@ -11,8 +11,5 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(command: &str) -> Result<Exit> {
-    bail!(
-        "this build has no `{command}`\n\
-         hint: `cargo install --path crates/tamis-cli --features full` installs every command"
-    )
+    bail!("this build has no `{command}`\n{FULL_BUILD}")
 }

@@ -1,6 +1,7 @@
 use crate::{Exit, foreign, human, output};
 use anyhow::{Context, Result, anyhow};
 use std::fs::File;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use tamis::Hasher;
@@ -71,14 +72,17 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             filter: &made.filter,
         })
         .collect();
-    let added = tamis_formats::parquet_with_filters(bytes, &new).with_context(name)?;
-    let parts = [&bytes[..added.data_end], &added.bytes];
-    foreign::write_parts(&args.output, &parts, output::existing(args.force))?;
+    let added = tamis_formats::parquet_with_filters(bytes.clone(), &new).with_context(name)?;
+    let existing = output::existing(args.force);
+    foreign::write_with(&args.output, existing, |file| {
+        bytes.slice(0..added.data_end).write_to(file)?;
+        file.write_all(&added.bytes)
+    })?;
     summarise(
         &args.output,
         &made,
         bytes.len(),
-        parts.map(<[u8]>::len).iter().sum(),
+        added.data_end + added.bytes.len(),
     );
     Ok(Exit::Done)
 }

@@ -186,7 +186,7 @@ impl TypedValueParser for NamedParser {
     }
 }
 
-/// What may stand in a path of a URL as it is, and is no step in it.
+/// Whether a name needs no escapes in a URL's path, and is not a step in it.
 fn is_name(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     !name.is_empty() && name.bytes().all(is_plain) && name != "." && name != ".."

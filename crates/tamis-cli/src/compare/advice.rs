@@ -90,9 +90,10 @@ fn candidates<'a>(comparison: &'a Comparison, needs: &[Need]) -> Vec<Candidate<'
         .filter(|(_, measured)| !measured.exceeds(comparison.rate))
         .map(|(contender, measured)| Candidate {
             contender,
-            size: match contender.is_sized_by_keys() {
-                true => (measured.size as f64 * all) as u64,
-                false => measured.size,
+            size: if contender.is_sized_by_keys() {
+                (measured.size as f64 * all) as u64
+            } else {
+                measured.size
             },
             measured,
         })
@@ -145,16 +146,14 @@ impl Candidate<'_> {
         self.contender != Contender::HashSet && !self.contender.is_database()
     }
 
-    /// `192 kB for all 3,535 keys`: the table tells what those take that were held.
+    /// `192 kB for all 3,535 keys`: the table has the size of those that were held.
     fn size_of_all(&self, comparison: &Comparison) -> String {
         let size = human::size(self.size);
-        match self.size == self.measured.size {
-            true => size,
-            false => format!(
-                "{size} for all {}",
-                human::counted(comparison.keys.distinct, "key")
-            ),
+        if self.size == self.measured.size {
+            return size;
         }
+        let keys = human::counted(comparison.keys.distinct, "key");
+        format!("{size} for all {keys}")
     }
 
     /// Of absent keys if there are any, else of present ones.

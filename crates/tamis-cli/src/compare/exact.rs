@@ -2,14 +2,14 @@
 
 use super::keys::integer;
 use super::report::Step;
-use super::step::{Unfit, Work};
+use super::work::{Unfit, Work};
 use crate::human;
 use anyhow::Result;
 use std::collections::HashSet;
 use std::time::Instant;
 use tamis::Hasher;
 
-/// A bitmap of more bytes a key is no way to hold keys.
+/// The most bytes a key that a bitmap may take.
 const MOST_BITMAP_BYTES: u128 = 64;
 
 /// The standard library's.

@@ -1,8 +1,9 @@
 //! Our own filters, of every kind.
 
 use super::contender::Contender;
+use super::keys::ABSENT;
 use super::report::Step;
-use super::step::{Unfit, Work};
+use super::work::{self, Unfit, Work};
 use anyhow::{Context, Result};
 use std::time::Instant;
 use tamis::{AnyFilter, Error, Growing, Hasher, Kind, ListBuilder, Plan};
@@ -11,20 +12,16 @@ use tamis::{AnyFilter, Error, Growing, Hasher, Kind, ListBuilder, Plan};
 const GROWTH: u64 = 10;
 
 pub(super) fn build(work: &Work, kind: Kind) -> Result<Step> {
-    let (filter, build_seconds) = match kind.is_static() {
-        true => build_list(work, kind)?,
-        false => add_all(work, kind)?,
+    let (filter, build_seconds) = if kind.is_static() {
+        build_list(work, kind)?
+    } else {
+        add_all(work, kind)?
     };
     let path = work.file(Contender::Filter(kind));
-    // One that an earlier look at the same folder left is no use.
     filter
         .save(&path)
         .with_context(|| format!("writing {}", path.display()))?;
-    Ok(Step {
-        size: std::fs::metadata(&path)?.len(),
-        build_seconds,
-        ..Step::default()
-    })
+    work::built(&path, build_seconds)
 }
 
 fn add_all(work: &Work, kind: Kind) -> Result<(AnyFilter, f64)> {
@@ -54,7 +51,7 @@ fn build_list(work: &Work, kind: Kind) -> Result<(AnyFilter, f64)> {
         .threads(1);
     let mut seconds = work.add_held(|keys| Ok(list.add_all(keys)?))?;
     if kind == Kind::Cascade {
-        seconds += work.add_absent(|keys| Ok(list.allow_all(keys)?))?;
+        seconds += work.add_from(ABSENT, |keys| Ok(list.allow_all(keys)?))?;
     }
     let start = Instant::now();
     let filter = list.build()?;
@@ -87,9 +84,5 @@ pub(super) fn ask(work: &Work, kind: Kind) -> Result<Step> {
     let answers = ask_each!(
         Bloom, Blocked, Counting, Cuckoo, Growing, Fuse, Ribbon, Cascade
     );
-    Ok(Step {
-        size: std::fs::metadata(&path)?.len(),
-        answers: Some(answers),
-        ..Step::default()
-    })
+    work::answered(&path, answers)
 }

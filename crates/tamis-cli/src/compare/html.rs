@@ -38,9 +38,10 @@ pub(crate) fn page(comparison: &Comparison, advice: &Advice, inputs: &[PathBuf])
             format!("<li>to {}: {pick}</li>\n", need.to_do())
         })
         .collect();
-    let others = match others.as_str() {
-        "" => others,
-        _ => format!("<p>If you also need</p>\n<ul>\n{others}</ul>\n"),
+    let others = if others.is_empty() {
+        others
+    } else {
+        format!("<p>If you also need</p>\n<ul>\n{others}</ul>\n")
     };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -137,26 +138,11 @@ fn figures(comparison: &Comparison) -> String {
          <th scope=\"col\">present/s</th><th scope=\"col\">absent/s</th><th scope=\"col\">batches: present/s</th>\
          <th scope=\"col\">absent/s</th><th scope=\"col\">false yes</th></tr></thead><tbody>",
     );
-    let cell = |text: String| format!("<td>{}</td>", escape(&text));
     let row = |(contender, measured): (Contender, &Measured)| {
-        let speed = |asked: Option<super::report::Asked>| {
-            asked.map_or("-".into(), |asked| table::speed(asked.per_second))
-        };
-        let answers = &measured.answers;
-        let cells = [
-            human::size(measured.size),
-            format!("{:.2}", comparison.bytes_per_key(measured.size)),
-            table::memory(measured.memory),
-            table::memory(measured.build_memory),
-            table::memory(measured.process_memory),
-            table::seconds(measured.build_seconds),
-            speed(Some(answers.present)),
-            speed(answers.absent),
-            speed(answers.present_in_batches),
-            speed(answers.absent_in_batches),
-            measured.false_yes().map_or("-".into(), human::rate),
-        ];
-        let cells: String = cells.into_iter().map(cell).collect();
+        let cells: String = table::figures(measured, comparison)
+            .iter()
+            .map(|text| format!("<td>{}</td>", escape(text)))
+            .collect();
         let name = contender.name();
         format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>\n")
     };

@@ -64,22 +64,20 @@ pub(crate) fn collect(
         None => most.saturating_mul(2),
     };
     let mut pool = Pool::create(&dir.join("pool"), room)?;
-    let Filled::All(records) = pool.fill(input, &HashMap::new())? else {
-        return Ok(Collected::Interrupted(pool.signal));
+    let records = match pool.fill(input, &HashMap::new())? {
+        Filled::All(records) => records,
+        Filled::Interrupted(signal) => return Ok(Collected::Interrupted(signal)),
     };
     let distinct = pool.distinct();
     let is_sample = pool.is_sample();
     let mut drawn = pool.in_order();
     let (asked, overlapping, mut others) = match absent {
-        None => {
-            let asked = hold_back_half(&mut drawn);
-            (asked, 0, None)
-        }
+        None => (hold_back_half(&mut drawn), 0, None),
         Some(input) => {
             let mut others = Pool::create(&dir.join("other-pool"), room)?;
-            let Filled::All(_) = others.fill(input, &pool.spans)? else {
-                return Ok(Collected::Interrupted(others.signal));
-            };
+            if let Filled::Interrupted(signal) = others.fill(input, &pool.spans)? {
+                return Ok(Collected::Interrupted(signal));
+            }
             (others.in_order(), others.overlapping, Some(others))
         }
     };
@@ -111,7 +109,7 @@ pub(crate) fn collect(
 /// Whether all was read, and how many records that were.
 enum Filled {
     All(u64),
-    Interrupted,
+    Interrupted(i32),
 }
 
 /// Where a key stands in a pool's file.
@@ -131,7 +129,6 @@ struct Pool {
     /// No larger digest is drawn any more.
     largest: u128,
     overlapping: u64,
-    signal: i32,
 }
 
 impl Pool {
@@ -146,7 +143,6 @@ impl Pool {
             room,
             largest: u128::MAX,
             overlapping: 0,
-            signal: 0,
         })
     }
 
@@ -159,9 +155,10 @@ impl Pool {
         let report = Pass::new(input, &drawing, &mut [&mut *self]).run(
             |pool: &mut &mut Self, keys: &[Drawn], _: &mut [bool]| {
                 for key in keys {
-                    match held.contains_key(&key.digest.as_u128()) {
-                        true => pool.overlapping += 1,
-                        false => pool.add(key).context("writing temporary files")?,
+                    if held.contains_key(&key.digest.as_u128()) {
+                        pool.overlapping += 1;
+                    } else {
+                        pool.add(key).context("writing temporary files")?;
                     }
                 }
                 drawing.largest.store((pool.largest >> 64) as u64, Relaxed);
@@ -172,10 +169,7 @@ impl Pool {
         self.file.flush().context("writing temporary files")?;
         self.prune(self.room);
         match report.finish()? {
-            Exit::Interrupted(signal) => {
-                self.signal = signal;
-                Ok(Filled::Interrupted)
-            }
+            Exit::Interrupted(signal) => Ok(Filled::Interrupted(signal)),
             Exit::InputFailed => bail!("not all keys could be read, so nothing was compared"),
             Exit::Done | Exit::NoneFound => Ok(Filled::All(records)),
         }
@@ -218,13 +212,13 @@ impl Pool {
         self.largest != u128::MAX
     }
 
-    /// How many different keys there are: as many as were drawn, or what the largest of their digests tells.
+    /// How many different keys there are: as many as were drawn, or an estimate by the largest of their digests.
     fn distinct(&self) -> u64 {
-        let drawn = self.spans.len() as f64;
-        match self.is_sample() {
-            false => self.spans.len() as u64,
-            true => ((drawn - 1.0).max(1.0) / (self.largest as f64 / u128::MAX as f64)) as u64,
+        if !self.is_sample() {
+            return self.spans.len() as u64;
         }
+        let drawn = (self.spans.len() as f64 - 1.0).max(1.0);
+        (drawn / (self.largest as f64 / u128::MAX as f64)) as u64
     }
 
     /// As they came.
@@ -234,7 +228,7 @@ impl Pool {
         spans
     }
 
-    /// Writes these keys to a file, and tells each.
+    /// Writes these keys to a file, and calls `tell` with each.
     fn write(&mut self, spans: &[Span], to: &Path, mut tell: impl FnMut(&[u8])) -> Result<()> {
         let file = self.file.get_mut();
         let mut key = Vec::new();

@@ -3,16 +3,17 @@
 use super::contender::Contender;
 use super::keys::Keys;
 use super::report::{Measured, Memory, Refusal, Row, Step, StepResult};
-use super::step::{Settings, What};
+use super::step::What;
+use super::work::Settings;
 use crate::human;
 use anyhow::{Context, Result};
-use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tamis::file::TemporaryFolder;
 
 /// The hidden subcommand that is such a process.
 pub(crate) const SUBCOMMAND: &str = "compare-step";
@@ -108,12 +109,13 @@ impl Lab<'_> {
             commands.push(command);
             anyhow::Ok(result)
         };
-        let built = match contender.is_file() {
-            false => None,
-            true => match run(What::Build)? {
+        let built = if contender.is_file() {
+            match run(What::Build)? {
                 Ok(built) => Some(built),
                 Err(refusal) => return Ok(Err(refusal)),
-            },
+            }
+        } else {
+            None
         };
         let asked = match run(What::Ask)? {
             Ok(asked) => asked,
@@ -220,57 +222,8 @@ impl Drop for Running {
 /// The folder that all happens in.
 pub(crate) enum Folder {
     /// Gone when dropped.
-    Temporary(Temporary),
+    Temporary(TemporaryFolder),
     Kept(PathBuf),
-}
-
-/// A folder that is locked for as long as its process lives, so that the next one can remove what
-/// a killed one left behind, and nothing else.
-pub(crate) struct Temporary {
-    folder: tempfile::TempDir,
-    /// None where folders can't be locked: there, none is taken for a dead process's, either.
-    _lock: Option<File>,
-}
-
-impl Temporary {
-    const PREFIX: &str = "tamis-compare-";
-
-    fn create() -> std::io::Result<Self> {
-        loop {
-            let folder = tempfile::Builder::new().prefix(Self::PREFIX).tempdir()?;
-            let lock = File::open(folder.path()).ok();
-            let lock = lock.filter(|opened| opened.lock().is_ok());
-            // Until it was locked, another process could have removed it.
-            if folder.path().exists() {
-                #[cfg(unix)]
-                Self::sweep(folder.path());
-                return Ok(Self {
-                    folder,
-                    _lock: lock,
-                });
-            }
-        }
-    }
-
-    /// Removes folders of this user next to `mine` whose processes are dead, if it can.
-    #[cfg(unix)]
-    fn sweep(mine: &Path) {
-        use std::os::unix::fs::MetadataExt;
-        let Ok(me) = mine.metadata().map(|about| about.uid()) else {
-            return;
-        };
-        let beside = mine.parent().unwrap_or(mine);
-        for entry in std::fs::read_dir(beside).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            if name.as_encoded_bytes().starts_with(Self::PREFIX.as_bytes())
-                && (entry.metadata()).is_ok_and(|about| about.is_dir() && about.uid() == me)
-                && let Ok(folder) = File::open(entry.path())
-                && folder.try_lock().is_ok()
-            {
-                let _ = std::fs::remove_dir_all(entry.path());
-            }
-        }
-    }
 }
 
 impl Folder {
@@ -278,7 +231,8 @@ impl Folder {
     pub(crate) fn create(keep: Option<&Path>) -> Result<Self> {
         Ok(match keep {
             None => {
-                Self::Temporary(Temporary::create().context("making a folder for temporary files")?)
+                let folder = TemporaryFolder::new("tamis-compare-");
+                Self::Temporary(folder.context("making a folder for temporary files")?)
             }
             Some(path) => {
                 std::fs::create_dir(path)
@@ -290,7 +244,7 @@ impl Folder {
 
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Self::Temporary(temporary) => temporary.folder.path(),
+            Self::Temporary(temporary) => temporary.path(),
             Self::Kept(path) => path,
         }
     }

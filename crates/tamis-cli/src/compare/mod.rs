@@ -1,7 +1,7 @@
 //! What holding a user's own keys costs: exact sets, databases and filters, side by side.
 //!
 //! ```text
-//! inputs --keys.rs--> files of keys --measure.rs--> a process for each contender (step.rs) --> rows
+//! inputs --keys.rs--> files of keys --measure.rs--> a process for each contender (step.rs, work.rs) --> rows
 //! rows --advice.rs--> what to take;  table.rs, html.rs (charts by plot.rs) show both
 //! ```
 //!
@@ -25,3 +25,4 @@ mod sqlite;
 mod sqlite;
 pub(crate) mod step;
 pub(crate) mod table;
+mod work;

@@ -1,7 +1,7 @@
 //! In place of SQLite where its library can't be loaded.
 
 use super::report::Step;
-use super::step::{Unfit, Work};
+use super::work::{Unfit, Work};
 use anyhow::Result;
 
 pub(super) fn build(_: &Work) -> Result<Step> {

@@ -33,9 +33,10 @@ impl Plot<'_> {
         let positive = || values().copied().filter(|value| *value > 0.0);
         let least = positive().fold(f64::INFINITY, f64::min);
         let greatest = positive().fold(0.0, f64::max);
-        let (from, to) = match greatest > 0.0 {
-            true => (least.log10().floor(), greatest.log10().ceil()),
-            false => (0.0, 1.0),
+        let (from, to) = if greatest > 0.0 {
+            (least.log10().floor(), greatest.log10().ceil())
+        } else {
+            (0.0, 1.0)
         };
         let to = to.max(from + 1.0);
         let x = |value: f64| {

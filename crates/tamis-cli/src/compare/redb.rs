@@ -2,7 +2,7 @@
 
 use super::contender::Contender;
 use super::report::Step;
-use super::step::Work;
+use super::work::{self, Work};
 use ::redb::{Database, ReadableDatabase, TableDefinition};
 use anyhow::Result;
 use std::time::Instant;
@@ -25,11 +25,7 @@ pub(super) fn build(work: &Work) -> Result<Step> {
     let start = Instant::now();
     transaction.commit()?;
     drop(database);
-    Ok(Step {
-        size: std::fs::metadata(&path)?.len(),
-        build_seconds: adding + start.elapsed().as_secs_f64(),
-        ..Step::default()
-    })
+    work::built(&path, adding + start.elapsed().as_secs_f64())
 }
 
 pub(super) fn ask(work: &Work) -> Result<Step> {
@@ -37,9 +33,5 @@ pub(super) fn ask(work: &Work) -> Result<Step> {
     let database = Database::open(&path)?;
     let table = database.begin_read()?.open_table(KEYS)?;
     let answers = work.ask_singly(|key| Ok(table.get(key)?.is_some()))?;
-    Ok(Step {
-        size: std::fs::metadata(&path)?.len(),
-        answers: Some(answers),
-        ..Step::default()
-    })
+    work::answered(&path, answers)
 }

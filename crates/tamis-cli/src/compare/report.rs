@@ -4,21 +4,21 @@ use super::contender::Contender;
 use super::keys::Keys;
 use serde::{Deserialize, Serialize};
 
-/// What one process did, as it tells the one that started it.
+/// The report of one process to the one that started it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Step {
     /// Bytes that the structure takes, counted: of its file, or of what it has allocated.
     pub(crate) size: u64,
     pub(crate) build_seconds: f64,
     pub(crate) answers: Option<Answers>,
-    /// Where the system tells it.
+    /// Where the system reports it.
     pub(crate) memory: Option<Memory>,
 }
 
 /// The most memory that a process had.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Memory {
-    /// All of it, as `/usr/bin/time` tells it.
+    /// All of it, as `/usr/bin/time` reports it.
     pub(crate) peak: u64,
     /// Without the program itself, of which more or less is in memory by chance.
     pub(crate) own: u64,

@@ -5,7 +5,7 @@
 
 use super::contender::Contender;
 use super::report::Step;
-use super::step::{Unfit, Work};
+use super::work::{self, Unfit, Work};
 use anyhow::{Context, Result, bail};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -33,11 +33,7 @@ pub(super) fn build(work: &Work) -> Result<Step> {
     drop(insert);
     database.execute(c"COMMIT")?;
     drop(database);
-    Ok(Step {
-        size: std::fs::metadata(&path)?.len(),
-        build_seconds: adding + start.elapsed().as_secs_f64(),
-        ..Step::default()
-    })
+    work::built(&path, adding + start.elapsed().as_secs_f64())
 }
 
 pub(super) fn ask(work: &Work) -> Result<Step> {
@@ -47,11 +43,7 @@ pub(super) fn ask(work: &Work) -> Result<Step> {
     database.execute(c"BEGIN")?;
     let mut select = database.prepare(c"SELECT 1 FROM keys WHERE key = ?1")?;
     let answers = work.ask_singly(|key| select.run(key))?;
-    Ok(Step {
-        size: std::fs::metadata(&path)?.len(),
-        answers: Some(answers),
-        ..Step::default()
-    })
+    work::answered(&path, answers)
 }
 
 const OK: c_int = 0;

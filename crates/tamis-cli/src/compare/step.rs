@@ -1,21 +1,14 @@
 //! What the process of one contender does: it builds, it answers, or it only reads the questions, so that the memory of
-//! that can be taken off. Reading keys is never part of a time.
+//! that can be taken off.
 
 use super::contender::Contender;
-use super::key_file::{self, KeyReader};
 use super::keys::{ABSENT, HELD, PRESENT};
-use super::report::{Answers, Asked, Memory, Refusal, Step, StepResult};
+use super::report::{Memory, Refusal, Step, StepResult};
+use super::work::{Unfit, Work};
 use super::{exact, filters, redb, sqlite};
-use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
+use anyhow::Result;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// Asking goes on until it took this long: a hundred keys are asked many times.
-const LONG_ENOUGH: Duration = Duration::from_millis(50);
-/// Asking ends after this long, reading the questions included, also if not all were asked.
-const LONG: Duration = Duration::from_secs(3);
+use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum What {
@@ -27,46 +20,13 @@ pub(crate) enum What {
     Ask,
 }
 
-/// What all steps must know, in a file beside the keys.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Settings {
-    pub(crate) rate: f64,
-    pub(crate) held: u64,
-    pub(crate) range: Option<(i128, i128)>,
-    /// Whether the absent keys may be given to a cascade as its allow list.
-    pub(crate) absent_is_given: bool,
-}
-
-impl Settings {
-    const NAME: &str = "settings.json";
-
-    pub(crate) fn save(&self, dir: &Path) -> Result<()> {
-        let path = dir.join(Self::NAME);
-        let text = serde_json::to_string(self)?;
-        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
-    }
-
-    fn load(dir: &Path) -> Result<Self> {
-        let path = dir.join(Self::NAME);
-        let text = std::fs::read_to_string(&path);
-        let text = text.with_context(|| format!("reading {}", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))
-    }
-}
-
 /// One step, as its own process.
 pub(crate) fn run(dir: &Path, contender: Contender, what: What) -> StepResult {
-    let work = || {
-        let work = Work {
-            settings: Settings::load(dir)?,
-            dir: dir.to_owned(),
-        };
-        match what {
-            What::Read => work.read_all(),
-            What::Build | What::Ask => work.run(contender, what),
-        }
-    };
-    match work() {
+    let done = Work::open(dir).and_then(|work| match what {
+        What::Read => read_all(&work),
+        What::Build | What::Ask => build_or_ask(&work, contender, what),
+    });
+    match done {
         Ok(step) => Ok(Step {
             memory: memory(),
             ..step
@@ -78,180 +38,32 @@ pub(crate) fn run(dir: &Path, contender: Contender, what: What) -> StepResult {
     }
 }
 
-/// Not for these keys or this rate, which is no failure.
-#[derive(Debug)]
-pub(crate) struct Unfit(pub(crate) String);
-
-impl std::fmt::Display for Unfit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+fn build_or_ask(work: &Work, contender: Contender, what: What) -> Result<Step> {
+    match (contender, what) {
+        (Contender::HashSet, _) => exact::hash_set(work),
+        (Contender::Digests, _) => exact::digests(work),
+        (Contender::Bitmap, _) => exact::bitmap(work),
+        (Contender::Sqlite, What::Build) => sqlite::build(work),
+        (Contender::Sqlite, _) => sqlite::ask(work),
+        (Contender::Redb, What::Build) => redb::build(work),
+        (Contender::Redb, _) => redb::ask(work),
+        (Contender::Filter(kind), What::Build) => filters::build(work, kind),
+        (Contender::Filter(kind), _) => filters::ask(work, kind),
     }
 }
 
-impl std::error::Error for Unfit {}
-
-/// The keys, and the folder.
-pub(crate) struct Work {
-    pub(crate) settings: Settings,
-    dir: PathBuf,
-}
-
-impl Work {
-    fn run(&self, contender: Contender, what: What) -> Result<Step> {
-        match (contender, what) {
-            (Contender::HashSet, _) => exact::hash_set(self),
-            (Contender::Digests, _) => exact::digests(self),
-            (Contender::Bitmap, _) => exact::bitmap(self),
-            (Contender::Sqlite, What::Build) => sqlite::build(self),
-            (Contender::Sqlite, _) => sqlite::ask(self),
-            (Contender::Redb, What::Build) => redb::build(self),
-            (Contender::Redb, _) => redb::ask(self),
-            (Contender::Filter(kind), What::Build) => filters::build(self, kind),
-            (Contender::Filter(kind), _) => filters::ask(self, kind),
-        }
-    }
-
-    /// Where a contender that is a file has it.
-    pub(crate) fn file(&self, contender: Contender) -> PathBuf {
-        self.dir.join(contender.name())
-    }
-
-    fn read_all(&self) -> Result<Step> {
-        for name in [HELD, PRESENT, ABSENT] {
-            self.each(name, |keys| {
-                black_box(keys);
-                Ok(())
-            })?;
-        }
-        Ok(Step::default())
-    }
-
-    fn each(&self, name: &str, mut each: impl FnMut(&[&[u8]]) -> Result<()>) -> Result<()> {
-        let reading = || format!("reading the keys again: {name}");
-        let mut reader = KeyReader::open(&self.dir.join(name)).with_context(reading)?;
-        loop {
-            let keys = reader.chunk().with_context(reading)?;
-            if keys.is_empty() {
-                return Ok(());
-            }
-            each(&keys)?;
-        }
-    }
-
-    /// Gives all keys that are to be held to `add`; tells how many seconds that took.
-    pub(crate) fn add_held(&self, add: impl FnMut(&[&[u8]]) -> Result<()>) -> Result<f64> {
-        self.add_from(HELD, add)
-    }
-
-    /// The same with the keys that are not held.
-    pub(crate) fn add_absent(&self, add: impl FnMut(&[&[u8]]) -> Result<()>) -> Result<f64> {
-        self.add_from(ABSENT, add)
-    }
-
-    fn add_from(&self, name: &str, mut add: impl FnMut(&[&[u8]]) -> Result<()>) -> Result<f64> {
-        let mut seconds = 0.0;
-        self.each(name, |keys| {
-            let start = Instant::now();
-            let added = add(keys);
-            seconds += start.elapsed().as_secs_f64();
-            added
+/// Reads all keys, and does nothing with them.
+fn read_all(work: &Work) -> Result<Step> {
+    for name in [HELD, PRESENT, ABSENT] {
+        work.each(name, |keys| {
+            black_box(keys);
+            Ok(())
         })?;
-        Ok(seconds)
     }
-
-    /// Asks one key after the other.
-    pub(crate) fn ask_singly(
-        &self,
-        mut contains: impl FnMut(&[u8]) -> Result<bool>,
-    ) -> Result<Answers> {
-        let mut ask = |name| {
-            self.ask(name, |keys| {
-                let mut yes = 0;
-                for key in keys {
-                    yes += u64::from(contains(key)?);
-                }
-                Ok(yes)
-            })
-        };
-        Ok(Answers {
-            present: ask(PRESENT)?.unwrap_or_default(),
-            absent: ask(ABSENT)?,
-            ..Answers::default()
-        })
-    }
-
-    /// Asks many keys at once, too.
-    pub(crate) fn ask_in_batches(
-        &self,
-        answers: &mut Answers,
-        contains: impl Fn(&[&[u8]], &mut [bool]),
-    ) -> Result<()> {
-        let mut found = Vec::new();
-        let mut ask = |name| {
-            self.ask(name, |keys| {
-                found.resize(keys.len(), false);
-                contains(keys, &mut found);
-                Ok(found.iter().map(|yes| u64::from(*yes)).sum())
-            })
-        };
-        answers.present_in_batches = ask(PRESENT)?;
-        answers.absent_in_batches = ask(ABSENT)?;
-        Ok(())
-    }
-
-    /// Asks for all keys of a file, again and again if they are few, not for all if they take too long.
-    fn ask(
-        &self,
-        name: &str,
-        mut count_yes: impl FnMut(&[&[u8]]) -> Result<u64>,
-    ) -> Result<Option<Asked>> {
-        let path = self.dir.join(name);
-        let begun = Instant::now();
-        let mut spent = Duration::ZERO;
-        let mut seconds_a_key = Vec::new();
-        let mut first = Asked::default();
-        let mut is_first = true;
-        loop {
-            let mut reader = KeyReader::open(&path)?;
-            loop {
-                let mut keys = reader.chunk()?;
-                if keys.is_empty() {
-                    break;
-                }
-                if !is_first {
-                    // A look at the clock for every few keys would be most of the work, and its figures of the memory.
-                    keys = keys.repeat(key_file::fit(&keys));
-                }
-                let start = Instant::now();
-                let yes = black_box(count_yes(&keys)?);
-                let took = start.elapsed();
-                spent += took;
-                seconds_a_key.push(took.as_secs_f64() / keys.len() as f64);
-                if is_first {
-                    first.keys += keys.len() as u64;
-                    first.yes += yes;
-                }
-                if begun.elapsed() > LONG {
-                    break;
-                }
-            }
-            is_first = false;
-            if seconds_a_key.is_empty() {
-                return Ok(None);
-            }
-            if spent >= LONG_ENOUGH || begun.elapsed() > LONG {
-                break;
-            }
-        }
-        // The median: what interrupts a chunk now and then is no part of it.
-        let middle = seconds_a_key.len() / 2;
-        let (_, median, _) = seconds_a_key.select_nth_unstable_by(middle, f64::total_cmp);
-        first.per_second = 1.0 / median.max(1e-12);
-        Ok(Some(first))
-    }
+    Ok(Step::default())
 }
 
-/// What memory this process has had at most. Not `getrusage`: that remembers what the parent had before this program took
+/// The most memory that this process has had. Not `getrusage`: that remembers what the parent had before this program took
 /// its place.
 #[cfg(target_os = "linux")]
 fn memory() -> Option<Memory> {

@@ -91,12 +91,37 @@ pub(crate) fn about(comparison: &Comparison) -> String {
 }
 
 fn line(name: &str, measured: &Measured, comparison: &Comparison) -> String {
+    let [
+        size,
+        per_key,
+        asked,
+        built,
+        process,
+        time,
+        present,
+        absent,
+        batch,
+        others,
+        wrong,
+    ] = figures(measured, comparison);
+    let too_many = if measured.exceeds(comparison.rate) {
+        " (too many)"
+    } else {
+        ""
+    };
+    format!(
+        "{name:<9} {size:>8} {per_key:>10}  {asked:>8} {built:>8} {process:>8}  {time:>8}  \
+         {present:>7} {absent:>7}  {batch:>7} {others:>7}  {wrong:>9}{too_many}"
+    )
+}
+
+/// The figures of a contender, as the table and the page have them.
+pub(crate) fn figures(measured: &Measured, comparison: &Comparison) -> [String; 11] {
     let answers = &measured.answers;
     let speed = |asked: Option<Asked>| asked.map_or("-".into(), |asked| speed(asked.per_second));
-    format!(
-        "{name:<9} {:>8} {:>10.2}  {:>8} {:>8} {:>8}  {:>8}  {:>7} {:>7}  {:>7} {:>7}  {:>9}{}",
+    [
         human::size(measured.size),
-        comparison.bytes_per_key(measured.size),
+        format!("{:.2}", comparison.bytes_per_key(measured.size)),
         memory(measured.memory),
         memory(measured.build_memory),
         memory(measured.process_memory),
@@ -106,11 +131,7 @@ fn line(name: &str, measured: &Measured, comparison: &Comparison) -> String {
         speed(answers.present_in_batches),
         speed(answers.absent_in_batches),
         measured.false_yes().map_or("-".into(), human::rate),
-        match measured.exceeds(comparison.rate) {
-            true => " (too many)",
-            false => "",
-        }
-    )
+    ]
 }
 
 /// What to take, in a line.
@@ -128,7 +149,7 @@ pub(crate) fn verdict(advice: &Advice) -> String {
     }
 }
 
-pub(crate) fn memory(bytes: Option<u64>) -> String {
+fn memory(bytes: Option<u64>) -> String {
     match bytes {
         None => "-".into(),
         Some(bytes) if bytes < VISIBLE => "<0.5 MB".into(),

@@ -4,19 +4,26 @@ use super::named;
 use crate::{human, output};
 use anyhow::Result;
 use serde_json::json;
-use std::fmt::Write as _;
 use std::path::Path;
-use tamis_formats::{Foreign, Format, ParquetChunk};
+use tamis_formats::{Bytes, Foreign, Format, ParquetChunk};
+
+const HEADINGS: [&str; 7] = [
+    "group",
+    "column",
+    "values are",
+    "filter",
+    "keys",
+    "rate now",
+    "fill",
+];
 
 /// Lists every column of every row group, with its filter.
-pub(super) fn info(path: &Path, bytes: &[u8], as_json: bool) -> Result<()> {
-    let chunks = tamis_formats::parquet_chunks(bytes).map_err(named(path))?;
+pub(super) fn info(path: &Path, bytes: &Bytes<'_>, as_json: bool) -> Result<()> {
+    let chunks = tamis_formats::parquet_chunks(bytes.clone()).map_err(named(path))?;
     let filter = |chunk: &ParquetChunk| -> Result<Option<Foreign<'_>>> {
-        let Some(place) = chunk.filter.clone() else {
-            return Ok(None);
-        };
-        let opened = tamis_formats::open(&bytes[place], Format::Parquet);
-        Ok(Some(opened.map_err(named(path))?))
+        let bytes = chunk.filter.clone().map(|range| bytes.slice(range));
+        let opened = bytes.map(|bytes| tamis_formats::open(bytes, Format::Parquet));
+        opened.transpose().map_err(named(path))
     };
     let groups = chunks
         .iter()
@@ -49,18 +56,7 @@ pub(super) fn info(path: &Path, bytes: &[u8], as_json: bool) -> Result<()> {
         });
         return output::print(&format!("{answer:#}\n"));
     }
-    let mut rows = vec![
-        [
-            "group",
-            "column",
-            "values are",
-            "filter",
-            "keys",
-            "rate now",
-            "fill",
-        ]
-        .map(str::to_owned),
-    ];
+    let mut rows = vec![HEADINGS.map(str::to_owned)];
     for chunk in &chunks {
         let mut row: [String; 7] = Default::default();
         row[0] = chunk.row_group.to_string();
@@ -80,11 +76,8 @@ pub(super) fn info(path: &Path, bytes: &[u8], as_json: bool) -> Result<()> {
         }
         rows.push(row);
     }
-    let mut out = String::new();
-    // Writing to a String can't fail.
-    let _ = writeln!(
-        out,
-        "{:<14} parquet\n{:<14} {}\n{:<14} {}\n{:<14} {} of {}\n",
+    let mut out = format!(
+        "{:<14} parquet\n{:<14} {}\n{:<14} {}\n{:<14} {} of {}\n\n",
         "format",
         "size",
         human::size(bytes.len() as u64),
@@ -99,9 +92,9 @@ pub(super) fn info(path: &Path, bytes: &[u8], as_json: bool) -> Result<()> {
     for row in &rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(widths) {
-            let _ = write!(line, "{cell:<width$}  ");
+            line += &format!("{cell:<width$}  ");
         }
-        let _ = writeln!(out, "{}", line.trim_end());
+        out += &format!("{}\n", line.trim_end());
     }
     output::print(&out)
 }

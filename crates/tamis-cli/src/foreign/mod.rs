@@ -11,9 +11,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use tamis::file::{Existing, Replacement, open_regular};
 use tamis::index::FileIndex;
-use tamis::{Existing, Replacement};
-use tamis_formats::{Error, Foreign, Format, Hint, Keys};
+use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
 use tamis_records::batch::Token;
 
 /// How a filter of another system is to be read, where its file does not say.
@@ -61,10 +61,9 @@ impl ForeignArgs {
     /// Opens a file of another system; none if it is one of ours, or nothing
     /// that is known.
     pub(crate) fn open(&self, path: &Path) -> Result<Option<Opened>> {
-        match self.bytes(path)? {
-            None => Ok(None),
-            Some(bytes) => self.read(path, bytes, self.name.as_deref()),
-        }
+        let bytes = self.bytes(path)?;
+        let opened = bytes.map(|bytes| self.read(path, bytes, self.name.as_deref()));
+        Ok(opened.transpose()?.flatten())
     }
 
     /// Opens every filter of a file, or the one that was named.
@@ -73,16 +72,16 @@ impl ForeignArgs {
             return Ok(None);
         };
         let named = self.name.as_deref();
-        let names = match tamis_formats::open(bytes, self.hint(named)) {
+        let names = match tamis_formats::open(bytes.clone(), self.hint(named)) {
             Err(Error::Several { names }) if named.is_none() && !names.is_empty() => names,
-            opened => {
-                let opened = opened_at(path, named, opened)?;
-                return Ok(opened.map(|opened| vec![opened]));
-            }
+            opened => return Ok(opened_at(path, named, opened)?.map(|opened| vec![opened])),
         };
-        let open = |name: String| self.read(path, bytes, Some(&name));
-        let opened = names.into_iter().filter_map(|name| open(name).transpose());
-        opened.collect::<Result<_>>().map(Some)
+        let open = |name: String| self.read(path, bytes.clone(), Some(&name)).transpose();
+        names
+            .into_iter()
+            .filter_map(open)
+            .collect::<Result<_>>()
+            .map(Some)
     }
 
     /// What is said of keys would have no effect on a filter of ours.
@@ -110,14 +109,14 @@ impl ForeignArgs {
     }
 
     /// A Parquet file of which no column was named: all its columns are meant.
-    fn parquet_file(&self, path: &Path) -> Result<Option<&'static [u8]>> {
+    fn parquet_file(&self, path: &Path) -> Result<Option<Bytes<'static>>> {
         let is_meant = self.name.is_none() && matches!(self.format, None | Some(Format::Parquet));
         let bytes = self.bytes(path)?;
         Ok(bytes.filter(|bytes| is_meant && bytes.starts_with(b"PAR1")))
     }
 
     /// The whole file, if it may be of another system.
-    fn bytes(&self, path: &Path) -> Result<Option<&'static [u8]>> {
+    fn bytes(&self, path: &Path) -> Result<Option<Bytes<'static>>> {
         let file = self.file(path)?;
         file.map(|file| map(path, &file)).transpose()
     }
@@ -130,7 +129,7 @@ impl ForeignArgs {
                 path.display()
             );
         }
-        // What is no regular file is not even opened: a pipe would wait.
+        // Only regular files are opened: a pipe would wait.
         if self.format.is_none() && !path.is_file() {
             return Ok(None);
         }
@@ -142,14 +141,16 @@ impl ForeignArgs {
             .and_then(|_| file.rewind())
             .with_context(|| format!("reading {}", path.display()))?;
         let is_ours = start.starts_with(OURS) || FileIndex::is_index(&start);
-        match (is_ours, self.format) {
-            (true, None) => self.refuse_for_ours(path.display()).map(|()| None),
-            (true, Some(format)) => bail!(
+        if !is_ours {
+            return Ok(Some(file));
+        }
+        if let Some(format) = self.format {
+            bail!(
                 "{}: expected a {format} filter, got a Tamis filter or index\nhint: omit --format",
                 path.display()
-            ),
-            (false, _) => Ok(Some(file)),
+            );
         }
+        self.refuse_for_ours(path.display()).map(|()| None)
     }
 
     fn hint<'h>(&self, name: Option<&'h str>) -> Hint<'h> {
@@ -163,7 +164,7 @@ impl ForeignArgs {
     fn read(
         &self,
         path: &Path,
-        bytes: &'static [u8],
+        bytes: Bytes<'static>,
         name: Option<&str>,
     ) -> Result<Option<Opened>> {
         opened_at(path, name, tamis_formats::open(bytes, self.hint(name)))
@@ -225,29 +226,14 @@ fn opened_at(
 
 /// Opens a regular file to read it.
 pub(crate) fn regular(path: &Path) -> Result<File> {
-    let opening = || format!("opening {}", path.display());
-    let not_regular = || anyhow!("expected a regular file").context(opening());
-    if path.exists() && !path.is_file() {
-        return Err(not_regular());
+    if path.is_dir() {
+        bail!("opening {}: expected a regular file", path.display());
     }
-    let mut options = File::options();
-    // A pipe that has got the name meanwhile must not make us wait.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    let file = options.read(true).open(path).with_context(opening)?;
-    match file.metadata().with_context(opening)?.is_file() {
-        true => Ok(file),
-        false => Err(not_regular()),
-    }
+    Ok(open_regular(path, false)?)
 }
 
-/// A file's bytes, for as long as the process lives: a command opens a handful.
-pub(crate) fn map(path: &Path, file: &File) -> Result<&'static [u8]> {
-    // SAFETY: the map is only read. Who cuts a file that is mapped ends the process, as with
-    // filters of our own; who writes to it changes answers, as with any file.
-    let map = unsafe { memmap2::Mmap::map(file) };
-    let map = map.with_context(|| format!("mapping {}", path.display()))?;
-    Ok(Box::leak(Box::new(map)))
+pub(crate) fn map(path: &Path, file: &File) -> Result<Bytes<'static>> {
+    Bytes::map(file).with_context(|| format!("mapping {}", path.display()))
 }
 
 /// How every filter and index of ours begins.
@@ -342,21 +328,22 @@ impl Opened {
 
 /// Writes a file that appears whole, on disk, or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8], existing: Existing) -> Result<()> {
-    write_parts(path, &[bytes], existing)
+    write_with(path, existing, |file| file.write_all(bytes))
 }
 
-/// The same, of several pieces.
-pub(crate) fn write_parts(path: &Path, parts: &[&[u8]], existing: Existing) -> Result<()> {
+/// The same, by a function.
+pub(crate) fn write_with(
+    path: &Path,
+    existing: Existing,
+    write: impl FnOnce(&mut File) -> std::io::Result<()>,
+) -> Result<()> {
     let mut file = Replacement::begin(path, existing).map_err(|e| output::creating(path, e))?;
-    for part in parts {
-        let written = file.file().write_all(part);
-        written.with_context(|| format!("writing {}", path.display()))?;
-    }
+    write(file.file()).with_context(|| format!("writing {}", path.display()))?;
     file.place().map_err(|e| output::creating(path, e))?;
     Ok(())
 }
 
-/// Makes keys into the bytes that another system hashes.
+/// Encodes keys as another system does before it hashes them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encoding(pub(crate) Keys);
 
@@ -408,7 +395,7 @@ pub(crate) fn ask(filter: &Foreign<'_>, keys: &[KeyBytes], found: &mut [bool]) -
     Ok(())
 }
 
-/// Adds keys and tells those that were new.
+/// Adds keys and reports those that were new.
 pub(crate) fn add(filter: &mut Foreign<'_>, keys: &[KeyBytes], new: &mut [bool]) -> Result<()> {
     for (key, new) in keys.iter().zip(new) {
         *new = filter.insert(key.get()?)?;
@@ -416,7 +403,7 @@ pub(crate) fn add(filter: &mut Foreign<'_>, keys: &[KeyBytes], new: &mut [bool])
     Ok(())
 }
 
-/// Removes keys and tells those that were there.
+/// Removes keys and reports those that were there.
 pub(crate) fn remove(filter: &mut Foreign<'_>, keys: &[KeyBytes], had: &mut [bool]) -> Result<()> {
     for (key, had) in keys.iter().zip(had) {
         *had = filter.remove(key.get()?)?;
@@ -424,7 +411,7 @@ pub(crate) fn remove(filter: &mut Foreign<'_>, keys: &[KeyBytes], had: &mut [boo
     Ok(())
 }
 
-/// What to say when a command that takes only our filters meets another's.
+/// The format of a file, if it is another system's filter.
 pub(crate) fn recognised(path: &Path) -> Option<Format> {
     match ForeignArgs::default().open_all(path) {
         Ok(Some(opened)) => opened.first().map(|opened| opened.filter.format()),

@@ -10,7 +10,7 @@ use tamis_report::foreign::{Standing, overfull};
 /// Prints what is known of the filters of a file, if it is another system's.
 pub(crate) fn info(path: &Path, args: &ForeignArgs, as_json: bool) -> Result<bool> {
     if let Some(bytes) = args.parquet_file(path)? {
-        columns::info(path, bytes, as_json)?;
+        columns::info(path, &bytes, as_json)?;
         return Ok(true);
     }
     let Some(opened) = args.open_all(path)? else {

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::words::Words;
+use tamis::file::Words;
 use tamis::raw::Word;
 use tamis_formats::pybloomfilter::{BITS_AT, Shape};
 
@@ -171,7 +171,7 @@ impl Bits {
     }
 
     /// How many bytes.
-    pub fn len(&self) -> usize {
+    pub fn byte_len(&self) -> usize {
         usize::try_from(self.len).expect("bits in memory have a length in memory")
     }
 
@@ -231,5 +231,63 @@ impl BitsFile {
         bytes.resize(len, 0);
         self.file.read_exact_at(&mut bytes, 0)?;
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(bytes: u64) -> Shape {
+        Shape {
+            capacity: 1,
+            error_rate: 0.5,
+            bits: 8 * bytes,
+            seeds: vec![1],
+        }
+    }
+
+    /// A filter's file of ones behind `bytes` bytes of bits.
+    fn mapped(bytes: u64) -> Bits {
+        let mut content = vec![0; BITS_AT + bytes as usize];
+        content.extend([0xff; 16]);
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&content, 0).unwrap();
+        Bits::map(BitsFile::new(file, "f".into(), true), &shape(bytes)).unwrap()
+    }
+
+    /// In memory and in files, whether they end within a word or not, all does the
+    /// same, and what follows the bits of a file stays as it is.
+    #[test]
+    #[cfg_attr(miri, ignore = "maps files")]
+    fn a_last_word_is_ours_as_far_as_the_bits_go() {
+        for bytes in [1, 7, 8, 9, 16, 23] {
+            let last = 8 * bytes - 1;
+            for mut bits in [Bits::zeroed(bytes).unwrap(), mapped(bytes)] {
+                assert!(!bits.any_set());
+                assert_eq!(bits.set(&[0, last, last]), 2);
+                assert_eq!((bits.set(&[0]), bits.count_ones()), (0, 2));
+                assert!(bits.all_set(&[0, last]) && !bits.all_set(&[0, 1]));
+                let mut stored = vec![0xaa; bytes as usize];
+                bits.store(&mut stored);
+                let mut other = Bits::zeroed(bytes).unwrap();
+                other.load(&stored);
+                assert_eq!(other.count_ones(), 2);
+
+                assert_eq!(other.set(&[1]), 1);
+                bits.unite(&other);
+                assert!(bits.all_set(&[0, 1, last]));
+                let mut one = Bits::zeroed(bytes).unwrap();
+                one.set(&[1]);
+                bits.intersect(&one);
+                assert!(bits.all_set(&[1]) && bits.count_ones() == 1);
+                bits.clear();
+                assert!(!bits.any_set());
+                if let Some(file) = bits.file() {
+                    let after = file.contents().unwrap();
+                    assert_eq!(after[BITS_AT + bytes as usize..], [0xff; 16]);
+                }
+            }
+        }
     }
 }

@@ -27,7 +27,7 @@ macro_rules! ask {
             Backing::Borrowed {
                 filter: $filter, ..
             } => Ok($answer),
-            Backing::Closed => Err(Failure::closed()),
+            Backing::Closed => Err($crate::error::Failure::closed()),
         }
     };
 }

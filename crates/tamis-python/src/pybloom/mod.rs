@@ -415,7 +415,7 @@ impl BloomFilter {
     /// The bits, as bytes.
     #[getter]
     fn data_array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let len = self.get(py, |filter| filter.bits.len())?;
+        let len = self.get(py, |filter| filter.bits.byte_len())?;
         PyBytes::new_with(py, len, |bytes| {
             self.get(py, |filter| filter.bits.store(bytes))
         })
@@ -494,7 +494,7 @@ impl BloomFilter {
         with: impl FnOnce(&mut Filter, &Filter) + Send + 'static,
     ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
-        let bytes = this.get(py, |filter| filter.bits.len() as u64)?;
+        let bytes = this.get(py, |filter| filter.bits.byte_len() as u64)?;
         let ours = Mark::on(slf.clone().unbind(), py);
         let theirs = Mark::on(other.clone().unbind(), py);
         let combined = interrupt::if_large(py, bytes, move || {

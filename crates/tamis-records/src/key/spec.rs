@@ -89,7 +89,7 @@ impl Source {
             Some(("tsv", list)) => columns(list, b'\t'),
             Some(("jsonl", list)) => Ok(record(Part::JsonText(Pointer::parse_list(list)?))),
             Some(("parquet", _)) if cfg!(not(feature = "parquet")) => {
-                Err("this build of tamis can't read Parquet".into())
+                Err("this build has no Parquet: it lacks the feature `parquet`".into())
             }
             Some(("parquet", list)) => {
                 let names: Vec<_> = list.split(',').map(str::to_owned).collect();

@@ -1,13 +1,13 @@
 //! Whole filters: up to Redis and down from it, united, cleared, counted.
 
-use super::{CHUNK_WINDOW, Engine, cells_of, random};
+use super::{CHUNK_WINDOW, Engine, cells_of, growing, random};
 use crate::body::{Body, Cells, foot};
-use crate::chunks::{Chunk, FOOT, Foot, bytes_of};
+use crate::chunks::{Chunk, Foot, bytes_of};
 use crate::link::Link;
 use crate::request::Request;
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
-use redis::{Value, cmd};
+use redis::Value;
 use std::time::{Duration, Instant};
 use tamis::raw::{BlockedShape, CountingShape, GrowingLayer, Header, Shape, Word};
 use tamis::{AnyFilter, Draft, KeyCount, Kind, Plan};
@@ -43,14 +43,10 @@ impl<L: Link> Engine<L> {
         let Shape::Growing(shape) = self.header.shape() else {
             let cells = cells_of(&self.header)?;
             let body = Body::new(cells, &self.name, self.record.generation);
-            self.bodies = vec![body.clone()];
-            return self.send_body(&body, parts[0], Foot::Open).await;
+            self.bodies = vec![body];
+            return self.send_body(parts[0], Foot::Open).await;
         };
-        let like = BlockedShape::new(
-            shape.lines_per_key().into(),
-            shape.hashes_per_line(),
-            shape.lines_per_key(),
-        )?;
+        let like = growing::like(&shape)?;
         let mut layers = Vec::new();
         let mut generation = self.record.generation;
         for (nth, part) in parts.iter().enumerate() {
@@ -62,14 +58,15 @@ impl<L: Link> Engine<L> {
                 let body = Body::new(Cells::Bits(layer.shape()), &self.name, generation);
                 let (words, behind) = behind.split_at(layer.shape().lines() as usize * 8);
                 // Known from now on, so that a failure takes all away.
-                self.bodies.push(body.clone());
+                self.bodies.push(body);
                 let last = behind.is_empty() && nth + 1 == parts.len();
                 let successor = random()?;
-                let foot = match last {
-                    true => Foot::Open,
-                    false => Foot::ClosedFor(successor),
+                let foot = if last {
+                    Foot::Open
+                } else {
+                    Foot::ClosedFor(successor)
                 };
-                self.send_body(&body, words, foot).await?;
+                self.send_body(words, foot).await?;
                 layers.push((layer, generation, keys));
                 generation = successor;
                 rest = behind;
@@ -79,24 +76,40 @@ impl<L: Link> Engine<L> {
         self.load_layers().await
     }
 
-    /// Writes the chunks of a new body.
-    async fn send_body<W: Word>(
+    /// Writes the chunks of the body that was added last.
+    async fn send_body<W: Word>(&mut self, words: &[W], foot: Foot) -> Result<(), Error> {
+        let send = |i: usize, chunk: &Chunk| {
+            let range = bytes_of(i, chunk);
+            let mut bytes = vec![0; chunk.stored() as usize];
+            copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
+            bytes[chunk.len as usize..].copy_from_slice(&foot.encode());
+            Request::new(chunk.slot, &[command!("SET", &chunk.key, bytes)]).replicated()
+        };
+        let newest = self.bodies.len() - 1;
+        self.on_chunks("writing the filter", newest, send, |_, _, _| true)
+            .await
+    }
+
+    /// Asks about all chunks of a body, some at a time; `read` returns whether a
+    /// chunk was there.
+    async fn on_chunks(
         &mut self,
-        body: &Body,
-        words: &[W],
-        foot: Foot,
+        action: &'static str,
+        number: usize,
+        request: impl Fn(usize, &Chunk) -> Request,
+        mut read: impl FnMut(usize, &Chunk, &[Value]) -> bool,
     ) -> Result<(), Error> {
-        for (window, some) in body.chunks.chunks(CHUNK_WINDOW).enumerate() {
-            let send = |(i, chunk): (usize, &Chunk)| {
-                let range = bytes_of(i, chunk);
-                let mut bytes = vec![0; chunk.stored() as usize];
-                copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
-                bytes[chunk.len as usize..].copy_from_slice(&foot.encode());
-                let command = cmd("SET").arg(&chunk.key).arg(bytes).take();
-                Request::new(chunk.slot, &[command]).replicated()
-            };
-            let requests = (window * CHUNK_WINDOW..).zip(some).map(send).collect();
-            self.wire.ask("writing the filter", requests).await?;
+        let count = self.bodies[number].chunks.len();
+        for start in (0..count).step_by(CHUNK_WINDOW) {
+            let some = start..(start + CHUNK_WINDOW).min(count);
+            let chunks = &self.bodies[number].chunks;
+            let requests = some.clone().map(|i| request(i, &chunks[i])).collect();
+            let answers = self.wire.ask(action, requests).await?;
+            for (i, answer) in some.zip(answers) {
+                if !read(i, &self.bodies[number].chunks[i], &answer) {
+                    return Err(self.chunk_missing((number, i)).await);
+                }
+            }
         }
         Ok(())
     }
@@ -121,30 +134,23 @@ impl<L: Link> Engine<L> {
     }
 
     async fn receive_body(&mut self, number: usize, to: &mut [u8]) -> Result<(), Error> {
-        let chunks = self.bodies[number].chunks.clone();
-        for (window, some) in chunks.chunks(CHUNK_WINDOW).enumerate() {
-            let get = |chunk: &Chunk| {
-                let mut get = cmd("GETRANGE");
-                get.arg(&chunk.key).arg(0).arg(chunk.stored());
-                Request::new(chunk.slot, &[get]).answered_with(chunk.stored())
+        let get = |_, chunk: &Chunk| {
+            let get = command!("GETRANGE", &chunk.key, 0, chunk.stored());
+            Request::new(chunk.slot, &[get]).answered_with(chunk.stored())
+        };
+        let read = |i: usize, chunk: &Chunk, answer: &[Value]| {
+            let [Value::BulkString(bytes)] = answer else {
+                return false;
             };
-            let requests = some.iter().map(get).collect();
-            let answers = self.wire.ask("reading the filter", requests).await?;
-            for (i, answer) in (window * CHUNK_WINDOW..).zip(answers) {
-                let range = bytes_of(i, &chunks[i]);
-                match &answer[..] {
-                    [Value::BulkString(bytes)]
-                        if bytes.len() == range.len() + FOOT as usize
-                            && Foot::decode(&bytes[range.len()..]).is_some() =>
-                    {
-                        let len = range.len();
-                        to[range].copy_from_slice(&bytes[..len]);
-                    }
-                    _ => return Err(self.chunk_missing((number, i)).await),
-                }
+            let (lines, foot) = bytes.split_at(bytes.len().min(chunk.len as usize));
+            let whole = Foot::decode(foot).is_some();
+            if whole {
+                to[bytes_of(i, chunk)].copy_from_slice(lines);
             }
-        }
-        Ok(())
+            whole
+        };
+        self.on_chunks("reading the filter", number, get, read)
+            .await
     }
 
     /// Adds all keys of a filter that is alike.
@@ -152,30 +158,23 @@ impl<L: Link> Engine<L> {
         &mut self,
         other: &AnyFilter<B>,
     ) -> Result<(), Error> {
-        let unable = |kind, instead| {
-            let what = "united in Redis";
-            Err(Error::Filter(tamis::Error::Unable {
-                kind,
-                what,
-                instead,
-            }))
+        let instead = match self.kind() {
+            Kind::Counting => Some(
+                "counters add up, so a try whose answer was lost could not be repeated; \
+                 add the keys of one to the other",
+            ),
+            Kind::Growing => Some(
+                "together their layers would exceed the promised rate; \
+                 add the keys of one to the other",
+            ),
+            _ => None,
         };
-        match self.header.shape().kind() {
-            Kind::Counting => {
-                return unable(
-                    Kind::Counting,
-                    "counters add up, so a try whose answer was lost could not be repeated; \
-                     add the keys of one to the other",
-                );
-            }
-            Kind::Growing => {
-                return unable(
-                    Kind::Growing,
-                    "together their layers would exceed the promised rate; \
-                     add the keys of one to the other",
-                );
-            }
-            _ => {}
+        if let Some(instead) = instead {
+            return Err(Error::Filter(tamis::Error::Unable {
+                kind: self.kind(),
+                what: "united in Redis",
+                instead,
+            }));
         }
         self.check_like(other)?;
         self.counted = None;
@@ -191,19 +190,10 @@ impl<L: Link> Engine<L> {
                 let mut bytes = vec![0; chunk.len as usize];
                 copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
                 let ttl = UNITING_FOR.as_millis() as u64;
-                let set = cmd("SET").arg(&theirs).arg(bytes).arg("PX").arg(ttl).take();
-                let or = cmd("BITOP")
-                    .arg("OR")
-                    .arg(&chunk.key)
-                    .arg(&chunk.key)
-                    .arg(&theirs)
-                    .take();
-                let drop = cmd("UNLINK").arg(&theirs).take();
-                let foot = cmd("GETRANGE")
-                    .arg(&chunk.key)
-                    .arg(chunk.len)
-                    .arg(chunk.stored())
-                    .take();
+                let set = command!("SET", &theirs, bytes, "PX", ttl);
+                let or = command!("BITOP", "OR", &chunk.key, &chunk.key, &theirs);
+                let drop = command!("UNLINK", &theirs);
+                let foot = command!("GETRANGE", &chunk.key, chunk.len, chunk.stored());
                 Request::new(chunk.slot, &[set, or, drop, foot]).replicated()
             };
             let requests = (window * CHUNK_WINDOW..).zip(some).map(unite).collect();
@@ -228,24 +218,18 @@ impl<L: Link> Engine<L> {
         };
         let (ours, theirs) = (self.header.shape(), other.shape());
         if ours.kind() != theirs.kind() {
-            return unlike(
-                "the kind",
-                ours.kind().to_string(),
-                theirs.kind().to_string(),
-            );
+            let (ours, theirs) = (ours.kind().to_string(), theirs.kind().to_string());
+            return unlike("the kind", ours, theirs);
         }
         if ours != theirs {
             return unlike("the shape", format!("{ours:?}"), format!("{theirs:?}"));
         }
         let (ours, theirs) = (self.header.hasher(), other.hasher());
-        match ours.agrees_with(theirs) {
-            true => Ok(()),
-            false => unlike(
-                "the hash",
-                ours.name().into(),
-                format!("another {}", theirs.name()),
-            ),
+        if ours.agrees_with(theirs) {
+            return Ok(());
         }
+        let another = format!("another {}", theirs.name());
+        unlike("the hash", ours.name().into(), another)
     }
 
     /// Removes all keys.
@@ -255,37 +239,24 @@ impl<L: Link> Engine<L> {
         self.note(0, true).await?;
         self.load_layers().await?;
         self.counted = None;
+        let clear = |_, chunk: &Chunk| {
+            let command = command!("EVAL", CLEAR, 1, &chunk.key, chunk.len);
+            Request::new(chunk.slot, &[command]).replicated()
+        };
+        let done = |_, _: &Chunk, answer: &[Value]| *answer == [Value::Int(1)];
         for number in 0..self.bodies.len() {
-            let chunks = self.bodies[number].chunks.clone();
-            for (window, some) in chunks.chunks(CHUNK_WINDOW).enumerate() {
-                let clear = |chunk: &Chunk| {
-                    let mut command = cmd("EVAL");
-                    command.arg(CLEAR).arg(1).arg(&chunk.key).arg(chunk.len);
-                    Request::new(chunk.slot, &[command]).replicated()
-                };
-                let requests = some.iter().map(clear).collect();
-                let answers = self.wire.ask("clearing the filter", requests).await?;
-                let missing = answers
-                    .iter()
-                    .position(|answer| answer[..] != [Value::Int(1)]);
-                if let Some(i) = missing {
-                    let part = (number, window * CHUNK_WINDOW + i);
-                    return Err(self.chunk_missing(part).await);
-                }
-            }
+            self.on_chunks("clearing the filter", number, clear, done)
+                .await?;
         }
         if let Some(growth) = &mut self.growth {
             growth.forget_room();
             let taken = growth.taken.len();
-            let mut command = cmd("HSET");
-            command.arg(self.state_key());
+            let mut command = command!("HSET", self.state_key());
             for i in 0..taken {
                 command.arg(format!("taken.{i}")).arg(0);
             }
             command.arg("keys").arg(0);
-            self.wire
-                .ask_one("clearing the filter", self.home, command)
-                .await?;
+            self.ask_home("clearing the filter", command).await?;
         }
         Ok(())
     }
@@ -336,12 +307,8 @@ impl<L: Link> Engine<L> {
         some: usize,
     ) -> Result<Vec<u64>, Error> {
         let count = |chunk: &Chunk| {
-            let ones = cmd("BITCOUNT")
-                .arg(&chunk.key)
-                .arg(0)
-                .arg(chunk.len - 1)
-                .take();
-            let len = cmd("STRLEN").arg(&chunk.key).take();
+            let ones = command!("BITCOUNT", &chunk.key, 0, chunk.len - 1);
+            let len = command!("STRLEN", &chunk.key);
             Request::new(chunk.slot, &[ones, len])
         };
         let requests = self.bodies[number].chunks[..some]
@@ -381,8 +348,8 @@ impl<L: Link> Engine<L> {
         let read = |i: &usize| {
             let chunk = &body.chunks[*i];
             let last = chunk.len.min(each) - 1;
-            let lines = cmd("GETRANGE").arg(&chunk.key).arg(0).arg(last).take();
-            let len = cmd("STRLEN").arg(&chunk.key).take();
+            let lines = command!("GETRANGE", &chunk.key, 0, last);
+            let len = command!("STRLEN", &chunk.key);
             Request::new(chunk.slot, &[lines, len]).answered_with(last)
         };
         let requests = chosen.iter().map(read).collect();

@@ -2,17 +2,18 @@
 
 use super::growing::Announced;
 use super::parts::TOGETHER;
-use super::remains::{delete_remains, has_parts};
+use super::reading::{is_wrong_type, read_start};
+use super::remains::{delete_remains, has_parts, read_record};
 use super::room::lines_of;
-use super::{Engine, is_wrong_type, random, read_record, read_start, unlink_chunks};
+use super::{Engine, random, unlink_chunks};
 use crate::chunks::{Chunk, Foot, slot};
 use crate::link::Link;
-use crate::record::{LEN, Record, State, twin, witness};
+use crate::record::{LEN, Record, Stage, twin, witness};
 use crate::request::Request;
 use crate::warning::Warning;
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
-use redis::{Cmd, Value, cmd};
+use redis::{Cmd, Value};
 use std::time::Duration;
 use tamis::Kind;
 use tamis::raw::{Header, Shape};
@@ -20,9 +21,6 @@ use tamis::raw::{Header, Shape};
 /// All else outlives the record by so much: the clocks of nodes differ, and
 /// the filter must end as a whole, not part by part.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
-/// What has no longer to live is left of a filter that has expired. Parts get
-/// their time after the record does, so they may have more than the grace left.
-pub(super) const ENDING: Duration = Duration::from_secs(20);
 
 /// From now on the filter is nobody's, if it is ours (1) and not another (0);
 /// its record may be gone already.
@@ -81,10 +79,8 @@ impl<L: Link> Engine<L> {
     pub(crate) async fn persist(&mut self) -> Result<(), Error> {
         self.load_layers().await?;
         // The record last: until then the filter ends as a whole.
-        self.on_all_parts("persisting the filter", |key| {
-            cmd("PERSIST").arg(key).take()
-        })
-        .await?;
+        self.on_all_parts("persisting the filter", |key| command!("PERSIST", key))
+            .await?;
         let persist = "redis.call('PERSIST', KEYS[1]) return 1";
         self.if_ours("persisting the filter", persist, &[], &[])
             .await
@@ -99,7 +95,7 @@ impl<L: Link> Engine<L> {
     ) -> Result<(), Error> {
         let mut requests: Vec<Request> = self
             .all_chunks()
-            .map(|(_, chunk)| Request::new(chunk.slot, &[command(&chunk.key)]))
+            .map(|chunk| Request::new(chunk.slot, &[command(&chunk.key)]))
             .collect();
         for key in [twin(&self.name), self.state_key(), witness(&self.name)] {
             requests.push(Request::new(slot(&key), &[command(&key)]));
@@ -237,7 +233,7 @@ impl<L: Link> Engine<L> {
             Err((wire, Error::NotFound { .. } | Error::Remains { .. })) => {
                 let record = Record {
                     generation: random()?,
-                    state: State::Creating,
+                    state: Stage::Creating,
                     header: *header,
                 };
                 let name = at.name().to_owned();
@@ -308,7 +304,7 @@ impl<L: Link> Engine<L> {
         }
         // One by one: while a slot moves, its keys are not all at one node.
         for key in [self.state_key(), self.builder_key(), witness(&self.name)] {
-            let command = cmd("UNLINK").arg(&key).take();
+            let command = command!("UNLINK", &key);
             self.wire.ask_one(ACTION, slot(&key), command).await?;
         }
         self.run_on_records(ACTION, END_DELETION).await?;
@@ -317,11 +313,9 @@ impl<L: Link> Engine<L> {
 
     /// Runs a script on the record and its twin.
     async fn run_on_records(&mut self, action: &'static str, script: &str) -> Result<Value, Error> {
-        let mut command = cmd("EVAL");
-        command.arg(script).arg(2).arg(&self.name);
-        command.arg(twin(&self.name));
-        command.arg(&self.record.identity()[..]);
-        self.wire.ask_one(action, self.home, command).await
+        let (twin, identity) = (twin(&self.name), self.record.identity());
+        let command = command!("EVAL", script, 2, &self.name, twin, &identity[..]);
+        self.ask_home(action, command).await
     }
 
     /// The lines and generations of all bodies, also of layers that are being
@@ -349,10 +343,10 @@ impl<L: Link> Engine<L> {
 }
 
 /// Servers that may throw away what a filter has, which expires or not. Those
-/// that don't tell us are not suspected.
+/// that don't answer are not suspected.
 pub(crate) async fn dangers<L: Link>(wire: &mut Wire<L>, expires: bool) -> Vec<Warning> {
     let nodes = wire.link.masters();
-    let info = |(_, slot): &(_, u16)| Request::new(*slot, &[cmd("INFO").arg("memory").take()]);
+    let info = |(_, slot): &(_, u16)| Request::new(*slot, &[command!("INFO", "memory")]);
     let requests = nodes.iter().map(info).collect();
     let Ok(answers) = wire.ask("asking about memory", requests).await else {
         return Vec::new();
@@ -368,10 +362,10 @@ pub(crate) async fn dangers<L: Link>(wire: &mut Wire<L>, expires: bool) -> Vec<W
 /// Lets a part live as long as the record, and a bit longer.
 fn live_for(key: &str, left: Option<Duration>) -> Cmd {
     match left {
-        None => cmd("PERSIST").arg(key).take(),
+        None => command!("PERSIST", key),
         Some(left) => {
             let left = (left + GRACE).as_millis() as u64;
-            cmd("PEXPIRE").arg(key).arg(left).take()
+            command!("PEXPIRE", key, left)
         }
     }
 }

@@ -1,33 +1,35 @@
 //! What a client remembers of a filter, so that it notices a server that came
 //! back with older data.
 //!
-//! The hash beside the record, `{NAME}:generation`, has the filter's mark: how
+//! The hash next to the record, `{NAME}:generation`, has the filter's mark: how
 //! many keys were ever sent to be added. Every batch reads it, and those that add
 //! count it up, in the pipeline of the batch. A mark lower than one that was seen
-//! before is older data. The witness, on another node, is told the mark from time
-//! to time, so that one who opens the filter sees an older record, too.
+//! before is older data. The witness, on another node, gets the mark from time to
+//! time, so that opening the filter shows an older record, too.
 //!
 //! Others may have counted the mark up again before we look. So a client also
 //! remembers its last keys, and asks for them whenever it had to connect anew.
 
+use super::Engine;
+use super::reading::{number, read_testimony};
 use super::watch::Seen;
-use super::{Engine, read_testimony};
 use crate::Error;
 use crate::body::Cells;
+use crate::chunks::slot;
 use crate::failure::Failure;
 use crate::link::Link;
 use crate::record::{Testimony, digits, witness};
 use crate::request::Request;
-use redis::{Value, cmd};
+use redis::Value;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tamis::{Hash, Kind};
 
 /// Keys that are remembered: enough for some of each node's to be among them.
 const RECENT: usize = 1 << 10;
 /// How often a client writes down when the filter was last written.
 const STAMP_EVERY: Duration = Duration::from_secs(1);
-/// The witness is told the mark after so many keys at least …
+/// The witness gets the mark after so many keys at least …
 const LEAST_TOLD: u64 = 1 << 10;
 /// … and after this share of the filter's capacity.
 const TOLD_SHARE: u64 = 256;
@@ -35,7 +37,7 @@ const TOLD_SHARE: u64 = 256;
 /// Standard deviations that no part strays from the others by chance.
 const FAR: f64 = 10.0;
 
-/// Tells a witness the mark; makes it anew if it is gone (2), and leaves
+/// Gives a witness the mark; makes it anew if it is gone (2), and leaves
 /// another filter's alone (0).
 const TELL: &str = "
 local known = redis.call('GETRANGE', KEYS[1], 0, 23)
@@ -82,11 +84,8 @@ impl<L: Link> Engine<L> {
         let key = witness(&self.name);
         let testimony = read_testimony(&mut self.wire, &key).await?;
         // Behind the witness, which must not have heard more than there is.
-        let command = cmd("HGET").arg(self.state_key()).arg("mark").take();
-        let answer = self
-            .wire
-            .ask_one("opening the filter", self.home, command)
-            .await?;
+        let command = command!("HGET", self.state_key(), "mark");
+        let answer = self.ask_home("opening the filter", command).await?;
         let mark = number(&answer);
         self.memory.mark = mark.unwrap_or(0);
         if let Some(Testimony { record, mark: told }) = testimony
@@ -114,8 +113,8 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// An error, once it was seen that keys are gone: only who opens the filter
-    /// anew may go on with what is left.
+    /// An error once keys were seen to be gone. Only a client that opens the
+    /// filter anew may go on with the rest.
     pub(super) fn check_memory(&self) -> Result<(), Error> {
         match &self.memory.lost {
             None => Ok(()),
@@ -128,7 +127,7 @@ impl<L: Link> Engine<L> {
 
     /// Compares marks that were seen with what we remember. If replicas are
     /// waited for, only what they have counts: another may take over that
-    /// doesn't have the rest, whose senders have not been told that it has.
+    /// doesn't have the rest, which was not confirmed to its senders.
     pub(super) fn compare_marks(&mut self, seen: Seen) -> Result<(), Error> {
         let Some((lowest, highest)) = seen.marks else {
             return Ok(());
@@ -145,7 +144,7 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Remembers keys that were added, and tells the witness at times.
+    /// Remembers keys that were added, and updates the witness at times.
     pub(super) async fn remember(&mut self, hashes: &[Hash], new: &[bool]) {
         if self.memory.stamp_is_due() {
             self.memory.stamped = Some(Instant::now());
@@ -168,13 +167,12 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Tells the witness, in one try: without it, nothing is lost.
+    /// Gives the witness the mark, in one try: without it, nothing is lost.
     async fn tell_witness(&mut self, mark: u64) {
         let request = self.testify(mark, "");
-        let slot = request.slot;
         let ticket = self.wire.link.send(&[&request], None).await;
         match self.wire.link.receive(ticket).await.pop() {
-            Some(Err(Failure::Moved(node))) => self.wire.link.moved(slot, node),
+            Some(Err(Failure::Moved(node))) => self.wire.link.moved(request.slot, node),
             // It is new, and must end with the rest.
             Some(Ok(answer)) if answer == [Value::Int(2)] => {
                 let _ = self.expire_witness().await;
@@ -185,31 +183,26 @@ impl<L: Link> Engine<L> {
 
     fn testify(&self, mark: u64, how: &str) -> Request {
         let key = witness(&self.name);
-        let mut command = cmd("EVAL");
-        command.arg(TELL).arg(1).arg(&key);
-        command.arg(&self.record.identity()[..]);
-        command.arg(Testimony::encode(&self.record, mark));
-        command.arg(digits(mark)).arg(how);
-        Request::new(crate::chunks::slot(&key), &[command])
+        let identity = self.record.identity();
+        let anew = Testimony::encode(&self.record, mark);
+        let digits = digits(mark);
+        let command = command!("EVAL", TELL, 1, &key, &identity[..], anew, digits, how);
+        Request::new(slot(&key), &[command])
     }
 
     /// Makes the witness of a new filter.
     pub(super) async fn call_witness(&mut self) -> Result<(), Error> {
         let key = witness(&self.name);
-        let mut command = cmd("SET");
-        command.arg(&key).arg(Testimony::encode(&self.record, 0));
-        let request = Request::new(crate::chunks::slot(&key), &[command]).replicated();
-        self.wire.ask("creating the filter", vec![request]).await?;
-        Ok(())
+        let command = command!("SET", &key, Testimony::encode(&self.record, 0));
+        let request = Request::new(slot(&key), &[command]).replicated();
+        let made = self.wire.ask_request("creating the filter", request);
+        made.await.map(drop)
     }
 
     /// Takes what is there for all there is: lost keys stay lost.
     pub(crate) async fn accept_loss(&mut self) -> Result<(), Error> {
-        let command = cmd("HGET").arg(self.state_key()).arg("mark").take();
-        let answer = self
-            .wire
-            .ask_one("accepting the loss", self.home, command)
-            .await?;
+        let command = command!("HGET", self.state_key(), "mark");
+        let answer = self.ask_home("accepting the loss", command).await?;
         let request = self.testify(number(&answer).unwrap_or(0), "accept");
         self.wire.ask("accepting the loss", vec![request]).await?;
         self.expire_witness().await
@@ -242,17 +235,14 @@ impl<L: Link> Engine<L> {
 
     /// Whether someone has cleared the filter since we last looked.
     async fn is_cleared(&mut self) -> Result<bool, Error> {
-        let command = cmd("HGET").arg(self.state_key()).arg("cleared").take();
-        let answer = self
-            .wire
-            .ask_one("asking the filter", self.home, command)
-            .await?;
+        let command = command!("HGET", self.state_key(), "cleared");
+        let answer = self.ask_home("asking the filter", command).await?;
         let before = std::mem::replace(&mut self.memory.cleared, number(&answer));
         Ok(before != self.memory.cleared)
     }
 
-    /// Counts keys that were sent in another way than by adding them, and tells
-    /// those who have them that the others are gone, if they are.
+    /// Counts keys that were sent in another way than by adding them. `cleared`
+    /// makes known to other clients that all keys before are gone.
     pub(super) async fn note(&mut self, sent: u64, cleared: bool) -> Result<(), Error> {
         let key = self.state_key();
         let count = "redis.call('HINCRBY', KEYS[2], 'cleared', ARGV[3]) \
@@ -306,20 +296,5 @@ impl<L: Link> Engine<L> {
             }
         }
         Ok(())
-    }
-}
-
-/// Seconds since 1970, by our clock.
-pub(super) fn seconds_now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
-
-/// A number that came as text, or not at all.
-pub(super) fn number(answer: &Value) -> Option<u64> {
-    match answer {
-        Value::BulkString(text) => str::from_utf8(text).ok()?.parse().ok(),
-        Value::Int(number) => u64::try_from(*number).ok(),
-        _ => None,
     }
 }

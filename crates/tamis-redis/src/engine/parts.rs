@@ -7,7 +7,7 @@ use crate::body::{Body, Cells, foot, read_foot};
 use crate::chunks::{Chunk, Foot, chunks, count};
 use crate::link::Link;
 use crate::request::Request;
-use redis::{Value, cmd};
+use redis::Value;
 use tamis::Kind;
 
 /// Chunks that are looked for together.
@@ -62,7 +62,7 @@ impl<L: Link> Engine<L> {
             let some = chunks(&self.name, generation, lines, start..start + WINDOW);
             let some: Vec<Chunk> = some.collect();
             let exists =
-                |chunk: &Chunk| Request::new(chunk.slot, &[cmd("EXISTS").arg(&chunk.key).take()]);
+                |chunk: &Chunk| Request::new(chunk.slot, &[command!("EXISTS", &chunk.key)]);
             let requests = some.iter().map(exists).collect();
             let answers = self.wire.ask("looking for the filter", requests).await?;
             if answers.iter().all(|answer| answer[..] == [Value::Int(0)]) {

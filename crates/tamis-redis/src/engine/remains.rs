@@ -1,21 +1,25 @@
-//! What is left of a filter whose record is gone: by a witness on another node,
-//! or by parts that lie about.
+//! The record of a filter, and what is left of a filter whose record is gone: by
+//! a witness on another node, or by parts that lie about.
 
-use super::life::ENDING;
-use super::read_testimony;
-use crate::Error;
+use super::reading::{is_wrong_type, read_testimony};
 use crate::body::foot;
 use crate::chunks::{FOOT, slot};
 use crate::engine::survey::{Role, scan};
 use crate::link::Link;
-use crate::record::{twin, witness};
+use crate::record::{LEN, Record, twin, witness};
 use crate::request::Request;
 use crate::wire::Wire;
-use redis::{Value, cmd};
+use crate::{Error, Location};
+use redis::Value;
+use std::time::Duration;
 
 /// Keys that are looked at before a filter is created, on each node. The look is
 /// for filters without a witness; more would take seconds.
 const LOOK_AT: usize = 1_000_000;
+
+/// What has no longer to live is left of a filter that has expired. Parts get
+/// their time after the record does, so they may have more than the grace left.
+pub(super) const ENDING: Duration = Duration::from_secs(20);
 
 /// Whether a key ends by itself in a moment, as what an expired filter leaves
 /// does.
@@ -29,7 +33,7 @@ pub(super) async fn has_witness<L: Link>(wire: &mut Wire<L>, name: &str) -> Resu
     if read_testimony(wire, &key).await?.is_none() {
         return Ok(false);
     }
-    let command = cmd("PTTL").arg(&key).take();
+    let command = command!("PTTL", &key);
     let left = wire
         .ask_one("looking for the filter", slot(&key), command)
         .await?;
@@ -58,8 +62,8 @@ async fn parts<L: Link>(wire: &mut Wire<L>, name: &str, most: usize) -> Result<V
         })
         .await?;
         for key in keys {
-            let end = cmd("GETRANGE").arg(&key).arg(-(FOOT as i64)).arg(-1).take();
-            let left = cmd("PTTL").arg(&key).take();
+            let end = command!("GETRANGE", &key, -(FOOT as i64), -1);
+            let left = command!("PTTL", &key);
             let request = Request::new(slot(&key), &[end, left]);
             let answers = wire.ask("looking for the filter", vec![request]).await?;
             if let Some([end, Value::Int(left)]) = answers.first().map(Vec::as_slice)
@@ -80,7 +84,7 @@ pub(super) async fn delete_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> R
     // The witness last: while it is there, what was interrupted can be repeated.
     for key in keys.iter().chain([&witness]) {
         // Nobody creates a filter meanwhile: it would find these.
-        let command = cmd("UNLINK").arg(key).take();
+        let command = command!("UNLINK", key);
         wire.ask_one("deleting the filter", slot(key), command)
             .await?;
     }
@@ -89,8 +93,89 @@ pub(super) async fn delete_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> R
 
 /// Whether neither the record nor its twin is there.
 pub(super) async fn home_is_empty<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<bool, Error> {
-    let exists = |key: &str| Request::new(slot(name), &[cmd("EXISTS").arg(key).take()]);
+    let exists = |key: &str| Request::new(slot(name), &[command!("EXISTS", key)]);
     let requests = vec![exists(name), exists(&twin(name))];
     let answers = wire.ask("looking for the filter", requests).await?;
     Ok(answers.iter().all(|answer| answer[..] == [Value::Int(0)]))
+}
+
+pub(super) async fn read_record<L: Link>(
+    wire: &mut Wire<L>,
+    at: &Location,
+    decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
+) -> Result<Record, Error> {
+    match read_at_home(wire, at.name(), &decode).await {
+        // What is made or deleted meanwhile has a record when its witness comes,
+        // and no witness when its record goes.
+        Err(Error::NotFound { .. }) if has_witness(wire, at.name()).await? => {
+            match read_at_home(wire, at.name(), &decode).await {
+                Err(Error::NotFound { name }) => {
+                    if has_witness(wire, at.name()).await? {
+                        Err(Error::Remains { name })
+                    } else {
+                        Err(Error::NotFound { name })
+                    }
+                }
+                read => read,
+            }
+        }
+        read => read,
+    }
+}
+
+/// Errors if there is no filter of this name, but something is left of one.
+pub(super) async fn look_for_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(), Error> {
+    let remains = || {
+        Err(Error::Remains {
+            name: name.to_owned(),
+        })
+    };
+    // In this order: a filter that is deleted meanwhile loses its record last.
+    if has_witness(wire, name).await?
+        && home_is_empty(wire, name).await?
+        && has_witness(wire, name).await?
+    {
+        return remains();
+    }
+    if has_parts(wire, name).await? && home_is_empty(wire, name).await? {
+        return remains();
+    }
+    Ok(())
+}
+
+async fn read_at_home<L: Link>(
+    wire: &mut Wire<L>,
+    name: &str,
+    decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
+) -> Result<Record, Error> {
+    let twin = twin(name);
+    let home = slot(name);
+    let commands = [
+        // A byte more than there should be, and no more of what is not ours.
+        command!("GETRANGE", name, 0, LEN),
+        command!("EXISTS", name),
+        command!("EXISTS", &twin),
+        command!("PTTL", &twin),
+    ];
+    let requests = commands.map(|command| Request::new(home, &[command]));
+    let answers = match wire.ask("opening the filter", requests.into()).await {
+        Err(error) if is_wrong_type(&error) => {
+            return Err(Error::Corrupt {
+                key: name.into(),
+                reason: "expected a Redis string, got a list, set, hash or the like".into(),
+            });
+        }
+        answers => answers?,
+    };
+    let answers: Vec<Value> = answers.into_iter().flatten().collect();
+    if let [Value::BulkString(bytes), exists, ..] = &answers[..]
+        && (*exists == Value::Int(1) || !bytes.is_empty())
+    {
+        return decode(name, bytes);
+    }
+    let name = name.to_owned();
+    match answers[..] {
+        [.., Value::Int(1), Value::Int(left)] if !is_ending(left) => Err(Error::Remains { name }),
+        _ => Err(Error::NotFound { name }),
+    }
 }

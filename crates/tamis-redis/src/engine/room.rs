@@ -5,14 +5,13 @@
 use super::{Engine, LOOK_AGAIN, cells_of};
 use crate::Error;
 use crate::chunks::chunks;
+use crate::info;
 use crate::link::Link;
-use crate::request::Request;
-use redis::cmd;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tamis::raw::{Header, Shape};
 
-/// Memory of a server's keys beside their strings: names, entries, the record.
+/// Memory of a server's keys besides their strings: names, entries, the record.
 const BESIDE: u64 = 512;
 
 /// A server's memory, from its `INFO memory`.
@@ -26,18 +25,15 @@ struct Memory {
 }
 
 impl Memory {
-    /// `None` if the server has no limit, or does not tell.
+    /// `None` if the server has no limit, or does not say.
     fn of_info(info: &str) -> Option<Self> {
-        let field = |name: &str| {
-            let mut lines = info.lines();
-            lines.find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))
-        };
-        let number = |name: &str| field(name)?.parse::<u64>().ok();
+        let number = |name: &str| info::number(info, name);
         let most = number("maxmemory").filter(|most| *most > 0)?;
         let used = number("used_memory")?;
         // Buffers of replicas and of the log, which don't count.
         let used = used.saturating_sub(number("mem_not_counted_for_evict").unwrap_or(0));
-        let evicts = field("maxmemory_policy").is_some_and(|policy| policy != "noeviction");
+        let policy = info::field(info, "maxmemory_policy");
+        let evicts = policy.is_some_and(|policy| policy != "noeviction");
         Some(Self {
             free: most.saturating_sub(used),
             by_eviction: evicts.then_some(most),
@@ -86,12 +82,11 @@ impl<L: Link> Engine<L> {
             let freed = freed.get(&node).copied().unwrap_or(0);
             let start = Instant::now();
             loop {
-                let info = cmd("INFO").arg("memory").take();
-                let request = vec![Request::new(slot, &[info])];
-                // Who may not ask learns it when there is none.
-                let answer = self.wire.ask("asking for room", request).await;
-                let answer = answer.ok().and_then(|mut answers| answers.pop()?.pop());
-                let info = answer.and_then(|info| redis::from_redis_value::<String>(info).ok());
+                let info = command!("INFO", "memory");
+                // A user who may not ask learns it when there is none.
+                let answer = self.wire.ask_one("asking for room", slot, info).await;
+                let info = answer.ok();
+                let info = info.and_then(|info| redis::from_redis_value::<String>(info).ok());
                 let Some(memory) = info.as_deref().and_then(Memory::of_info) else {
                     break;
                 };

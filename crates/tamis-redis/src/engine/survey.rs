@@ -1,16 +1,16 @@
 //! What lies on the servers: every filter, and what belongs to none.
 
+use super::Engine;
 use super::fill::is_overfull;
-use super::memory::{number, seconds_now};
-use super::{Engine, is_wrong_type, read_start};
+use super::reading::{is_wrong_type, number, read_start, seconds_now};
 use crate::chunks::slot;
 use crate::link::Link;
-use crate::record::{LEN, Record, State, twin, witness};
+use crate::record::{LEN, Record, Stage, twin, witness};
 use crate::request::Request;
 use crate::survey::{Condition, Found, Node, Orphan, Share, Survey};
 use crate::wire::Wire;
 use crate::{Error, Options, Servers};
-use redis::{Cmd, FromRedisValue, Value, cmd};
+use redis::{Cmd, FromRedisValue, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -155,9 +155,7 @@ pub(crate) async fn collect<L: Link>(
         if claim.has(generation) {
             continue;
         }
-        let mut command = cmd("EVAL");
-        command.arg(COLLECT).arg(1).arg(&orphan.key);
-        command.arg(idle.as_secs());
+        let command = command!("EVAL", COLLECT, 1, &orphan.key, idle.as_secs());
         let home = slot(&orphan.key);
         if wire.ask_one("collecting orphans", home, command).await? == Value::Int(1) {
             collected.push(orphan.clone());
@@ -172,7 +170,7 @@ pub(crate) async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Erro
     for (address, slot) in wire.link.masters() {
         let mut info = String::new();
         for section in ["server", "memory", "replication"] {
-            let command = cmd("INFO").arg(section).take();
+            let command = command!("INFO", section);
             let answer = wire
                 .ask_one("asking about the servers", slot, command)
                 .await;
@@ -215,12 +213,9 @@ async fn scan_page<L: Link>(
     kind: &str,
     cursor: &str,
 ) -> Result<(String, Vec<String>), Error> {
-    let mut scan = cmd("SCAN");
-    scan.arg(cursor).arg("COUNT").arg(PAGE);
-    scan.arg("TYPE").arg(kind);
+    let scan = command!("SCAN", cursor, "COUNT", PAGE, "TYPE", kind);
     let request = Request::new(node, &[scan]).answered_with(PAGE_BYTES);
-    let page = wire.ask("looking at all keys", vec![request]).await?;
-    let page = page.into_iter().flatten().next().unwrap_or(Value::Nil);
+    let page = wire.ask_request("looking at all keys", request).await?;
     let (next, keys): (String, Vec<Vec<u8>>) = read("SCAN", page)?;
     // What is not text is not ours.
     let text = keys
@@ -270,7 +265,7 @@ impl Walk {
                 Role::Other | Role::Passing => {}
             }
         }
-        let sizes = ask_each(wire, &others, |key| cmd("STRLEN").arg(key).take()).await?;
+        let sizes = ask_each(wire, &others, |key| command!("STRLEN", key)).await?;
         for (key, size) in others.into_iter().zip(sizes) {
             if size == Value::Int(crate::record::LEN as i64) {
                 self.names.insert(key);
@@ -284,7 +279,7 @@ impl Walk {
             let keys = self.parts.get(&(name.to_owned(), *generation))?;
             Some(keys.iter().cloned())
         });
-        // The hash beside the record is no chunk.
+        // The hash next to the record is not a chunk.
         let chunks = keys.flatten().filter(|key| !key.starts_with('{'));
         chunks.collect()
     }
@@ -312,7 +307,7 @@ async fn look_at<L: Link>(
     let record = match Record::decode_without_key(name, &bytes) {
         Ok(record) => record,
         Err(error) => {
-            let found = Found::unreadable(name, error.to_string());
+            let found = Found::new(name, Condition::Unreadable(error.to_string()));
             return Ok((wire, Some(found), Claim::All));
         }
     };
@@ -320,12 +315,17 @@ async fn look_at<L: Link>(
     let generations: BTreeSet<u64> = (engine.all_generations().await?.into_iter())
         .map(|(_, generation)| generation)
         .collect();
-    let mut found = Found::of(name, engine.record.generation, &engine.header);
-    found.condition = match engine.record.state {
+    let condition = match engine.record.state {
         _ if remains => Condition::Remains,
-        State::Creating => Condition::Creating,
-        State::Deleting => Condition::Deleting,
-        State::Ready => Condition::Whole,
+        Stage::Creating => Condition::Creating,
+        Stage::Deleting => Condition::Deleting,
+        Stage::Ready => Condition::Whole,
+    };
+    let mut found = Found {
+        kind: Some(engine.kind()),
+        generation: engine.record.generation,
+        rate: engine.rate(),
+        ..Found::new(name, condition)
     };
     if found.condition == Condition::Whole {
         match engine.count().await {
@@ -353,7 +353,7 @@ async fn look_at<L: Link>(
     let keys = walk.parts_of(name, &generations);
     found.shares = shares(&mut wire, &keys).await?;
     let claim = match engine.record.state {
-        State::Creating if !remains => Claim::All,
+        Stage::Creating if !remains => Claim::All,
         _ => Claim::Of(generations),
     };
     Ok((wire, Some(found), claim))
@@ -368,8 +368,8 @@ impl<L: Link> Engine<L> {
     /// How long ago a client last wrote down that it wrote, by the clocks of the
     /// two.
     pub(crate) async fn last_write(&mut self) -> Result<Option<Duration>, Error> {
-        let command = cmd("HGET").arg(self.state_key()).arg("written").take();
-        let answer = self.wire.ask_one("looking at keys", self.home, command);
+        let command = command!("HGET", self.state_key(), "written");
+        let answer = self.ask_home("looking at keys", command);
         let written = match answer.await {
             // Something of that name is no hash.
             Err(error) if is_wrong_type(&error) => None,
@@ -382,10 +382,7 @@ impl<L: Link> Engine<L> {
     /// Which nodes have how much of this filter.
     pub(crate) async fn shares(&mut self) -> Result<Vec<Share>, Error> {
         self.load_layers().await?;
-        let keys: Vec<String> = self
-            .all_chunks()
-            .map(|(_, chunk)| chunk.key.clone())
-            .collect();
+        let keys: Vec<String> = self.all_chunks().map(|chunk| chunk.key.clone()).collect();
         shares(&mut self.wire, &keys).await
     }
 
@@ -429,10 +426,11 @@ async fn orphans<L: Link>(
     let left = ask_each(wire, &keys, pttl).await?;
     // A server that counts how often keys are used does not know when.
     let tells = nodes.iter().all(|node| !node.policy.contains("lfu"));
-    let idle_time = |key: &str| cmd("OBJECT").arg("IDLETIME").arg(key).take();
-    let idle = match tells {
-        true => ask_each(wire, &keys, idle_time).await?,
-        false => vec![Value::Nil; keys.len()],
+    let idle_time = |key: &str| command!("OBJECT", "IDLETIME", key);
+    let idle = if tells {
+        ask_each(wire, &keys, idle_time).await?
+    } else {
+        vec![Value::Nil; keys.len()]
     };
     let mut orphans = Vec::new();
     for (i, key) in keys.into_iter().enumerate() {
@@ -461,13 +459,11 @@ fn node_of<L: Link>(wire: &Wire<L>, key: &str) -> String {
 
 fn memory_usage(key: &str) -> Cmd {
     // Of a string one sample is all; of a small hash, too.
-    let mut command = cmd("MEMORY");
-    command.arg("USAGE").arg(key).arg("SAMPLES").arg(0);
-    command
+    command!("MEMORY", "USAGE", key, "SAMPLES", 0)
 }
 
 fn pttl(key: &str) -> Cmd {
-    cmd("PTTL").arg(key).take()
+    command!("PTTL", key)
 }
 
 /// The answers to one command for each key.

@@ -1,15 +1,15 @@
-//! What every batch asks beside what it is about: whether this is still the
+//! What every batch asks in addition to its keys: whether this is still the
 //! filter that was opened, whether the server has what it had, and whether there
 //! are layers that we don't know. What proves that nothing is missing is read
 //! together with what is asked.
 
 use super::Engine;
-use super::memory::{number, seconds_now};
+use super::reading::{number, seconds_now};
 use crate::Error;
 use crate::link::Link;
-use crate::record::{IDENTITY, STATE_AT, State, twin};
+use crate::record::{IDENTITY, STATE_AT, Stage, twin};
 use crate::request::Request;
-use redis::{Value, cmd};
+use redis::Value;
 
 /// The requests of a watch, one key each: while a slot moves, its keys are not
 /// all at one node.
@@ -72,20 +72,19 @@ impl Watch {
 
 impl<L: Link> Engine<L> {
     /// Of a batch that adds so many keys. If replicas must have what it adds,
-    /// they must have what leads to it as well: the record, and the hash beside
+    /// they must have what leads to it as well: the record, and the hash next to
     /// it, for which counting the mark up is something to wait for.
     pub(super) fn watch(&self, replicated: bool, adding: usize) -> Watch {
         let identity = self.record.identity();
-        let look = cmd("GETRANGE").arg(&self.name).arg(0).arg(STATE_AT).take();
-        let touch = cmd("TOUCH").arg(twin(&self.name)).take();
+        let look = command!("GETRANGE", &self.name, 0, STATE_AT);
+        let touch = command!("TOUCH", twin(&self.name));
         let mut requests = vec![
             Request::new(self.home, &[look]),
             // Nobody reads it, and servers evict what nobody reads.
             Request::new(self.home, &[touch]),
         ];
         let state = self.state_key();
-        let mut read = cmd("HMGET");
-        read.arg(&state).arg("mark");
+        let mut read = command!("HMGET", &state, "mark");
         if let Some(growth) = &self.growth {
             let announced = growth.announced();
             read.arg(format!("layer.{}", announced - 1));
@@ -93,24 +92,20 @@ impl<L: Link> Engine<L> {
         }
         let mut commands = vec![read];
         if replicated || adding > 0 {
-            let mut count = cmd("HINCRBY");
-            count.arg(&state).arg("mark").arg(adding.max(1));
+            let count = command!("HINCRBY", &state, "mark", adding.max(1));
             commands.push(count);
         }
-        let marks = Request::new(self.home, &commands);
-        requests.push(if replicated {
-            marks.replicated()
-        } else {
-            marks
+        requests.push(Request {
+            replicated,
+            ..Request::new(self.home, &commands)
         });
         if adding > 0 && self.memory.stamp_is_due() {
-            let mut stamp = cmd("HSET");
-            stamp.arg(&state).arg("written").arg(seconds_now());
+            let stamp = command!("HSET", &state, "written", seconds_now());
             requests.push(Request::new(self.home, &[stamp]));
         }
         let mut record = identity.to_vec();
         debug_assert_eq!(record.len(), IDENTITY);
-        record.push(State::Ready.byte());
+        record.push(Stage::Ready.byte());
         Watch {
             record,
             firm: replicated,
@@ -124,9 +119,10 @@ impl<L: Link> Engine<L> {
         if seen.gone {
             return Err(self.clean_up_gone().await);
         }
-        match seen.layers_lost {
-            true => Err(self.why_missing(self.state_key()).await),
-            false => Ok(()),
+        if seen.layers_lost {
+            Err(self.why_missing(self.state_key()).await)
+        } else {
+            Ok(())
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::record::twin;
 use crate::request::{Again, Request};
 use crate::wire::Wire;
 use crate::{Error, Location};
-use redis::{Cmd, Value, cmd};
+use redis::{Cmd, Value};
 use tamis::raw::{HEADER_LEN, Header};
 use tamis::{AnyFilter, Draft, Hasher, KeyRule, Kind, Plan};
 
@@ -88,7 +88,7 @@ impl<L: Link> Making<L> {
 
     /// Makes a part of it.
     async fn make(&mut self, action: &'static str, command: Cmd) -> Result<(), Error> {
-        let expire = cmd("PEXPIRE").arg(&self.temporary).arg(MAKING_FOR).take();
+        let expire = command!("PEXPIRE", &self.temporary, MAKING_FOR);
         let request = Request {
             again: Again::Never,
             ..Request::new(self.home, &[command, expire])
@@ -107,23 +107,21 @@ impl<L: Link> Making<L> {
             Err(error) => Err(error),
         };
         if placed.is_err() {
-            let unlink = cmd("UNLINK").arg(&self.temporary).take();
+            let unlink = command!("UNLINK", &self.temporary);
             let _ = self.wire.ask_one("cleaning up", self.home, unlink).await;
         }
         placed.map(|()| self.wire)
     }
 
     async fn try_place(&mut self, replace: bool) -> Result<(), Error> {
-        let mut command = cmd("EVAL");
-        command.arg(PLACE).arg(3).arg(&self.temporary);
-        command.arg(&self.name).arg(twin(&self.name));
-        command.arg(u8::from(replace));
+        let keys = [&self.temporary, &self.name, &twin(&self.name)];
+        let command = command!("EVAL", PLACE, 3, &keys[..], u8::from(replace));
         let request = Request::new(self.home, &[command]).replicated();
-        let answers = self.wire.ask("creating the filter", vec![request]).await?;
+        let placed = self.wire.ask_request("creating the filter", request);
         let name = self.name.clone();
-        match answers.first().map(Vec::as_slice) {
-            Some([Value::Int(1)]) => Ok(()),
-            Some([Value::Int(2)]) => Err(Error::Remains { name }),
+        match placed.await? {
+            Value::Int(1) => Ok(()),
+            Value::Int(2) => Err(Error::Remains { name }),
             _ => Err(Error::Exists { name }),
         }
     }
@@ -151,16 +149,11 @@ impl<L: Link> Module<L> {
         let mut making = Making::new(wire, at)?;
         let command = match plan.kind() {
             Kind::Cuckoo => {
-                let mut command = cmd("CF.RESERVE");
-                command.arg(&making.temporary).arg(plan.keys());
-                command.arg("ERROR").arg(plan.promise());
-                command
+                let rate = plan.promise();
+                command!("CF.RESERVE", &making.temporary, plan.keys(), "ERROR", rate)
             }
             _ => {
-                let mut command = cmd("BF.RESERVE");
-                command.arg(&making.temporary);
-                command.arg(plan.promise()).arg(plan.keys());
-                command
+                command!("BF.RESERVE", &making.temporary, plan.promise(), plan.keys())
             }
         };
         let mut made = making
@@ -220,8 +213,7 @@ impl<L: Link> Module<L> {
         replace: bool,
     ) -> Result<Self, Error> {
         let mut making = Making::new(wire, at)?;
-        let mut command = cmd("RESTORE");
-        command.arg(&making.temporary).arg(MAKING_FOR).arg(dump);
+        let command = command!("RESTORE", &making.temporary, MAKING_FOR, dump);
         let mut made = making.make("restoring the filter", command).await;
         if made.is_ok() {
             // Anything can be dumped.
@@ -239,7 +231,7 @@ impl<L: Link> Module<L> {
 
     /// The value as the server would save it.
     pub(crate) async fn dump(&mut self) -> Result<Vec<u8>, Error> {
-        let command = cmd("DUMP").arg(&self.key.name).take();
+        let command = command!("DUMP", &self.key.name);
         let dump: Option<Vec<u8>> = self.ask_all("reading the filter", command).await?;
         dump.ok_or_else(|| self.gone())
     }
@@ -299,8 +291,7 @@ impl<L: Link> Module<L> {
     }
 
     async fn download_cuckoo(&mut self) -> Result<AnyFilter, Error> {
-        let mut command = cmd("EVAL");
-        command.arg(DUMP_AT_ONCE).arg(1).arg(&self.key.name);
+        let command = command!("EVAL", DUMP_AT_ONCE, 1, &self.key.name);
         let chunks: Vec<Vec<u8>> = self.ask_all("reading the filter", command).await?;
         let Some((first, rest)) = chunks.split_first() else {
             return Err(self.cut_short());
@@ -317,8 +308,7 @@ impl<L: Link> Module<L> {
     }
 
     async fn chunk(&mut self, at: u64) -> Result<(u64, Vec<u8>), Error> {
-        let mut command = cmd("BF.SCANDUMP");
-        command.arg(&self.key.name).arg(at);
+        let command = command!("BF.SCANDUMP", &self.key.name, at);
         self.ask_all("reading the filter", command).await
     }
 
@@ -365,9 +355,7 @@ impl<L: Link> Making<L> {
         };
         first.extend(len.to_le_bytes());
         let load = |making: &Self, end: u64, chunk: Vec<u8>| {
-            let mut command = cmd(command);
-            command.arg(&making.temporary).arg(end).arg(chunk);
-            command
+            command!(command, &making.temporary, end, chunk)
         };
         let chunk = load(self, 1, first);
         let action = "loading the filter into the server's module, which must be Tamis's";

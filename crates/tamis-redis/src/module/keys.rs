@@ -17,7 +17,7 @@ const WINDOW: usize = 1 << 12;
 const COMMAND_KEYS: usize = 128;
 const COMMAND_BYTES: usize = 1 << 20;
 
-/// Adds a copy of each key to a cuckoo filter, and tells which were not there:
+/// Adds a copy of each key to a cuckoo filter, and returns which were not there:
 /// 1, else 0, or in words why one was not added.
 const ADD_COPIES: &str = "
 if redis.call('TYPE', KEYS[1]).ok ~= ARGV[1] then return false end

@@ -1,13 +1,14 @@
 //! The counting filter, as users hold it.
 
 use crate::error::Error;
-use crate::filter::keys::hash_all;
+use crate::filter::keys::in_blocks;
 use crate::filter::kinds::Blocked;
 use crate::filter::shell::Filter;
 use crate::hash::Hash;
 use crate::raw::counting::{CountingShape, blocked_words};
 use crate::raw::layout::BLOCK;
 use crate::store::body::{Body, Bytes};
+use std::convert::Infallible;
 
 /// A counting filter: a blocked filter whose keys can be removed; see
 /// [`Filter`] for its other methods.
@@ -134,12 +135,17 @@ impl Filter<CountingShape> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
-        assert_eq!(keys.len(), removed.len(), "one answer for each key");
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, removed) in keys.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
-            let hashes = hash_all(self.hasher(), keys, &mut hashes);
-            self.remove_hashes(hashes, removed);
-        }
+        let mut block = [Hash::default(); BLOCK];
+        let Ok(()) = in_blocks(
+            *self.hasher(),
+            keys,
+            removed,
+            &mut block,
+            |hashes, removed| {
+                self.remove_hashes(hashes, removed);
+                Ok::<(), Infallible>(())
+            },
+        );
     }
 
     /// [`remove_many`](Self::remove_many) for keys that are already hashed.

@@ -1,12 +1,13 @@
 //! The cuckoo filter, as users hold it.
 
 use crate::error::Error;
-use crate::filter::keys::hash_all;
+use crate::filter::keys::in_blocks;
 use crate::filter::shell::Filter;
 use crate::hash::Hash;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::cuckoo::table::{BATCH, Entry, Full};
 use crate::store::body::{Body, Bytes};
+use std::convert::Infallible;
 
 /// A cuckoo filter: small, and its keys can be removed; see [`Filter`] for its
 /// other methods.
@@ -127,13 +128,10 @@ impl Filter<CuckooShape> {
         keys: &[K],
         new: &mut [bool],
     ) -> Result<(), Error> {
-        assert_eq!(keys.len(), new.len(), "one answer for each key");
-        let mut hashes = [Hash::default(); BATCH];
-        for (keys, new) in keys.chunks(BATCH).zip(new.chunks_mut(BATCH)) {
-            let hashes = hash_all(self.hasher(), keys, &mut hashes);
-            self.insert_hashes(hashes, new)?;
-        }
-        Ok(())
+        let mut block = [Hash::default(); BATCH];
+        in_blocks(*self.hasher(), keys, new, &mut block, |hashes, new| {
+            self.insert_hashes(hashes, new)
+        })
     }
 
     /// [`insert_many`](Self::insert_many) that returns the answers.
@@ -226,12 +224,17 @@ impl Filter<CuckooShape> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
-        assert_eq!(keys.len(), removed.len(), "one answer for each key");
-        let mut hashes = [Hash::default(); BATCH];
-        for (keys, removed) in keys.chunks(BATCH).zip(removed.chunks_mut(BATCH)) {
-            let hashes = hash_all(self.hasher(), keys, &mut hashes);
-            self.remove_hashes(hashes, removed);
-        }
+        let mut block = [Hash::default(); BATCH];
+        let Ok(()) = in_blocks(
+            *self.hasher(),
+            keys,
+            removed,
+            &mut block,
+            |hashes, removed| {
+                self.remove_hashes(hashes, removed);
+                Ok::<(), Infallible>(())
+            },
+        );
     }
 
     /// [`remove_many`](Self::remove_many) for keys that are already hashed.

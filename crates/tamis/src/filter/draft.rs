@@ -1,5 +1,5 @@
-//! A filter in parts: its header, and the bytes of its body, for those who
-//! keep them elsewhere than in a file.
+//! A filter in parts, header and body, for programs that keep them elsewhere than
+//! in a file.
 
 use crate::error::Error;
 use crate::filter::any::AnyFilter;
@@ -11,7 +11,7 @@ use crate::raw::word::ReadOnly;
 use crate::store::body::{Body, Bytes};
 use crate::store::check::{checksum_of_zeros, verify};
 
-/// A filter whose body is being brought from elsewhere.
+/// A filter whose body comes from elsewhere.
 ///
 /// ```
 /// use tamis::raw::{HEADER_LEN, Header};

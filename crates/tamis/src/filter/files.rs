@@ -224,27 +224,28 @@ impl AnyFilter {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn create(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
-        check_creatable(plan.kind())?;
-        if plan.kind() == Kind::Growing {
-            return Growing::from_plan(plan, hasher)?.save_new(path);
-        }
-        disk::save_empty(
-            path.as_ref(),
-            &Header::of_plan(plan, hasher),
-            Existing::Keep,
-        )
+        Self::create_or(path.as_ref(), plan, hasher, Existing::Keep)
     }
 
-    /// [`create`](Self::create), replacing what is there.
+    /// [`create`](Self::create), replacing a file that exists.
     pub fn create_over(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
+        Self::create_or(path.as_ref(), plan, hasher, Existing::Replace)
+    }
+
+    fn create_or(
+        path: &Path,
+        plan: &Plan,
+        hasher: Hasher,
+        existing: Existing,
+    ) -> Result<(), Error> {
         check_creatable(plan.kind())?;
-        if plan.kind() == Kind::Growing {
-            return Growing::from_plan(plan, hasher)?.save(path);
+        if plan.kind() != Kind::Growing {
+            return disk::save_empty(path, &Header::of_plan(plan, hasher), existing);
         }
-        disk::save_empty(
-            path.as_ref(),
-            &Header::of_plan(plan, hasher),
-            Existing::Replace,
-        )
+        let growing = Growing::from_plan(plan, hasher)?;
+        match existing {
+            Existing::Keep => growing.save_new(path),
+            Existing::Replace => growing.save(path),
+        }
     }
 }

@@ -27,15 +27,26 @@ impl KeyCount {
     }
 }
 
-/// Hashes at most as many keys as there is room for.
+/// Hashes keys, as many at once as `hashes` has room for, and calls `each` with their
+/// hashes and the room for their answers.
+///
+/// # Panics
+/// If there are not as many answers as keys.
 #[inline]
-pub(crate) fn hash_all<'a, K: AsRef<[u8]>>(
-    hasher: &Hasher,
+pub(crate) fn in_blocks<K: AsRef<[u8]>, E>(
+    hasher: Hasher,
     keys: &[K],
-    hashes: &'a mut [Hash],
-) -> &'a [Hash] {
-    for (hash, key) in hashes.iter_mut().zip(keys) {
-        *hash = hasher.hash(key.as_ref());
+    answers: &mut [bool],
+    hashes: &mut [Hash],
+    mut each: impl FnMut(&[Hash], &mut [bool]) -> Result<(), E>,
+) -> Result<(), E> {
+    assert_eq!(keys.len(), answers.len(), "one answer for each key");
+    let block = hashes.len();
+    for (keys, answers) in keys.chunks(block).zip(answers.chunks_mut(block)) {
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = hasher.hash(key.as_ref());
+        }
+        each(&hashes[..keys.len()], answers)?;
     }
-    &hashes[..keys.len()]
+    Ok(())
 }

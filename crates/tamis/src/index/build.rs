@@ -5,11 +5,11 @@ use crate::index::entry::{BuiltFilter, EntryFilters, IndexOptions};
 use crate::index::format::{Directory, EntryRecord, FilterRecord};
 use crate::index::pages::Summing;
 use crate::index::read::{Entry, FileIndex};
-use crate::index::stamp::Stamp;
 use crate::raw::header::HEADER_LEN;
 use crate::store::body::Body;
 #[cfg(feature = "files")]
 use crate::store::replace::{Existing, Replacement};
+use crate::store::stamp::Stamp;
 #[cfg(feature = "files")]
 use std::{
     io::{Seek, SeekFrom, Write},
@@ -67,7 +67,7 @@ enum Sink {
     #[cfg(feature = "files")]
     File {
         file: Replacement,
-        /// What is not yet written.
+        /// Bytes that are not yet written.
         buffer: Vec<u8>,
     },
 }

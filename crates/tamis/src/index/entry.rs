@@ -316,3 +316,26 @@ impl EntryFilters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::IndexBuilder;
+
+    /// Under another hash, every answer about the entry would be wrong.
+    #[test]
+    fn keys_hashed_otherwise_are_refused() {
+        let options = IndexOptions::new(0.01).unwrap();
+        let other = options.clone().hasher(Hasher::seeded(7));
+        let filters = EntryKeys::new(&other).build().unwrap();
+        let mut builder = IndexBuilder::in_memory(&options);
+        let refused = builder.add("entry", None, &filters).unwrap_err();
+        assert!(
+            matches!(refused, Error::Unlike { what: "hash", .. }),
+            "{refused}"
+        );
+        let filters = EntryKeys::new(&options).build().unwrap();
+        builder.add("entry", None, &filters).unwrap();
+        assert_eq!(builder.len(), 1);
+    }
+}

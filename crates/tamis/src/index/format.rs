@@ -11,9 +11,9 @@
 
 use crate::error::Error;
 use crate::hasher::{Hasher, SecretKey};
-use crate::index::stamp::Stamp;
 use crate::raw::header::{HEADER_LEN, after, decode_hasher, encode_hasher, field};
 use crate::raw::ribbon::compact::{CompactShape, Table, Width};
+use crate::store::stamp::Stamp;
 use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;

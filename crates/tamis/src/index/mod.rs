@@ -9,9 +9,9 @@ mod format;
 mod pages;
 mod query;
 mod read;
-mod stamp;
 
 pub use build::IndexBuilder;
 pub use entry::{EntryFilters, EntryKeys, IndexOptions};
 pub use read::{Entry, FileIndex, IndexInfo, Spec};
-pub use stamp::Stamp;
+
+pub use crate::store::stamp::Stamp;

@@ -6,12 +6,12 @@ use crate::hasher::{Hasher, SecretKey};
 use crate::index::format::{Directory, FilterRecord, MAGIC_BYTES, corrupt};
 use crate::index::pages::Pages;
 use crate::index::query::{self, Filters};
-use crate::index::stamp::Stamp;
 use crate::raw::header::HEADER_LEN;
 use crate::store::body::{Body, Map};
 use crate::store::bytes;
 #[cfg(feature = "files")]
 use crate::store::replace::{Existing, Readers, open_regular, write_atomically};
+use crate::store::stamp::Stamp;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;

@@ -4,8 +4,9 @@
 
 use crate::error::Error;
 use crate::hash::Hash;
-use crate::list::parts::{HASH_LEN, PARTS, starts};
-use crate::list::spill::{DiskSet, Folder, Spill};
+use crate::list::parts::{PARTS, starts};
+#[cfg(feature = "files")]
+use crate::list::spill::{DiskSet, Spill};
 use crate::raw::roomy::roomy;
 use crate::raw::sorted::sorted_distinct_of;
 use std::borrow::Cow;
@@ -24,24 +25,32 @@ pub(crate) struct Collector {
     /// How many to hold before the rest goes to disk.
     most: usize,
     threads: usize,
-    spill: Spill,
+    #[cfg(feature = "files")]
+    spill: Option<Spill>,
 }
 
 impl Collector {
-    /// Spills to `folder` what does not fit in `memory` bytes.
-    pub(crate) fn new(memory: u64, folder: Folder, threads: usize) -> Self {
-        // Sorting needs each hash twice; the rest is for everything else.
-        let most = usize::try_from(memory / (3 * HASH_LEN as u64)).unwrap_or(usize::MAX);
+    /// Holds all hashes in memory.
+    pub(crate) const fn new(threads: usize) -> Self {
         Self {
             hashes: Vec::new(),
             held: 0,
-            most: if Spill::CAN {
-                most.max(LEAST)
-            } else {
-                usize::MAX
-            },
+            most: usize::MAX,
             threads,
-            spill: Spill::new(folder),
+            #[cfg(feature = "files")]
+            spill: None,
+        }
+    }
+
+    /// Spills to `folder` what does not fit in `memory` bytes.
+    #[cfg(feature = "files")]
+    pub(crate) fn spilling(memory: u64, folder: &std::path::Path, threads: usize) -> Self {
+        // Sorting needs each hash twice; the rest is for everything else.
+        let most = usize::try_from(memory / (3 * size_of::<Hash>() as u64)).unwrap_or(usize::MAX);
+        Self {
+            most: most.max(LEAST),
+            spill: Some(Spill::new(folder.into())),
+            ..Self::new(threads)
         }
     }
 
@@ -70,8 +79,11 @@ impl Collector {
     /// Removes duplicates, and if that is not much, moves all to disk.
     fn make_room(&mut self) -> Result<(), Error> {
         let sorted = self.sorted()?;
-        if sorted.len() > self.most / 2 {
-            return self.spill.add(&sorted);
+        #[cfg(feature = "files")]
+        if let Some(spill) = &mut self.spill
+            && sorted.len() > self.most / 2
+        {
+            return spill.add(&sorted);
         }
         self.held = sorted.len();
         self.hashes = vec![sorted];
@@ -85,22 +97,24 @@ impl Collector {
 
     /// Takes the hashes as they came, if none is on disk.
     pub(crate) fn take_unsorted(&mut self) -> Option<Vec<Vec<Hash>>> {
-        let in_memory = self.spill.is_empty();
-        in_memory.then(|| {
-            self.held = 0;
-            std::mem::take(&mut self.hashes)
-        })
+        #[cfg(feature = "files")]
+        if self.spill.as_ref().is_some_and(|spill| !spill.is_empty()) {
+            return None;
+        }
+        self.held = 0;
+        Some(std::mem::take(&mut self.hashes))
     }
 
     /// All hashes, each once.
     pub(crate) fn finish(mut self) -> Result<KeySet, Error> {
         let hashes = self.sorted()?;
-        if self.spill.is_empty() {
-            return Ok(KeySet::of(hashes));
+        #[cfg(feature = "files")]
+        if let Some(mut spill) = self.spill.filter(|spill| !spill.is_empty()) {
+            spill.add(&hashes)?;
+            drop(hashes);
+            return spill.finish(self.threads).map(KeySet::Disk);
         }
-        self.spill.add(&hashes)?;
-        drop(hashes);
-        self.spill.finish(self.threads).map(KeySet::Disk)
+        Ok(KeySet::of(hashes))
     }
 }
 
@@ -108,6 +122,7 @@ impl Collector {
 #[derive(Debug)]
 pub(crate) enum KeySet {
     Memory(Vec<Hash>),
+    #[cfg(feature = "files")]
     Disk(DiskSet),
 }
 
@@ -120,6 +135,7 @@ impl KeySet {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Memory(hashes) => hashes.len() as u64,
+            #[cfg(feature = "files")]
             Self::Disk(set) => set.len(),
         }
     }
@@ -128,6 +144,7 @@ impl KeySet {
     pub(crate) fn fullest(&self, bits: u32) -> u64 {
         let hashes = match self {
             Self::Memory(hashes) => hashes,
+            #[cfg(feature = "files")]
             Self::Disk(set) => return set.fullest(bits),
         };
         let starts =
@@ -143,14 +160,17 @@ impl KeySet {
                 let range = starts(hashes, parts.start)..starts(hashes, parts.end);
                 Ok(Cow::Borrowed(&hashes[range]))
             }
+            #[cfg(feature = "files")]
             Self::Disk(set) => set.parts(parts).map(Cow::Owned),
         }
     }
 
     /// What reading a part takes, in bytes: nothing if it is in memory.
+    #[cfg_attr(not(feature = "files"), expect(unused_variables))]
     fn size_of(&self, part: usize) -> u64 {
         match self {
             Self::Memory(_) => 0,
+            #[cfg(feature = "files")]
             Self::Disk(set) => set.size_of(part),
         }
     }
@@ -190,7 +210,7 @@ mod tests {
         };
         for (keys, repeats) in [(0u64, 1), (10, 3), (40_000, 1), (40_000, 2), (1500, 30)] {
             let collect = |memory| {
-                let mut collector = Collector::new(memory, dir.path().into(), 2);
+                let mut collector = Collector::spilling(memory, dir.path(), 2);
                 for _ in 0..repeats {
                     let hashes: Vec<Hash> = (0..keys).map(hash).collect();
                     hashes

@@ -3,11 +3,33 @@
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::list::keyset::{KeySet, pieces};
-use crate::list::{Both, Contradiction};
 use std::borrow::Cow;
+use std::ops::Range;
 
-/// Of the hash what finds it, and of the check what tells keys apart: 80 bits
-/// of the one, so that no other hash is taken for it, and 48 of the other.
+/// What happens to a key that is on both lists of a cascade.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Both {
+    /// It is an error.
+    #[default]
+    Refuse,
+    /// It is blocked: the allow list goes without it.
+    Block,
+    /// It is allowed: the block list goes without it.
+    Allow,
+}
+
+/// Keys that are on both lists of a cascade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contradiction {
+    /// How many.
+    pub count: u64,
+    /// The hash of one of them.
+    pub example: Hash,
+}
+
+/// A hash and its check in one: 80 bits of the hash, which find it, and 48 bits of
+/// the check, which tell keys apart.
 pub(crate) const fn checked(hash: Hash, check: Hash) -> Hash {
     const CHECK: u64 = (1 << 48) - 1;
     Hash {
@@ -42,12 +64,12 @@ pub(crate) struct Lists {
 type Parts<'a> = (Cow<'a, [Hash]>, Cow<'a, [Hash]>);
 
 impl Lists {
-    pub(crate) fn pieces(&self, memory: u64) -> Vec<std::ops::Range<usize>> {
+    pub(crate) fn pieces(&self, memory: u64) -> Vec<Range<usize>> {
         pieces(&[&self.block, &self.allow], memory)
     }
 
     /// These parts of the lists, without keys on both.
-    pub(crate) fn parts(&self, parts: std::ops::Range<usize>) -> Result<Parts<'_>, Error> {
+    pub(crate) fn parts(&self, parts: Range<usize>) -> Result<Parts<'_>, Error> {
         let block = self.block.parts(parts.clone())?;
         let allow = self.allow.parts(parts)?;
         if common(&block, &allow).next().is_none() {
@@ -80,9 +102,7 @@ impl Lists {
         }
         Ok(found)
     }
-}
 
-impl Lists {
     /// Keys on both lists must be the same keys, not only have the same hash.
     pub(crate) fn refuse_collisions(&self, checks: &[KeySet; 2], memory: u64) -> Result<(), Error> {
         let [of_block, of_allow] = checks;

@@ -4,7 +4,6 @@ use crate::hash::Hash;
 
 const PART_BITS: u32 = 8;
 pub(super) const PARTS: usize = 1 << PART_BITS;
-pub(super) const HASH_LEN: usize = size_of::<Hash>();
 
 /// Where a part begins in sorted hashes.
 pub(super) fn starts(sorted: &[Hash], part: usize) -> usize {

@@ -3,29 +3,23 @@
 
 use crate::error::Error;
 use crate::hash::Hash;
-use crate::list::parts::{HASH_LEN, PARTS, starts};
+use crate::list::parts::{PARTS, starts};
 use crate::raw::sorted::sorted_distinct;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Where temporary files go.
-pub(super) type Folder = PathBuf;
-
-pub(super) fn default_folder() -> Folder {
-    std::env::temp_dir()
-}
-
 /// Hashes are counted by this many top bits: as many as ever choose a shard.
 const COUNT_BITS: u32 = 16;
+const HASH_LEN: usize = size_of::<Hash>();
 /// Bytes that are read or written at once.
 const PIECE: usize = 1 << 20;
 
 /// Sorted runs of hashes, one after the other in a file.
 #[derive(Debug)]
 pub(super) struct Spill {
-    folder: Folder,
+    folder: PathBuf,
     file: Option<TempFile>,
     /// For each run, where in the file each part begins, and where the last
     /// ends, in hashes.
@@ -33,9 +27,7 @@ pub(super) struct Spill {
 }
 
 impl Spill {
-    pub(super) const CAN: bool = true;
-
-    pub(super) const fn new(folder: Folder) -> Self {
+    pub(super) const fn new(folder: PathBuf) -> Self {
         Self {
             folder,
             file: None,

@@ -37,9 +37,12 @@ pub(super) fn for_rate(keys: u64, rate: f64) -> Result<BloomShape, Error> {
     let too_large = || too_large(keys, rate);
     let bits = classic::bits(keys, rate).max(1.0);
     let hashes = classic::hashes(bits / keys as f64);
-    let shape = |bits: f64| match bits < 2f64.powi(63) {
-        true => BloomShape::new(bits as u64, hashes).map_err(|_| too_large()),
-        false => Err(too_large()),
+    let shape = |bits: f64| {
+        if bits < 2f64.powi(63) {
+            BloomShape::new(bits as u64, hashes).map_err(|_| too_large())
+        } else {
+            Err(too_large())
+        }
     };
     let mut bits = bits;
     while shape(bits)?.rate_at(keys as f64) > rate * ROUNDED_HASHES {

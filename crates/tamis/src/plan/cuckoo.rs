@@ -40,7 +40,7 @@ impl CuckooShape {
         })
     }
 
-    /// The smallest table that takes `keys`, all but surely, at no more than
+    /// The smallest table that takes `keys`, almost surely, at no more than
     /// `rate`; none if it would be beyond all bounds.
     pub(crate) fn for_rate(keys: u64, rate: f64) -> Option<Self> {
         let tables = Self::all_sorts().filter_map(|(window, width)| {
@@ -54,7 +54,7 @@ impl CuckooShape {
         tables.min_by_key(Self::body_len)
     }
 
-    /// The table within `bytes` that takes `keys`, all but surely, at the best
+    /// The table within `bytes` that takes `keys`, almost surely, at the best
     /// rate; none if there is no room for them.
     pub(crate) fn for_size(keys: u64, bytes: u64) -> Option<Self> {
         Self::within(bytes)
@@ -76,7 +76,7 @@ impl CuckooShape {
             .ceil()
     }
 
-    /// How many slots of this sort it takes to find room for `n` keys, all but
+    /// How many slots of this sort it takes to find room for `n` keys, almost
     /// surely.
     fn slots_to_fit(&self, n: f64) -> f64 {
         let window = f64::from(self.window());

@@ -1,7 +1,7 @@
 //! Rates and sizes of the kinds that are built from finished lists, which
 //! compare a fingerprint.
 
-use super::rated::{Rated, check_rate, most_keys, too_large};
+use super::rated::{Rated, check_rate, most_keys, no_room, too_large};
 use crate::error::Error;
 use crate::kind::Kind;
 use crate::raw::cascade::CascadeShape;
@@ -13,9 +13,10 @@ use crate::raw::word::Word;
 
 /// The rate of fingerprints of this many bits; the empty set has no body.
 fn rate_of(body_len: u64, width: u32, keys: f64) -> f64 {
-    match body_len == 0 || keys == 0.0 {
-        true => 0.0,
-        false => 2f64.powi(-(width as i32)),
+    if body_len == 0 || keys == 0.0 {
+        0.0
+    } else {
+        2f64.powi(-(width as i32))
     }
 }
 
@@ -85,11 +86,7 @@ pub(super) fn for_size(kind: Kind, keys: u64, bytes: u64) -> Result<Shape, Error
     let least = if kind == Kind::Cascade { 2 } else { 1 };
     match (least..=32).rev().find(fits) {
         Some(width) => shape_for(kind, keys, width),
-        None => Err(Error::parameter(
-            "size",
-            "room for at least one bit per key",
-            format_args!("{bytes} bytes for {keys} keys"),
-        )),
+        None => Err(no_room("room for at least one bit per key", bytes, keys)),
     }
 }
 

@@ -14,7 +14,7 @@
 //! of the promise, and those that may follow share the rest.
 
 use super::lines;
-use super::rated::{MIN_RATE, Rated as _, check_keys, check_rate, too_large};
+use super::rated::{MIN_RATE, Rated as _, check_keys, check_rate, no_room, too_large, wrong_size};
 use crate::error::Error;
 use crate::raw::blocked::BlockedShape;
 use crate::raw::layers::{GrowingLayer, GrowingShape};
@@ -360,22 +360,17 @@ pub(super) fn for_size(keys: u64, bytes: u64) -> Result<Grown, Error> {
             None => low = middle,
         }
     }
-    best.ok_or_else(|| Error::Parameter {
-        what: "size",
-        expected: "room for the keys in a growing filter",
-        got: format!("{bytes} bytes for {keys} keys"),
-    })
+    best.ok_or_else(|| no_room("room for the keys in a growing filter", bytes, keys))
 }
 
 /// How many keys a filter of unknown size takes before it exceeds `bytes`.
 pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<Grown, Error> {
     let mut growth = Growth::new(FIRST_KEYS, rate)?;
     if growth.shape.body_len() > bytes {
-        return Err(Error::Parameter {
-            what: "size",
-            expected: "room for the first layer of a growing filter",
-            got: format!("{bytes} bytes"),
-        });
+        return Err(wrong_size(
+            "room for the first layer of a growing filter",
+            bytes,
+        ));
     }
     while growth.grow_within(bytes)? {}
     Ok(growth.holding(growth.capacity))

@@ -147,9 +147,10 @@ pub(super) fn lines_for(keys: f64, rate: f64, k: u32, per_key: u32) -> Option<u6
     let mut stays = None;
     while high - low > 1 {
         let is_far = low < high / 4;
-        let middle = match is_far {
-            true => (low as f64 * high as f64).sqrt(),
-            false => low as f64 + (high - low) as f64 * (above / (above - below)),
+        let middle = if is_far {
+            (low as f64 * high as f64).sqrt()
+        } else {
+            low as f64 + (high - low) as f64 * (above / (above - below))
         };
         let middle = (middle as u64).clamp(low + 1, high - 1);
         let (keeps, distance) = look(middle);
@@ -240,11 +241,11 @@ pub(super) fn for_rate_in_size(rate: f64, lines: u64) -> Result<(BlockedShape, u
 /// One line a key, and the fewest hashes that cost little.
 pub(super) fn one_line(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
     if rate < MIN_ONE_LINE_RATE {
-        return Err(Error::Parameter {
-            what: "rate",
-            expected: "at least 1e-9 with one line per key, as in Redis",
-            got: shown(rate),
-        });
+        return Err(Error::parameter(
+            "rate",
+            "at least 1e-9 with one line per key, as in Redis",
+            shown(rate),
+        ));
     }
     let each: Vec<_> = (1..=MAX_HASHES_PER_LINE)
         .filter_map(|k| Some((lines_for(keys as f64, rate, k, 1)?, k)))
@@ -270,9 +271,10 @@ mod tests {
         }
         while low < high {
             let middle = u64::midpoint(low, high);
-            match keeps(middle) {
-                true => high = middle,
-                false => low = middle + 1,
+            if keeps(middle) {
+                high = middle
+            } else {
+                low = middle + 1
             }
         }
         Some(low * u64::from(per_key))

@@ -22,12 +22,13 @@ pub(crate) use rated::{check_keys, check_rate};
 
 use crate::error::Error;
 use crate::kind::Kind;
+use crate::raw::blocked::BlockedShape;
 use crate::raw::counting::CountingShape;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::layers::{GrowingLayer, GrowingShape};
 use crate::raw::shape::Shape;
 use growing::Grown;
-use rated::{MIN_RATE, most_keys, shown, too_large};
+use rated::{MIN_RATE, most_keys, no_room, shown, too_large, wrong_size};
 
 /// A filter that could be built: its shape, and what to expect of it.
 ///
@@ -62,16 +63,15 @@ impl Plan {
         check_rate(rate)?;
         let shape: Shape = match kind {
             Kind::Bloom => bloom::for_rate(keys, rate)?.into(),
-            Kind::Blocked => lines::for_rate(keys, rate)?.into(),
-            Kind::Counting => CountingShape::of(lines::for_rate(keys, rate)?).into(),
+            Kind::Blocked | Kind::Counting => of_lines(kind, lines::for_rate(keys, rate)?),
             Kind::Cuckoo => {
                 // Beyond the widest slots, only empty ones lower the rate.
                 if rate < MIN_CUCKOO_RATE {
-                    return Err(Error::Parameter {
-                        what: "rate",
-                        expected: "at least 1e-9 for a cuckoo filter; a counting filter goes lower",
-                        got: shown(rate),
-                    });
+                    return Err(Error::parameter(
+                        "rate",
+                        "at least 1e-9 for a cuckoo filter; a counting filter goes lower",
+                        shown(rate),
+                    ));
                 }
                 CuckooShape::for_rate(keys, rate)
                     .ok_or_else(|| too_large(keys, rate))?
@@ -98,16 +98,16 @@ impl Plan {
         check_size(bytes)?;
         let shape: Shape = match kind {
             Kind::Bloom => bloom::for_size(keys, bytes)?.into(),
-            Kind::Blocked => lines::for_size(keys, bytes / 64)?.into(),
-            Kind::Counting => {
-                let bits = lines::for_size(keys, counting_lines(bytes)?)?;
-                CountingShape::of(bits).into()
+            Kind::Blocked | Kind::Counting => {
+                of_lines(kind, lines::for_size(keys, lines_within(kind, bytes)?)?)
             }
             Kind::Cuckoo => CuckooShape::for_size(keys, bytes)
-                .ok_or_else(|| Error::Parameter {
-                    what: "size",
-                    expected: "room for all keys, at least 5 bits for each in a cuckoo filter",
-                    got: format!("{bytes} bytes for {keys} keys"),
+                .ok_or_else(|| {
+                    no_room(
+                        "room for all keys, at least 5 bits for each in a cuckoo filter",
+                        bytes,
+                        keys,
+                    )
                 })?
                 .into(),
             Kind::Growing => return Ok(growing::for_size(keys, bytes)?.into()),
@@ -130,13 +130,9 @@ impl Plan {
         check_size(bytes)?;
         let (shape, keys) = match kind {
             Kind::Bloom => bloom::for_rate_in_size(rate, bytes)?,
-            Kind::Blocked => {
-                let (shape, keys) = lines::for_rate_in_size(rate, bytes / 64)?;
-                (shape.into(), keys)
-            }
-            Kind::Counting => {
-                let (bits, keys) = lines::for_rate_in_size(rate, counting_lines(bytes)?)?;
-                (CountingShape::of(bits).into(), keys)
+            Kind::Blocked | Kind::Counting => {
+                let (bits, keys) = lines::for_rate_in_size(rate, lines_within(kind, bytes)?)?;
+                (of_lines(kind, bits), keys)
             }
             Kind::Cuckoo => {
                 let most_for = |shape: &CuckooShape| {
@@ -153,11 +149,7 @@ impl Plan {
             }
         };
         if keys == 0 {
-            return Err(Error::Parameter {
-                what: "size",
-                expected: "room for at least one key at this rate",
-                got: format!("{bytes} bytes"),
-            });
+            return Err(wrong_size("room for at least one key at this rate", bytes));
         }
         Ok(Self::of(shape, keys).promising(rate))
     }
@@ -182,8 +174,7 @@ impl Plan {
         check_keys(keys)?;
         check_rate(rate)?;
         let shape: Shape = match kind {
-            Kind::Blocked => lines::one_line(keys, rate)?.into(),
-            Kind::Counting => CountingShape::of(lines::one_line(keys, rate)?).into(),
+            Kind::Blocked | Kind::Counting => of_lines(kind, lines::one_line(keys, rate)?),
             Kind::Growing => {
                 let first = GrowingLayer::first_of_one_line(keys, rate)?;
                 return Ok(Self {
@@ -338,22 +329,26 @@ fn check_size(bytes: u64) -> Result<(), Error> {
     if (64..1 << 60).contains(&bytes) {
         return Ok(());
     }
-    Err(Error::Parameter {
-        what: "size",
-        expected: "64 bytes to 2^60 bytes",
-        got: format!("{bytes} bytes"),
-    })
+    Err(wrong_size("64 bytes to 2^60 bytes", bytes))
 }
 
-/// How many lines of a counting filter fit.
-fn counting_lines(bytes: u64) -> Result<u64, Error> {
-    match bytes / 256 {
-        0 => Err(Error::Parameter {
-            what: "size",
-            expected: "256 bytes to 2^60 bytes for a counting filter",
-            got: format!("{bytes} bytes"),
-        }),
-        lines => Ok(lines),
+/// The blocked filter of this shape, or the counting one with a counter for each bit.
+fn of_lines(kind: Kind, bits: BlockedShape) -> Shape {
+    match kind {
+        Kind::Counting => CountingShape::of(bits).into(),
+        _ => bits.into(),
+    }
+}
+
+/// How many lines of a blocked or counting filter fit.
+fn lines_within(kind: Kind, bytes: u64) -> Result<u64, Error> {
+    match (kind, bytes) {
+        (Kind::Counting, ..256) => Err(wrong_size(
+            "256 bytes to 2^60 bytes for a counting filter",
+            bytes,
+        )),
+        (Kind::Counting, _) => Ok(bytes / 256),
+        _ => Ok(bytes / 64),
     }
 }
 

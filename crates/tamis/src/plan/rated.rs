@@ -39,9 +39,10 @@ pub(super) fn most_keys(mut fits: impl FnMut(f64) -> bool) -> u64 {
     let (mut low, mut high) = (0u64, 1 << 62);
     while low < high {
         let middle = low + (high - low).div_ceil(2);
-        match fits(middle as f64) {
-            true => low = middle,
-            false => high = middle - 1,
+        if fits(middle as f64) {
+            low = middle;
+        } else {
+            high = middle - 1;
         }
     }
     low
@@ -49,17 +50,27 @@ pub(super) fn most_keys(mut fits: impl FnMut(f64) -> bool) -> u64 {
 
 pub(crate) fn check_keys(keys: u64) -> Result<(), Error> {
     match keys {
-        0 => Err(Error::Parameter {
-            what: "number of keys",
-            expected: "at least 1",
-            got: "0".into(),
-        }),
+        0 => Err(Error::parameter("number of keys", "at least 1", 0)),
         _ => Ok(()),
     }
 }
 
 /// What a 128-bit hash can promise with room to spare.
 pub(crate) const MIN_RATE: f64 = 1e-15;
+
+/// The error of a size that is not this.
+pub(super) fn wrong_size(expected: &'static str, bytes: u64) -> Error {
+    Error::parameter("size", expected, format_args!("{bytes} bytes"))
+}
+
+/// The error of a size that does not hold this many keys.
+pub(super) fn no_room(expected: &'static str, bytes: u64, keys: u64) -> Error {
+    Error::parameter(
+        "size",
+        expected,
+        format_args!("{bytes} bytes for {keys} keys"),
+    )
+}
 
 /// A rate as people write it: a small one with an exponent.
 pub(crate) fn shown(rate: f64) -> String {
@@ -74,17 +85,17 @@ pub(crate) fn check_rate(rate: f64) -> Result<(), Error> {
     if (MIN_RATE..1.0).contains(&rate) {
         return Ok(());
     }
-    Err(Error::Parameter {
-        what: "rate",
-        expected: "at least 1e-15 and below 1",
-        got: shown(rate),
-    })
+    Err(Error::parameter(
+        "rate",
+        "at least 1e-15 and below 1",
+        shown(rate),
+    ))
 }
 
 pub(crate) fn too_large(keys: u64, rate: f64) -> Error {
-    Error::Parameter {
-        what: "size",
-        expected: "below 2^60 bytes",
-        got: format!("more for {keys} keys at a rate of {}", shown(rate)),
-    }
+    Error::parameter(
+        "size",
+        "below 2^60 bytes",
+        format_args!("more for {keys} keys at a rate of {}", shown(rate)),
+    )
 }

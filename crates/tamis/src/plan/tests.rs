@@ -1,6 +1,5 @@
 use super::lines::{FEWER_HASHES, lines_for};
 use super::*;
-use crate::raw::blocked::BlockedShape;
 use crate::raw::bloom::BloomShape;
 use std::f64::consts::LN_2;
 

@@ -61,11 +61,10 @@ const FLAG_KEY_APART: u32 = 1;
 const HASH_XXH3: u8 = 1;
 const HASH_SIPHASH: u8 = 2;
 
-/// What every filter carries besides its body: the first 128 bytes of a file.
+/// The first 128 bytes of a file; the rest is the body.
 ///
-/// Files need no more than [`Open`](crate::Open). This is for those who keep
-/// header and body apart, as in a database; [`Draft`](crate::Draft) puts them
-/// together again.
+/// For header and body in separate places, such as a database;
+/// [`Draft`](crate::Draft) joins them. For files, [`Open`](crate::Open) is enough.
 ///
 /// ```
 /// use tamis::raw::Header;
@@ -143,7 +142,7 @@ impl Header {
         self.state.body_checksum != UNSEALED
     }
 
-    /// Whether whoever reads the header has the secret of a keyed filter.
+    /// Whether the header contains the secret of a keyed filter.
     pub(crate) const fn holds_secret(&self) -> bool {
         matches!(self.hasher, Hasher::Keyed { in_file: true, .. })
     }
@@ -175,15 +174,15 @@ impl Header {
         out
     }
 
-    /// Reads and validates a header. Never panics, whatever the bytes; `key`
-    /// is the secret of a keyed filter whose header does not hold it.
+    /// Reads and validates a header. Never panics, whatever the bytes. `key` is
+    /// the secret of a keyed filter if the header does not contain it.
     pub fn decode(bytes: &[u8], key: Option<&SecretKey>) -> Result<Self, Error> {
         Self::decode_with(bytes, |h| decode_hasher(h, key))
     }
 
-    /// [`decode`](Self::decode) for those who want to know everything but how
-    /// a filter hashes whose secret is kept apart, as to delete it: asked with
-    /// this header, it would answer wrongly.
+    /// [`decode`](Self::decode) without the secret, for everything but asking,
+    /// such as deleting a filter. If the secret is kept apart, a filter with this
+    /// header would give wrong answers.
     pub fn decode_without_key(bytes: &[u8]) -> Result<Self, Error> {
         Self::decode_with(bytes, |h| match decode_hasher(h, None) {
             Err(Error::KeyNeeded) => Ok(Hasher::default()),
@@ -298,8 +297,7 @@ impl Header {
     }
 }
 
-/// Writes the fields that say how keys are hashed; an index has them where a
-/// filter has.
+/// Writes the fields of the hash, which a filter and an index have in the same place.
 pub(crate) fn encode_hasher(h: &mut [u8; HEADER_LEN], hasher: &Hasher) {
     let (hash, flags, secret, key_check) = match hasher {
         Hasher::Fast { seed, .. } => {
@@ -318,7 +316,7 @@ pub(crate) fn encode_hasher(h: &mut [u8; HEADER_LEN], hasher: &Hasher) {
     h[KEY_CHECK].copy_from_slice(&key_check.to_le_bytes());
 }
 
-/// Reads them; `key` is the secret that may be kept apart.
+/// Reads them; `key` is a secret that is kept apart.
 pub(crate) fn decode_hasher(
     h: &[u8; HEADER_LEN],
     key: Option<&SecretKey>,
@@ -327,9 +325,12 @@ pub(crate) fn decode_hasher(
     let flags = u32::from_le_bytes(field(h, FLAGS));
     let secret: [u8; 16] = field(h, SECRET);
     let key_check = u64::from_le_bytes(field(h, KEY_CHECK));
-    let reserved = |what, sound: bool| match sound {
-        true => Ok(()),
-        false => Err(Error::corrupt(what, "zero", "other")),
+    let reserved = |what, sound: bool| {
+        if sound {
+            Ok(())
+        } else {
+            Err(Error::corrupt(what, "zero", "other"))
+        }
     };
     let unknown = || Error::corrupt("flags", "known flags", format_args!("{flags:#x}"));
     let rule = KeyRule::decode(flags & !FLAG_KEY_APART).ok_or_else(unknown)?;

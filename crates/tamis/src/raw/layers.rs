@@ -6,7 +6,6 @@
 use crate::error::Error;
 use crate::raw::blocked::{BlockedShape, LINE_WORDS};
 use crate::raw::word::Word;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Lines, layers, and bits per key, of a [`Growing`](crate::Growing) filter.
@@ -89,8 +88,8 @@ impl GrowingShape {
 /// A layer of a growing filter: its geometry, the new keys that it takes, and
 /// its rate when it has taken them.
 ///
-/// [`Growing`](crate::Growing) sees to its layers by itself; this is for
-/// growing filters that live elsewhere than in memory.
+/// For growing filters outside of memory; [`Growing`](crate::Growing) adds its
+/// layers itself.
 ///
 /// ```
 /// use tamis::raw::GrowingLayer;
@@ -130,13 +129,8 @@ const RESERVED: usize = 4;
 
 /// Describes a layer without keys in the first line of `words`.
 pub(crate) fn put(layer: &GrowingLayer, words: &[AtomicU64]) {
-    let values = [
-        (LINES, layer.shape.lines()),
-        (CAPACITY, layer.capacity),
-        (RATE, layer.rate.to_bits()),
-    ];
-    for (word, value) in values {
-        words[word].store(value.to_le(), Relaxed);
+    for (word, value) in words.iter().zip(layer.describe(0)) {
+        word.store(value.to_le(), Relaxed);
     }
 }
 
@@ -166,43 +160,57 @@ impl GrowingLayer {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn encode(&self, keys: u64) -> [u8; 64] {
-        let words = [const { AtomicU64::new(0) }; LINE_WORDS];
-        put(self, &words);
-        words[KEYS].store(keys.to_le(), Relaxed);
         let mut line = [0; 64];
-        for (to, word) in line.as_chunks_mut().0.iter_mut().zip(&words) {
-            *to = word.get().to_le_bytes();
+        for (to, word) in line.as_chunks_mut().0.iter_mut().zip(self.describe(keys)) {
+            *to = word.to_le_bytes();
         }
         line
+    }
+
+    fn describe(&self, keys: u64) -> [u64; LINE_WORDS] {
+        let mut words = [0; LINE_WORDS];
+        words[LINES] = self.shape.lines();
+        words[CAPACITY] = self.capacity;
+        words[KEYS] = keys;
+        words[RATE] = self.rate.to_bits();
+        words
     }
 
     /// The layer that a line describes, and how many keys it has taken. `like`
     /// has the hashes of all layers. Never panics, whatever the bytes.
     pub fn decode(line: &[u8; 64], like: &BlockedShape) -> Result<(Self, u64), Error> {
-        let words = line.as_chunks::<8>().0;
-        let get = |word: usize| words[word].get();
-        let shape = BlockedShape::new(get(LINES), like.hashes_per_line(), like.lines_per_key());
+        Self::read(
+            line.as_chunks().0,
+            like.hashes_per_line(),
+            like.lines_per_key(),
+        )
+    }
+
+    fn read<W: Word>(line: &[W], hashes: u32, per_key: u32) -> Result<(Self, u64), Error> {
+        let [lines, capacity, keys, rate] = [LINES, CAPACITY, KEYS, RATE].map(|i| line[i].get());
+        let expected = "1 to 2^54, a multiple of the lines per key";
         let layer = Self {
-            shape: shape
-                .map_err(|_| Error::corrupt("lines of a layer", "1 to 2^54", get(LINES)))?,
-            capacity: get(CAPACITY),
-            rate: f64::from_bits(get(RATE)),
+            shape: BlockedShape::new(lines, hashes, per_key)
+                .map_err(|_| Error::corrupt("lines of a layer", expected, lines))?,
+            capacity,
+            rate: f64::from_bits(rate),
         };
-        if layer.capacity == 0 || get(KEYS) > layer.capacity {
-            let expected = format_args!("at most its capacity of {}", layer.capacity).to_string();
-            return Err(Error::corrupt("keys of a layer", expected, get(KEYS)));
+        if capacity == 0 {
+            return Err(Error::corrupt("capacity of a layer", "at least 1", 0));
         }
+        if keys > capacity {
+            let expected = format_args!("at most its capacity of {capacity}");
+            return Err(Error::corrupt("keys of a layer", expected, keys));
+        }
+        // Written so that NaN is refused too.
         if !(layer.rate > 0.0 && layer.rate < 1.0) {
-            return Err(Error::corrupt(
-                "rate of a layer",
-                "between 0 and 1",
-                layer.rate,
-            ));
+            let expected = "between 0 and 1";
+            return Err(Error::corrupt("rate of a layer", expected, layer.rate));
         }
-        match words[RESERVED..].iter().all(|word| word.get() == 0) {
-            true => Ok((layer, get(KEYS))),
-            false => Err(Error::corrupt("reserved words of a layer", 0, "other")),
+        if line[RESERVED..].iter().any(|word| word.get() != 0) {
+            return Err(Error::corrupt("reserved words of a layer", 0, "other"));
         }
+        Ok((layer, keys))
     }
 }
 
@@ -217,56 +225,44 @@ pub(crate) fn parse<W: Word>(
     let mut layers: Vec<Layer> = Vec::new();
     let (mut next, mut capacities, mut rates) = (0, 0u64, 0.0);
     while let Some((about, rest)) = lines[next..].split_first() {
-        let get = |word: usize| about[word].get();
-        let refuse = |what, expected: &dyn fmt::Display, got: &dyn fmt::Display| {
-            Err(Error::corrupt(what, expected, got))
-        };
         if layers.len() == shape.layers as usize {
-            return refuse("layers", &shape.layers, &"more");
+            return Err(Error::corrupt("layers", shape.layers, "more"));
         }
-        if !(1..=rest.len() as u64).contains(&get(LINES)) {
-            let most = format_args!("1 to {}, as the body has", rest.len()).to_string();
-            return refuse("lines of a layer", &most, &get(LINES));
+        let (layer, keys) = GrowingLayer::read(about, shape.hashes_per_line, shape.lines_per_key)?;
+        let GrowingLayer {
+            shape,
+            capacity,
+            rate,
+        } = layer;
+        if shape.lines() > rest.len() as u64 {
+            let expected = format_args!("at most {}, as the body has", rest.len());
+            return Err(Error::corrupt("lines of a layer", expected, shape.lines()));
         }
-        capacities = match capacities.checked_add(get(CAPACITY)) {
-            Some(sum) if get(CAPACITY) > 0 => sum,
-            _ => return refuse("capacity of a layer", &"a number of keys", &get(CAPACITY)),
-        };
-        if get(KEYS) > get(CAPACITY) {
-            return refuse("keys of a layer", &"at most its capacity", &get(KEYS));
-        }
-        let rate = f64::from_bits(get(RATE));
+        let sum = capacities.checked_add(capacity);
+        let overflow = || Error::corrupt("capacity of a layer", "a number of keys", capacity);
+        capacities = sum.ok_or_else(overflow)?;
         rates += rate;
-        // Written so that NaN is refused too.
-        if !(rate > 0.0 && rates <= promise * (1.0 + 1e-9)) {
-            return refuse("rate of a layer", &"its share of the promise", &rate);
+        if rates > promise * (1.0 + 1e-9) {
+            return Err(Error::corrupt(
+                "rate of a layer",
+                "its share of the promise",
+                rate,
+            ));
         }
-        if about[RESERVED..].iter().any(|word| word.get() != 0) {
-            return refuse("reserved words of a layer", &0, &"other");
-        }
-        let lines = get(LINES);
-        let Ok(of_layer) = BlockedShape::new(lines, shape.hashes_per_line, shape.lines_per_key)
-        else {
-            return refuse(
-                "lines of a layer",
-                &"a multiple of the lines per key",
-                &lines,
-            );
-        };
         layers.push(Layer {
-            shape: of_layer,
-            capacity: get(CAPACITY),
-            keys: get(KEYS),
+            shape,
+            capacity,
+            keys,
             rate,
             part: 0,
             at: (next + 1) * LINE_WORDS,
         });
-        next += 1 + lines as usize;
+        next += 1 + shape.lines() as usize;
     }
-    match layers.len() == shape.layers as usize {
-        true => Ok(layers),
-        false => Err(Error::corrupt("layers", shape.layers, layers.len())),
+    if layers.len() != shape.layers as usize {
+        return Err(Error::corrupt("layers", shape.layers, layers.len()));
     }
+    Ok(layers)
 }
 
 /// Whether a body is sound, before its file is changed.

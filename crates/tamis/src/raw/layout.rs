@@ -1,5 +1,4 @@
-//! What every kind is made of, so that the shell that users hold is written
-//! once.
+//! The interface between the kinds and the shell around all of them.
 
 use super::shape::Shape;
 use super::word::Word;
@@ -16,14 +15,14 @@ pub(crate) const BLOCK: usize = 64;
 /// Keeps [`Layout`] and its like this crate's own.
 pub trait Sealed {}
 
-/// What a kind of filter is made of: its geometry, and how it answers from a
-/// slice of words. Sealed; the kinds are listed in [`Kind`].
+/// A kind of filter: its geometry, and its answers from a slice of words.
+/// Sealed; the kinds are listed in [`Kind`].
 #[doc(hidden)]
 pub trait Layout:
     Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> + TryFrom<Shape, Error = Error>
 {
     const KIND: Kind;
-    /// The shape, with what the body itself says of it, which is checked.
+    /// The shape, completed by the part that is in the body, which is checked.
     fn complete<W: Word>(self, _words: &[W]) -> Result<Self, Error> {
         Ok(self)
     }
@@ -32,14 +31,14 @@ pub trait Layout:
         let shape: Shape = (*self).into();
         shape.body_len()
     }
-    /// In what two shapes differ, if they do.
+    /// The first difference between two shapes.
     fn difference(&self, other: &Self) -> Option<Difference>;
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool;
-    /// Asks the memory for what the key will touch; only a hint.
+    /// Asks the memory for the key's words; a hint.
     fn prefetch<T>(&self, _words: &[T], _hash: Hash) {}
     /// Asks at most [`BLOCK`] keys, which have been prefetched.
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]);
-    /// Asks any number of keys that are hashed, or as good as.
+    /// Asks any number of keys that are hashes, or become hashes cheaply.
     fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
         &self,
         words: &[W],
@@ -73,7 +72,7 @@ pub trait BitLayout: Creatable {
         self.insert_many(words, &[hash], &mut new);
         new[0]
     }
-    /// Adds at most [`BLOCK`] prefetched keys, beside other threads and processes.
+    /// Adds at most [`BLOCK`] prefetched keys, next to other threads and processes.
     fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]);
     /// Adds at most [`BLOCK`] prefetched keys with the words to itself.
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]);
@@ -85,8 +84,8 @@ pub trait BitLayout: Creatable {
     fn intersect(word: &AtomicU64, theirs: u64) {
         word.fetch_and(theirs.to_le(), Relaxed);
     }
-    /// Adds any number of keys that are hashed, or as good as, with the words
-    /// to itself.
+    /// Adds any number of keys that are hashes, or become hashes cheaply, with
+    /// the words to itself.
     fn insert_hashes<H: Copy + Into<Hash>>(&self, words: &mut [u64], keys: &[H], new: &mut [bool]) {
         let mut hashes = [Hash::default(); BLOCK];
         for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
@@ -119,7 +118,7 @@ impl Difference {
     }
 }
 
-/// Hashes a block of keys and asks the memory for what they will touch.
+/// Hashes a block of keys and asks the memory for their words.
 #[inline]
 pub(crate) fn hash_block<'a, L: Layout, T, K>(
     shape: &L,

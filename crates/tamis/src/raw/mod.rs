@@ -1,14 +1,15 @@
-//! What the bytes mean: headers, shapes and words, for those who keep a filter
-//! elsewhere than in memory or a file of this crate, as in a database.
+//! The meaning of the bytes: headers, shapes and words, for filters outside of
+//! memory and files, such as in a database.
 //!
 //! A filter is a [`Header`] and a body. The header has the [`Shape`]; the body
-//! is a slice of little-endian [`Word`]s. What a [`BlockedShape`] or a
-//! [`CountingShape`] says of a key is enough to ask and change a body that
-//! lies anywhere; [`Draft`](crate::Draft) makes a filter of one that was
-//! brought here.
+//! is a slice of little-endian [`Word`]s. A [`BlockedShape`] or a
+//! [`CountingShape`] gives the places of a key, which is enough to ask and
+//! change a body anywhere; [`Draft`](crate::Draft) makes a filter of a header
+//! and a body.
 
-// Geometry and kernels over slices of words, one kind a file. No rate, no file
-// and no owner of memory is known here.
+// Geometry and kernels over slices of words, a folder for each kind: `shape.rs`
+// is the geometry, `mod.rs` the kernels. There are no rates, files or owners of
+// memory here.
 
 pub(crate) mod blocked;
 pub(crate) mod bloom;
@@ -25,6 +26,13 @@ pub(crate) mod roomy;
 pub(crate) mod shape;
 pub(crate) mod sorted;
 pub(crate) mod word;
+
+/// A number for a test: `usual`, or `few` under Miri, which is some hundred
+/// times slower.
+#[cfg(test)]
+pub(crate) const fn usual_or<T: Copy>(usual: T, few: T) -> T {
+    if cfg!(miri) { few } else { usual }
+}
 
 pub use blocked::BlockedShape;
 pub use bloom::BloomShape;

@@ -16,7 +16,7 @@ impl Word for AtomicU64 {
     }
 }
 
-/// A word that nobody else accesses.
+/// A word without other users.
 impl Word for u64 {
     #[inline(always)]
     fn get(&self) -> u64 {

@@ -27,26 +27,16 @@ pub(crate) fn encode<W: Word>(header: &Header, parts: &[&[W]]) -> Vec<u8> {
 
 /// Up to `len` bytes from `at` on, of a body that lies in parts.
 pub(crate) fn read<W: Word>(parts: &[&[W]], at: u64, len: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    let (mut skip, mut left) = (at, len);
+    let all: u64 = parts.iter().map(|words| size_of_val(*words) as u64).sum();
+    let mut out = Vec::with_capacity(all.saturating_sub(at).min(len as u64) as usize);
+    let mut skip = (at / 8) as usize;
     for words in parts {
-        let size = size_of_val(*words) as u64;
-        if skip >= size {
-            skip -= size;
-            continue;
-        }
+        let run = words.get(skip..).unwrap_or_default();
+        skip = skip.saturating_sub(words.len());
         // `at` and `len` need not be multiples of a word.
-        let start = skip as usize;
-        let end = start.saturating_add(left).min(size as usize);
-        out.reserve_exact(end - start);
-        let run = &words[start / 8..end.div_ceil(8)];
         let bytes = run.iter().flat_map(|word| word.get().to_le_bytes());
-        out.extend(bytes.skip(start % 8).take(end - start));
-        left -= end - start;
-        skip = 0;
-        if left == 0 {
-            break;
-        }
+        let before = if out.is_empty() { (at % 8) as usize } else { 0 };
+        out.extend(bytes.skip(before).take(len - out.len()));
     }
     out
 }

@@ -11,6 +11,9 @@ pub(crate) mod lock;
 pub(crate) mod replace;
 #[cfg(feature = "files")]
 pub(crate) mod shared;
+pub(crate) mod stamp;
+#[cfg(feature = "files")]
+pub(crate) mod temporary;
 #[cfg(feature = "files")]
 pub(crate) mod update;
 pub(crate) mod words;

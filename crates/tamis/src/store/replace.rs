@@ -31,7 +31,7 @@ pub enum Existing {
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Whoever may read the file that it replaces; if there is none, as the user's umask says.
+    /// Those who may read the file that it replaces; a new file follows the user's umask.
     AsUsual,
     /// Its owner alone: it holds a secret.
     Owner,
@@ -300,7 +300,7 @@ pub fn open_regular(path: &Path, write: bool) -> Result<File, Error> {
         .map_err(opening())?;
     let mut options = OpenOptions::new();
     options.read(true).write(write);
-    // Whatever has got the name meanwhile.
+    // A pipe may have taken the name meanwhile.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
     let file = options.open(path).map_err(opening())?;
@@ -577,7 +577,7 @@ mod tests {
     fn only_regular_files_are_opened_or_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
-        // Not by a command: until it runs, a child has all locks that tests beside this one give up.
+        // Not by a command: until it runs, a child has all locks that other tests give up.
         let name = std::ffi::CString::new(fifo.to_str().unwrap()).unwrap();
         // SAFETY: the name ends with a zero.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);

@@ -120,7 +120,7 @@ impl SharedMap {
         let (file, alone) = open_shared(path)?;
         let mut header = read_header(&file, path, terms.key)?;
         header.check_shareable()?;
-        // Beside a living writer a mark that names no boot is that writer's.
+        // Next to a living writer, a mark that names no boot is that writer's.
         if alone || header.state.open_under != Some(UNKNOWN_BOOT) {
             check_clean(&header, path)?;
         }

@@ -1,9 +1,9 @@
-//! Writing what has changed of a filter, where that is little.
+//! Saving a filter by writing the blocks that have changed, if they are few.
 //!
-//! Only for kinds whose keys are bits that are never cleared: whatever part of
-//! the changed blocks has reached the file, it holds all keys that it held
-//! before. So a process that dies in the middle leaves a sound file, which
-//! lacks its checksum and at most the keys of this save.
+//! Only for kinds whose keys are bits that are never cleared: with any part of
+//! the changed blocks, the file holds all keys that it held before. So a process
+//! that dies in the middle leaves a sound file, which lacks its checksum and at
+//! most the keys of this save.
 
 use crate::error::Error;
 use crate::hasher::Hasher;

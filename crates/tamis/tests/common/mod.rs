@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub(crate) mod reader;
+
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

@@ -32,10 +32,7 @@ proptest! {
             let mut filter = subject.build(&case);
             let other = template(&filter);
             prop_assert_eq!(other.keys(), KeyCount::Counted(0));
-            match union {
-                true => filter.union_with(&other).unwrap(),
-                false => filter.intersect_with(&other).unwrap(),
-            }
+            if union { filter.union_with(&other).unwrap() } else { filter.intersect_with(&other).unwrap() }
             let estimated = KeyCount::Estimated(filter.estimated_keys());
             prop_assert_eq!(filter.keys(), estimated, "{}", subject.name);
             insert_shared(&filter, "one more");
@@ -51,6 +48,7 @@ proptest! {
 /// Filled halfway and to the brim, the estimate is within 2 % of the truth: a
 /// standard error of the fill of 20,000 keys is below 0.5 %.
 #[test]
+#[cfg_attr(miri, ignore = "a measurement")]
 fn the_estimate_is_close() {
     for subject in subjects(Ability::Combine) {
         for rate in [0.1, 0.01, 1e-5] {
@@ -74,6 +72,7 @@ fn the_estimate_is_close() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a flood of keys")]
 fn a_full_filter_has_a_count_and_a_rate_too() {
     for subject in subjects(Ability::Overfill) {
         let mut filter = subject.empty(1, 0.5, Hasher::default());
@@ -93,6 +92,7 @@ fn a_full_filter_has_a_count_and_a_rate_too() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "files")]
 fn the_count_survives_files_and_mappings() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f.tamis");

@@ -69,13 +69,10 @@ proptest! {
             std::thread::scope(|scope| {
                 for keys in case.keys.chunks(share) {
                     let filter = &filter;
-                    scope.spawn(move || match batch {
-                        true => insert_many_shared(filter, keys, &mut vec![false; keys.len()]),
-                        false => {
+                    scope.spawn(move || if batch { insert_many_shared(filter, keys, &mut vec![false; keys.len()]) } else { {
                             for key in keys {
                                 insert_shared(filter, key);
-                            }
-                        }
+                            } }
                     });
                 }
             });
@@ -136,6 +133,7 @@ proptest! {
     #![proptest_config(config(16))]
 
     #[test]
+    #[cfg_attr(miri, ignore = "files")]
     fn every_owner_finds_every_key(case in cases()) {
         for subject in SUBJECTS {
             found_by_every_owner(subject.build(&case), &case, subject.can(Ability::Share));
@@ -145,6 +143,7 @@ proptest! {
 
 /// Large heaps are mapped with huge pages, and pieces are written one by one.
 #[test]
+#[cfg_attr(miri, ignore = "files")]
 fn every_owner_finds_every_key_of_a_large_filter() {
     for subject in SUBJECTS {
         let case = Case {

@@ -138,7 +138,8 @@ impl Subject {
             let mut list = list.threads(1);
             list.add_all(&case.keys).unwrap();
             if kind == Kind::Cascade {
-                list.allow_all(numbered("allowed", 100)).unwrap();
+                list.allow_all(numbered("allowed", usual_or(100, 10)))
+                    .unwrap();
             }
             return list.build().unwrap();
         }
@@ -306,7 +307,12 @@ pub(crate) fn keys(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Key
         6 => prop::collection::vec(any::<u8>(), 2..24),
         1 => prop::collection::vec(any::<u8>(), 24..300),
     ];
-    prop::collection::vec(key, len)
+    prop::collection::vec(key, len.start..usual_or(len.end, len.end / 10))
+}
+
+/// A number: `usual`, or `few` under Miri, which is some hundred times slower.
+pub(crate) fn usual_or<T>(usual: T, few: T) -> T {
+    if cfg!(miri) { few } else { usual }
 }
 
 fn hashers() -> impl Strategy<Value = Hasher> {
@@ -319,9 +325,10 @@ fn hashers() -> impl Strategy<Value = Hasher> {
 
 /// So many cases for each property. Failures are kept beside this file.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
+    let kept = || FileFailurePersistence::WithSource("regressions");
     ProptestConfig {
-        cases,
-        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        cases: usual_or(cases, 2),
+        failure_persistence: (!cfg!(miri)).then(|| Box::new(kept()) as _),
         ..ProptestConfig::default()
     }
 }

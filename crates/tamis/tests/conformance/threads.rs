@@ -21,9 +21,10 @@ fn race(filters: &[&AnyFilter], keys: &[Key], batch: bool) -> Vec<Vec<bool>> {
                     turned.rotate_left(from);
                     let mut told = vec![false; keys.len()];
                     start.wait();
-                    match batch {
-                        true => insert_many_shared(filter, &turned, &mut told),
-                        false => {
+                    if batch {
+                        insert_many_shared(filter, &turned, &mut told)
+                    } else {
+                        {
                             for (key, told) in turned.iter().zip(&mut told) {
                                 *told = insert_shared(filter, key);
                             }
@@ -69,7 +70,7 @@ proptest! {
     #[test]
     fn threads_racing_on_the_same_keys(
         rate_bits in 1.0f64..30.0,
-        count in 1usize..600,
+        count in 1usize..usual_or(600, 30),
         threads in 2usize..=4,
         batch: bool,
     ) {
@@ -90,8 +91,8 @@ proptest! {
 fn threads_racing_for_long() {
     for subject in subjects(Ability::Threads) {
         for batch in [false, true] {
-            let keys = numbered("long race", 30_000);
-            let filter = subject.empty(30_000, 1e-4, Hasher::default());
+            let keys = numbered("long race", usual_or(30_000, 60));
+            let filter = subject.empty(keys.len() as u64, 1e-4, Hasher::default());
             let told = race(&[&filter; 4], &keys, batch);
             somebody_was_told(&filter, &keys, &told);
             all_bits_are_there(&filter, &keys);
@@ -100,6 +101,7 @@ fn threads_racing_for_long() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "mapped files")]
 fn mappings_of_one_file_racing_on_the_same_keys() {
     for subject in subjects(Ability::Share) {
         let dir = tempfile::tempdir().unwrap();

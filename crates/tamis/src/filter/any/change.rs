@@ -1,4 +1,4 @@
-//! Changing a filter of whatever kind.
+//! Changing a filter of any kind.
 
 use super::{AnyFilter, both, each, on, only_with_counts};
 use crate::error::Error;

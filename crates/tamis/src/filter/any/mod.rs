@@ -1,4 +1,4 @@
-//! A filter of whatever kind, opened by its header.
+//! A filter of a kind that is known at run time.
 
 mod change;
 
@@ -73,8 +73,8 @@ macro_rules! each {
     };
 }
 
-/// Runs an expression for two filters of one kind that has an ability; `$instead`
-/// is what to do with the others.
+/// Runs an expression for two filters of one kind that has an ability. `$refuse`
+/// makes the error of two of another kind.
 macro_rules! both {
     ($ours:expr, $theirs:expr, [$($kind:ident),+] ($a:ident, $b:ident) => $run:expr, else $refuse:expr) => {
         match ($ours, $theirs) {
@@ -137,7 +137,7 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => f.all_words())
     }
 
-    /// A copy on the heap, whoever owns this one.
+    /// A copy on the heap.
     ///
     /// ```
     /// use tamis::{AnyFilter, Blocked};
@@ -358,7 +358,7 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => f.rate_now())
     }
 
-    /// How many keys were wrongly told "not new"; see [`Filter::expected_wrong`].
+    /// The expected number of keys that wrongly got "not new"; see [`Filter::expected_wrong`].
     #[must_use]
     pub fn expected_wrong(&self) -> f64 {
         each!(self, f => f.expected_wrong())

@@ -1,11 +1,12 @@
 //! Whether a key is in one of the layers.
 
 use super::Growing;
-use crate::filter::keys::hash_all;
+use crate::filter::keys::in_blocks;
 use crate::hash::Hash;
 use crate::raw::layers::Layer;
 use crate::raw::layout::{BLOCK, Layout};
 use crate::store::body::Body;
+use std::convert::Infallible;
 
 impl<B: Body> Growing<B> {
     #[inline]
@@ -51,11 +52,11 @@ impl<B: Body> Growing<B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
-        assert_eq!(keys.len(), out.len(), "one answer for each key");
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            self.ask(&self.layers, hash_all(&self.hasher, keys, &mut hashes), out);
-        }
+        let mut block = [Hash::default(); BLOCK];
+        let Ok(()) = in_blocks(self.hasher, keys, out, &mut block, |hashes, out| {
+            self.ask(&self.layers, hashes, out);
+            Ok::<(), Infallible>(())
+        });
     }
 
     /// [`contains_many`](Self::contains_many) that returns the answers.

@@ -17,7 +17,7 @@ mod tests;
 mod union;
 
 use crate::error::Error;
-use crate::filter::keys::{KeyCount, hash_all};
+use crate::filter::keys::{KeyCount, in_blocks};
 use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::key_rule::KeyRule;
@@ -144,13 +144,7 @@ impl Growing {
     }
 
     fn of_first(first: &GrowingLayer, rate: f64, hasher: Hasher) -> Result<Self, Error> {
-        let header = Header {
-            shape: GrowingShape::of_first(first.shape)?.into(),
-            hasher,
-            capacity: first.capacity,
-            rate,
-            state: State::default(),
-        };
+        let header = Header::of_first_layer(first, rate, hasher)?;
         let body = Bytes::zeroed(header.body_len())?;
         put(first, body.words());
         Self::assemble((header, body))
@@ -168,9 +162,9 @@ impl Growing {
         self.expansion = expansion;
     }
 
-    /// An empty filter that expects the plan's keys and keeps its promise: it
-    /// starts at their number, where the plan tells what a filter that started
-    /// small has taken when it has grown to it.
+    /// An empty filter that starts at the plan's number of keys and keeps its
+    /// promise. The plan's size is that of a filter that started small and has
+    /// grown to this number.
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
         Self::with_hasher(plan.keys(), plan.promise(), hasher)
     }
@@ -262,14 +256,11 @@ impl Growing {
         keys: &[K],
         new: &mut [bool],
     ) -> Result<(), Error> {
-        assert_eq!(keys.len(), new.len(), "one answer for each key");
         new.fill(false);
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
-            let hasher = self.hasher;
-            self.insert_block(hash_all(&hasher, keys, &mut hashes), new)?;
-        }
-        Ok(())
+        let mut block = [Hash::default(); BLOCK];
+        in_blocks(self.hasher, keys, new, &mut block, |hashes, new| {
+            self.insert_block(hashes, new)
+        })
     }
 
     /// [`insert_many`](Self::insert_many) that returns the answers.
@@ -520,9 +511,8 @@ impl<B: Body> Growing<B> {
         })
     }
 
-    /// The header that a file of this filter would have, except for the body's
-    /// checksum.
-    /// Costs nothing; see [`sealed_header`](Self::sealed_header).
+    /// The header of this filter's file, except for the body's checksum. Costs
+    /// nothing; see [`sealed_header`](Self::sealed_header).
     #[must_use]
     pub fn header(&self) -> Header {
         Header {
@@ -543,10 +533,10 @@ impl<B: Body> Growing<B> {
     }
 
     fn counted_keys(&self) -> u64 {
-        match self.counted {
-            true => self.layers.iter().map(|layer| layer.keys).sum(),
-            false => KEYS_UNKNOWN,
+        if !self.counted {
+            return KEYS_UNKNOWN;
         }
+        self.layers.iter().map(|layer| layer.keys).sum()
     }
 
     fn parts(&self) -> impl Iterator<Item = &B> {
@@ -633,7 +623,7 @@ impl<B: Body> Growing<B> {
         self.shape.body_len()
     }
 
-    /// The keys that it takes before it grows, or is full.
+    /// The number of keys until it grows, or is full.
     #[must_use]
     pub fn room(&self) -> u64 {
         let newest = self.newest();

@@ -15,7 +15,7 @@ impl Growing {
     /// Adds all keys of `other`, which must have begun like this one and hash
     /// alike. Each layer takes what it was made for, so that the rate is kept:
     /// where the keys of both are more than that, this is [`Error::Full`].
-    /// Whatever the error, nothing has changed.
+    /// After an error, nothing has changed.
     ///
     /// ```
     /// use tamis::{Expansion, Growing, Hasher};

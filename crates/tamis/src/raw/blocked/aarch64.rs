@@ -33,7 +33,7 @@ fn words(pair: usize) -> uint64x2_t {
 /// [`scalar::missing`](super::scalar::missing).
 ///
 /// # Safety
-/// The line can be read.
+/// The line is 64 readable bytes. Others may write them meanwhile.
 #[inline(always)]
 pub(super) unsafe fn missing<W>(line: *const Line<W>, lo: u64, cover: u8) -> u8 {
     let (a, b, c, d): (uint64x2_t, uint64x2_t, uint64x2_t, uint64x2_t);

@@ -34,13 +34,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 fn missing<W: Word>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> u8 {
     match isa.level() {
         Level::Portable => scalar::missing(line, lo, cover),
-        // SAFETY: the level was detected, and a line can be read.
+        // SAFETY: the level was detected, and a reference to a line is readable.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { x86_64::missing_avx512(line, lo, cover) },
-        // SAFETY: likewise.
+        // SAFETY: as for AVX-512.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { x86_64::missing_avx2(line, lo, cover) },
-        // SAFETY: a line can be read.
+        // SAFETY: a reference to a line is readable.
         #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
         Level::Neon => unsafe { aarch64::missing(line, lo, cover) },
     }
@@ -53,7 +53,7 @@ fn set(isa: Isa, line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
         // SAFETY: the level was detected.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { x86_64::insert_avx512(line, lo, cover) },
-        // SAFETY: likewise.
+        // SAFETY: as for AVX-512.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { x86_64::insert_avx2(line, lo, cover) },
         // With NEON it would be as many instructions.
@@ -61,7 +61,7 @@ fn set(isa: Isa, line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
     }
 }
 
-/// What is done to a key's lines, one after the other.
+/// Work on a key's lines, one after the other.
 trait Task {
     /// Whether bits are set, or only looked at: until one is missing.
     const ADDS: bool;
@@ -73,7 +73,7 @@ trait Task {
     fn lacked(&mut self, isa: Isa, line: Self::Found, lo: u64, cover: u8) -> bool;
 }
 
-/// Lines that others may access meanwhile, and what is done to one of them.
+/// Lines with other users, and the work on one of them.
 struct Beside<'a, W, F, const ADDS: bool>(&'a [Line<W>], F);
 
 impl<'a, W, F, const ADDS: bool> Task for Beside<'a, W, F, ADDS>
@@ -110,7 +110,7 @@ fn lacks<W: Word>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> bool {
     missing(isa, line, lo, cover) != 0
 }
 
-/// Adds the key beside other threads and processes; was it new?
+/// Adds the key next to other threads and processes; was it new?
 #[inline(always)]
 fn add_shared(words: &[AtomicU64]) -> impl Task {
     Beside::<_, _, true>(words.as_chunks().0, lacked_until_now)
@@ -131,7 +131,7 @@ fn lacked_until_now(isa: Isa, line: &Line<AtomicU64>, lo: u64, cover: u8) -> boo
     lacked
 }
 
-/// Adds the key to words that nobody else accesses; was it new?
+/// Adds the key to words without other users; was it new?
 struct Add<'a>(&'a mut [Line<u64>]);
 
 impl Task for Add<'_> {
@@ -164,7 +164,7 @@ fn one<K: Task>(shape: &BlockedShape, mut task: K, hash: Hash) -> bool {
     task.lacked(isa.into(), line, hash.lo, cover) == K::ADDS
 }
 
-/// What would make callers large.
+/// Kept out of callers, which it would make large.
 #[inline(never)]
 fn one_by_call<K: Task>(shape: &BlockedShape, mut task: K, hash: Hash) -> bool {
     let mut lacked = false;

@@ -2,6 +2,7 @@
 //! documented one.
 
 use super::*;
+use crate::raw::usual_or;
 use proptest::prelude::*;
 
 /// `docs/format.md`, word for word.
@@ -19,12 +20,20 @@ fn hashes(max: usize) -> impl Strategy<Value = Vec<Hash>> {
     let half = || prop_oneof![8 => any::<u64>(), 1 => 0u64..600, 1 => Just(u64::MAX)];
     prop::collection::vec(
         (half(), half()).prop_map(|(hi, lo)| Hash { hi, lo }),
-        0..max,
+        0..usual_or(max, max / 20),
     )
 }
 
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(config(usual_or(500, 8)))]
 
     #[test]
     fn the_mask_is_the_documented_one(lo: u64, k in 1u32..=8) {
@@ -40,7 +49,7 @@ proptest! {
         per_key in 1u32..=4,
         inserted in hashes(300),
         asked in hashes(300),
-        values in prop::collection::vec(any::<u64>(), 0..200),
+        values in prop::collection::vec(any::<u64>(), 0..usual_or(200, 10)),
     ) {
         let shape = BlockedShape::new(per_bank * u64::from(per_key), k, per_key).unwrap();
         let of_values: Vec<Hash> = values.iter().map(|v| Hash::from_u64(*v)).collect();

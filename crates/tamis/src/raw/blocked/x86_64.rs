@@ -18,7 +18,8 @@ static LANES: Lanes = Lanes([0, 6, 12, 18, 24, 30, 36, 42], 1);
 /// compiled for.
 ///
 /// # Safety
-/// The machine has AVX-512 F, and the line can be read.
+/// The machine has AVX-512 F, and the line is 64 readable bytes. Others may write
+/// them meanwhile.
 #[inline(always)]
 pub(super) unsafe fn missing_avx512<W>(line: *const Line<W>, lo: u64, cover: u8) -> u8 {
     let missing: u32;
@@ -43,7 +44,7 @@ pub(super) unsafe fn missing_avx512<W>(line: *const Line<W>, lo: u64, cover: u8)
     missing as u8 & cover
 }
 
-/// [`scalar::insert`](super::scalar::insert), likewise.
+/// [`scalar::insert`](super::scalar::insert), in assembly for the same reason.
 ///
 /// # Safety
 /// The machine has AVX-512 F.
@@ -79,7 +80,7 @@ pub(super) unsafe fn insert_avx512(line: &mut Line<u64>, lo: u64, cover: u8) -> 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn positions<const HALF: usize>(lo: u64) -> __m256i {
-    // SAFETY: 32 readable bytes.
+    // SAFETY: half of the lanes, 32 bytes at a multiple of 32.
     let shifts = unsafe { _mm256_load_si256(LANES.0[4 * HALF..].as_ptr().cast()) };
     _mm256_srlv_epi64(_mm256_set1_epi64x(lo.cast_signed()), shifts)
 }
@@ -87,7 +88,7 @@ fn positions<const HALF: usize>(lo: u64) -> __m256i {
 /// [`scalar::missing`](super::scalar::missing).
 ///
 /// # Safety
-/// The line can be read.
+/// The line is 64 readable bytes. Others may write them meanwhile.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn missing_avx2<W>(line: *const Line<W>, lo: u64, cover: u8) -> u8 {
@@ -122,7 +123,7 @@ pub(super) fn insert_avx2(line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
         let covers = _mm256_srlv_epi64(_mm256_set1_epi64x(cover.into()), covers);
         let bits = _mm256_sllv_epi64(_mm256_and_si256(covers, one), in_word);
         let words = words.as_mut_ptr().cast();
-        // SAFETY: half of a line each.
+        // SAFETY: `words` are four, half of a line; unaligned instructions.
         unsafe {
             let old = _mm256_loadu_si256(words);
             _mm256_storeu_si256(words, _mm256_or_si256(old, bits));

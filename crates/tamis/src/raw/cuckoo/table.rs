@@ -108,9 +108,10 @@ impl CuckooShape {
     #[inline]
     pub(crate) fn other(&self, place: u64, fingerprint: u64) -> u64 {
         let sum = reduce(mix(mix(fingerprint)), self.places);
-        match sum >= place {
-            true => sum - place,
-            false => sum + self.places - place,
+        if sum >= place {
+            sum - place
+        } else {
+            sum + self.places - place
         }
     }
 
@@ -212,9 +213,10 @@ impl CuckooShape {
     #[inline]
     pub(crate) fn copies<W: Word>(&self, words: &[W], entry: Entry) -> u64 {
         let here = self.matches(words, entry.place, entry.fingerprint);
-        let there = match entry.other == entry.place {
-            true => 0,
-            false => self.matches(words, entry.other, entry.fingerprint),
+        let there = if entry.other == entry.place {
+            0
+        } else {
+            self.matches(words, entry.other, entry.fingerprint)
         };
         u64::from(here.count_ones() + there.count_ones())
     }
@@ -263,9 +265,10 @@ impl CuckooShape {
     fn settle(&self, words: &mut [u64], entry: Entry) -> Option<u64> {
         let here = self.zero_lanes(self.lanes_at(words, entry.place));
         let there = self.zero_lanes(self.lanes_at(words, entry.other));
-        let (place, marks) = match there > here {
-            true => (entry.other, there),
-            false => (entry.place, here),
+        let (place, marks) = if there > here {
+            (entry.other, there)
+        } else {
+            (entry.place, here)
         };
         let slot = self.first(place, marks)?;
         self.write(words, slot, place, entry.fingerprint);

@@ -28,19 +28,6 @@ use crate::raw::word::Word;
 use shape::{KeySlots, SEED_BYTES};
 use std::marker::PhantomData;
 
-/// Whether the set has the key. `words` are a body of the shape.
-#[inline(always)]
-fn contains<W: Word>(shape: &FuseShape, words: &[W], hash: Hash) -> bool {
-    if words.len() as u64 == shape.sizes.words_of_bytes {
-        // SAFETY: only a shape with slots has this length, and it is the body's.
-        let slots = unsafe { Slots::of(shape, words) };
-        // SAFETY: the probe is of these slots.
-        unsafe { slots.matches::<true>(slots.probe(hash)) }
-    } else {
-        contains_by_call(shape, words, hash)
-    }
-}
-
 /// Kept out of callers, which it would make large.
 #[inline(never)]
 fn contains_by_call<W: Word>(shape: &FuseShape, words: &[W], hash: Hash) -> bool {
@@ -170,20 +157,6 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// `contains` of many: `out[i]` becomes the answer for `keys[i]`.
-fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
-    shape: &FuseShape,
-    words: &[W],
-    keys: &[H],
-    out: &mut [bool],
-) {
-    assert_eq!(keys.len(), out.len(), "one answer for each key");
-    let Some(slots) = Slots::new(shape, words) else {
-        return out.fill(false);
-    };
-    run(Isa::best(), slots, keys, out);
-}
-
 fn run<H: Copy + Into<Hash>>(isa: Isa, slots: Slots<'_>, keys: &[H], out: &mut [bool]) {
     match slots.shape.width() {
         8 => isa.run(ContainsHashes::<true, H> { slots, keys, out }),
@@ -238,11 +211,18 @@ impl Layout for FuseShape {
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
-        contains(self, words, hash)
+        if words.len() as u64 == self.sizes.words_of_bytes {
+            // SAFETY: only a shape with slots has this length, and it is the body's.
+            let slots = unsafe { Slots::of(self, words) };
+            // SAFETY: the probe is of these slots.
+            unsafe { slots.matches::<true>(slots.probe(hash)) }
+        } else {
+            contains_by_call(self, words, hash)
+        }
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-        contains_hashes(self, words, hashes, out);
+        self.contains_hashes(words, hashes, out);
     }
 
     /// In one go: every end of a block would wait for the memory.
@@ -252,7 +232,11 @@ impl Layout for FuseShape {
         keys: &[H],
         out: &mut [bool],
     ) {
-        contains_hashes(self, words, keys, out);
+        assert_eq!(keys.len(), out.len(), "one answer for each key");
+        match Slots::new(self, words) {
+            Some(slots) => run(Isa::best(), slots, keys, out),
+            None => out.fill(false),
+        }
     }
 
     /// Nine of ten slots serve a key.

@@ -3,6 +3,7 @@ use super::*;
 use crate::error::Error;
 use crate::hash::mix;
 use crate::raw::sorted::sorted_distinct;
+use crate::raw::usual_or;
 use std::sync::atomic::AtomicU64;
 
 type Built = (FuseShape, Vec<u64>);
@@ -46,7 +47,7 @@ fn check(shape: &FuseShape, words: &[[u8; 8]], keys: &[Hash], absent: &[Hash]) -
     let one_by_one = |asked: &[Hash]| {
         asked
             .iter()
-            .map(|&h| contains(shape, words, h))
+            .map(|&h| shape.contains(words, h))
             .collect::<Vec<_>>()
     };
     assert!(
@@ -57,7 +58,7 @@ fn check(shape: &FuseShape, words: &[[u8; 8]], keys: &[Hash], absent: &[Hash]) -
     asked.extend(keys);
     let expected = one_by_one(&asked);
     let mut found = vec![false; asked.len()];
-    contains_hashes(shape, words, &asked, &mut found);
+    shape.contains_hashes(words, &asked, &mut found);
     assert_eq!(found, expected, "{shape:?}");
     if let Some(slots) = Slots::new(shape, words) {
         for isa in Isa::available() {
@@ -71,8 +72,8 @@ fn check(shape: &FuseShape, words: &[[u8; 8]], keys: &[Hash], absent: &[Hash]) -
 
 #[test]
 fn every_small_size() {
-    let absent = hashes(1 << 40..(1 << 40) + 100);
-    for n in 0..=300 {
+    let absent = hashes(1 << 40..(1 << 40) + usual_or(100, 10));
+    for n in (0..=300).step_by(usual_or(1, 37)) {
         for offset in [0, 1 << 20, 2 << 20] {
             let keys = hashes(offset..offset + n);
             let (shape, body) = build(keys.clone(), 8, 2).unwrap();
@@ -85,6 +86,7 @@ fn every_small_size() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a measurement")]
 fn sizes_and_rates() {
     let absent = hashes(1 << 40..(1 << 40) + 1_000_000);
     for (n, bound) in [
@@ -107,7 +109,8 @@ fn sizes_and_rates() {
 
 #[test]
 fn every_width() {
-    let (keys, absent) = (hashes(0..3_000), hashes(1 << 40..(1 << 40) + 60_000));
+    let keys = hashes(0..usual_or(3_000, 40));
+    let absent = hashes(1 << 40..(1 << 40) + usual_or(60_000, 40));
     for width in 1..=32 {
         let (shape, body) = build(keys.clone(), width, 2).unwrap();
         let yes = check(&shape, &bytes(&body), &keys, &absent) as f64;
@@ -127,7 +130,8 @@ fn every_width() {
 
 #[test]
 fn the_set_alone_decides_the_bytes() {
-    for n in [0, 1, 777, 50_000, 3_100_000] {
+    for n in usual_or(&[0, 1, 777, 50_000, 3_100_000][..], &[0, 1, 300]) {
+        let n = *n;
         let keys = hashes(0..n);
         let expected = build(keys.clone(), 9, 1).unwrap();
         let twice = keys
@@ -153,10 +157,12 @@ fn the_set_alone_decides_the_bytes() {
 
 #[test]
 fn many_of_one_key_and_hopeless_hashes() {
-    let (shape, body) = build(vec![hash(7); 100_000], 12, 2).unwrap();
+    let (shape, body) = build(vec![hash(7); usual_or(100_000, 500)], 12, 2).unwrap();
     check(&shape, &bytes(&body), &[hash(7)], &[]);
     // All in one place: no seed can help, and the end is an error.
-    let hopeless = (0..2_000).map(|i| Hash { hi: 5, lo: mix(i) }).collect();
+    let hopeless = (0..usual_or(2_000, 20))
+        .map(|i| Hash { hi: 5, lo: mix(i) })
+        .collect();
     assert!(matches!(
         build(hopeless, 8, 2),
         Err(Error::Unsolvable { .. })
@@ -195,6 +201,7 @@ fn a_pair_is_never_one_slot_twice() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a measurement")]
 fn few_seeds_are_enough() {
     let mut tried = 0;
     for n in (1..3_000).step_by(7) {
@@ -230,7 +237,7 @@ fn corrupt_shapes_are_refused() {
         assert!(FuseShape::new(width, bits, blocks, window).is_err());
     }
     // Any shape that is let through, with any body of its length, answers without a panic.
-    for i in 0..20_000 {
+    for i in 0..usual_or(20_000, 8) {
         let [a, b, c] = [mix(i), mix(i + (1 << 32)), mix(i + (1 << 33))];
         let Ok(shape) = FuseShape::new(
             (a >> 8) as u32 % 34,

@@ -5,7 +5,6 @@ use super::shape::{
 };
 use super::{coefficients, fingerprint, rehash};
 use crate::error::Error;
-use crate::hash::Hash;
 use crate::kind::Kind;
 #[cfg(target_arch = "x86_64")]
 use crate::raw::isa;
@@ -225,35 +224,53 @@ impl<'a, K: Key> Builder<'a, K> {
         if keys == 0 {
             return Ok((0, 0));
         }
-        for seed in 0..ATTEMPTS {
-            let rows = last_rows(keys, seed).ok_or_else(|| too_many(keys))?;
-            let layer = Layer {
-                shards: 1,
-                rows,
-                first: self.rows(),
-            };
-            let rehashed = |key: &K| key.with_hash(rehash(key.hash(), seed.into()));
-            let mut rehashed: Vec<K> = self.bumped.iter().map(rehashed).collect();
-            sort(&mut rehashed);
-            let mut band = Band::new(rows as usize);
-            if band.insert_all(&layer, self.width, &rehashed) {
-                let begin = self.solution.len();
-                self.solution.resize(
-                    begin + rows as usize / RIBBON as usize * self.width as usize,
-                    0,
-                );
-                band.solve(self.width as usize, &mut self.solution[begin..]);
-                self.done.fetch_add(keys, Relaxed);
-                return Ok((rows, seed));
-            }
-        }
-        Err(Error::Unsolvable { kind: Kind::Ribbon })
+        let (band, rows, seed) = last_layer(&self.bumped, self.width, last_rows)?;
+        let (begin, width) = (self.solution.len(), self.width as usize);
+        let groups = rows as usize / RIBBON as usize;
+        self.solution.resize(begin + groups * width, 0);
+        band.solve(width, &mut self.solution[begin..]);
+        self.done.fetch_add(keys, Relaxed);
+        Ok((rows, seed))
     }
+}
+
+/// Stores all of these keys in a last layer of `rows(keys, attempt)` rows. Returns the equations, and the rows and the
+/// seed that it took.
+pub(super) fn last_layer<K: Key>(
+    keys: &[K],
+    width: u32,
+    rows: impl Fn(u64, u32) -> Option<u32>,
+) -> Result<(Band, u32, u32), Error> {
+    let count = keys.len() as u64;
+    for seed in 0..ATTEMPTS {
+        let rows = rows(count, seed).ok_or_else(|| too_many(count))?;
+        let layer = Layer {
+            shards: 1,
+            rows,
+            first: 0,
+        };
+        let rehashed = |key: &K| key.with_hash(rehash(key.hash(), seed.into()));
+        let mut rehashed: Vec<K> = keys.iter().map(rehashed).collect();
+        sort(&mut rehashed);
+        let equation = |key| {
+            if u64::from(rows) < RIBBON {
+                Equation::dense(rows, key, width)
+            } else {
+                Equation::new(&layer, key, width)
+            }
+        };
+        let mut band = Band::new(rows as usize);
+        let mut inserted = rehashed.into_iter().map(|key| band.insert(equation(key)));
+        if inserted.all(|inserted| !matches!(inserted, Inserted::Failed)) {
+            return Ok((band, rows, seed));
+        }
+    }
+    Err(Error::Unsolvable { kind: Kind::Ribbon })
 }
 
 /// A key's equation, as far as it has been reduced.
 #[derive(Clone, Copy)]
-pub(super) struct Equation {
+struct Equation {
     row: usize,
     coefficients: u64,
     fingerprint: u32,
@@ -261,7 +278,7 @@ pub(super) struct Equation {
 
 impl Equation {
     #[inline(always)]
-    pub(super) fn new<K: Key>(layer: &Layer, key: K, width: u32) -> Self {
+    fn new<K: Key>(layer: &Layer, key: K, width: u32) -> Self {
         let hash = key.hash();
         Self {
             row: layer.row_in_shard(hash) as usize,
@@ -272,11 +289,11 @@ impl Equation {
     }
 
     /// Of a system with fewer rows than a ribbon has, all of which it may choose.
-    pub(super) fn dense(rows: u32, hash: Hash, width: u32) -> Self {
+    fn dense<K: Key>(rows: u32, key: K, width: u32) -> Self {
         Self {
             row: 0,
-            coefficients: coefficients(hash) & (u64::MAX >> (RIBBON - u64::from(rows))),
-            fingerprint: fingerprint(hash, width),
+            coefficients: coefficients(key.hash()) & (u64::MAX >> (RIBBON - u64::from(rows))),
+            fingerprint: fingerprint(key.hash(), width) ^ u32::from(key.is_denied()),
         }
     }
 }
@@ -427,7 +444,7 @@ pub(super) struct Band {
 }
 
 /// What became of an equation.
-pub(super) enum Inserted {
+enum Inserted {
     At(usize),
     /// It follows from those already there.
     Implied,
@@ -436,14 +453,14 @@ pub(super) enum Inserted {
 }
 
 impl Band {
-    pub(super) fn new(rows: usize) -> Self {
+    fn new(rows: usize) -> Self {
         Self {
             coefficients: vec![0; rows],
             fingerprints: vec![0; rows],
         }
     }
 
-    /// One step of the elimination: `None` while it goes on.
+    /// One step of the elimination; `None` if there are more to come.
     #[inline(always)]
     fn step(&mut self, equation: &mut Equation) -> Option<Inserted> {
         let there = self.coefficients[equation.row];
@@ -468,21 +485,12 @@ impl Band {
     }
 
     #[inline(always)]
-    pub(super) fn insert(&mut self, mut equation: Equation) -> Inserted {
+    fn insert(&mut self, mut equation: Equation) -> Inserted {
         loop {
             if let Some(end) = self.step(&mut equation) {
                 return end;
             }
         }
-    }
-
-    fn insert_all<K: Key>(&mut self, layer: &Layer, width: u32, sorted: &[K]) -> bool {
-        sorted.iter().all(|&key| {
-            !matches!(
-                self.insert(Equation::new(layer, key, width)),
-                Inserted::Failed
-            )
-        })
     }
 
     /// Back substitution, from the last row to the first. Rows without an equation become zero.

@@ -140,23 +140,7 @@ fn parity(bits: u64) -> u32 {
     bits.count_ones() & 1
 }
 
-/// Whether the key may be in the set. Never a false no.
-#[inline]
-fn contains<W: Word>(shape: &RibbonShape, words: &[W], hash: Hash) -> bool {
-    !words.is_empty() && matches(shape.width as usize, words, &locate(shape, words, hash))
-}
-
-/// `out[i] = contains(hashes[i])`.
-fn contains_many<W: Word>(shape: &RibbonShape, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-    #[cfg(target_arch = "x86_64")]
-    if isa::Isa::best().has(isa::Level::Avx2) {
-        // SAFETY: popcnt, bmi1 and bmi2 come with that level.
-        return unsafe { contains_many_popcnt(shape, words, hashes, out) };
-    }
-    contains_many_anywhere(shape, words, hashes, out);
-}
-
-/// The same code, compiled with the instruction for parity that baseline x86_64 lacks.
+/// Compiled with the instruction for parity that baseline x86_64 lacks.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt,bmi1,bmi2")]
 fn contains_many_popcnt<W: Word>(
@@ -214,11 +198,16 @@ impl Layout for RibbonShape {
 
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
-        contains(self, words, hash)
+        !words.is_empty() && matches(self.width as usize, words, &locate(self, words, hash))
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
-        contains_many(self, words, hashes, out);
+        #[cfg(target_arch = "x86_64")]
+        if isa::Isa::best().has(isa::Level::Avx2) {
+            // SAFETY: popcnt, bmi1 and bmi2 come with that level.
+            return unsafe { contains_many_popcnt(self, words, hashes, out) };
+        }
+        contains_many_anywhere(self, words, hashes, out);
     }
 
     /// Nearly every row serves a key.

@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What the file system says about a file, to see later whether it may have
+/// What the file system reports of a file, to see later whether it may have
 /// changed: its size, the times of its last modification and last change, and
 /// its inode number.
 ///
@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// ```
 /// use std::time::SystemTime;
-/// use tamis::index::Stamp;
+/// use tamis::file::Stamp;
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("file.log");
 /// # std::fs::write(&path, "a line").unwrap();
@@ -160,7 +160,7 @@ impl Stamp {
         self.inode
     }
 
-    pub(super) const fn encode(&self) -> [u64; 4] {
+    pub(crate) const fn encode(&self) -> [u64; 4] {
         [
             self.size,
             self.modified.cast_unsigned(),
@@ -169,7 +169,7 @@ impl Stamp {
         ]
     }
 
-    pub(super) const fn decode([size, modified, changed, inode]: [u64; 4], racy: bool) -> Self {
+    pub(crate) const fn decode([size, modified, changed, inode]: [u64; 4], racy: bool) -> Self {
         Self {
             size,
             modified: modified.cast_signed(),

@@ -1,0 +1,662 @@
+//! The builder of finished lists.
+
+use crate::error::Error;
+use crate::filter::any::AnyFilter;
+use crate::filter::kinds::{Cascade, Fuse, Ribbon};
+use crate::hash::Hash;
+use crate::hasher::{Hasher, SecretKey};
+use crate::kind::Kind;
+use crate::list::keyset::{Collector, KeySet, pieces};
+use crate::list::lists::{Both, Contradiction, Lists, checked};
+use crate::plan;
+use crate::raw::cascade::{CascadeShape, second_hash};
+use crate::raw::fuse::{self, Failed, FuseShape};
+use crate::raw::header::{Header, State};
+use crate::raw::layout::Layout as _;
+use crate::raw::ribbon;
+use crate::raw::shape::Shape;
+use crate::raw::sorted::{Decided, Grouped, for_each, sorted_distinct_of};
+use crate::store::body::Bytes;
+#[cfg(feature = "files")]
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Builds a finished list: a filter of a static [`Kind`] from all its keys.
+///
+/// The filter depends only on the set of keys: not on their order, duplicates,
+/// threads, or the available memory.
+///
+/// ```
+/// use tamis::{Kind, KeyCount, ListBuilder};
+/// let mut list = ListBuilder::new(Kind::Fuse, 0.001)?;
+/// for key in ["apple", "pear", "apple"] { list.add(key)?; }
+/// let fruit = list.build()?;
+/// assert!(fruit.contains("apple") && fruit.contains("pear"));
+/// assert_eq!(fruit.keys(), KeyCount::Counted(2));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+///
+/// Lists that don't fit in memory are sorted on disk, 16 bytes per key:
+///
+/// ```no_run
+/// # use tamis::{Kind, ListBuilder};
+/// # let keys = ["key"];
+/// let mut list = ListBuilder::new(Kind::Ribbon, 0.01)?.memory(1 << 30).temp_dir("/var/tmp");
+/// list.add_all(keys)?;
+/// list.build()?.save("list.tamis")?;
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "builds nothing until `build`"]
+pub struct ListBuilder {
+    kind: Kind,
+    rate: f64,
+    width: u32,
+    hasher: Hasher,
+    memory: u64,
+    #[cfg(feature = "files")]
+    temp_dir: PathBuf,
+    threads: usize,
+    both: Both,
+    done: Arc<AtomicU64>,
+    /// Of a cascade: tells different keys with the same hash apart.
+    check: Option<SecretKey>,
+    block: Option<Keys>,
+    allow: Option<Keys>,
+}
+
+/// The keys of one list: their hashes, and checks of the keys themselves.
+#[derive(Debug)]
+struct Keys {
+    hashes: Collector,
+    checks: Collector,
+}
+
+/// The memory that building one shard of a fuse filter takes.
+const FUSE_SHARD_MEMORY: u64 = 200 << 20;
+/// Keys that are decided at once for the second level of a cascade.
+const DECIDED: usize = 4 << 20;
+
+impl ListBuilder {
+    /// A list of a static kind: [`Kind::Fuse`], [`Kind::Ribbon`] or
+    /// [`Kind::Cascade`].
+    ///
+    /// ```
+    /// use tamis::{Kind, ListBuilder};
+    /// assert!(ListBuilder::new(Kind::Ribbon, 0.01).is_ok());
+    /// assert!(ListBuilder::new(Kind::Blocked, 0.01).is_err()); // not a static kind
+    /// ```
+    pub fn new(kind: Kind, rate: f64) -> Result<Self, Error> {
+        Self::with_hasher(kind, rate, Hasher::default())
+    }
+
+    /// A list whose keys are hashed by `hasher`. The hasher of a builder never
+    /// changes, so that all keys have hashes of the same kind.
+    ///
+    /// ```
+    /// use tamis::{Hasher, Kind, ListBuilder, SecretKey};
+    /// let hasher = Hasher::keyed(SecretKey::random()?);
+    /// let mut list = ListBuilder::with_hasher(Kind::Fuse, 0.001, hasher)?;
+    /// list.add("apple")?;
+    /// assert!(list.build()?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    ///
+    /// A cascade under a hash without a secret needs the feature `random`; see
+    /// [`checker`](Self::checker).
+    pub fn with_hasher(kind: Kind, rate: f64, hasher: Hasher) -> Result<Self, Error> {
+        if !kind.is_static() {
+            return Err(Error::Unable {
+                kind,
+                what: "built from a finished list",
+                instead: "create one and add the keys",
+            });
+        }
+        Ok(Self {
+            kind,
+            rate,
+            width: plan::width_for_rate(rate)?,
+            check: Self::check_secret(kind, &hasher)?,
+            hasher,
+            memory: u64::MAX,
+            #[cfg(feature = "files")]
+            temp_dir: std::env::temp_dir(),
+            threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
+            both: Both::default(),
+            done: Arc::default(),
+            block: None,
+            allow: None,
+        })
+    }
+
+    fn check_secret(kind: Kind, hasher: &Hasher) -> Result<Option<SecretKey>, Error> {
+        if kind != Kind::Cascade || matches!(hasher, Hasher::Keyed { .. }) {
+            return Ok(None);
+        }
+        #[cfg(feature = "random")]
+        return SecretKey::random().map(Some);
+        #[cfg(not(feature = "random"))]
+        Err(Error::Feature {
+            feature: "random",
+            what: "is a cascade under a hash without a secret",
+        })
+    }
+
+    /// Use no more than about this many bytes; further hashes go to a temporary
+    /// file, if the feature `files` is on. The filter itself, and about 400 MB to build a part of a large one,
+    /// are needed in any case. By default there is no limit.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
+    /// Where temporary files go: by default, the system's folder for them.
+    #[cfg(feature = "files")]
+    pub fn temp_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.temp_dir = dir.into();
+        self
+    }
+
+    /// How many threads to use: by default, one per core.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// For a cascade: which list wins if a key is on both.
+    ///
+    /// ```
+    /// use tamis::{Both, Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Cascade, 0.01)?.both(Both::Allow);
+    /// list.add("mail.example")?;
+    /// list.allow("mail.example")?;
+    /// assert!(!list.build()?.contains("mail.example"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn both(mut self, both: Both) -> Self {
+        self.both = both;
+        self
+    }
+
+    /// Counts the keys that [`build`](Self::build) has put into the filter,
+    /// for a progress bar; those of a cascade count twice.
+    pub fn progress(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.done)
+    }
+
+    /// Adds a key to the list.
+    pub fn add(&mut self, key: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.add_all([key])
+    }
+
+    /// Adds keys to the list.
+    ///
+    /// ```
+    /// use tamis::{Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Ribbon, 0.01)?;
+    /// list.add_all(["apple", "pear"])?;
+    /// assert!(list.build()?.contains("pear"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn add_all<K: AsRef<[u8]>>(
+        &mut self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<(), Error> {
+        let hashers = (self.hasher, self.checker());
+        in_blocks(keys, hashers, |hashes, checks| {
+            self.put(List::Block, hashes, checks)
+        })
+    }
+
+    /// Adds keys that are already hashed. In a cascade, different keys that
+    /// somebody gave the same hash go unnoticed: see
+    /// [`add_checked`](Self::add_checked).
+    pub fn add_hashes(&mut self, hashes: &[Hash]) -> Result<(), Error> {
+        self.put(List::Block, hashes, &[])
+    }
+
+    /// Adds keys that are already hashed, by the list's hasher and by its
+    /// [`checker`](Self::checker).
+    ///
+    /// # Panics
+    /// If there are not as many checks as hashes.
+    pub fn add_checked(&mut self, hashes: &[Hash], checks: &[Hash]) -> Result<(), Error> {
+        assert_eq!(hashes.len(), checks.len(), "one check for each hash");
+        self.put(List::Block, hashes, checks)
+    }
+
+    /// For a cascade: adds a key to the allow list.
+    pub fn allow(&mut self, key: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.allow_all([key])
+    }
+
+    /// For a cascade: adds keys to the allow list.
+    ///
+    /// ```
+    /// use tamis::{Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Cascade, 0.01)?;
+    /// list.add_all(["spam.example"])?;
+    /// list.allow_all(["mail.example", "news.example"])?;
+    /// let list = list.build()?;
+    /// assert!(list.contains("spam.example") && !list.contains("mail.example"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn allow_all<K: AsRef<[u8]>>(
+        &mut self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<(), Error> {
+        let hashers = (self.hasher, self.checker());
+        in_blocks(keys, hashers, |hashes, checks| {
+            self.put(List::Allow, hashes, checks)
+        })
+    }
+
+    /// For a cascade: adds keys that are already hashed to the allow list; see
+    /// [`add_hashes`](Self::add_hashes).
+    pub fn allow_hashes(&mut self, hashes: &[Hash]) -> Result<(), Error> {
+        self.put(List::Allow, hashes, &[])
+    }
+
+    /// For a cascade: adds keys that are already hashed, by the list's hasher
+    /// and by its [`checker`](Self::checker), to the allow list.
+    ///
+    /// # Panics
+    /// If there are not as many checks as hashes.
+    pub fn allow_checked(&mut self, hashes: &[Hash], checks: &[Hash]) -> Result<(), Error> {
+        assert_eq!(hashes.len(), checks.len(), "one check for each hash");
+        self.put(List::Allow, hashes, checks)
+    }
+
+    /// A second hash of the keys of a cascade, under a secret of this builder.
+    /// With it, two different keys with the same hash, one on each list, are an
+    /// [`Error::Collision`]: to one of them the filter would have to lie. Nobody
+    /// can choose such keys for a keyed hasher, and on a single list they do no
+    /// harm, because the answer is "yes" for both: there is none for these.
+    ///
+    /// ```
+    /// use tamis::{Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Cascade, 0.01)?;
+    /// let checker = list.checker().unwrap();
+    /// let hasher = tamis::Hasher::default();
+    /// list.add_checked(&[hasher.hash(b"key")], &[checker.hash(b"key")])?;
+    /// assert!(list.build()?.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub const fn checker(&self) -> Option<Hasher> {
+        match (&self.hasher, self.check) {
+            (Hasher::Fast { rule, .. }, Some(secret)) => {
+                Some(Hasher::keyed_apart(secret).with_rule(*rule))
+            }
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, list: List, hashes: &[Hash], checks: &[Hash]) -> Result<(), Error> {
+        if matches!(list, List::Allow) && self.kind != Kind::Cascade {
+            return Err(Error::Unable {
+                kind: self.kind,
+                what: "built with an allow list",
+                instead: "build a cascade",
+            });
+        }
+        let taken = match list {
+            List::Block => self.block.take(),
+            List::Allow => self.allow.take(),
+        };
+        let keys = taken.unwrap_or_else(|| self.no_keys());
+        let keys = match list {
+            List::Block => self.block.insert(keys),
+            List::Allow => self.allow.insert(keys),
+        };
+        keys.hashes.add(hashes)?;
+        let checks = hashes.iter().zip(checks);
+        let checks: Vec<Hash> = checks.map(|(hash, check)| checked(*hash, *check)).collect();
+        keys.checks.add(&checks)
+    }
+
+    fn no_keys(&self) -> Keys {
+        #[cfg(feature = "files")]
+        let sets = match (self.kind, self.checker()) {
+            (Kind::Cascade, Some(_)) => 4,
+            (Kind::Cascade, None) => 2,
+            _ => 1,
+        };
+        #[cfg(feature = "files")]
+        let set = || Collector::spilling(self.memory / sets, &self.temp_dir, self.threads);
+        #[cfg(not(feature = "files"))]
+        let set = || Collector::new(self.threads);
+        Keys {
+            hashes: set(),
+            checks: set(),
+        }
+    }
+
+    /// What may be read from the disk at once.
+    const fn piece(&self) -> u64 {
+        self.memory / 10
+    }
+
+    /// The filter of all keys.
+    ///
+    /// ```
+    /// use tamis::{Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Ribbon, 0.01)?;
+    /// list.add("apple")?;
+    /// assert!(list.build()?.contains("apple"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn build(self) -> Result<AnyFilter, Error> {
+        Ok(self.build_telling()?.0)
+    }
+
+    /// [`build`](Self::build) that also reports keys on both lists of a cascade,
+    /// unless they are refused.
+    pub fn build_telling(mut self) -> Result<(AnyFilter, Option<Contradiction>), Error> {
+        let (block, allow) = (self.block.take(), self.allow.take());
+        let block = block.unwrap_or_else(|| self.no_keys());
+        let allow = allow.unwrap_or_else(|| self.no_keys());
+        match self.kind {
+            Kind::Fuse => {
+                let (shape, words, keys) = self.fuse(block.hashes)?;
+                Ok((self.filter(shape.into(), &[&words], keys)?, None))
+            }
+            Kind::Ribbon => {
+                let block = block.hashes.finish()?;
+                let keys = block.len();
+                let (shape, words) = self.ribbon(self.width, keys, block)?;
+                Ok((self.filter(shape.into(), &[&words], keys)?, None))
+            }
+            _ => {
+                let lists = Lists {
+                    block: block.hashes.finish()?,
+                    allow: allow.hashes.finish()?,
+                    both: self.both,
+                };
+                let contradiction = lists.contradiction(self.piece())?;
+                if contradiction.is_some() {
+                    let checks = [block.checks.finish()?, allow.checks.finish()?];
+                    lists.refuse_collisions(&checks, self.piece())?;
+                }
+                self.cascade(&lists, contradiction)
+            }
+        }
+    }
+
+    fn fuse(&self, mut list: Collector) -> Result<(FuseShape, Vec<u64>, u64), Error> {
+        let set = match list.take_unsorted() {
+            Some(hashes) => {
+                // Most lists come without duplicates, and those with show it.
+                // So sorting, which building does not need, is put off.
+                let keys: usize = hashes.iter().map(Vec::len).sum();
+                let shard_bits = FuseShape::shard_bits_for(keys as u64);
+                let runs = Grouped::new(hashes, shard_bits, self.threads);
+                match self.fuse_of_groups(&runs)? {
+                    Ok((shape, words)) => return Ok((shape, words, runs.len() as u64)),
+                    Err(Failed::Duplicates) => {
+                        KeySet::of(sorted_distinct_of(runs.into_keys(), self.threads)?)
+                    }
+                    Err(failed) => return Err(failed.into()),
+                }
+            }
+            None => list.finish()?,
+        };
+        let fullest = set.fullest(FuseShape::shard_bits_for(set.len()));
+        let mut builder = self.fuse_builder(set.len(), fullest)?;
+        for piece in pieces(&[&set], self.piece()) {
+            builder.feed(&set.parts(piece)?)?;
+        }
+        let (shape, words) = builder.finish()?;
+        Ok((shape, words, set.len()))
+    }
+
+    fn fuse_of_groups(
+        &self,
+        runs: &Grouped<Hash>,
+    ) -> Result<Result<(FuseShape, Vec<u64>), Failed>, Error> {
+        let keys = runs.len() as u64;
+        let shards = 1 << FuseShape::shard_bits_for(keys);
+        let shards = (0..shards).map(|shard| {
+            let groups = runs.groups() / shards;
+            let groups = shard * groups..(shard + 1) * groups;
+            let pieces: Vec<&[Hash]> = groups.flat_map(|i| runs.group(i)).collect();
+            (shard, pieces)
+        });
+        let size =
+            |(_, pieces): (usize, Vec<&[Hash]>)| pieces.iter().map(|piece| piece.len()).sum();
+        let fullest: usize = shards.clone().map(size).max().unwrap_or(0);
+        let mut builder = self.fuse_builder(keys, fullest as u64)?;
+        Ok(builder.fill_shards(shards).and_then(|()| builder.finish()))
+    }
+
+    fn fuse_builder(&self, keys: u64, fullest: u64) -> Result<fuse::Builder<'_>, Error> {
+        let shape = FuseShape::for_keys(keys, fullest, self.width)?;
+        let threads = (self.memory / 3 / FUSE_SHARD_MEMORY).clamp(1, self.threads as u64);
+        fuse::Builder::new(shape, threads as usize, &self.done)
+    }
+
+    fn ribbon(
+        &self,
+        width: u32,
+        keys: u64,
+        set: KeySet,
+    ) -> Result<(ribbon::RibbonShape, Vec<u64>), Error> {
+        let mut builder = ribbon::Builder::new(keys, width, self.threads, &self.done)?;
+        for piece in pieces(&[&set], self.piece()) {
+            builder.feed(&set.parts(piece)?);
+        }
+        drop(set);
+        builder.finish()
+    }
+
+    fn cascade(
+        &self,
+        lists: &Lists,
+        contradiction: Option<Contradiction>,
+    ) -> Result<(AnyFilter, Option<Contradiction>), Error> {
+        let on_both = contradiction.map_or(0, |c| c.count);
+        if let (Both::Refuse, Some(Contradiction { count, example })) = (lists.both, contradiction)
+        {
+            return Err(Error::Contradiction { count, example });
+        }
+        let (mut keys, mut allowed) = (lists.block.len(), lists.allow.len());
+        match lists.both {
+            Both::Allow => keys -= on_both,
+            _ => allowed -= on_both,
+        }
+        if keys == 0 {
+            let empty = ribbon::RibbonShape::EMPTY;
+            let shape = CascadeShape::of_levels(empty, empty);
+            let head = shape.head().map(u64::to_le);
+            return Ok((self.filter(shape.into(), &[&head], 0)?, contradiction));
+        }
+
+        let width = plan::first_width(keys, allowed, self.width);
+        let mut first = ribbon::Builder::new(keys, width, self.threads, &self.done)?;
+        for piece in lists.pieces(self.piece()) {
+            first.feed(&lists.parts(piece)?.0);
+        }
+        let (first, first_words) = first.finish()?;
+
+        let alarms = self.false_alarms(lists, first, &first_words)?;
+        let (second, second_words) = self.second_level(lists, keys, alarms)?;
+        let shape = CascadeShape::of_levels(first, second);
+        let head = shape.head().map(u64::to_le);
+        let filter = self.filter(shape.into(), &[&head, &first_words, &second_words], keys)?;
+        Ok((filter, contradiction))
+    }
+
+    /// The keys to allow that the first level of a cascade contains.
+    fn false_alarms(
+        &self,
+        lists: &Lists,
+        first: ribbon::RibbonShape,
+        words: &[u64],
+    ) -> Result<Vec<Hash>, Error> {
+        let words: Vec<[u8; 8]> = words.iter().map(|word| word.to_ne_bytes()).collect();
+        let mut alarms = Vec::new();
+        for piece in lists.pieces(self.piece()) {
+            let allow = lists.parts(piece)?.1;
+            let mut found = vec![false; allow.len()];
+            for_each(
+                self.threads,
+                allow.chunks(1 << 16).zip(found.chunks_mut(1 << 16)),
+                |(hashes, found)| first.contains_many(&words, hashes, found),
+            );
+            let found = allow.iter().zip(found).filter(|(_, found)| *found);
+            alarms.extend(found.map(|(hash, _)| *hash));
+        }
+        Ok(alarms)
+    }
+
+    /// The level that tells the keys of a cascade from the false alarms.
+    fn second_level(
+        &self,
+        lists: &Lists,
+        keys: u64,
+        alarms: Vec<Hash>,
+    ) -> Result<(ribbon::RibbonShape, Vec<u64>), Error> {
+        let both = keys + alarms.len() as u64;
+        let mut second = ribbon::Builder::new(both, 1, self.threads, &self.done)?;
+        let mut alarms = alarms.into_iter().peekable();
+        let mut decided = Vec::new();
+        let decide = |hash, denied| Decided {
+            hash: second_hash(hash),
+            denied,
+        };
+        for piece in lists.pieces(self.piece()) {
+            for &hash in &*lists.parts(piece)?.0 {
+                while let Some(alarm) = alarms.next_if(|alarm| *alarm < hash) {
+                    decided.push(decide(alarm, true));
+                }
+                decided.push(decide(hash, false));
+                if decided.len() >= DECIDED {
+                    second.feed(&decided);
+                    decided.clear();
+                }
+            }
+        }
+        decided.extend(alarms.map(|alarm| decide(alarm, true)));
+        second.feed(&decided);
+        drop(decided);
+        second.finish()
+    }
+
+    /// Puts header and body together.
+    fn filter(&self, shape: Shape, words: &[&[u64]], keys: u64) -> Result<AnyFilter, Error> {
+        let header = Header {
+            shape,
+            hasher: self.hasher,
+            capacity: keys,
+            rate: self.rate,
+            state: State {
+                keys,
+                ..State::default()
+            },
+        };
+        let mut body = Bytes::zeroed(header.body_len())?;
+        let mut rest = body.exclusive().unwrap_or_default();
+        for words in words {
+            rest.split_off_mut(..words.len())
+                .unwrap_or_default()
+                .copy_from_slice(words);
+        }
+        AnyFilter::assemble((header, body))
+    }
+}
+
+impl Fuse {
+    /// The filter of these keys. Duplicates are fine: it depends only on the set
+    /// of keys. Uses all cores. For lists larger than memory, see
+    /// [`ListBuilder`].
+    ///
+    /// ```
+    /// use tamis::{Fuse, Hasher};
+    /// let lines = std::fs::read_to_string("Cargo.toml").unwrap();
+    /// let known = Fuse::build(lines.lines(), 0.001, Hasher::default())?;
+    /// assert!(known.contains("[package]"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn build<K: AsRef<[u8]>>(
+        keys: impl IntoIterator<Item = K>,
+        rate: f64,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        let mut list = ListBuilder::with_hasher(Kind::Fuse, rate, hasher)?;
+        list.add_all(keys)?;
+        list.build()?.try_into()
+    }
+}
+
+impl Ribbon {
+    /// The filter of these keys. Duplicates are fine: it depends only on the set
+    /// of keys. Uses all cores. For lists larger than memory, see
+    /// [`ListBuilder`].
+    ///
+    /// ```
+    /// use tamis::{Ribbon, Hasher};
+    /// let lines = std::fs::read_to_string("Cargo.toml").unwrap();
+    /// let known = Ribbon::build(lines.lines(), 0.001, Hasher::default())?;
+    /// assert!(known.contains("[package]"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn build<K: AsRef<[u8]>>(
+        keys: impl IntoIterator<Item = K>,
+        rate: f64,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        let mut list = ListBuilder::with_hasher(Kind::Ribbon, rate, hasher)?;
+        list.add_all(keys)?;
+        list.build()?.try_into()
+    }
+}
+
+impl Cascade {
+    /// The filter that contains all keys of `block` and none of `allow`; it says
+    /// "yes" to any other key with probability `rate` at most. A key on both lists
+    /// is an error; [`ListBuilder::both`] lets one list win instead.
+    ///
+    /// ```
+    /// use tamis::{Cascade, Hasher};
+    /// let list = Cascade::build(["spam.example"], ["mail.example"], 0.01, Hasher::default())?;
+    /// assert!(list.contains("spam.example") && !list.contains("mail.example"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn build<K: AsRef<[u8]>, A: AsRef<[u8]>>(
+        block: impl IntoIterator<Item = K>,
+        allow: impl IntoIterator<Item = A>,
+        rate: f64,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        let mut list = ListBuilder::with_hasher(Kind::Cascade, rate, hasher)?;
+        list.add_all(block)?;
+        list.allow_all(allow)?;
+        list.build()?.try_into()
+    }
+}
+
+fn in_blocks<K: AsRef<[u8]>>(
+    keys: impl IntoIterator<Item = K>,
+    (hasher, checker): (Hasher, Option<Hasher>),
+    mut add: impl FnMut(&[Hash], &[Hash]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    const BLOCK: usize = 1024;
+    let (mut hashes, mut checks) = (Vec::new(), Vec::new());
+    for key in keys {
+        hashes.push(hasher.hash(key.as_ref()));
+        checks.extend(checker.map(|checker| checker.hash(key.as_ref())));
+        if hashes.len() == BLOCK {
+            add(&hashes, &checks)?;
+            hashes.clear();
+            checks.clear();
+        }
+    }
+    add(&hashes, &checks)
+}
+
+/// One of the two lists of a cascade; any other kind has the first only.
+#[derive(Clone, Copy)]
+enum List {
+    Block,
+    Allow,
+}
