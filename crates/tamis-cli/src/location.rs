@@ -1,7 +1,7 @@
 //! Filters as they are named on the command line, and the secret of keyed ones.
 
 use crate::apart::{Apart, Role};
-use crate::{foreign, human, output};
+use crate::{human, output};
 use anyhow::{Context, Result, anyhow};
 use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::error::ErrorKind;
@@ -15,7 +15,7 @@ use std::sync::Once;
 use std::time::Duration;
 use tamis::index::FileIndex;
 use tamis::{AnyFilter, Hasher, Open, SecretKey};
-use tamis_formats::Format;
+use tamis_formats::{Bytes, Format, Hint};
 use tamis_redis::{Location, Options, RedisFilter, Warning};
 
 /// Where a filter lives: in a file, or in Redis for many workers.
@@ -379,6 +379,23 @@ fn missing_folder(file: &Path) -> Option<&Path> {
     (!folder.as_os_str().is_empty() && !folder.exists()).then_some(folder)
 }
 
+/// The format of a file, if it is another system's filter.
+pub(crate) fn recognised(path: &Path) -> Option<Format> {
+    let file = tamis::file::open_regular(path, false).ok()?;
+    let bytes = Bytes::map(&file).ok()?;
+    let open = |name| {
+        let hint = Hint {
+            name,
+            ..Hint::default()
+        };
+        tamis_formats::open(bytes.clone(), hint).map(|filter| filter.format())
+    };
+    match open(None) {
+        Err(tamis_formats::Error::Several { names }) => open(Some(names.first()?.as_bytes())).ok(),
+        found => found.ok(),
+    }
+}
+
 /// Says which filter an error is about, unless it does already.
 pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
     let file = path.to_owned();
@@ -407,7 +424,7 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
             tamis::Error::Corrupt {
                 what: "magic" | "length",
                 ..
-            } => match foreign::recognised(&file) {
+            } => match recognised(&file) {
                 Some(format) => return anyhow!("{path} is a {format} filter: {FOREIGN}"),
                 None => {
                     let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();

@@ -7,11 +7,11 @@ mod wrong;
 
 use self::summary::Memory;
 use crate::apart::{Apart, Role};
-use crate::location::{KeyFile, Place, RedisArgs};
+use crate::location::{self, KeyFile, Place, RedisArgs};
 use crate::lock::LockArgs;
 use crate::output::Sink;
 use crate::stream::{InputArgs, Report, Run};
-use crate::{Exit, estimate, foreign, human, output};
+use crate::{Exit, estimate, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 use tamis::{Growing, Hasher, SecretKey};
@@ -203,7 +203,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         );
     }
     if let Some(Place::File(path)) = &args.filter
-        && let Some(format) = foreign::recognised(path)
+        && let Some(format) = location::recognised(path)
     {
         let path = path.display();
         bail!(

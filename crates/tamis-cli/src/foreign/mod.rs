@@ -410,11 +410,3 @@ pub(crate) fn remove(filter: &mut Foreign<'_>, keys: &[KeyBytes], had: &mut [boo
     }
     Ok(())
 }
-
-/// The format of a file, if it is another system's filter.
-pub(crate) fn recognised(path: &Path) -> Option<Format> {
-    match ForeignArgs::default().open_all(path) {
-        Ok(Some(opened)) => opened.first().map(|opened| opened.filter.format()),
-        _ => None,
-    }
-}
