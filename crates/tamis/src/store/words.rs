@@ -4,7 +4,7 @@
 use crate::error::Error;
 use crate::raw::word::ReadOnly;
 #[cfg(feature = "files")]
-use memmap2::{MmapMut, MmapOptions, MmapRaw};
+use memmap2::{MmapOptions, MmapRaw};
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
@@ -83,7 +83,7 @@ impl Words {
         #[cfg(all(feature = "files", not(feature = "plain-heap")))]
         if len >= crate::raw::roomy::HUGE_FROM {
             let bytes = lines.checked_mul(64).ok_or_else(refuse)?;
-            let map = MmapMut::map_anon(bytes).map_err(|_| refuse())?;
+            let map = memmap2::MmapMut::map_anon(bytes).map_err(|_| refuse())?;
             // Best effort: without huge pages the filter is only slower.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
