@@ -307,7 +307,7 @@ pub(crate) fn keys(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Key
         6 => prop::collection::vec(any::<u8>(), 2..24),
         1 => prop::collection::vec(any::<u8>(), 24..300),
     ];
-    prop::collection::vec(key, len.start..usual_or(len.end, len.end / 10))
+    prop::collection::vec(key, len.start..usual_or(len.end, len.end / 25))
 }
 
 /// A number: `usual`, or `few` under Miri, which is some hundred times slower.
@@ -327,7 +327,7 @@ fn hashers() -> impl Strategy<Value = Hasher> {
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let kept = || FileFailurePersistence::WithSource("regressions");
     ProptestConfig {
-        cases: usual_or(cases, 2),
+        cases: usual_or(cases, 1),
         failure_persistence: (!cfg!(miri)).then(|| Box::new(kept()) as _),
         ..ProptestConfig::default()
     }

@@ -70,7 +70,7 @@ proptest! {
     #[test]
     fn threads_racing_on_the_same_keys(
         rate_bits in 1.0f64..30.0,
-        count in 1usize..usual_or(600, 30),
+        count in 1usize..usual_or(600, 10),
         threads in 2usize..=4,
         batch: bool,
     ) {
@@ -91,7 +91,7 @@ proptest! {
 fn threads_racing_for_long() {
     for subject in subjects(Ability::Threads) {
         for batch in [false, true] {
-            let keys = numbered("long race", usual_or(30_000, 60));
+            let keys = numbered("long race", usual_or(30_000, 20));
             let filter = subject.empty(keys.len() as u64, 1e-4, Hasher::default());
             let told = race(&[&filter; 4], &keys, batch);
             somebody_was_told(&filter, &keys, &told);

@@ -33,7 +33,7 @@ fn config(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(config(usual_or(500, 8)))]
+    #![proptest_config(config(usual_or(500, 2)))]
 
     #[test]
     fn the_mask_is_the_documented_one(lo: u64, k in 1u32..=8) {
