@@ -149,14 +149,16 @@ fn refuse_clash(noted: &Noted, role: Role, path: &Path) -> Result<()> {
     let Some((other, name)) = clash else {
         return Ok(());
     };
-    let also = match name == path {
-        true => String::new(),
-        false => format!(" (also called {})", name.display()),
+    let also = if name == path {
+        String::new()
+    } else {
+        format!(" (also called {})", name.display())
     };
     // In the order of their declaration, whichever was noted first.
-    let (first, second) = match (*other as u8) < (role as u8) {
-        true => (*other, role),
-        false => (role, *other),
+    let (first, second) = if (*other as u8) < (role as u8) {
+        (*other, role)
+    } else {
+        (role, *other)
     };
     bail!(
         "{}{also} is both {} and {}\nhint: write to another file, then rename it",
@@ -168,9 +170,10 @@ fn refuse_clash(noted: &Noted, role: Role, path: &Path) -> Result<()> {
 
 /// Of a regular file, or of one that would be made under this name; `-` is standard input.
 fn identity(path: &Path) -> Option<Identity> {
-    match path == Path::new("-") {
-        true => Identity::there(path, &stdin().and_then(|file| file.metadata()).ok()?),
-        false => Identity::of(path),
+    if path == Path::new("-") {
+        Identity::there(path, &stdin().and_then(|file| file.metadata()).ok()?)
+    } else {
+        Identity::of(path)
     }
 }
 

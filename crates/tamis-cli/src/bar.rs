@@ -88,12 +88,15 @@ fn time_left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
 
 /// The size of all inputs as they lie there, if it can be known.
 fn total_size(paths: &[PathBuf]) -> Option<u64> {
-    let size = |path: &PathBuf| match path == Path::new("-") {
-        true => None,
-        false => std::fs::metadata(path)
-            .ok()
-            .filter(|m| m.is_file())
-            .map(|m| m.len()),
+    let size = |path: &PathBuf| {
+        if path == Path::new("-") {
+            None
+        } else {
+            std::fs::metadata(path)
+                .ok()
+                .filter(|m| m.is_file())
+                .map(|m| m.len())
+        }
     };
     paths.iter().map(size).sum()
 }

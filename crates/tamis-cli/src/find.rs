@@ -12,9 +12,10 @@ use walkdir::WalkDir;
 /// The names in a list, each ended by this byte; `-` is standard input.
 pub(crate) fn names(list: &Path, end: u8) -> Result<Vec<PathBuf>> {
     let mut text = Vec::new();
-    let file = match list == Path::new("-") {
-        true => stdin(),
-        false => fs::File::open(list),
+    let file = if list == Path::new("-") {
+        stdin()
+    } else {
+        fs::File::open(list)
     };
     file.and_then(|mut file| file.read_to_end(&mut text))
         .with_context(|| format!("the list of files, {}", list.display()))?;

@@ -148,9 +148,10 @@ impl Place {
             Self::Redis(at) => {
                 warn_of_secret(filter.hasher(), format_args!("the copy at {at}"));
                 let options = options()?;
-                let saved = match force {
-                    true => RedisFilter::upload_over(at, filter, &options),
-                    false => RedisFilter::upload(at, filter, &options),
+                let saved = if force {
+                    RedisFilter::upload_over(at, filter, &options)
+                } else {
+                    RedisFilter::upload(at, filter, &options)
                 };
                 warn_of(&saved.map_err(in_redis(at))?);
                 Ok(())

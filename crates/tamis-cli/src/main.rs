@@ -285,11 +285,10 @@ fn refuse(mut error: clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     let hidden = human::hide_passwords(&text);
-    match human::printable(&hidden) == text {
-        true => error.exit(),
-        false => {
-            say!("{}", hidden.trim_end());
-            ExitCode::from(2)
-        }
+    if human::printable(&hidden) == text {
+        error.exit()
+    } else {
+        say!("{}", hidden.trim_end());
+        ExitCode::from(2)
     }
 }

@@ -250,9 +250,10 @@ impl Encoder {
 
 /// What `--force` says about a file that exists.
 pub(crate) const fn existing(force: bool) -> Existing {
-    match force {
-        true => Existing::Replace,
-        false => Existing::Keep,
+    if force {
+        Existing::Replace
+    } else {
+        Existing::Keep
     }
 }
 

@@ -47,9 +47,10 @@ pub(crate) fn goes_on_with_a_line(output: &File, delimiter: u8) -> io::Result<bo
     let descriptor = output.as_raw_fd();
     // SAFETY: asks for the flags of an open file.
     let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
-    let at = match flags != -1 && flags & libc::O_APPEND != 0 {
-        true => metadata.len(),
-        false => (&*output).stream_position()?,
+    let at = if flags != -1 && flags & libc::O_APPEND != 0 {
+        metadata.len()
+    } else {
+        (&*output).stream_position()?
     };
     if at == 0 {
         return Ok(false);

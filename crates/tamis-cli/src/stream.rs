@@ -202,9 +202,10 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         let signal = stop_on_signals(&progress.stop)?;
         let bar = (!self.hides_bar).then(|| Bar::of_input(paths, &progress));
         let start = Instant::now();
-        let (chunk, threads) = match self.small_steps {
-            true => (SMALL_CHUNK, 1),
-            false => (CHUNK, self.input.threads),
+        let (chunk, threads) = if self.small_steps {
+            (SMALL_CHUNK, 1)
+        } else {
+            (CHUNK, self.input.threads)
         };
         let mut nowhere = std::io::sink();
         // Where a record comes from is only told in these cases.

@@ -137,7 +137,7 @@ impl<T: Release> Drop for Owned<T> {
 
 // SAFETY: the specification lets any thread read and release them.
 unsafe impl<T: Release> Send for Owned<T> {}
-// SAFETY: likewise; shared ones are only read.
+// SAFETY: shared ones are only read.
 unsafe impl<T: Release> Sync for Owned<T> {}
 
 /// The array as a column of keys.

@@ -21,7 +21,7 @@ pub struct Fixed<'a> {
 
 // SAFETY: only read from, like the slice that it stands for.
 unsafe impl Send for Fixed<'_> {}
-// SAFETY: likewise.
+// SAFETY: a shared one is only read from, too.
 unsafe impl Sync for Fixed<'_> {}
 
 /// What the bytes of a fixed-size value are.

@@ -1,4 +1,4 @@
-//! Arguments of Python calls: what is wrong with one is said under its name.
+//! Arguments of Python calls. Errors begin with the argument's name.
 
 use crate::error::Failure;
 use crate::key;

@@ -45,7 +45,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) answers: bool,
     /// Whether the work depends on the order of the keys.
     pub(crate) ordered: bool,
-    /// Who is told how far it is.
+    /// Gets reports of how far it is.
     pub(crate) progress: Option<&'a Progress>,
 }
 
@@ -239,11 +239,11 @@ impl Batch<'_> {
             Ok::<_, Failure>(())
         })?;
         let missing = hashed.missing.as_ref().map_or(0, Vec::len);
-        self.tell(py, hashed.hashes.len() + missing)
+        self.report(py, hashed.hashes.len() + missing)
     }
 
-    /// The pause after some keys, in which Python is heard and told.
-    fn tell(&self, py: Python<'_>, keys: usize) -> Result<()> {
+    /// Reports progress after some keys, and lets Python handle signals.
+    fn report(&self, py: Python<'_>, keys: usize) -> Result<()> {
         if let Some(progress) = self.progress {
             progress.more(py, keys)?;
         }
@@ -297,7 +297,7 @@ impl Batch<'_> {
                 answers.extend(found);
                 let news = rows.end - told;
                 if self.progress.is_some() && (news >= SPAN || rows.end == column.len) {
-                    Python::attach(|py| self.tell(py, news))?;
+                    Python::attach(|py| self.report(py, news))?;
                     told = rows.end;
                 }
             }

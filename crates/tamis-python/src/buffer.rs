@@ -52,7 +52,7 @@ pub(crate) struct Lent(Box<View>);
 
 // SAFETY: bytes can be read from any thread, and `drop` attaches to release them.
 unsafe impl Send for Lent {}
-// SAFETY: likewise.
+// SAFETY: a shared one is only read from.
 unsafe impl Sync for Lent {}
 
 impl Lent {

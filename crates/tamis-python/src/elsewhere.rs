@@ -1,4 +1,4 @@
-//! Filters that are saved to, and loaded from, what is no path: file objects,
+//! Filters in other places than files: saved to, and loaded from, file objects
 //! and addresses that fsspec knows.
 
 use crate::error::Result;

@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     Python(PyErr),
 }
 
-/// What calls of this module return.
+/// The result of a call of this module.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl Failure {

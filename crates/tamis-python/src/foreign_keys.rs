@@ -37,7 +37,8 @@ impl Encoder {
         self.encode_other(object)
     }
 
-    /// [`encode`](Self::encode) for what is no `str`, or is one without UTF-8.
+    /// [`encode`](Self::encode) for other objects than `str`, and for a `str`
+    /// without UTF-8.
     #[inline(never)]
     fn encode_other<'a>(self, object: &Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>> {
         if object.is_instance_of::<PyBytes>()

@@ -46,7 +46,7 @@ pub(crate) fn apart<R: Send + 'static>(
         let other = thread::Builder::new().name("tamis".into());
         let other = other.spawn(move || {
             if let Some(work) = take() {
-                // Nobody may be there any more to be told.
+                // The caller may be gone.
                 let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
             }
         });

@@ -29,7 +29,8 @@ pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash> {
     hash_other(hasher, object)
 }
 
-/// [`hash`] for what is no `str`, or is one without UTF-8. May run Python code.
+/// [`hash`] for other objects than `str`, and for a `str` without UTF-8. May run
+/// Python code.
 #[cold]
 #[inline(never)]
 fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash> {

@@ -74,7 +74,7 @@ impl<T: Send + Sync> Shared<T> {
         }
     }
 
-    /// [`with`](Self::with) for what only asks: beside others that do.
+    /// [`with`](Self::with) for work that only asks: next to others that do.
     #[inline]
     pub(crate) fn ask<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&T) -> R + Send) -> R {
         match self.beside(py) {
@@ -243,7 +243,7 @@ impl<H: Holds> Mark<H> {
         Self(holder)
     }
 
-    /// Beside other readers.
+    /// Next to other readers.
     pub(crate) fn read<R>(&self, work: impl FnOnce(&H::Value) -> R) -> R {
         let _section = Section::enter();
         self.read_within(work)

@@ -142,8 +142,9 @@ fn fetch_next(key: *mut ffi::PyObject) {
 /// The two objects of a call.
 ///
 /// # Safety
-/// Python calls with an attached thread and with two objects that it keeps
-/// alive meanwhile, of which it has checked the first.
+/// - The thread is attached, and stays so during `'a`.
+/// - Both are objects that live during `'a`; Python keeps those of a call.
+/// - The first one is a `T`, which Python has checked.
 #[inline(always)]
 unsafe fn arguments<'a, T>(
     this: &'a *mut ffi::PyObject,
@@ -157,12 +158,16 @@ unsafe fn arguments<'a, T>(
     }
 }
 
+/// `add` of the class `T`.
+///
+/// # Safety
+/// That of [`arguments`].
 unsafe extern "C" fn call_add<T: Add>(
     this: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
     fetch_next(key);
-    // SAFETY: Python's call.
+    // SAFETY: the caller's promise.
     let (this, key) = unsafe { arguments(&this, &key) };
     let new = match T::add_at_once(this, key) {
         Some(new) => new,
@@ -175,12 +180,16 @@ unsafe extern "C" fn call_add<T: Add>(
     unsafe { ffi::PyBool_FromLong(new.into()) }
 }
 
+/// `in` of the class `T`.
+///
+/// # Safety
+/// That of [`arguments`].
 unsafe extern "C" fn call_contains<T: Contains>(
     this: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
 ) -> c_int {
     fetch_next(key);
-    // SAFETY: Python's call.
+    // SAFETY: the caller's promise.
     let (this, key) = unsafe { arguments(&this, &key) };
     match T::contains_at_once(this, key) {
         Some(found) => found.into(),
@@ -188,12 +197,16 @@ unsafe extern "C" fn call_contains<T: Contains>(
     }
 }
 
+/// `memoryview` of the class `T`.
+///
+/// # Safety
+/// That of [`arguments`] for `this`, and that of [`buffer::share`] for `view`.
 unsafe extern "C" fn call_get_buffer<T: Contains>(
     this: *mut ffi::PyObject,
     view: *mut buffer::View,
     flags: c_int,
 ) -> c_int {
-    // SAFETY: Python's call, as that of a method.
+    // SAFETY: the caller's promise.
     let (this, _) = unsafe { arguments::<T>(&this, &this) };
     let shown = catch_unwind(AssertUnwindSafe(|| T::shown(this)));
     let shown = shown.unwrap_or_else(|_| {
@@ -201,7 +214,7 @@ unsafe extern "C" fn call_get_buffer<T: Contains>(
             "memoryview: a bug, please report it",
         ))
     });
-    // SAFETY: Python's call.
+    // SAFETY: the caller's promise.
     match unsafe { buffer::share(shown, view, flags) } {
         Ok(code) => code,
         Err(error) => {

@@ -121,7 +121,7 @@ unsafe fn values<'a>(
         'O' => return Ok(None),
         // SAFETY: the caller's promise.
         'T' => return unsafe { numpy_text::values(array) },
-        // SAFETY: likewise.
+        // SAFETY: the caller's promise; a field is a view of the same memory.
         'V' if !dtype.getattr("names")?.is_none() => return unsafe { fields(array, &dtype) },
         'f' if matches!(width, 2 | 4 | 8) => Encoding::Float,
         'b' => Encoding::Bool,

@@ -6,13 +6,19 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::mem::transmute;
 use tamis_python_core::column::{Bits, Values};
+
+type Version = unsafe extern "C" fn() -> c_uint;
+type Load = unsafe extern "C" fn(*mut c_void, *const u8, *mut StaticString) -> c_int;
+type Acquire = unsafe extern "C" fn(*mut ffi::PyObject) -> *mut c_void;
+type Release = unsafe extern "C" fn(*mut c_void);
 
 /// Numpy's functions of this ABI, in their places of its table.
 struct Functions {
-    load: unsafe extern "C" fn(*mut c_void, *const u8, *mut StaticString) -> c_int,
-    acquire: unsafe extern "C" fn(*mut ffi::PyObject) -> *mut c_void,
-    release: unsafe extern "C" fn(*mut c_void),
+    load: Load,
+    acquire: Acquire,
+    release: Release,
 }
 
 const VERSION: usize = 0;
@@ -41,23 +47,13 @@ impl Functions {
                 return Err(PyErr::fetch(py));
             }
             let table = table.cast::<*const c_void>();
-            let version: unsafe extern "C" fn() -> c_uint =
-                std::mem::transmute(*table.add(VERSION));
-            if version() != ABI {
+            if transmute::<*const c_void, Version>(*table.add(VERSION))() != ABI {
                 return Ok(None);
             }
             Ok(Some(Self {
-                load: std::mem::transmute::<
-                    *const c_void,
-                    unsafe extern "C" fn(*mut c_void, *const u8, *mut StaticString) -> c_int,
-                >(*table.add(LOAD)),
-                acquire: std::mem::transmute::<
-                    *const c_void,
-                    unsafe extern "C" fn(*mut ffi::PyObject) -> *mut c_void,
-                >(*table.add(ACQUIRE)),
-                release: std::mem::transmute::<*const c_void, unsafe extern "C" fn(*mut c_void)>(
-                    *table.add(RELEASE),
-                ),
+                load: transmute::<*const c_void, Load>(*table.add(LOAD)),
+                acquire: transmute::<*const c_void, Acquire>(*table.add(ACQUIRE)),
+                release: transmute::<*const c_void, Release>(*table.add(RELEASE)),
             }))
         }
     }

@@ -41,7 +41,7 @@ pub(crate) fn threads(asked: usize) -> usize {
     }
 }
 
-/// What is needed of a filter besides its size.
+/// Needs that decide the kind of a filter.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Need {
     pub(crate) delete: bool,

@@ -1,4 +1,4 @@
-//! `progress=`: how far a batch is, told to the caller while it works.
+//! `progress=`: reports to the caller how far a batch is, while it works.
 
 use crate::error::{Failure, Result};
 use crate::key;

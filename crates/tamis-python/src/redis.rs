@@ -123,22 +123,7 @@ pub(crate) fn connect(
     });
     let plan = plan.transpose()?;
     let filter = py.detach(|| open_or_create(&location, plan.as_ref(), hasher, &options))?;
-    let hasher = filter.hasher().copied();
-    if let Some(hasher) = &hasher {
-        options::one_value(hasher)?;
-    }
-    let has = hasher.as_ref().map_or(&KeyRule::EXACT, Hasher::rule);
-    if (ignore_case && !has.ignores_case()) || (url && !has.normalises_urls()) {
-        return Err(Failure::parameter(format!(
-            "ignore_case, url: expected what the filter was made with ({has}), got {rule}"
-        )));
-    }
-    Ok(RedisFilter {
-        hasher,
-        location,
-        filter: Mutex::new(Some(filter)),
-        process: Process::this(),
-    })
+    RedisFilter::of(location, filter, &rule)
 }
 
 fn with_certificates(
@@ -201,6 +186,27 @@ fn seconds(what: &str, value: f64) -> Result<Duration> {
 }
 
 impl RedisFilter {
+    /// The filter, if its keys are made by the rule that is asked for.
+    fn of(location: Location, filter: tamis_redis::RedisFilter, asked: &KeyRule) -> Result<Self> {
+        let hasher = filter.hasher().copied();
+        if let Some(hasher) = &hasher {
+            options::one_value(hasher)?;
+        }
+        let has = hasher.as_ref().map_or(&KeyRule::EXACT, Hasher::rule);
+        let case = asked.ignores_case() && !has.ignores_case();
+        if case || (asked.normalises_urls() && !has.normalises_urls()) {
+            return Err(Failure::parameter(format!(
+                "ignore_case, url: expected what the filter was made with ({has}), got {asked}"
+            )));
+        }
+        Ok(Self {
+            hasher,
+            location,
+            filter: Mutex::new(Some(filter)),
+            process: Process::this(),
+        })
+    }
+
     /// Talks to the server, without the GIL.
     fn with<R: Send>(
         &self,

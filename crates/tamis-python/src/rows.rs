@@ -271,7 +271,7 @@ impl Judge {
         }
     }
 
-    /// How rows are told apart; by the hash of the filter, where it has one.
+    /// Tells rows apart: the hasher of the filter, where it has one.
     fn hasher(&self) -> Hasher {
         match self {
             Self::Filter(filter) => filter.get().hasher,
@@ -379,7 +379,7 @@ impl Hashing {
         Ok(())
     }
 
-    /// The keys themselves, which are told apart by their hashes.
+    /// The keys themselves; their hashes tell them apart.
     fn keys_of(&mut self, column: &KeyColumn<'_>, range: Range<usize>) -> Result<(), NoKeys> {
         let Some((ends, bytes)) = &mut self.keys else {
             return Ok(());

@@ -8,6 +8,7 @@ use memmap2::MmapMut;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use tamis::Hash;
+use tamis::raw::prefetch;
 
 /// Marks a free slot. The one digest that looks like it is remembered apart.
 const FREE: [u64; 2] = [0, 0];
@@ -90,7 +91,7 @@ impl ExactSet {
 
     #[inline]
     fn fetch(&self, digest: &Hash) {
-        prefetch(&self.lines[self.home(halves(*digest)[1])]);
+        prefetch(&raw const self.lines[self.home(halves(*digest)[1])]);
     }
 
     /// Needs a free slot.
@@ -210,16 +211,4 @@ impl DerefMut for Table {
         // SAFETY: as above, and borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.lines) }
     }
-}
-
-#[inline]
-fn prefetch<T>(place: &T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of a valid reference has no effect but on the cache.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
 }

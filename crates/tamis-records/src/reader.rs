@@ -3,7 +3,7 @@
 use crate::formats::{self, FileKind};
 use crate::input::{Input, InputError};
 use crate::key::{Columns, Part, RecordRule};
-use crate::records::{Framing, LastBorder};
+use crate::records::{Framing, LastBorder, newlines};
 use std::fmt;
 use std::sync::Arc;
 
@@ -43,6 +43,7 @@ pub struct Chunk {
 
 impl Chunk {
     /// The records, one after the other.
+    #[inline]
     pub fn records(&self) -> &[u8] {
         &self.buffer[self.header..self.length]
     }
@@ -396,13 +397,8 @@ impl Reader {
     }
 
     fn too_long(&self, current: &Current) -> InputError {
-        let hint = match current.framing {
-            Framing::Csv => "; is a quote never closed?",
-            Framing::Delimited(_) => "",
-        };
-        let longest = self.longest_record;
-        let message = format!("a record is longer than {longest} bytes{hint}");
-        InputError::not_read(current.input.name(), message)
+        let why = current.framing.too_long(self.longest_record);
+        InputError::not_read(current.input.name(), why)
     }
 
     /// Looks whether an input has lines at all.
@@ -472,10 +468,6 @@ impl Reader {
             _ => columns.positions(names, separator),
         }
     }
-}
-
-fn newlines(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 /// Whether an input goes on after a chunk.

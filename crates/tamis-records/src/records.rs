@@ -30,6 +30,7 @@ impl Framing {
     pub const LINES: Self = Self::Delimited(b'\n');
 
     /// The byte at the end of a record.
+    #[inline]
     pub fn delimiter(self) -> u8 {
         match self {
             Self::Delimited(byte) => byte,
@@ -46,6 +47,15 @@ impl Framing {
             b'\n' => content.strip_suffix(b"\r").unwrap_or(content),
             _ => content,
         }
+    }
+
+    /// Why a record of more bytes is refused.
+    pub(crate) fn too_long(self, longest: usize) -> String {
+        let hint = match self {
+            Self::Csv => "; is a quote never closed?",
+            Self::Delimited(_) => "",
+        };
+        format!("a record is longer than {longest} bytes{hint}")
     }
 
     /// The end of the first record, if it is whole.
@@ -79,6 +89,11 @@ impl Framing {
             each(start, bytes.len()); // CSV that ends inside quotes
         }
     }
+}
+
+/// How many lines end in these bytes.
+pub(crate) fn newlines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 /// Finds the last record border in a buffer that starts with a record and fills up bit by bit, looking at every
@@ -150,6 +165,7 @@ struct CsvBorders {
 }
 
 impl CsvBorders {
+    #[inline]
     fn next(&mut self, bytes: &[u8]) -> Option<usize> {
         loop {
             let rest = &bytes[self.searched..];

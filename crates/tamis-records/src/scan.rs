@@ -412,11 +412,7 @@ impl<'a, 's> Cut<'a, 's> {
             return self.cut(end, sink);
         }
         if self.buffer.len() >= LONGEST_RECORD {
-            let hint = match self.framing {
-                Framing::Csv => "; is a quote never closed?",
-                Framing::Delimited(_) => "",
-            };
-            let why = format!("a record is longer than {LONGEST_RECORD} bytes{hint}");
+            let why = self.framing.too_long(LONGEST_RECORD);
             self.scans.iter_mut().for_each(|scan| scan.leave(&why));
         }
         0
@@ -436,9 +432,10 @@ impl<'a, 's> Cut<'a, 's> {
         let first = !std::mem::replace(&mut self.started, true);
         let before = self.scans[0].records;
         for scan in &mut self.scans {
-            let header = match first && !records.is_empty() {
-                true => scan.begin(self.framing, records),
-                false => 0,
+            let header = if first && !records.is_empty() {
+                scan.begin(self.framing, records)
+            } else {
+                0
             };
             if !scan.has_ended() {
                 scan.add(self.framing, &records[header..], sink);
@@ -468,9 +465,10 @@ fn scan_text(
         ..
     } = opened;
     // As much as a file of that size holds, unless somebody made it to be unpacked for ever.
-    let most = match input.is_compressed() {
-        true => MOST_BYTES.max(size.saturating_mul(MOST_TIMES)),
-        false => u64::MAX,
+    let most = if input.is_compressed() {
+        MOST_BYTES.max(size.saturating_mul(MOST_TIMES))
+    } else {
+        u64::MAX
     };
     let mut block = vec![0; CHUNK];
     let mut bytes = 0;

@@ -4,6 +4,7 @@ use crate::input::InputError;
 use crate::key::{KeySpec, Keys, Query};
 use crate::progress::Progress;
 use crate::reader::Chunk;
+use crate::records::newlines;
 use crate::scan::{Opened, Way};
 use std::path::Path;
 use std::sync::Arc;
@@ -103,10 +104,6 @@ fn search_chunk(chunk: &Chunk, spec: &KeySpec, queries: &[&Query]) -> Vec<Found>
         }
     });
     found
-}
-
-fn newlines(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 /// As one asks for the row: several values as CSV, one as it is.

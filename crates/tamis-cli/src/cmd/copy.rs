@@ -173,9 +173,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     args.to.save(&filter, args.force, || {
         let options = args.redis.options(&args.key)?;
-        Ok(match args.module {
-            true => options.in_module(),
-            false => options,
+        Ok(if args.module {
+            options.in_module()
+        } else {
+            options
         })
     })?;
     say!("{}: {}", args.to, human::size(filter.bytes()));

@@ -256,9 +256,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 options = options.in_module();
             }
             let plan = shape.plan_in_redis()?;
-            let created = match args.force {
-                true => RedisFilter::create_over(at, &plan, hasher, &options),
-                false => RedisFilter::create(at, &plan, hasher, &options),
+            let created = if args.force {
+                RedisFilter::create_over(at, &plan, hasher, &options)
+            } else {
+                RedisFilter::create(at, &plan, hasher, &options)
             };
             let mut filter = created.map_err(in_redis(at))?;
             warn_of(&filter);

@@ -1,5 +1,5 @@
 use crate::index::ask::{self, QueryArgs};
-use crate::index::{State, path_bytes};
+use crate::index::{Freshness, path_bytes};
 use crate::{Exit, output, stream};
 use anyhow::Result;
 use serde_json::json;
@@ -71,12 +71,12 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     ask::remark(
         &question,
         &survey,
-        candidates().filter(|file| file.state == State::Gone),
+        candidates().filter(|file| file.state == Freshness::Gone),
     );
 
     let wanted: Vec<_> = wanted
         .iter()
-        .filter(|(file, _)| survey.files[**file].state != State::Gone)
+        .filter(|(file, _)| survey.files[**file].state != Freshness::Gone)
         .collect();
     let threads = stream::threads(args.threads);
     // Where files are fewer than threads, several search the same file.

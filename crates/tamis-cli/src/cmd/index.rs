@@ -87,13 +87,15 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         );
     }
     // Held until the new index is there: of two runs the second one starts with what the first one made.
-    let _lock = match args.index.exists() {
-        true => Some(args.lock.acquire(&args.index)?),
-        false => None,
+    let _lock = if args.index.exists() {
+        Some(args.lock.acquire(&args.index)?)
+    } else {
+        None
     };
-    let old = match args.index.exists() {
-        true => Some(Index::open(&args.index)?),
-        false => None,
+    let old = if args.index.exists() {
+        Some(Index::open(&args.index)?)
+    } else {
+        None
     };
     let (specs, options) = args.options(old.as_ref())?;
     let roots = match (&old, args.paths.is_empty()) {

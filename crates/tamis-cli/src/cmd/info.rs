@@ -51,9 +51,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             tamis_report::redis::about(&mut filter).map_err(in_redis(at))?
         }
     };
-    match args.json {
-        true => output::print(&format!("{:#}\n", about::to_json(&about)))?,
-        false => output::print(&about::describe(&about))?,
+    if args.json {
+        output::print(&format!("{:#}\n", about::to_json(&about)))?
+    } else {
+        output::print(&about::describe(&about))?
     }
     about.overfull().iter().for_each(output::warn);
     Ok(Exit::Done)

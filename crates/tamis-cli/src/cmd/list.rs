@@ -51,9 +51,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             tell(&survey);
         }
     }
-    Ok(match survey.filters.is_empty() {
-        true => Exit::NoneFound,
-        false => Exit::Done,
+    Ok(if survey.filters.is_empty() {
+        Exit::NoneFound
+    } else {
+        Exit::Done
     })
 }
 

@@ -155,9 +155,10 @@ fn merge_foreign(opened: &[Opened], args: &Args) -> Result<Exit> {
 
 impl How {
     fn combine<B: Body>(&self, merged: &mut AnyFilter, other: &AnyFilter<B>) -> Result<(), Error> {
-        match self.union {
-            true => merged.union_with(other),
-            false => merged.intersect_with(other),
+        if self.union {
+            merged.union_with(other)
+        } else {
+            merged.intersect_with(other)
         }
     }
 }

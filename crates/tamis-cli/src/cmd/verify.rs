@@ -134,12 +134,11 @@ fn verify_file(path: &Path, args: &Args) -> Result<Verified> {
     }
     let sealed = AnyFilter::verify(path, &open).map_err(named())?;
     let filter = open.map(path).map_err(named())?;
-    let says = match sealed {
-        true => "header and body checksums: valid",
-        false => {
-            "header checksum: valid; the body has none, because it was last written in place \
+    let says = if sealed {
+        "header and body checksums: valid"
+    } else {
+        "header checksum: valid; the body has none, because it was last written in place \
              (--seal writes one)"
-        }
     };
     let check = Check::begin(says.into(), args)?;
     let about = About::of(&filter);

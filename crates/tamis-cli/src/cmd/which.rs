@@ -1,11 +1,12 @@
 use crate::index::ask::{self, QueryArgs};
-use crate::index::filters::{self, Answer, Asked};
-use crate::index::{Roots, State, path_bytes, walk};
+use crate::index::filters::{self, Asked};
+use crate::index::{Freshness, Roots, path_bytes, walk};
 use crate::{Exit, output, stream};
 use anyhow::{Context, Result, anyhow};
-use serde_json::json;
-use std::io::Write;
-use std::path::Path;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use tamis_records::ordered::for_each_in_order;
 
@@ -57,6 +58,80 @@ pub(crate) struct Args {
     parquet_filters: bool,
 }
 
+/// Writes down which files may contain which key.
+struct Listing<'a> {
+    args: &'a Args,
+    out: BufWriter<File>,
+    with_key: bool,
+    /// The files that may contain some key.
+    named: Vec<bool>,
+    any: bool,
+}
+
+impl<'a> Listing<'a> {
+    fn new(args: &'a Args, keys: usize, files: usize) -> Result<Self> {
+        Ok(Self {
+            args,
+            out: BufWriter::new(output::stdout()?),
+            with_key: !args.files && (keys > 1 || args.query.is_from_file()),
+            named: vec![false; files],
+            any: false,
+        })
+    }
+
+    /// The files, by number, that may contain a key.
+    fn add<'p>(
+        &mut self,
+        key: &[u8],
+        files: &[usize],
+        path: impl Fn(usize) -> &'p Path,
+        describe: impl Fn(usize) -> Value,
+    ) -> Result<()> {
+        self.any |= !files.is_empty();
+        files.iter().for_each(|&file| self.named[file] = true);
+        if self.args.json {
+            let described = files.iter().map(|&file| {
+                let mut all = describe(file);
+                all["file"] = path(file).to_string_lossy().into();
+                all
+            });
+            let described: Vec<_> = described.collect();
+            let answer = json!({ "key": String::from_utf8_lossy(key), "files": described });
+            writeln!(self.out, "{answer}")?;
+        } else if !self.args.files {
+            for &file in files {
+                if self.with_key {
+                    self.out.write_all(key)?;
+                    self.out.write_all(b"\t")?;
+                }
+                self.name(path(file))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&mut self, path: &Path) -> Result<()> {
+        let end = if self.args.null { b'\0' } else { b'\n' };
+        self.out.write_all(&path_bytes(path))?;
+        Ok(self.out.write_all(&[end])?)
+    }
+
+    /// Names the files, if they are all that is wanted. `complete` if all could be looked at.
+    fn finish<'p>(mut self, files: impl Iterator<Item = &'p Path>, complete: bool) -> Result<Exit> {
+        if self.args.files {
+            for (path, _) in files.zip(self.named.clone()).filter(|(_, named)| *named) {
+                self.name(path)?;
+            }
+        }
+        self.out.flush()?;
+        Ok(match (complete, self.any) {
+            (false, _) => Exit::InputFailed,
+            (true, true) => Exit::Done,
+            (true, false) => Exit::NoneFound,
+        })
+    }
+}
+
 /// Asks the files' own filters.
 fn which_by_filters(args: &Args) -> Result<Exit> {
     let spec = args.query.spec.as_ref();
@@ -75,72 +150,42 @@ fn which_by_filters(args: &Args) -> Result<Exit> {
         stream::threads(None),
         &AtomicBool::new(false),
         |number| filters::ask(&found.files[number], spec, &values),
-        |number, answer| asked.push((&found.files[number], answer)),
+        |_, answer| asked.push(answer),
     );
 
-    let mut out = std::io::BufWriter::new(output::stdout()?);
-    let end = if args.null { b'\0' } else { b'\n' };
-    let with_key = !args.files && (keys.len() > 1 || args.query.is_from_file());
-    let candidate = |asked: &Asked, key: usize| -> Option<Option<Answer>> {
-        match asked {
-            Asked::NoColumn => None,
-            Asked::Unread(_) => Some(None),
-            Asked::Answers(answers, _) => {
-                let answer = &answers[key];
-                (!answer.groups.is_empty()).then(|| Some(answer.clone()))
-            }
-        }
-    };
-    let mut named = vec![false; asked.len()];
+    let path = |file: usize| found.files[file].as_path();
+    let mut listing = Listing::new(args, keys.len(), asked.len())?;
     for (number, key) in keys.iter().enumerate() {
-        let mut listed = Vec::new();
-        for (at, (path, asked)) in asked.iter().enumerate() {
-            let Some(answer) = candidate(asked, number) else {
-                continue;
-            };
-            let is_first = !std::mem::replace(&mut named[at], true);
-            if args.json {
-                listed.push(match answer {
-                    None => json!({ "file": path.to_string_lossy(), "state": "unread" }),
-                    Some(answer) => json!({
-                        "file": path.to_string_lossy(),
-                        "state": "asked",
-                        "row_groups": answer.groups,
-                        "of_row_groups": answer.of,
-                    }),
-                });
-            } else if !args.files || is_first {
-                if with_key {
-                    out.write_all(key)?;
-                    out.write_all(b"\t")?;
-                }
-                out.write_all(&path_bytes(path))?;
-                out.write_all(&[end])?;
-            }
-        }
-        if args.json {
-            let answer = json!({ "key": String::from_utf8_lossy(key), "files": listed });
-            writeln!(out, "{answer}")?;
-        }
+        let may_hold = |file: &usize| match &asked[*file] {
+            Asked::NoColumn => false,
+            Asked::Unread(_) => true,
+            Asked::Answers(answers, _) => !answers[number].groups.is_empty(),
+        };
+        let files: Vec<_> = (0..asked.len()).filter(may_hold).collect();
+        listing.add(key, &files, path, |file| match &asked[file] {
+            Asked::Answers(answers, _) => json!({
+                "state": "asked",
+                "row_groups": answers[number].groups,
+                "of_row_groups": answers[number].of,
+            }),
+            _ => json!({ "state": "unread" }),
+        })?;
     }
-    out.flush()?;
     for (path, cause) in &found.errors {
         say!("tamis: {}: {cause}", path.display());
     }
-    let remarks = asked.iter().zip(&named).filter(|(_, named)| **named);
+    let remarks = asked.iter().enumerate();
+    let remarks = remarks.filter(|(file, _)| listing.named[*file]);
     ask::remark_each(
-        remarks.filter_map(|((path, asked), _)| match asked {
-            Asked::Unread(why) => Some((path.as_path(), format!("{why}; it may hold any value"))),
-            Asked::Answers(_, Some(why)) => Some((path.as_path(), (*why).to_owned())),
+        remarks.filter_map(|(file, asked)| match asked {
+            Asked::Unread(why) => Some((path(file), format!("{why}; it may hold any value"))),
+            Asked::Answers(_, Some(why)) => Some((path(file), (*why).to_owned())),
             _ => None,
         }),
         "files more could not be asked in full",
     );
-    Ok(match (found.errors.is_empty(), named.contains(&true)) {
-        (false, _) => Exit::InputFailed,
-        (true, true) => Exit::Done,
-        (true, false) => Exit::NoneFound,
-    })
+    let files = found.files.iter().map(PathBuf::as_path);
+    listing.finish(files, found.errors.is_empty())
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
@@ -150,57 +195,28 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let question = args.query.open()?;
     let queries = question.queries()?;
     let survey = question.index.survey(Some(question.spec));
-    let mut out = std::io::BufWriter::new(output::stdout()?);
-    let end = if args.null { b'\0' } else { b'\n' };
-    let with_key = !args.files && (question.keys.len() > 1 || question.from_file);
-    let mut named = vec![false; survey.files.len()];
-    let mut any = false;
+    let files = &survey.files;
+    let mut listing = Listing::new(&args, queries.len(), files.len())?;
+    // What is gone is not listed, but reported.
+    let mut gone = vec![false; files.len()];
     for (key, query) in question.keys.iter().zip(&queries) {
         let candidates = question.index.candidates(question.spec, &survey, query);
-        for &file in &candidates {
-            named[file] = true;
-        }
-        let there = candidates.iter().map(|&at| &survey.files[at]);
-        let there = there.filter(|file| file.state != State::Gone);
-        if args.json {
-            let files: Vec<_> = there
-                .map(|file| json!({ "file": file.shown.to_string_lossy(), "state": question.index.state(file).name() }))
-                .collect();
-            any |= !files.is_empty();
-            let answer = json!({ "key": String::from_utf8_lossy(key), "files": files });
-            writeln!(out, "{answer}")?;
-        } else if !args.files {
-            for file in there {
-                any = true;
-                if with_key {
-                    out.write_all(key)?;
-                    out.write_all(b"\t")?;
-                }
-                out.write_all(&path_bytes(&file.shown))?;
-                out.write_all(&[end])?;
-            }
-        }
+        let is_there = |file: &usize| files[*file].state != Freshness::Gone;
+        let (there, lost): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_there);
+        lost.into_iter().for_each(|file| gone[file] = true);
+        let path = |file: usize| files[file].shown.as_path();
+        listing.add(
+            key,
+            &there,
+            path,
+            |file| json!({ "state": question.index.state(&files[file]).name() }),
+        )?;
     }
-    let files = || {
-        survey
-            .files
-            .iter()
-            .zip(&named)
-            .filter(|(_, named)| **named)
-            .map(|(file, _)| file)
-    };
-    if args.files {
-        for file in files().filter(|file| file.state != State::Gone) {
-            any = true;
-            out.write_all(&path_bytes(&file.shown))?;
-            out.write_all(&[end])?;
-        }
-    }
-    out.flush()?;
-    ask::remark(&question, &survey, files());
-    Ok(match (survey.unlisted.is_empty(), any) {
-        (false, _) => Exit::InputFailed,
-        (true, true) => Exit::Done,
-        (true, false) => Exit::NoneFound,
-    })
+    let named = files.iter().zip(listing.named.iter().zip(&gone));
+    let named = named.filter(|(_, (named, gone))| **named || **gone);
+    let named: Vec<_> = named.map(|(file, _)| file).collect();
+    let shown = files.iter().map(|file| file.shown.as_path());
+    let exit = listing.finish(shown, survey.unlisted.is_empty())?;
+    ask::remark(&question, &survey, named.into_iter());
+    Ok(exit)
 }

@@ -38,8 +38,6 @@ pub(crate) struct Question {
     pub(crate) spec: usize,
     /// As they were asked.
     pub(crate) keys: Vec<Vec<u8>>,
-    /// Whether the keys came from a file, so that there may be any number.
-    pub(crate) from_file: bool,
 }
 
 impl QueryArgs {
@@ -50,7 +48,6 @@ impl QueryArgs {
             index,
             spec,
             keys: self.keys()?,
-            from_file: self.is_from_file(),
         })
     }
 
@@ -122,9 +119,10 @@ pub(crate) fn remark_each<'p>(
 ) {
     let mut more = 0;
     for (number, (path, remark)) in remarks.enumerate() {
-        match number < REMARKS {
-            true => output::warn(format_args!("{}: {remark}", path.display())),
-            false => more += 1,
+        if number < REMARKS {
+            output::warn(format_args!("{}: {remark}", path.display()))
+        } else {
+            more += 1
         }
     }
     if more > 0 {

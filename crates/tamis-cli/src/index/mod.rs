@@ -178,10 +178,10 @@ impl Index {
         let here = std::env::current_dir().is_ok_and(|folder| folder == self.roots.folder);
         let mut surveyed = |entry: Option<Entry>, path: PathBuf| {
             let place = self.roots.folder.join(&path);
-            let state = |entry| State::of(&entry, spec, &place, &mut systems);
+            let state = |entry| Freshness::of(&entry, spec, &place, &mut systems);
             Surveyed {
                 entry: entry.map(|entry| entry.number()),
-                state: entry.map_or(State::New, state),
+                state: entry.map_or(Freshness::New, state),
                 shown: if here { path } else { place.clone() },
                 place,
             }
@@ -222,10 +222,10 @@ impl Index {
     }
 
     /// What is to be said of a candidate: also whether its filters are damaged, for which they have to be read.
-    pub(crate) fn state(&self, file: &Surveyed) -> State {
+    pub(crate) fn state(&self, file: &Surveyed) -> Freshness {
         match (&file.state, file.entry) {
-            (State::Fresh, Some(entry)) if self.file.entry(entry).verify().is_err() => {
-                State::Damaged
+            (Freshness::Fresh, Some(entry)) if self.file.entry(entry).verify().is_err() => {
+                Freshness::Damaged
             }
             (state, _) => state.clone(),
         }
@@ -244,7 +244,10 @@ impl Index {
         }
         let may = |file: &Surveyed| match file.entry {
             Some(entry) if has[entry] == hashes.len() => true,
-            _ => matches!(file.state, State::Stale(_) | State::Unread(_) | State::New),
+            _ => matches!(
+                file.state,
+                Freshness::Stale(_) | Freshness::Unread(_) | Freshness::New
+            ),
         };
         let all = survey.files.iter().enumerate();
         all.filter(|(_, file)| may(file))
@@ -275,12 +278,12 @@ pub(crate) struct Surveyed {
     pub(crate) shown: PathBuf,
     /// Where it is.
     pub(crate) place: PathBuf,
-    pub(crate) state: State,
+    pub(crate) state: Freshness,
 }
 
 /// What has become of a file since it was indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum Freshness {
     Fresh,
     /// It may have changed, and why.
     Stale(&'static str),
@@ -292,7 +295,7 @@ pub(crate) enum State {
     Damaged,
 }
 
-impl State {
+impl Freshness {
     /// Of a file that a question for keys of this spec, or of any, is about.
     pub(crate) fn of(
         entry: &Entry,

@@ -1,15 +1,15 @@
 //! How a filter comes to be: planned, created as a file, opened, loaded, decoded;
 //! and how it becomes an object of whatever class was asked for.
 
+use super::Filter;
 use super::backing::{Backing, ask};
-use super::{Filter, USUAL};
 use crate::argument;
 use crate::buffer::Lent;
 use crate::error::{Failure, Result};
 use crate::fork::Process;
 use crate::interrupt;
 use crate::key;
-use crate::lock::{Shared, lock};
+use crate::lock::lock;
 use crate::options::{self, Count, Need};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -155,7 +155,7 @@ fn sole_writer(filter: &AnyFilter) -> Option<Process> {
 
 pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str, open: Open) -> Result<Filter> {
     let place = path.clone();
-    let state = match mode {
+    let backing = match mode {
         "r" => Backing::ReadOnly(interrupt::apart(py, move || open.map(place))??),
         "r+" => Backing::Writable(interrupt::apart(py, move || open.share(place))??),
         _ => {
@@ -164,23 +164,28 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str, open: Open) -> Res
             )));
         }
     };
-    options::one_value(ask!(&state, filter => filter.hasher())?)?;
-    let hasher = ask!(&state, filter => *filter.hasher())?;
+    let sole_writer = match &backing {
+        Backing::Writable(filter) => sole_writer(filter),
+        _ => None,
+    };
     Ok(Filter {
-        hasher,
-        usual: hasher == USUAL,
-        sole_writer: match &state {
-            Backing::Writable(filter) => sole_writer(filter),
-            _ => None,
-        },
-        state: Shared::new(state),
+        sole_writer,
         path: Some(path),
-        hash_func: None,
+        ..made(backing)?
     })
 }
 
+/// Refuses a filter whose keys Python does not have.
+fn made(backing: Backing) -> Result<Filter> {
+    let hasher = ask!(&backing, filter => *filter.hasher())?;
+    options::one_value(&hasher)?;
+    Ok(Filter::of(hasher, backing))
+}
+
 pub(crate) fn load(py: Python<'_>, path: PathBuf, open: Open) -> Result<Filter> {
-    in_memory(interrupt::apart(py, move || open.load(&path))??)
+    made(Backing::Writable(interrupt::apart(py, move || {
+        open.load(&path)
+    })??))
 }
 
 /// A filter in the bytes of another object, which are asked where they are.
@@ -191,20 +196,12 @@ pub(crate) fn borrow(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter> {
             "data: expected bytes or what shares its bytes, got {got}"
         ))
     })?;
-    // SAFETY: the state drops the filter before the bytes.
+    // SAFETY: `Backing` drops the filter before the bytes, and keeps it to itself.
+    // Nobody may change them meanwhile: the documentation says so.
     let filter = open.view(unsafe { borrowed.bytes() })?;
-    options::one_value(filter.hasher())?;
-    let hasher = *filter.hasher();
-    Ok(Filter {
-        hasher,
-        usual: hasher == USUAL,
-        sole_writer: None,
-        state: Shared::new(Backing::Borrowed {
-            filter,
-            _bytes: borrowed,
-        }),
-        path: None,
-        hash_func: None,
+    made(Backing::Borrowed {
+        filter,
+        _bytes: borrowed,
     })
 }
 
@@ -217,16 +214,15 @@ pub(crate) fn decode(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter> {
     })?);
     let len = bytes.len() as u64;
     let decode = move || open.decode(&bytes);
-    in_memory(interrupt::if_large(data.py(), len, decode)??)
+    made(Backing::Writable(interrupt::if_large(
+        data.py(),
+        len,
+        decode,
+    )??))
 }
 
 pub(crate) fn decode_base64(py: Python<'_>, text: PyBackedStr, open: Open) -> Result<Filter> {
     let len = text.len() as u64;
     let decode = move || open.decode_base64(&text);
-    in_memory(interrupt::if_large(py, len, decode)??)
-}
-
-fn in_memory(filter: AnyFilter) -> Result<Filter> {
-    options::one_value(filter.hasher())?;
-    Ok(Filter::in_memory(filter))
+    made(Backing::Writable(interrupt::if_large(py, len, decode)??))
 }

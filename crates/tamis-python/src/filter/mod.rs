@@ -79,15 +79,19 @@ fn check_callable(hash_func: Option<&Bound<'_, PyAny>>) -> Result<()> {
 }
 
 impl Filter {
-    pub(crate) fn in_memory(filter: AnyFilter) -> Self {
+    fn of(hasher: Hasher, backing: Backing) -> Self {
         Self {
-            hasher: *filter.hasher(),
-            usual: *filter.hasher() == USUAL,
-            state: Shared::new(Backing::Writable(filter)),
+            hasher,
+            usual: hasher == USUAL,
+            state: Shared::new(backing),
             path: None,
             sole_writer: None,
             hash_func: None,
         }
+    }
+
+    pub(crate) fn in_memory(filter: AnyFilter) -> Self {
+        Self::of(*filter.hasher(), Backing::Writable(filter))
     }
 
     /// The filter, with a function that makes its keys.

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tamis::Hasher;
 
-/// What an object of a derived class has besides the filter, if anything.
+/// The attributes of an object of a derived class, if it has any.
 pub(crate) fn attributes<'py>(slf: &Bound<'py, Filter>) -> PyResult<Option<Bound<'py, PyAny>>> {
     match slf.getattr_opt("__dict__")? {
         Some(attributes) if !attributes.is_empty()? => attributes.call_method0("copy").map(Some),
@@ -16,7 +16,7 @@ pub(crate) fn attributes<'py>(slf: &Bound<'py, Filter>) -> PyResult<Option<Bound
 }
 
 /// How pickle makes it again. From protocol 5 on, the filter's bytes can go
-/// beside the pickle, without being copied into it.
+/// next to the pickle, without being copied into it.
 pub(crate) fn reduce<'py>(slf: &Bound<'py, Filter>, protocol: u32) -> Result<Bound<'py, PyTuple>> {
     let (py, this) = (slf.py(), slf.get());
     if this.is_apart() {

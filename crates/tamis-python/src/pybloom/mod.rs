@@ -572,7 +572,7 @@ fn create(py: Python<'_>, path: PathBuf, perm: Option<u32>, shape: Shape) -> PyR
     Filter::create(path.clone(), perm, shape).map_err(|e| os_error(&e, &path))
 }
 
-/// Refuses to replace what is not a filter, and says when keys are lost.
+/// Refuses to replace other files than filters, and warns when keys are lost.
 fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
     match file::existing(path).map_err(|e| os_error(&e, path))? {
         Existing::Nothing => Ok(()),

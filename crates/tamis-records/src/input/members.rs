@@ -29,10 +29,10 @@ impl std::error::Error for Trailing {}
 /// Decodes member after member.
 pub(super) struct Members<R> {
     compression: Compression,
-    state: State<R>,
+    state: Stage<R>,
 }
 
-enum State<R> {
+enum Stage<R> {
     Inside(Box<Member<R>>),
     Between(Source<R>),
     Ended,
@@ -48,7 +48,7 @@ impl<R: Read> Members<R> {
         let member = Member::begin(compression, source)?;
         Ok(Self {
             compression,
-            state: State::Inside(Box::new(member)),
+            state: Stage::Inside(Box::new(member)),
         })
     }
 
@@ -63,10 +63,11 @@ impl<R: Read> Members<R> {
             source.ahead.splice(0..0, first);
             return Member::begin(self.compression, source).map(Some);
         }
-        Err(match self.compression.may_begin(&first) {
+        Err(if self.compression.may_begin(&first) {
             // It is the beginning of a beginning.
-            true => io::ErrorKind::UnexpectedEof.into(),
-            false => io::Error::new(io::ErrorKind::InvalidData, Trailing(self.compression)),
+            io::ErrorKind::UnexpectedEof.into()
+        } else {
+            io::Error::new(io::ErrorKind::InvalidData, Trailing(self.compression))
         })
     }
 }
@@ -77,19 +78,19 @@ impl<R: Read> Read for Members<R> {
             return Ok(0);
         }
         loop {
-            if let State::Inside(member) = &mut self.state {
+            if let Stage::Inside(member) = &mut self.state {
                 match member.read(into)? {
                     0 => {}
                     count => return Ok(count),
                 }
             }
-            match std::mem::replace(&mut self.state, State::Ended) {
-                State::Inside(member) => self.state = State::Between(member.into_source()),
-                State::Between(source) => match self.next(source)? {
-                    Some(member) => self.state = State::Inside(Box::new(member)),
+            match std::mem::replace(&mut self.state, Stage::Ended) {
+                Stage::Inside(member) => self.state = Stage::Between(member.into_source()),
+                Stage::Between(source) => match self.next(source)? {
+                    Some(member) => self.state = Stage::Inside(Box::new(member)),
                     None => return Ok(0),
                 },
-                State::Ended => return Ok(0),
+                Stage::Ended => return Ok(0),
             }
         }
     }
@@ -130,16 +131,18 @@ impl<R: Read> Read for Source<R> {
 
 impl<R: Read> BufRead for Source<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match self.ahead.is_empty() {
-            true => self.source.fill_buf(),
-            false => Ok(&self.ahead),
+        if self.ahead.is_empty() {
+            self.source.fill_buf()
+        } else {
+            Ok(&self.ahead)
         }
     }
 
     fn consume(&mut self, count: usize) {
-        match self.ahead.is_empty() {
-            true => self.source.consume(count),
-            false => drop(self.ahead.drain(..count)),
+        if self.ahead.is_empty() {
+            self.source.consume(count)
+        } else {
+            drop(self.ahead.drain(..count))
         }
     }
 }

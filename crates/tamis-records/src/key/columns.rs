@@ -45,7 +45,7 @@ impl Columns {
     pub fn positions(&self, header: &[u8], separator: u8) -> Result<Vec<usize>, String> {
         let header = header.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(header);
         let names = if self.header {
-            names(header, separator)
+            values(header, separator)
         } else {
             Vec::new()
         };
@@ -70,14 +70,15 @@ impl Columns {
     }
 }
 
-fn names(header: &[u8], separator: u8) -> Vec<Vec<u8>> {
+/// The values of a row.
+pub(super) fn values(row: &[u8], separator: u8) -> Vec<Vec<u8>> {
     let mut fields = Fields::default();
-    fields.split(header, separator);
-    let name = |column| {
-        let mut name = Vec::new();
-        fields.append(header, column, &mut name).ok().map(|()| name)
+    fields.split(row, separator);
+    let value = |column| {
+        let mut value = Vec::new();
+        fields.append(row, column, &mut value).ok().map(|()| value)
     };
-    (0..fields.ranges.len()).map_while(name).collect()
+    (0..).map_while(value).collect()
 }
 
 /// Where the fields of one row lie, quotes included.

@@ -57,9 +57,10 @@ pub(crate) fn find<'j>(
     pointers: &[Pointer],
 ) -> Result<Vec<Option<&'j RawValue>>, NoKey> {
     let found = search(line, pointers).map_err(|_| NoKey::Absent)?;
-    match found.iter().all(Option::is_none) {
-        true => Err(NoKey::Absent),
-        false => Ok(found),
+    if found.iter().all(Option::is_none) {
+        Err(NoKey::Absent)
+    } else {
+        Ok(found)
     }
 }
 

@@ -191,6 +191,7 @@ impl<'r> KeyMaker<'r> {
     }
 
     /// Its rule.
+    #[inline]
     pub fn rule(&self) -> &'r RecordRule {
         self.rule
     }
@@ -202,6 +203,7 @@ impl<'r> KeyMaker<'r> {
 
     /// The key of a record with this content, and whether it is a true one. `columns` are the positions of the key
     /// columns in the record's file.
+    #[inline]
     pub fn key(&mut self, content: &[u8], columns: &[usize]) -> (&[u8], Result<(), NoKey>) {
         self.key.clear();
         let made = match &self.rule.part {
@@ -249,11 +251,13 @@ impl<'r> KeyMaker<'r> {
                 None => self.key.extend_from_slice(&ABSENT.to_le_bytes()),
                 Some(value) => {
                     let is_text = json::append(value, &mut self.value)?;
-                    let made = match is_text {
-                        true => self.rule.made,
+                    let made = if is_text {
+                        self.rule.made
+                    } else if self.rule.hex {
                         // The number 10 is no text of two digits.
-                        false if self.rule.hex => return Err(NoKey::NotHex),
-                        false => tamis::KeyRule::EXACT,
+                        return Err(NoKey::NotHex);
+                    } else {
+                        tamis::KeyRule::EXACT
                     };
                     self.append_value(pointers.len(), made)?;
                 }

@@ -9,8 +9,9 @@
 //!
 //! Values are text, so one question suits all formats: 42 is found as the number and as the string.
 
-use super::columns::Fields;
-use super::{Columns, KeyMaker, Part, Pointer, RecordRule, append_value, join, json, words};
+use super::{
+    Columns, KeyMaker, Part, Pointer, RecordRule, append_value, columns, join, json, words,
+};
 use memchr::memmem::Finder;
 use std::fmt;
 use std::str::FromStr;
@@ -92,9 +93,10 @@ impl Source {
             }
             Some(("parquet", list)) => {
                 let names: Vec<_> = list.split(',').map(str::to_owned).collect();
-                match names.iter().any(String::is_empty) {
-                    true => Err(format!("'{list}': a column name is empty")),
-                    false => Ok(Self::Parquet(names)),
+                if names.iter().any(String::is_empty) {
+                    Err(format!("'{list}': a column name is empty"))
+                } else {
+                    Ok(Self::Parquet(names))
                 }
             }
             _ => Err(format!(
@@ -123,15 +125,16 @@ impl KeySpec {
         if parts == 1 {
             return Ok(vec![asked.to_vec()]);
         }
-        let values = csv_row(asked);
-        match values.len() == parts {
-            true => Ok(values),
-            false => Err(format!(
+        let values = columns::values(asked, b',');
+        if values.len() == parts {
+            Ok(values)
+        } else {
+            Err(format!(
                 "'{}': {} has {parts} values, got {}; write them as a row of CSV",
                 String::from_utf8_lossy(asked),
                 self.text,
                 values.len()
-            )),
+            ))
         }
     }
 
@@ -209,16 +212,6 @@ impl KeySpec {
             keys,
         })
     }
-}
-
-fn csv_row(row: &[u8]) -> Vec<Vec<u8>> {
-    let mut fields = Fields::default();
-    fields.split(row, b',');
-    let value = |column| {
-        let mut value = Vec::new();
-        fields.append(row, column, &mut value).ok().map(|()| value)
-    };
-    (0..).map_while(value).collect()
 }
 
 /// Why a record has no key.

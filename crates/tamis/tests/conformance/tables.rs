@@ -41,7 +41,8 @@ proptest! {
     #[test]
     fn a_finished_list_answers_as_the_format_says(case in cases(), foreign in keys(0..100)) {
         for kind in [Kind::Fuse, Kind::Ribbon, Kind::Cascade] {
-            let mut list = ListBuilder::with_hasher(kind, case.rate, case.hasher).unwrap().threads(1);
+            let list = ListBuilder::with_hasher(kind, case.rate, case.hasher).unwrap();
+            let mut list = list.threads(1);
             list.add_all(&case.keys).unwrap();
             let hash = |key: &Key| case.hasher.hash(key);
             let members: Vec<Hash> = case.keys.iter().map(hash).collect();

@@ -12,10 +12,10 @@ pub(super) struct Kept {
     keys: u64,
     /// Expected to be wrongly dropped by what was in it before this run.
     before: f64,
-    state: State,
+    state: Fill,
 }
 
-enum State {
+enum Fill {
     /// It keeps its rate.
     Within,
     /// It holds more than it was made for. `wrong` were dropped until then.
@@ -30,7 +30,7 @@ impl Kept {
             before: filter.expected_wrong(),
             keys,
             filter,
-            state: State::Within,
+            state: Fill::Within,
         };
         if !kept.grows() && keys > kept.filter.capacity() {
             over.say(keys, kept.filter.capacity(), kept.filter.rate_now())?;
@@ -64,7 +64,7 @@ impl Kept {
         let mut at = 0;
         while at < hashes.len() {
             let room = match self.state {
-                State::Within if !self.grows() => self.filter.capacity().saturating_sub(self.keys),
+                Fill::Within if !self.grows() => self.filter.capacity().saturating_sub(self.keys),
                 _ => u64::MAX,
             };
             if room == 0 {
@@ -83,7 +83,7 @@ impl Kept {
                 continue;
             }
             let to = hashes.len().min(at.saturating_add(room as usize));
-            if let State::Over { since, .. } = &mut self.state
+            if let Fill::Over { since, .. } = &mut self.state
                 && since.look_is_due()
             {
                 since.look(self.filter.rate_now());
@@ -93,7 +93,7 @@ impl Kept {
             }
             insert_once(&mut self.filter, &hashes[at..to], &mut new[at..to]).map_err(&name)?;
             self.keys += count(&new[at..to]);
-            if let State::Over { since, .. } = &mut self.state {
+            if let Fill::Over { since, .. } = &mut self.state {
                 since.decided(&new[at..to]);
             }
             at = to;
@@ -102,7 +102,7 @@ impl Kept {
     }
 
     fn go_over(&mut self) {
-        self.state = State::Over {
+        self.state = Fill::Over {
             wrong: self.filter.expected_wrong() - self.before,
             since: Wrong::from(self.filter.rate_now(), Adding::AtOnce),
         };
@@ -111,8 +111,8 @@ impl Kept {
     /// What this run took and did.
     pub(super) fn memory(mut self) -> Memory {
         let wrong = match &mut self.state {
-            State::Within => self.filter.expected_wrong() - self.before,
-            State::Over { wrong, since } => {
+            Fill::Within => self.filter.expected_wrong() - self.before,
+            Fill::Over { wrong, since } => {
                 since.look(self.filter.rate_now());
                 *wrong + since.expected()
             }

@@ -124,9 +124,10 @@ impl Page {
         // Writing to a String can't fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} gauge");
         for (labels, value) in samples {
-            let _ = match labels.is_empty() {
-                true => writeln!(self.0, "{name} {value}"),
-                false => writeln!(self.0, "{name}{{{labels}}} {value}"),
+            let _ = if labels.is_empty() {
+                writeln!(self.0, "{name} {value}")
+            } else {
+                writeln!(self.0, "{name}{{{labels}}} {value}")
             };
         }
     }

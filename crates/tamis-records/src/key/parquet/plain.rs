@@ -139,13 +139,13 @@ fn days(text: &str) -> Option<i128> {
         Some(text) => (text, true),
         None => (text, false),
     };
-    let mut parts =
-        text.split('-').map(
-            |part| match part.bytes().all(|byte| byte.is_ascii_digit()) {
-                true => part.parse::<i128>().ok(),
-                false => None,
-            },
-        );
+    let mut parts = text.split('-').map(|part| {
+        if part.bytes().all(|byte| byte.is_ascii_digit()) {
+            part.parse::<i128>().ok()
+        } else {
+            None
+        }
+    });
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
     if parts.next().is_some() || before || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
