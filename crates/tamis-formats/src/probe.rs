@@ -169,14 +169,7 @@ impl Probe {
                 let seed = i.wrapping_mul(0xFBA4_C795).wrapping_add(tweak);
                 each(m.of(murmur::x86_32(key, seed).into()))
             }),
-            Self::Npm { hashes, seed } => {
-                let hash = |more: u64| {
-                    let seed = seed.wrapping_add(more) & 0xFFFF_FFFF;
-                    xxhash_rust::xxh64::xxh64(key, seed) & 0xFFFF_FFFF
-                };
-                let (a, b) = (hash(1), hash(2));
-                (0..hashes).all(|i| each(m.of(a + i * b + (i * i * i - i) / 6)))
-            }
+            Self::Npm { hashes, seed } => npm(hashes, seed, key, |x| each(m.of(x))),
             Self::Cassandra { hashes } => {
                 let (step, first) = murmur::x64_128(key, 0, Tail::Signed);
                 // Of a negative number the remainder's size, not its residue.
@@ -246,6 +239,15 @@ fn valkey(hashes: u64, seed: &[u8; 32], key: &[u8], mut each: impl FnMut(u64) ->
             _ => a.wrapping_add(i.wrapping_mul(b)) % PRIME,
         })
     })
+}
+
+fn npm(hashes: u64, seed: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
+    let hash = |more: u64| {
+        let seed = seed.wrapping_add(more) & 0xFFFF_FFFF;
+        xxhash_rust::xxh64::xxh64(key, seed) & 0xFFFF_FFFF
+    };
+    let (a, b) = (hash(1), hash(2));
+    (0..hashes).all(|i| each(a + i * b + (i * i * i - i) / 6))
 }
 
 fn abloom(blocks: u64, key: &[u8], each: impl FnMut(u64) -> bool) -> bool {
