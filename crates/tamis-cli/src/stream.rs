@@ -4,7 +4,7 @@ pub(crate) use crate::source::{InputArgs, RuleArgs, Run, threads};
 
 use crate::bar::Bar;
 use crate::{Exit, human, output};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use std::fs::{self, Metadata};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tamis::{Hash, Hasher};
 use tamis_records::batch::{Print, Token};
 use tamis_records::input::InputError;
+use tamis_records::key::NotHex;
 use tamis_records::pipeline::{self, Job};
 use tamis_records::progress::Progress;
 use tamis_records::reader::CHUNK;
@@ -232,7 +233,9 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         for error in &outcome.input_errors {
             complain(error);
         }
-        outcome.decided?;
+        outcome
+            .decided
+            .or_else(|error| Err(not_hex(error.downcast()?)))?;
         Ok(Report {
             records: progress.records.load(Relaxed),
             chosen: progress.chosen.load(Relaxed),
@@ -248,6 +251,16 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
             input_errors: outcome.input_errors.len(),
         })
     }
+}
+
+/// A record that `--hex` is wrong about.
+pub(crate) fn not_hex(record: NotHex) -> anyhow::Error {
+    let NotHex {
+        input,
+        number,
+        start,
+    } = record;
+    anyhow!("{input}:{number}: --hex expects hexadecimal digits, two per byte, got '{start}'")
 }
 
 /// Reports an input that failed.

@@ -2,7 +2,7 @@ use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::remote::{Remote, with_keys};
 use crate::stream::{InputArgs, Keyed, Run};
 use crate::{Exit, output};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
 use tamis_records::key::{KeyMaker, NoKey, NotHex};
@@ -88,7 +88,7 @@ fn count<H: Keyed>(
             hashes.push(hasher.token(key));
         });
         if let Some(refusal) = refusal {
-            bail!(refusal);
+            return Err(crate::stream::not_hex(refusal));
         }
         counts.resize(hashes.len(), 0);
         ask(&hashes, &mut counts)?;
