@@ -1,7 +1,12 @@
 //! Filters as they are named on the command line, and the secret of keyed ones.
 
 use crate::apart::{Apart, Role};
+<<<<<<< HEAD
 use crate::{human, output};
+=======
+use crate::source::{InputArgs, Run};
+use crate::{foreign, human, output};
+>>>>>>> records
 use anyhow::{Context, Result, anyhow};
 use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::error::ErrorKind;
@@ -318,6 +323,27 @@ impl RedisArgs {
         let filter = RedisFilter::open(at, &self.options(key)?).map_err(in_redis(at))?;
         warn_of(&filter);
         Ok(filter)
+    }
+}
+
+impl InputArgs {
+    /// What is read, for a command that asks or changes a filter, and prints to standard output. `lists` are read, too.
+    pub(crate) fn find_for(
+        &self,
+        filter: &Place,
+        key: &KeyFile,
+        redis: &RedisArgs,
+        lists: &[PathBuf],
+    ) -> Result<Run> {
+        let mut apart = Apart::default();
+        filter.note(Role::Filter, &mut apart)?;
+        key.note(&mut apart)?;
+        redis.note(&mut apart)?;
+        for list in lists {
+            apart.note(Role::Input, list)?;
+        }
+        apart.note_output(None)?;
+        self.find(&mut apart)
     }
 }
 

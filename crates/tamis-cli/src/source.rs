@@ -1,7 +1,6 @@
 //! What the commands that read keys take from the command line, and what becomes of it.
 
 use crate::apart::{Apart, Role};
-use crate::location::{KeyFile, Place, RedisArgs};
 use crate::{find, output};
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::{Path, PathBuf};
@@ -188,25 +187,6 @@ impl InputArgs {
             threads: threads(self.threads),
             hides_bar: false,
         })
-    }
-
-    /// The same for a command that asks or changes a filter, and prints to standard output. `lists` are read, too.
-    pub(crate) fn find_for(
-        &self,
-        filter: &Place,
-        key: &KeyFile,
-        redis: &RedisArgs,
-        lists: &[PathBuf],
-    ) -> Result<Run> {
-        let mut apart = Apart::default();
-        filter.note(Role::Filter, &mut apart)?;
-        key.note(&mut apart)?;
-        redis.note(&mut apart)?;
-        for list in lists {
-            apart.note(Role::Input, list)?;
-        }
-        apart.note_output(None)?;
-        self.find(&mut apart)
     }
 
     /// Puts a file before the others.

@@ -186,7 +186,7 @@ fn read_table(
 ) -> Result<(), InputError> {
     let mut is_stopped = false;
     let mut stopped = |row: u64| {
-        is_stopped = row % 1024 == 0 && progress.stop.load(Relaxed);
+        is_stopped = row.is_multiple_of(1024) && progress.stop.load(Relaxed);
         is_stopped
     };
     let read = || read(&Table::open(file)?, &mut stopped);
