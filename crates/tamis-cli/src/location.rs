@@ -1,12 +1,8 @@
 //! Filters as they are named on the command line, and the secret of keyed ones.
 
 use crate::apart::{Apart, Role};
-<<<<<<< HEAD
-use crate::{human, output};
-=======
 use crate::source::{InputArgs, Run};
-use crate::{foreign, human, output};
->>>>>>> records
+use crate::{human, output};
 use anyhow::{Context, Result, anyhow};
 use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::error::ErrorKind;
