@@ -270,7 +270,7 @@ pub(crate) fn complain(error: &InputError) {
     } else {
         ""
     };
-    output::complain(&format_args!("{error}{hint}"));
+    output::complain(format_args!("{error}{hint}"));
 }
 
 /// Whether opening or reading it may have to wait for somebody.

@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn mapped_bytes_are_those_of_the_file() {
         let path = std::env::temp_dir().join(format!("tamis-formats-bytes-{}", std::process::id()));
-        let content: Vec<u8> = (0..200_003u32).map(|i| (i * 7 >> 3) as u8).collect();
+        let content: Vec<u8> = (0..200_003u32).map(|i| ((i * 7) >> 3) as u8).collect();
         std::fs::write(&path, &content).unwrap();
         let mapped = Bytes::map(&File::open(&path).unwrap()).unwrap();
         assert_eq!(

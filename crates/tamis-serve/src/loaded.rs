@@ -35,6 +35,10 @@ pub struct ForeignOptions {
 }
 
 /// What answers for a file.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are as many as files, on the heap"
+)]
 pub(crate) enum Loaded {
     Ours(AnyFilter),
     Foreign {

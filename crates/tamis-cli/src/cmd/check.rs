@@ -110,7 +110,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             with_keys!(filter, keyed => {
                 let filter = Mutex::new(filter);
                 check(&args, input, keyed, |keys, found| {
-                    Remote::contains(&mut *alone(&filter), keys, found).map_err(in_redis(at))
+                    Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
                 })
             })
         }
