@@ -101,9 +101,11 @@ fn open(at: &Location, options: &Options) -> Result<RedisFilter> {
     Ok(filter)
 }
 
-/// Names the filter of an error.
+/// Names the filter of an error by its location.
 fn in_redis(at: &Location, error: Error) -> anyhow::Error {
-    anyhow::Error::new(error).context(at.to_string())
+    let text = error.to_string();
+    let name = format!("{}: ", at.name());
+    anyhow::anyhow!("{at}: {}", text.strip_prefix(&name).unwrap_or(&text))
 }
 
 /// The outer error is the client's, the inner one the server's.

@@ -52,6 +52,9 @@ fn read(text: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
         let number = sip[name].as_u64();
         number.ok_or_else(|| corrupt("hasher", &"fastbloom's own, SipHash-1-3", &json.hasher))
     };
+    if !has_whole_numbers_only(&json.hasher) {
+        return Err(corrupt("hasher", &"numbers of 64 bits", &json.hasher));
+    }
     if number("length")? != 0 {
         return Err(corrupt(
             "hasher",
@@ -70,6 +73,16 @@ fn read(text: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     };
     let bytes = words.into_iter().flat_map(u64::to_le_bytes).collect();
     Ok(PlainFile::new(bits, probe).within(json, bytes))
+}
+
+/// The hasher is written as it was read, which only such numbers survive.
+fn has_whole_numbers_only(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Number(number) => number.is_u64(),
+        serde_json::Value::Array(values) => values.iter().all(has_whole_numbers_only),
+        serde_json::Value::Object(fields) => fields.values().all(has_whole_numbers_only),
+        _ => true,
+    }
 }
 
 impl Envelope for Json {

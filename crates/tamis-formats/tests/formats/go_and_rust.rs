@@ -122,6 +122,13 @@ fn fastbloom() {
     let written = filter.to_bytes();
     let again = tamis_formats::open(&written, Hint::default()).unwrap();
     assert!(again.contains(&new) && written != file);
+
+    // A hasher that would not be written as it was read is refused.
+    let text = String::from_utf8(file).unwrap();
+    let large = text.replacen("\"v2\":", "\"v2\":3.68019531863202025e+19,\"v\":", 1);
+    assert_ne!(large, text);
+    let refused = tamis_formats::open(large.as_bytes(), Hint::default()).unwrap_err();
+    assert!(refused.to_string().contains("64 bits"), "{refused}");
 }
 
 #[test]
