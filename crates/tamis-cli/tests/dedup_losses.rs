@@ -225,7 +225,7 @@ fn an_overfull_filter_says_what_it_does() {
 
         let ran = dir.run("dedup --strict --filter small in");
         assert_eq!(ran.code, 2, "{kind}: {}", ran.err);
-        assert!(ran.err.contains("with the 1,000 keys it was made for"));
+        assert!(ran.err.contains("has reached its capacity of 1,000 keys"));
         assert!(count(&ran.out) <= 500);
 
         let ran = dir.ok("dedup --filter small --json-report report in");

@@ -1,7 +1,7 @@
 //! Where bytes come from: a file or stdin, plain or compressed.
 //!
 //! Compression is recognised by the first bytes, never by the name, so it works on stdin too.
-//! Concatenated members of one format (`cat a.gz b.gz`) read as one stream; see [`members`].
+//! Concatenated members of one format (`cat a.gz b.gz`) read as one stream; see `members.rs`.
 
 mod members;
 

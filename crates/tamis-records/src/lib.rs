@@ -21,7 +21,7 @@
 //! use tamis_records::exact::ExactSet;
 //! use tamis_records::input::{Input, Packing};
 //! use tamis_records::key::{Columns, RecordRule, Part};
-//! use tamis_records::pipeline::{Halt, Job, run};
+//! use tamis_records::pipeline::{Halt, Job, Outcome, run};
 //! use tamis_records::progress::Progress;
 //! use tamis_records::reader::{CHUNK, Reader};
 //!
@@ -31,14 +31,14 @@
 //! let rule = RecordRule { part: Part::Columns { separator: b',', columns }, ..RecordRule::LINE };
 //! let mut shards = [ExactSet::default(), ExactSet::default()];
 //! let mut output = Vec::new();
-//! let outcome = run(Job {
+//! let outcome: Outcome<Box<dyn std::error::Error + Send + Sync>> = run(Job {
 //!     reader: Reader::new(Box::new([input].into_iter()), &rule, CHUNK),
 //!     rule: &rule,
 //!     hash: |key: &[u8]| tamis::Hasher::default().hash(key),
 //!     shards: &mut shards,
 //!     ask: None,
 //!     decide: |seen: &mut ExactSet, hashes: &[tamis::Hash], new: &mut [bool]| {
-//!         seen.insert_many(hashes, new).map_err(|error| Halt::Failed(error.to_string()))
+//!         seen.insert_many(hashes, new).map_err(|error| Halt::Failed(error.into()))
 //!     },
 //!     print: Print::Chosen,
 //!     output: &mut output,
@@ -49,7 +49,7 @@
 //! outcome.decided?;
 //! outcome.output?;
 //! assert_eq!(output, b"user,page\nann,/a\nbob,/b\n");
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
 //! # Features

@@ -5,7 +5,7 @@
 //! and whatever follows the closing quote belongs to the field.
 //!
 //! A quote that nobody closed would make one record of all lines up to the next quote, or of the rest of the file.
-//! [`LastBorder`] notices both: a field of several lines with a value behind its closing quote was closed by the quote
+//! `LastBorder` notices both: a field of several lines with a value behind its closing quote was closed by the quote
 //! that opens that value.
 
 use memchr::{memchr, memchr2, memrchr};

@@ -288,7 +288,7 @@ impl EntryKeys {
     }
 }
 
-/// The finished filters of one entry, for [`IndexBuilder::add`].
+/// The finished filters of one entry, for [`IndexBuilder::add`](super::IndexBuilder::add).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryFilters {
     hasher: Hasher,

@@ -53,7 +53,7 @@ use std::{
 /// are intact. Damage adds candidates; it never causes a false "no".
 /// [`verify`](Self::verify) checks all of them.
 ///
-/// An index is never changed in place. [`IndexBuilder`] makes a new one from an
+/// An index is never changed in place. [`IndexBuilder`](super::IndexBuilder) makes a new one from an
 /// old one and copies the entries that have not changed.
 ///
 /// `B` owns the filters: [`Map`] (in memory, or a file mapped for reading) or

@@ -162,8 +162,8 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Adds all keys of `other`; see [`Filter::union_with`], and
-    /// [`Growing::union_with`], which needs room for the keys of both.
+    /// Adds all keys of `other`; see [`Filter::union_with`](crate::Filter::union_with), and
+    /// [`Growing::union_with`](crate::Growing::union_with), which needs room for the keys of both.
     ///
     /// ```
     /// use tamis::{AnyFilter, Blocked};
@@ -182,7 +182,7 @@ impl AnyFilter {
         )
     }
 
-    /// Keeps the keys of both; see [`Filter::intersect_with`].
+    /// Keeps the keys of both; see [`Filter::intersect_with`](crate::Filter::intersect_with).
     pub fn intersect_with<C: Body>(&mut self, other: &AnyFilter<C>) -> Result<(), Error> {
         let refuse = |kind| match kind {
             Kind::Growing => Error::Unable {
@@ -199,13 +199,13 @@ impl AnyFilter {
         )
     }
 
-    /// Waits until a shared file is on disk; see [`Filter::sync`].
+    /// Waits until a shared file is on disk; see [`Filter::sync`](crate::Filter::sync).
     pub fn sync(&self) -> Result<(), Error> {
         // The others are never shared.
         on!(self, [Bloom, Blocked, Counting, Growing] f => f.sync(), else _other => Ok(()))
     }
 
-    /// Lets go of a shared file; see [`Filter::close`].
+    /// Lets go of a shared file; see [`Filter::close`](crate::Filter::close).
     pub fn close(self) -> Result<(), Error> {
         on!(self, [Bloom, Blocked, Counting, Growing] f => f.close(), else _other => Ok(()))
     }
