@@ -123,7 +123,7 @@ fn heads_have_a_limit() {
     // Of far more the client may be cut off before it reads the answer. What one read brought is
     // accepted, so the limit of fields is not to the byte.
     for (request, status) in [
-        (head(2_000_000, 1), "HTTP/1.1 414"),
+        (head(2_000_000, 1), "HTTP/1.1 431"),
         (head(0, 300_000), "HTTP/1.1 431"),
         (head(0, 2_000_000), "HTTP/1.1 431"),
     ] {
