@@ -300,8 +300,8 @@ pub fn open_regular(path: &Path, write: bool) -> Result<File, Error> {
         .map_err(opening())?;
     let mut options = OpenOptions::new();
     options.read(true).write(write);
-    // A pipe may have taken the name meanwhile.
-    #[cfg(unix)]
+    // A pipe may have taken the name meanwhile. Miri has no such flag.
+    #[cfg(all(unix, not(miri)))]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
     let file = options.open(path).map_err(opening())?;
     file.metadata()
