@@ -127,7 +127,7 @@ fn fastbloom() {
     let text = String::from_utf8(file).unwrap();
     let large = text.replacen("\"v2\":", "\"v2\":3.68019531863202025e+19,\"v\":", 1);
     assert_ne!(large, text);
-    let refused = tamis_formats::open(large.as_bytes(), Hint::default()).unwrap_err();
+    let refused = tamis_formats::open(large.as_bytes(), Format::Fastbloom).unwrap_err();
     assert!(refused.to_string().contains("64 bits"), "{refused}");
 }
 
