@@ -29,7 +29,8 @@ pub(crate) struct Args {
     filter: Place,
 
     /// The keys to ask for; write the values of several columns as a row of CSV
-    #[arg(value_name = "KEY", required = true)]
+    // Other systems' options have an argument `keys`.
+    #[arg(id = "asked", value_name = "KEY", required = true)]
     keys: Vec<OsString>,
 
     /// Keys are in hexadecimal, two digits per byte
