@@ -26,7 +26,8 @@ import time
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# A page in Chinese has the blocks of its page in English: test_languages.py.
+PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if ".zh-CN" not in page.name)]
 TAMIS = pathlib.Path(os.environ.get("TAMIS", ROOT / "target/debug/tamis"))
 MODULE = pathlib.Path(os.environ.get("TAMIS_MODULE", ROOT / "target/debug/libtamis_module.so"))
 REDIS = "127.0.0.1:6379"
