@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
     /// The keys to ask for; write the values of several columns as a row of CSV
     #[arg(value_name = "KEY", required = true)]
-    keys: Vec<OsString>,
+    asked: Vec<OsString>,
 
     /// Keys are in hexadecimal, two digits per byte
     #[arg(long)]
@@ -88,7 +88,7 @@ impl Args {
         let mut maker = KeyMaker::new(&rule);
         let mut exit = Exit::NoneFound;
         let mut out = String::new();
-        for given in &self.keys {
+        for given in &self.asked {
             let given = path_bytes(given.as_ref());
             let text = String::from_utf8_lossy(&given);
             let (key, made) = maker.key(&given, &columns);
