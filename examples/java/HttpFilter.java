@@ -10,15 +10,17 @@ import java.time.Duration;
 
 /** A filter of tamis serve, shared by any number of processes. */
 public final class HttpFilter implements SeenFilter {
-    private final Duration patience = Duration.ofSeconds(1);
-    private final HttpClient client = HttpClient.newBuilder().connectTimeout(patience).build();
     private final String filter;
     private final String token;
+    private final Duration patience;
+    private final HttpClient client;
 
     /** The filter, as http://127.0.0.1:7654/v1/filters/products, and the token with which keys are added. */
-    public HttpFilter(String filter, String token) {
+    public HttpFilter(String filter, String token, int patienceMillis) {
         this.filter = filter;
         this.token = token;
+        patience = Duration.ofMillis(patienceMillis);
+        client = HttpClient.newBuilder().connectTimeout(patience).build();
     }
 
     @Override

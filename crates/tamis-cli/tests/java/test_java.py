@@ -100,6 +100,7 @@ def test_nobody_listens(machine, port, kind):
 
 @pytest.mark.parametrize("kind", ["http", "redis"])
 def test_nobody_answers(machine, kind):
+    machine("patience", 300)
     with answering(lambda connection, request: True) as port:
         use(machine, kind, port)
         fails_open(machine)
@@ -150,6 +151,7 @@ def http(body, status="200 OK"):
     ids=lambda value: value[-24:].decode() if isinstance(value, bytes) else value,
 )
 def test_answers_that_nobody_expects(machine, kind, answer):
+    machine("patience", 300)
     with answering(lambda connection, request: connection.sendall(answer) is None) as port:
         use(machine, kind, port)
         fails_open(machine)
@@ -189,6 +191,7 @@ def test_a_late_answer_answers_nothing_else(machine):
             connection.sendall(b"*2\r\n:0\r\n:1\r\n")
         return connection.sendall(b"*2\r\n:1\r\n:1\r\n") is None
 
+    machine("patience", 300)
     with answering(answer) as port:
         use(machine, "redis", port)
         machine.key("row", "row")
