@@ -106,6 +106,30 @@ def test_nobody_answers(machine, kind):
         fails_open(machine)
 
 
+@pytest.mark.parametrize("kind,whole", [("http", None), ("redis", b"*2\r\n:0\r\n:1\r\n")])
+@pytest.mark.parametrize("pause", [0.4, 60], ids=["drips", "stalls"])
+def test_an_answer_that_takes_its_time(machine, kind, whole, pause):
+    """A byte now and then is no answer either; the thread is not held for longer than it wants to wait."""
+    whole = whole or http('{"found":[false]}\n')
+    ended = threading.Event()
+
+    def answer(connection, request):
+        connection.sendall(whole[:-8])
+        for byte in whole[-8:]:
+            if ended.wait(pause):
+                return
+            connection.sendall(bytes([byte]))
+
+    machine("patience", 500)
+    with answering(answer) as port:
+        use(machine, kind, port)
+        machine.key("row", "row")
+        started = time.monotonic()
+        assert machine.key("find", "row") == "found, table asked"
+        assert time.monotonic() - started < 2.5
+        ended.set()
+
+
 def test_no_such_filter(machine, redis, tmp_path):
     with served(tmp_path) as port:
         use(machine, "http", port, "others")
