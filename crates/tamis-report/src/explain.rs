@@ -75,9 +75,8 @@ impl Explained {
         };
         for (number, look) in (1..).zip(&self.why.looks) {
             let answer = if look.is_maybe() { "maybe" } else { "no" };
-            match self.part() {
-                Some(part) => out += &line(&format!("{part} {number}"), answer),
-                None => {}
+            if let Some(part) = self.part() {
+                out += &line(&format!("{part} {number}"), answer);
             }
             out += &self.describe_look(look);
         }
@@ -139,7 +138,7 @@ impl Explained {
             (Joined::Layers, true) => decides(true),
             (Joined::Layers, false) => format!("none of the {} layers has it", looks.len()),
             (Joined::Levels, false) => decides(false),
-            (Joined::Levels, true) => format!("it passes all {} levels", looks.len()),
+            (Joined::Levels, true) => "it passes every level".into(),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::{Exit, human, output, redisson};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tamis::raw::Shape;
 use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
@@ -278,6 +279,20 @@ fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Says that a filter of given numbers would be useless for so many keys.
+fn warn_if_hopeless(plan: &Plan) {
+    if let (Shape::Bloom(shape), rate @ 0.5..) = (plan.shape(), plan.rate()) {
+        output::warn(format_args!(
+            "{} set {} of {}: {} of all keys will seem present\n\
+             hint: fewer keys (-n), or more bits",
+            human::counted(plan.keys(), "key"),
+            if rate > 0.999 { "nearly all" } else { "most" },
+            human::counted(shape.bits(), "bit"),
+            human::rate(rate),
+        ));
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut apart = Apart::default();
     args.filter.note(Role::Filter, &mut apart)?;
@@ -351,5 +366,6 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             bytes as f64 * 8.0 / plan.keys() as f64
         }),
     );
+    warn_if_hopeless(&plan);
     Ok(Exit::Done)
 }

@@ -29,9 +29,8 @@ pub(crate) struct Args {
     filter: Place,
 
     /// The keys to ask for; write the values of several columns as a row of CSV
-    // Other systems' options have an argument `keys`.
-    #[arg(id = "asked", value_name = "KEY", required = true)]
-    keys: Vec<OsString>,
+    #[arg(value_name = "KEY", required = true)]
+    asked: Vec<OsString>,
 
     /// Keys are in hexadecimal, two digits per byte
     #[arg(long)]
@@ -89,7 +88,7 @@ impl Args {
         let mut maker = KeyMaker::new(&rule);
         let mut exit = Exit::NoneFound;
         let mut out = String::new();
-        for given in &self.keys {
+        for given in &self.asked {
             let given = path_bytes(given.as_ref());
             let text = String::from_utf8_lossy(&given);
             let (key, made) = maker.key(&given, &columns);

@@ -26,7 +26,7 @@ import time
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
-# A page in Chinese has the blocks of its page in English: test_languages.py.
+# A page in Chinese has the blocks of its page in English: test_learn.py.
 PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if ".zh-CN" not in page.name)]
 PAGES.remove(ROOT / "docs/guides/java.md")  # it needs a JDK: tests/java runs it
 TAMIS = pathlib.Path(os.environ.get("TAMIS", ROOT / "target/debug/tamis"))
