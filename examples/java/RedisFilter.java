@@ -13,12 +13,14 @@ public final class RedisFilter implements SeenFilter {
     private final String host;
     private final int port;
     private final String name;
+    private final int patienceMillis;
     private Resp connection;
 
-    public RedisFilter(String host, int port, String name) {
+    public RedisFilter(String host, int port, String name, int patienceMillis) {
         this.host = host;
         this.port = port;
         this.name = name;
+        this.patienceMillis = patienceMillis;
     }
 
     @Override
@@ -76,7 +78,7 @@ public final class RedisFilter implements SeenFilter {
     /** After a failure the connection is closed: the late answer to one question must not answer the next. */
     private synchronized String[] ask(String... words) throws IOException {
         if (connection == null) {
-            connection = new Resp(host, port, 1000);
+            connection = new Resp(host, port, patienceMillis);
         }
         try {
             return connection.ask(words);

@@ -14,11 +14,13 @@ import java.nio.charset.StandardCharsets;
 final class Resp implements Closeable {
     private final Socket socket = new Socket();
     private final InputStream in;
+    private final int patienceMillis;
+    private long deadline;
 
     Resp(String host, int port, int patienceMillis) throws IOException {
         socket.connect(new InetSocketAddress(host, port), patienceMillis);
-        socket.setSoTimeout(patienceMillis);
         socket.setTcpNoDelay(true);
+        this.patienceMillis = patienceMillis;
         in = new BufferedInputStream(socket.getInputStream());
     }
 
@@ -32,6 +34,7 @@ final class Resp implements Closeable {
             command.writeBytes(bytes);
             command.writeBytes(new byte[] {'\r', '\n'});
         }
+        deadline = System.nanoTime() + patienceMillis * 1_000_000L;
         socket.getOutputStream().write(command.toByteArray());
         String first = line("+-:*");
         if (!first.startsWith("*")) {
@@ -46,7 +49,7 @@ final class Resp implements Closeable {
 
     private String line(String kinds) throws IOException {
         var bytes = new ByteArrayOutputStream();
-        for (int c; (c = in.read()) != '\n'; bytes.write(c)) {
+        for (int c; (c = read()) != '\n'; bytes.write(c)) {
             if (c < 0) {
                 throw new EOFException("the connection ended in the middle of an answer");
             }
@@ -56,6 +59,12 @@ final class Resp implements Closeable {
             throw new IOException("expected an answer of a kind " + kinds + ", got " + line);
         }
         return line;
+    }
+
+    /** The whole answer has a deadline: one byte now and then must not hold a thread. */
+    private int read() throws IOException {
+        socket.setSoTimeout((int) Math.max(1, (deadline - System.nanoTime()) / 1_000_000));
+        return in.read();
     }
 
     @Override

@@ -12,6 +12,7 @@ import org.springframework.stereotype.Component;
 public class Shop {
     private static final int ROWS = 100_000;
     private static final double RATE = 0.001;
+    private static final int PATIENCE_MILLIS = 1000;
 
     @Bean
     ProductTable table() {
@@ -27,11 +28,11 @@ public class Shop {
     SeenFilter filter(@Value("${filter}") String where, @Value("${token:}") String token, ProductTable table)
             throws IOException {
         if (where.startsWith("http")) {
-            return new HttpFilter(where, token);
+            return new HttpFilter(where, token, PATIENCE_MILLIS);
         }
         if (where.startsWith("redis")) {
             URI uri = URI.create(where);
-            var filter = new RedisFilter(uri.getHost(), uri.getPort(), uri.getPath().substring(1));
+            var filter = new RedisFilter(uri.getHost(), uri.getPort(), uri.getPath().substring(1), PATIENCE_MILLIS);
             filter.fill(ROWS, RATE, table.ids());
             return filter;
         }

@@ -11,6 +11,7 @@ public final class Driver {
     private static SeenFilter filter;
     private static ProductTable table;
     private static Products products;
+    private static int patience;
 
     public static void main(String[] arguments) throws IOException {
         var commands = new BufferedReader(new InputStreamReader(System.in));
@@ -25,9 +26,12 @@ public final class Driver {
                 case "guava":
                     return use(new GuavaFilter(1000, 0.001));
                 case "http":
-                    return use(new HttpFilter(words[1], words[2]));
+                    return use(new HttpFilter(words[1], words[2], patience));
                 case "redis":
-                    return use(new RedisFilter("127.0.0.1", Integer.parseInt(words[1]), words[2]));
+                    return use(new RedisFilter("127.0.0.1", Integer.parseInt(words[1]), words[2], patience));
+                case "patience": // of the filters from here on, in milliseconds
+                    patience = Integer.parseInt(words[1]);
+                    return "done";
                 case "row": // one that is in the table, whatever the filter thinks
                     table.save(key(words[1]), "product");
                     return "done";

@@ -34,11 +34,18 @@ class Java:
 
 
 @pytest.fixture(scope="session")
-def machine(tmp_path_factory):
+def one_machine(tmp_path_factory):
     java = Java(tmp_path_factory.mktemp("classes"))
     yield java
     java.process.stdin.close()
     assert java.process.wait(10) == 0
+
+
+@pytest.fixture
+def machine(one_machine):
+    """Its filters wait long, since the test's machine may be busy."""
+    one_machine("patience", 20_000)
+    return one_machine
 
 
 @contextlib.contextmanager

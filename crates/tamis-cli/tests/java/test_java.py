@@ -100,9 +100,34 @@ def test_nobody_listens(machine, port, kind):
 
 @pytest.mark.parametrize("kind", ["http", "redis"])
 def test_nobody_answers(machine, kind):
+    machine("patience", 300)
     with answering(lambda connection, request: True) as port:
         use(machine, kind, port)
         fails_open(machine)
+
+
+@pytest.mark.parametrize("kind,whole", [("http", None), ("redis", b"*2\r\n:0\r\n:1\r\n")])
+@pytest.mark.parametrize("pause", [0.4, 60], ids=["drips", "stalls"])
+def test_an_answer_that_takes_its_time(machine, kind, whole, pause):
+    """A byte now and then is no answer either; the thread is not held for longer than it wants to wait."""
+    whole = whole or http('{"found":[false]}\n')
+    ended = threading.Event()
+
+    def answer(connection, request):
+        connection.sendall(whole[:-8])
+        for byte in whole[-8:]:
+            if ended.wait(pause):
+                return
+            connection.sendall(bytes([byte]))
+
+    machine("patience", 500)
+    with answering(answer) as port:
+        use(machine, kind, port)
+        machine.key("row", "row")
+        started = time.monotonic()
+        assert machine.key("find", "row") == "found, table asked"
+        assert time.monotonic() - started < 2.5
+        ended.set()
 
 
 def test_no_such_filter(machine, redis, tmp_path):
@@ -150,6 +175,7 @@ def http(body, status="200 OK"):
     ids=lambda value: value[-24:].decode() if isinstance(value, bytes) else value,
 )
 def test_answers_that_nobody_expects(machine, kind, answer):
+    machine("patience", 300)
     with answering(lambda connection, request: connection.sendall(answer) is None) as port:
         use(machine, kind, port)
         fails_open(machine)
@@ -189,6 +215,7 @@ def test_a_late_answer_answers_nothing_else(machine):
             connection.sendall(b"*2\r\n:0\r\n:1\r\n")
         return connection.sendall(b"*2\r\n:1\r\n:1\r\n") is None
 
+    machine("patience", 300)
     with answering(answer) as port:
         use(machine, "redis", port)
         machine.key("row", "row")
