@@ -80,6 +80,7 @@ enum Command {
     Which(cmd::which::Args),
     Grep(cmd::grep::Args),
     Bloom(cmd::bloom::Args),
+    Explain(cmd::explain::Args),
     Info(cmd::info::Args),
     Verify(cmd::verify::Args),
     Merge(cmd::merge::Args),
@@ -142,6 +143,7 @@ fn main() -> ExitCode {
         Command::Which(args) => cmd::which::run(args),
         Command::Grep(args) => cmd::grep::run(args),
         Command::Bloom(args) => cmd::bloom::run(args),
+        Command::Explain(args) => cmd::explain::run(args),
         Command::Info(args) => cmd::info::run(args),
         Command::Verify(args) => cmd::verify::run(args),
         Command::Merge(args) => cmd::merge::run(args),
@@ -177,7 +179,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Every day",
         &[
-            "dedup", "create", "add", "check", "remove", "count", "info", "plan",
+            "dedup", "create", "add", "check", "remove", "count", "explain", "info", "plan",
         ],
     ),
     (

@@ -8,7 +8,7 @@ pub use open::{Hint, may_be, open, open_owned};
 
 use crate::bytes::Bytes;
 use crate::filter::{Filter, Opened};
-use crate::format::redisson;
+use crate::format::{pybloomfilter, redisson};
 use crate::plain::BLOCK;
 use crate::{Error, Facts, Format, Keys, Wrap};
 use std::io::Read as _;
@@ -19,7 +19,16 @@ pub struct Foreign<'a> {
     format: Format,
     file: Bytes<'a>,
     filter: Box<dyn Filter>,
-    gzipped: bool,
+    packed: Packed,
+}
+
+/// What is around a filter's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packed {
+    No,
+    Gzip,
+    /// pybloomfilter's `to_base64`.
+    Text,
 }
 
 /// Redisson's filter: the Redis string of its name, with the `size` and
@@ -41,7 +50,7 @@ impl<'a> Foreign<'a> {
             format,
             file: opened.file.map_or(file, Bytes::from),
             filter: opened.filter,
-            gzipped: false,
+            packed: Packed::No,
         }
     }
 
@@ -67,7 +76,7 @@ impl<'a> Foreign<'a> {
             format: self.format,
             file: self.file.into_owned(),
             filter: self.filter,
-            gzipped: self.gzipped,
+            packed: self.packed,
         }
     }
 
@@ -177,14 +186,17 @@ impl<'a> Foreign<'a> {
     /// The file, to be read by its own system.
     pub fn to_bytes(&self) -> Vec<u8> {
         let file = self.filter.write(self.file.view());
-        if !self.gzipped {
-            return file;
+        match self.packed {
+            Packed::No => file,
+            Packed::Text => pybloomfilter::to_base64(&file),
+            Packed::Gzip => {
+                let mut packed = Vec::new();
+                let level = flate2::Compression::default();
+                // Reading from memory and writing to it can't fail.
+                let _ = flate2::read::GzEncoder::new(&*file, level).read_to_end(&mut packed);
+                packed
+            }
         }
-        let mut packed = Vec::new();
-        let level = flate2::Compression::default();
-        // Reading from memory and writing to it can't fail.
-        let _ = flate2::read::GzEncoder::new(&*file, level).read_to_end(&mut packed);
-        packed
     }
 
     /// Makes [`to_bytes`](Self::to_bytes) give another of its format's files.
@@ -211,13 +223,20 @@ impl<'a> Foreign<'a> {
     }
 
     /// Whether it was gzipped; written again, it is once more.
-    pub const fn is_gzipped(&self) -> bool {
-        self.gzipped
+    pub fn is_gzipped(&self) -> bool {
+        self.packed == Packed::Gzip
     }
 
-    /// Makes [`to_bytes`](Self::to_bytes) give the file without gzip around it.
+    /// Whether it was gzipped, or text of pybloomfilter's `to_base64`; written
+    /// again, it is once more.
+    pub fn is_packed(&self) -> bool {
+        self.packed != Packed::No
+    }
+
+    /// Makes [`to_bytes`](Self::to_bytes) give the file without gzip or text
+    /// around it.
     pub const fn unpack(&mut self) {
-        self.gzipped = false;
+        self.packed = Packed::No;
     }
 
     /// The share of its bits, or of its slots, that are set.

@@ -129,6 +129,20 @@ named! {
         /// Text in lower case.
         Lower = "lower",
     }
+
+    /// How the versions of pybloomfiltermmap hash. Their files don't say it.
+    pub enum Hash {
+        /// MurmurHash3 of 64 bits: version 0.3.15 and pybloomfiltermmap3.
+        Murmur = "murmur",
+        /// The same, cut to 32 bits: versions 0.3.12 to 0.3.14.
+        Murmur32 = "murmur32",
+        /// The first 32 bits of SHA-512: versions 0.3.6 to 0.3.11.
+        Sha512 = "sha512",
+        /// Hsieh's SuperFastHash: versions 0.3.1 and 0.3.2.
+        SuperFast = "superfast",
+        /// Bernstein's hash: versions up to 0.2.0.
+        Djb = "djb",
+    }
 }
 
 impl Keys {

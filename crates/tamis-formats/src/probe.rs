@@ -2,7 +2,8 @@
 
 use crate::bits::Modulus;
 use crate::hash::murmur::{self, Tail};
-use crate::hash::{crates, sha256, small};
+use crate::hash::{crates, sha2, small};
+use crate::names::Hash;
 
 /// How many bits a key has, and which.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,8 +18,8 @@ pub(crate) enum Probe {
     Spark2 { hashes: u64, seed: u32 },
     /// DCSO's, which is poppy's first version.
     Dcso { hashes: u64 },
-    /// One whole hash a bit (pybloomfiltermmap3).
-    Seeds(Box<[u32]>),
+    /// One whole hash a bit (pybloomfiltermmap).
+    Seeds { hash: Hash, seeds: Box<[u32]> },
     /// Go's bits-and-blooms.
     BitsAndBlooms { hashes: u64 },
     /// RedisBloom.
@@ -97,7 +98,7 @@ impl Probe {
     /// How many bits a key has.
     pub(crate) fn hashes(&self) -> u64 {
         match self {
-            Self::Seeds(seeds) => seeds.len() as u64,
+            Self::Seeds { seeds, .. } => seeds.len() as u64,
             Self::Abloom { .. } => ABLOOM.len() as u64,
             Self::Guava32 { hashes }
             | Self::Guava64 { hashes }
@@ -154,9 +155,9 @@ impl Probe {
                 let first = step(small::fnv1_64(key) % PRIME);
                 walk(hashes, first, step, |x| each(m.of(x)))
             }
-            Self::Seeds(ref seeds) => {
-                of_seeds(seeds, m, key, |some| some.iter().all(|bit| each(*bit)))
-            }
+            Self::Seeds { hash, ref seeds } => of_seeds(hash, seeds, m, key, |some| {
+                some.iter().all(|bit| each(*bit))
+            }),
             Self::BitsAndBlooms { hashes } => bits_and_blooms(hashes, key, |x| each(m.of(x))),
             Self::Redis { hashes } => {
                 let first = murmur::murmur2_64a(key, 0xc6a4_a793_5bd1_e995);
@@ -275,7 +276,7 @@ fn fastbloom(
 }
 
 fn rbloom(hashes: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
-    let digest = sha256::sha256(key);
+    let digest = sha2::sha256(key);
     let mut state = u128::from_be_bytes(std::array::from_fn(|i| digest[i]));
     (0..hashes).all(|_| {
         state = state.wrapping_mul(RBLOOM).wrapping_add(1);
@@ -283,10 +284,11 @@ fn rbloom(hashes: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
     })
 }
 
-/// One whole hash a seed, both halves XORed: calls `group` with the numbers of
-/// the key's bits, a few at a time, for as long as it answers true.
+/// One whole hash a seed: calls `group` with the numbers of the key's bits, a few
+/// at a time, for as long as it answers true.
 #[inline]
 pub(crate) fn of_seeds(
+    hash: Hash,
     seeds: &[u32],
     m: &Modulus,
     key: &[u8],
@@ -295,6 +297,9 @@ pub(crate) fn of_seeds(
     #[inline(always)]
     fn bits<const LANES: usize>(seeds: &[u32; LANES], m: &Modulus, key: &[u8]) -> [u64; LANES] {
         murmur::x64_128_folded(key, seeds, |hash| m.of(hash))
+    }
+    if hash != Hash::Murmur {
+        return (seeds.iter()).all(|seed| group(&[m.of(old_hash(hash, key, *seed).into())]));
     }
     let (fours, rest) = seeds.as_chunks::<4>();
     fours.iter().all(|seeds| group(&bits(seeds, m, key)))
@@ -305,6 +310,22 @@ pub(crate) fn of_seeds(
             &[s, t, u] => group(&bits(&[s, t, u], m, key)),
             _ => unreachable!("what is left of groups of four"),
         }
+}
+
+/// What versions of pybloomfiltermmap before 0.3.15 hash to.
+fn old_hash(hash: Hash, key: &[u8], seed: u32) -> u32 {
+    match hash {
+        Hash::Djb => small::djb_32(key, seed),
+        Hash::SuperFast => small::superfast_32(key, seed),
+        Hash::Sha512 => {
+            let digest = sha2::sha512(&[&seed.to_le_bytes(), key].concat());
+            u32::from_le_bytes(*digest.first_chunk().expect("64 bytes"))
+        }
+        Hash::Murmur | Hash::Murmur32 => {
+            let (low, high) = murmur::x64_128(key, seed.into(), Tail::Plain);
+            (low ^ high ^ (low ^ high) >> 32) as u32
+        }
+    }
 }
 
 /// `first`, then what `next` makes of it, and so on.

@@ -13,6 +13,7 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use tamis::file::{Existing, Replacement, open_regular};
 use tamis::index::FileIndex;
+use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
 use tamis_records::batch::Token;
 
@@ -38,6 +39,14 @@ pub(crate) struct ForeignArgs {
     /// (pickle.dumps of str, protocol 4), rust-str (Hash of str).
     #[arg(long = "keys", value_name = "HOW")]
     pub(crate) keys: Option<Keys>,
+
+    /// How a pybloomfilter file hashes, if it is of an old version: djb, sha512, ...
+    ///
+    /// One of murmur (pybloomfiltermmap3, and pybloomfiltermmap 0.3.15), murmur32
+    /// (0.3.12 to 0.3.14), sha512 (0.3.6 to 0.3.11), superfast (0.3.1 and 0.3.2),
+    /// djb (up to 0.2.0).
+    #[arg(long, value_name = "HASH")]
+    pub(crate) hash: Option<Hash>,
 
     /// Which filter in the file: the column of Parquet or ORC, the key of an RDB file
     #[arg(long, value_name = "NAME", visible_alias = "column")]
@@ -86,13 +95,15 @@ impl ForeignArgs {
 
     /// What is said of keys would have no effect on a filter of ours.
     pub(crate) fn refuse_for_ours(&self, filter: impl std::fmt::Display) -> Result<()> {
-        match (self.keys, &self.name) {
-            (None, None) => Ok(()),
-            (Some(_), _) => {
-                bail!("{filter}: --keys is for other systems' filters, not for Tamis filters")
-            }
-            (_, Some(_)) => {
-                bail!("{filter}: --name is for other systems' filters, not for Tamis filters")
+        let given = [
+            ("--keys", self.keys.is_some()),
+            ("--hash", self.hash.is_some()),
+            ("--name", self.name.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => {
+                bail!("{filter}: {option} is for other systems' filters, not for Tamis filters")
             }
         }
     }
@@ -157,6 +168,7 @@ impl ForeignArgs {
         Hint {
             format: self.format,
             name: name.map(str::as_bytes),
+            hash: self.hash,
             most_unpacked: self.max_unpacked,
         }
     }
@@ -214,13 +226,32 @@ fn opened_at(
     opened: Result<Foreign<'static>, Error>,
 ) -> Result<Option<Opened>> {
     match opened {
-        Ok(filter) => Ok(Some(Opened {
-            filter,
-            path: path.to_owned(),
-            name: name.map(str::to_owned),
-        })),
+        Ok(filter) => {
+            warn_of_hash(path, &filter);
+            Ok(Some(Opened {
+                filter,
+                path: path.to_owned(),
+                name: name.map(str::to_owned),
+            }))
+        }
         Err(Error::Unknown) => Ok(None),
         Err(error) => Err(named(path)(error)),
+    }
+}
+
+/// Says that a file may hash in another way than is taken for it: then every
+/// answer may be wrong.
+fn warn_of_hash(path: &Path, filter: &Foreign<'_>) {
+    let facts = filter.facts();
+    if let (Some(hash), others @ [_, ..]) = (facts.hash, facts.other_hashes) {
+        let others: Vec<&str> = others.iter().map(|hash| hash.name()).collect();
+        output::warn(format_args!(
+            "{}: the file does not say how its keys were hashed: taken for {hash}, it may be {}, \
+             and the answers wrong\n\
+             hint: name it with --hash, by the version of pybloomfiltermmap that made the file",
+            path.display(),
+            others.join(" or "),
+        ));
     }
 }
 
@@ -309,9 +340,9 @@ impl Opened {
     /// Whether it can be added to, before any key is read.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.filter.check_writable().map_err(named(&self.path))?;
-        if self.filter.is_gzipped() {
+        if self.filter.is_packed() {
             bail!(
-                "{}: the file is gzipped, so it is read-only here\n\
+                "{}: the file is packed, so it is read-only here\n\
                  hint: `tamis copy {} NEW` unpacks it",
                 self.path.display(),
                 self.path.display()

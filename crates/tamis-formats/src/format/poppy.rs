@@ -75,6 +75,7 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
         keys: Some(keys),
         count_at: Some(COUNT),
         data: fields.left(),
+        ..Facts::NONE
     };
     Ok(Poppy {
         facts,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::bits::BitsFile;
 use tamis::file::{open_regular, reserve};
-use tamis_formats::pybloomfilter::{BITS_AT, MAGIC, Shape};
+use tamis_formats::pybloomfilter::{BITS_AT, Hash, MAGIC, Shape};
 
 /// Why a file could not be opened as a filter.
 pub enum OpenError {
@@ -24,19 +24,30 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// Opens a file that is a filter.
-pub fn open(path: &Path, writable: bool) -> Result<(File, Shape), OpenError> {
+/// Opens a file that is a filter; also the other hashes that it may be of.
+pub fn open(
+    path: &Path,
+    writable: bool,
+    hash: Option<Hash>,
+) -> Result<(File, Shape, &'static [Hash]), OpenError> {
     let file = open_regular(path, writable).map_err(|error| match error {
         tamis::Error::Io { source, .. } if source.raw_os_error().is_some() => source.into(),
         _ => OpenError::Flaw("it is not a regular file".into()),
     })?;
     let len = file.metadata()?.len();
     let start = read_start(&file, BITS_AT)?;
-    let shape = Shape::decode(&start, len).map_err(|error| OpenError::Flaw(error.to_string()))?;
+    let decoded = Shape::decode(&start, len, hash);
+    let (mut shape, mut others) = decoded.map_err(|error| OpenError::Flaw(error.to_string()))?;
+    // Whose keys were all counted here were hashed here.
+    if !others.is_empty()
+        && let Some(record) = record::read(&file)
+    {
+        (shape.hash, others) = (record.hash, &[]);
+    }
     if writable {
         fill_holes(&file, shape.file_len())?;
     }
-    Ok((file, shape))
+    Ok((file, shape, others))
 }
 
 fn read_start(file: &File, len: usize) -> io::Result<Vec<u8>> {
@@ -160,19 +171,37 @@ fn fill_holes(_: &File, _: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// What is known of a filter all of whose keys were counted here.
+pub struct Record {
+    /// How many keys.
+    pub keys: u64,
+    /// How many bits were set when they were so many.
+    pub bits: u64,
+    /// How they were hashed.
+    pub hash: Hash,
+}
+
+impl Record {
+    /// All of it.
+    pub const fn new(keys: u64, bits: u64, hash: Hash) -> Self {
+        Self { keys, bits, hash }
+    }
+}
+
 /// The record of a filter's keys, kept next to the file's bytes as an extended
 /// attribute: its bytes are the original's, which has no room for a count that
 /// it would not mistake for another kind of filter in a union.
 #[cfg(target_os = "linux")]
 pub mod record {
+    use super::{Hash, Record};
     use std::ffi::CStr;
     use std::fs::File;
     use std::os::fd::AsRawFd;
 
     const NAME: &CStr = c"user.pybloomfilter.count";
 
-    /// Keys, and bits that were set when they were so many.
-    pub fn read(file: &File) -> Option<(u64, u64)> {
+    /// Keys, bits, and the hash where it is not the newest.
+    pub fn read(file: &File) -> Option<Record> {
         let mut text = [0u8; 64];
         // SAFETY: the descriptor is open, the name ends with a zero byte, and the
         // system writes at most `text.len()` bytes to `text`.
@@ -185,15 +214,20 @@ pub mod record {
             )
         };
         let text = std::str::from_utf8(text.get(..usize::try_from(got).ok()?)?).ok()?;
-        let (keys, bits) = text.split_once(' ')?;
-        Some((keys.parse().ok()?, bits.parse().ok()?))
+        let mut words = text.split(' ');
+        let (keys, bits) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let hash = words.next().map_or(Ok(Hash::Murmur), str::parse).ok()?;
+        Some(Record::new(keys, bits, hash))
     }
 
     /// Best effort: without a record the count is an estimate.
-    pub fn write(file: &File, count: Option<(u64, u64)>) {
+    pub fn write(file: &File, record: Option<Record>) {
         let fd = file.as_raw_fd();
-        if let Some((keys, bits)) = count {
-            let text = format!("{keys} {bits}");
+        if let Some(Record { keys, bits, hash }) = record {
+            let mut text = format!("{keys} {bits}");
+            if hash != Hash::Murmur {
+                text += &format!(" {hash}");
+            }
             // SAFETY: as above; the system reads `text.len()` bytes from `text`.
             unsafe {
                 libc::fsetxattr(fd, NAME.as_ptr(), text.as_ptr().cast(), text.len(), 0);
@@ -212,10 +246,10 @@ pub mod record {
     use std::fs::File;
 
     /// Keys, and bits: unknown here.
-    pub fn read(_: &File) -> Option<(u64, u64)> {
+    pub fn read(_: &File) -> Option<super::Record> {
         None
     }
 
     /// Does nothing here.
-    pub fn write(_: &File, _: Option<(u64, u64)>) {}
+    pub fn write(_: &File, _: Option<super::Record>) {}
 }

@@ -13,6 +13,7 @@ use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::kind::Kind;
 use crate::plan::Plan;
+use crate::raw::explain::Explanation;
 use crate::raw::header::{Header, KEYS_UNKNOWN};
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
@@ -246,6 +247,22 @@ impl<B: Body> AnyFilter<B> {
     #[must_use]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         each!(self, f => f.contains_hash(hash))
+    }
+
+    /// Why the filter answers as it does for the key that has this hash: what it looks at, and what
+    /// it finds there. The verdict is that of [`contains_hash`](Self::contains_hash).
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// seen.insert("apple")?;
+    /// assert!(seen.explain(seen.hasher().hash(b"apple")).is_maybe());
+    /// assert!(!seen.explain(seen.hasher().hash(b"pear")).is_maybe());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn explain(&self, hash: Hash) -> Explanation {
+        each!(self, f => f.explain(hash))
     }
 
     /// Asks many keys; see [`Filter::contains_many`].
