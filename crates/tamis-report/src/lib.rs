@@ -7,3 +7,5 @@ pub mod foreign;
 pub mod human;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(all(feature = "redis", feature = "formats"))]
+pub mod server;
