@@ -113,7 +113,7 @@ const ROUNDED_HASHES: f64 = 1.01;
 
 pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
     let hashes = ((-rate.log2()).round() as u32).clamp(1, 64);
-    let shape = BloomShape::new(bytes / 64 * 512, hashes)?;
+    let shape = BloomShape::new(BloomShape::bits_within(bytes), hashes)?;
     let keys = most_keys(|keys| shape.rate_at(keys) <= rate * ROUNDED_HASHES);
     Ok((shape.into(), keys))
 }
