@@ -6,7 +6,7 @@ use crate::{Exit, human, output, redisson};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tamis::raw::Shape;
+use tamis::raw::{BloomShape, Shape};
 use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
@@ -150,9 +150,7 @@ impl BloomArgs {
         }
         let bits = match (self.bits, size) {
             (Some(bits), _) => bits,
-            // Whole lines, where there is one.
-            (None, Some(bytes @ ..64)) => bytes * 8,
-            (None, Some(bytes)) => (bytes / 64).saturating_mul(512),
+            (None, Some(bytes)) => BloomShape::bits_within(bytes),
             (None, None) => bail!("--hashes needs a size: --bits M or --size S"),
         };
         Ok(Some(Plan::of_bits(bits, self.hashes, keys)?))

@@ -117,7 +117,7 @@ pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Er
     let best = -rate.log2();
     let around = [best.floor(), best.ceil()].map(|hashes| (hashes as u32).clamp(1, 64));
     let [fewer, more] = around.map(|hashes| -> Result<_, Error> {
-        let shape = BloomShape::new(bytes / 64 * 512, hashes)?;
+        let shape = BloomShape::new(BloomShape::bits_within(bytes), hashes)?;
         Ok((shape.into(), most_keys(|keys| shape.rate_at(keys) <= rate)))
     });
     let (fewer, more) = (fewer?, more?);

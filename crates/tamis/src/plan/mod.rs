@@ -100,7 +100,7 @@ impl Plan {
         check_keys(keys)?;
         check_size(bytes)?;
         let shape: Shape = match kind {
-            Kind::Bloom => bloom::for_bits(keys, bytes / 64 * 512)?.into(),
+            Kind::Bloom => bloom::for_bits(keys, BloomShape::bits_within(bytes))?.into(),
             Kind::Blocked | Kind::Counting => {
                 of_lines(kind, lines::for_size(keys, lines_within(kind, bytes)?)?)
             }
