@@ -5,6 +5,7 @@ mod output;
 
 mod apart;
 mod bar;
+mod bitmap;
 mod cmd;
 #[cfg(feature = "compare")]
 mod compare;

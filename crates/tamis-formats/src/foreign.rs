@@ -8,6 +8,7 @@ pub use open::{Hint, may_be, open, open_owned};
 
 use crate::bytes::Bytes;
 use crate::filter::{Filter, Opened};
+use crate::format::bitmap::BitmapShape;
 use crate::format::{pybloomfilter, redisson};
 use crate::plain::BLOCK;
 use crate::{Error, Facts, Format, Keys, Wrap};
@@ -42,6 +43,20 @@ enum Packed {
 pub fn redisson(string: Vec<u8>, size: u64, hashes: u32) -> Result<Foreign<'static>, Error> {
     let opened = redisson::read(string, size, hashes)?;
     Ok(Foreign::new(Format::Redisson, Vec::new().into(), opened))
+}
+
+/// A string of bits, as SETBIT makes it, with the shape that its program knows.
+///
+/// ```
+/// use tamis_formats::{BitmapHash, BitmapShape};
+/// let shape = BitmapShape::new(BitmapHash::Guava32, Some(7), 9_585)?;
+/// let filter = tamis_formats::bitmap(b"", &shape)?;
+/// assert!(!filter.contains(b"key"));
+/// # Ok::<(), tamis_formats::Error>(())
+/// ```
+pub fn bitmap(string: &[u8], shape: &BitmapShape) -> Result<Foreign<'static>, Error> {
+    let opened = shape.read(string)?;
+    Ok(Foreign::new(Format::Bitmap, Vec::new().into(), opened))
 }
 
 impl<'a> Foreign<'a> {

@@ -26,6 +26,11 @@ impl Plain {
     /// The bits must lie in the file, and be one at least.
     pub(crate) const fn new(bits: Bits, probe: Probe) -> Self {
         let modulus = Modulus::new(bits.len);
+        Self::with_modulus(bits, probe, modulus)
+    }
+
+    /// The same, of numbers that are made for another size.
+    pub(crate) const fn with_modulus(bits: Bits, probe: Probe, modulus: Modulus) -> Self {
         Self {
             bits,
             probe,

@@ -50,6 +50,10 @@ pub(crate) enum Probe {
     Pyprobables { hashes: u64 },
     /// rbloom, by the hash of its documentation.
     Rbloom { hashes: u64 },
+    /// `hash = seed * hash + unit` over UTF-16 and a mask, once a seed.
+    JavaSeeds { seeds: Box<[i32]>, mask: i32 },
+    /// Java's `hashCode`, its halves XORed, and a mask each.
+    JavaSpread { masks: Box<[i32]> },
 }
 
 /// No answer of i64's `%` may be negative.
@@ -71,10 +75,11 @@ const ABLOOM: [u32; 8] = [
 const RBLOOM: u128 = 47_026_247_687_942_121_848_144_207_491_837_418_733;
 
 impl Probe {
-    /// Whether a key has bits in one way only. pyprobables hashes the code points
-    /// of a str, and of bytes the bytes: a key that is text may be either.
+    /// Whether a key has bits, in one way only. pyprobables hashes the code points
+    /// of a str, and of bytes the bytes: a key that is text may be either. Of Java's
+    /// masks some make numbers that are negative, and no bits'.
     pub(crate) const fn is_single(&self) -> bool {
-        !matches!(self, Self::Pyprobables { .. })
+        !matches!(self, Self::Pyprobables { .. } | Self::JavaSpread { .. })
     }
 
     /// The bits that a key has in its other way, if it has one.
@@ -122,6 +127,8 @@ impl Probe {
         match self {
             Self::Seeds { seeds, .. } => seeds.len() as u64,
             Self::Abloom { .. } => ABLOOM.len() as u64,
+            Self::JavaSeeds { seeds, .. } => seeds.len() as u64,
+            Self::JavaSpread { masks } => masks.len() as u64,
             Self::Guava32 { hashes }
             | Self::Guava64 { hashes }
             | Self::Spark1 { hashes }
@@ -217,6 +224,14 @@ impl Probe {
             Self::Pyprobables { hashes } => (0..hashes)
                 .all(|i| each(m.of(small::fnv_64(i, key.iter().copied().map(u64::from))))),
             Self::Rbloom { hashes } => rbloom(hashes, key, |x| each(m.of(x))),
+            Self::JavaSeeds { ref seeds, mask } => {
+                (seeds.iter()).all(|seed| each((small::java_32(key, *seed) & mask) as u64))
+            }
+            Self::JavaSpread { ref masks } => {
+                let hash = small::java_32(key, 31);
+                let hash = hash ^ (hash as u32 >> 16) as i32;
+                (masks.iter()).all(|mask| u64::try_from(mask & hash).is_ok_and(&mut each))
+            }
             Self::LevelDb { hashes } => {
                 let first = small::leveldb_32(key);
                 let step = first.rotate_right(17);

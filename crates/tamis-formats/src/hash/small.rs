@@ -84,3 +84,14 @@ pub(crate) fn superfast_32(key: &[u8], seed: u32) -> u32 {
     };
     mix(mix(mix(hash, 3, 5), 4, 17), 25, 6)
 }
+
+/// `hash = seed * hash + unit` over text in UTF-16, as Java's ints are: with 31 it
+/// is `String.hashCode`.
+#[inline]
+pub(crate) fn java_32(key: &[u8], seed: i32) -> i32 {
+    let units = key.as_chunks::<2>().0.iter().copied();
+    let step = |hash: i32, unit: i32| hash.wrapping_mul(seed).wrapping_add(unit);
+    units
+        .map(|unit| u16::from_le_bytes(unit).into())
+        .fold(0, step)
+}

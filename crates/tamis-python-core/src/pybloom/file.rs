@@ -38,7 +38,7 @@ pub fn open(
     let start = read_start(&file, BITS_AT)?;
     let decoded = Shape::decode(&start, len, hash);
     let (mut shape, mut others) = decoded.map_err(|error| OpenError::Flaw(error.to_string()))?;
-    // Whose keys were all counted here were hashed here.
+    // What was changed here was hashed so.
     if !others.is_empty()
         && let Some(record) = record::read(&file)
     {
@@ -171,20 +171,18 @@ fn fill_holes(_: &File, _: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// What is known of a filter all of whose keys were counted here.
+/// What is known of a filter that was made or changed here.
 pub struct Record {
-    /// How many keys.
-    pub keys: u64,
-    /// How many bits were set when they were so many.
-    pub bits: u64,
-    /// How they were hashed.
+    /// How many keys, and how many bits were set when they were so many.
+    pub count: Option<(u64, u64)>,
+    /// How keys are hashed.
     pub hash: Hash,
 }
 
 impl Record {
     /// All of it.
-    pub const fn new(keys: u64, bits: u64, hash: Hash) -> Self {
-        Self { keys, bits, hash }
+    pub const fn new(count: Option<(u64, u64)>, hash: Hash) -> Self {
+        Self { count, hash }
     }
 }
 
@@ -199,8 +197,10 @@ pub mod record {
     use std::os::fd::AsRawFd;
 
     const NAME: &CStr = c"user.pybloomfilter.count";
+    const UNKNOWN: &str = "?";
 
-    /// Keys, bits, and the hash where it is not the newest.
+    /// Keys and bits, or that they are unknown, and the hash where it is not the
+    /// newest.
     pub fn read(file: &File) -> Option<Record> {
         let mut text = [0u8; 64];
         // SAFETY: the descriptor is open, the name ends with a zero byte, and the
@@ -215,16 +215,22 @@ pub mod record {
         };
         let text = std::str::from_utf8(text.get(..usize::try_from(got).ok()?)?).ok()?;
         let mut words = text.split(' ');
-        let (keys, bits) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let count = match (words.next()?, words.next()?) {
+            (UNKNOWN, UNKNOWN) => None,
+            (keys, bits) => Some((keys.parse().ok()?, bits.parse().ok()?)),
+        };
         let hash = words.next().map_or(Ok(Hash::Murmur), str::parse).ok()?;
-        Some(Record::new(keys, bits, hash))
+        Some(Record::new(count, hash))
     }
 
     /// Best effort: without a record the count is an estimate.
     pub fn write(file: &File, record: Option<Record>) {
         let fd = file.as_raw_fd();
-        if let Some(Record { keys, bits, hash }) = record {
-            let mut text = format!("{keys} {bits}");
+        if let Some(Record { count, hash }) = record {
+            let mut text = match count {
+                Some((keys, bits)) => format!("{keys} {bits}"),
+                None => format!("{UNKNOWN} {UNKNOWN}"),
+            };
             if hash != Hash::Murmur {
                 text += &format!(" {hash}");
             }

@@ -86,7 +86,7 @@ impl Filter {
         let file = file::create(&path, perm, shape.file_len(), |file| {
             file.write_all_at(&header, 0)
         })?;
-        record::write(&file, Some(Record::new(0, 0, shape.hash)));
+        record::write(&file, Some(Record::new(Some((0, 0)), shape.hash)));
         let bits = Bits::map(BitsFile::new(file, path, true), &shape)?;
         let mut filter = Self::new(shape, bits, Count::ZERO);
         filter.changed = true;
@@ -96,9 +96,10 @@ impl Filter {
     /// The filter in a file, whose hash may be known.
     pub fn open(path: PathBuf, writable: bool, hash: Option<Hash>) -> Result<Self, OpenError> {
         let (file, shape, others) = file::open(&path, writable, hash)?;
-        let count = record::read(&file).map_or(Count::UNKNOWN, |record| Count {
-            keys: record.keys,
-            bits: record.bits,
+        let recorded = record::read(&file).and_then(|record| record.count);
+        let count = recorded.map_or(Count::UNKNOWN, |(keys, bits)| Count {
+            keys,
+            bits,
             trust: Trust::Recorded,
         });
         let bits = Bits::map(BitsFile::new(file, path, writable), &shape)?;
@@ -220,8 +221,10 @@ impl Filter {
 
     fn record(&self, file: &File) {
         let known = self.count.trust != Trust::Unknown;
-        let record = Record::new(self.count.keys, self.count.bits, self.hash());
-        record::write(file, known.then_some(record));
+        let count = known.then_some((self.count.keys, self.count.bits));
+        // What is only assumed of a hash is assumed again, and said again.
+        let is_sure = known || self.other_hashes.is_empty();
+        record::write(file, is_sure.then_some(Record::new(count, self.hash())));
     }
 
     /// Copies a filter's file.
