@@ -1,6 +1,6 @@
 mod metrics;
 
-use crate::location::{KeyFile, RedisArgs, warn_if_insecure};
+use crate::location::{KeyFile, RedisArgs, parse_servers, warn_if_insecure};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -25,6 +25,7 @@ Examples:
   tamis list --metrics redis://10.0.0.7 > /var/lib/node_exporter/tamis.prom")]
 pub(crate) struct Args {
     /// The servers: redis://HOST:PORT[/DB]
+    #[arg(value_parser = parse_servers)]
     servers: Servers,
 
     /// Print JSON, for programs
