@@ -9,6 +9,7 @@ mod samples;
 use common::Sandbox;
 use samples::{SAMPLES, sample_path};
 use serde_json::Value;
+use std::collections::HashSet;
 
 fn json(text: &str) -> Vec<Value> {
     let lines = text.lines();
@@ -262,6 +263,7 @@ fn a_teaching_size_is_a_filter_like_others() {
 #[test]
 fn other_systems_filters_are_explained() {
     let dir = Sandbox::new();
+    let mut formats = HashSet::new();
     for sample in SAMPLES {
         let file = sample_path(sample.file);
         let keys = (sample.keys)();
@@ -274,6 +276,7 @@ fn other_systems_filters_are_explained() {
         if !asked.iter().all(is_plain) {
             continue;
         }
+        formats.insert(sample.format);
         let filter = format!("{} {}", file.display(), sample.flags);
         let lines: String = asked.iter().map(|key| format!("{key}\n")).collect();
         let checked = dir.feed(&format!("check {filter}"), &lines);
@@ -288,6 +291,8 @@ fn other_systems_filters_are_explained() {
         assert!(!told[0]["looks"].as_array().unwrap().is_empty());
         dir.ok(&format!("explain {filter} {}", asked.join(" ")));
     }
+    let all: HashSet<_> = SAMPLES.iter().map(|sample| sample.format).collect();
+    assert_eq!(formats, all);
 }
 
 #[test]
