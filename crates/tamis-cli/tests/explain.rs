@@ -9,6 +9,7 @@ mod samples;
 use common::Sandbox;
 use samples::{SAMPLES, sample_path};
 use serde_json::Value;
+use std::collections::HashSet;
 
 fn json(text: &str) -> Vec<Value> {
     let lines = text.lines();
@@ -186,6 +187,59 @@ fn numbers_of_a_textbook_filter_are_checked() {
     }
 }
 
+/// What `create` would make, before it is made.
+#[test]
+fn plan_takes_the_numbers_of_a_textbook_filter() {
+    let dir = Sandbox::new();
+    let plan = dir.ok("plan --kind bloom --bits 16 --hashes 3");
+    assert!(
+        plan.text().contains("keys (n)       4\n"),
+        "{}",
+        plan.text()
+    );
+    assert!(
+        plan.text().contains("rate           0.165\n"),
+        "{}",
+        plan.text()
+    );
+    // The cell of the textbook's table, by its exact formula.
+    let plan = json_of(
+        &dir,
+        "plan --json --kind bloom -n 1M --bits 20M --hashes 10",
+    );
+    assert!(
+        (plan[0]["rate"].as_f64().unwrap() - 8.89e-5).abs() < 5e-8,
+        "{plan}"
+    );
+    assert_eq!(plan[0]["bytes"], 2_500_032);
+    let plan = json_of(&dir, "plan --json --kind bloom --size 2 --hashes 3");
+    assert_eq!(
+        (&plan[0]["bits"], &plan[0]["keys"]),
+        (&16.into(), &4.into())
+    );
+    for (options, expected) in [
+        ("--kind bloom", "every kind is shown"),
+        ("--bits 16 --hashes 3", "needs --kind bloom"),
+        ("--kind cuckoo --bits 16 --hashes 3", "is for --kind bloom"),
+        ("--kind bloom --bits 16", "hashes"),
+        (
+            "--kind bloom --bits 16 --hashes 3 -p 0.1",
+            "cannot be used with",
+        ),
+        (
+            "--kind bloom --hashes 3 --redis -n 5",
+            "cannot be used with",
+        ),
+    ] {
+        let ran = dir.run(&format!("plan {options}"));
+        assert!(
+            ran.code == 2 && ran.err.contains(expected),
+            "{options}: {}",
+            ran.err
+        );
+    }
+}
+
 /// A teaching size goes wherever other filters go.
 #[test]
 fn a_teaching_size_is_a_filter_like_others() {
@@ -209,6 +263,7 @@ fn a_teaching_size_is_a_filter_like_others() {
 #[test]
 fn other_systems_filters_are_explained() {
     let dir = Sandbox::new();
+    let mut formats = HashSet::new();
     for sample in SAMPLES {
         let file = sample_path(sample.file);
         let keys = (sample.keys)();
@@ -221,6 +276,7 @@ fn other_systems_filters_are_explained() {
         if !asked.iter().all(is_plain) {
             continue;
         }
+        formats.insert(sample.format);
         let filter = format!("{} {}", file.display(), sample.flags);
         let lines: String = asked.iter().map(|key| format!("{key}\n")).collect();
         let checked = dir.feed(&format!("check {filter}"), &lines);
@@ -235,6 +291,8 @@ fn other_systems_filters_are_explained() {
         assert!(!told[0]["looks"].as_array().unwrap().is_empty());
         dir.ok(&format!("explain {filter} {}", asked.join(" ")));
     }
+    let all: HashSet<_> = SAMPLES.iter().map(|sample| sample.format).collect();
+    assert_eq!(formats, all);
 }
 
 #[test]

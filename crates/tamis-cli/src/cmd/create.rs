@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// poppy, pybloomfilter, redisbloom, redisbloom-cuckoo, redisson (in
     /// Redis), spark. Its size is what that system would make it.
     #[arg(long, value_name = "FORMAT", conflicts_with_all = [
-        "size", "kind", "keyed", "key_file", "url", "ignore_case", "values", "ttl",
+        "size", "bits", "hashes", "kind", "keyed", "key_file", "url", "ignore_case", "values", "ttl",
     ])]
     format: Option<Format>,
 
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// module with BF.* commands. The module hashes the keys itself. Kinds:
     /// growing (the default) and cuckoo.
     #[arg(long, help_heading = "Filters in Redis", conflicts_with_all = [
-        "size", "format", "keyed", "key_file", "seed", "url", "ignore_case", "values",
+        "size", "bits", "hashes", "format", "keyed", "key_file", "seed", "url", "ignore_case", "values",
     ])]
     module: bool,
 
@@ -115,12 +115,12 @@ pub(crate) struct BloomArgs {
     /// With --kind bloom: how many bits a key sets (k), 1 to 64; then -n may be omitted
     ///
     /// Without -n, the filter is made for as many keys as set half of its bits.
-    #[arg(long, value_name = "K", conflicts_with_all = ["rate", "format", "module"])]
+    #[arg(long, value_name = "K", conflicts_with = "rate")]
     hashes: Option<u32>,
 
     /// With --kind bloom: how many bits the filter has (m), e.g. 16
     #[arg(long, value_name = "M", value_parser = human::parse_count)]
-    #[arg(conflicts_with_all = ["rate", "size", "format", "module"])]
+    #[arg(conflicts_with_all = ["rate", "size"])]
     bits: Option<u64>,
 }
 

@@ -4,7 +4,8 @@ use super::Filter;
 use super::backing::{Backing, ask};
 use crate::error::Result;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
+use tamis::raw::{Cell, Look, Slot, sum};
 use tamis::{Hasher, KeyCount, Kind};
 
 /// What is found by reading all of it.
@@ -67,6 +68,77 @@ pub(crate) fn as_dict<'py>(slf: &Bound<'py, Filter>) -> Result<Bound<'py, PyDict
     info.set_item("url", this.url())?;
     info.set_item("path", this.path())?;
     Ok(info)
+}
+
+pub(crate) fn explain<'py>(
+    slf: &Bound<'py, Filter>,
+    key: &Bound<'py, PyAny>,
+) -> Result<Bound<'py, PyDict>> {
+    let (py, hash) = (slf.py(), slf.get().hash(key)?);
+    let (kind, why, rate_now) = Filter::read(
+        slf,
+        |state| ask!(state, f => (f.kind(), f.explain(hash), f.rate_now())),
+    )?;
+    let looks = PyList::empty(py);
+    for look in &why.looks {
+        looks.append(look_dict(py, kind, look)?)?;
+    }
+    let told = PyDict::new(py);
+    told.set_item("kind", kind.name())?;
+    told.set_item("hash", format!("{:032x}", hash.as_u128()))?;
+    told.set_item("answer", if why.is_maybe() { "maybe" } else { "no" })?;
+    told.set_item("p_now", rate_now)?;
+    told.set_item("looks", looks)?;
+    Ok(told)
+}
+
+/// As `tamis explain --json` has it.
+fn look_dict<'py>(py: Python<'py>, kind: Kind, look: &Look) -> PyResult<Bound<'py, PyDict>> {
+    let told = PyDict::new(py);
+    told.set_item("maybe", look.is_maybe())?;
+    let (name, line) = match kind {
+        Kind::Counting => ("counters", "line"),
+        Kind::Fuse => ("slots", "shard"),
+        Kind::Ribbon | Kind::Cascade => ("rows", "line"),
+        _ => ("bits", "line"),
+    };
+    let set_cells = |cells: &[Cell]| -> PyResult<()> {
+        let list = PyList::empty(py);
+        for cell in cells {
+            let each = PyDict::new(py);
+            each.set_item("at", cell.at)?;
+            each.set_item("value", cell.value)?;
+            if let Some(number) = cell.line {
+                each.set_item(line, number)?;
+            }
+            list.append(each)?;
+        }
+        told.set_item(name, list)
+    };
+    match look {
+        Look::Cells { cells, all } => {
+            set_cells(cells)?;
+            if !all.is_empty() {
+                told.set_item("all", all.clone())?;
+            }
+        }
+        Look::Sum { fingerprint, cells } => {
+            set_cells(cells)?;
+            told.set_item("fingerprint", fingerprint)?;
+            told.set_item("xor", sum(cells))?;
+        }
+        Look::Slots {
+            fingerprint,
+            places,
+        } => {
+            told.set_item("fingerprint", fingerprint)?;
+            let held = |place: &Vec<Slot>| place.iter().map(|slot| (slot.at, slot.holds)).collect();
+            let places: Vec<Vec<(u64, Option<u64>)>> = places.iter().map(held).collect();
+            told.set_item("places", places)?;
+        }
+        _ => {}
+    }
+    Ok(told)
 }
 
 pub(crate) fn as_text(slf: &Bound<'_, Filter>) -> PyResult<String> {

@@ -378,11 +378,13 @@ impl Filter {
     fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64> {
         let hash = self.hash(key)?;
         self.state.wait(key.py(), Access::Ask)?;
-        self.state.with(key.py(), |state| {
-            let mut counts = [0];
-            ask!(state, filter => filter.count_hashes(&[hash], &mut counts))??;
-            Ok(counts[0])
-        })
+        self.state.with(key.py(), |state| state.count(hash))
+    }
+
+    /// Why the filter says so of a key, as a dict: its hash, what it looks at, and what it finds.
+    #[pyo3(signature = (key, /))]
+    fn explain<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> Result<Bound<'py, PyDict>> {
+        information::explain(slf, key)
     }
 
     /// Removes all keys.
