@@ -1,8 +1,13 @@
-//! `tamis explain`, and textbook filters of given bits and hashes.
+//! `tamis explain`, textbook filters of given bits and hashes, and what `info` says of more keys
+//! than a filter is made for.
 
 mod common;
+#[path = "foreign/samples.rs"]
+#[allow(dead_code)]
+mod samples;
 
 use common::Sandbox;
+use samples::{SAMPLES, sample_path};
 use serde_json::Value;
 
 fn json(text: &str) -> Vec<Value> {
@@ -198,4 +203,98 @@ fn a_teaching_size_is_a_filter_like_others() {
     );
     assert_eq!(dir.ok("explain copied apple pear").code, 0);
     assert_eq!(dir.read("both"), dir.read("copied"));
+}
+
+/// Every sample of another system, in and out: the answers of `check`, exactly.
+#[test]
+fn other_systems_filters_are_explained() {
+    let dir = Sandbox::new();
+    for sample in SAMPLES {
+        let file = sample_path(sample.file);
+        let keys = (sample.keys)();
+        let strangers = (0..40).map(|n| match keys[0].parse::<i32>() {
+            Ok(_) => format!("{}", 1_000_000 + n),
+            Err(_) => format!("{}x{n}", keys[0]),
+        });
+        let asked: Vec<String> = keys.iter().take(40).cloned().chain(strangers).collect();
+        let is_plain = |key: &String| !key.contains(char::is_whitespace) && !key.starts_with('-');
+        if !asked.iter().all(is_plain) {
+            continue;
+        }
+        let filter = format!("{} {}", file.display(), sample.flags);
+        let lines: String = asked.iter().map(|key| format!("{key}\n")).collect();
+        let checked = dir.feed(&format!("check {filter}"), &lines);
+        let told = dir.run(&format!("explain --json {filter} {}", asked.join(" ")));
+        assert_eq!((checked.code, told.code), (0, 0), "{filter}: {}", told.err);
+        let told = json(told.text());
+        let maybe: String = (told.iter().filter(|told| told["answer"] == "maybe"))
+            .map(|told| format!("{}\n", told["key"].as_str().unwrap()))
+            .collect();
+        assert_eq!(maybe, checked.text(), "{filter}");
+        assert_eq!(told[0]["format"], sample.format, "{filter}");
+        assert!(!told[0]["looks"].as_array().unwrap().is_empty());
+        dir.ok(&format!("explain {filter} {}", asked.join(" ")));
+    }
+}
+
+#[test]
+fn a_cuckoo_filter_of_redisbloom_shows_its_buckets() {
+    let dir = Sandbox::new();
+    let file = sample_path("redisbloom/cfbig.dump");
+    let told = dir.run(&format!("explain {} key0", file.display()));
+    let text = told.text();
+    assert!(text.contains("fingerprint    0x"), "{text}{}", told.err);
+    assert!(text.contains("place 2        slot "), "{text}");
+    assert!(text.contains("holds its fingerprint"), "{text}");
+}
+
+/// 5,000 keys in a filter for 1,000: many seemed present, and were not counted.
+#[test]
+fn info_does_not_call_a_low_count_exact() {
+    let dir = Sandbox::new();
+    let lines = |n: u32| (0..n).map(|n| format!("key{n}\n")).collect::<String>();
+    for kind in ["bloom", "blocked", "counting"] {
+        dir.ok(&format!("create f -n 1000 --kind {kind} --force"));
+        dir.feed("add f", lines(1000));
+        let told = json_of(&dir, "info --json f");
+        assert_eq!(
+            (&told["keys_at_least"], &told["keys_estimated"]),
+            (&false.into(), &Value::Null)
+        );
+        assert!(!dir.ok("info f").text().contains("at least"));
+
+        dir.feed("add f", lines(5000));
+        let told = json_of(&dir, "info --json f");
+        let (counted, estimated) = (&told["keys"], told["keys_estimated"].as_u64().unwrap());
+        assert!(counted.as_u64().unwrap() < 4_500, "{kind}: {told}");
+        assert!((4_750..5_250).contains(&estimated), "{kind}: {told}");
+        assert_eq!(
+            (&told["keys_at_least"], &told["over_capacity"]),
+            (&true.into(), &true.into())
+        );
+        assert!(told["fill"].as_f64().unwrap() > 4.7, "{told}");
+        let info = dir.ok("info f");
+        let keys = info
+            .text()
+            .lines()
+            .find(|line| line.starts_with("keys  "))
+            .unwrap();
+        assert!(
+            keys.contains("at least 3,") && keys.contains("about "),
+            "{keys}"
+        );
+        assert!(info.err.contains("holds about "), "{}", info.err);
+    }
+    // What stores its keys counts them.
+    dir.ok("create c -n 1000 --kind cuckoo");
+    dir.feed("add c", lines(1000));
+    assert_eq!(json_of(&dir, "info --json c")["keys_at_least"], false);
+    // A picture's rate is so high that its count is low long before.
+    dir.ok("create toy --kind bloom --bits 16 --hashes 3");
+    dir.feed("add toy", lines(4));
+    assert_eq!(json_of(&dir, "info --json toy")["keys_at_least"], true);
+}
+
+fn json_of(dir: &Sandbox, line: &str) -> Value {
+    serde_json::from_str(dir.ok(line).text()).unwrap()
 }

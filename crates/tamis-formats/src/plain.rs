@@ -5,6 +5,7 @@ use crate::Error;
 use crate::bits::{Bits, Modulus};
 use crate::bytes::View;
 use crate::probe::Probe;
+use tamis::raw::{Cell, Look};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plain {
@@ -14,6 +15,9 @@ pub(crate) struct Plain {
     /// do not round up as they do the bits they store.
     modulus: Modulus,
 }
+
+/// Filters of at most this many bits are shown whole.
+const FEW: u64 = 512;
 
 /// Keys whose bits are fetched together: enough to hide the memory's latency.
 pub(crate) const BLOCK: usize = 32;
@@ -34,6 +38,25 @@ impl Plain {
         let is_set = |bit| self.bits.get(file, bit);
         self.probe.all(key, &self.modulus, is_set)
             || !self.probe.is_single() && self.probe.all_as_text(key, &self.modulus, is_set)
+    }
+
+    /// What [`contains`](Self::contains) looks at: a key may have bits in two ways.
+    pub(crate) fn looks(&self, file: View<'_>, key: &[u8]) -> Vec<Look> {
+        let few = self.bits.len <= FEW;
+        let value = |at| u64::from(self.bits.get(file, at));
+        let look = |find: &dyn Fn(&mut dyn FnMut(u64) -> bool) -> bool| {
+            let mut cells = Vec::new();
+            let found = find(&mut |at| {
+                let (line, value) = (None, value(at));
+                cells.push(Cell { line, at, value });
+                true
+            });
+            let all = (0..self.bits.len).take_while(|_| few).map(value).collect();
+            found.then_some(Look::Cells { cells, all })
+        };
+        let as_bytes = look(&|each| self.probe.all(key, &self.modulus, each));
+        let as_text = look(&|each| self.probe.all_as_text(key, &self.modulus, each));
+        as_bytes.into_iter().chain(as_text).collect()
     }
 
     /// Sets `out[i]` where it may have the key; leaves the others alone.

@@ -1,8 +1,9 @@
-use crate::foreign::ForeignArgs;
+use crate::foreign::{ForeignArgs, Opened};
 use crate::index::path_bytes;
 use crate::location::{KeyFile, Place, RedisArgs, named};
+use crate::stream::Keyed as _;
 use crate::{Exit, output};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use std::ffi::OsString;
 use tamis::{AnyFilter, Body, KeyRule};
 use tamis_records::key::{Columns, KeyMaker, NoKey, Part, RecordRule};
@@ -23,6 +24,7 @@ Examples:
   echo apple | tamis add toy.tamis
   tamis explain toy.tamis apple pear
   tamis explain --json seen.tamis https://example.org/
+  tamis explain guava.bloom --keys utf8 apple         another system's filter
   tamis explain pairs.tamis ada,2026-11-15    a key of two values, as a row of CSV")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
@@ -53,6 +55,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Exit> {
     match &args.filter {
         Place::File(path) => {
+            if let Some(opened) = args.foreign.open(path)? {
+                return args.explain_foreign(&opened);
+            }
             let filter = args.key.open()?.map(path).map_err(named(path))?;
             args.explain(&filter)
         }
@@ -70,6 +75,17 @@ impl Args {
         self.each_key(hasher.rule(), |shown, key| {
             let hash = hasher.hash_exact(key);
             Ok(Explained::of(filter, shown, hash, rate_now))
+        })
+    }
+
+    fn explain_foreign(&self, opened: &Opened) -> Result<Exit> {
+        let filter = &opened.filter;
+        let encoding = self.foreign.encoding(filter);
+        let encoding = encoding.with_context(|| opened.path.display().to_string())?;
+        let rate_now = filter.rate_now();
+        self.each_key(&KeyRule::EXACT, |shown, key| {
+            let bytes = encoding.token(key);
+            Ok(Explained::foreign(filter, shown, bytes.get()?, rate_now))
         })
     }
 

@@ -13,6 +13,7 @@ struct Facts {
     capacity: u64,
     rate: f64,
     keys: KeyCount,
+    undercounted: Option<u64>,
     rate_now: f64,
     bytes: u64,
 }
@@ -25,14 +26,19 @@ impl Facts {
                 capacity: f.capacity(),
                 rate: f.rate(),
                 keys: f.keys(),
+                undercounted: f.undercounted(),
                 rate_now: f.rate_now(),
                 bytes: f.bytes(),
             })
         })
     }
 
+    fn best_count(&self) -> u64 {
+        self.undercounted.unwrap_or(self.keys.get())
+    }
+
     fn fill(&self) -> f64 {
-        self.keys.get() as f64 / self.capacity.max(1) as f64
+        self.best_count() as f64 / self.capacity.max(1) as f64
     }
 }
 
@@ -45,6 +51,7 @@ pub(crate) fn as_dict<'py>(slf: &Bound<'py, Filter>) -> Result<Bound<'py, PyDict
     info.set_item("p", facts.rate)?;
     info.set_item("keys", facts.keys.get())?;
     info.set_item("keys_counted", matches!(facts.keys, KeyCount::Counted(_)))?;
+    info.set_item("keys_estimated", facts.undercounted)?;
     info.set_item("fill", facts.fill())?;
     info.set_item("p_now", facts.rate_now)?;
     info.set_item("bytes", facts.bytes)?;
@@ -93,15 +100,15 @@ pub(crate) fn as_html(slf: &Bound<'_, Filter>) -> Result<String> {
         return Ok(format!("<div><code>{title}</code></div>"));
     }
     let facts = Facts::of(slf)?;
-    let about = match facts.keys {
-        KeyCount::Counted(_) => "",
-        KeyCount::Estimated(_) => "about ",
+    let about = match (facts.keys, facts.undercounted) {
+        (KeyCount::Counted(_), None) => "",
+        _ => "about ",
     };
     let rows = [
         (
             "keys",
             facts.fill(),
-            format!("{about}{} of {}", facts.keys.get(), facts.capacity),
+            format!("{about}{} of {}", facts.best_count(), facts.capacity),
         ),
         (
             "false yes now",
