@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tamis::raw::{
-    BlockedShape, BloomShape, CountingShape, CuckooEntry, CuckooShape, Shape, Word as _,
+    BlockedShape, BloomShape, Cell, CountingShape, CuckooEntry, CuckooShape, Look, Shape, Word as _,
 };
-use tamis::{AnyFilter, Hash, Hasher, Plan};
+use tamis::{AnyFilter, Hasher, Plan};
+use tamis_report::explain::Explained;
 use tamis_report::human;
 
 /// Bounds of what is drawn.
@@ -24,6 +25,8 @@ const MAX_KEY_BYTES: usize = 1000;
 const MAX_BITS: u64 = 4096;
 const MAX_LINES: u64 = 8;
 const MAX_SLOTS: u64 = 512;
+/// Bits or counters of a line.
+const LINE_CELLS: u64 = 512;
 /// Keys that find no slot: each is searched for long.
 const MAX_REFUSED: usize = 32;
 /// Keys that are tried to find a false "yes".
@@ -158,7 +161,8 @@ fn play(request: &Request) -> Result<Value, String> {
                 Ok(filter) => verdict(filter.contains(key), truth),
                 Err(_) => "unknown",
             };
-            let mut told = about(shape, key);
+            let mut told = about(&a.filter, key);
+            told["explained"] = json!(explained(&a.filter, key));
             told["a"] = json!(verdict(a.filter.contains(key), in_a));
             told["b"] = json!(verdict(b.filter.contains(key), in_b));
             told["union"] = json!(of(&union, in_a || in_b));
@@ -211,7 +215,7 @@ impl Toy {
                 toy.before = Some(cells(&toy.filter));
             }
             let before = toy.slots();
-            let mut told = about(shape, key);
+            let mut told = about(&toy.filter, key);
             match toy.filter.insert(key) {
                 Ok(new) => {
                     let was_there = toy.holds(key);
@@ -252,7 +256,7 @@ impl Toy {
             if let Some(copies) = self.copies.get_mut(key) {
                 *copies = copies.saturating_sub(1);
             }
-            let mut about = about(self.shape, key);
+            let mut about = about(&self.filter, key);
             about["answer"] = json!(verdict(found, held));
             told.push(about);
         }
@@ -317,45 +321,31 @@ const fn verdict(answer: bool, truth: bool) -> &'static str {
     }
 }
 
-/// A key, and where its bits or counters are; of a cuckoo filter, what is kept of it, and the slots
-/// of its first place and of its second.
-fn about(shape: Shape, key: &str) -> Value {
-    let hash = Hasher::default().hash(key.as_bytes());
-    let at = match shape {
-        Shape::Bloom(shape) => shape.positions(hash).collect(),
-        Shape::Blocked(shape) => in_lines(shape, hash),
-        Shape::Counting(shape) => in_lines(shape.bits(), hash),
-        Shape::Cuckoo(shape) => {
-            let entry = shape.entry(hash);
-            let window = u64::from(shape.window());
-            let slots = entry
-                .places()
-                .into_iter()
-                .flat_map(|first| first..first + window);
-            let at: Vec<u64> = slots.collect();
-            return json!({
-                "key": key, "hash": hex(hash), "at": at, "fingerprint": entry.fingerprint(),
-            });
+/// What `tamis explain` prints.
+fn explained(filter: &AnyFilter, key: &str) -> String {
+    let key = key.as_bytes();
+    let hash = filter.hasher().hash(key);
+    Explained::of(filter, key, hash, filter.rate_now()).describe()
+}
+
+/// A key, and where its bits or counters are, numbered through all lines; of a cuckoo filter, what
+/// is kept of it, and the slots of its first place and of its second.
+fn about(filter: &AnyFilter, key: &str) -> Value {
+    let hash = filter.hasher().hash(key.as_bytes());
+    let mut told = json!({ "key": key, "hash": format!("{:032x}", hash.as_u128()) });
+    let number = |cell: &Cell| cell.line.unwrap_or(0) * LINE_CELLS + cell.at;
+    told["at"] = match filter.explain(hash).looks.first() {
+        Some(Look::Cells { cells, .. }) => cells.iter().map(number).collect(),
+        Some(Look::Slots {
+            fingerprint,
+            places,
+        }) => {
+            told["fingerprint"] = json!(fingerprint);
+            places.iter().flatten().map(|slot| slot.at).collect()
         }
-        _ => Vec::new(),
+        _ => Value::Null,
     };
-    json!({ "key": key, "hash": hex(hash), "at": at })
-}
-
-fn hex(hash: Hash) -> String {
-    format!("{:032x}", hash.as_u128())
-}
-
-/// The numbers of a key's bits in lines.
-fn in_lines(shape: BlockedShape, hash: Hash) -> Vec<u64> {
-    let mut at = Vec::new();
-    shape.for_each_line(hash, |line, words| {
-        for (word, bits) in (0..).zip(words) {
-            let set = (0..64).filter(|bit| u64::from_le(bits) >> bit & 1 == 1);
-            at.extend(set.map(|bit| line * 512 + word * 64 + bit));
-        }
-    });
-    at
+    told
 }
 
 /// What the filter holds: bits, counters, or the slots of a cuckoo filter as fingerprint and place.

@@ -30,7 +30,8 @@ export function mount(begin, onStep) {
     h("div", { class: "walk-buttons" },
       h("button", { type: "button", id: "step-back", class: "second", onclick: () => go(step - 1) }, t("step.back")),
       h("button", { type: "button", id: "step-next", onclick: () => go(step + 1 < steps.length ? step + 1 : 0) }),
-      h("span", { id: "step-count", class: "aside" })));
+      h("span", { id: "step-count", class: "aside" })),
+    h("details", { id: "step-explained" }, h("summary", null, t("step.explained")), h("pre", { tabindex: "0", lang: "en" })));
   return card;
 }
 
@@ -87,12 +88,14 @@ export function walked(lists) {
 export function draw(kind, answer, place, width) {
   const isAdded = place?.list === "a";
   const told = place && (isAdded ? answer.a.keys : answer.asked)[place.index];
-  for (const id of ["step-picture", "step-told", "step-back", "step-next", "step-count"]) card.querySelector(`#${id}`).hidden = !told;
+  for (const id of ["step-picture", "step-told", "step-back", "step-next", "step-count", "step-explained"]) card.querySelector(`#${id}`).hidden = !told;
   if (!told) {
     steps = [];
     card.querySelector("#step-goal").textContent = t("step.none");
     return;
   }
+  card.querySelector("#step-explained").hidden = isAdded;
+  card.querySelector("#step-explained pre").textContent = told.explained ?? "";
   const before = isAdded ? answer.before : answer.a.cells;
   const inside = isAdded ? answer.a.keys.slice(0, place.index) : answer.a.keys;
   steps = stepsOf({ kind, list: place.list, told, cells: before, keys: inside });

@@ -53,7 +53,7 @@ export function mount(panel, keep) {
           h("p", { id: "why-fill-reading", class: "reading", role: "status" }),
           h("details", null, h("summary", null, t("why.fill.table")),
             h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("why.fill.table") }, h("table", { id: "why-fill-table", class: "numbers" })))))),
-    h("section", { class: "card whole", "aria-labelledby": "why-table-title" },
+    h("div", { class: "card whole" },
       h("h2", { id: "why-table-title" }, t("why.table")),
       h("p", { class: "aside" }, t("why.table.lead")),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": "why-table-title" }, h("table", { id: "why-table", class: "grid-table" }))));
