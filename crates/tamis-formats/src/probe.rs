@@ -119,6 +119,8 @@ impl Probe {
             Self::LevelDb { .. } => "leveldb-32",
             Self::Pyprobables { .. } => "fnv1a-64",
             Self::Rbloom { .. } => "sha256",
+            Self::JavaSeeds { .. } => "java-seeds",
+            Self::JavaSpread { .. } => "java-hashcode",
         }
     }
 
