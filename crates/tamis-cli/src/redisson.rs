@@ -44,8 +44,8 @@ impl ForeignArgs {
         if self.keys.is_none() {
             bail!(
                 "a redisson filter does not say which codec turned its keys into bytes\n\
-                 hint: use --keys kryo5 for redisson's default for text since 3.19, utf8 for \
-                 StringCodec, json for JsonJacksonCodec"
+                 hint: use --keys utf8 for StringCodec, kryo5 for text of the default, Kryo5Codec, \
+                 json for JsonJacksonCodec"
             );
         }
         Encoding::of(Format::Redisson, Format::Redisson.keys(), self.keys)

@@ -6,6 +6,8 @@ mod common;
 #[path = "../../tamis-redis/tests/common/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod servers;
+#[path = "redis/strings.rs"]
+mod strings;
 
 use common::{Ran, Sandbox};
 use servers::{Cluster, Server};

@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyType};
 use pyo3::{import_exception, intern};
 
 use arguments::{data_of, path, shape, with_key};
-use tamis_formats::pybloomfilter::Shape;
+use tamis_formats::pybloomfilter::{Hash, Shape};
 use tamis_python_core::pybloom::bits::BitsFile;
 use tamis_python_core::pybloom::file::{self, Existing, OpenError};
 use tamis_python_core::pybloom::filter::Filter;
@@ -385,8 +385,13 @@ impl BloomFilter {
             py.None(),
             this.hash_seeds(py)?,
             this.data_array(py)?,
-            this.hash(py)?,
         );
+        let mut arguments = arguments.into_pyobject(py)?.into_any();
+        // The original knows no other hash, and reads the pickle.
+        let hash = this.hash(py)?;
+        if hash != Hash::Murmur.name() {
+            arguments = arguments.add((hash,))?;
+        }
         Ok((slf.get_type(), arguments).into_pyobject(py)?.into_any())
     }
 
