@@ -45,6 +45,8 @@ struct Request {
     /// Look for a key that the first has never seen and says "yes" to.
     #[serde(default)]
     find: bool,
+    /// The number of a key of the first, to see the filter before that key came.
+    trace: Option<usize>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -142,9 +144,9 @@ fn play(request: &Request) -> Result<Value, String> {
             ));
         }
     }
-    let mut a = Toy::of(shape, &request.a)?;
+    let mut a = Toy::of(shape, &request.a, request.trace)?;
     let removed = a.remove(&request.removed)?;
-    let b = Toy::of(shape, &request.b)?;
+    let b = Toy::of(shape, &request.b, None)?;
     let union = a.combined(&b, AnyFilter::union_with);
     let intersection = a.combined(&b, AnyFilter::intersect_with);
     let asked: Vec<Value> = request
@@ -178,6 +180,7 @@ fn play(request: &Request) -> Result<Value, String> {
         "intersection": combined(&intersection),
         "asked": asked,
         "found": request.find.then(|| a.find_false_yes()),
+        "before": a.before,
     }))
 }
 
@@ -187,10 +190,12 @@ struct Toy {
     filter: AnyFilter,
     copies: HashMap<String, u64>,
     keys: Vec<Value>,
+    /// What it held before the key that is traced.
+    before: Option<Value>,
 }
 
 impl Toy {
-    fn of(shape: Shape, keys: &[String]) -> Result<Self, String> {
+    fn of(shape: Shape, keys: &[String], trace: Option<usize>) -> Result<Self, String> {
         let plan = Plan::of(shape, keys.len().max(1) as u64);
         let filter = AnyFilter::from_plan(&plan, Hasher::default()).map_err(|e| e.to_string())?;
         let mut toy = Self {
@@ -198,9 +203,13 @@ impl Toy {
             filter,
             copies: HashMap::new(),
             keys: Vec::new(),
+            before: None,
         };
         let mut refused = 0;
-        for key in keys {
+        for (n, key) in keys.iter().enumerate() {
+            if trace == Some(n) {
+                toy.before = Some(cells(&toy.filter));
+            }
             let before = toy.slots();
             let mut told = about(shape, key);
             match toy.filter.insert(key) {
@@ -324,11 +333,17 @@ fn about(shape: Shape, key: &str) -> Value {
                 .into_iter()
                 .flat_map(|first| first..first + window);
             let at: Vec<u64> = slots.collect();
-            return json!({ "key": key, "at": at, "fingerprint": entry.fingerprint() });
+            return json!({
+                "key": key, "hash": hex(hash), "at": at, "fingerprint": entry.fingerprint(),
+            });
         }
         _ => Vec::new(),
     };
-    json!({ "key": key, "at": at })
+    json!({ "key": key, "hash": hex(hash), "at": at })
+}
+
+fn hex(hash: Hash) -> String {
+    format!("{:032x}", hash.as_u128())
 }
 
 /// The numbers of a key's bits in lines.
@@ -423,7 +438,7 @@ mod tests {
         let (mut kicks, mut refused) = (0, 0);
         for (slots, window, width) in [(32, 2, 8), (64, 3, 6), (40, 4, 4), (300, 2, 12)] {
             let shape = CuckooShape::new(slots, window, width).unwrap();
-            let mut toy = Toy::of(shape.into(), &[]).unwrap();
+            let mut toy = Toy::of(shape.into(), &[], None).unwrap();
             for n in 0..slots + 20 {
                 let key = format!("key {n}");
                 let before = toy.slots().unwrap();
@@ -502,6 +517,23 @@ mod tests {
         // Removing what was added denies nobody.
         request.removed = request.a[..30].to_vec();
         assert_eq!(play(&request).unwrap()["a"]["false_no"], json!([]));
+    }
+
+    /// What the filter held before a key, and what that key set, is what it holds after.
+    #[test]
+    fn a_key_can_be_traced() {
+        let mut request = request(json!({ "kind": "bloom", "bits": 16, "hashes": 3 }), 4);
+        assert!(play(&request).unwrap()["before"].is_null());
+        request.trace = Some(3);
+        let told = play(&request).unwrap();
+        let mut cells = told["before"].clone();
+        assert_ne!(cells, told["a"]["cells"]);
+        for at in told["a"]["keys"][3]["at"].as_array().unwrap() {
+            cells[at.as_u64().unwrap() as usize] = json!(1);
+        }
+        assert_eq!(cells, told["a"]["cells"]);
+        request.trace = Some(4);
+        assert!(play(&request).unwrap()["before"].is_null());
     }
 
     #[test]

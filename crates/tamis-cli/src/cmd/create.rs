@@ -200,11 +200,11 @@ impl ShapeArgs {
     }
 
     /// Of one line per key, so that adding is one command to the server.
-    fn plan_in_redis(&self) -> Result<Plan> {
+    fn plan_in_redis(&self, in_module: bool) -> Result<Plan> {
         if self.size.is_some() {
             bail!("--size is for files; for a filter in Redis, give the rate (-p)");
         }
-        if self.bloom.hashes.or(self.bloom.bits.map(|_| 0)).is_some() {
+        if self.bloom.hashes.is_some() || self.bloom.bits.is_some() {
             bail!(
                 "--hashes and --bits are for files: a filter in Redis has all bits of a key in one line"
             );
@@ -212,8 +212,8 @@ impl ShapeArgs {
         let keys = self.keys()?;
         let rate = self.rate.unwrap_or(0.01);
         Ok(match self.kind() {
-            // Inside a module.
-            Kind::Cuckoo => Plan::for_rate(Kind::Cuckoo, keys, rate)?,
+            Kind::Cuckoo => Plan::in_module(Kind::Cuckoo, keys, rate)?,
+            Kind::Growing if in_module => Plan::in_module(Kind::Growing, keys, rate)?,
             kind => Plan::one_line(kind, keys, rate)?,
         })
     }
@@ -337,7 +337,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 shape.kind = shape.kind.or(Some(Kind::Growing));
                 options = options.in_module();
             }
-            let plan = shape.plan_in_redis()?;
+            let plan = shape.plan_in_redis(args.module)?;
             let created = if args.force {
                 RedisFilter::create_over(at, &plan, hasher, &options)
             } else {

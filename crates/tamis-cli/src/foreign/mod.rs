@@ -341,8 +341,13 @@ impl Opened {
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.filter.check_writable().map_err(named(&self.path))?;
         if self.filter.is_packed() {
+            let how = if self.filter.is_gzipped() {
+                "gzipped"
+            } else {
+                "packed as text"
+            };
             bail!(
-                "{}: the file is packed, so it is read-only here\n\
+                "{}: the file is {how}, so it is read-only here\n\
                  hint: `tamis copy {} NEW` unpacks it",
                 self.path.display(),
                 self.path.display()
