@@ -47,21 +47,28 @@ impl Plain {
 
     /// What [`contains`](Self::contains) looks at: a key may have bits in two ways.
     pub(crate) fn looks(&self, file: View<'_>, key: &[u8]) -> Vec<Look> {
-        let few = self.bits.len <= FEW;
-        let value = |at| u64::from(self.bits.get(file, at));
-        let look = |find: &dyn Fn(&mut dyn FnMut(u64) -> bool) -> bool| {
-            let mut cells = Vec::new();
-            let found = find(&mut |at| {
-                let (line, value) = (None, value(at));
-                cells.push(Cell { line, at, value });
-                true
-            });
-            let all = (0..self.bits.len).take_while(|_| few).map(value).collect();
-            found.then_some(Look::Cells { cells, all })
+        let (mut as_bytes, mut as_text) = (Vec::new(), Vec::new());
+        self.probe.all(key, &self.modulus, |bit| {
+            as_bytes.push(bit);
+            true
+        });
+        let is_text = self.probe.all_as_text(key, &self.modulus, |bit| {
+            as_text.push(bit);
+            true
+        });
+        let value = |at: &u64| u64::from(self.bits.get(file, *at));
+        let cell = |at: &u64| Cell {
+            line: None,
+            at: *at,
+            value: value(at),
         };
-        let as_bytes = look(&|each| self.probe.all(key, &self.modulus, each));
-        let as_text = look(&|each| self.probe.all_as_text(key, &self.modulus, each));
-        as_bytes.into_iter().chain(as_text).collect()
+        let all = || (0..self.bits.len).take_while(|_| self.bits.len <= FEW);
+        let look = |bits: Vec<u64>| Look::Cells {
+            cells: bits.iter().map(cell).collect(),
+            all: all().map(|at| value(&at)).collect(),
+        };
+        let as_text = is_text.then_some(as_text);
+        [as_bytes].into_iter().chain(as_text).map(look).collect()
     }
 
     /// Sets `out[i]` where it may have the key; leaves the others alone.

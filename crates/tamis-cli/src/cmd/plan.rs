@@ -5,6 +5,7 @@ use anyhow::{Error, Result, bail};
 use serde_json::json;
 use std::fmt::Write as _;
 use tamis::plan::classic;
+use tamis::{Kind, Plan};
 use tamis_report::server::Ways;
 
 /// Show what a filter would cost, before you create it

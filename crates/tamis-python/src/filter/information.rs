@@ -77,7 +77,7 @@ pub(crate) fn explain<'py>(
     let (py, hash) = (slf.py(), slf.get().hash(key)?);
     let (kind, why, rate_now) = Filter::read(
         slf,
-        |state| ask!(state, f => (f.kind(), f.explain(hash), f.rate_now())),
+        move |state| ask!(state, f => (f.kind(), f.explain(hash), f.rate_now())),
     )?;
     let looks = PyList::empty(py);
     for look in &why.looks {
