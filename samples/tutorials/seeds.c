@@ -45,9 +45,8 @@ static uint32_t position(const char *key, uint32_t seed) {
     }
 }
 
-static char *url(char *text, unsigned number) {
+static void url(char *text, unsigned number) {
     sprintf(text, "https://example.org/page/%u", number);
-    return text;
 }
 
 static int is_set(const unsigned char *filter, uint32_t at) {
@@ -66,26 +65,27 @@ int main(int argc, char **argv) {
         return 2;
     char key[64];
     size_t bytes = (size_t)atoi(argv[1]) << 20;
-    unsigned keys = (unsigned)atoi(argv[2]), yes = 0, bits_set = 0;
-    unsigned char *filter = calloc(bytes, 1), *alone = malloc(bytes);
+    unsigned keys = (unsigned)atoi(argv[2]), yes = 0, bits_set = 0, own[HASHES] = {0};
+    unsigned char *filter = calloc(bytes, 1), *alone = calloc(bytes, HASHES);
     bits = (uint32_t)(bytes * 8);
     way = argc < 4 ? MASKED : strcmp(argv[3], "modulo") ? MIXED : MODULO;
 
-    printf("bits set by each seed alone:");
-    for (int k = 0; k < HASHES; k++) {
-        unsigned own = 0;
-        memset(alone, 0, bytes);
-        for (unsigned i = 0; i < keys; i++) {
-            uint32_t at = position(url(key, i), SEEDS[k]);
-            own += (unsigned)set(alone, at);
+    for (unsigned i = 0; i < keys; i++) {
+        url(key, i);
+        for (int k = 0; k < HASHES; k++) {
+            uint32_t at = position(key, SEEDS[k]);
+            own[k] += (unsigned)set(alone + bytes * k, at);
             bits_set += (unsigned)set(filter, at);
         }
-        printf(" %u", own);
     }
+    printf("bits set by each seed alone:");
+    for (int k = 0; k < HASHES; k++)
+        printf(" %u", own[k]);
     for (unsigned i = keys; i < keys + OTHERS; i++) {
         int all = 1;
+        url(key, i);
         for (int k = 0; k < HASHES && all; k++)
-            all = is_set(filter, position(url(key, i), SEEDS[k]));
+            all = is_set(filter, position(key, SEEDS[k]));
         yes += (unsigned)all;
     }
     double expected = -expm1(-(double)HASHES * keys / bits);

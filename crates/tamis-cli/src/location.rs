@@ -17,7 +17,7 @@ use std::time::Duration;
 use tamis::index::FileIndex;
 use tamis::{AnyFilter, Hasher, Open, SecretKey};
 use tamis_formats::{Bytes, Format, Hint};
-use tamis_redis::{Location, Options, RedisFilter, Warning};
+use tamis_redis::{Location, Options, RedisFilter, Servers, Warning};
 
 /// Where a filter lives: in a file, or in Redis for many workers.
 #[derive(Clone, Debug)]
@@ -55,16 +55,7 @@ impl TypedValueParser for PlaceParser {
         match text.to_str() {
             // A mistyped scheme is no file, either.
             Some(text) if text.contains("://") => {
-                let at: Location = text.parse().map_err(|error| {
-                    refuse(match error {
-                        tamis_redis::Error::NoTls => anyhow!(
-                            "{}: this build has no TLS\n{}",
-                            text.split("://").next().unwrap_or_default(),
-                            crate::FULL_BUILD
-                        ),
-                        error => anyhow::Error::new(error),
-                    })
-                })?;
+                let at: Location = text.parse().map_err(|error| refuse(no_tls(text, error)))?;
                 warn_if_insecure(at.is_insecure());
                 let password = redis_password().map_err(refuse)?;
                 Ok(Place::Redis(match password {
@@ -479,5 +470,22 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
             | tamis::Error::Busy { .. } => anyhow!("{text}{hint}"),
             _ => anyhow!("{path}: {text}{hint}"),
         }
+    }
+}
+
+/// Servers without a filter's name, as an argument.
+pub(crate) fn parse_servers(text: &str) -> Result<Servers> {
+    text.parse().map_err(|error| no_tls(text, error))
+}
+
+/// The error of a location, with the way out for those whose build has no TLS.
+fn no_tls(text: &str, error: tamis_redis::Error) -> anyhow::Error {
+    match error {
+        tamis_redis::Error::NoTls => anyhow!(
+            "{}: this build has no TLS\n{}",
+            text.split("://").next().unwrap_or_default(),
+            crate::FULL_BUILD
+        ),
+        error => anyhow::Error::new(error),
     }
 }

@@ -39,7 +39,13 @@ use tamis_report::{about, advice, human};
     max_term_width = 100,
     arg_required_else_help = true
 )]
-#[command(after_long_help = "\
+#[command(after_long_help = after_help())]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
 Exit codes: 0 a key was found or the work is done, 1 no key was found, 2 an error.
 
 Examples:
@@ -53,10 +59,38 @@ Examples:
   tamis check -v seen.tamis candidates.txt  print the keys that certainly are not
   tamis index -o logs.index logs/           which words are in which file
   tamis grep logs.index 8f14e45fceea167a    find one, opening only files that may have it
-  tamis check --keys upper known.bloom sha1.txt    ask another system's filter")]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
+  tamis check --keys upper known.bloom sha1.txt    ask another system's filter";
+
+/// What this build was made without: its commands, and what else.
+fn lacking() -> Vec<&'static str> {
+    let parts = [
+        ("compare", cfg!(feature = "compare")),
+        ("serve", cfg!(feature = "serve")),
+        ("bloom", cfg!(feature = "parquet")),
+        ("Parquet", cfg!(feature = "parquet")),
+        ("TLS", cfg!(feature = "tls")),
+    ];
+    let lacking = parts.into_iter().filter(|(_, is_there)| !is_there);
+    lacking.map(|(name, _)| name).collect()
+}
+
+/// Examples of what this build has, and what it lacks.
+fn after_help() -> String {
+    let lacking = lacking();
+    let is_there = |line: &&str| {
+        let command = line.trim_start().strip_prefix("tamis ");
+        let command = command.and_then(|rest| rest.split(' ').next());
+        !command.is_some_and(|command| lacking.contains(&command))
+    };
+    let lines: Vec<&str> = EXAMPLES.lines().filter(is_there).collect();
+    let mut text = lines.join("\n");
+    if !lacking.is_empty() {
+        text += &format!(
+            "\n\nThis build has no {}.\n{FULL_BUILD}",
+            lacking.join(", ")
+        );
+    }
+    text
 }
 
 #[derive(Subcommand)]
@@ -80,7 +114,11 @@ enum Command {
     Index(cmd::index::Args),
     Which(cmd::which::Args),
     Grep(cmd::grep::Args),
+    #[cfg(feature = "parquet")]
     Bloom(cmd::bloom::Args),
+    #[cfg(not(feature = "parquet"))]
+    #[command(hide = true)]
+    Bloom(cmd::absent::Args),
     Explain(cmd::explain::Args),
     Info(cmd::info::Args),
     Verify(cmd::verify::Args),
@@ -143,7 +181,10 @@ fn main() -> ExitCode {
         Command::Index(args) => cmd::index::run(args),
         Command::Which(args) => cmd::which::run(args),
         Command::Grep(args) => cmd::grep::run(args),
+        #[cfg(feature = "parquet")]
         Command::Bloom(args) => cmd::bloom::run(args),
+        #[cfg(not(feature = "parquet"))]
+        Command::Bloom(_) => cmd::absent::run("bloom"),
         Command::Explain(args) => cmd::explain::run(args),
         Command::Info(args) => cmd::info::run(args),
         Command::Verify(args) => cmd::verify::run(args),

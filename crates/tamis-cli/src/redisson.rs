@@ -10,13 +10,12 @@ use serde_json::json;
 use std::fmt::Write as _;
 use tamis_formats::{Format, RedissonShape};
 use tamis_redis::{BitString, Location, Options};
+use tamis_report::server::MOST_REDISSON_BITS;
 
 const SIZE: &str = "size";
 const HASHES: &str = "hashIterations";
 const KEYS: &str = "expectedInsertions";
 const RATE: &str = "falseProbability";
-/// Redisson's own limit.
-const MOST_BITS: u64 = 2 * i32::MAX as u64;
 
 /// A filter in Redis.
 pub(crate) struct Live {
@@ -178,13 +177,13 @@ pub(crate) fn create(
     options: &Options,
 ) -> Result<()> {
     let shape = RedissonShape::for_keys(keys, rate)?;
-    if shape.size() > MOST_BITS {
+    if shape.size() > MOST_REDISSON_BITS {
         bail!(
             "{at}: {} at a rate of {} need {} bits; redisson has at most {}",
             human::counted(keys, "key"),
             human::rate(rate),
             human::count(shape.size()),
-            human::count(MOST_BITS)
+            human::count(MOST_REDISSON_BITS)
         );
     }
     let fields = [

@@ -63,6 +63,9 @@ fn check_is_like_grep() {
         "{}",
         missing.err
     );
+    let key = dir.run("check f.tamis apple");
+    assert_eq!(key.code, 2);
+    assert!(key.err.contains("echo KEY | tamis"), "{}", key.err);
 }
 
 #[test]
@@ -435,7 +438,7 @@ fn plan_tells_the_known_numbers() {
         "plan",
         "plan -n 0",
         "plan -n 10 -p 2",
-        "plan -n 10 -p 0.1 --size 1MB",
+        "plan -n 10k -p 0.1 --size 1kB",
         "plan -p 0.1",
         "plan -n 1e30",
     ] {
@@ -659,8 +662,54 @@ fn plan_tells_what_a_key_costs_in_redis() {
     };
     assert_eq!((bytes("0.01"), bytes("1e-6")), (159.0, 309.0));
     assert!(dir.ok("plan -n 1M --redis").text().contains("AOF bytes"));
-    // Redis keeps no filter of so low a rate.
-    assert_eq!(dir.run("plan -n 1M -p 1e-12 --redis").code, 2);
+    // Strings keep no filter of so low a rate, and say so; a module does.
+    let low = dir.ok("plan -n 1M -p 1e-12 --redis");
+    let row = |way: &str| low.text().lines().find(|line| line.starts_with(way));
+    assert!(row("strings").unwrap().contains("at least 1e-9"));
+    assert!(row("module").unwrap().contains("7.94 MB"));
+    assert_eq!(dir.run("plan -n 0 --redis").code, 2);
+}
+
+/// A kind that can't have the numbers says why, to people and to programs.
+#[test]
+fn plan_says_why_a_kind_is_missing() {
+    let dir = Sandbox::new();
+    let line = "plan -n 1M -p 1e-15";
+    let text = dir.ok(line);
+    let rows: serde_json::Value =
+        serde_json::from_str(dir.ok(&format!("{line} --json")).text()).unwrap();
+    let rows = rows.as_array().unwrap();
+    for (kind, why) in [
+        ("fuse", "at least 2^-32"),
+        ("ribbon", "at least 2^-32"),
+        ("cuckoo", "at least 1e-9"),
+    ] {
+        let row = text.text().lines().find(|row| row.starts_with(kind));
+        assert!(row.unwrap().contains(why), "{}", text.text());
+        let row = rows.iter().find(|row| row["kind"] == kind).unwrap();
+        assert!(row["left_out"].as_str().unwrap().contains(why), "{row}");
+    }
+    let served = |row: &&serde_json::Value| row["left_out"].is_null();
+    assert_eq!((rows.len(), rows.iter().filter(served).count()), (7, 4));
+    // With all three numbers the size is a limit.
+    let text = dir.ok("plan -n 1M -p 1% --size 1MB");
+    assert!(
+        text.text()
+            .contains("blocked   takes 1.24 MB at this rate, more than 1.00 MB")
+    );
+    assert!(
+        text.text().contains("Pick fuse: of finished lists only"),
+        "{}",
+        text.text()
+    );
+    let none = dir.run("plan -n 1M -p 1% --size 100kB");
+    assert_eq!(none.code, 2);
+    assert!(
+        none.err
+            .contains("no kind can do it: blocked takes 1.24 MB"),
+        "{}",
+        none.err
+    );
 }
 
 /// Names and keys that would command a terminal are shown, not obeyed; records are printed as they are.

@@ -457,3 +457,46 @@ fn one_key_takes_hardly_any_memory() {
         assert!(memory < 1 << 20, "{name}: {memory} bytes");
     }
 }
+
+/// The tutorials' fourth way, next to the others, and what they would take for a crawler's keys.
+#[test]
+fn one_hash_takes_ten_times_a_filter() {
+    let sandbox = Sandbox::new();
+    sandbox.write("urls", urls(20_000));
+    let all = compare(&sandbox, "--memory 10kB --need add urls");
+    let of = |name: &str| contender(&all, name)["bytes_for_keys"].as_f64().unwrap();
+    // n / -ln(1 - p) bits; of digests and filters exactly what they say elsewhere.
+    assert!(
+        (of("one-hash") / 1_243_739_522.0 - 1.0).abs() < 1e-6,
+        "{all}"
+    );
+    assert_eq!(
+        (all["for_keys"].as_u64(), of("digests")),
+        (Some(100_000_000), 1.6e9)
+    );
+    let plans = json(&sandbox.ok("plan -n 100M --json"));
+    for plan in plans.as_array().unwrap() {
+        let kind = plan["kind"].as_str().unwrap();
+        assert_eq!(of(kind), plan["bytes"].as_f64().unwrap(), "{kind}");
+    }
+    let wrong = contender(&all, "one-hash")["false_yes"].as_f64().unwrap();
+    assert!((0.006..0.014).contains(&wrong), "{wrong}");
+    assert_ne!(all["recommendation"]["take"], "one-hash");
+
+    let text = sandbox.ok("compare -p 1e-6 --for 1M urls");
+    assert!(
+        text.text()
+            .contains("one-hash  at this rate its bits would take 1.25 GB"),
+        "{}",
+        text.text()
+    );
+    assert!(
+        text.text()
+            .contains("For 1,000,000 such keys, calculated: hash-set ")
+    );
+    assert!(
+        text.text().contains(", digests 16.0 MB, "),
+        "{}",
+        text.text()
+    );
+}

@@ -219,3 +219,65 @@ fn another_systems_layout() {
     let list = dir.run(&format!("info {}", at(&server, "list")));
     assert!(list.err.contains("its type is list"), "{}", list.err);
 }
+
+/// What `plan --redis` says of each way is what the server says of such a filter, with all its keys.
+#[test]
+fn a_plan_for_redis_is_what_the_server_takes() {
+    let path = std::env::var("TAMIS_MODULE").unwrap();
+    let compatible = Server::start(&[&format!("loadmodule {path} COMPATIBLE yes")]);
+    let (server, dir) = (server(), Sandbox::new());
+    let allocator = server.info("memory", "mem_allocator").unwrap();
+    let is_jemalloc = allocator.starts_with("jemalloc");
+    let usage = |server: &Server| -> u64 {
+        let all = server.cli(&["KEYS", "*"]);
+        let of = |key: &str| server.cli(&["MEMORY", "USAGE", key, "SAMPLES", "0"]);
+        all.lines()
+            .map(|key| of(key).trim().parse::<u64>().unwrap())
+            .sum()
+    };
+    for (n, rate) in [
+        (1_000, "0.01"),
+        (30_000, "0.01"),
+        (30_000, "1e-5"),
+        (300_000, "0.3"),
+    ] {
+        let printed = dir.ok(&format!("plan -n {n} -p {rate} --redis --json"));
+        let rows: serde_json::Value = serde_json::from_str(printed.text()).unwrap();
+        let rows = rows.as_array().unwrap();
+        assert_eq!(rows.len(), 7);
+        for row in rows {
+            let number = |name: &str| row[name].as_u64().unwrap();
+            let command = row["command"].as_str().unwrap();
+            let way = row["way"].as_str().unwrap();
+            let server = if way == "redisbloom" {
+                &compatible
+            } else {
+                &server
+            };
+            server.cli(&["FLUSHALL", "SYNC"]);
+            if let Some(words) = command.strip_prefix("tamis ") {
+                dir.ok(&words.replace("127.0.0.1", &server.address()));
+            } else {
+                let words: Vec<&str> = command.split(' ').collect();
+                assert_eq!(server.cli(&words).trim(), "OK", "{command}");
+            }
+            if way == "redisson" {
+                // Its string is as long as the last bit that was set.
+                dir.write("keys", keys(0..n));
+                dir.ok(&format!(
+                    "add --format redisson --keys utf8 {} keys",
+                    at(server, "seen")
+                ));
+            }
+            let used = usage(server);
+            let (least, most) = (number("memory_bytes"), number("memory_bytes_at_most"));
+            // To within what a longer name, or a newer server's notes, would take.
+            let slack = 1024;
+            assert!(used <= most + slack, "{way} {command}: {used} of {most}");
+            if is_jemalloc {
+                assert!(used + slack >= least, "{way} {command}: {used} of {least}");
+            }
+            assert!(used >= number("bytes"), "{way} {command}: {used}");
+        }
+    }
+}

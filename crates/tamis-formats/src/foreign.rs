@@ -127,6 +127,25 @@ impl<'a> Foreign<'a> {
         }
     }
 
+    /// Why [`contains`](Self::contains) says what it says: which bits or slots the key has, and what is
+    /// there. The verdict is that of `contains`.
+    ///
+    /// ```
+    /// let mut filter = tamis_formats::create(tamis_formats::Create::Dcso, 100, 0.01)?;
+    /// filter.insert(b"key")?;
+    /// assert!(filter.explain(b"key").is_maybe());
+    /// assert!(!filter.explain(b"other").is_maybe());
+    /// # Ok::<(), tamis_formats::Error>(())
+    /// ```
+    pub fn explain(&self, key: &[u8]) -> tamis::raw::Explanation {
+        self.filter.explain(self.file.view(), key)
+    }
+
+    /// The name of the hash that its system makes of a key, as in `murmur3-128`.
+    pub fn hash_name(&self) -> &'static str {
+        self.filter.hash_name(self.file.view())
+    }
+
     /// Whether keys can be added, or why not.
     pub fn check_writable(&self) -> Result<(), Error> {
         let format = self.format;

@@ -100,6 +100,30 @@ impl Probe {
         }
     }
 
+    /// The name of the hash that the bits come from.
+    pub(crate) const fn hash_name(&self) -> &'static str {
+        match self {
+            Self::Guava32 { .. } | Self::Guava64 { .. } | Self::Cassandra { .. } => "murmur3-128",
+            Self::BitsAndBlooms { .. } => "murmur3-128",
+            Self::Seeds { hash, .. } => hash.name(),
+            Self::Spark1 { .. } | Self::Spark2 { .. } | Self::Bip37 { .. } => "murmur3-32",
+            Self::Orc {
+                integers: false, ..
+            } => "murmur3-64",
+            Self::Orc { integers: true, .. } => "wang-64",
+            Self::Dcso { .. } => "fnv1-64",
+            Self::Redis { .. } => "murmur2-64a",
+            Self::Redisson { .. } => "highwayhash-128",
+            Self::Valkey { .. } | Self::Fastbloom { .. } => "siphash-1-3",
+            Self::Npm { .. } | Self::Abloom { .. } => "xxh64",
+            Self::LevelDb { .. } => "leveldb-32",
+            Self::Pyprobables { .. } => "fnv1a-64",
+            Self::Rbloom { .. } => "sha256",
+            Self::JavaSeeds { .. } => "java-seeds",
+            Self::JavaSpread { .. } => "java-hashcode",
+        }
+    }
+
     /// How many bits a key has.
     pub(crate) fn hashes(&self) -> u64 {
         match self {

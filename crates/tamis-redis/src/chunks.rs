@@ -22,7 +22,7 @@ use std::ops::Range;
 /// filter's key are never apart. With the mark and Redis's own few bytes that
 /// is a block of 4 MiB to its allocator, whose next size is 5 MiB.
 pub(crate) const CHUNK_LINES: u64 = (1 << 16) - 4;
-const LINE: u64 = 64;
+pub(crate) const LINE: u64 = 64;
 /// Bytes of the foot, and where its parts are.
 pub(crate) const FOOT: u64 = 10;
 const PULSE_AT: u64 = 8;

@@ -89,6 +89,7 @@ mod finding;
 mod info;
 mod link;
 mod location;
+pub mod memory;
 mod module;
 #[cfg(feature = "aio")]
 mod multiplexed;

@@ -4,7 +4,7 @@ use crate::about::lines_of;
 use crate::human;
 use serde_json::{Value, json};
 use tamis::raw::Shape;
-use tamis::{Error, Kind, Plan};
+use tamis::{Kind, Plan};
 
 /// Two of three numbers, and what else is needed of the filter.
 #[derive(Clone, Copy, Debug)]
@@ -15,34 +15,53 @@ pub struct Question {
     pub need: Need,
 }
 
-/// Two of the number of keys, the rate and the size in bytes.
+/// The rate where none is asked for.
+pub const USUAL_RATE: f64 = 0.01;
+
+/// Two of the number of keys, the rate and the size in bytes, or all three: then
+/// the size is a limit.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Given {
     KeysAndRate { keys: u64, rate: f64 },
     KeysAndSize { keys: u64, size: u64 },
     RateAndSize { rate: f64, size: u64 },
+    All { keys: u64, rate: f64, size: u64 },
 }
 
 impl Given {
-    /// The numbers that were given: two of them, or the keys alone with the usual rate of 1 %.
-    /// `None` if there are too few or too many.
+    /// The numbers that were given: two of them, all, or the keys alone with the usual rate of 1 %.
+    /// `None` if there are too few.
     pub fn new(keys: Option<u64>, rate: Option<f64>, size: Option<u64>) -> Option<Self> {
         match (keys, rate, size) {
             (Some(keys), Some(rate), None) => Some(Self::KeysAndRate { keys, rate }),
-            (Some(keys), None, None) => Some(Self::KeysAndRate { keys, rate: 0.01 }),
+            (Some(keys), None, None) => Some(Self::KeysAndRate {
+                keys,
+                rate: USUAL_RATE,
+            }),
+            (Some(keys), Some(rate), Some(size)) => Some(Self::All { keys, rate, size }),
             (Some(keys), None, Some(size)) => Some(Self::KeysAndSize { keys, size }),
             (None, Some(rate), Some(size)) => Some(Self::RateAndSize { rate, size }),
             _ => None,
         }
     }
 
-    fn plan(self, kind: Kind) -> Result<Plan, Error> {
-        match self {
+    /// What a kind would be, or why it can't be.
+    fn plan(self, kind: Kind) -> Result<Plan, String> {
+        let plan = match self {
+            Self::All { keys, rate, size } => {
+                let plan = Plan::for_rate(kind, keys, rate).map_err(|error| error.to_string())?;
+                if plan.bytes() > size {
+                    let (takes, size) = (human::size(plan.bytes()), human::size(size));
+                    return Err(format!("takes {takes} at this rate, more than {size}"));
+                }
+                return Ok(plan);
+            }
             Self::KeysAndRate { keys, rate } => Plan::for_rate(kind, keys, rate),
             Self::KeysAndSize { keys, size } => Plan::for_size(kind, keys, size),
             Self::RateAndSize { rate, size } => Plan::for_rate_in_size(kind, rate, size),
-        }
+        };
+        plan.map_err(|error| error.to_string())
     }
 }
 
@@ -84,20 +103,20 @@ impl Need {
 pub struct Advice {
     asked: Question,
     plans: Vec<Plan>,
+    left_out: Vec<(Kind, String)>,
     pick: usize,
     why: String,
 }
 
 impl Question {
-    /// Every kind that serves, or why the first one does not.
-    pub fn answer(self) -> Result<Advice, Error> {
+    /// Every kind that serves, or why none does.
+    pub fn answer(self) -> Result<Advice, String> {
         let mut plans = Vec::new();
-        let mut refusals = Vec::new();
+        let mut left_out = Vec::new();
         for &kind in self.need.kinds() {
             match self.given.plan(kind) {
                 Ok(plan) => plans.push(plan),
-                // A kind that can't serve these numbers is left out, unless none can.
-                Err(refusal) => refusals.push(refusal),
+                Err(why) => left_out.push((kind, why)),
             }
         }
         // A blocked filter is listed next to a growing one for comparison; it does not grow.
@@ -108,12 +127,17 @@ impl Question {
             _ => !plans.is_empty(),
         };
         if !serves {
-            return Err(refusals.swap_remove(0));
+            let (kind, why) = left_out.swap_remove(0);
+            return Err(match self.given {
+                Given::All { .. } => format!("no kind can do it: {kind} {why}"),
+                _ => why,
+            });
         }
         let (pick, why) = pick(&plans, self.need);
         Ok(Advice {
             asked: self,
             plans,
+            left_out,
             pick,
             why,
         })
@@ -124,6 +148,17 @@ impl Advice {
     /// Every kind that serves.
     pub fn plans(&self) -> &[Plan] {
         &self.plans
+    }
+
+    /// Kinds that serve the need and can't have these numbers, and why.
+    pub fn left_out(&self) -> &[(Kind, String)] {
+        &self.left_out
+    }
+
+    /// The same for programs.
+    pub fn left_out_json(&self) -> Vec<Value> {
+        let one = |(kind, why): &(Kind, String)| json!({ "kind": kind.name(), "left_out": why });
+        self.left_out.iter().map(one).collect()
     }
 
     /// The one to take.
@@ -138,7 +173,11 @@ impl Advice {
         let mut lines = vec![format!("Pick {}: {}", pick.kind(), self.why)];
         lines.extend(when_not(pick));
         let may_overfill = !pick.kind().is_static() && pick.kind() != Kind::Growing;
-        if matches!(self.asked.given, Given::KeysAndRate { .. }) && may_overfill {
+        if matches!(
+            self.asked.given,
+            Given::KeysAndRate { .. } | Given::All { .. }
+        ) && may_overfill
+        {
             lines.push(match pick.kind() {
                 Kind::Cuckoo => "It takes few more keys than that; then adding is refused.".into(),
                 _ => format!(
@@ -150,9 +189,9 @@ impl Advice {
         lines
     }
 
-    /// The numbers of every kind, for programs.
-    pub fn json(&self) -> Value {
-        json!(self.plans.iter().map(plan_json).collect::<Vec<_>>())
+    /// The numbers of every kind that serves, for programs.
+    pub fn json(&self) -> Vec<Value> {
+        self.plans.iter().map(plan_json).collect()
     }
 
     /// The command that makes such a filter.
@@ -165,7 +204,7 @@ impl Advice {
                 ""
             };
             let rate = match self.asked.given {
-                Given::KeysAndRate { .. } => plan.promise(),
+                Given::KeysAndRate { .. } | Given::All { .. } => plan.promise(),
                 _ => plan.rate(),
             };
             return format!("tamis build list.tamis keys.txt -p {rate}{smallest}");
@@ -230,12 +269,18 @@ fn pick(plans: &[Plan], need: Need) -> (usize, String) {
              each time it grows, a key costs one more probe."
                 .into(),
         ),
+        Need::Nothing if first.kind().is_static() => (
+            0,
+            "of finished lists only; no kind that keys can be added to serves these numbers."
+                .into(),
+        ),
         Need::Nothing => {
             let misses = match cache_misses(first).as_str() {
                 "1" => "one cache miss".into(),
                 n => format!("{n} cache misses"),
             };
-            let more = of(Kind::Bloom).map(|bloom| {
+            let bloom = of(Kind::Bloom).filter(|_| first.kind() != Kind::Bloom);
+            let more = bloom.map(|bloom| {
                 format!(
                     " instead of up to {}, for {}",
                     bloom.hashes(),
@@ -430,7 +475,7 @@ mod tests {
         let Err(refusal) = question.answer() else {
             panic!("a filter that does not grow was advised");
         };
-        assert!(refusal.to_string().contains("growing"), "{refusal}");
+        assert!(refusal.contains("growing"), "{refusal}");
     }
 
     /// Within one size every kind takes the same memory: what differs is the rate, and it is said.

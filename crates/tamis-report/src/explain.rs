@@ -11,6 +11,8 @@ use tamis::{AnyFilter, Body, Hash, Kind};
 pub(crate) struct Names {
     pub(crate) cell: &'static str,
     pub(crate) line: &'static str,
+    /// And what has several of these.
+    pub(crate) part: &'static str,
 }
 
 impl Names {
@@ -21,7 +23,12 @@ impl Names {
             Kind::Ribbon | Kind::Cascade => ("row", "line"),
             _ => ("bit", "line"),
         };
-        Self { cell, line }
+        let part = if matches!(kind, Kind::Cascade) {
+            "level"
+        } else {
+            "layer"
+        };
+        Self { cell, line, part }
     }
 }
 
@@ -58,6 +65,35 @@ impl Explained {
         }
     }
 
+    /// Of a key in another system's filter, given as the bytes that this hashes.
+    #[cfg(feature = "formats")]
+    pub fn foreign(
+        filter: &tamis_formats::Foreign<'_>,
+        key: &[u8],
+        bytes: &[u8],
+        rate_now: f64,
+    ) -> Self {
+        use tamis_formats::Format;
+        let (cell, line, part) = match filter.format() {
+            Format::FastFilter => ("slot", "line", "layer"),
+            Format::Parquet => ("bit", "block", "row group"),
+            Format::Orc => ("bit", "line", "row group"),
+            Format::Poppy => ("bit", "bucket", "level"),
+            Format::LevelDb => ("bit", "line", "part"),
+            _ => ("bit", "line", "layer"),
+        };
+        Self {
+            key: text(key),
+            asked_as: None,
+            kind: ("format", filter.format().name()),
+            hash_name: filter.hash_name(),
+            hash: None,
+            why: filter.explain(bytes),
+            names: Names { cell, line, part },
+            rate_now,
+        }
+    }
+
     /// Whether the filter says "maybe"; "no" is certain.
     pub fn is_maybe(&self) -> bool {
         self.why.is_maybe()
@@ -75,9 +111,8 @@ impl Explained {
         };
         for (number, look) in (1..).zip(&self.why.looks) {
             let answer = if look.is_maybe() { "maybe" } else { "no" };
-            match self.part() {
-                Some(part) => out += &line(&format!("{part} {number}"), answer),
-                None => {}
+            if let Some(part) = self.part() {
+                out += &line(&format!("{part} {number}"), answer);
             }
             out += &self.describe_look(look);
         }
@@ -115,9 +150,8 @@ impl Explained {
     /// What its looks are called, if it has several, or may have.
     fn part(&self) -> Option<&'static str> {
         match self.why.joined {
-            Joined::Levels => Some("level"),
-            Joined::Layers if self.why.looks.len() > 1 => Some("layer"),
-            Joined::Layers => None,
+            Joined::Layers if self.why.looks.len() == 1 => None,
+            _ => Some(self.names.part),
         }
     }
 
@@ -137,9 +171,11 @@ impl Explained {
             _ if looks.is_empty() => "the filter is empty".into(),
             (_, maybe) if looks.len() == 1 => decides(maybe),
             (Joined::Layers, true) => decides(true),
-            (Joined::Layers, false) => format!("none of the {} layers has it", looks.len()),
+            (Joined::Layers, false) => {
+                format!("none of the {} {}s has it", looks.len(), self.names.part)
+            }
             (Joined::Levels, false) => decides(false),
-            (Joined::Levels, true) => format!("it passes all {} levels", looks.len()),
+            (Joined::Levels, true) => format!("it passes every {}", self.names.part),
         }
     }
 
@@ -172,13 +208,16 @@ impl Explained {
                     ),
                 }
             }
+            Look::Unknown => "there is no filter, so any key may be there".into(),
             _ => String::new(),
         }
     }
 
     /// The name of a cell.
     fn place(&self, cell: &Cell) -> String {
-        let Names { cell: name, line } = self.names;
+        let Names {
+            cell: name, line, ..
+        } = self.names;
         match cell.line {
             Some(number) => format!("{name} {} of {line} {number}", cell.at),
             None => format!("{name} {}", cell.at),

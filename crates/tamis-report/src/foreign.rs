@@ -158,7 +158,7 @@ pub fn overfull(filter: &Foreign<'_>) -> Option<String> {
         .or_else(|| Some(filter.keys_now()?.round() as u64))?;
     let (capacity, rate, rate_now) = (facts.capacity?, facts.rate?, filter.rate_now());
     (keys > capacity && rate_now > rate).then(|| {
-        let text = about::overfull(keys, capacity, rate_now, rate);
+        let text = about::overfull(&human::counted(keys, "key"), capacity, rate_now, rate);
         format!("{text}\nhint: build a larger filter from the keys")
     })
 }

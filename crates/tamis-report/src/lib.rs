@@ -8,3 +8,5 @@ pub mod foreign;
 pub mod human;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(all(feature = "redis", feature = "formats"))]
+pub mod server;

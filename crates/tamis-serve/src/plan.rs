@@ -9,6 +9,7 @@ use tamis::Plan;
 use tamis::raw::BloomShape;
 use tamis_report::advice::{self, Advice, Given, Need, Question};
 use tamis_report::human;
+use tamis_report::server::Ways;
 
 /// The curve goes from a 16th of the keys to 16 times as many, in steps of a sixth of a doubling.
 const STEPS: i32 = 24;
@@ -22,7 +23,7 @@ pub(crate) async fn plan(pool: &Pool, query: &str) -> Result<Response, Problem> 
     let question = asked.question()?;
     let answer = move || question.answer().map(|advice| asked.tell(&advice));
     let answer = pool.run(answer).await?;
-    let answer = answer.map_err(|error| Problem::bad_request(error.to_string()))?;
+    let answer = answer.map_err(Problem::bad_request)?;
     Ok(json(&answer))
 }
 
@@ -98,19 +99,23 @@ impl Asked {
     }
 
     fn question(&self) -> Result<Question, Problem> {
-        let text = match Given::new(self.keys, self.rate, self.size) {
-            Some(given) => {
-                return Ok(Question {
-                    given,
-                    need: self.need,
-                });
-            }
-            None if self.keys.is_some() => {
-                "keys, rate and size: expected two of them, got all three; the third follows"
-            }
-            None => "expected keys, or a rate and a size, or two of the three",
+        match Given::new(self.keys, self.rate, self.size) {
+            Some(given) => Ok(Question {
+                given,
+                need: self.need,
+            }),
+            None => Err(Problem::bad_request(
+                "expected keys, or a rate and a size, or two of the three",
+            )),
+        }
+    }
+
+    fn in_redis(&self) -> Option<Value> {
+        let (Some(keys), None) = (self.keys, self.size) else {
+            return None;
         };
-        Err(Problem::bad_request(text))
+        let ways = Ways::new(keys, self.rate.unwrap_or(advice::USUAL_RATE));
+        Some(json!({ "rows": ways.json(), "left_out": ways.left_out_json() }))
     }
 
     fn tell(&self, advice: &Advice) -> Value {
@@ -139,8 +144,12 @@ impl Asked {
                 "for": advice::purpose(plan.kind()),
                 "command": advice.command(plan),
             })).collect::<Vec<_>>(),
+            // Kinds that serve the need and not the numbers, and why.
+            "left_out": advice.left_out_json(),
             "pick": advice.pick().kind().name(),
             "advice": advice.lines(),
+            // What `tamis plan --redis --json` prints, where keys and a rate were given.
+            "redis": self.in_redis(),
             "curve": {
                 "keys": keys,
                 "rates": plans.iter().map(|plan| json!({

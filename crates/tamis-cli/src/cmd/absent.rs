@@ -4,7 +4,11 @@ use std::ffi::OsString;
 
 /// Not part of this build
 #[derive(clap::Args)]
-#[command(disable_help_flag = true)]
+#[command(
+    disable_help_flag = true,
+    help_template = "{about}{after-help}",
+    after_help = FULL_BUILD
+)]
 pub(crate) struct Args {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     _rest: Vec<OsString>,

@@ -19,8 +19,9 @@ use std::time::Duration;
 /// Compare ways to store your own keys, and recommend one
 ///
 /// Stores the keys of FILE in a hash set, sorted digests, a bitmap (for
-/// integers), SQLite and redb on disk, and every kind of filter. Each is built
-/// and queried in its own process, one after the other, on one thread.
+/// integers), a bitmap with one hash, SQLite and redb on disk, and every kind of
+/// filter. Each is built and queried in its own process, one after the other, on
+/// one thread.
 ///
 /// The table shows the size of each, the memory of its process while it answers
 /// and while it is built, how fast it is built, how fast it answers for keys
@@ -34,6 +35,7 @@ use std::time::Duration;
 What it recommends, among those that can do everything you need (--need):
   1. a hash set, if all keys fit in --memory: you need no filter
   2. otherwise the smallest, or one at most a quarter larger that answers faster;
+     where speeds tie, the kind that `tamis plan` picks;
      a database, whose size is on disk, only if nothing else but a hash set will do
 
 Exit codes: 0 success, 2 an error; results that could be measured are still shown.
@@ -68,6 +70,10 @@ pub(crate) struct Args {
     /// Store at most this many keys, sampled evenly
     #[arg(short = 'n', long = "keys", value_name = "N", default_value = "2M", value_parser = human::parse_count)]
     keys: u64,
+
+    /// Calculate the sizes for this many such keys, too
+    #[arg(long = "for", value_name = "N", default_value = "100M", value_parser = human::parse_count)]
+    for_keys: u64,
 
     /// Give up on anything that takes longer to build or query, e.g. 30s, 5m
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = human::parse_duration)]
@@ -145,6 +151,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut comparison = Comparison {
         keys,
         rate: args.rate,
+        for_keys: args.for_keys.max(1),
         rows,
     };
     let wanted = Wanted {

@@ -6,6 +6,7 @@ use crate::{Exit, human, output, redisson};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tamis::raw::{BloomShape, Shape};
 use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     /// poppy, pybloomfilter, redisbloom, redisbloom-cuckoo, redisson (in
     /// Redis), spark. Its size is what that system would make it.
     #[arg(long, value_name = "FORMAT", conflicts_with_all = [
-        "size", "kind", "keyed", "key_file", "url", "ignore_case", "values", "ttl",
+        "size", "bits", "hashes", "kind", "keyed", "key_file", "url", "ignore_case", "values", "ttl",
     ])]
     format: Option<Format>,
 
@@ -52,7 +53,7 @@ pub(crate) struct Args {
     /// module with BF.* commands. The module hashes the keys itself. Kinds:
     /// growing (the default) and cuckoo.
     #[arg(long, help_heading = "Filters in Redis", conflicts_with_all = [
-        "size", "format", "keyed", "key_file", "seed", "url", "ignore_case", "values",
+        "size", "bits", "hashes", "format", "keyed", "key_file", "seed", "url", "ignore_case", "values",
     ])]
     module: bool,
 
@@ -114,12 +115,12 @@ pub(crate) struct BloomArgs {
     /// With --kind bloom: how many bits a key sets (k), 1 to 64; then -n may be omitted
     ///
     /// Without -n, the filter is made for as many keys as set half of its bits.
-    #[arg(long, value_name = "K", conflicts_with_all = ["rate", "format", "module"])]
+    #[arg(long, value_name = "K", conflicts_with = "rate")]
     hashes: Option<u32>,
 
     /// With --kind bloom: how many bits the filter has (m), e.g. 16
     #[arg(long, value_name = "M", value_parser = human::parse_count)]
-    #[arg(conflicts_with_all = ["rate", "size", "format", "module"])]
+    #[arg(conflicts_with_all = ["rate", "size"])]
     bits: Option<u64>,
 }
 
@@ -149,9 +150,7 @@ impl BloomArgs {
         }
         let bits = match (self.bits, size) {
             (Some(bits), _) => bits,
-            // Whole lines, where there is one.
-            (None, Some(bytes @ ..64)) => bytes * 8,
-            (None, Some(bytes)) => (bytes / 64).saturating_mul(512),
+            (None, Some(bytes)) => BloomShape::bits_within(bytes),
             (None, None) => bail!("--hashes needs a size: --bits M or --size S"),
         };
         Ok(Some(Plan::of_bits(bits, self.hashes, keys)?))
@@ -201,11 +200,11 @@ impl ShapeArgs {
     }
 
     /// Of one line per key, so that adding is one command to the server.
-    fn plan_in_redis(&self) -> Result<Plan> {
+    fn plan_in_redis(&self, in_module: bool) -> Result<Plan> {
         if self.size.is_some() {
             bail!("--size is for files; for a filter in Redis, give the rate (-p)");
         }
-        if self.bloom.hashes.or(self.bloom.bits.map(|_| 0)).is_some() {
+        if self.bloom.hashes.is_some() || self.bloom.bits.is_some() {
             bail!(
                 "--hashes and --bits are for files: a filter in Redis has all bits of a key in one line"
             );
@@ -213,8 +212,8 @@ impl ShapeArgs {
         let keys = self.keys()?;
         let rate = self.rate.unwrap_or(0.01);
         Ok(match self.kind() {
-            // Inside a module.
-            Kind::Cuckoo => Plan::for_rate(Kind::Cuckoo, keys, rate)?,
+            Kind::Cuckoo => Plan::in_module(Kind::Cuckoo, keys, rate)?,
+            Kind::Growing if in_module => Plan::in_module(Kind::Growing, keys, rate)?,
             kind => Plan::one_line(kind, keys, rate)?,
         })
     }
@@ -278,6 +277,20 @@ fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Says that a filter of given numbers would be useless for so many keys.
+fn warn_if_hopeless(plan: &Plan) {
+    if let (Shape::Bloom(shape), rate @ 0.5..) = (plan.shape(), plan.rate()) {
+        output::warn(format_args!(
+            "{} set {} of {}: {} of all keys will seem present\n\
+             hint: fewer keys (-n), or more bits",
+            human::counted(plan.keys(), "key"),
+            if rate > 0.999 { "nearly all" } else { "most" },
+            human::counted(shape.bits(), "bit"),
+            human::rate(rate),
+        ));
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut apart = Apart::default();
     args.filter.note(Role::Filter, &mut apart)?;
@@ -324,7 +337,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 shape.kind = shape.kind.or(Some(Kind::Growing));
                 options = options.in_module();
             }
-            let plan = shape.plan_in_redis()?;
+            let plan = shape.plan_in_redis(args.module)?;
             let created = if args.force {
                 RedisFilter::create_over(at, &plan, hasher, &options)
             } else {
@@ -351,5 +364,6 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             bytes as f64 * 8.0 / plan.keys() as f64
         }),
     );
+    warn_if_hopeless(&plan);
     Ok(Exit::Done)
 }

@@ -1,8 +1,9 @@
-use crate::foreign::ForeignArgs;
+use crate::foreign::{ForeignArgs, Opened};
 use crate::index::path_bytes;
 use crate::location::{KeyFile, Place, RedisArgs, named};
+use crate::stream::Keyed as _;
 use crate::{Exit, output};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use std::ffi::OsString;
 use tamis::{AnyFilter, Body, KeyRule};
 use tamis_records::key::{Columns, KeyMaker, NoKey, Part, RecordRule};
@@ -23,15 +24,15 @@ Examples:
   echo apple | tamis add toy.tamis
   tamis explain toy.tamis apple pear
   tamis explain --json seen.tamis https://example.org/
+  tamis explain guava.bloom --keys utf8 apple         another system's filter
   tamis explain pairs.tamis ada,2026-11-15    a key of two values, as a row of CSV")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
 
     /// The keys to ask for; write the values of several columns as a row of CSV
-    // Other systems' options have an argument `keys`.
-    #[arg(id = "asked", value_name = "KEY", required = true)]
-    keys: Vec<OsString>,
+    #[arg(value_name = "KEY", required = true)]
+    asked: Vec<OsString>,
 
     /// Keys are in hexadecimal, two digits per byte
     #[arg(long)]
@@ -54,6 +55,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<Exit> {
     match &args.filter {
         Place::File(path) => {
+            if let Some(opened) = args.foreign.open(path)? {
+                return args.explain_foreign(&opened);
+            }
             let filter = args.key.open()?.map(path).map_err(named(path))?;
             args.explain(&filter)
         }
@@ -74,6 +78,17 @@ impl Args {
         })
     }
 
+    fn explain_foreign(&self, opened: &Opened) -> Result<Exit> {
+        let filter = &opened.filter;
+        let encoding = self.foreign.encoding(filter);
+        let encoding = encoding.with_context(|| opened.path.display().to_string())?;
+        let rate_now = filter.rate_now();
+        self.each_key(&KeyRule::EXACT, |shown, key| {
+            let bytes = encoding.token(key);
+            Ok(Explained::foreign(filter, shown, bytes.get()?, rate_now))
+        })
+    }
+
     /// Calls `explain` with every key as it was given, and as the rule makes it.
     fn each_key(
         &self,
@@ -89,7 +104,7 @@ impl Args {
         let mut maker = KeyMaker::new(&rule);
         let mut exit = Exit::NoneFound;
         let mut out = String::new();
-        for given in &self.keys {
+        for given in &self.asked {
             let given = path_bytes(given.as_ref());
             let text = String::from_utf8_lossy(&given);
             let (key, made) = maker.key(&given, &columns);

@@ -1,4 +1,4 @@
-use crate::location::{KeyFile, RedisArgs, warn_if_insecure};
+use crate::location::{KeyFile, RedisArgs, parse_servers, warn_if_insecure};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::io::{self, BufRead, IsTerminal};
@@ -19,6 +19,7 @@ Examples:
   tamis gc --yes redis://10.0.0.7/2          does not ask, for cron")]
 pub(crate) struct Args {
     /// The servers: redis://HOST:PORT[/DB]
+    #[arg(value_parser = parse_servers)]
     servers: Servers,
 
     /// Don't ask

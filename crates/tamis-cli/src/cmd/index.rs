@@ -1,6 +1,6 @@
 use crate::bar::Bar;
 use crate::index::quiet::{self, FileSystems};
-use crate::index::{Index, Roots, bytes_path, changed, path_bytes, walk};
+use crate::index::{Index, Roots, bytes_path, changed, parse_key_spec, path_bytes, walk};
 use crate::location::named;
 use crate::lock::LockArgs;
 use crate::stream;
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
 
     /// What a key is; may be given several times [default: unchanged, or word]
-    #[arg(long = "key", value_name = "KEY")]
+    #[arg(long = "key", value_name = "KEY", value_parser = parse_key_spec)]
     specs: Vec<KeySpec>,
 
     /// How often a file without the key may be listed, e.g. 0.01, 1% [default: unchanged, or 0.01]

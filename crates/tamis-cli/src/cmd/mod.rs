@@ -1,8 +1,9 @@
 //! One file a subcommand: its arguments, then what it does.
 
-#[cfg(not(all(feature = "compare", feature = "serve")))]
+#[cfg(not(all(feature = "compare", feature = "serve", feature = "parquet")))]
 pub(crate) mod absent;
 pub(crate) mod add;
+#[cfg(feature = "parquet")]
 pub(crate) mod bloom;
 pub(crate) mod build;
 pub(crate) mod check;

@@ -1,16 +1,19 @@
 use crate::advice::{self, Advice, Given, Need, Question};
+use crate::cmd::create::{BloomArgs, parse_kind};
 use crate::{Exit, human, output};
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use serde_json::json;
 use std::fmt::Write as _;
 use tamis::plan::classic;
 use tamis::{Kind, Plan};
+use tamis_report::server::Ways;
 
 /// Show what a filter would cost, before you create it
 ///
 /// Give two of these: the number of keys (-n), the acceptable rate of false
 /// "yes" answers (-p), the size of the filter (--size). The third follows, for
-/// every kind. Say what else you need (--delete, --grow, --finished) to see
+/// every kind. With all three, --size is a limit. A kind that can't have these
+/// numbers is listed with the reason. Say what else you need (--delete, --grow, --finished) to see
 /// which kind to pick.
 ///
 /// In the table, m is the number of bits and k the number of bits that a key
@@ -25,7 +28,8 @@ Examples:
   tamis plan -n 10M --finished        for a list that never changes
   tamis plan -n 10M --delete          which kind, if keys must be removed?
   tamis plan -n 10M --grow            which kind, if 10M is only a guess?
-  tamis plan -n 10M -p 1e-6 --redis   what does a new key cost the server?
+  tamis plan -n 10M -p 1e-6 --redis   what does it take in a Redis server?
+  tamis plan --kind bloom --bits 16 --hashes 3    a textbook filter of these numbers
   tamis plan --table                  rates by bits per key and hashes")]
 pub(crate) struct Args {
     /// How many keys, e.g. 1000000, 1e6, 10M
@@ -41,9 +45,16 @@ pub(crate) struct Args {
     size: Option<u64>,
 
     #[command(flatten)]
+    bloom: BloomArgs,
+
+    /// With --bits or --hashes: bloom
+    #[arg(long, value_name = "KIND", value_parser = parse_kind, conflicts_with_all = ["redis", "table", "NeedArgs"])]
+    kind: Option<Kind>,
+
+    #[command(flatten)]
     need: NeedArgs,
 
-    /// In Redis: the size there, and what a new key costs the server
+    /// In Redis: what it takes there, each way to have it, and what a new key costs
     #[arg(long, requires = "keys", conflicts_with_all = ["size", "NeedArgs"])]
     redis: bool,
 
@@ -85,15 +96,27 @@ impl NeedArgs {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    if let Some(plan) = args.bloom.plan(args.kind, args.keys, args.size)? {
+        output::print(&textbook(&plan, args.json))?;
+        return Ok(Exit::Done);
+    }
+    if args.kind.is_some() {
+        bail!("--kind is for --bits and --hashes; without them, every kind is shown");
+    }
     let text = match (args.table, args.redis) {
         (true, _) => table(args.json),
-        (_, true) => in_redis(args.keys.unwrap_or(0), args.rate.unwrap_or(0.01), args.json)?,
+        (_, true) => in_redis(
+            args.keys.unwrap_or(0),
+            args.rate.unwrap_or(advice::USUAL_RATE),
+            args.json,
+        )?,
         _ => {
             let need = args.need.need();
             let given = given(args.keys, args.rate, args.size)?;
-            let advice = Question { given, need }.answer()?;
+            let advice = Question { given, need }.answer().map_err(Error::msg)?;
             if args.json {
-                format!("{:#}\n", advice.json())
+                let rows = [advice.json(), advice.left_out_json()].concat();
+                format!("{:#}\n", json!(rows))
             } else {
                 describe(&advice)
             }
@@ -106,7 +129,6 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
 fn given(keys: Option<u64>, rate: Option<f64>, size: Option<u64>) -> Result<Given> {
     match Given::new(keys, rate, size) {
         Some(given) => Ok(given),
-        None if keys.is_some() => bail!("two of -n, -p and --size say it all; give only two"),
         None => bail!("say how many keys: -n N (or a rate and a size: -p P --size S)"),
     }
 }
@@ -135,81 +157,65 @@ fn describe(advice: &Advice) -> String {
             advice::purpose(plan.kind()),
         ));
     }
+    for (kind, why) in advice.left_out() {
+        line(format!("{:<9} {why}", kind.name()));
+    }
     line(String::new());
     advice.lines().into_iter().for_each(line);
     out
 }
 
-/// What a new key costs a Redis server.
-struct ServerCost {
-    /// In times of `SADD`, one command a key, of the same keys.
-    time: f64,
-    /// The same on a server that writes an append-only file.
-    time_with_log: f64,
-    /// Written to that file, and to each replica.
-    logged_bytes: f64,
-}
-
-impl ServerCost {
-    /// Every bit or counter is four arguments of a command that twelve keys
-    /// share; the times were measured on Redis 7.0.
-    fn of(plan: &Plan) -> Self {
-        let cells = f64::from(plan.hashes());
-        let argument_bytes = match plan.kind() {
-            Kind::Counting => 40.0,
-            _ => 37.5,
-        };
-        Self {
-            time: 0.25 + 0.2 * cells,
-            time_with_log: 0.05 + 0.32 * cells,
-            logged_bytes: 9.0 + argument_bytes * cells,
-        }
-    }
-}
-
-/// Filters with a key's bits in one line, as they are in Redis.
+/// Every way to have such a filter in Redis, and what it takes there.
 fn in_redis(keys: u64, rate: f64, as_json: bool) -> Result<String> {
-    let kinds = [Kind::Blocked, Kind::Counting, Kind::Growing];
-    let plans = kinds.map(|kind| Plan::one_line(kind, keys, rate));
-    let plans = plans.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let ways = Ways::new(keys, rate);
+    if ways.rows.is_empty() {
+        let reasons = ways.left_out.iter().map(|(_, why)| why.as_str());
+        bail!("{}", { reasons }.next().unwrap_or_default());
+    }
     if as_json {
-        let row = |plan: &Plan| {
-            let cost = ServerCost::of(plan);
-            json!({
-                "kind": plan.kind().name(),
-                "keys": plan.keys(),
-                "rate": plan.promise(),
-                "bytes": plan.bytes(),
-                "bits_per_key": plan.bits_per_key(),
-                "hashes": plan.hashes(),
-                "server_time_in_sadd": cost.time,
-                "server_time_in_sadd_with_aof": cost.time_with_log,
-                "aof_bytes_per_new_key": cost.logged_bytes,
-            })
-        };
-        let rows: Vec<_> = plans.iter().map(row).collect();
+        let rows = [ways.json(), ways.left_out_json()].concat();
         return Ok(format!("{:#}\n", json!(rows)));
     }
     let mut out = format!(
-        "{:<9} {:>9} {:>9}  {:>10}  {:>11}  {:>13}  {:>9}\n",
-        "kind", "size", "bits/key", "hashes (k)", "server time", "time with AOF", "AOF bytes"
+        "{:<10} {:<8} {:>8}  {:>16} {:>9}  {:>10}  {:>11}  {:>13}  {:>9}\n",
+        "kept as",
+        "kind",
+        "size",
+        "in the server",
+        "bits/key",
+        "hashes (k)",
+        "server time",
+        "time with AOF",
+        "AOF bytes"
     );
-    for plan in &plans {
-        let cost = ServerCost::of(plan);
+    for row in &ways.rows {
+        let cost = row.cost().map(|cost| {
+            let times = [cost.time, cost.time_with_log].map(|time| format!("{time:.1}"));
+            let [time, with_log] = times;
+            [time, with_log, format!("{:.0}", cost.logged_bytes)]
+        });
+        let [time, with_log, logged] = cost.unwrap_or_else(|| ["-"; 3].map(String::from));
         let _ = writeln!(
             out,
-            "{:<9} {:>9} {:>9.2}  {:>10}  {:>11.1}  {:>13.1}  {:>9.0}",
-            plan.kind().name(),
-            human::size(plan.bytes()),
-            plan.bits_per_key(),
-            plan.hashes(),
-            cost.time,
-            cost.time_with_log,
-            cost.logged_bytes,
+            "{:<10} {:<8} {:>8}  {:>16} {:>9.2}  {:>10}  {:>11}  {:>13}  {:>9}",
+            row.way.name(),
+            row.way.kind().name(),
+            human::size(row.bytes),
+            row.memory_text(),
+            row.bits_per_key(),
+            row.hashes.map_or("-".into(), |hashes| hashes.to_string()),
+            time,
+            with_log,
+            logged,
         );
     }
+    for (way, why) in &ways.left_out {
+        let _ = writeln!(out, "{:<10} {:<8} {why}", way.name(), way.kind().name());
+    }
     out.push_str(
-        "\nTimes are of a new key in a batch, as multiples of SADD's, roughly. The bytes go to each\n\
+        "\nIn the server: what MEMORY USAGE says of all its keys, by the blocks of the server's allocator\n\
+         (jemalloc). Redisson's string has spare room, how much is up to the order of its bits.\n\
+         Times are of a new key in a batch, as multiples of SADD's, roughly. The AOF bytes go to each\n\
          replica, too. A growing filter's keys are also looked for in its older layers.\n",
     );
     Ok(out)
@@ -251,6 +257,29 @@ fn table(as_json: bool) -> String {
         out.push('\n');
     }
     out
+}
+
+/// A textbook filter of given numbers.
+fn textbook(plan: &Plan, as_json: bool) -> String {
+    if as_json {
+        let row = json!({
+            "kind": plan.kind().name(),
+            "keys": plan.keys(),
+            "rate": plan.rate(),
+            "bytes": plan.bytes(),
+            "bits": advice::bits(plan),
+            "bits_per_key": plan.bits_per_key(),
+            "hashes": plan.hashes(),
+        });
+        return format!("{:#}\n", json!([row]));
+    }
+    let line = |name: &str, value: String| format!("{name:<14} {value}\n");
+    line("bits (m)", human::count(advice::bits(plan)))
+        + &line("hashes (k)", plan.hashes().to_string())
+        + &line("keys (n)", human::count(plan.keys()))
+        + &line("bits/key (m/n)", format!("{:.2}", plan.bits_per_key()))
+        + &line("rate", human::rate(plan.rate()))
+        + &line("size", human::size(plan.bytes()))
 }
 
 /// Three digits, as the published tables have them.

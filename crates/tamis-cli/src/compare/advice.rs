@@ -3,14 +3,16 @@
 //! Of those that can do all that is needed, and were not wrong more often than asked for:
 //! 1. a hash set, if it takes at most so much memory for all keys: it is exact, and nothing is simpler;
 //! 2. else of the smallest and those at most a quarter larger, the fastest: that answers absent keys fastest, asked one
-//!    at a time; where speeds differ by less than a tenth, which is a tie, the smallest of those. A database is on disk
-//!    and slower by far: it is taken if nothing else but the hash set can do it.
+//!    at a time. Where speeds differ by less than a tenth, or by no more than they did between two runs of the same, it is
+//!    a tie, and of those the kind that `tamis plan` picks is taken, or the smallest if that is not among them, or if the
+//!    smallest is exact. A database is on disk and slower by far: it is taken if nothing else but the hash set can do it.
 //!
 //! So no filter is taken where integers are dense: their bitmap is the smallest, and can do what filters can't.
 
 use super::contender::{Contender, Need};
 use super::report::{Comparison, Measured};
 use crate::human;
+use tamis::Kind;
 
 /// How much larger than the smallest something may be, to be taken because it is faster.
 const SLACK: f64 = 1.25;
@@ -85,8 +87,10 @@ fn candidates<'a>(comparison: &'a Comparison, needs: &[Need]) -> Vec<Candidate<'
     comparison
         .measured()
         .filter(|(contender, _)| needs.iter().all(|need| contender.serves(*need)))
-        // It has seen the questions, so how often it is wrong on others is not known.
-        .filter(|(contender, _)| *contender != Contender::Filter(tamis::Kind::Cascade))
+        // It has seen the questions, so how often it is wrong on others is not known; and one hash is never better than
+        // more.
+        .filter(|(contender, _)| *contender != Contender::Filter(Kind::Cascade))
+        .filter(|(contender, _)| *contender != Contender::OneHash)
         .filter(|(_, measured)| !measured.exceeds(comparison.rate))
         .map(|(contender, measured)| Candidate {
             contender,
@@ -112,14 +116,14 @@ fn pick(comparison: &Comparison, needs: &[Need], memory: u64) -> Option<Pick> {
         )));
     }
     let small: Vec<&Candidate> = candidates.iter().filter(|one| one.is_small()).collect();
-    if let Some(best) = best(&small) {
+    if let Some(best) = best(&small, needs) {
         return Some(best.pick(why(comparison, best, &small)));
     }
     let databases: Vec<&Candidate> = candidates
         .iter()
         .filter(|one| one.contender.is_database())
         .collect();
-    match (best(&databases), hash_set) {
+    match (best(&databases, needs), hash_set) {
         (Some(database), set) => Some(database.pick(match set {
             Some(set) => format!(
                 "on disk, since a hash set would take {} of memory",
@@ -156,10 +160,14 @@ impl Candidate<'_> {
         format!("{size} for all {keys}")
     }
 
-    /// Of absent keys if there are any, else of present ones.
     fn speed(&self) -> f64 {
-        let answers = &self.measured.answers;
-        answers.absent.unwrap_or(answers.present).per_second
+        self.measured.answers.speed()
+    }
+
+    /// Whether it is faster beyond what another run could change.
+    fn is_clearly_faster(&self, other: &Candidate) -> bool {
+        let noise = self.measured.noise.max(other.measured.noise);
+        self.speed() > other.speed() * CLEARLY.max(noise)
     }
 }
 
@@ -170,14 +178,31 @@ fn close<'a, 'c>(candidates: &[&'c Candidate<'a>]) -> Vec<&'c Candidate<'a>> {
     candidates.iter().filter(is_close).copied().collect()
 }
 
-/// The smallest of those of which no other is clearly faster.
-fn best<'a, 'c>(candidates: &[&'c Candidate<'a>]) -> Option<&'c Candidate<'a>> {
+/// Of those of which no other is clearly faster, the kind that `tamis plan` picks, or the smallest.
+fn best<'a, 'c>(candidates: &[&'c Candidate<'a>], needs: &[Need]) -> Option<&'c Candidate<'a>> {
     let close = close(candidates);
-    let fastest = close.iter().map(|one| one.speed()).fold(0.0, f64::max);
     let fast = close
-        .into_iter()
-        .filter(|one| one.speed() * CLEARLY >= fastest);
-    fast.min_by_key(|one| one.size)
+        .iter()
+        .filter(|one| !close.iter().any(|other| other.is_clearly_faster(one)));
+    let smallest = *fast.clone().min_by_key(|one| one.size)?;
+    let planned = fast
+        .copied()
+        .find(|one| one.contender == Contender::Filter(planned(needs)));
+    Some(
+        planned
+            .filter(|_| smallest.contender.is_filter())
+            .unwrap_or(smallest),
+    )
+}
+
+/// What `tamis plan` picks for the same needs.
+fn planned(needs: &[Need]) -> Kind {
+    match needs {
+        needs if needs.contains(&Need::Grow) => Kind::Growing,
+        needs if needs.contains(&Need::Delete) => Kind::Cuckoo,
+        needs if needs.contains(&Need::Add) => Kind::Blocked,
+        _ => Kind::Fuse,
+    }
 }
 
 fn why(comparison: &Comparison, best: &Candidate, all: &[&Candidate]) -> String {
@@ -200,18 +225,21 @@ fn why(comparison: &Comparison, best: &Candidate, all: &[&Candidate]) -> String 
         _ => {
             let smallest = all.iter().min_by_key(|one| one.size);
             let beside = match smallest {
-                Some(other) if other.contender != best.contender => format!(
-                    ", {:.0} % more than {}, and {:.0} % faster",
-                    (best.size as f64 / other.size as f64 - 1.0) * 100.0,
-                    other.contender.name(),
-                    (best.speed() / other.speed() - 1.0) * 100.0,
-                ),
+                Some(other) if other.contender != best.contender => {
+                    let more = (best.size as f64 / other.size as f64 - 1.0) * 100.0;
+                    let name = other.contender.name();
+                    if best.is_clearly_faster(other) {
+                        let faster = (best.speed() / other.speed() - 1.0) * 100.0;
+                        format!(", {more:.0} % more than {name}, and {faster:.0} % faster")
+                    } else {
+                        format!(
+                            ", {more:.0} % more than {name}; as fast (a tie), and what `tamis plan` picks"
+                        )
+                    }
+                }
                 _ => match tied_with(best, all) {
                     ties if ties.is_empty() => ", the smallest".into(),
-                    ties => format!(
-                        ", the smallest; no faster: {} (a tie, within a tenth)",
-                        ties.join(", ")
-                    ),
+                    ties => format!(", the smallest; no faster: {} (a tie)", ties.join(", ")),
                 },
             };
             format!("{size}, {bits:.2} bits a key{beside}")
@@ -233,7 +261,6 @@ mod tests {
     use super::super::keys::Keys;
     use super::super::report::{Answers, Asked, Refusal, Row};
     use super::*;
-    use tamis::Kind;
 
     fn row(name: &str, size: u64, per_second: f64, yes: u64) -> Row {
         let asked = |yes| Asked {
@@ -250,6 +277,7 @@ mod tests {
                 process_memory: None,
                 baseline_memory: None,
                 build_seconds: 1.0,
+                noise: 1.0,
                 answers: Answers {
                     present: asked(1000),
                     absent: Some(asked(yes)),
@@ -274,6 +302,7 @@ mod tests {
                 range: None,
             },
             rate: 0.01,
+            for_keys: 100_000_000,
             rows,
         }
     }
@@ -338,15 +367,31 @@ mod tests {
             text,
             "2.20 kB for all 2,000 keys, 8.80 bits a key, 10 % more than ribbon, and 20 % faster"
         );
-        // A tie: the next run may tell the opposite, and the advice stays.
+        // A tie: the next run may tell the opposite, and the advice stays what `tamis plan` says.
         for speed in [9.5, 10.5] {
             let (name, _, text) = why(vec![
                 row("fuse", 1100, speed, 8),
                 row("ribbon", 1000, 10.0, 8),
             ]);
-            assert_eq!(name, "ribbon");
-            assert_eq!(text.contains("a tie"), speed > 10.0, "{text}");
-            assert!(!text.contains("% faster"), "{text}");
+            assert_eq!(name, "fuse");
+            assert!(
+                text.contains("10 % more than ribbon; as fast (a tie)"),
+                "{text}"
+            );
+        }
+        // Without that kind, the smallest.
+        let (name, _, text) = why(vec![
+            row("bloom", 1200, 10.5, 8),
+            row("ribbon", 1000, 10.0, 8),
+        ]);
+        assert_eq!(name, "ribbon");
+        assert!(text.contains("no faster: bloom (a tie)"), "{text}");
+        // What differs by no more than two runs of the same is a tie, too.
+        for (noise, best) in [(1.1, "ribbon"), (1.6, "fuse")] {
+            let mut ribbon = row("ribbon", 1000, 15.0, 8);
+            ribbon.result.as_mut().unwrap().noise = noise;
+            let (name, _, text) = why(vec![row("fuse", 1100, 10.0, 8), ribbon]);
+            assert_eq!(name, best, "{text}");
         }
         let rivals = |comparison: &Comparison| {
             let wanted = Wanted {
@@ -357,6 +402,28 @@ mod tests {
         };
         assert_eq!(rivals(&urls()).len(), 2); // fuse and ribbon
         assert!(rivals(&comparison(vec![row("ribbon", 1000, 10.0, 8)])).is_empty());
+    }
+
+    /// What is calculated for more keys is what `tamis plan` says of filters, and in proportion of the rest.
+    #[test]
+    fn sizes_for_more_keys() {
+        let mut all = urls();
+        all.rows.push(row("one-hash", 12_440, 9.0, 10));
+        all.rows.push(row("bitmap", 250, 9.0, 0));
+        for (name, bytes) in [
+            ("hash-set", 6_000_000_000),
+            ("digests", 1_600_000_000),
+            ("one-hash", 1_243_739_520),
+            ("bloom", 119_813_248),
+            // Its range is that of all keys, half of which are held.
+            ("bitmap", 12_500_000),
+        ] {
+            let contender = Contender::parse(name).unwrap();
+            let mut rows = all.measured();
+            let (_, measured) = rows.find(|(one, _)| *one == contender).unwrap();
+            let size = all.size_for(contender, measured, 100_000_000);
+            assert!(size.abs_diff(bytes) < 1000, "{name}: {size}");
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub(crate) enum Contender {
     HashSet,
     Digests,
     Bitmap,
+    /// A bit for each key, by one hash.
+    OneHash,
     Sqlite,
     Redb,
     Filter(Kind),
@@ -47,10 +49,11 @@ impl Need {
 }
 
 impl Contender {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::HashSet,
         Self::Digests,
         Self::Bitmap,
+        Self::OneHash,
         Self::Sqlite,
         Self::Redb,
         Self::Filter(Kind::Bloom),
@@ -69,6 +72,7 @@ impl Contender {
             Self::HashSet => "hash-set",
             Self::Digests => "digests",
             Self::Bitmap => "bitmap",
+            Self::OneHash => "one-hash",
             Self::Sqlite => "sqlite",
             Self::Redb => "redb",
             Self::Filter(kind) => kind.name(),
@@ -110,7 +114,7 @@ impl Contender {
             Self::Bitmap => &[Add, Delete, Exact, List],
             // An array: each new key would move half of the others.
             Self::Digests => &[Exact],
-            Self::Filter(Kind::Bloom | Kind::Blocked) => &[Add],
+            Self::OneHash | Self::Filter(Kind::Bloom | Kind::Blocked) => &[Add],
             Self::Filter(Kind::Counting | Kind::Cuckoo) => &[Add, Delete],
             Self::Filter(Kind::Growing) => &[Add, Grow],
             Self::Filter(_) => &[],

@@ -50,12 +50,14 @@ pub(crate) fn page(comparison: &Comparison, advice: &Advice, inputs: &[PathBuf])
          <h1>Ways to hold the keys of {names}</h1>\n<p>{about}. Asked for a false yes of {rate}.</p>\n\
          <p class=\"verdict\">{verdict}</p>\n{others}{plots}\
          <h2>All figures</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"All figures\">{figures}</div>\n\
+         <p>{for_more}</p>\n\
          <p>Size is counted: the file, or what was allocated. Memory is what the system counted of a process that \
          answers, or builds, beyond one that only reads the questions.</p>\n</body></html>\n",
         about = escape(&table::about(comparison)),
         rate = human::rate(comparison.rate),
         verdict = escape(&table::verdict(advice)),
         figures = figures(comparison),
+        for_more = escape(&table::for_more(comparison)),
     )
 }
 

@@ -67,6 +67,8 @@ impl Lab<'_> {
                     ..
                 }) = result
                 {
+                    let (before, now) = (measured.answers.speed(), again.speed());
+                    measured.noise = measured.noise.max(now / before).max(before / now);
                     measured.answers.keep_fastest(&again);
                 }
             }
@@ -135,6 +137,7 @@ impl Lab<'_> {
             process_memory: asked.memory.map(|memory| memory.peak),
             baseline_memory: baseline.map(|memory| memory.peak),
             build_seconds: built.build_seconds,
+            noise: 1.0,
             answers,
         }))
     }

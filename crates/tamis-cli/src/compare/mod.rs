@@ -15,6 +15,7 @@ pub(crate) mod html;
 mod key_file;
 pub(crate) mod keys;
 pub(crate) mod measure;
+mod one_hash;
 mod plot;
 mod redb;
 pub(crate) mod report;

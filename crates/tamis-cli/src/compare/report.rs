@@ -2,7 +2,9 @@
 
 use super::contender::Contender;
 use super::keys::Keys;
+use super::one_hash;
 use serde::{Deserialize, Serialize};
+use tamis::{Kind, Plan};
 
 /// The report of one process to the one that started it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -46,6 +48,11 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
+    /// Of absent keys if there are any, else of present ones, one at a time.
+    pub(crate) fn speed(&self) -> f64 {
+        self.absent.unwrap_or(self.present).per_second
+    }
+
     /// Takes over what another run did faster: what slows a run down is not the structure.
     pub(crate) fn keep_fastest(&mut self, other: &Self) {
         let faster = |ours: &mut Asked, theirs: &Asked| {
@@ -93,6 +100,8 @@ pub(crate) struct Measured {
     pub(crate) process_memory: Option<u64>,
     pub(crate) baseline_memory: Option<u64>,
     pub(crate) build_seconds: f64,
+    /// How many times faster it answered in one run than in another.
+    pub(crate) noise: f64,
     pub(crate) answers: Answers,
 }
 
@@ -116,6 +125,8 @@ impl Measured {
 pub(crate) struct Comparison {
     pub(crate) keys: Keys,
     pub(crate) rate: f64,
+    /// How many keys sizes are calculated for.
+    pub(crate) for_keys: u64,
     pub(crate) rows: Vec<Row>,
 }
 
@@ -129,6 +140,24 @@ impl Comparison {
     /// All keys, as a multiple of those that were held.
     pub(crate) fn scale(&self) -> f64 {
         self.keys.distinct as f64 / self.keys.held.max(1) as f64
+    }
+
+    /// What it would take for another number of such keys: calculated, and of filters what `tamis plan` says.
+    pub(crate) fn size_for(&self, contender: Contender, measured: &Measured, keys: u64) -> u64 {
+        let planned = match contender {
+            Contender::OneHash => Some(one_hash::bytes(keys as f64, self.rate) as u64),
+            Contender::Filter(kind) if kind != Kind::Cascade => {
+                let plan = Plan::for_rate(kind, keys, self.rate).ok();
+                plan.map(|plan| plan.bytes())
+            }
+            _ => None,
+        };
+        let of = if contender.is_sized_by_keys() {
+            self.keys.held
+        } else {
+            self.keys.distinct
+        };
+        planned.unwrap_or((measured.size as f64 * (keys as f64 / of.max(1) as f64)) as u64)
     }
 
     pub(crate) fn bytes_per_key(&self, size: u64) -> f64 {

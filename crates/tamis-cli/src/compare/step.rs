@@ -5,7 +5,7 @@ use super::contender::Contender;
 use super::keys::{ABSENT, HELD, PRESENT};
 use super::report::{Memory, Refusal, Step, StepResult};
 use super::work::{Unfit, Work};
-use super::{exact, filters, redb, sqlite};
+use super::{exact, filters, one_hash, redb, sqlite};
 use anyhow::Result;
 use std::hint::black_box;
 use std::path::Path;
@@ -43,6 +43,7 @@ fn build_or_ask(work: &Work, contender: Contender, what: What) -> Result<Step> {
         (Contender::HashSet, _) => exact::hash_set(work),
         (Contender::Digests, _) => exact::digests(work),
         (Contender::Bitmap, _) => exact::bitmap(work),
+        (Contender::OneHash, _) => one_hash::measure(work),
         (Contender::Sqlite, What::Build) => sqlite::build(work),
         (Contender::Sqlite, _) => sqlite::ask(work),
         (Contender::Redb, What::Build) => redb::build(work),

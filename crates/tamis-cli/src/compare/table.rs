@@ -41,6 +41,8 @@ pub(crate) fn text(comparison: &Comparison, advice: &Advice) -> String {
     );
     lines.extend(left_out);
     lines.push(String::new());
+    lines.push(for_more(comparison));
+    lines.push(String::new());
     lines.push(verdict(advice));
     let others = advice.others();
     if !others.is_empty() {
@@ -88,6 +90,21 @@ pub(crate) fn about(comparison: &Comparison) -> String {
         ));
     }
     text
+}
+
+/// `For 100,000,000 such keys, calculated: hash-set 5.43 GB, …`
+pub(crate) fn for_more(comparison: &Comparison) -> String {
+    let keys = comparison.for_keys;
+    let sizes = comparison.measured().map(|(contender, measured)| {
+        let size = comparison.size_for(contender, measured, keys);
+        format!("{} {}", contender.name(), human::size(size))
+    });
+    let sizes: Vec<_> = sizes.collect();
+    format!(
+        "For {} such keys, calculated: {}.",
+        human::count(keys),
+        sizes.join(", ")
+    )
 }
 
 fn line(name: &str, measured: &Measured, comparison: &Comparison) -> String {
@@ -197,16 +214,18 @@ pub(crate) fn json(comparison: &Comparison, advice: &Advice) -> Value {
     json!({
         "keys": comparison.keys,
         "rate": comparison.rate,
-        "contenders": comparison.rows.iter().map(row_json).collect::<Vec<_>>(),
+        "for_keys": comparison.for_keys,
+        "contenders": comparison.rows.iter().map(|row| row_json(row, comparison)).collect::<Vec<_>>(),
         "recommendation": pick(&advice.pick),
         "if_also_needed": others.collect::<serde_json::Map<_, _>>(),
     })
 }
 
-fn row_json(row: &Row) -> Value {
+fn row_json(row: &Row, comparison: &Comparison) -> Value {
     let mut all = match &row.result {
         Ok(measured) => json!({
             "bytes": measured.size,
+            "bytes_for_keys": comparison.size_for(row.contender, measured, comparison.for_keys),
             "memory": measured.memory,
             "build_memory": measured.build_memory,
             "process_memory": measured.process_memory,

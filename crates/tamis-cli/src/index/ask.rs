@@ -1,5 +1,6 @@
 //! What the commands that ask an index have in common.
 
+use super::key_spec::parse_key_spec;
 use super::{Index, Survey, Surveyed};
 use crate::{human, output};
 use anyhow::{Result, anyhow};
@@ -28,7 +29,7 @@ pub(crate) struct QueryArgs {
     file: Option<PathBuf>,
 
     /// Which key of the index to ask, if it has several
-    #[arg(long = "key", value_name = "SPEC")]
+    #[arg(long = "key", value_name = "SPEC", value_parser = parse_key_spec)]
     pub(crate) spec: Option<KeySpec>,
 }
 

@@ -2,11 +2,13 @@
 
 pub(crate) mod ask;
 pub(crate) mod filters;
+mod key_spec;
 pub(crate) mod quiet;
 pub(crate) mod tell;
 pub(crate) mod walk;
 
 pub(crate) use crate::location::is_index;
+pub(crate) use key_spec::parse_key_spec;
 use tamis_records::key::{KeySpec, Query};
 
 use crate::location::named;

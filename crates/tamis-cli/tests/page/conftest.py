@@ -154,4 +154,5 @@ def page(driver, service):
 
 
 def plan_json(setting):
-    return json.loads(tamis("plan", "--json", *setting))
+    """The kinds that serve; the command lists the others behind them, with the reason."""
+    return [plan for plan in json.loads(tamis("plan", "--json", *setting)) if "left_out" not in plan]

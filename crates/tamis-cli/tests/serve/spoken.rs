@@ -100,7 +100,7 @@ fn errors_speak_of_what_was_asked_and_not_of_the_command() {
     let service = Service::start(&dir, "theirs.bloom --keys int64");
     for query in [
         "",
-        "keys=1M&rate=1%25&size=1MB",
+        "keys=1M&rate=1%25&size=100kB",
         "rate=1%25",
         "size=1MB",
         "need=grow",

@@ -18,18 +18,10 @@ use super::CuckooInfo;
 use crate::error::Error;
 use crate::filter::{Room, SEALED_TO};
 use crate::words::FilterLayout;
+use tamis::plan::{FEWEST_CUCKOO_KEYS, cuckoo_layers};
 use tamis::raw::HEADER_LEN;
 use tamis::{Cuckoo, Hash, Hasher};
 
-/// Tables are no smaller: what is written about each would weigh too much.
-const FEWEST_KEYS: u64 = 1024;
-/// How many keys there may be at least before a filter that grows by more than
-/// its first table each time can't any more …
-const REACH_KEYS: f64 = 1e8;
-/// … and how many times the keys it was made for.
-const REACH_TIMES: f64 = 1e3;
-/// Layers of a filter that grows by its first table each time.
-const MOST_EQUAL: u32 = 32;
 const MOST_TABLES: u64 = 1 << 24;
 
 /// The first chunk of a dump: this, expansion, most layers, layers (32 bits
@@ -46,21 +38,10 @@ pub struct Tables {
     deletes: u64,
 }
 
-fn most_layers(capacity: u64, expansion: u32) -> u32 {
-    match expansion {
-        0 => 1,
-        1 => MOST_EQUAL,
-        times => {
-            let reach = (REACH_KEYS / capacity as f64).max(REACH_TIMES);
-            1 + (reach.ln() / f64::from(times).ln()).ceil() as u32
-        }
-    }
-}
-
 impl Tables {
     pub fn new(capacity: u64, rate: f64, expansion: u32, hasher: Hasher) -> Result<Self, Error> {
-        let capacity = capacity.max(FEWEST_KEYS);
-        let most_layers = most_layers(capacity, expansion);
+        let capacity = capacity.max(FEWEST_CUCKOO_KEYS);
+        let most_layers = cuckoo_layers(capacity, expansion);
         let first = Cuckoo::with_hasher(capacity, rate / f64::from(most_layers), hasher)?;
         Ok(Self {
             layers: vec![vec![Some(Box::new(first))]],
@@ -382,7 +363,7 @@ impl Tables {
             .ok_or_else(bad)?;
         let first = tamis::raw::Header::decode(bytes, None).map_err(Error::bad_data)?;
         let stride = HEADER_LEN as u64 + first.body_len();
-        let expected = most_layers(first.capacity(), expansion);
+        let expected = cuckoo_layers(first.capacity(), expansion);
         if most != expected || !(1..=most).contains(&layers) {
             return Err(bad());
         }

@@ -111,9 +111,15 @@ pub(super) fn for_bits(keys: u64, bits: u64) -> Result<BloomShape, Error> {
 /// The textbook's tolerance, see [`for_rate`].
 const ROUNDED_HASHES: f64 = 1.01;
 
+/// Here the rate was asked for next to a size, and not for the textbook's
+/// numbers, so it is kept to the last digit.
 pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
-    let hashes = ((-rate.log2()).round() as u32).clamp(1, 64);
-    let shape = BloomShape::new(bytes / 64 * 512, hashes)?;
-    let keys = most_keys(|keys| shape.rate_at(keys) <= rate * ROUNDED_HASHES);
-    Ok((shape.into(), keys))
+    let best = -rate.log2();
+    let around = [best.floor(), best.ceil()].map(|hashes| (hashes as u32).clamp(1, 64));
+    let [fewer, more] = around.map(|hashes| -> Result<_, Error> {
+        let shape = BloomShape::new(BloomShape::bits_within(bytes), hashes)?;
+        Ok((shape.into(), most_keys(|keys| shape.rate_at(keys) <= rate)))
+    });
+    let (fewer, more) = (fewer?, more?);
+    Ok(if more.1 > fewer.1 { more } else { fewer })
 }

@@ -12,6 +12,37 @@ const REFUSAL: f64 = 1e-6;
 /// 2018); in small tables up to chance.
 const THRESHOLDS: [f64; 3] = [0.965, 0.994, 0.999];
 
+/// Tables of a cuckoo filter that grows, as the module for Redis has it, hold no
+/// fewer keys: what is written about each table would weigh too much.
+pub const FEWEST_CUCKOO_KEYS: u64 = 1024;
+/// How many keys there may be at least before a filter that grows by more than
+/// its first table each time can't any more …
+const REACH_KEYS: f64 = 1e8;
+/// … and how many times the keys it was made for.
+const REACH_TIMES: f64 = 1e3;
+/// Layers of a filter that grows by its first table each time.
+const MOST_EQUAL: u32 = 32;
+
+/// The most layers of a cuckoo filter that starts with room for `keys` and
+/// makes each layer `expansion` times as large as the last, as the module for
+/// Redis does. They share the promised rate.
+///
+/// ```
+/// use tamis::plan::cuckoo_layers;
+/// assert_eq!(cuckoo_layers(1_000_000, 0), 1); // it doesn't grow
+/// assert_eq!(cuckoo_layers(1_000_000, 2), 11);
+/// ```
+pub fn cuckoo_layers(keys: u64, expansion: u32) -> u32 {
+    match expansion {
+        0 => 1,
+        1 => MOST_EQUAL,
+        times => {
+            let reach = (REACH_KEYS / keys as f64).max(REACH_TIMES);
+            1 + (reach.ln() / f64::from(times).ln()).ceil() as u32
+        }
+    }
+}
+
 impl Rated for CuckooShape {
     /// A key is taken for another if it has the same fingerprint and its place
     /// is one of the other's two, wherever the entries lie. One key in `places`

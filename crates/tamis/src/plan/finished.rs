@@ -1,7 +1,7 @@
 //! Rates and sizes of the kinds that are built from finished lists, which
 //! compare a fingerprint.
 
-use super::rated::{Rated, check_rate, most_keys, no_room, too_large};
+use super::rated::{Rated, check_rate, most_keys, no_room, shown, too_large};
 use crate::error::Error;
 use crate::kind::Kind;
 use crate::raw::cascade::CascadeShape;
@@ -58,7 +58,7 @@ pub(crate) fn width_for_rate(rate: f64) -> Result<u32, Error> {
         Error::parameter(
             "rate",
             "at least 2^-32 (2.4e-10) for a finished list; a blocked filter goes lower",
-            rate,
+            shown(rate),
         )
     })
 }

@@ -14,6 +14,7 @@ mod rated;
 #[cfg(test)]
 mod tests;
 
+pub use cuckoo::{FEWEST_CUCKOO_KEYS, cuckoo_layers};
 pub use finished::cascade_bound;
 pub(crate) use finished::{first_width, width_for_rate};
 #[doc(hidden)]
@@ -28,7 +29,7 @@ use crate::raw::counting::CountingShape;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::layers::{GrowingLayer, GrowingShape};
 use crate::raw::shape::Shape;
-use growing::Grown;
+use growing::{Expansion, Grown};
 use rated::{MIN_RATE, most_keys, no_room, shown, too_large, wrong_size};
 use std::f64::consts::LN_2;
 
@@ -99,7 +100,7 @@ impl Plan {
         check_keys(keys)?;
         check_size(bytes)?;
         let shape: Shape = match kind {
-            Kind::Bloom => bloom::for_bits(keys, bytes / 64 * 512)?.into(),
+            Kind::Bloom => bloom::for_bits(keys, BloomShape::bits_within(bytes))?.into(),
             Kind::Blocked | Kind::Counting => {
                 of_lines(kind, lines::for_size(keys, lines_within(kind, bytes)?)?)
             }
@@ -195,6 +196,43 @@ impl Plan {
             }
         };
         Ok(Self::of(shape, keys).promising(rate))
+    }
+
+    /// What the module for Redis and Valkey reserves: a growing or a cuckoo
+    /// filter that has room for `keys` and keeps `rate` when more come.
+    ///
+    /// ```
+    /// use tamis::{Kind, Plan};
+    /// let plan = Plan::in_module(Kind::Growing, 1_000_000, 0.01)?;
+    /// assert!(plan.bits_per_key() < 10.5);
+    /// // Its layers share the rate, so it is larger than one that can't grow.
+    /// let cuckoo = Plan::in_module(Kind::Cuckoo, 1_000_000, 0.01)?;
+    /// assert!(cuckoo.bytes() > Plan::for_rate(Kind::Cuckoo, 1_000_000, 0.01)?.bytes());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn in_module(kind: Kind, keys: u64, rate: f64) -> Result<Self, Error> {
+        check_keys(keys)?;
+        check_rate(rate)?;
+        match kind {
+            Kind::Growing => {
+                let first = growing::reserved(keys, rate, Expansion::Auto)?;
+                Ok(Self {
+                    shape: GrowingShape::of_first(first.shape())?.into(),
+                    keys,
+                    rate: first.shape().rate_at(keys as f64),
+                    promise: rate,
+                })
+            }
+            Kind::Cuckoo => {
+                let shape = layered_cuckoo(keys, rate, 2)?;
+                Ok(Self::of(shape, keys).promising(rate))
+            }
+            kind => Err(Error::Unable {
+                kind,
+                what: "planned for a module",
+                instead: "take a growing or a cuckoo filter",
+            }),
+        }
     }
 
     /// A filter of a given shape, filled with `keys`.
@@ -354,6 +392,21 @@ impl Plan {
 
 /// What the widest slots of a cuckoo filter promise.
 const MIN_CUCKOO_RATE: f64 = 1e-9;
+
+/// A table of a cuckoo filter that grows: the first of layers that share the rate.
+fn layered_cuckoo(keys: u64, rate: f64, expansion: u32) -> Result<CuckooShape, Error> {
+    let keys = keys.max(FEWEST_CUCKOO_KEYS);
+    let layers = cuckoo_layers(keys, expansion);
+    let share = rate / f64::from(layers);
+    if share < MIN_CUCKOO_RATE {
+        return Err(Error::parameter(
+            "rate",
+            "at least 1e-9 for each layer of a cuckoo filter; a growing filter goes lower",
+            format_args!("{} for {layers} layers", shown(rate)),
+        ));
+    }
+    CuckooShape::for_rate(keys, share).ok_or_else(|| too_large(keys, rate))
+}
 
 fn check_size(bytes: u64) -> Result<(), Error> {
     if (64..1 << 60).contains(&bytes) {

@@ -341,3 +341,30 @@ fn rates_of_many_numbers_of_keys_are_those_of_each() {
         assert!(plan.rates_after(&keys).eq(each), "{kind}");
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(96))]
+
+    /// A size is a limit, and so is a rate that is asked for next to it: for the smallest filters and for huge ones.
+    #[test]
+    fn neither_size_nor_rate_is_exceeded(
+        keys in 0.0..9.0f64, size in 1.9..9.0f64, rate in -9.0..-0.05f64,
+    ) {
+        let (keys, size) = (10f64.powf(keys) as u64, 10f64.powf(size) as u64);
+        let rate = 10f64.powf(rate);
+        for kind in Kind::ALL {
+            if let Ok(plan) = Plan::for_size(kind, keys, size) {
+                assert!(plan.bytes() <= size && plan.keys() == keys, "{plan:?}");
+            }
+            if let Ok(plan) = Plan::for_rate_in_size(kind, rate, size) {
+                assert!(plan.bytes() <= size && plan.rate() <= rate, "{rate}: {plan:?}");
+                assert!(plan.promise() == rate && plan.keys() > 0, "{plan:?}");
+            }
+            if let Ok(plan) = Plan::for_rate(kind, keys, rate) {
+                // The textbook's numbers cost up to 1 % of the rate.
+                let most = if kind == Kind::Bloom { rate * 1.01 } else { rate };
+                assert!(plan.rate() <= most, "{rate}: {plan:?}");
+            }
+        }
+    }
+}

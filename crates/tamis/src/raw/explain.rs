@@ -60,6 +60,9 @@ pub enum Look {
         /// The key's, in the order of the table.
         cells: Vec<Cell>,
     },
+    /// A part of the file that has no filter, so that it may hold any key. Only
+    /// other systems' files have such.
+    Unknown,
 }
 
 /// A bit, a counter, a slot or a row.
@@ -103,7 +106,7 @@ pub(crate) fn bit<W: Word>(words: &[W], at: u64) -> u64 {
 
 impl Look {
     /// At the filter of the empty set: no cell makes a fingerprint of one.
-    pub(crate) const NOTHING: Self = Self::Sum {
+    pub const NOTHING: Self = Self::Sum {
         fingerprint: 1,
         cells: Vec::new(),
     };
@@ -115,6 +118,7 @@ impl Look {
             Self::Cells { cells, .. } => cells.iter().all(|cell| cell.value > 0),
             Self::Slots { places, .. } => places.iter().flatten().any(|slot| slot.is_it),
             Self::Sum { fingerprint, cells } => sum(cells) == *fingerprint,
+            Self::Unknown => true,
         }
     }
 }

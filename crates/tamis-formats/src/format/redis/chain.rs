@@ -68,6 +68,12 @@ struct Numbers {
 }
 
 impl Numbers {
+    /// Of the first layer; those that may follow share the rate with it.
+    fn first(entries: u64, rate: f64, growth: Option<u32>) -> Result<Self, Error> {
+        let rate = if growth.is_some() { rate * 0.5 } else { rate };
+        Self::new(entries.max(1), rate)
+    }
+
     /// Of a new layer, by the server's rule.
     fn new(entries: u64, rate: f64) -> Result<Self, Error> {
         let bits_per_entry = -rate.ln() / 0.480_453_013_918_201;
@@ -325,10 +331,9 @@ impl<'a> Chain<'a> {
 
     /// An empty one; without growth it will take no more than `entries` keys.
     pub fn new(entries: u64, rate: f64, growth: Option<u32>) -> Result<Chain<'static>, Error> {
-        let entries = entries.max(1);
-        let (rate, options) = match growth {
-            Some(_) => (rate * 0.5, NO_ROUND | FORCE_64),
-            None => (rate, NO_ROUND | FORCE_64 | NO_SCALING),
+        let options = match growth {
+            Some(_) => NO_ROUND | FORCE_64,
+            None => NO_ROUND | FORCE_64 | NO_SCALING,
         };
         let mut chain = Chain {
             keys: 0,
@@ -336,12 +341,27 @@ impl<'a> Chain<'a> {
             growth: growth.unwrap_or(2).into(),
             layers: Vec::new(),
         };
-        chain.add_layer(entries, rate)?;
+        chain.push(Numbers::first(entries, rate, growth)?)?;
         Ok(chain)
     }
 
+    /// The bits and the hashes of a [`new`](Self::new) one, which is not made.
+    ///
+    /// ```
+    /// use tamis_formats::redisbloom::Chain;
+    /// assert_eq!(Chain::shape_of_new(1_000_000, 0.01, Some(2))?, (11_027_776, 8));
+    /// # Ok::<(), tamis_formats::Error>(())
+    /// ```
+    pub fn shape_of_new(entries: u64, rate: f64, growth: Option<u32>) -> Result<(u64, u64), Error> {
+        let first = Numbers::first(entries, rate, growth)?;
+        Ok((first.bits, first.hashes))
+    }
+
     fn add_layer(&mut self, entries: u64, rate: f64) -> Result<(), Error> {
-        let numbers = Numbers::new(entries, rate)?;
+        self.push(Numbers::new(entries, rate)?)
+    }
+
+    fn push(&mut self, numbers: Numbers) -> Result<(), Error> {
         let bytes = with_zeros(&[], numbers.bits / 8)?;
         self.layers.push(numbers.layer(bytes.into())?);
         Ok(())
