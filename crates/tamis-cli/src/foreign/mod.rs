@@ -331,6 +331,9 @@ fn keys_hint(format: Format) -> String {
         }
         Format::Fastbloom => "rust-str for str and String, uint64 and int64 for u64 and i64",
         Format::FastFilter => "uint64 or int64: its keys are numbers, or hashes that you make",
+        Format::Bitmap => {
+            "utf8 for text under --hash guava and guava32; java-seeds and java-spread need none"
+        }
         Format::Redisson => {
             "utf8 for StringCodec, kryo5 for the default one, Kryo5Codec, json for JsonJacksonCodec"
         }

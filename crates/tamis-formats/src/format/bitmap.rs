@@ -3,7 +3,7 @@
 //! programs copied.
 
 use super::{MOST_HASHES, with_zeros};
-use crate::about::About;
+use crate::about::{About, OtherKeys};
 use crate::bits::{Bits, Modulus, Order};
 use crate::filter::Opened;
 use crate::plain::Plain;
@@ -13,6 +13,8 @@ use crate::{Error, Format, Keys};
 use std::str::FromStr;
 
 pub(crate) const ABOUT: About = About {
+    // Java's own hashes are of text alone.
+    other_keys: OtherKeys::Only(&[]),
     is_guessed: false,
     read_only: Some("the program that made it adds keys"),
     ..About::new(
