@@ -3,7 +3,10 @@
 //! from bytes behind the filter.
 
 use crate::memory;
-use tamis_formats::{Error, Foreign, Format, Hint, open};
+use tamis_formats::{BitmapHash, BitmapShape, Error, Foreign, Format, Hint, open};
+
+/// What packed files may unpack to here.
+const MOST_UNPACKED: u64 = 1 << 20;
 
 const KEYS: [&[u8]; 6] = [b"", b"key7", b"12345678", &[0xFF; 33], b"\0", b"absent"];
 
@@ -21,6 +24,7 @@ pub(crate) fn exercise(format: Format, data: &[u8]) {
         let hint = Hint {
             format: Some(format),
             name,
+            most_unpacked: Some(MOST_UNPACKED),
             ..Hint::default()
         };
         exercise_hinted(data, &hint);
@@ -45,6 +49,9 @@ fn exercise_hinted(data: &[u8], hint: &Hint<'_>) {
     // needs a window.
     let most = if data.starts_with(&[0x1F, 0x8B]) {
         2_100 * data.len() + (128 << 10)
+    } else if data.starts_with(b"e") {
+        // pybloomfilter's text is packed twice.
+        2 * MOST_UNPACKED as usize + 600 * data.len()
     } else {
         600 * data.len() + (4 << 10)
     };
@@ -113,6 +120,38 @@ pub(crate) fn unknown(data: &[u8]) {
             assert!(fits.len() > 1 && fits.iter().all(|format| open(data, *format).is_ok()));
         }
         Err(_) => {}
+    }
+}
+
+/// A string of bits, behind what the program that set them knows.
+pub(crate) fn bitmap(data: &[u8]) {
+    let Some(([way, size @ ..], string)) = data.split_first_chunk::<5>() else {
+        return;
+    };
+    let numbers = || string.iter().take(9).map(|byte| i32::from(*byte) << 20 | 7).collect();
+    let (hash, hashes) = match way % 4 {
+        0 => (BitmapHash::Guava, Some(u32::from(way / 4))),
+        1 => (BitmapHash::Guava32, Some(u32::from(way / 4))),
+        2 => (BitmapHash::Seeds(numbers()), None),
+        _ => (BitmapHash::Spread(vec![1, 3]), None),
+    };
+    // Most of a large one would be zeros.
+    let size = u64::from(u32::from_le_bytes(*size) >> 12);
+    memory::limit();
+    let Ok(shape) = BitmapShape::new(hash, hashes, size) else {
+        return;
+    };
+    if let Ok(filter) = tamis_formats::bitmap(string, &shape) {
+        for key in KEYS {
+            let bits = shape.bits(key);
+            let is_set = |bit: &u64| {
+                let byte = string.get(*bit as usize / 8).copied().unwrap_or(0);
+                byte & 0x80 >> (bit % 8) != 0
+            };
+            let expected = bits.is_some_and(|bits| bits.iter().all(is_set));
+            assert_eq!(filter.contains(key), expected, "{key:?}");
+        }
+        exercise_filter(filter, |bytes| tamis_formats::bitmap(bytes, &shape));
     }
 }
 

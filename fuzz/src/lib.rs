@@ -17,12 +17,13 @@ use tamis_formats::Format;
 static MEMORY: memory::Watched = memory::Watched;
 
 /// Every target but those of other systems' formats.
-const TARGETS: [(&str, fn(&[u8])); 15] = [
+const TARGETS: [(&str, fn(&[u8])); 16] = [
     ("arrow", arrow::arrow),
     ("base64", filters::base64),
     ("decode", filters::decode),
     ("file", filters::file),
     ("foreign", foreign::unknown),
+    ("foreign_bitmap", foreign::bitmap),
     ("foreign_redisson", foreign::redisson),
     ("index", index::index),
     ("keys", records::keys),

@@ -307,7 +307,20 @@ impl RedisArgs {
     }
 
     pub(crate) fn open(&self, at: &Location, key: &KeyFile) -> Result<RedisFilter> {
-        let filter = RedisFilter::open(at, &self.options(key)?).map_err(in_redis(at))?;
+        let options = self.options(key)?;
+        let filter = RedisFilter::open(at, &options).map_err(|error| {
+            use tamis_redis::Error::{Corrupt, NotFound};
+            match error {
+                NotFound { .. } | Corrupt { .. } if crate::redisson::is_at(at, &options) => {
+                    anyhow!(
+                        "{at}: this is a redisson filter\n\
+                     hint: check, add and info open it with --format redisson; --keys kryo5 is \
+                     redisson's default codec, utf8 its StringCodec"
+                    )
+                }
+                error => in_redis(at)(error),
+            }
+        })?;
         warn_of(&filter);
         Ok(filter)
     }

@@ -5,6 +5,7 @@ mod output;
 
 mod apart;
 mod bar;
+mod bitmap;
 mod cmd;
 #[cfg(feature = "compare")]
 mod compare;
@@ -118,6 +119,7 @@ enum Command {
     #[cfg(not(feature = "parquet"))]
     #[command(hide = true)]
     Bloom(cmd::absent::Args),
+    Explain(cmd::explain::Args),
     Info(cmd::info::Args),
     Verify(cmd::verify::Args),
     Merge(cmd::merge::Args),
@@ -183,6 +185,7 @@ fn main() -> ExitCode {
         Command::Bloom(args) => cmd::bloom::run(args),
         #[cfg(not(feature = "parquet"))]
         Command::Bloom(_) => cmd::absent::run("bloom"),
+        Command::Explain(args) => cmd::explain::run(args),
         Command::Info(args) => cmd::info::run(args),
         Command::Verify(args) => cmd::verify::run(args),
         Command::Merge(args) => cmd::merge::run(args),
@@ -218,7 +221,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Every day",
         &[
-            "dedup", "create", "add", "check", "remove", "count", "info", "plan",
+            "dedup", "create", "add", "check", "remove", "count", "explain", "info", "plan",
         ],
     ),
     (

@@ -41,14 +41,20 @@ impl ForeignArgs {
     /// tells which it is, so it must be said.
     pub(crate) fn codec(&self, input: &Run) -> Result<Encoding> {
         foreign::check_rule(input)?;
-        match self.keys {
-            Some(keys) => Ok(Encoding(keys)),
-            None => bail!(
+        if self.keys.is_none() {
+            bail!(
                 "a redisson filter does not say which codec turned its keys into bytes\n\
-                 hint: use --keys utf8 for StringCodec; redisson's default, Kryo5, is not supported"
-            ),
+                 hint: use --keys utf8 for StringCodec, kryo5 for text of the default, Kryo5Codec, \
+                 json for JsonJacksonCodec"
+            );
         }
+        Encoding::of(Format::Redisson, Format::Redisson.keys(), self.keys)
     }
+}
+
+/// Whether a filter of Redisson's is there.
+pub(crate) fn is_at(at: &Location, options: &Options) -> bool {
+    BitString::open(at, &[SIZE, HASHES], options).is_ok()
 }
 
 impl Live {

@@ -6,7 +6,7 @@ use crate::bar::Bar;
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, anyhow};
 use std::fs::{self, Metadata};
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -267,6 +267,8 @@ pub(crate) fn not_hex(record: NotHex) -> anyhow::Error {
 pub(crate) fn complain(error: &InputError) {
     let hint = if error.is_folder() {
         "\nhint: -r reads the files in it"
+    } else if error.cause.kind() == io::ErrorKind::NotFound {
+        "\nhint: keys are read from files or, without any, from standard input: echo KEY | tamis ..."
     } else {
         ""
     };

@@ -63,6 +63,9 @@ fn check_is_like_grep() {
         "{}",
         missing.err
     );
+    let key = dir.run("check f.tamis apple");
+    assert_eq!(key.code, 2);
+    assert!(key.err.contains("echo KEY | tamis"), "{}", key.err);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! programs wrote, and what is wrong with files.
 
 mod common;
+#[path = "foreign/hashes.rs"]
+mod hashes;
 #[path = "foreign/hostile.rs"]
 mod hostile;
 #[path = "foreign/samples.rs"]

@@ -6,6 +6,8 @@ mod common;
 #[path = "../../tamis-redis/tests/common/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod servers;
+#[path = "redis/strings.rs"]
+mod strings;
 
 use common::{Ran, Sandbox};
 use servers::{Cluster, Server};
@@ -349,6 +351,15 @@ fn filters_are_listed() {
     assert_eq!(rows.len(), 3, "{}", listed.text());
     assert_eq!(rows[1][..2], ["seen", "blocked"]);
     assert_eq!(rows[2][..2], ["users", "counting"]);
+    // Numbers of keys are estimates, except that of none.
+    assert_eq!((rows[1][2], rows[2][2]), ("about", "0"));
+    // And what a filter there says of a key is explained from its bits.
+    let told = dir.ok(&format!("explain {servers}/seen key7 other"));
+    assert!(
+        told.text().contains("answer         maybe: all"),
+        "{}",
+        told.text()
+    );
     assert_eq!(rows[1].last(), Some(&"whole"));
     let elsewhere = dir.ok(&format!("list {servers}/3"));
     assert!(elsewhere.text().contains("elsewhere"));

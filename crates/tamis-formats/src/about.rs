@@ -55,10 +55,12 @@ impl About {
 
     /// Whether keys of a filter with these choices may have been made so.
     pub(crate) fn fits(&self, choices: &[Keys], asked: Keys) -> bool {
-        use Keys::{Lower, PythonNumber, PythonPickle, RustStr, Upper, Utf16};
+        use Keys::{Json, Kryo5, Lower, PythonNumber, PythonPickle, RustStr, Upper, Utf16};
         choices.contains(&asked)
             || match self.other_keys {
-                OtherKeys::Bytes => !matches!(asked, PythonNumber | PythonPickle | RustStr),
+                OtherKeys::Bytes => {
+                    !matches!(asked, PythonNumber | PythonPickle | RustStr | Kryo5 | Json)
+                }
                 OtherKeys::Text => matches!(asked, Utf16 | Upper | Lower),
                 OtherKeys::Only(keys) => keys.contains(&asked),
                 OtherKeys::Untyped => choices.len() > 1,

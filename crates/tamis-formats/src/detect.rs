@@ -4,8 +4,8 @@ use crate::Error;
 use crate::about::About;
 use crate::bytes::View;
 use crate::format::{
-    abloom, bip37, bits_and_blooms, cassandra, dcso, fastbloom, fastfilter, guava, npm, orc,
-    parquet, poppy, pybloomfilter, pyprobables, rbloom, redis, redisson, spark, sst, valkey,
+    abloom, bip37, bitmap, bits_and_blooms, cassandra, dcso, fastbloom, fastfilter, guava, npm,
+    orc, parquet, poppy, pybloomfilter, pyprobables, rbloom, redis, redisson, spark, sst, valkey,
 };
 use crate::names::{Format, Keys};
 
@@ -15,6 +15,7 @@ impl Format {
         match self {
             Self::Abloom => &abloom::ABOUT,
             Self::Bip37 => &bip37::ABOUT,
+            Self::Bitmap => &bitmap::ABOUT,
             Self::BitsAndBlooms => &bits_and_blooms::ABOUT,
             Self::Cassandra => &cassandra::ABOUT,
             Self::Dcso => &dcso::ABOUT,

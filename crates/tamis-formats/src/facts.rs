@@ -1,5 +1,7 @@
 //! What files say of themselves.
 
+use crate::names::Hash;
+
 /// What a file says of itself, next to its bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -10,6 +12,10 @@ pub struct Facts {
     pub rate: Option<f64>,
     /// How many keys it says it has.
     pub keys: Option<u64>,
+    /// How it hashes, where a format has several ways.
+    pub hash: Option<Hash>,
+    /// The other ways that it may hash: the file does not say which it is.
+    pub other_hashes: &'static [Hash],
     /// Where that number stands, as 64 bits little-endian.
     pub(crate) count_at: Option<usize>,
     /// Bytes of the user's behind the filter.
@@ -21,6 +27,8 @@ impl Facts {
         capacity: None,
         rate: None,
         keys: None,
+        hash: None,
+        other_hashes: &[],
         count_at: None,
         data: 0,
     };

@@ -5,6 +5,7 @@ use crate::plain::Plain;
 use crate::{Error, Facts, Keys, Wrap};
 use std::any::Any;
 use std::fmt::Debug;
+use tamis::raw::{Explanation, Joined};
 
 /// A filter without the bytes of its file, which every method gets.
 ///
@@ -27,6 +28,25 @@ pub(crate) trait Filter: Any + Clonable + Debug + Send + Sync {
         for (key, out) in keys.iter().zip(out) {
             *out |= self.contains(file, key);
         }
+    }
+
+    /// What [`contains`](Self::contains) looks at, and what it finds.
+    fn explain(&self, file: View<'_>, key: &[u8]) -> Explanation {
+        let plains = self.plains(file).into_iter();
+        Explanation {
+            joined: Joined::Layers,
+            looks: plains
+                .flat_map(|(plain, file)| plain.looks(file, key))
+                .collect(),
+        }
+    }
+
+    /// The name of its hash.
+    fn hash_name(&self, file: View<'_>) -> &'static str {
+        let plains = self.plains(file);
+        plains
+            .last()
+            .map_or("unknown", |(plain, _)| plain.probe.hash_name())
     }
 
     /// Why this file takes no keys, though its format does.

@@ -8,7 +8,8 @@ pub use open::{Hint, may_be, open, open_owned};
 
 use crate::bytes::Bytes;
 use crate::filter::{Filter, Opened};
-use crate::format::redisson;
+use crate::format::bitmap::BitmapShape;
+use crate::format::{pybloomfilter, redisson};
 use crate::plain::BLOCK;
 use crate::{Error, Facts, Format, Keys, Wrap};
 use std::io::Read as _;
@@ -19,7 +20,16 @@ pub struct Foreign<'a> {
     format: Format,
     file: Bytes<'a>,
     filter: Box<dyn Filter>,
-    gzipped: bool,
+    packed: Packed,
+}
+
+/// What is around a filter's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packed {
+    No,
+    Gzip,
+    /// pybloomfilter's `to_base64`.
+    Text,
 }
 
 /// Redisson's filter: the Redis string of its name, with the `size` and
@@ -35,13 +45,27 @@ pub fn redisson(string: Vec<u8>, size: u64, hashes: u32) -> Result<Foreign<'stat
     Ok(Foreign::new(Format::Redisson, Vec::new().into(), opened))
 }
 
+/// A string of bits, as SETBIT makes it, with the shape that its program knows.
+///
+/// ```
+/// use tamis_formats::{BitmapHash, BitmapShape};
+/// let shape = BitmapShape::new(BitmapHash::Guava32, Some(7), 9_585)?;
+/// let filter = tamis_formats::bitmap(b"", &shape)?;
+/// assert!(!filter.contains(b"key"));
+/// # Ok::<(), tamis_formats::Error>(())
+/// ```
+pub fn bitmap(string: &[u8], shape: &BitmapShape) -> Result<Foreign<'static>, Error> {
+    let opened = shape.read(string)?;
+    Ok(Foreign::new(Format::Bitmap, Vec::new().into(), opened))
+}
+
 impl<'a> Foreign<'a> {
     fn new(format: Format, file: Bytes<'a>, opened: Opened) -> Self {
         Self {
             format,
             file: opened.file.map_or(file, Bytes::from),
             filter: opened.filter,
-            gzipped: false,
+            packed: Packed::No,
         }
     }
 
@@ -67,7 +91,7 @@ impl<'a> Foreign<'a> {
             format: self.format,
             file: self.file.into_owned(),
             filter: self.filter,
-            gzipped: self.gzipped,
+            packed: self.packed,
         }
     }
 
@@ -101,6 +125,25 @@ impl<'a> Foreign<'a> {
             let file = self.file.view();
             self.filter.contains_many(file, &block[..keys.len()], out);
         }
+    }
+
+    /// Why [`contains`](Self::contains) says what it says: which bits or slots the key has, and what is
+    /// there. The verdict is that of `contains`.
+    ///
+    /// ```
+    /// let mut filter = tamis_formats::create(tamis_formats::Create::Dcso, 100, 0.01)?;
+    /// filter.insert(b"key")?;
+    /// assert!(filter.explain(b"key").is_maybe());
+    /// assert!(!filter.explain(b"other").is_maybe());
+    /// # Ok::<(), tamis_formats::Error>(())
+    /// ```
+    pub fn explain(&self, key: &[u8]) -> tamis::raw::Explanation {
+        self.filter.explain(self.file.view(), key)
+    }
+
+    /// The name of the hash that its system makes of a key, as in `murmur3-128`.
+    pub fn hash_name(&self) -> &'static str {
+        self.filter.hash_name(self.file.view())
     }
 
     /// Whether keys can be added, or why not.
@@ -177,14 +220,17 @@ impl<'a> Foreign<'a> {
     /// The file, to be read by its own system.
     pub fn to_bytes(&self) -> Vec<u8> {
         let file = self.filter.write(self.file.view());
-        if !self.gzipped {
-            return file;
+        match self.packed {
+            Packed::No => file,
+            Packed::Text => pybloomfilter::to_base64(&file),
+            Packed::Gzip => {
+                let mut packed = Vec::new();
+                let level = flate2::Compression::default();
+                // Reading from memory and writing to it can't fail.
+                let _ = flate2::read::GzEncoder::new(&*file, level).read_to_end(&mut packed);
+                packed
+            }
         }
-        let mut packed = Vec::new();
-        let level = flate2::Compression::default();
-        // Reading from memory and writing to it can't fail.
-        let _ = flate2::read::GzEncoder::new(&*file, level).read_to_end(&mut packed);
-        packed
     }
 
     /// Makes [`to_bytes`](Self::to_bytes) give another of its format's files.
@@ -211,13 +257,20 @@ impl<'a> Foreign<'a> {
     }
 
     /// Whether it was gzipped; written again, it is once more.
-    pub const fn is_gzipped(&self) -> bool {
-        self.gzipped
+    pub fn is_gzipped(&self) -> bool {
+        self.packed == Packed::Gzip
     }
 
-    /// Makes [`to_bytes`](Self::to_bytes) give the file without gzip around it.
+    /// Whether it was gzipped, or text of pybloomfilter's `to_base64`; written
+    /// again, it is once more.
+    pub fn is_packed(&self) -> bool {
+        self.packed != Packed::No
+    }
+
+    /// Makes [`to_bytes`](Self::to_bytes) give the file without gzip or text
+    /// around it.
     pub const fn unpack(&mut self) {
-        self.gzipped = false;
+        self.packed = Packed::No;
     }
 
     /// The share of its bits, or of its slots, that are set.

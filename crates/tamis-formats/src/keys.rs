@@ -44,6 +44,8 @@ impl Keys {
                 .to_vec()
                 .into(),
             Self::PythonPickle => pickled(words()?).into(),
+            Self::Kryo5 => kryo5(words()?).into(),
+            Self::Json => json(words()?).into(),
             Self::RustStr => [words()?.as_bytes(), &[0xFF]].concat().into(),
             Self::Float32 => parse::<f32>(words()?)
                 .ok_or_else(refuse)?
@@ -84,6 +86,65 @@ fn pickled(text: &str) -> Vec<u8> {
     }
     pickle.extend_from_slice(&value);
     pickle
+}
+
+/// What Kryo 5 writes for a String: the number of its class, then short ASCII with
+/// its last byte marked, or a length and UTF-8 of each unit of UTF-16 by itself.
+fn kryo5(text: &str) -> Vec<u8> {
+    const STRING: u8 = 3;
+    let mut bytes = vec![STRING];
+    if text.is_ascii() && (2..=32).contains(&text.len()) {
+        bytes.extend_from_slice(text.as_bytes());
+        *bytes.last_mut().expect("at least two") |= 0x80;
+        return bytes;
+    }
+    // The first byte has six bits of the number, the others seven.
+    let mut len = text.encode_utf16().count() as u64 + 1;
+    let (mut mark, mut more, mut width) = (0x80, 0x40, 6);
+    loop {
+        let low = (len & ((1 << width) - 1)) as u8;
+        len >>= width;
+        bytes.push(mark | low | if len > 0 { more } else { 0 });
+        if len == 0 {
+            break;
+        }
+        (mark, more, width) = (0, 0x80, 7);
+    }
+    for unit in text.encode_utf16() {
+        match unit {
+            0..=0x7F => bytes.push(unit as u8),
+            0x80..=0x7FF => bytes.extend([0xC0 | (unit >> 6) as u8, 0x80 | (unit & 0x3F) as u8]),
+            _ => bytes.extend([
+                0xE0 | (unit >> 12) as u8,
+                0x80 | (unit >> 6 & 0x3F) as u8,
+                0x80 | (unit & 0x3F) as u8,
+            ]),
+        }
+    }
+    bytes
+}
+
+/// What Jackson writes for a String: what is not of UTF-16's first plane is escaped.
+fn json(text: &str) -> Vec<u8> {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\u{8}' => out.push_str("\\b"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            '\u{c}' => out.push_str("\\f"),
+            '\r' => out.push_str("\\r"),
+            '\0'..='\u{1f}' | '\u{10000}'.. => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    out.push_str(&format!("\\u{unit:04X}"));
+                }
+            }
+            _ => out.push(c),
+        }
+    }
+    out.push('"');
+    out.into_bytes()
 }
 
 /// The prime that Python's hashes of numbers are remainders of.
@@ -222,6 +283,56 @@ mod tests {
                 i64::MIN => assert!(matches!(got, Err(Error::Key { .. })), "{text}"),
                 _ => assert_eq!(*got.unwrap(), expected.to_le_bytes(), "{text}"),
             }
+        }
+    }
+
+    /// What Kryo 5.6.2 (`setReferences(false)`) and Jackson 2 write for each, in hex;
+    /// of long ones how they begin.
+    #[test]
+    fn redissons_codecs_write_what_theirs_do() {
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let (x, e) = ("x", "é");
+        for (text, kryo, len, json) in [
+            ("", "0381", 2, "2222"),
+            ("a", "038261", 3, "226122"),
+            ("ab", "0361e2", 3, "22616222"),
+            ("key0", "036b6579b0", 5, "226b65793022"),
+            (&x.repeat(32), "03787878", 33, "227878"),
+            (&x.repeat(33), "03a27878", 35, "227878"),
+            (&x.repeat(63), "03c00178", 66, "227878"),
+            (&x.repeat(64), "03c10178", 67, "227878"),
+            (&x.repeat(200), "03c90378", 203, "227878"),
+            (&x.repeat(9000), "03e98c0178", 9004, "227878"),
+            ("é", "0382c3a9", 4, "22c3a922"),
+            ("aé", "038361c3a9", 5, "2261c3a922"),
+            ("日本", "0383e697a5e69cac", 8, "22e697a5e69cac22"),
+            ("🌾", "0383eda0bcedbcbe", 8, "225c75443833435c754446334522"),
+            (
+                "a🌾b",
+                "038561eda0bcedbcbe62",
+                10,
+                "22615c75443833435c75444633456222",
+            ),
+            (&e.repeat(40), "03a9c3a9", 82, "22c3a9"),
+            (&e.repeat(9000), "03e98c01c3a9", 18004, "22c3a9"),
+            ("\0", "038200", 3, "225c753030303022"),
+            ("\u{7f}", "03827f", 3, "227f22"),
+            ("\"q\\/", "0322715caf", 5, "225c22715c5c2f22"),
+            (
+                "\t\n\u{1}\u{2028}",
+                "0385090a01e280a8",
+                8,
+                "225c745c6e5c7530303031e280a822",
+            ),
+        ] {
+            let got = Keys::Kryo5.encode(text.as_bytes()).unwrap();
+            assert!(hex(&got).starts_with(kryo), "{text:.9}: {}", hex(&got));
+            assert_eq!(got.len(), len, "{text:.9}");
+            let got = hex(&Keys::Json.encode(text.as_bytes()).unwrap());
+            assert!(
+                got.starts_with(json) && got.ends_with("22"),
+                "{text:.9}: {got}"
+            );
         }
     }
 

@@ -51,7 +51,8 @@ pub mod valkeybloom {
 pub use bytes::Bytes;
 pub use error::Error;
 pub use facts::Facts;
-pub use foreign::{Create, Foreign, Hint, create, may_be, open, open_owned, redisson};
+pub use foreign::{Create, Foreign, Hint, bitmap, create, may_be, open, open_owned, redisson};
+pub use format::bitmap::{BitmapHash, BitmapShape};
 pub use format::guava::Strategy;
 pub use format::parquet::{
     Addition as ParquetAddition, Chunk as ParquetChunk, NewFilter as ParquetFilter,

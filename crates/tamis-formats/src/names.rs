@@ -61,6 +61,8 @@ named! {
         Bip37 = "bip37",
         /// Go's bits-and-blooms, binary or JSON.
         BitsAndBlooms = "bits-and-blooms",
+        /// A string of bits as SETBIT makes it, and nothing else.
+        Bitmap = "bitmap",
         /// Cassandra's `Filter.db`, from version 4 on.
         Cassandra = "cassandra",
         /// DCSO's bloom, and poppy's version 1.
@@ -124,10 +126,28 @@ named! {
         PythonPickle = "python-pickle",
         /// Text as Rust's `Hash` of `str` has it: UTF-8, and a byte of ones.
         RustStr = "rust-str",
+        /// Text as Kryo 5's `writeClassAndObject` has it (Redisson's default codec).
+        Kryo5 = "kryo5",
+        /// Text as Jackson writes it in JSON, in quotes (Redisson's JsonJacksonCodec).
+        Json = "json",
         /// Text in upper case (hex SHA-1 in CIRCL's hash list).
         Upper = "upper",
         /// Text in lower case.
         Lower = "lower",
+    }
+
+    /// How the versions of pybloomfiltermmap hash. Their files don't say it.
+    pub enum Hash {
+        /// MurmurHash3 of 64 bits: version 0.3.15 and pybloomfiltermmap3.
+        Murmur = "murmur",
+        /// The same, cut to 32 bits: versions 0.3.12 to 0.3.14.
+        Murmur32 = "murmur32",
+        /// The first 32 bits of SHA-512: versions 0.3.6 to 0.3.11.
+        Sha512 = "sha512",
+        /// Hsieh's SuperFastHash: versions 0.3.1 and 0.3.2.
+        SuperFast = "superfast",
+        /// Bernstein's hash: versions up to 0.2.0.
+        Djb = "djb",
     }
 }
 
@@ -141,7 +161,7 @@ impl Keys {
     pub const fn value_len(self) -> Option<usize> {
         match self {
             Self::Utf8 | Self::Utf16 | Self::Upper | Self::Lower => None,
-            Self::PythonPickle | Self::RustStr => None,
+            Self::PythonPickle | Self::RustStr | Self::Kryo5 | Self::Json => None,
             Self::Int32 | Self::Float32 => Some(4),
             Self::Int64 | Self::Uint64 | Self::Float64 | Self::PythonNumber => Some(8),
         }
@@ -150,7 +170,9 @@ impl Keys {
     pub(crate) const fn expected(self) -> &'static str {
         match self {
             Self::Utf8 | Self::Upper | Self::Lower => "any bytes",
-            Self::Utf16 | Self::PythonPickle | Self::RustStr => "UTF-8 text",
+            Self::Utf16 | Self::PythonPickle | Self::RustStr | Self::Kryo5 | Self::Json => {
+                "UTF-8 text"
+            }
             Self::Int32 => "a whole number of 32 bits",
             Self::Int64 => "a whole number of 64 bits",
             Self::Uint64 => "a whole number from 0 to 2^64 - 1",

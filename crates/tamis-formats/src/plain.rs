@@ -5,6 +5,7 @@ use crate::Error;
 use crate::bits::{Bits, Modulus};
 use crate::bytes::View;
 use crate::probe::Probe;
+use tamis::raw::{Cell, Look};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plain {
@@ -15,6 +16,9 @@ pub(crate) struct Plain {
     modulus: Modulus,
 }
 
+/// Filters of at most this many bits are shown whole.
+const FEW: u64 = 512;
+
 /// Keys whose bits are fetched together: enough to hide the memory's latency.
 pub(crate) const BLOCK: usize = 32;
 
@@ -22,6 +26,11 @@ impl Plain {
     /// The bits must lie in the file, and be one at least.
     pub(crate) const fn new(bits: Bits, probe: Probe) -> Self {
         let modulus = Modulus::new(bits.len);
+        Self::with_modulus(bits, probe, modulus)
+    }
+
+    /// The same, of numbers that are made for another size.
+    pub(crate) const fn with_modulus(bits: Bits, probe: Probe, modulus: Modulus) -> Self {
         Self {
             bits,
             probe,
@@ -34,6 +43,32 @@ impl Plain {
         let is_set = |bit| self.bits.get(file, bit);
         self.probe.all(key, &self.modulus, is_set)
             || !self.probe.is_single() && self.probe.all_as_text(key, &self.modulus, is_set)
+    }
+
+    /// What [`contains`](Self::contains) looks at: a key may have bits in two ways.
+    pub(crate) fn looks(&self, file: View<'_>, key: &[u8]) -> Vec<Look> {
+        let (mut as_bytes, mut as_text) = (Vec::new(), Vec::new());
+        self.probe.all(key, &self.modulus, |bit| {
+            as_bytes.push(bit);
+            true
+        });
+        let is_text = self.probe.all_as_text(key, &self.modulus, |bit| {
+            as_text.push(bit);
+            true
+        });
+        let value = |at: &u64| u64::from(self.bits.get(file, *at));
+        let cell = |at: &u64| Cell {
+            line: None,
+            at: *at,
+            value: value(at),
+        };
+        let all = || (0..self.bits.len).take_while(|_| self.bits.len <= FEW);
+        let look = |bits: Vec<u64>| Look::Cells {
+            cells: bits.iter().map(cell).collect(),
+            all: all().map(|at| value(&at)).collect(),
+        };
+        let as_text = is_text.then_some(as_text);
+        [as_bytes].into_iter().chain(as_text).map(look).collect()
     }
 
     /// Sets `out[i]` where it may have the key; leaves the others alone.

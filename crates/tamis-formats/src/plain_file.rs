@@ -5,7 +5,7 @@ use crate::bytes::{Bytes, View};
 use crate::filter::{Filter, Opened, same};
 use crate::plain::Plain;
 use crate::probe::Probe;
-use crate::{Error, Facts, Wrap};
+use crate::{Error, Facts, Keys, Wrap};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(crate) struct PlainFile {
     plain: Plain,
     facts: Facts,
+    /// How its keys became bytes, if that is known better than of its format.
+    pub(crate) keys: Option<&'static [Keys]>,
     envelope: Option<Arc<dyn Envelope>>,
     /// The files that the format has for the same filter, if there are several.
     pub(crate) envelopes: &'static [(Wrap, Option<MakeEnvelope>)],
@@ -37,6 +39,7 @@ impl PlainFile {
         Self {
             plain,
             facts: Facts::NONE,
+            keys: None,
             envelope: None,
             envelopes: &[],
         }
@@ -57,6 +60,10 @@ impl PlainFile {
 impl Filter for PlainFile {
     fn facts(&self) -> Facts {
         self.facts
+    }
+
+    fn keys(&self) -> Option<&'static [Keys]> {
+        self.keys
     }
 
     #[inline]

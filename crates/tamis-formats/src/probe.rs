@@ -2,7 +2,8 @@
 
 use crate::bits::Modulus;
 use crate::hash::murmur::{self, Tail};
-use crate::hash::{crates, sha256, small};
+use crate::hash::{crates, sha2, small};
+use crate::names::Hash;
 
 /// How many bits a key has, and which.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,8 +18,8 @@ pub(crate) enum Probe {
     Spark2 { hashes: u64, seed: u32 },
     /// DCSO's, which is poppy's first version.
     Dcso { hashes: u64 },
-    /// One whole hash a bit (pybloomfiltermmap3).
-    Seeds(Box<[u32]>),
+    /// One whole hash a bit (pybloomfiltermmap).
+    Seeds { hash: Hash, seeds: Box<[u32]> },
     /// Go's bits-and-blooms.
     BitsAndBlooms { hashes: u64 },
     /// RedisBloom.
@@ -49,6 +50,10 @@ pub(crate) enum Probe {
     Pyprobables { hashes: u64 },
     /// rbloom, by the hash of its documentation.
     Rbloom { hashes: u64 },
+    /// `hash = seed * hash + unit` over UTF-16 and a mask, once a seed.
+    JavaSeeds { seeds: Box<[i32]>, mask: i32 },
+    /// Java's `hashCode`, its halves XORed, and a mask each.
+    JavaSpread { masks: Box<[i32]> },
 }
 
 /// No answer of i64's `%` may be negative.
@@ -70,10 +75,11 @@ const ABLOOM: [u32; 8] = [
 const RBLOOM: u128 = 47_026_247_687_942_121_848_144_207_491_837_418_733;
 
 impl Probe {
-    /// Whether a key has bits in one way only. pyprobables hashes the code points
-    /// of a str, and of bytes the bytes: a key that is text may be either.
+    /// Whether a key has bits, in one way only. pyprobables hashes the code points
+    /// of a str, and of bytes the bytes: a key that is text may be either. Of Java's
+    /// masks some make numbers that are negative, and no bits'.
     pub(crate) const fn is_single(&self) -> bool {
-        !matches!(self, Self::Pyprobables { .. })
+        !matches!(self, Self::Pyprobables { .. } | Self::JavaSpread { .. })
     }
 
     /// The bits that a key has in its other way, if it has one.
@@ -94,11 +100,37 @@ impl Probe {
         }
     }
 
+    /// The name of the hash that the bits come from.
+    pub(crate) const fn hash_name(&self) -> &'static str {
+        match self {
+            Self::Guava32 { .. } | Self::Guava64 { .. } | Self::Cassandra { .. } => "murmur3-128",
+            Self::BitsAndBlooms { .. } => "murmur3-128",
+            Self::Seeds { hash, .. } => hash.name(),
+            Self::Spark1 { .. } | Self::Spark2 { .. } | Self::Bip37 { .. } => "murmur3-32",
+            Self::Orc {
+                integers: false, ..
+            } => "murmur3-64",
+            Self::Orc { integers: true, .. } => "wang-64",
+            Self::Dcso { .. } => "fnv1-64",
+            Self::Redis { .. } => "murmur2-64a",
+            Self::Redisson { .. } => "highwayhash-128",
+            Self::Valkey { .. } | Self::Fastbloom { .. } => "siphash-1-3",
+            Self::Npm { .. } | Self::Abloom { .. } => "xxh64",
+            Self::LevelDb { .. } => "leveldb-32",
+            Self::Pyprobables { .. } => "fnv1a-64",
+            Self::Rbloom { .. } => "sha256",
+            Self::JavaSeeds { .. } => "java-seeds",
+            Self::JavaSpread { .. } => "java-hashcode",
+        }
+    }
+
     /// How many bits a key has.
     pub(crate) fn hashes(&self) -> u64 {
         match self {
-            Self::Seeds(seeds) => seeds.len() as u64,
+            Self::Seeds { seeds, .. } => seeds.len() as u64,
             Self::Abloom { .. } => ABLOOM.len() as u64,
+            Self::JavaSeeds { seeds, .. } => seeds.len() as u64,
+            Self::JavaSpread { masks } => masks.len() as u64,
             Self::Guava32 { hashes }
             | Self::Guava64 { hashes }
             | Self::Spark1 { hashes }
@@ -154,9 +186,9 @@ impl Probe {
                 let first = step(small::fnv1_64(key) % PRIME);
                 walk(hashes, first, step, |x| each(m.of(x)))
             }
-            Self::Seeds(ref seeds) => {
-                of_seeds(seeds, m, key, |some| some.iter().all(|bit| each(*bit)))
-            }
+            Self::Seeds { hash, ref seeds } => of_seeds(hash, seeds, m, key, |some| {
+                some.iter().all(|bit| each(*bit))
+            }),
             Self::BitsAndBlooms { hashes } => bits_and_blooms(hashes, key, |x| each(m.of(x))),
             Self::Redis { hashes } => {
                 let first = murmur::murmur2_64a(key, 0xc6a4_a793_5bd1_e995);
@@ -194,6 +226,14 @@ impl Probe {
             Self::Pyprobables { hashes } => (0..hashes)
                 .all(|i| each(m.of(small::fnv_64(i, key.iter().copied().map(u64::from))))),
             Self::Rbloom { hashes } => rbloom(hashes, key, |x| each(m.of(x))),
+            Self::JavaSeeds { ref seeds, mask } => {
+                (seeds.iter()).all(|seed| each((small::java_32(key, *seed) & mask) as u64))
+            }
+            Self::JavaSpread { ref masks } => {
+                let hash = small::java_32(key, 31);
+                let hash = hash ^ (hash as u32 >> 16) as i32;
+                (masks.iter()).all(|mask| u64::try_from(mask & hash).is_ok_and(&mut each))
+            }
             Self::LevelDb { hashes } => {
                 let first = small::leveldb_32(key);
                 let step = first.rotate_right(17);
@@ -275,7 +315,7 @@ fn fastbloom(
 }
 
 fn rbloom(hashes: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
-    let digest = sha256::sha256(key);
+    let digest = sha2::sha256(key);
     let mut state = u128::from_be_bytes(std::array::from_fn(|i| digest[i]));
     (0..hashes).all(|_| {
         state = state.wrapping_mul(RBLOOM).wrapping_add(1);
@@ -283,10 +323,11 @@ fn rbloom(hashes: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
     })
 }
 
-/// One whole hash a seed, both halves XORed: calls `group` with the numbers of
-/// the key's bits, a few at a time, for as long as it answers true.
+/// One whole hash a seed: calls `group` with the numbers of the key's bits, a few
+/// at a time, for as long as it answers true.
 #[inline]
 pub(crate) fn of_seeds(
+    hash: Hash,
     seeds: &[u32],
     m: &Modulus,
     key: &[u8],
@@ -295,6 +336,9 @@ pub(crate) fn of_seeds(
     #[inline(always)]
     fn bits<const LANES: usize>(seeds: &[u32; LANES], m: &Modulus, key: &[u8]) -> [u64; LANES] {
         murmur::x64_128_folded(key, seeds, |hash| m.of(hash))
+    }
+    if hash != Hash::Murmur {
+        return (seeds.iter()).all(|seed| group(&[m.of(old_hash(hash, key, *seed).into())]));
     }
     let (fours, rest) = seeds.as_chunks::<4>();
     fours.iter().all(|seeds| group(&bits(seeds, m, key)))
@@ -305,6 +349,22 @@ pub(crate) fn of_seeds(
             &[s, t, u] => group(&bits(&[s, t, u], m, key)),
             _ => unreachable!("what is left of groups of four"),
         }
+}
+
+/// What versions of pybloomfiltermmap before 0.3.15 hash to.
+fn old_hash(hash: Hash, key: &[u8], seed: u32) -> u32 {
+    match hash {
+        Hash::Djb => small::djb_32(key, seed),
+        Hash::SuperFast => small::superfast_32(key, seed),
+        Hash::Sha512 => {
+            let digest = sha2::sha512(&[&seed.to_le_bytes(), key].concat());
+            u32::from_le_bytes(*digest.first_chunk().expect("64 bytes"))
+        }
+        Hash::Murmur | Hash::Murmur32 => {
+            let (low, high) = murmur::x64_128(key, seed.into(), Tail::Plain);
+            (low ^ high ^ (low ^ high) >> 32) as u32
+        }
+    }
 }
 
 /// `first`, then what `next` makes of it, and so on.

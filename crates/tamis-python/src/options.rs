@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use tamis::raw::BloomShape;
 use tamis::{Error, Hasher, KeyRule, Kind, Open, Plan, SecretKey};
 
 /// The plan of a filter of this kind, at a rate or in a size. It takes longer than
@@ -31,6 +32,44 @@ pub(crate) fn plan(kind: Kind, keys: u64, size: Result<f64, u64>) -> Result<Plan
     latest.truncate(FEW - 1);
     latest.push_front((asked, plan));
     Ok(plan)
+}
+
+/// The numbers of a textbook filter, for those who set them.
+#[derive(Clone, Copy)]
+pub(crate) struct Textbook {
+    pub(crate) bits: Option<Count>,
+    pub(crate) hashes: Option<u32>,
+}
+
+impl Textbook {
+    /// The filter of exactly these numbers, if any is given.
+    pub(crate) fn plan(
+        self,
+        kind: Kind,
+        n: Option<u64>,
+        p: Option<f64>,
+        size: Option<Count>,
+    ) -> Result<Option<Plan>> {
+        if self.bits.is_none() && self.hashes.is_none() {
+            return Ok(None);
+        }
+        let refuse = |text: &str| Err(Failure::parameter(text));
+        if kind != Kind::Bloom {
+            return refuse("bits, hashes: expected kind=\"bloom\" beside them, got another kind");
+        }
+        if p.is_some() {
+            return refuse(
+                "p: expected none beside bits and hashes, got one; it follows from them",
+            );
+        }
+        let bits = match (self.bits, size) {
+            (Some(_), Some(_)) => return refuse("bits, size: expected one of them, got both"),
+            (None, None) => return refuse("hashes: expected bits or size beside it, got neither"),
+            (Some(bits), None) => bits.0,
+            (None, Some(size)) => BloomShape::bits_within(size.0),
+        };
+        Ok(Some(Plan::of_bits(bits, self.hashes, n)?))
+    }
 }
 
 /// How many threads to use; 0 asks for one a core.

@@ -2,7 +2,7 @@
 
 use crate::argument;
 use crate::error::{Failure, Result};
-use crate::options::{Count, Need};
+use crate::options::{Count, Need, Textbook};
 use pyo3::prelude::*;
 use tamis::Plan as LibraryPlan;
 
@@ -69,6 +69,7 @@ impl Plan {
 /// What a filter would cost. Give two of ``n`` (keys), ``p`` (rate of false
 /// "yes") and ``size`` (bytes); the third follows. Say what else you need:
 /// ``delete``, ``grow``, ``finished`` for a list that `build` makes, or a kind.
+/// With ``kind="bloom"`` the numbers may be given: ``bits`` (or ``size``) and ``hashes``.
 ///
 /// >>> import tamis
 /// >>> tamis.plan(1_000_000, 0.01)
@@ -77,12 +78,20 @@ impl Plan {
 /// True
 /// >>> tamis.plan(1_000_000, 0.01, delete=True).kind
 /// 'cuckoo'
+/// >>> tamis.plan(kind="bloom", bits=16, hashes=3)
+/// <tamis.Plan bloom for 4 keys at p=1.650e-1: 64 bytes, 4.00 bits a key>
 #[pyfunction]
-#[pyo3(signature = (n=None, p=None, *, size=None, kind=None, delete=false, grow=false, finished=false))]
+#[pyo3(signature = (n=None, p=None, *, size=None, bits=None, hashes=None, kind=None, delete=false, grow=false, finished=false))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are Python's keyword arguments"
+)]
 pub(crate) fn plan(
     #[pyo3(from_py_with = argument::n)] n: Option<Count>,
     #[pyo3(from_py_with = argument::p)] p: Option<f64>,
     #[pyo3(from_py_with = argument::size)] size: Option<Count>,
+    #[pyo3(from_py_with = argument::bits)] bits: Option<Count>,
+    #[pyo3(from_py_with = argument::hashes)] hashes: Option<u32>,
     #[pyo3(from_py_with = argument::kind)] kind: Option<String>,
     #[pyo3(from_py_with = argument::delete)] delete: bool,
     #[pyo3(from_py_with = argument::grow)] grow: bool,
@@ -94,7 +103,8 @@ pub(crate) fn plan(
         finished,
         shared: false,
     };
-    let plan = need.plan(kind.as_deref(), |kind| match (n, p, size) {
+    let textbook = Textbook { bits, hashes };
+    let given = |kind| match (n, p, size) {
         (Some(_), Some(_), Some(_)) => Err(Failure::parameter(
             "n, p, size: expected two of them, got three; the third follows",
         )),
@@ -104,6 +114,10 @@ pub(crate) fn plan(
         (None, ..) => Err(Failure::parameter(
             "n: expected how many keys, got nothing (or give both p and size)",
         )),
+    };
+    let plan = need.plan(kind.as_deref(), |kind| {
+        let plan = textbook.plan(kind, n.map(|n| n.0), p, size)?;
+        plan.map_or_else(|| given(kind), Ok)
     })?;
     Ok(Plan(plan))
 }

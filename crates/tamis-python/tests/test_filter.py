@@ -358,3 +358,62 @@ def test_keys_that_somebody_made_collide_are_refused():
         blocked = tamis.build([one, b"a"], allow=[other], both=both, keyed=True)
         assert one in blocked and other not in blocked
     assert one in tamis.build(iter([one, other])) and other in tamis.build([one, other])
+
+
+def test_a_textbook_filter_of_given_numbers():
+    toy = tamis.Filter(kind="bloom", bits=16, hashes=3, seed=7)
+    assert (toy.capacity, toy.info()["bytes"]) == (4, 64)
+    assert toy.add("apple") and "apple" in toy
+    assert toy.p == tamis.plan(kind="bloom", bits=16, hashes=3).p == pytest.approx(0.165, abs=0.001)
+    assert tamis.Filter(4, kind="bloom", bits=16).p == toy.p  # the best hashes follow
+    assert tamis.Filter(kind="bloom", size=2, hashes=3).p == toy.p
+    assert tamis.plan(1_000_000, kind="bloom", bits=20_000_000, hashes=10).p == pytest.approx(8.89e-5, rel=1e-3)
+    for wrong, text in [
+        (dict(bits=16, hashes=3), "kind="),
+        (dict(kind="cuckoo", bits=16, hashes=3), "kind="),
+        (dict(kind="bloom", hashes=3), "bits or size"),
+        (dict(kind="bloom", bits=16), "hashes"),
+        (dict(kind="bloom", bits=16, hashes=3, p=0.1), "p: expected none"),
+        (dict(kind="bloom", bits=16, hashes=3, size=2), "bits, size"),
+        (dict(kind="bloom", bits=0, hashes=3), "bits"),
+        (dict(kind="bloom", bits=16, hashes=65), "hashes"),
+        (dict(kind="bloom", bits=16, hashes=3, n=0), "keys"),
+    ]:
+        for make in (tamis.Filter, tamis.plan):
+            with pytest.raises(ValueError, match=text):
+                make(**wrong)
+    with pytest.raises(TypeError, match="n: expected how many keys"):
+        tamis.Filter()
+
+
+def test_a_textbook_filter_in_a_file(tmp_path):
+    with tamis.Filter.create(tmp_path / "toy.tamis", kind="bloom", bits=16, hashes=3) as toy:
+        toy.add("apple")
+    with tamis.Filter.open(tmp_path / "toy.tamis") as toy:
+        assert "apple" in toy and toy.capacity == 4
+
+
+def test_a_count_that_is_too_low_is_told():
+    seen = tamis.Filter(1000, 0.01)
+    seen.update(range(1000))
+    assert seen.info()["keys_estimated"] is None
+    seen.update(range(5000))
+    info = seen.info()
+    assert info["keys"] < 4500 and 4750 < info["keys_estimated"] < 5250 and info["fill"] > 4.7
+
+
+@pytest.mark.parametrize("kind", ["bloom", "blocked", "counting", "cuckoo", "growing", "fuse", "ribbon"])
+def test_an_explanation_ends_with_the_answer(kind):
+    keys = [f"key{n}" for n in range(300)]
+    if kind in ("fuse", "ribbon"):
+        seen = tamis.build(keys, 0.1, kind=kind)
+    else:
+        seen = tamis.Filter(300, 0.1, kind=kind)
+        seen.update(keys)
+    for key in [f"key{n}" for n in range(900)]:
+        told = seen.explain(key)
+        assert (told["answer"] == "maybe") == (key in seen), told
+        assert told["looks"] and told["kind"] == kind
+    if kind == "bloom":
+        bits = told["looks"][0]["bits"]
+        assert len(bits) == 3 and all(bit["value"] in (0, 1) for bit in bits)

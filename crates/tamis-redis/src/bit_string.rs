@@ -62,6 +62,26 @@ impl BitString {
         Ok(this)
     }
 
+    /// Opens a string that nothing describes, as programs make it with SETBIT.
+    pub fn plain(at: &Location, options: &Options) -> Result<Self, Error> {
+        let mut this = Self::new(at, options)?;
+        let kind: String = this.one("looking for it", command!("TYPE", &this.name))?;
+        match &*kind {
+            "string" => Ok(this),
+            "none" => Err(Error::NotFound { name: this.name }),
+            _ => Err(Error::Corrupt {
+                key: this.name,
+                reason: format!("expected a string, got a {kind}"),
+            }),
+        }
+    }
+
+    /// All of the string.
+    pub fn read(&mut self) -> Result<Vec<u8>, Error> {
+        let command = command!("GET", &self.name);
+        self.one("reading", command)
+    }
+
     /// Creates an empty one. With `force`, an existing one is replaced; a key
     /// that has the name but no description is never touched.
     pub fn create(
@@ -155,8 +175,8 @@ impl BitString {
         format!("{{{}}}:config", self.name)
     }
 
-    /// Whether all bits of each command's answer are set. The description is
-    /// read before and after, so that no answer is about another filter.
+    /// Whether all bits of each command's answer are set. The description, if there
+    /// is one, is read before and after, so that no answer is about another filter.
     fn bits(
         &mut self,
         action: &'static str,
@@ -167,6 +187,9 @@ impl BitString {
         for (field, _) in &self.watched {
             watch.arg(field);
         }
+        if self.watched.is_empty() {
+            watch = command!("EXISTS", &self.name);
+        }
         let mut all = Vec::with_capacity(commands.len());
         for commands in commands.chunks(TOGETHER) {
             let mut sent = vec![watch.clone()];
@@ -176,6 +199,9 @@ impl BitString {
             let watched = [answers.pop(), answers.drain(..1).next()];
             let bits = answers.into_iter().map(Vec::<u8>::from_redis_value);
             let same = watched.into_iter().flatten().all(|value| {
+                if self.watched.is_empty() {
+                    return value == Value::Int(1);
+                }
                 let now = Vec::<Option<String>>::from_redis_value(value).unwrap_or_default();
                 let then = self.watched.iter().map(|(_, value)| Some(value));
                 now.iter().map(Option::as_ref).eq(then)

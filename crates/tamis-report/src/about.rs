@@ -19,6 +19,8 @@ pub struct About {
     /// The promised rate.
     pub rate: f64,
     pub(crate) keys: KeyCount,
+    /// What the bits say, where the count is too low.
+    pub(crate) undercounted: Option<u64>,
     /// The rate to expect now.
     pub rate_now: f64,
     /// Whether a file has a checksum of all its bytes.
@@ -42,6 +44,7 @@ impl About {
             capacity: filter.capacity(),
             rate: filter.rate(),
             keys: filter.keys(),
+            undercounted: filter.undercounted(),
             rate_now: filter.rate_now(),
             sealed: None,
             module: None,
@@ -61,18 +64,23 @@ impl About {
 
     /// A warning for a filter with more keys than its capacity.
     pub fn overfull(&self) -> Option<String> {
-        let keys = self.keys.get();
-        (keys > self.capacity).then(|| {
-            let text = overfull(keys, self.capacity, self.rate_now, self.rate);
+        (self.best_count() > self.capacity).then(|| {
+            let about = self.undercounted.map_or("", |_| "about ");
+            let keys = about.to_owned() + &human::counted(self.best_count(), "key");
+            let text = overfull(&keys, self.capacity, self.rate_now, self.rate);
             format!("{text}\nhint: create a larger filter and add the keys again")
         })
     }
+
+    /// The number of keys, as well as it is known.
+    fn best_count(&self) -> u64 {
+        self.undercounted.unwrap_or(self.keys.get())
+    }
 }
 
-pub(crate) fn overfull(keys: u64, capacity: u64, rate_now: f64, rate: f64) -> String {
+pub(crate) fn overfull(keys: &str, capacity: u64, rate_now: f64, rate: f64) -> String {
     format!(
-        "the filter holds {} but was made for {}: the rate is now {} instead of {}",
-        human::counted(keys, "key"),
+        "the filter holds {keys} but was made for {}: the rate is now {} instead of {}",
         human::count(capacity),
         human::rate(rate_now),
         human::rate(rate),
@@ -99,9 +107,11 @@ pub fn to_json(about: &About) -> Value {
         "rate": about.rate,
         "keys": keys,
         "keys_counted": counted,
+        "keys_at_least": about.undercounted.is_some(),
+        "keys_estimated": about.undercounted,
         "rate_now": about.rate_now,
-        "over_capacity": keys > about.capacity,
-        "fill": keys as f64 / about.capacity.max(1) as f64,
+        "over_capacity": about.best_count() > about.capacity,
+        "fill": about.best_count() as f64 / about.capacity.max(1) as f64,
         "bytes": about.bytes,
         "hash": about.hasher.map(|hasher| hasher.name()),
         "seed": match about.hasher { Some(Hasher::Fast { seed, .. }) => Some(seed), _ => None },
@@ -182,11 +192,17 @@ fn describe_hash(hasher: &Hasher) -> String {
 
 /// What `tamis info` prints.
 pub fn describe(about: &About) -> String {
-    let held = match about.keys {
-        KeyCount::Counted(n) => human::count(n),
-        KeyCount::Estimated(n) => format!("about {} (estimated)", human::count(n)),
+    let held = match (about.keys, about.undercounted) {
+        (KeyCount::Counted(n), None) => human::count(n),
+        (KeyCount::Counted(n), Some(more)) if more > n => format!(
+            "at least {}, about {} by the bits that are set",
+            human::count(n),
+            human::count(more)
+        ),
+        (KeyCount::Counted(n), Some(_)) => format!("at least {}", human::count(n)),
+        (KeyCount::Estimated(n), _) => format!("about {} (estimated)", human::count(n)),
     };
-    let full = about.keys.get() as f64 / about.capacity.max(1) as f64 * 100.0;
+    let full = about.best_count() as f64 / about.capacity.max(1) as f64 * 100.0;
     let mut lines = vec![
         ("kind", about.kind.to_string()),
         ("size", human::size(about.bytes)),

@@ -2,6 +2,7 @@
 
 use crate::{about, human};
 use serde_json::json;
+use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{Foreign, Format, Keys};
 
 /// How a filter stands: what the file says and what follows from its bits.
@@ -31,6 +32,7 @@ impl<'f> Standing<'f> {
             ("rate", facts.rate.is_none()),
             ("keys", facts.keys.is_none()),
             ("key_encoding", self.filter.keys().len() > 1),
+            ("hash", !facts.other_hashes.is_empty()),
         ]
         .into_iter()
         .filter_map(|(what, open)| open.then_some(what))
@@ -47,6 +49,7 @@ impl<'f> Standing<'f> {
             "gzipped": self.filter.is_gzipped(),
             "bits": self.filter.bits(),
             "hashes": self.filter.hashes(),
+            "hash": facts.hash.map(Hash::name),
             "key_encodings": names,
             "capacity": facts.capacity,
             "rate": facts.rate,
@@ -72,7 +75,11 @@ impl<'f> Standing<'f> {
             Some(keys) => format!("{} (the file's count), {estimated}", human::count(keys)),
             None => estimated,
         };
-        let packed = if filter.is_gzipped() { ", gzipped" } else { "" };
+        let packed = match (filter.is_gzipped(), filter.is_packed()) {
+            (true, _) => ", gzipped",
+            (_, true) => ", as text",
+            _ => "",
+        };
         let mut out = String::new();
         let mut line = |name: &str, value: String| out += &about::line(name, &value);
         line("format", filter.format().to_string());
@@ -81,6 +88,14 @@ impl<'f> Standing<'f> {
         }
         line("size", format!("{}{packed}", human::size(size)));
         line("shape", shape(filter));
+        if let Some(hash) = facts.hash {
+            let doubt = if facts.other_hashes.is_empty() {
+                ""
+            } else {
+                " (assumed: the file does not say, --hash)"
+            };
+            line("hashed by", format!("{hash}{doubt}"));
+        }
         line("keys are", key_names(filter));
         line(
             "capacity",
@@ -143,7 +158,7 @@ pub fn overfull(filter: &Foreign<'_>) -> Option<String> {
         .or_else(|| Some(filter.keys_now()?.round() as u64))?;
     let (capacity, rate, rate_now) = (facts.capacity?, facts.rate?, filter.rate_now());
     (keys > capacity && rate_now > rate).then(|| {
-        let text = about::overfull(keys, capacity, rate_now, rate);
+        let text = about::overfull(&human::counted(keys, "key"), capacity, rate_now, rate);
         format!("{text}\nhint: build a larger filter from the keys")
     })
 }

@@ -2,6 +2,7 @@
 
 pub mod about;
 pub mod advice;
+pub mod explain;
 #[cfg(feature = "formats")]
 pub mod foreign;
 pub mod human;

@@ -49,6 +49,7 @@ pub fn about(filter: &mut RedisFilter) -> Result<About, Error> {
         capacity: filter.capacity(),
         rate: filter.rate(),
         keys,
+        undercounted: None,
         rate_now,
         sealed: None,
         module,

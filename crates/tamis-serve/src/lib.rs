@@ -40,6 +40,7 @@ mod routes;
 mod stamp;
 mod tally;
 mod tls;
+mod why;
 
 pub use file::Writing;
 pub use filters::{FilterPlace, Named};

@@ -79,6 +79,7 @@ impl ForeignOptions {
             format: self.format,
             name: self.name.as_ref().map(|name| name.as_bytes()),
             most_unpacked: self.most_unpacked,
+            ..Hint::default()
         };
         let filter = match tamis_formats::open_owned(bytes, hint) {
             Err(Error::Unknown) => return Ok(None),

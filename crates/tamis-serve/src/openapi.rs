@@ -5,7 +5,7 @@ use serde_json::Value;
 
 const DESCRIPTION: &str = include_str!("openapi.json");
 /// Described paths that are there for the page.
-const OF_PAGE: [&str; 2] = ["/v1/plan", "/v1/playground"];
+const OF_PAGE: [&str; 3] = ["/v1/plan", "/v1/playground", "/v1/why"];
 
 pub(crate) fn description(has_page: bool) -> Bytes {
     if has_page {

@@ -26,8 +26,16 @@ const FILES: &[(&str, &str, &[u8])] = files![
     "cells.js": "text/javascript; charset=utf-8",
     "curve.js": "text/javascript; charset=utf-8",
     "dom.js": "text/javascript; charset=utf-8",
+    "en.js": "text/javascript; charset=utf-8",
     "filters.js": "text/javascript; charset=utf-8",
+    "frame.js": "text/javascript; charset=utf-8",
+    "kicks.js": "text/javascript; charset=utf-8",
     "playground.js": "text/javascript; charset=utf-8",
+    "steps.js": "text/javascript; charset=utf-8",
+    "texts.js": "text/javascript; charset=utf-8",
+    "walk.js": "text/javascript; charset=utf-8",
+    "why.js": "text/javascript; charset=utf-8",
+    "zh.js": "text/javascript; charset=utf-8",
 ];
 
 /// A file of the page. Its name needs no decoding.

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tamis::raw::{
-    BlockedShape, BloomShape, CountingShape, CuckooEntry, CuckooShape, Shape, Word as _,
+    BlockedShape, BloomShape, Cell, CountingShape, CuckooEntry, CuckooShape, Look, Shape, Word as _,
 };
-use tamis::{AnyFilter, Hash, Hasher, Plan};
+use tamis::{AnyFilter, Hasher, Plan};
+use tamis_report::explain::Explained;
 use tamis_report::human;
 
 /// Bounds of what is drawn.
@@ -24,6 +25,8 @@ const MAX_KEY_BYTES: usize = 1000;
 const MAX_BITS: u64 = 4096;
 const MAX_LINES: u64 = 8;
 const MAX_SLOTS: u64 = 512;
+/// Bits or counters of a line.
+const LINE_CELLS: u64 = 512;
 /// Keys that find no slot: each is searched for long.
 const MAX_REFUSED: usize = 32;
 /// Keys that are tried to find a false "yes".
@@ -45,6 +48,8 @@ struct Request {
     /// Look for a key that the first has never seen and says "yes" to.
     #[serde(default)]
     find: bool,
+    /// The number of a key of the first, to see the filter before that key came.
+    trace: Option<usize>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -142,9 +147,9 @@ fn play(request: &Request) -> Result<Value, String> {
             ));
         }
     }
-    let mut a = Toy::of(shape, &request.a)?;
+    let mut a = Toy::of(shape, &request.a, request.trace)?;
     let removed = a.remove(&request.removed)?;
-    let b = Toy::of(shape, &request.b)?;
+    let b = Toy::of(shape, &request.b, None)?;
     let union = a.combined(&b, AnyFilter::union_with);
     let intersection = a.combined(&b, AnyFilter::intersect_with);
     let asked: Vec<Value> = request
@@ -156,7 +161,8 @@ fn play(request: &Request) -> Result<Value, String> {
                 Ok(filter) => verdict(filter.contains(key), truth),
                 Err(_) => "unknown",
             };
-            let mut told = about(shape, key);
+            let mut told = about(&a.filter, key);
+            told["explained"] = json!(explained(&a.filter, key));
             told["a"] = json!(verdict(a.filter.contains(key), in_a));
             told["b"] = json!(verdict(b.filter.contains(key), in_b));
             told["union"] = json!(of(&union, in_a || in_b));
@@ -178,6 +184,7 @@ fn play(request: &Request) -> Result<Value, String> {
         "intersection": combined(&intersection),
         "asked": asked,
         "found": request.find.then(|| a.find_false_yes()),
+        "before": a.before,
     }))
 }
 
@@ -187,10 +194,12 @@ struct Toy {
     filter: AnyFilter,
     copies: HashMap<String, u64>,
     keys: Vec<Value>,
+    /// What it held before the key that is traced.
+    before: Option<Value>,
 }
 
 impl Toy {
-    fn of(shape: Shape, keys: &[String]) -> Result<Self, String> {
+    fn of(shape: Shape, keys: &[String], trace: Option<usize>) -> Result<Self, String> {
         let plan = Plan::of(shape, keys.len().max(1) as u64);
         let filter = AnyFilter::from_plan(&plan, Hasher::default()).map_err(|e| e.to_string())?;
         let mut toy = Self {
@@ -198,11 +207,15 @@ impl Toy {
             filter,
             copies: HashMap::new(),
             keys: Vec::new(),
+            before: None,
         };
         let mut refused = 0;
-        for key in keys {
+        for (n, key) in keys.iter().enumerate() {
+            if trace == Some(n) {
+                toy.before = Some(cells(&toy.filter));
+            }
             let before = toy.slots();
-            let mut told = about(shape, key);
+            let mut told = about(&toy.filter, key);
             match toy.filter.insert(key) {
                 Ok(new) => {
                     let was_there = toy.holds(key);
@@ -243,7 +256,7 @@ impl Toy {
             if let Some(copies) = self.copies.get_mut(key) {
                 *copies = copies.saturating_sub(1);
             }
-            let mut about = about(self.shape, key);
+            let mut about = about(&self.filter, key);
             about["answer"] = json!(verdict(found, held));
             told.push(about);
         }
@@ -308,39 +321,31 @@ const fn verdict(answer: bool, truth: bool) -> &'static str {
     }
 }
 
-/// A key, and where its bits or counters are; of a cuckoo filter, what is kept of it, and the slots
-/// of its first place and of its second.
-fn about(shape: Shape, key: &str) -> Value {
-    let hash = Hasher::default().hash(key.as_bytes());
-    let at = match shape {
-        Shape::Bloom(shape) => shape.positions(hash).collect(),
-        Shape::Blocked(shape) => in_lines(shape, hash),
-        Shape::Counting(shape) => in_lines(shape.bits(), hash),
-        Shape::Cuckoo(shape) => {
-            let entry = shape.entry(hash);
-            let window = u64::from(shape.window());
-            let slots = entry
-                .places()
-                .into_iter()
-                .flat_map(|first| first..first + window);
-            let at: Vec<u64> = slots.collect();
-            return json!({ "key": key, "at": at, "fingerprint": entry.fingerprint() });
-        }
-        _ => Vec::new(),
-    };
-    json!({ "key": key, "at": at })
+/// What `tamis explain` prints.
+fn explained(filter: &AnyFilter, key: &str) -> String {
+    let key = key.as_bytes();
+    let hash = filter.hasher().hash(key);
+    Explained::of(filter, key, hash, filter.rate_now()).describe()
 }
 
-/// The numbers of a key's bits in lines.
-fn in_lines(shape: BlockedShape, hash: Hash) -> Vec<u64> {
-    let mut at = Vec::new();
-    shape.for_each_line(hash, |line, words| {
-        for (word, bits) in (0..).zip(words) {
-            let set = (0..64).filter(|bit| u64::from_le(bits) >> bit & 1 == 1);
-            at.extend(set.map(|bit| line * 512 + word * 64 + bit));
+/// A key, and where its bits or counters are, numbered through all lines; of a cuckoo filter, what
+/// is kept of it, and the slots of its first place and of its second.
+fn about(filter: &AnyFilter, key: &str) -> Value {
+    let hash = filter.hasher().hash(key.as_bytes());
+    let mut told = json!({ "key": key, "hash": format!("{:032x}", hash.as_u128()) });
+    let number = |cell: &Cell| cell.line.unwrap_or(0) * LINE_CELLS + cell.at;
+    told["at"] = match filter.explain(hash).looks.first() {
+        Some(Look::Cells { cells, .. }) => cells.iter().map(number).collect(),
+        Some(Look::Slots {
+            fingerprint,
+            places,
+        }) => {
+            told["fingerprint"] = json!(fingerprint);
+            places.iter().flatten().map(|slot| slot.at).collect()
         }
-    });
-    at
+        _ => Value::Null,
+    };
+    told
 }
 
 /// What the filter holds: bits, counters, or the slots of a cuckoo filter as fingerprint and place.
@@ -423,7 +428,7 @@ mod tests {
         let (mut kicks, mut refused) = (0, 0);
         for (slots, window, width) in [(32, 2, 8), (64, 3, 6), (40, 4, 4), (300, 2, 12)] {
             let shape = CuckooShape::new(slots, window, width).unwrap();
-            let mut toy = Toy::of(shape.into(), &[]).unwrap();
+            let mut toy = Toy::of(shape.into(), &[], None).unwrap();
             for n in 0..slots + 20 {
                 let key = format!("key {n}");
                 let before = toy.slots().unwrap();
@@ -502,6 +507,23 @@ mod tests {
         // Removing what was added denies nobody.
         request.removed = request.a[..30].to_vec();
         assert_eq!(play(&request).unwrap()["a"]["false_no"], json!([]));
+    }
+
+    /// What the filter held before a key, and what that key set, is what it holds after.
+    #[test]
+    fn a_key_can_be_traced() {
+        let mut request = request(json!({ "kind": "bloom", "bits": 16, "hashes": 3 }), 4);
+        assert!(play(&request).unwrap()["before"].is_null());
+        request.trace = Some(3);
+        let told = play(&request).unwrap();
+        let mut cells = told["before"].clone();
+        assert_ne!(cells, told["a"]["cells"]);
+        for at in told["a"]["keys"][3]["at"].as_array().unwrap() {
+            cells[at.as_u64().unwrap() as usize] = json!(1);
+        }
+        assert_eq!(cells, told["a"]["cells"]);
+        request.trace = Some(4);
+        assert!(play(&request).unwrap()["before"].is_null());
     }
 
     #[test]

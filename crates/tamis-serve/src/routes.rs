@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use crate::response::{JSON, Response, TEXT, whole};
-use crate::{App, api, metrics, openapi, page, plan, playground};
+use crate::{App, api, metrics, openapi, page, plan, playground, why};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, header};
@@ -24,6 +24,7 @@ enum Endpoint {
     PageFile,
     Plan,
     Playground,
+    Why,
 }
 
 /// The only method of an endpoint. `GET` includes `HEAD`.
@@ -34,7 +35,7 @@ enum Verb {
 }
 
 /// Every path, as the description has it.
-const ROUTES: [(&str, Verb, Endpoint); 12] = [
+const ROUTES: [(&str, Verb, Endpoint); 13] = [
     ("/healthz", Verb::Get, Endpoint::Health),
     ("/readyz", Verb::Get, Endpoint::Ready),
     ("/metrics", Verb::Get, Endpoint::Metrics),
@@ -47,6 +48,7 @@ const ROUTES: [(&str, Verb, Endpoint); 12] = [
     ("/page/{file}", Verb::Get, Endpoint::PageFile),
     ("/v1/plan", Verb::Get, Endpoint::Plan),
     ("/v1/playground", Verb::Post, Endpoint::Playground),
+    ("/v1/why", Verb::Get, Endpoint::Why),
 ];
 
 impl Endpoint {
@@ -54,7 +56,7 @@ impl Endpoint {
     const fn is_of_page(self) -> bool {
         matches!(
             self,
-            Self::Page | Self::PageFile | Self::Plan | Self::Playground
+            Self::Page | Self::PageFile | Self::Plan | Self::Playground | Self::Why
         )
     }
 }
@@ -115,6 +117,7 @@ pub(crate) async fn answer(app: &App, head: &Parts, body: Incoming) -> Result<Re
         Endpoint::PageFile => page::file(named),
         Endpoint::Plan => plan::plan(&app.pool, query).await,
         Endpoint::Playground => playground::playground(&app.pool, budget, headers, body).await,
+        Endpoint::Why => why::why(&app.pool, query).await,
     }
 }
 

@@ -15,6 +15,9 @@ use tamis_records::batch::Print;
 /// A filter file is read, extended and written back as a whole: after a crash
 /// you have either the old or the new one. Other writers wait.
 ///
+/// The summary counts as new the keys that the filter did not know. A false
+/// "yes" to a key makes the count too small by one; the key is in all the same.
+///
 /// A filter in Redis receives keys as they are read, from any number of workers
 /// at the same time; each key is new for exactly one of them.
 #[derive(clap::Args)]

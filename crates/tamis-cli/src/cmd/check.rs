@@ -1,3 +1,4 @@
+use crate::bitmap::Bitmap;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::redisson::Live;
@@ -85,6 +86,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         .input
         .find_for(&args.filter, &args.key, &args.redis, &args.allow)?;
     match &args.filter {
+        place if args.foreign.is_bitmap() => {
+            let opened = Bitmap::open(place, &args.foreign, input, &args.redis, &args.key)?;
+            let (bitmap, encoding) = (Mutex::new(opened.0), opened.1);
+            check(&args, input, &encoding, |keys, found| {
+                alone(&bitmap).ask(keys, found)
+            })
+        }
         Place::File(path) => {
             if let Some(opened) = args.foreign.open(path)? {
                 let encoding = args.foreign.encoding_of(input, &opened)?;

@@ -1,4 +1,5 @@
 use crate::apart::{Apart, Role};
+use crate::bitmap;
 use crate::foreign::{self, ForeignArgs, Opened};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, warn_of};
 use crate::{Exit, human, output};
@@ -115,6 +116,23 @@ fn copy_foreign(mut opened: Opened, args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Copies a string of bits, from Redis or from a file, to a file.
+fn copy_bitmap(args: &Args) -> Result<Exit> {
+    let Place::File(to) = &args.to else {
+        bail!(
+            "{}: a bitmap is copied to a file; `redis-cli -x SET NAME <FILE` puts it back",
+            args.to
+        );
+    };
+    if args.as_kind.is_some() || to.extension().is_some_and(|end| end == "tamis") {
+        bail!("{} is a bitmap: {LAYOUTS}", args.from);
+    }
+    let bytes = bitmap::read(&args.from, &args.redis, &args.key)?;
+    foreign::write(to, &bytes, output::existing(args.force))?;
+    say!("{}: {}", args.to, human::size(bytes.len() as u64));
+    Ok(Exit::Done)
+}
+
 /// Copies a filter of RedisBloom to a server whose module knows it.
 fn restore(mut opened: Opened, at: &Location, args: &Args) -> Result<Exit> {
     opened.filter.unpack();
@@ -149,6 +167,9 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         if args.module {
             bail!("{}: --module is for a filter in Redis", path.display());
         }
+    }
+    if args.foreign.is_bitmap() {
+        return copy_bitmap(&args);
     }
     if let Place::File(path) = &args.from
         && let Some(opened) = args.foreign.open(path)?

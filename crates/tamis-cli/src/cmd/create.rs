@@ -3,9 +3,10 @@ use crate::foreign;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of, warn_of_secret};
 use crate::stream::RuleArgs;
 use crate::{Exit, human, output, redisson};
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tamis::raw::{BloomShape, Shape};
 use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
@@ -21,6 +22,7 @@ Examples:
   tamis create seen.tamis -n 10M               one false \"yes\" in a hundred, 12.4 MB
   tamis create seen.tamis -n 10M -p 1e-6       one in a million, 38.7 MB
   tamis create seen.tamis -n 10M --size 20MB   the best rate within 20 MB
+  tamis create toy.tamis --kind bloom --bits 16 --hashes 3    a picture's: `tamis explain` draws it
   tamis create seen.tamis -n 10M --keyed       for keys that an attacker may choose
   tamis create redis://10.0.0.7/seen -n 10M    for many workers
   tamis create redis://10.0.0.7/seen -n 10M --module     inside the server, for BF.* clients, too
@@ -41,7 +43,7 @@ pub(crate) struct Args {
     /// poppy, pybloomfilter, redisbloom, redisbloom-cuckoo, redisson (in
     /// Redis), spark. Its size is what that system would make it.
     #[arg(long, value_name = "FORMAT", conflicts_with_all = [
-        "size", "kind", "keyed", "key_file", "url", "ignore_case", "values", "ttl",
+        "size", "bits", "hashes", "kind", "keyed", "key_file", "url", "ignore_case", "values", "ttl",
     ])]
     format: Option<Format>,
 
@@ -51,7 +53,7 @@ pub(crate) struct Args {
     /// module with BF.* commands. The module hashes the keys itself. Kinds:
     /// growing (the default) and cuckoo.
     #[arg(long, help_heading = "Filters in Redis", conflicts_with_all = [
-        "size", "format", "keyed", "key_file", "seed", "url", "ignore_case", "values",
+        "size", "bits", "hashes", "format", "keyed", "key_file", "seed", "url", "ignore_case", "values",
     ])]
     module: bool,
 
@@ -76,7 +78,8 @@ pub(crate) struct Args {
 pub(crate) struct ShapeArgs {
     /// How many keys to expect, e.g. 1000000, 1e6, 10M
     #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
-    keys: u64,
+    #[arg(required_unless_present = "hashes")]
+    keys: Option<u64>,
 
     /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
     #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
@@ -85,6 +88,9 @@ pub(crate) struct ShapeArgs {
     /// Get the best rate within this size instead, e.g. 500MB, 2GiB
     #[arg(long, value_name = "S", value_parser = human::parse_size, conflicts_with = "rate")]
     size: Option<u64>,
+
+    #[command(flatten)]
+    bloom: BloomArgs,
 
     /// The kind of filter: blocked, bloom, counting, cuckoo or growing
     ///
@@ -101,6 +107,54 @@ pub(crate) struct ShapeArgs {
 
     #[command(flatten)]
     hash: HashArgs,
+}
+
+/// The numbers of a textbook filter, for those who want to set them.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct BloomArgs {
+    /// With --kind bloom: how many bits a key sets (k), 1 to 64; then -n may be omitted
+    ///
+    /// Without -n, the filter is made for as many keys as set half of its bits.
+    #[arg(long, value_name = "K", conflicts_with = "rate")]
+    hashes: Option<u32>,
+
+    /// With --kind bloom: how many bits the filter has (m), e.g. 16
+    #[arg(long, value_name = "M", value_parser = human::parse_count)]
+    #[arg(conflicts_with_all = ["rate", "size"])]
+    bits: Option<u64>,
+}
+
+impl BloomArgs {
+    /// The filter of exactly these numbers, if any is given.
+    pub(crate) fn plan(
+        self,
+        kind: Option<Kind>,
+        keys: Option<u64>,
+        size: Option<u64>,
+    ) -> Result<Option<Plan>> {
+        let option = match self {
+            Self { bits: Some(_), .. } => "--bits",
+            Self {
+                hashes: Some(_), ..
+            } => "--hashes",
+            _ => return Ok(None),
+        };
+        match kind {
+            Some(Kind::Bloom) => {}
+            Some(kind) => bail!(
+                "{option} is for --kind bloom; the numbers of a {kind} filter follow from -n and -p"
+            ),
+            None => {
+                bail!("{option} needs --kind bloom: only the textbook filter has any number of it")
+            }
+        }
+        let bits = match (self.bits, size) {
+            (Some(bits), _) => bits,
+            (None, Some(bytes)) => BloomShape::bits_within(bytes),
+            (None, None) => bail!("--hashes needs a size: --bits M or --size S"),
+        };
+        Ok(Some(Plan::of_bits(bits, self.hashes, keys)?))
+    }
 }
 
 /// How keys are hashed.
@@ -127,9 +181,13 @@ pub(crate) struct HashArgs {
 
 impl ShapeArgs {
     pub(crate) fn plan(&self) -> Result<Plan> {
+        if let Some(plan) = self.bloom.plan(self.kind, self.keys, self.size)? {
+            return Ok(plan);
+        }
+        let keys = self.keys()?;
         Ok(match self.size {
-            Some(bytes) => Plan::for_size(self.kind(), self.keys, bytes)?,
-            None => Plan::for_rate(self.kind(), self.keys, self.rate.unwrap_or(0.01))?,
+            Some(bytes) => Plan::for_size(self.kind(), keys, bytes)?,
+            None => Plan::for_rate(self.kind(), keys, self.rate.unwrap_or(0.01))?,
         })
     }
 
@@ -137,16 +195,26 @@ impl ShapeArgs {
         self.kind.unwrap_or(Kind::Blocked)
     }
 
+    fn keys(&self) -> Result<u64> {
+        self.keys.context("say how many keys: -n N")
+    }
+
     /// Of one line per key, so that adding is one command to the server.
     fn plan_in_redis(&self, in_module: bool) -> Result<Plan> {
         if self.size.is_some() {
             bail!("--size is for files; for a filter in Redis, give the rate (-p)");
         }
+        if self.bloom.hashes.is_some() || self.bloom.bits.is_some() {
+            bail!(
+                "--hashes and --bits are for files: a filter in Redis has all bits of a key in one line"
+            );
+        }
+        let keys = self.keys()?;
         let rate = self.rate.unwrap_or(0.01);
         Ok(match self.kind() {
-            Kind::Cuckoo => Plan::in_module(Kind::Cuckoo, self.keys, rate)?,
-            Kind::Growing if in_module => Plan::in_module(Kind::Growing, self.keys, rate)?,
-            kind => Plan::one_line(kind, self.keys, rate)?,
+            Kind::Cuckoo => Plan::in_module(Kind::Cuckoo, keys, rate)?,
+            Kind::Growing if in_module => Plan::in_module(Kind::Growing, keys, rate)?,
+            kind => Plan::one_line(kind, keys, rate)?,
         })
     }
 
@@ -191,7 +259,7 @@ pub(crate) fn parse_kind(name: &str) -> Result<Kind, String> {
 
 /// Makes a filter of another system.
 fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
-    let (keys, rate) = (args.shape.keys, args.shape.rate);
+    let (keys, rate) = (args.shape.keys()?, args.shape.rate);
     if format == Format::RedisCuckoo && rate.is_some() {
         bail!(
             "-p can't be set for {format}: its fingerprints always have 8 bits, which fixes the rate"
@@ -207,6 +275,20 @@ fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     );
     foreign::make::warn_if_wanting(&filter, keys, rate);
     Ok(Exit::Done)
+}
+
+/// Says that a filter of given numbers would be useless for so many keys.
+fn warn_if_hopeless(plan: &Plan) {
+    if let (Shape::Bloom(shape), rate @ 0.5..) = (plan.shape(), plan.rate()) {
+        output::warn(format_args!(
+            "{} set {} of {}: {} of all keys will seem present\n\
+             hint: fewer keys (-n), or more bits",
+            human::counted(plan.keys(), "key"),
+            if rate > 0.999 { "nearly all" } else { "most" },
+            human::counted(shape.bits(), "bit"),
+            human::rate(rate),
+        ));
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
@@ -226,7 +308,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         args.redis.refuse_waiting()?;
         let options = args.redis.options(&KeyFile::default())?;
-        let (keys, rate) = (args.shape.keys, args.shape.rate.unwrap_or(0.01));
+        let (keys, rate) = (args.shape.keys()?, args.shape.rate.unwrap_or(0.01));
         redisson::create(at, keys, rate, args.force, &options)?;
         return Ok(Exit::Done);
     }
@@ -282,5 +364,6 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             bytes as f64 * 8.0 / plan.keys() as f64
         }),
     );
+    warn_if_hopeless(&plan);
     Ok(Exit::Done)
 }

@@ -1,13 +1,16 @@
 use crate::apart::{Apart, Role};
+use crate::foreign;
 use crate::location::{KeyFile, named};
 use crate::{Exit, output};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use tamis_formats::{Error, Hint};
 
 /// Create a filter from base64 text
 ///
-/// Reads what `tamis export` printed, from a file or standard input.
+/// Reads what `tamis export` printed, from a file or standard input, or what
+/// pybloomfilter's `to_base64` made, which becomes its file.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file to create
@@ -40,6 +43,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         text = std::fs::read_to_string(&args.text)
             .with_context(|| format!("reading {}", args.text.display()))?;
     }
+    if let Some(file) = pybloomfilter(&args, &text)? {
+        foreign::write(&args.filter, &file, output::existing(args.force))?;
+        return Ok(Exit::Done);
+    }
     let filter = args
         .key
         .open()?
@@ -51,4 +58,24 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     .map_err(named(&args.filter))?;
     Ok(Exit::Done)
+}
+
+/// The file that a text of pybloomfilter's is of, if it is one.
+fn pybloomfilter(args: &Args, text: &str) -> Result<Option<Vec<u8>>> {
+    let mut opened = match tamis_formats::open(text.as_bytes(), Hint::default()) {
+        Ok(opened) if opened.is_packed() => opened,
+        Err(error @ Error::Unpacked { .. }) => return Err(foreign::named(&args.text)(error)),
+        _ => return Ok(None),
+    };
+    if args.filter.extension().is_some_and(|end| end == "tamis") {
+        bail!(
+            "{} is a {} filter, and {} would be a Tamis filter\n\
+             hint: name the file otherwise",
+            args.text.display(),
+            opened.format(),
+            args.filter.display()
+        );
+    }
+    opened.unpack();
+    Ok(Some(opened.to_bytes()))
 }

@@ -70,7 +70,7 @@ fn table(filters: &[Found]) -> String {
         rows.push([
             filter.name.clone(),
             or_none(filter.kind.map(|kind| kind.to_string())),
-            or_none(filter.keys.map(human::count)),
+            or_none(filter.keys.map(estimated)),
             human::count(filter.capacity),
             human::size(filter.bytes()),
             or_none(filter.time_to_live.map(human::duration)),
@@ -101,6 +101,14 @@ fn table(filters: &[Found]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// No bit that is set says that there is no key; how many set the others is an estimate.
+fn estimated(keys: u64) -> String {
+    match keys {
+        0 => "0".into(),
+        keys => format!("about {}", human::count(keys)),
+    }
 }
 
 /// What is not in the table, for people.

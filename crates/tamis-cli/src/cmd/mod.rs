@@ -15,6 +15,7 @@ pub(crate) mod count;
 pub(crate) mod create;
 pub(crate) mod dedup;
 pub(crate) mod delete;
+pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod gc;
 pub(crate) mod grep;

@@ -1,9 +1,11 @@
 use crate::advice::{self, Advice, Given, Need, Question};
+use crate::cmd::create::{BloomArgs, parse_kind};
 use crate::{Exit, human, output};
 use anyhow::{Error, Result, bail};
 use serde_json::json;
 use std::fmt::Write as _;
 use tamis::plan::classic;
+use tamis::{Kind, Plan};
 use tamis_report::server::Ways;
 
 /// Show what a filter would cost, before you create it
@@ -27,6 +29,7 @@ Examples:
   tamis plan -n 10M --delete          which kind, if keys must be removed?
   tamis plan -n 10M --grow            which kind, if 10M is only a guess?
   tamis plan -n 10M -p 1e-6 --redis   what does it take in a Redis server?
+  tamis plan --kind bloom --bits 16 --hashes 3    a textbook filter of these numbers
   tamis plan --table                  rates by bits per key and hashes")]
 pub(crate) struct Args {
     /// How many keys, e.g. 1000000, 1e6, 10M
@@ -40,6 +43,13 @@ pub(crate) struct Args {
     /// How large the filter may be, e.g. 500MB, 2GiB
     #[arg(long, value_name = "S", value_parser = human::parse_size)]
     size: Option<u64>,
+
+    #[command(flatten)]
+    bloom: BloomArgs,
+
+    /// With --bits or --hashes: bloom
+    #[arg(long, value_name = "KIND", value_parser = parse_kind, conflicts_with_all = ["redis", "table", "NeedArgs"])]
+    kind: Option<Kind>,
 
     #[command(flatten)]
     need: NeedArgs,
@@ -86,6 +96,13 @@ impl NeedArgs {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    if let Some(plan) = args.bloom.plan(args.kind, args.keys, args.size)? {
+        output::print(&textbook(&plan, args.json))?;
+        return Ok(Exit::Done);
+    }
+    if args.kind.is_some() {
+        bail!("--kind is for --bits and --hashes; without them, every kind is shown");
+    }
     let text = match (args.table, args.redis) {
         (true, _) => table(args.json),
         (_, true) => in_redis(
@@ -240,6 +257,29 @@ fn table(as_json: bool) -> String {
         out.push('\n');
     }
     out
+}
+
+/// A textbook filter of given numbers.
+fn textbook(plan: &Plan, as_json: bool) -> String {
+    if as_json {
+        let row = json!({
+            "kind": plan.kind().name(),
+            "keys": plan.keys(),
+            "rate": plan.rate(),
+            "bytes": plan.bytes(),
+            "bits": advice::bits(plan),
+            "bits_per_key": plan.bits_per_key(),
+            "hashes": plan.hashes(),
+        });
+        return format!("{:#}\n", json!([row]));
+    }
+    let line = |name: &str, value: String| format!("{name:<14} {value}\n");
+    line("bits (m)", human::count(advice::bits(plan)))
+        + &line("hashes (k)", plan.hashes().to_string())
+        + &line("keys (n)", human::count(plan.keys()))
+        + &line("bits/key (m/n)", format!("{:.2}", plan.bits_per_key()))
+        + &line("rate", human::rate(plan.rate()))
+        + &line("size", human::size(plan.bytes()))
 }
 
 /// Three digits, as the published tables have them.

@@ -13,7 +13,8 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use tamis::file::{Existing, Replacement, open_regular};
 use tamis::index::FileIndex;
-use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
+use tamis_formats::pybloomfilter::Hash;
+use tamis_formats::{BitmapHash, Bytes, Error, Foreign, Format, Hint, Keys};
 use tamis_records::batch::Token;
 
 /// How a filter of another system is to be read, where its file does not say.
@@ -22,7 +23,7 @@ use tamis_records::batch::Token;
 pub(crate) struct ForeignArgs {
     /// The filter's format, if it can't be recognised: guava, dcso, spark, ...
     ///
-    /// One of abloom, bip37, bits-and-blooms, bloom-filters, cassandra, dcso,
+    /// One of abloom, bip37, bitmap (bits of SETBIT), bits-and-blooms, bloom-filters, cassandra, dcso,
     /// fastbloom, fastfilter, guava, leveldb, orc, parquet, poppy,
     /// pybloomfilter, pyprobables, rbloom, redisbloom, redisbloom-cuckoo,
     /// redisson (in Redis), rocksdb, spark, valkey-bloom. None of them hashes
@@ -35,9 +36,30 @@ pub(crate) struct ForeignArgs {
     ///
     /// One of utf8, utf16, int32, int64, uint64, float32, float64, upper, lower,
     /// python-number (hash() of int, float and bool), python-pickle
-    /// (pickle.dumps of str, protocol 4), rust-str (Hash of str).
+    /// (pickle.dumps of str, protocol 4), rust-str (Hash of str), kryo5 and json
+    /// (Redisson's default codec, and its JsonJacksonCodec).
     #[arg(long = "keys", value_name = "HOW")]
     pub(crate) keys: Option<Keys>,
+
+    /// How keys are hashed, where nothing says it: djb, sha512, guava, java-seeds:5,7,11, ...
+    ///
+    /// Of a pybloomfilter file, by its version: murmur (pybloomfiltermmap3, and
+    /// pybloomfiltermmap 0.3.15), murmur32 (0.3.12 to 0.3.14), sha512 (0.3.6 to
+    /// 0.3.11), superfast (0.3.1 and 0.3.2), djb (up to 0.2.0). Of a bitmap, by the
+    /// Java class that sets its bits: guava (murmur3_128 as Guava has it), guava32
+    /// (its older way, `hash1 + i * hash2` of 32 bits), java-seeds:5,7,11 (`seed *
+    /// hash + char`, masked by size - 1), java-spread:1,6,16 (`i * (size - 1) & (h ^
+    /// h >>> 16)`).
+    #[arg(long, value_name = "HASH")]
+    pub(crate) hash: Option<HashArg>,
+
+    /// How many bits a key has in a bitmap whose --hash is guava or guava32
+    #[arg(long, value_name = "K", id = "bitmap_hashes")]
+    pub(crate) hashes: Option<u32>,
+
+    /// How many bits a bitmap was made for, by the program that sets them
+    #[arg(long, value_name = "M", id = "bitmap_bits", value_parser = crate::human::parse_count)]
+    pub(crate) bits: Option<u64>,
 
     /// Which filter in the file: the column of Parquet or ORC, the key of an RDB file
     #[arg(long, value_name = "NAME", visible_alias = "column")]
@@ -46,6 +68,26 @@ pub(crate) struct ForeignArgs {
     /// The most that a gzipped filter may unpack to, e.g. 2GB [default: 256 MiB]
     #[arg(long, value_name = "SIZE", value_parser = crate::human::parse_size)]
     pub(crate) max_unpacked: Option<u64>,
+}
+
+/// A hash that a user names.
+#[derive(Clone, Debug)]
+pub(crate) enum HashArg {
+    /// Of a pybloomfilter file.
+    File(Hash),
+    Bitmap(BitmapHash),
+}
+
+impl std::str::FromStr for HashArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let of_file = |error: String| match text.parse() {
+            Ok(hash) => Ok(Self::Bitmap(hash)),
+            Err::<BitmapHash, String>(other) => Err(format!("{error}; of a bitmap, {other}")),
+        };
+        text.parse().map(Self::File).or_else(of_file)
+    }
 }
 
 /// A filter of another system, from a file.
@@ -86,13 +128,17 @@ impl ForeignArgs {
 
     /// What is said of keys would have no effect on a filter of ours.
     pub(crate) fn refuse_for_ours(&self, filter: impl std::fmt::Display) -> Result<()> {
-        match (self.keys, &self.name) {
-            (None, None) => Ok(()),
-            (Some(_), _) => {
-                bail!("{filter}: --keys is for other systems' filters, not for Tamis filters")
-            }
-            (_, Some(_)) => {
-                bail!("{filter}: --name is for other systems' filters, not for Tamis filters")
+        let given = [
+            ("--keys", self.keys.is_some()),
+            ("--hash", self.hash.is_some()),
+            ("--hashes", self.hashes.is_some()),
+            ("--bits", self.bits.is_some()),
+            ("--name", self.name.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => {
+                bail!("{filter}: {option} is for other systems' filters, not for Tamis filters")
             }
         }
     }
@@ -123,6 +169,15 @@ impl ForeignArgs {
 
     /// The file, at its start, if it may be of another system.
     fn file(&self, path: &Path) -> Result<Option<File>> {
+        if self.is_bitmap() {
+            bail!("--format bitmap is for check and copy: such bits say nothing of themselves");
+        }
+        if let Some(HashArg::Bitmap(_)) = self.hash {
+            bail!("--hash: only a bitmap is hashed so\nhint: --format bitmap");
+        }
+        if self.hashes.is_some() || self.bits.is_some() {
+            bail!("--hashes and --bits are for --format bitmap");
+        }
         if self.format == Some(Format::Redisson) {
             bail!(
                 "{}: a redisson filter lives in Redis: redis://HOST:PORT/NAME",
@@ -157,6 +212,10 @@ impl ForeignArgs {
         Hint {
             format: self.format,
             name: name.map(str::as_bytes),
+            hash: match self.hash {
+                Some(HashArg::File(hash)) => Some(hash),
+                _ => None,
+            },
             most_unpacked: self.max_unpacked,
         }
     }
@@ -214,13 +273,32 @@ fn opened_at(
     opened: Result<Foreign<'static>, Error>,
 ) -> Result<Option<Opened>> {
     match opened {
-        Ok(filter) => Ok(Some(Opened {
-            filter,
-            path: path.to_owned(),
-            name: name.map(str::to_owned),
-        })),
+        Ok(filter) => {
+            warn_of_hash(path, &filter);
+            Ok(Some(Opened {
+                filter,
+                path: path.to_owned(),
+                name: name.map(str::to_owned),
+            }))
+        }
         Err(Error::Unknown) => Ok(None),
         Err(error) => Err(named(path)(error)),
+    }
+}
+
+/// Says that a file may hash in another way than is taken for it: then every
+/// answer may be wrong.
+fn warn_of_hash(path: &Path, filter: &Foreign<'_>) {
+    let facts = filter.facts();
+    if let (Some(hash), others @ [_, ..]) = (facts.hash, facts.other_hashes) {
+        let others: Vec<&str> = others.iter().map(|hash| hash.name()).collect();
+        output::warn(format_args!(
+            "{}: the file does not say how its keys were hashed: taken for {hash}, it may be {}, \
+             and the answers wrong\n\
+             hint: name it with --hash, by the version of pybloomfiltermmap that made the file",
+            path.display(),
+            others.join(" or "),
+        ));
     }
 }
 
@@ -253,6 +331,9 @@ fn keys_hint(format: Format) -> String {
         }
         Format::Fastbloom => "rust-str for str and String, uint64 and int64 for u64 and i64",
         Format::FastFilter => "uint64 or int64: its keys are numbers, or hashes that you make",
+        Format::Redisson => {
+            "utf8 for StringCodec, kryo5 for the default one, Kryo5Codec, json for JsonJacksonCodec"
+        }
         Format::Spark => "utf8 for strings and binary, int64 for all whole numbers",
         _ => "utf8 for text and bytes",
     };
@@ -309,9 +390,14 @@ impl Opened {
     /// Whether it can be added to, before any key is read.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.filter.check_writable().map_err(named(&self.path))?;
-        if self.filter.is_gzipped() {
+        if self.filter.is_packed() {
+            let how = if self.filter.is_gzipped() {
+                "gzipped"
+            } else {
+                "packed as text"
+            };
             bail!(
-                "{}: the file is gzipped, so it is read-only here\n\
+                "{}: the file is {how}, so it is read-only here\n\
                  hint: `tamis copy {} NEW` unpacks it",
                 self.path.display(),
                 self.path.display()

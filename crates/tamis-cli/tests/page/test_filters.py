@@ -1,10 +1,11 @@
 """The filters that are being served, as the page shows them; the keyboard, the names that readers hear, and the
 pictures in docs/."""
 
+import hashlib
 import os
+import re
 import struct
 import subprocess
-from pathlib import Path
 
 import pytest
 from conftest import ROOT, Page, Service, tamis
@@ -17,10 +18,31 @@ PICTURES = ROOT / "docs/page"
 # `npm install --prefix target/npm axe-core`
 AXE = ROOT / "target/npm/node_modules/axe-core/axe.min.js"
 TABS = {
+    "why": "why?m=10",
     "calculator": "calculator?keys=10M&rate=0.001",
-    "playground": "playground?kind=bloom&shape=96,3&b=plum%0Afig%0Aquince%0Amedlar&ask=apple%0Abanana%0Amango",
+    # The false "yes" of the smallest filter, explained.
+    "playground": "playground?ask=apple%0Abanana%0Astranger+11&walk=ask&key=stranger+11&step=5",
     "filters": "filters?name=seen",
 }
+LANGUAGES = ("en", "zh")
+# One picture of each tab and width, and two in Chinese.
+DRAWN = {*((tab, width, "en") for tab in TABS for width in WIDTHS), ("why", 1400, "zh"), ("playground", 390, "zh")}
+# Of which page the pictures are.
+DIGEST = PICTURES / "page.sha256"
+
+
+def state_of(tab, language):
+    return f"{TABS[tab]}&lang={language}"
+
+
+def digest_of_page():
+    """Of everything that the browser gets: files and their names, in order."""
+    files = sorted((ROOT / "crates/tamis-serve/src/page").iterdir())
+    return hashlib.sha256(b"".join(b"%s %d\n%s" % (path.name.encode(), path.stat().st_size, path.read_bytes()) for path in files)).hexdigest()
+
+
+def picture_of(tab, width, language):
+    return PICTURES / f"{tab}-{width}{'' if language == 'en' else f'-{language}'}.png"
 
 
 TOKEN = "0123456789-of-the-tests-alone-abcdef"
@@ -162,9 +184,14 @@ def test_the_keyboard_reaches_everything(page):
     page.driver.switch_to.active_element.send_keys(Keys.END)
     page.wait(lambda: page.one("#panel-filters").is_displayed())
     page.driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    page.wait(lambda: page.one("#panel-why").is_displayed())
+    page.driver.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
     page.wait(lambda: page.one("#panel-calculator").is_displayed())
     # Only the chosen tab is a stop of the Tab key; its panel is the next.
-    assert [tab.get_attribute("tabindex") for tab in page.all("[role=tab]")] == ["0", "-1", "-1"]
+    assert [tab.get_attribute("tabindex") for tab in page.all("[role=tab]")] == ["-1", "0", "-1", "-1"]
+    for tool in ("share", "language"):
+        page.driver.switch_to.active_element.send_keys(Keys.TAB)
+        assert page.driver.switch_to.active_element.get_attribute("id") == tool
     page.driver.switch_to.active_element.send_keys(Keys.TAB)
     assert page.script("return document.getElementById('panel-calculator').contains(document.activeElement)")
 
@@ -186,34 +213,49 @@ def window(page, width, scheme):
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})  # fmt: skip
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("tab", TABS)
-def test_it_fits_and_is_drawn(page, served, tab, width):
+def test_it_fits_and_is_drawn(page, served, tab, width, language):
     if tab == "filters":
         post(served, "v1/filters/seen/check", "\n".join(f"https://example.org/{i}" for i in range(6000, 7000)).encode())
     for scheme in ("dark", "light"):
         window(page, width, scheme)
-        page.open(TABS[tab])
+        page.open(state_of(tab, language))
         page.wait(lambda: page.all(f"#panel-{tab} svg"), "the drawing")
+        if tab != "filters":
+            page.settles(tab)
         # Nothing is wider than the screen.
         assert page.script("return document.documentElement.scrollWidth") <= width
         ground = page.script("return getComputedStyle(document.documentElement).backgroundColor")
         assert (sum(map(int, ground[4:-1].split(","))) < 200) == (scheme == "dark"), ground
-        picture = PICTURES / f"{tab}-{width}.png"
-        if os.environ.get("TAMIS_PAGE_PICTURES") and (scheme == "dark") == (tab == "playground"):
-            draw(page, width, picture)
-    # The pictures are drawn on demand alone, so that they change when the page does; here they are only looked for.
-    data = picture.read_bytes()
-    assert struct.unpack(">I", data[16:20])[0] == width and len(data) < 150_000
+        is_drawn = os.environ.get("TAMIS_PAGE_PICTURES") and (tab, width, language) in DRAWN
+        if is_drawn and (scheme == "dark") == (tab == "playground" and language == "en"):
+            draw(page, width, picture_of(tab, width, language))
 
 
+def test_the_pictures_are_of_this_page():
+    """They are drawn on demand; after any change of the page's files they have to be, see docs/page.md."""
+    if os.environ.get("TAMIS_PAGE_PICTURES"):
+        DIGEST.write_text(f"{digest_of_page()}\n")
+    assert DIGEST.read_text().strip() == digest_of_page(), "the pictures in docs/page are of another page: draw them again, as docs/page.md says"
+    names = {picture_of(*which).name for which in DRAWN}
+    assert {path.name for path in PICTURES.glob("*.png")} == names
+    for tab, width, language in DRAWN:
+        data = picture_of(tab, width, language).read_bytes()
+        assert struct.unpack(">I", data[16:20])[0] == width and len(data) < 150_000
+    shown = re.findall(r'src="page/([^"]+)" alt="[^"]+"', (ROOT / "docs/page.md").read_text())
+    assert set(shown) == names
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("tab", TABS)
-def test_an_audit_of_accessibility_finds_nothing(page, tab, width):
+def test_an_audit_of_accessibility_finds_nothing(page, tab, width, language):
     """By axe-core: names, roles, contrast and what else a program can judge."""
     for scheme in ("dark", "light"):
         window(page, width, scheme)
-        page.open(TABS[tab])
+        page.open(state_of(tab, language))
         page.wait(lambda: page.all(f"#panel-{tab} svg"), "the drawing")
         page.wait(lambda: page.script("return document.getAnimations().length === 0"), "colours to stand still")
         page.script(AXE.read_text())
@@ -221,7 +263,7 @@ def test_an_audit_of_accessibility_finds_nothing(page, tab, width):
         assert len(found["passes"]) > 20
         assert [
             f"{rule['id']}: {rule['help']}: {node['html'][:200]}" for rule in found["violations"] for node in rule["nodes"]
-        ] == [], f"{tab}, {width}, {scheme}"
+        ] == [], f"{tab}, {width}, {scheme}, {language}"
 
 
 def draw(page, width, picture):

@@ -1,8 +1,9 @@
 //! From bytes to a filter: which format they are of, and what gzip hides.
 
-use super::Foreign;
+use super::{Foreign, Packed};
 use crate::bytes::{Bytes, View};
 use crate::detect::detect;
+use crate::format::pybloomfilter::{self, Hash};
 use crate::format::{poppy, redis, with_zeros};
 use crate::{Error, Format};
 use std::io::Read as _;
@@ -15,11 +16,13 @@ pub struct Hint<'h> {
     /// The name of the filter, where there may be several: the key in an RDB
     /// file, the column in a Parquet or ORC file.
     pub name: Option<&'h [u8]>,
-    /// To how many bytes a gzipped file may unpack: 256 MiB by default.
+    /// The hash of a pybloomfilter file, which does not say it.
+    pub hash: Option<Hash>,
+    /// To how many bytes a packed file may unpack: 256 MiB by default.
     pub most_unpacked: Option<u64>,
 }
 
-/// What a gzipped file may unpack to, unless a hint allows more.
+/// What a packed file may unpack to, unless a hint allows more.
 const MOST_UNPACKED: u64 = 256 << 20;
 
 impl From<Format> for Hint<'_> {
@@ -32,7 +35,7 @@ impl From<Format> for Hint<'_> {
 }
 
 /// Opens a file. Its format is recognised unless the hint names it. A gzipped
-/// file is unpacked, any other is asked in place.
+/// file and pybloomfilter's text are unpacked, any other is asked in place.
 ///
 /// ```
 /// use tamis_formats::{Create, Error, Format, Hint};
@@ -46,15 +49,22 @@ pub fn open<'a, 'h>(
     hint: impl Into<Hint<'h>>,
 ) -> Result<Foreign<'a>, Error> {
     let (bytes, hint) = (bytes.into(), hint.into());
+    let most = hint.most_unpacked.unwrap_or(MOST_UNPACKED);
+    if matches!(hint.format, None | Some(Format::Pybloomfilter))
+        && let Some(file) = pybloomfilter::from_base64(bytes.view(), most)
+    {
+        let mut opened = open_unpacked(file?.into(), hint)?;
+        opened.packed = Packed::Text;
+        return Ok(opened);
+    }
     if !bytes.starts_with(&GZIP) {
         return open_unpacked(bytes, hint);
     }
-    let most = hint.most_unpacked.unwrap_or(MOST_UNPACKED);
     match unpack(&bytes.view().read(0..bytes.len()), most) {
         // Only once: there is gzip that unpacks to itself.
         Ok(file) => {
             let mut opened = open_unpacked(file.into(), hint)?;
-            opened.gzipped = true;
+            opened.packed = Packed::Gzip;
             Ok(opened)
         }
         // Bits may begin like gzip.
@@ -94,7 +104,11 @@ pub fn open_owned<'h>(
 /// ```
 pub fn may_be(start: &[u8], end: &[u8], len: u64) -> bool {
     // What lies in between is looked at by these alone.
-    if start.starts_with(&GZIP) || redis::is_like(start.into()) || poppy::is_like(start) {
+    if start.starts_with(&GZIP)
+        || pybloomfilter::is_like_text(start.into())
+        || redis::is_like(start.into())
+        || poppy::is_like(start)
+    {
         return true;
     }
     // The memory of zeros is taken when it is touched, and here it is not.
@@ -172,6 +186,16 @@ fn open_unpacked<'a>(bytes: Bytes<'a>, hint: Hint<'_>) -> Result<Foreign<'a>, Er
             }
         },
     };
-    let opened = (format.about().read)(file, hint.name)?;
+    let opened = match (format, hint.hash) {
+        (_, None) => (format.about().read)(file, hint.name)?,
+        (Format::Pybloomfilter, asked) => pybloomfilter::read(file, asked)?,
+        (format, Some(_)) => {
+            return Err(Error::Unable {
+                format,
+                what: "have another hash",
+                instead: "only pybloomfilter files leave it open",
+            });
+        }
+    };
     Ok(Foreign::new(format, bytes, opened))
 }

@@ -37,6 +37,7 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
         keys: Some(keys),
         count_at: Some(COUNT),
         data: fields.left(),
+        ..Facts::NONE
     };
     Ok(PlainFile::new(bits, Probe::Dcso { hashes })
         .facts(facts)

@@ -15,6 +15,7 @@ use crate::bytes::View;
 use crate::fields::Fields;
 use crate::filter::{Filter, Opened};
 use crate::{Error, Format, Keys};
+use tamis::raw::{Cell, Explanation, Look};
 
 /// Its keys are numbers of 64 bits, often hashes that its user makes.
 pub(crate) const ABOUT: About = About {
@@ -88,6 +89,17 @@ impl Table {
         }
     }
 
+    /// What is kept of a key, and where; none of a key that is no number.
+    fn fingerprint_and_slots(&self, key: &[u8]) -> Option<(u32, [u64; 3])> {
+        let key = key.try_into().map(u64::from_le_bytes).ok()?;
+        let mut hash = key.wrapping_add(self.seed);
+        hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        hash ^= hash >> 33;
+        let mask = u32::MAX >> (32 - 8 * self.width);
+        Some(((hash ^ hash >> 32) as u32 & mask, self.slots.of(hash)))
+    }
+
     fn fingerprint(&self, file: View<'_>, slot: u64) -> u32 {
         let (bytes, at) = match &self.decoded {
             Some(bytes) => (View::Plain(bytes), 0),
@@ -102,20 +114,32 @@ impl Table {
 impl Filter for Table {
     /// A key of other than eight bytes is none of its.
     fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
-        let Ok(key) = key.try_into().map(u64::from_le_bytes) else {
+        let Some((expected, slots)) = self.fingerprint_and_slots(key) else {
             return false;
         };
-        let mut hash = key.wrapping_add(self.seed);
-        hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-        hash ^= hash >> 33;
-        let mask = u32::MAX >> (32 - 8 * self.width);
-        let expected = (hash ^ hash >> 32) as u32 & mask;
-        let slots = self.slots.of(hash);
         slots
             .iter()
             .fold(expected, |rest, slot| rest ^ self.fingerprint(file, *slot))
             == 0
+    }
+
+    fn explain(&self, file: View<'_>, key: &[u8]) -> Explanation {
+        let Some((fingerprint, slots)) = self.fingerprint_and_slots(key) else {
+            return Explanation::of(Look::NOTHING);
+        };
+        let cell = |at| Cell {
+            line: None,
+            at,
+            value: self.fingerprint(file, at).into(),
+        };
+        Explanation::of(Look::Sum {
+            fingerprint: fingerprint.into(),
+            cells: slots.map(cell).into(),
+        })
+    }
+
+    fn hash_name(&self, _: View<'_>) -> &'static str {
+        "murmur3-64-mix"
     }
 
     fn bits(&self, _: View<'_>) -> u64 {

@@ -3,6 +3,7 @@
 
 pub(crate) mod abloom;
 pub(crate) mod bip37;
+pub(crate) mod bitmap;
 pub(crate) mod bits_and_blooms;
 pub(crate) mod cassandra;
 pub(crate) mod dcso;

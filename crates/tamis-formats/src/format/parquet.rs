@@ -11,6 +11,7 @@ use crate::thrift::{I32, I64, Struct, Value};
 use crate::{Error, Format, Keys};
 use std::borrow::Cow;
 use std::ops::Range;
+use tamis::raw::{Cell, Explanation, Joined, Look};
 
 const FORMAT: Format = Format::Parquet;
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -104,6 +105,22 @@ impl Blocks {
         let block: [u8; BLOCK as usize] = file.array(at).expect("blocks lie in the file");
         let mut words = block.as_chunks::<4>().0.iter().zip(bits);
         words.all(|(word, bit)| u32::from_le_bytes(*word) & bit != 0)
+    }
+
+    /// What [`contains`](Self::contains) looks at.
+    fn look(&self, file: View<'_>, key: &[u8]) -> Look {
+        let (at, bits) = self.block_and_bits(key);
+        let block: [u8; BLOCK as usize] = file.array(at).expect("blocks lie in the file");
+        let words = (0..).zip(block.as_chunks::<4>().0).zip(bits);
+        let cell = |((number, word), bit): ((u64, &[u8; 4]), u32)| Cell {
+            line: Some((at - self.0.start) as u64 / BLOCK),
+            at: number * 32 + u64::from(bit.trailing_zeros()),
+            value: (u32::from_le_bytes(*word) & bit != 0).into(),
+        };
+        Look::Cells {
+            cells: words.map(cell).collect(),
+            all: Vec::new(),
+        }
     }
 
     /// Whether any bit was new.
@@ -363,6 +380,21 @@ impl Filter for Column {
         let may_have = |blocks: &Blocks| blocks.contains(file, key);
         let mut groups = self.groups.iter();
         groups.any(|group| group.as_ref().is_none_or(may_have))
+    }
+
+    fn explain(&self, file: View<'_>, key: &[u8]) -> Explanation {
+        let look = |group: &Option<Blocks>| match group {
+            Some(blocks) => blocks.look(file, key),
+            None => Look::Unknown,
+        };
+        Explanation {
+            joined: Joined::Layers,
+            looks: self.groups.iter().map(look).collect(),
+        }
+    }
+
+    fn hash_name(&self, _: View<'_>) -> &'static str {
+        "xxh64"
     }
 
     fn read_only(&self, file: View<'_>) -> Option<&'static str> {

@@ -15,6 +15,7 @@ use crate::hash::crates::poppy_64;
 use crate::plain::{BLOCK, keys_by_fill};
 use crate::{Error, Facts, Format, Keys};
 use std::f64::consts::LN_2;
+use tamis::raw::{Cell, Explanation, Joined, Look};
 
 pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Upper, Keys::Lower], read);
 
@@ -75,6 +76,7 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
         keys: Some(keys),
         count_at: Some(COUNT),
         data: fields.left(),
+        ..Facts::NONE
     };
     Ok(Poppy {
         facts,
@@ -173,6 +175,41 @@ impl Filter for Poppy {
             _ => true,
         };
         in_cache && self.all(first, |bit| self.buckets.get(file, bucket + bit))
+    }
+
+    /// The bit of the cache comes first, if there is one.
+    fn explain(&self, file: View<'_>, key: &[u8]) -> Explanation {
+        let first = first_hash(key);
+        let (cached, bucket) = self.cache_bit_and_bucket(first);
+        let cell = |bits: &Bits, line, at: u64, start| Cell {
+            line,
+            at,
+            value: bits.get(file, start + at).into(),
+        };
+        let look = |cells| Look::Cells {
+            cells,
+            all: Vec::new(),
+        };
+        let cached = cached.zip(self.cache);
+        let cached = cached.map(|(bit, cache)| look(vec![cell(&cache, None, bit, 0)]));
+        let mut cells = Vec::new();
+        self.all(first, |at| {
+            let line = Some(bucket / BUCKET_BITS);
+            cells.push(cell(&self.buckets, line, at, bucket));
+            true
+        });
+        let in_bucket = look(cells);
+        match cached {
+            Some(cached) => Explanation {
+                joined: Joined::Levels,
+                looks: vec![cached, in_bucket],
+            },
+            None => Explanation::of(in_bucket),
+        }
+    }
+
+    fn hash_name(&self, _: View<'_>) -> &'static str {
+        "poppy-64"
     }
 
     fn contains_many(&self, file: View<'_>, keys: &[&[u8]], out: &mut [bool]) {

@@ -11,8 +11,8 @@ use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 use std::f64::consts::LN_2;
 
-/// Keys are made by the codec; StringCodec's are UTF-8.
-pub(crate) const ABOUT: About = About::new(&[Keys::Utf8], |_, _| {
+/// Keys are made by the codec, which nothing names: StringCodec's are UTF-8.
+pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Kryo5, Keys::Json], |_, _| {
     Err(Error::corrupt(
         Format::Redisson,
         "string",

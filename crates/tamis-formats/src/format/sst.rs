@@ -11,6 +11,7 @@ use crate::plain::{Plain, keys_by_fill};
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 use std::ops::Range;
+use tamis::raw::{Cell, Explanation, Joined, Look};
 
 /// Its keys are users' keys, without sequence numbers.
 pub(crate) const LEVELDB: About = about(&LEVELDB_MAGIC, read_leveldb);
@@ -258,6 +259,15 @@ impl Filter for LevelDb {
         self.has_unknown || self.parts.iter().any(|plain| plain.contains(file, key))
     }
 
+    fn explain(&self, file: View<'_>, key: &[u8]) -> Explanation {
+        let known = self.parts.iter().flat_map(|plain| plain.looks(file, key));
+        let unknown = self.has_unknown.then_some(Look::Unknown);
+        Explanation {
+            joined: Joined::Layers,
+            looks: known.chain(unknown).collect(),
+        }
+    }
+
     fn plains<'v>(&'v self, file: View<'v>) -> Vec<(&'v Plain, View<'v>)> {
         self.parts.iter().map(|plain| (plain, file)).collect()
     }
@@ -271,16 +281,42 @@ impl Filter for LevelDb {
     }
 }
 
-impl Filter for RocksDb {
-    fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
+impl RocksDb {
+    /// The key's line, and its bits there.
+    fn line_and_bits(&self, key: &[u8]) -> (u64, impl Iterator<Item = u64>) {
         let hash = xxph3_64(key);
         let line = ((hash & 0xFFFF_FFFF) * (self.lines.len / (LINE * 8))) >> 32;
         let mut x = (hash >> 32) as u32;
-        (0..self.probes).all(|_| {
-            let bit = line * LINE * 8 + u64::from(x >> 23);
+        let bits = (0..self.probes).map(move |_| {
+            let bit = u64::from(x >> 23);
             x = x.wrapping_mul(0x9e37_79b9);
-            self.lines.get(file, bit)
+            bit
+        });
+        (line, bits)
+    }
+}
+
+impl Filter for RocksDb {
+    fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
+        let (line, mut bits) = self.line_and_bits(key);
+        bits.all(|bit| self.lines.get(file, line * LINE * 8 + bit))
+    }
+
+    fn explain(&self, file: View<'_>, key: &[u8]) -> Explanation {
+        let (line, bits) = self.line_and_bits(key);
+        let cell = |at| Cell {
+            line: Some(line),
+            at,
+            value: self.lines.get(file, line * LINE * 8 + at).into(),
+        };
+        Explanation::of(Look::Cells {
+            cells: bits.map(cell).collect(),
+            all: Vec::new(),
         })
+    }
+
+    fn hash_name(&self, _: View<'_>) -> &'static str {
+        "xxph3-64"
     }
 
     fn bits(&self, _: View<'_>) -> u64 {

@@ -5,7 +5,7 @@
 
 pub(crate) mod crates;
 pub(crate) mod murmur;
-pub(crate) mod sha256;
+pub(crate) mod sha2;
 pub(crate) mod small;
 #[cfg(test)]
 mod tests;

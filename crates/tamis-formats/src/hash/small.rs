@@ -1,4 +1,4 @@
-//! The short ones: FNV-1, Wang's, LevelDB's.
+//! The short ones: FNV-1, Wang's, LevelDB's, Bernstein's, Hsieh's.
 
 /// FNV-1 of 64 bits (not 1a: it multiplies first).
 #[inline]
@@ -48,4 +48,50 @@ pub(crate) fn fnv_64(seed: u64, values: impl Iterator<Item = u64>) -> u64 {
     values.fold(start, |hash, value| {
         (hash ^ value).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+/// Bernstein's hash times 33, as pybloomfiltermmap seeds it.
+#[inline]
+pub(crate) fn djb_32(key: &[u8], seed: u32) -> u32 {
+    let step = |hash: u32, byte: &u8| hash.wrapping_mul(33).wrapping_add((*byte).into());
+    key.iter().fold(5381 ^ seed, step)
+}
+
+/// Hsieh's SuperFastHash, whose last bytes have a sign. Nothing hashes to 0,
+/// under any seed.
+pub(crate) fn superfast_32(key: &[u8], seed: u32) -> u32 {
+    if key.is_empty() {
+        return 0;
+    }
+    let pair = |low: u8, high: u8| u32::from(low) | u32::from(high) << 8;
+    let signed = |byte: u8| byte as i8 as u32;
+    let add = |hash: u32, back: u32| hash.wrapping_add(hash >> back);
+    let mix = |hash: u32, shift: u32, back: u32| add(hash ^ hash << shift, back);
+    let (blocks, rest) = key.as_chunks::<4>();
+    let mut hash = seed;
+    for &[a, b, c, d] in blocks {
+        hash = hash.wrapping_add(pair(a, b));
+        hash = add(hash ^ hash << 16 ^ pair(c, d) << 11, 11);
+    }
+    hash = match *rest {
+        [a, b, c] => {
+            let hash = hash.wrapping_add(pair(a, b));
+            add(hash ^ hash << 16 ^ signed(c) << 18, 11)
+        }
+        [a, b] => mix(hash.wrapping_add(pair(a, b)), 11, 17),
+        [a] => mix(hash.wrapping_add(signed(a)), 10, 1),
+        _ => hash,
+    };
+    mix(mix(mix(hash, 3, 5), 4, 17), 25, 6)
+}
+
+/// `hash = seed * hash + unit` over text in UTF-16, as Java's ints are: with 31 it
+/// is `String.hashCode`.
+#[inline]
+pub(crate) fn java_32(key: &[u8], seed: i32) -> i32 {
+    let units = key.as_chunks::<2>().0.iter().copied();
+    let step = |hash: i32, unit: i32| hash.wrapping_mul(seed).wrapping_add(unit);
+    units
+        .map(|unit| u16::from_le_bytes(unit).into())
+        .fold(0, step)
 }

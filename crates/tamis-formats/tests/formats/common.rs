@@ -54,6 +54,12 @@ pub(crate) fn has(filter: &Foreign<'_>, keys: &[String], encoding: Keys) {
         .collect();
     let mut answers = vec![false; absent.len()];
     filter.contains_many(&absent, &mut answers);
+    // An explanation looks by itself, and comes to the same answer.
+    for key in present.iter().chain(absent.iter().take(2_000)) {
+        let why = filter.explain(key);
+        assert_eq!(why.is_maybe(), filter.contains(key), "{format}: {why:?}");
+    }
+    assert_ne!(filter.hash_name(), "unknown", "{format}");
     for (key, answer) in absent.iter().zip(&answers).step_by(97) {
         assert_eq!(
             filter.contains(key),

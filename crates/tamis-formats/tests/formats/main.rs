@@ -1,6 +1,7 @@
 //! Files that the real implementations wrote: each opens, has its keys, keeps
 //! its rate, and is written again byte for byte from the same keys.
 
+mod bitmap;
 mod common;
 mod go_and_rust;
 mod java;

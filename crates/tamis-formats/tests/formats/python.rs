@@ -1,7 +1,8 @@
 //! Filters of Python packages.
 
 use crate::common::{has, odd_words, sample, strangers, words};
-use tamis_formats::{Create, Format, Hint, Keys};
+use tamis_formats::pybloomfilter::{Hash, Key, Probes, Shape};
+use tamis_formats::{Create, Error, Format, Hint, Keys};
 
 #[test]
 fn pybloomfilter() {
@@ -32,6 +33,155 @@ fn pybloomfilter() {
         &keys,
         Keys::Utf8,
     );
+}
+
+/// The words of the samples of older versions, and how those hashed.
+const OLD: [(&str, Hash, &[Hash]); 5] = [
+    ("0.1.10_djb", Hash::Djb, &[]),
+    ("0.2.0_djb", Hash::Djb, &[]),
+    ("0.3.2_superfast", Hash::SuperFast, &[Hash::Sha512]),
+    ("0.3.11_sha512", Hash::Sha512, &[Hash::SuperFast]),
+    ("0.3.14_murmur32", Hash::Murmur32, &[Hash::Murmur]),
+];
+
+fn old_words() -> Vec<String> {
+    let more = ["ab", "abc", "aé", "日é"].map(str::to_owned);
+    odd_words().into_iter().chain(more).collect()
+}
+
+/// Made by the C code of those versions. Where the numbers leave it open which
+/// hash it is, that is said, and the right one is among them.
+#[test]
+fn pybloomfilter_of_older_versions() {
+    for (name, hash, others) in OLD {
+        let file = sample(&format!("pybloomfilter/pbfm_{name}.bloom"));
+        let asked = Hint {
+            hash: Some(hash),
+            ..Hint::default()
+        };
+        let mut filter = tamis_formats::open(&file, asked).unwrap();
+        assert_eq!(filter.facts().hash, Some(hash));
+        assert!(filter.facts().other_hashes.is_empty());
+        has(&filter, &old_words(), Keys::Utf8);
+        // Its own keys set no further bit.
+        for key in old_words() {
+            assert!(!filter.insert(key.as_bytes()).unwrap(), "{name}: {key}");
+        }
+        assert!(filter.to_bytes() == file);
+        if hash != Hash::Djb {
+            assert!(filter.contains(&12_345i64.to_le_bytes()), "{name}");
+        }
+
+        let facts = tamis_formats::open(&file, Hint::default()).unwrap().facts();
+        let mut possible = vec![facts.hash.unwrap()];
+        possible.extend(facts.other_hashes);
+        let mut expected = [&[hash], others].concat();
+        possible.sort_by_key(|hash| hash.name());
+        expected.sort_by_key(|hash| hash.name());
+        assert_eq!(possible, expected, "{name}");
+    }
+}
+
+/// Numbers of Python, which have a hash of their own in the oldest versions.
+#[test]
+fn numbers_in_pybloomfilter_of_older_versions() {
+    for (name, hash, _) in OLD {
+        let file = sample(&format!("pybloomfilter/pbfm_{name}.bloom"));
+        let (shape, _) = Shape::decode(&file, file.len() as u64, Some(hash)).unwrap();
+        let probes = Probes::new(hash, &shape.seeds, shape.bits);
+        let has = |number: i64| {
+            probes.all(Key::Hash(number), |bits| {
+                (bits.iter()).all(|bit| file[1280 + *bit as usize / 8] >> (bit % 8) & 1 != 0)
+            })
+        };
+        for number in [12_345, -7, 0] {
+            assert!(has(number), "{name}: {number}");
+        }
+        assert!((1_000_000..1_001_000).filter(|i| has(*i)).count() < 10);
+    }
+}
+
+/// The two texts that an article of 2010 prints.
+#[test]
+fn pybloomfilter_of_2010() {
+    for (name, keys, hashes) in [
+        ("mike", &["MIKE"][..], 17),
+        ("fruit", &["apple", "banana", "orange", "pear"], 7),
+    ] {
+        let text = sample(&format!("pybloomfilter/2010_{name}.base64"));
+        let mut filter = tamis_formats::open(&text, Hint::default()).unwrap();
+        assert_eq!(filter.format(), Format::Pybloomfilter);
+        assert_eq!(filter.facts().hash, Some(Hash::Djb));
+        assert!(filter.facts().other_hashes.is_empty());
+        assert_eq!(filter.hashes(), Some(hashes));
+        assert_eq!(filter.keys(), [Keys::Utf8]);
+        assert!(keys.iter().all(|key| filter.contains(key.as_bytes())));
+        // So few bits are set that no other key should have all of its own.
+        assert!(filter.rate_now() < 1e-30);
+        let others = (0..10_000).map(|i| format!("other{i}"));
+        assert_eq!(
+            others.filter(|key| filter.contains(key.as_bytes())).count(),
+            0
+        );
+        assert_eq!(filter.keys_now().unwrap().round() as usize, keys.len());
+
+        // The text is read again as it was, and so is what is in it.
+        assert!(filter.is_packed() && !filter.is_gzipped());
+        assert!(filter.insert(b"new").unwrap());
+        let again = filter.to_bytes();
+        let again = tamis_formats::open(&again, Hint::default()).unwrap();
+        assert!(again.contains(b"new") && again.contains(keys[0].as_bytes()));
+        filter.unpack();
+        let file = filter.to_bytes();
+        let file = tamis_formats::open(&file, Hint::default()).unwrap();
+        assert!(file.contains(b"new") && !file.is_packed());
+        let wrong = Hint {
+            hash: Some(Hash::Sha512),
+            ..Hint::default()
+        };
+        let error = tamis_formats::open(&text, wrong).unwrap_err().to_string();
+        assert!(error.contains("expected djb"), "{error}");
+    }
+}
+
+/// A text unpacks to no more than is allowed, and one that is none is nothing.
+#[test]
+fn texts_are_unpacked_with_care() {
+    let text = sample("pybloomfilter/2010_fruit.base64");
+    let hint = Hint {
+        most_unpacked: Some(1 << 20),
+        ..Hint::default()
+    };
+    let large = tamis_formats::open(&text, hint);
+    assert!(matches!(large, Err(Error::Unpacked { .. })));
+    for cut in [1, 2, 3, 100, text.len() / 2, text.len() - 5] {
+        let cut = tamis_formats::open(&text[..cut], Hint::default());
+        assert!(matches!(cut, Err(Error::Unknown)));
+    }
+}
+
+/// Which hash is taken for a file, by version: where the newest may have made it,
+/// that one. Others are named if there are any.
+#[test]
+fn hashes_follow_from_numbers_where_they_can() {
+    let fits = |bits: u64, hashes: u32| {
+        let shape = Shape {
+            capacity: 1_000,
+            error_rate: 0.01,
+            bits,
+            seeds: (0..hashes).collect(),
+            hash: Hash::Murmur,
+        };
+        let (shape, others) = Shape::decode(&shape.encode(), shape.file_len(), None).unwrap();
+        (shape.hash, others.to_vec())
+    };
+    assert_eq!(fits(9_592, 6), (Hash::Murmur, vec![])); // 0.6.3
+    assert_eq!(fits(9_588, 6), (Hash::Murmur, vec![Hash::Murmur32])); // 0.3.12 to 0.6.1
+    assert_eq!(fits(9_588, 3), (Hash::Murmur, vec![])); // seeds of one's own, from 0.5.0
+    assert_eq!(fits(19_173, 7), (Hash::Sha512, vec![Hash::SuperFast]));
+    assert_eq!(fits(47_933, 34), (Hash::Djb, vec![]));
+    // Of numbers that no version makes nothing follows.
+    assert_eq!(fits(12_345, 6), (Hash::Murmur, Hash::ALL[1..].to_vec()));
 }
 
 #[test]

@@ -237,6 +237,7 @@ impl BitsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tamis_formats::pybloomfilter::Hash;
 
     fn shape(bytes: u64) -> Shape {
         Shape {
@@ -244,6 +245,7 @@ mod tests {
             error_rate: 0.5,
             bits: 8 * bytes,
             seeds: vec![1],
+            hash: Hash::Murmur,
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::bits::BitsFile;
 use tamis::file::{open_regular, reserve};
-use tamis_formats::pybloomfilter::{BITS_AT, MAGIC, Shape};
+use tamis_formats::pybloomfilter::{BITS_AT, Hash, MAGIC, Shape};
 
 /// Why a file could not be opened as a filter.
 pub enum OpenError {
@@ -24,19 +24,30 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// Opens a file that is a filter.
-pub fn open(path: &Path, writable: bool) -> Result<(File, Shape), OpenError> {
+/// Opens a file that is a filter; also the other hashes that it may be of.
+pub fn open(
+    path: &Path,
+    writable: bool,
+    hash: Option<Hash>,
+) -> Result<(File, Shape, &'static [Hash]), OpenError> {
     let file = open_regular(path, writable).map_err(|error| match error {
         tamis::Error::Io { source, .. } if source.raw_os_error().is_some() => source.into(),
         _ => OpenError::Flaw("it is not a regular file".into()),
     })?;
     let len = file.metadata()?.len();
     let start = read_start(&file, BITS_AT)?;
-    let shape = Shape::decode(&start, len).map_err(|error| OpenError::Flaw(error.to_string()))?;
+    let decoded = Shape::decode(&start, len, hash);
+    let (mut shape, mut others) = decoded.map_err(|error| OpenError::Flaw(error.to_string()))?;
+    // What was changed here was hashed so.
+    if !others.is_empty()
+        && let Some(record) = record::read(&file)
+    {
+        (shape.hash, others) = (record.hash, &[]);
+    }
     if writable {
         fill_holes(&file, shape.file_len())?;
     }
-    Ok((file, shape))
+    Ok((file, shape, others))
 }
 
 fn read_start(file: &File, len: usize) -> io::Result<Vec<u8>> {
@@ -160,19 +171,37 @@ fn fill_holes(_: &File, _: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// What is known of a filter that was made or changed here.
+pub struct Record {
+    /// How many keys, and how many bits were set when they were so many.
+    pub count: Option<(u64, u64)>,
+    /// How keys are hashed.
+    pub hash: Hash,
+}
+
+impl Record {
+    /// All of it.
+    pub const fn new(count: Option<(u64, u64)>, hash: Hash) -> Self {
+        Self { count, hash }
+    }
+}
+
 /// The record of a filter's keys, kept next to the file's bytes as an extended
 /// attribute: its bytes are the original's, which has no room for a count that
 /// it would not mistake for another kind of filter in a union.
 #[cfg(target_os = "linux")]
 pub mod record {
+    use super::{Hash, Record};
     use std::ffi::CStr;
     use std::fs::File;
     use std::os::fd::AsRawFd;
 
     const NAME: &CStr = c"user.pybloomfilter.count";
+    const UNKNOWN: &str = "?";
 
-    /// Keys, and bits that were set when they were so many.
-    pub fn read(file: &File) -> Option<(u64, u64)> {
+    /// Keys and bits, or that they are unknown, and the hash where it is not the
+    /// newest.
+    pub fn read(file: &File) -> Option<Record> {
         let mut text = [0u8; 64];
         // SAFETY: the descriptor is open, the name ends with a zero byte, and the
         // system writes at most `text.len()` bytes to `text`.
@@ -185,15 +214,26 @@ pub mod record {
             )
         };
         let text = std::str::from_utf8(text.get(..usize::try_from(got).ok()?)?).ok()?;
-        let (keys, bits) = text.split_once(' ')?;
-        Some((keys.parse().ok()?, bits.parse().ok()?))
+        let mut words = text.split(' ');
+        let count = match (words.next()?, words.next()?) {
+            (UNKNOWN, UNKNOWN) => None,
+            (keys, bits) => Some((keys.parse().ok()?, bits.parse().ok()?)),
+        };
+        let hash = words.next().map_or(Ok(Hash::Murmur), str::parse).ok()?;
+        Some(Record::new(count, hash))
     }
 
     /// Best effort: without a record the count is an estimate.
-    pub fn write(file: &File, count: Option<(u64, u64)>) {
+    pub fn write(file: &File, record: Option<Record>) {
         let fd = file.as_raw_fd();
-        if let Some((keys, bits)) = count {
-            let text = format!("{keys} {bits}");
+        if let Some(Record { count, hash }) = record {
+            let mut text = match count {
+                Some((keys, bits)) => format!("{keys} {bits}"),
+                None => format!("{UNKNOWN} {UNKNOWN}"),
+            };
+            if hash != Hash::Murmur {
+                text += &format!(" {hash}");
+            }
             // SAFETY: as above; the system reads `text.len()` bytes from `text`.
             unsafe {
                 libc::fsetxattr(fd, NAME.as_ptr(), text.as_ptr().cast(), text.len(), 0);
@@ -212,10 +252,10 @@ pub mod record {
     use std::fs::File;
 
     /// Keys, and bits: unknown here.
-    pub fn read(_: &File) -> Option<(u64, u64)> {
+    pub fn read(_: &File) -> Option<super::Record> {
         None
     }
 
     /// Does nothing here.
-    pub fn write(_: &File, _: Option<(u64, u64)>) {}
+    pub fn write(_: &File, _: Option<super::Record>) {}
 }

@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::bits::{Bits, BitsFile};
-use super::file::{self, OpenError, record};
-use tamis_formats::pybloomfilter::{Probes, Shape};
+use super::file::{self, OpenError, Record, record};
+use tamis_formats::pybloomfilter::{Hash, Key, Probes, Shape};
 
 /// A filter, in memory or in a mapped file.
 pub struct Filter {
@@ -19,6 +19,8 @@ pub struct Filter {
     /// The bits.
     pub bits: Bits,
     count: Count,
+    /// The other hashes that a file may be of, which it does not say.
+    pub other_hashes: &'static [Hash],
     /// Whether a file changed since it was opened.
     changed: bool,
 }
@@ -57,9 +59,10 @@ impl Filter {
         Self {
             capacity: shape.capacity,
             error_rate: shape.error_rate,
-            probes: Probes::new(&shape.seeds, shape.bits),
+            probes: Probes::new(shape.hash, &shape.seeds, shape.bits),
             bits,
             count,
+            other_hashes: &[],
             changed: false,
         }
     }
@@ -83,23 +86,26 @@ impl Filter {
         let file = file::create(&path, perm, shape.file_len(), |file| {
             file.write_all_at(&header, 0)
         })?;
-        record::write(&file, Some((0, 0)));
+        record::write(&file, Some(Record::new(Some((0, 0)), shape.hash)));
         let bits = Bits::map(BitsFile::new(file, path, true), &shape)?;
         let mut filter = Self::new(shape, bits, Count::ZERO);
         filter.changed = true;
         Ok(filter)
     }
 
-    /// The filter in a file.
-    pub fn open(path: PathBuf, writable: bool) -> Result<Self, OpenError> {
-        let (file, shape) = file::open(&path, writable)?;
-        let count = record::read(&file).map_or(Count::UNKNOWN, |(keys, bits)| Count {
+    /// The filter in a file, whose hash may be known.
+    pub fn open(path: PathBuf, writable: bool, hash: Option<Hash>) -> Result<Self, OpenError> {
+        let (file, shape, others) = file::open(&path, writable, hash)?;
+        let recorded = record::read(&file).and_then(|record| record.count);
+        let count = recorded.map_or(Count::UNKNOWN, |(keys, bits)| Count {
             keys,
             bits,
             trust: Trust::Recorded,
         });
         let bits = Bits::map(BitsFile::new(file, path, writable), &shape)?;
-        Ok(Self::new(shape, bits, count))
+        let mut filter = Self::new(shape, bits, count);
+        filter.other_hashes = others;
+        Ok(filter)
     }
 
     /// The shape of an empty filter that this one can be united with.
@@ -109,7 +115,13 @@ impl Filter {
             error_rate: self.error_rate,
             bits: self.probes.bits(),
             seeds: self.probes.seeds().to_vec(),
+            hash: self.hash(),
         }
+    }
+
+    /// How keys are hashed.
+    pub fn hash(&self) -> Hash {
+        self.probes.hash()
     }
 
     /// One for each hash.
@@ -124,16 +136,16 @@ impl Filter {
 
     /// Whether a key may have been added.
     #[inline]
-    pub fn contains(&self, key: &[u8]) -> bool {
+    pub fn contains<'k>(&self, key: impl Into<Key<'k>>) -> bool {
         self.probes
-            .all(key, |positions| self.bits.all_set(positions))
+            .all(key.into(), |positions| self.bits.all_set(positions))
     }
 
     /// Adds a key to a filter that may be written; true if it was there.
     #[inline]
-    pub fn add(&mut self, key: &[u8]) -> bool {
+    pub fn add<'k>(&mut self, key: impl Into<Key<'k>>) -> bool {
         let mut new = 0;
-        self.probes.all(key, |positions| {
+        self.probes.all(key.into(), |positions| {
             new += self.bits.set(positions);
             true
         });
@@ -155,7 +167,8 @@ impl Filter {
 
     /// Whether a key sets the same bits in both.
     pub fn is_like(&self, other: &Self) -> bool {
-        self.num_bits() == other.num_bits() && self.seeds() == other.seeds()
+        let of = |filter: &Self| (filter.num_bits(), filter.hash());
+        of(self) == of(other) && self.seeds() == other.seeds()
     }
 
     /// The union with a filter that is like this one.
@@ -208,7 +221,10 @@ impl Filter {
 
     fn record(&self, file: &File) {
         let known = self.count.trust != Trust::Unknown;
-        record::write(file, known.then_some((self.count.keys, self.count.bits)));
+        let count = known.then_some((self.count.keys, self.count.bits));
+        // What is only assumed of a hash is assumed again, and said again.
+        let is_sure = known || self.other_hashes.is_empty();
+        record::write(file, is_sure.then_some(Record::new(count, self.hash())));
     }
 
     /// Copies a filter's file.

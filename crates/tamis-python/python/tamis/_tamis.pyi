@@ -67,10 +67,12 @@ _Column = _ArrowArray | _ArrowStream | _NumpyArray
 class Filter:
     def __new__(
         cls,
-        n: int,
+        n: int | None = None,
         p: float | None = None,
         *,
         size: int | None = None,
+        bits: int | None = None,
+        hashes: int | None = None,
         kind: str | None = None,
         delete: bool = False,
         grow: bool = False,
@@ -86,10 +88,12 @@ class Filter:
     def create(
         cls,
         path: _Path,
-        n: int,
+        n: int | None = None,
         p: float | None = None,
         *,
         size: int | None = None,
+        bits: int | None = None,
+        hashes: int | None = None,
         kind: str | None = None,
         delete: bool = False,
         grow: bool = False,
@@ -176,6 +180,7 @@ class Filter:
     def remove(self, key: Any, /) -> bool: ...
     def hash(self, key: Any, /) -> Hash: ...
     def count(self, key: Any, /) -> int: ...
+    def explain(self, key: Any, /) -> dict[str, Any]: ...
     def clear(self) -> None: ...
     def copy(self) -> Self: ...
     def to_blocked(self) -> Self: ...
@@ -412,6 +417,8 @@ def plan(
     p: float | None = None,
     *,
     size: int | None = None,
+    bits: int | None = None,
+    hashes: int | None = None,
     kind: str | None = None,
     delete: bool = False,
     grow: bool = False,

@@ -61,6 +61,12 @@ impl Backing {
         }
     }
 
+    pub(crate) fn count(&self, hash: Hash) -> Result<u64> {
+        let mut counts = [0];
+        ask!(self, filter => filter.count_hashes(&[hash], &mut counts))??;
+        Ok(counts[0])
+    }
+
     pub(crate) fn contains(&self, hash: Hash) -> Result<bool> {
         ask!(self, filter => filter.contains_hash(hash))
     }

@@ -4,7 +4,8 @@ use super::Filter;
 use super::backing::{Backing, ask};
 use crate::error::Result;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
+use tamis::raw::{Cell, Look, Slot, sum};
 use tamis::{Hasher, KeyCount, Kind};
 
 /// What is found by reading all of it.
@@ -13,6 +14,7 @@ struct Facts {
     capacity: u64,
     rate: f64,
     keys: KeyCount,
+    undercounted: Option<u64>,
     rate_now: f64,
     bytes: u64,
 }
@@ -25,14 +27,19 @@ impl Facts {
                 capacity: f.capacity(),
                 rate: f.rate(),
                 keys: f.keys(),
+                undercounted: f.undercounted(),
                 rate_now: f.rate_now(),
                 bytes: f.bytes(),
             })
         })
     }
 
+    fn best_count(&self) -> u64 {
+        self.undercounted.unwrap_or(self.keys.get())
+    }
+
     fn fill(&self) -> f64 {
-        self.keys.get() as f64 / self.capacity.max(1) as f64
+        self.best_count() as f64 / self.capacity.max(1) as f64
     }
 }
 
@@ -45,6 +52,7 @@ pub(crate) fn as_dict<'py>(slf: &Bound<'py, Filter>) -> Result<Bound<'py, PyDict
     info.set_item("p", facts.rate)?;
     info.set_item("keys", facts.keys.get())?;
     info.set_item("keys_counted", matches!(facts.keys, KeyCount::Counted(_)))?;
+    info.set_item("keys_estimated", facts.undercounted)?;
     info.set_item("fill", facts.fill())?;
     info.set_item("p_now", facts.rate_now)?;
     info.set_item("bytes", facts.bytes)?;
@@ -60,6 +68,77 @@ pub(crate) fn as_dict<'py>(slf: &Bound<'py, Filter>) -> Result<Bound<'py, PyDict
     info.set_item("url", this.url())?;
     info.set_item("path", this.path())?;
     Ok(info)
+}
+
+pub(crate) fn explain<'py>(
+    slf: &Bound<'py, Filter>,
+    key: &Bound<'py, PyAny>,
+) -> Result<Bound<'py, PyDict>> {
+    let (py, hash) = (slf.py(), slf.get().hash(key)?);
+    let (kind, why, rate_now) = Filter::read(
+        slf,
+        move |state| ask!(state, f => (f.kind(), f.explain(hash), f.rate_now())),
+    )?;
+    let looks = PyList::empty(py);
+    for look in &why.looks {
+        looks.append(look_dict(py, kind, look)?)?;
+    }
+    let told = PyDict::new(py);
+    told.set_item("kind", kind.name())?;
+    told.set_item("hash", format!("{:032x}", hash.as_u128()))?;
+    told.set_item("answer", if why.is_maybe() { "maybe" } else { "no" })?;
+    told.set_item("p_now", rate_now)?;
+    told.set_item("looks", looks)?;
+    Ok(told)
+}
+
+/// As `tamis explain --json` has it.
+fn look_dict<'py>(py: Python<'py>, kind: Kind, look: &Look) -> PyResult<Bound<'py, PyDict>> {
+    let told = PyDict::new(py);
+    told.set_item("maybe", look.is_maybe())?;
+    let (name, line) = match kind {
+        Kind::Counting => ("counters", "line"),
+        Kind::Fuse => ("slots", "shard"),
+        Kind::Ribbon | Kind::Cascade => ("rows", "line"),
+        _ => ("bits", "line"),
+    };
+    let set_cells = |cells: &[Cell]| -> PyResult<()> {
+        let list = PyList::empty(py);
+        for cell in cells {
+            let each = PyDict::new(py);
+            each.set_item("at", cell.at)?;
+            each.set_item("value", cell.value)?;
+            if let Some(number) = cell.line {
+                each.set_item(line, number)?;
+            }
+            list.append(each)?;
+        }
+        told.set_item(name, list)
+    };
+    match look {
+        Look::Cells { cells, all } => {
+            set_cells(cells)?;
+            if !all.is_empty() {
+                told.set_item("all", all.clone())?;
+            }
+        }
+        Look::Sum { fingerprint, cells } => {
+            set_cells(cells)?;
+            told.set_item("fingerprint", fingerprint)?;
+            told.set_item("xor", sum(cells))?;
+        }
+        Look::Slots {
+            fingerprint,
+            places,
+        } => {
+            told.set_item("fingerprint", fingerprint)?;
+            let held = |place: &Vec<Slot>| place.iter().map(|slot| (slot.at, slot.holds)).collect();
+            let places: Vec<Vec<(u64, Option<u64>)>> = places.iter().map(held).collect();
+            told.set_item("places", places)?;
+        }
+        _ => {}
+    }
+    Ok(told)
 }
 
 pub(crate) fn as_text(slf: &Bound<'_, Filter>) -> PyResult<String> {
@@ -93,15 +172,15 @@ pub(crate) fn as_html(slf: &Bound<'_, Filter>) -> Result<String> {
         return Ok(format!("<div><code>{title}</code></div>"));
     }
     let facts = Facts::of(slf)?;
-    let about = match facts.keys {
-        KeyCount::Counted(_) => "",
-        KeyCount::Estimated(_) => "about ",
+    let about = match (facts.keys, facts.undercounted) {
+        (KeyCount::Counted(_), None) => "",
+        _ => "about ",
     };
     let rows = [
         (
             "keys",
             facts.fill(),
-            format!("{about}{} of {}", facts.keys.get(), facts.capacity),
+            format!("{about}{} of {}", facts.best_count(), facts.capacity),
         ),
         (
             "false yes now",

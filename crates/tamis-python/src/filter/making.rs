@@ -10,7 +10,7 @@ use crate::fork::Process;
 use crate::interrupt;
 use crate::key;
 use crate::lock::lock;
-use crate::options::{self, Count, Need};
+use crate::options::{self, Count, Need, Textbook};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -63,9 +63,10 @@ pub(crate) fn object(py: Python<'_>, filter: AnyFilter) -> Result<Bound<'_, Filt
 
 /// What a filter is made for, as Python's arguments say it.
 pub(crate) struct Wanted<'a> {
-    pub(crate) n: u64,
+    pub(crate) n: Option<u64>,
     pub(crate) p: Option<f64>,
     pub(crate) size: Option<Count>,
+    pub(crate) textbook: Textbook,
     pub(crate) kind: Option<&'a str>,
     pub(crate) need: Need,
     pub(crate) hasher: Hasher,
@@ -73,12 +74,20 @@ pub(crate) struct Wanted<'a> {
 
 impl Wanted<'_> {
     fn plan(&self) -> Result<Plan> {
-        self.need.plan(self.kind, |kind| match (self.p, self.size) {
-            (Some(_), Some(_)) => Err(Failure::parameter(
-                "p, size: expected one of them, got both; each follows from the other",
-            )),
-            (_, Some(size)) => options::plan(kind, self.n, Err(size.0)),
-            (p, None) => options::plan(kind, self.n, Ok(p.unwrap_or(0.01))),
+        self.need.plan(self.kind, |kind| {
+            if let Some(plan) = self.textbook.plan(kind, self.n, self.p, self.size)? {
+                return Ok(plan);
+            }
+            let n = self.n.ok_or_else(|| {
+                Failure::argument("n: expected how many keys, got nothing".to_owned())
+            })?;
+            match (self.p, self.size) {
+                (Some(_), Some(_)) => Err(Failure::parameter(
+                    "p, size: expected one of them, got both; each follows from the other",
+                )),
+                (_, Some(size)) => options::plan(kind, n, Err(size.0)),
+                (p, None) => options::plan(kind, n, Ok(p.unwrap_or(0.01))),
+            }
         })
     }
 

@@ -11,7 +11,7 @@ use crate::interrupt;
 use crate::key_hash::KeyHash;
 use crate::lock::{Access, Mark};
 use crate::method;
-use crate::options::{self, Count, Need};
+use crate::options::{self, Count, Need, Textbook};
 use crate::progress::Progress;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -23,16 +23,14 @@ use std::path::PathBuf;
 #[pymethods]
 impl Filter {
     #[new]
-    #[pyo3(signature = (n, p=None, *, size=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, hash_func=None))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are Python's keyword arguments"
-    )]
+    #[pyo3(signature = (n=None, p=None, *, size=None, bits=None, hashes=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, hash_func=None))]
     fn new(
         py: Python<'_>,
-        n: Start,
+        n: Option<Start>,
         #[pyo3(from_py_with = argument::p)] p: Option<f64>,
         #[pyo3(from_py_with = argument::size)] size: Option<Count>,
+        #[pyo3(from_py_with = argument::bits)] bits: Option<Count>,
+        #[pyo3(from_py_with = argument::hashes)] hashes: Option<u32>,
         #[pyo3(from_py_with = argument::kind)] kind: Option<String>,
         #[pyo3(from_py_with = argument::delete)] delete: bool,
         #[pyo3(from_py_with = argument::grow)] grow: bool,
@@ -45,13 +43,15 @@ impl Filter {
         hash_func: Option<&Bound<'_, PyAny>>,
     ) -> Result<Self> {
         let n = match n {
-            Start::Keys(n) => n,
-            Start::Made(filter) => return Ok(*filter),
+            Some(Start::Made(filter)) => return Ok(*filter),
+            Some(Start::Keys(n)) => Some(n),
+            None => None,
         };
         let wanted = Wanted {
             n,
             p,
             size,
+            textbook: Textbook { bits, hashes },
             kind: kind.as_deref(),
             need: Need::of(delete, grow),
             hasher: options::hasher(seed, keyed, key, key_file, options::rule(ignore_case, url))?,
@@ -71,17 +71,15 @@ impl Filter {
     /// ...     "key" in seen
     /// True
     #[classmethod]
-    #[pyo3(signature = (path, n, p=None, *, size=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, hash_func=None, overwrite=false))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "they are Python's keyword arguments"
-    )]
+    #[pyo3(signature = (path, n=None, p=None, *, size=None, bits=None, hashes=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, hash_func=None, overwrite=false))]
     fn create<'py>(
         cls: &Bound<'py, PyType>,
         #[pyo3(from_py_with = argument::path)] path: PathBuf,
-        #[pyo3(from_py_with = argument::n)] n: Count,
+        #[pyo3(from_py_with = argument::n)] n: Option<Count>,
         #[pyo3(from_py_with = argument::p)] p: Option<f64>,
         #[pyo3(from_py_with = argument::size)] size: Option<Count>,
+        #[pyo3(from_py_with = argument::bits)] bits: Option<Count>,
+        #[pyo3(from_py_with = argument::hashes)] hashes: Option<u32>,
         #[pyo3(from_py_with = argument::kind)] kind: Option<String>,
         #[pyo3(from_py_with = argument::delete)] delete: bool,
         #[pyo3(from_py_with = argument::grow)] grow: bool,
@@ -95,9 +93,10 @@ impl Filter {
         #[pyo3(from_py_with = argument::overwrite)] overwrite: bool,
     ) -> Result<Bound<'py, Self>> {
         let wanted = Wanted {
-            n: n.0,
+            n: n.map(|n| n.0),
             p,
             size,
+            textbook: Textbook { bits, hashes },
             kind: kind.as_deref(),
             need: Need::of(delete, grow).in_file(),
             hasher: options::hasher(seed, keyed, key, key_file, options::rule(ignore_case, url))?,
@@ -379,11 +378,13 @@ impl Filter {
     fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64> {
         let hash = self.hash(key)?;
         self.state.wait(key.py(), Access::Ask)?;
-        self.state.with(key.py(), |state| {
-            let mut counts = [0];
-            ask!(state, filter => filter.count_hashes(&[hash], &mut counts))??;
-            Ok(counts[0])
-        })
+        self.state.with(key.py(), |state| state.count(hash))
+    }
+
+    /// Why the filter says so of a key, as a dict: its hash, what it looks at, and what it finds.
+    #[pyo3(signature = (key, /))]
+    fn explain<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> Result<Bound<'py, PyDict>> {
+        information::explain(slf, key)
     }
 
     /// Removes all keys.

@@ -3,6 +3,10 @@
 mod backing;
 mod information;
 pub(crate) mod making;
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are Python's keyword arguments"
+)]
 mod methods;
 mod pickle;
 mod sets;

@@ -9,25 +9,34 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
 
 use crate::key;
-use tamis_formats::pybloomfilter::{MOST_HASHES, Shape, bits_for, hashes_for};
+use tamis_formats::pybloomfilter::{Hash, Key, MOST_HASHES, Shape, bits_for, hashes_for};
 
-/// Calls `act` with the bytes that stand for a key.
+/// Calls `act` with what stands for a key.
 #[inline]
 pub(super) fn with_key<T>(
     item: &Bound<'_, PyAny>,
-    act: impl FnOnce(&[u8]) -> PyResult<T>,
+    act: impl FnOnce(Key<'_>) -> PyResult<T>,
 ) -> PyResult<T> {
     if let Some(utf8) = key::utf8(item) {
-        return act(utf8);
+        return act(Key::Bytes(utf8));
     }
     if let Ok(text) = item.cast::<PyString>() {
         // Surrogates have no UTF-8: this says so.
-        return act(text.encode_utf8()?.as_bytes());
+        return act(Key::Bytes(text.encode_utf8()?.as_bytes()));
     }
     if let Ok(bytes) = item.cast::<PyBytes>() {
-        return act(bytes.as_bytes());
+        return act(Key::Bytes(bytes.as_bytes()));
     }
-    act(&(item.hash()? as i64).to_le_bytes())
+    act(Key::Hash(item.hash()? as i64))
+}
+
+/// The hash that a name stands for.
+pub(super) fn hash(name: Option<&str>) -> PyResult<Option<Hash>> {
+    name.map(|name| {
+        let wrong = |error| PyValueError::new_err(format!("hash: {error}"));
+        name.parse().map_err(wrong)
+    })
+    .transpose()
 }
 
 /// What filter the arguments of the class ask for.
@@ -69,6 +78,7 @@ pub(super) fn shape(
         error_rate: rate,
         bits: bits as u64,
         seeds,
+        hash: Hash::Murmur,
     })
 }
 

@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyType};
 use pyo3::{import_exception, intern};
 
 use arguments::{data_of, path, shape, with_key};
-use tamis_formats::pybloomfilter::Shape;
+use tamis_formats::pybloomfilter::{Hash, Shape};
 use tamis_python_core::pybloom::bits::BitsFile;
 use tamis_python_core::pybloom::file::{self, Existing, OpenError};
 use tamis_python_core::pybloom::filter::Filter;
@@ -40,7 +40,8 @@ const PERM: u32 = 0o755;
 ///
 /// ``hash_seeds`` are numbers of at most 32 bits, one for each hash; random ones
 /// are drawn without. ``data_array`` is that of another filter in memory, whose
-/// ``hash_seeds`` must be given as well.
+/// ``hash_seeds`` must be given as well. ``hash`` is for those of older versions:
+/// see ``open``.
 ///
 /// A filter that exists under that name is replaced, with a RuntimeWarning if it
 /// holds keys; any other file is a FileExistsError. Use ``open`` to go on with
@@ -76,9 +77,9 @@ A str is its UTF-8 bytes, bytes are themselves, and of any other object it is
 #[pymethods]
 impl BloomFilter {
     #[new]
-    #[pyo3(signature = (capacity, error_rate, filename=None, perm=Some(PERM), hash_seeds=None, data_array=None))]
+    #[pyo3(signature = (capacity, error_rate, filename=None, perm=Some(PERM), hash_seeds=None, data_array=None, hash=None))]
     #[pyo3(
-        text_signature = "(capacity, error_rate, filename=None, perm=0o755, hash_seeds=None, data_array=None)"
+        text_signature = "(capacity, error_rate, filename=None, perm=0o755, hash_seeds=None, data_array=None, hash=None)"
     )]
     fn new(
         capacity: &Bound<'_, PyAny>,
@@ -87,6 +88,7 @@ impl BloomFilter {
         perm: Option<u32>,
         hash_seeds: Option<&Bound<'_, PyAny>>,
         data_array: Option<&Bound<'_, PyAny>>,
+        hash: Option<&str>,
     ) -> PyResult<Self> {
         let py = capacity.py();
         if capacity.is(to_be_opened(py)?) {
@@ -110,6 +112,9 @@ impl BloomFilter {
             ));
         }
         let mut shape = shape(capacity, error_rate, hash_seeds)?;
+        if let Some(hash) = arguments::hash(hash)? {
+            shape.hash = hash;
+        }
         if let Some(data) = &data {
             shape.bits = 8 * data.len() as u64;
             if shape.bits == 0 {
@@ -128,34 +133,54 @@ impl BloomFilter {
 
     /// Opens the filter in a file. It can't be changed if there is no ``w`` in
     /// the mode.
+    ///
+    /// Files of the older pybloomfiltermmap may be of another hash, which they
+    /// don't say: "murmur32" (0.3.12 to 0.3.14), "sha512" (0.3.6 to 0.3.11),
+    /// "superfast" (0.3.1 and 0.3.2) or "djb" (up to 0.2.0). Where its numbers leave
+    /// it open, there is a RuntimeWarning unless ``hash`` names it.
     #[classmethod]
-    #[pyo3(signature = (filename, mode="rw"))]
+    #[pyo3(signature = (filename, mode="rw", *, hash=None))]
     fn open<'py>(
         cls: &Bound<'py, PyType>,
         filename: &Bound<'py, PyAny>,
         mode: &str,
+        hash: Option<&str>,
     ) -> PyResult<Bound<'py, Self>> {
         let path = path(filename)?;
+        let hash = arguments::hash(hash)?;
         let filter =
-            Filter::open(path.clone(), mode.contains('w')).map_err(|error| match error {
+            Filter::open(path.clone(), mode.contains('w'), hash).map_err(|error| match error {
                 OpenError::Io(error) => os_error(&error, &path),
                 OpenError::Flaw(flaw) => PyValueError::new_err(format!(
                     "Invalid BloomFilter file: {}: {flaw}",
                     path.display()
                 )),
             })?;
+        if !filter.other_hashes.is_empty() {
+            let others: Vec<&str> = filter.other_hashes.iter().map(|hash| hash.name()).collect();
+            let text = format!(
+                "{}: the file does not say how its keys were hashed: taken for {}, it may be {}; \
+                 open(..., hash=...) names it",
+                path.display(),
+                filter.hash(),
+                others.join(" or "),
+            );
+            warn(cls.py(), text)?;
+        }
         instance(cls, filter)
     }
 
-    /// Writes what ``to_base64`` made to the file ``filename`` and opens it.
+    /// Writes what ``to_base64`` made to the file ``filename`` and opens it;
+    /// ``hash`` as ``open`` has it.
     #[classmethod]
-    #[pyo3(signature = (filename, string, perm=PERM))]
-    #[pyo3(text_signature = "($cls, filename, string, perm=0o755)")]
+    #[pyo3(signature = (filename, string, perm=PERM, *, hash=None))]
+    #[pyo3(text_signature = "($cls, filename, string, perm=0o755, *, hash=None)")]
     fn from_base64<'py>(
         cls: &Bound<'py, PyType>,
         filename: &Bound<'py, PyAny>,
         string: &Bound<'py, PyAny>,
         perm: u32,
+        hash: Option<&str>,
     ) -> PyResult<Bound<'py, Self>> {
         let py = cls.py();
         let path = path(filename)?;
@@ -167,11 +192,11 @@ impl BloomFilter {
         }
         let bytes = bytes.cast_into::<PyBytes>()?;
         let bytes = bytes.as_bytes();
-        Shape::decode(bytes, bytes.len() as u64)
+        Shape::decode(bytes, bytes.len() as u64, arguments::hash(hash)?)
             .map_err(|flaw| PyValueError::new_err(format!("Invalid BloomFilter text: {flaw}")))?;
         make_way(py, &path)?;
         file::create_with(&path, perm, bytes).map_err(|e| os_error(&e, &path))?;
-        Self::open(cls, filename, "rw")
+        Self::open(cls, filename, "rw", hash)
     }
 
     #[classattr]
@@ -284,9 +309,10 @@ impl BloomFilter {
             return Err(PyErr::from_value(error.call1((text,))?));
         }
         make_way(py, &to)?;
+        let hash = this.get(py, |filter| filter.hash().name())?;
         this.with(py, |filter| Ok(filter.copy_to(&to)))?
             .map_err(|e| os_error(&e, &to))?;
-        Self::open(&slf.get_type(), filename, "rw")
+        Self::open(&slf.get_type(), filename, "rw", Some(hash))
     }
 
     /// A new empty filter in the file ``filename`` that can be united and
@@ -360,6 +386,12 @@ impl BloomFilter {
             this.hash_seeds(py)?,
             this.data_array(py)?,
         );
+        let mut arguments = arguments.into_pyobject(py)?.into_any();
+        // The original knows no other hash, and reads the pickle.
+        let hash = this.hash(py)?;
+        if hash != Hash::Murmur.name() {
+            arguments = arguments.add((hash,))?;
+        }
         Ok((slf.get_type(), arguments).into_pyobject(py)?.into_any())
     }
 
@@ -410,6 +442,12 @@ impl BloomFilter {
         let seeds = self.get(py, |filter| filter.seeds().to_vec())?;
         let seeds = PyList::new(py, seeds)?;
         py.import("array")?.getattr("array")?.call1(("I", seeds))
+    }
+
+    /// How keys are hashed: "murmur", or as an older version did.
+    #[getter]
+    fn hash(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.get(py, |filter| filter.hash().name())
     }
 
     /// The bits, as bytes.
@@ -587,19 +625,23 @@ fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
             path.as_os_str().to_owned(),
         ))),
         Existing::Filter => {
-            let there = Filter::open(path.to_path_buf(), false);
+            let there = Filter::open(path.to_path_buf(), false, None);
             if there.is_ok_and(|filter| !filter.bits.any_set()) {
                 return Ok(());
             }
             let text = format!(
-                "replacing the BloomFilter in {} and its keys\0",
+                "replacing the BloomFilter in {} and its keys",
                 path.display()
             );
-            let text = std::ffi::CString::from_vec_with_nul(text.into_bytes())
-                .map_err(|_| PyValueError::new_err("embedded null byte"))?;
-            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
+            warn(py, text)
         }
     }
+}
+
+fn warn(py: Python<'_>, text: String) -> PyResult<()> {
+    let text =
+        std::ffi::CString::new(text).map_err(|_| PyValueError::new_err("embedded null byte"))?;
+    PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
 }
 
 fn io_error(filter: &Filter, error: &io::Error) -> PyErr {

@@ -30,7 +30,7 @@ def bf(request, path):
 def test_module():
     assert pybloomfilter.VERSION == (0, 6, 3) == pybloomfilter.__VERSION__
     assert BloomFilter.__module__ == "pybloomfilter"
-    names = ["capacity", "error_rate", "filename", "perm", "hash_seeds", "data_array"]
+    names = ["capacity", "error_rate", "filename", "perm", "hash_seeds", "data_array", "hash"]
     assert list(inspect.signature(BloomFilter).parameters) == names
     assert str(inspect.signature(BloomFilter.add)) == "(self, item, /)"
     for name in dir(BloomFilter):

@@ -2,17 +2,18 @@
 
 import { ask, capital, choice, choose, complain, h, put, rate, short, typing } from "./dom.js";
 import { curve } from "./curve.js";
+import { said, t } from "./texts.js";
 
 // What sliders reach; numbers beyond can be typed.
 const fields = {
-  keys: { label: "Keys", hint: "e.g. 1000000, 10M", from: 2, to: 12, text: (n) => short(n) },
-  rate: { label: "False “yes” rate", hint: "e.g. 0.01, 1%, 1/1000", from: -9, to: -0.5, text: (n) => rate(n) },
-  size: { label: "Size", hint: "e.g. 16MB, 2GiB", from: 2.5, to: 12, text: (n) => `${short(n)}B` },
+  keys: { from: 2, to: 12, text: (n) => short(n) },
+  rate: { from: -9, to: -0.5, text: (n) => rate(n) },
+  size: { from: 2.5, to: 12, text: (n) => `${short(n)}B` },
 };
-const needs = [["", "Nothing more"], ["delete", "Remove keys"], ["grow", "Grow, keys unknown"], ["finished", "A finished list"]];
+const needs = ["", "delete", "grow", "finished"];
 const start = { keys: "10M", rate: "0.01", size: "16MB" };
 
-const own = { bits: ["Bits (m)", "e.g. 10M"], hashes: ["Hashes (k)", "1 to 64"] };
+const own = ["bits", "hashes"];
 
 let root, remember, drawing;
 let values = { ...start }; // as typed
@@ -27,39 +28,39 @@ export function mount(panel, keep) {
   root = panel;
   remember = keep;
   root.append(
-    h("h1", { class: "only-read" }, "Calculator"),
+    h("h1", { class: "only-read" }, t("tab.calculator")),
     h("div", { class: "columns" },
       h("form", { class: "card controls", onsubmit: (event) => event.preventDefault() },
-        choice("I want to know", "find", [["size", "the size"], ["rate", "the rate"], ["keys", "how many keys"]], (value) => {
+        choice(t("calculator.find"), "find", ["size", "rate", "keys"].map((name) => [name, t(`calculator.find.${name}`)]), (value) => {
           find = value;
           changed(true);
         }),
         Object.entries(fields).map(([name, field]) => fieldOf(name, field)),
-        choice("It must", "need", needs, (value) => {
+        choice(t("calculator.need"), "need", needs.map((name) => [name, t(`calculator.need.${name}`)]), (value) => {
           need = value;
           kind = "";
           changed(true);
         }),
-        h("fieldset", { class: "own" }, h("legend", null, "A Bloom filter with your own m and k"),
-          h("div", { class: "numbers-row" }, Object.entries(own).map(([name, [label, hint]]) => ownField(name, label, hint))),
+        h("fieldset", { class: "own" }, h("legend", null, t("calculator.own")),
+          h("div", { class: "numbers-row" }, own.map(ownField)),
           h("p", { id: "own-told", role: "status" }))),
       h("div", { class: "results" },
         h("p", { id: "plan-problem", class: "problem", role: "alert" }),
         h("section", { class: "card advice", "aria-labelledby": "advice-title" },
-          h("h2", { id: "advice-title" }, "Advice"),
+          h("h2", { id: "advice-title" }, t("calculator.advice")),
           h("div", { id: "advice", role: "status" }),
           h("div", { class: "command" },
-            h("code", { id: "command", tabindex: "0", "aria-label": "Command line" }),
-            h("button", { type: "button", id: "copy", onclick: copy }, "Copy")),
+            h("code", { id: "command", tabindex: "0", "aria-label": t("calculator.command") }),
+            h("button", { type: "button", id: "copy", onclick: copy }, t("calculator.copy"))),
           h("p", { id: "copied", role: "status", class: "only-read" })),
         h("section", { class: "card", "aria-labelledby": "kinds-title" },
-          h("h2", { id: "kinds-title" }, "What every kind costs"),
+          h("h2", { id: "kinds-title" }, t("calculator.kinds")),
           h("div", { class: "scroll" }, h("table", { class: "kinds" },
             h("thead", null, h("tr", null,
-              ["Kind", "Keys", "Size", "Bits a key", "Cache misses", "Rate", "Bits (m)", "Hashes (k)"].map((text) => h("th", { scope: "col" }, text)))),
+              ["kind", "keys", "size", "bits_per_key", "misses", "rate.short", "own.bits", "own.hashes"].map((name) => h("th", { scope: "col" }, t(`calculator.${name}`))))),
             h("tbody", { id: "kinds" })))),
         h("section", { class: "card", "aria-labelledby": "curve-title" },
-          h("h2", { id: "curve-title" }, "When it holds more, or fewer"),
+          h("h2", { id: "curve-title" }, t("curve.title")),
           h("div", { id: "curve" })))));
   drawing = curve(root.querySelector("#curve"));
 }
@@ -67,7 +68,7 @@ export function mount(panel, keep) {
 function fieldOf(name, field) {
   const { typed, done } = typing(changed);
   return h("div", { class: "field", "data-field": name },
-    h("label", { for: `number-${name}` }, field.label),
+    h("label", { for: `number-${name}` }, t(`calculator.${name}`)),
     h("input", {
       id: `number-${name}`, type: "text", autocomplete: "off", spellcheck: "false",
       "aria-describedby": `error-number-${name} hint-${name}`,
@@ -76,26 +77,26 @@ function fieldOf(name, field) {
     }),
     h("output", { id: `found-${name}`, class: "found" }),
     h("input", {
-      id: `slider-${name}`, type: "range", min: field.from, max: field.to, step: "0.01", "aria-label": `${field.label}, slider`,
+      id: `slider-${name}`, type: "range", min: field.from, max: field.to, step: "0.01", "aria-label": t("calculator.slider", { label: t(`calculator.${name}`) }),
       oninput: (event) => { slide(name, event.target); typed(); },
       onchange: done,
     }),
     h("p", { id: `error-number-${name}`, class: "problem", "aria-live": "polite" }),
-    h("small", { id: `hint-${name}` }, field.hint));
+    h("small", { id: `hint-${name}` }, t(`calculator.${name}.hint`)));
 }
 
 /** A box for a number of a Bloom filter that the user has in mind. */
-function ownField(name, label, hint) {
+function ownField(name) {
   const { typed, done } = typing(changed);
   return h("div", { class: "field" },
-    h("label", { for: `own-${name}` }, label),
+    h("label", { for: `own-${name}` }, t(`calculator.own.${name}`)),
     h("input", {
       id: `own-${name}`, type: "text", autocomplete: "off", spellcheck: "false", "aria-describedby": `error-own-${name} hint-own-${name}`,
       oninput: (event) => { typedShape[name] = event.target.value.trim(); typed(); },
       onchange: done,
     }),
     h("p", { id: `error-own-${name}`, class: "problem", "aria-live": "polite" }),
-    h("small", { id: `hint-own-${name}` }, hint));
+    h("small", { id: `hint-own-${name}` }, t(`calculator.own.${name}.hint`)));
 }
 
 /** A slider's place becomes a number of two digits. */
@@ -112,7 +113,7 @@ export function state() {
   for (const name of Object.keys(fields)) if (name !== find) query.set(name, values[name]);
   if (need) query.set("need", need);
   if (kind) query.set("kind", kind);
-  for (const name of Object.keys(own)) if (typedShape[name]) query.set(name, typedShape[name]);
+  for (const name of own) if (typedShape[name]) query.set(name, typedShape[name]);
   return query.toString();
 }
 
@@ -121,9 +122,9 @@ export function show(query) {
   find = given.length === 2 ? Object.keys(fields).find((name) => !given.includes(name)) : "size";
   values = { ...start };
   for (const name of given) values[name] = query.get(name);
-  need = needs.some(([value]) => value === query.get("need")) ? query.get("need") : "";
+  need = needs.includes(query.get("need")) ? query.get("need") : "";
   kind = query.get("kind") ?? "";
-  for (const name of Object.keys(own)) root.querySelector(`#own-${name}`).value = typedShape[name] = query.get(name) ?? "";
+  for (const name of own) root.querySelector(`#own-${name}`).value = typedShape[name] = query.get(name) ?? "";
   for (const name of Object.keys(fields)) root.querySelector(`#number-${name}`).value = values[name];
   update();
 }
@@ -147,7 +148,7 @@ async function update() {
   asked = state();
   const address = location.hash;
   const query = new URLSearchParams(asked);
-  for (const name of ["kind", ...Object.keys(own)]) query.delete(name);
+  for (const name of ["kind", ...own]) query.delete(name);
   const [[plan, problem], shape] = await Promise.all([ask(`v1/plan?${query}`), askOwn()]);
   if (mine !== sequence) return; // something newer was asked
   if (problem) refuse(problem);
@@ -173,9 +174,9 @@ async function askOwn() {
 
 function tellOwn(answered) {
   const [told, problem] = answered ?? [null, null];
-  const wrong = complain(root, "own", Object.keys(own), problem ?? "");
-  const missing = find === "keys" ? "It needs a number of keys: choose another thing to know." : "Type both, for the number of keys above.";
-  root.querySelector("#own-told").textContent = told ? `${told.keys} keys in ${told.size}: a false “yes” rate of ${told.rate}.` : wrong ? "" : problem ?? missing;
+  const wrong = complain(root, "own", own, problem ?? "");
+  const missing = t(find === "keys" ? "calculator.own.keys" : "calculator.own.both");
+  root.querySelector("#own-told").textContent = told ? t("calculator.own.told", told) : wrong ? "" : problem ?? missing;
 }
 
 function draw(answer) {
@@ -196,19 +197,18 @@ function draw(answer) {
   const [first, ...others] = answer.advice;
   const [, name, why] = first.match(/^Pick ([a-z]+): (.*)$/s) ?? [null, pick, first];
   const picked = rows.find((row) => row.kind === pick);
-  const hashes = plans[rows.indexOf(picked)].fingerprint_bits === null ? `k = ${picked.hashes}` : `${picked.hashes} fingerprints`;
+  const hashes = plans[rows.indexOf(picked)].fingerprint_bits === null ? t("calculator.k", { k: picked.hashes }) : t("calculator.fingerprints", { bits: said(picked.hashes) });
   put(root.querySelector("#advice"),
-    h("p", { class: "pick" }, h("span", { class: "swatch", "data-kind": name }), h("strong", null, `Pick ${name}`),
-      h("span", { class: "figures" }, `${picked.size} · ${picked.keys} keys · rate ${picked.rate} · m = ${picked.bits} · ${hashes}`)),
-    why.split("\n").map((line) => h("p", null, capital(line))),
-    others.flatMap((line) => line.split("\n")).map((line) => h("p", { class: "aside" }, line)));
+    h("p", { class: "pick" }, h("span", { class: "swatch", "data-kind": name }), h("strong", null, t("calculator.pick", { kind: name })),
+      h("span", { class: "figures" }, t("calculator.figures", { ...picked, hashes }))),
+    why.split("\n").map((line) => h("p", null, capital(said(line)))),
+    others.flatMap((line) => line.split("\n")).map((line) => h("p", { class: "aside" }, said(line))));
   root.querySelector("#command").textContent = rows[at].command;
   root.querySelector("#copy").disabled = false;
   const largest = Math.max(...plans.map((plan) => plan.bytes));
   put(root.querySelector("#kinds"), ...rows.map((row, i) => kindRow(row, plans[i], largest, shown, pick)));
   drawing.draw(answer.curve, shown, plans[at].keys);
 }
-
 
 function kindRow(row, plan, largest, shown, pick) {
   const cell = (name, text, ...more) => h("td", { "data-name": name, "data-value": plan[name] }, text, ...more);
@@ -220,17 +220,17 @@ function kindRow(row, plan, largest, shown, pick) {
   },
     h("th", { scope: "row" },
       h("button", {
-        type: "button", "aria-pressed": String(row.kind === shown), title: `Show the command line of ${row.kind}`,
+        type: "button", "aria-pressed": String(row.kind === shown), title: t("calculator.show", { kind: row.kind }),
         onclick: () => { kind = row.kind === pick ? "" : row.kind; changed(true); refocus(row.kind); },
       }, h("span", { class: "swatch", "data-kind": row.kind }), row.kind),
-      h("small", null, row.for, row.kind === pick ? " · advised" : "")),
+      h("small", null, said(row.for), row.kind === pick ? ` · ${t("calculator.advised")}` : "")),
     cell("keys", row.keys),
     cell("bytes", row.size, h("span", { class: "track", "aria-hidden": "true" }, bar)),
     cell("bits_per_key", row.bits_per_key),
-    h("td", { "data-name": "cache_misses" }, row.cache_misses),
+    h("td", { "data-name": "cache_misses" }, said(row.cache_misses)),
     cell("rate", row.rate),
     cell("bits", row.bits),
-    cell("hashes", row.hashes));
+    cell("hashes", said(row.hashes)));
 }
 
 /** The table is drawn anew; the focus stays where it was. */
@@ -251,10 +251,10 @@ async function copy() {
   } catch {
     // Not allowed, or not over plain HTTP: select it, so that the keyboard can.
     getSelection().selectAllChildren(command);
-    told.textContent = "Selected; copy it with the keyboard.";
+    told.textContent = t("calculator.selected");
     return;
   }
-  told.textContent = "Copied.";
-  button.textContent = "Copied";
-  setTimeout(() => { button.textContent = "Copy"; told.textContent = ""; }, 1500);
+  told.textContent = t("calculator.copied");
+  button.textContent = t("calculator.copied");
+  setTimeout(() => { button.textContent = t("calculator.copy"); told.textContent = ""; }, 1500);
 }

@@ -1,6 +1,7 @@
 // The curve of rate against keys, as a drawing, a reading and a table.
 
 import { count, h, onWidth, put, rate, s, short } from "./dom.js";
+import { t } from "./texts.js";
 
 const margin = { left: 58, right: 16, top: 14, bottom: 44 };
 
@@ -11,8 +12,8 @@ export function curve(root) {
   const table = h("table", { class: "numbers" });
   const parts = [
     drawing,
-    h("label", { class: "wide", for: "curve-at" }, "Keys in the filter"), slider, reading,
-    h("details", null, h("summary", null, "The curve as a table"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The curve as a table" }, table)),
+    h("label", { class: "wide", for: "curve-at" }, t("curve.keys")), slider, reading,
+    h("details", null, h("summary", null, t("curve.table")), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("curve.table") }, table)),
   ];
   root.append(...parts);
   let data = null;
@@ -43,20 +44,20 @@ export function curve(root) {
     const at = Number(slider.value);
     const keys = data.keys[at];
     const times = keys / data.keys[data.middle];
-    const factor = at === data.middle ? "as planned" : times > 1 ? `${rate(times)} times as many as planned` : `${rate(1 / times)} times fewer than planned`;
-    put(reading, h("strong", null, `${count(keys)} keys`), ` (${factor}): `,
-      data.rates.map(({ kind, rates }, i) => [i ? ", " : "", h("span", { class: "nowrap" }, h("span", { class: "swatch", "data-kind": kind }), `${kind} ${rates[at] === null ? "takes no more" : rate(rates[at])}`)]));
-    slider.setAttribute("aria-valuetext", `${short(keys)} keys`);
+    const factor = at === data.middle ? t("curve.planned") : times > 1 ? t("curve.more", { n: rate(times) }) : t("curve.fewer", { n: rate(1 / times) });
+    put(reading, h("strong", null, t("curve.reading", { keys: count(keys) })), ` (${factor}): `,
+      data.rates.map(({ kind, rates }, i) => [i ? ", " : "", h("span", { class: "nowrap" }, h("span", { class: "swatch", "data-kind": kind }), `${kind} ${rates[at] === null ? t("curve.full") : rate(rates[at])}`)]));
+    slider.setAttribute("aria-valuetext", t("curve.reading", { keys: short(keys) }));
     told?.(at);
   }
 
   function tabulate() {
     const steps = data.keys.map((_, i) => i).filter((i) => (i - data.middle) % 6 === 0);
     put(table,
-      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Keys"), data.rates.map(({ kind }) => h("th", { scope: "col" }, kind)))),
+      h("thead", null, h("tr", null, h("th", { scope: "col" }, t("calculator.keys")), data.rates.map(({ kind }) => h("th", { scope: "col" }, kind)))),
       h("tbody", null, steps.map((i) => h("tr", { class: i === data.middle ? "is-shown" : null },
         h("th", { scope: "row" }, count(data.keys[i])),
-        data.rates.map(({ rates }) => h("td", null, rates[i] === null ? "takes no more" : rate(rates[i])))))));
+        data.rates.map(({ rates }) => h("td", null, rates[i] === null ? t("curve.full") : rate(rates[i])))))));
   }
 
   function picture() {
@@ -87,15 +88,15 @@ export function curve(root) {
       marker.setAttribute("x2", x(data.keys[at]));
     };
     const shownLast = [...data.rates].sort((a, b) => (a.kind === data.shown) - (b.kind === data.shown));
-    const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "False yes rate against the number of keys, for every kind; the table below has the numbers" },
+    const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": t("curve.picture") },
       decades.map((d) => [
         s("line", { class: "grid", x1: margin.left, x2: width - margin.right, y1: y(10 ** d), y2: y(10 ** d) }),
         s("text", { class: "tick", x: margin.left - 8, y: y(10 ** d) + 4, "text-anchor": "end" }, d === 0 ? "1" : d > -4 ? String(Number((10 ** d).toFixed(-d))) : `1e${d}`)]),
       ticks.map((i) => [
         s("line", { class: i === data.middle ? "grid planned" : "grid", x1: x(data.keys[i]), x2: x(data.keys[i]), y1: margin.top, y2: height - margin.bottom }),
         s("text", { class: "tick", x: x(data.keys[i]), y: height - margin.bottom + 17, "text-anchor": "middle" }, short(data.keys[i]))]),
-      s("text", { class: "axis", x: (margin.left + width - margin.right) / 2, y: height - 6, "text-anchor": "middle" }, "keys in the filter"),
-      s("text", { class: "axis", x: 12, y: (height - margin.bottom + margin.top) / 2, transform: `rotate(-90 12 ${(height - margin.bottom + margin.top) / 2})`, "text-anchor": "middle" }, "false “yes” rate"),
+      s("text", { class: "axis", x: (margin.left + width - margin.right) / 2, y: height - 6, "text-anchor": "middle" }, t("curve.x")),
+      s("text", { class: "axis", x: 12, y: (height - margin.bottom + margin.top) / 2, transform: `rotate(-90 12 ${(height - margin.bottom + margin.top) / 2})`, "text-anchor": "middle" }, t("curve.y")),
       shownLast.map(line), marker);
     svg.addEventListener("pointermove", (event) => {
       const box = svg.getBoundingClientRect();
@@ -104,7 +105,7 @@ export function curve(root) {
       point();
     });
     put(drawing, svg,
-      h("ul", { class: "legend", "aria-hidden": "true" }, data.rates.map(({ kind, rates }) => h("li", null, h("span", { class: "swatch", "data-kind": kind }), kind, rates.at(-1) === null ? h("small", null, " ● ends") : null))));
+      h("ul", { class: "legend", "aria-hidden": "true" }, data.rates.map(({ kind, rates }) => h("li", null, h("span", { class: "swatch", "data-kind": kind }), kind, rates.at(-1) === null ? h("small", null, t("curve.ends")) : null))));
     told(Number(slider.value));
   }
 

@@ -1,6 +1,8 @@
 // Elements, requests and numbers as text. Whatever comes from outside becomes
 // text nodes and attributes, never markup.
 
+import { t } from "./texts.js";
+
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
@@ -35,7 +37,7 @@ export async function ask(path, options) {
     response = await fetch(path, { credentials: "same-origin", ...options });
     text = await response.text();
   } catch {
-    return [null, "The service does not answer. Is it still running?"];
+    return [null, t("page.silent")];
   }
   let value = null;
   try {
@@ -61,6 +63,9 @@ export function rate(r) {
   if (r === 0) return "0";
   return r >= 0.0005 ? String(Number(r.toPrecision(3))) : r.toExponential(2).replace(/\.?0+e/, "e");
 }
+
+/** A share in up to three digits: `50.3 %`. */
+export const percent = (part) => `${Number((part * 100).toPrecision(3))} %`;
 
 /** A number of keys or bytes, short: 10M, 1.5k. */
 export function short(n) {

@@ -1,7 +1,8 @@
 // The filters being served: how full, how wrong, what they answered, and a box
 // to ask them.
 
-import { ask, count, h, keysIn, onWidth, put, rate, s, short } from "./dom.js";
+import { ask, count, h, keysIn, onWidth, percent, put, rate, s, short } from "./dom.js";
+import { parts, t } from "./texts.js";
 
 const pause = 3000; // between two looks, while the tab is seen
 
@@ -15,11 +16,11 @@ export function mount(panel, keep) {
   root = panel;
   remember = keep;
   root.append(
-    h("h1", { class: "only-read" }, "Filters"),
+    h("h1", { class: "only-read" }, t("tab.filters")),
     h("p", { id: "filters-problem", class: "problem", role: "alert" }),
     h("div", { class: "columns" },
       h("nav", { class: "card controls", "aria-labelledby": "filters-title" },
-        h("h2", { id: "filters-title" }, "Being served"),
+        h("h2", { id: "filters-title" }, t("filters.title")),
         h("ul", { id: "filter-list" })),
       h("div", { class: "results", id: "filter" },
         h("section", { class: "card", "aria-labelledby": "filter-name" },
@@ -27,23 +28,24 @@ export function mount(panel, keep) {
           h("p", { id: "filter-fault", class: "problem" }),
           h("dl", { id: "filter-facts", class: "facts" })),
         h("section", { class: "card", "aria-labelledby": "check-title" },
-          h("h2", { id: "check-title" }, "Ask it"),
+          h("h2", { id: "check-title" }, t("filters.ask")),
           h("form", { id: "check", onsubmit: check },
             h("div", { class: "field box" },
-              h("label", { for: "check-keys" }, "Keys ", h("small", { id: "check-hint" }, "one a line")),
+              h("label", { for: "check-keys" }, t("filters.keys"), " ", h("small", { id: "check-hint" }, t("filters.one_a_line"))),
               h("textarea", { id: "check-keys", rows: 3, spellcheck: "false", autocomplete: "off" })),
-            h("button", { type: "submit" }, "Check")),
+            h("button", { type: "submit" }, t("filters.check"))),
           h("div", { id: "check-answers", role: "status" })),
         h("div", { class: "pair" },
           h("section", { class: "card", "aria-labelledby": "lines-title" },
-            h("h2", { id: "lines-title" }, "How full its lines are"),
+            h("h2", { id: "lines-title" }, t("filters.lines")),
             h("div", { id: "filter-lines" })),
           h("section", { class: "card", "aria-labelledby": "recent-title" },
-            h("h2", { id: "recent-title" }, "The last minutes"),
+            h("h2", { id: "recent-title" }, t("filters.recent")),
             h("div", { id: "filter-recent" }))))));
-  document.addEventListener("visibilitychange", () => shown && !document.hidden && look());
   onWidth(root.querySelector("#filter-lines"), () => shown && filters.length && draw());
 }
+
+document.addEventListener("visibilitychange", () => shown && !document.hidden && look());
 
 export const state = () => (name ? new URLSearchParams({ name }).toString() : "");
 
@@ -76,33 +78,32 @@ async function look() {
 const chosen = () => filters.find((filter) => filter.name === name) ?? filters[0];
 const known = (number, text) => (number === undefined || number === null ? "–" : text(number));
 const share = (filter) => (filter.capacity ? Math.min(1, filter.keys / filter.capacity) : null);
-const percent = (part) => `${Number((part * 100).toPrecision(3))} %`;
 
 function draw() {
   const filter = chosen();
   root.querySelector("#filter").hidden = !filter;
   const focused = root.querySelector("#filter-list").contains(document.activeElement) ? document.activeElement.dataset.name : null;
-  put(root.querySelector("#filter-list"), ...(filters.length ? filters.map((each) => item(each, each === filter)) : [h("li", null, "None: start the service with a filter, as in ", h("code", null, "tamis serve seen.tamis"), ".")]));
+  put(root.querySelector("#filter-list"), ...(filters.length ? filters.map((each) => item(each, each === filter)) : [h("li", null, parts("filters.none", { command: h("code", null, "tamis serve seen.tamis") }))]));
   if (focused !== null) [...root.querySelectorAll("#filter-list button")].find((button) => button.dataset.name === focused)?.focus();
   if (!filter) return;
   root.querySelector("#filter-name").textContent = filter.name;
   root.querySelector("#filter-fault").textContent = filter.fault ?? "";
   const facts = [
-    ["Kind", "kind", known(filter.kind, String)],
-    ["Keys", "keys", known(filter.keys, (n) => `${filter.keys_counted === false ? "about " : ""}${count(n)}`)],
-    ["Made for", "capacity", known(filter.capacity, (n) => `${count(n)} keys`)],
-    ["Fill", "fill", known(filter.lines?.fill, percent)],
-    ["Rate now", "rate_now", known(filter.rate_now, rate)],
-    ["Rate promised", "rate", known(filter.rate, rate)],
-    ["Size", "bytes", known(filter.bytes, (n) => `${short(n).replace(/(?=[A-Za-z]|$)/, " ")}B`)],
-    ["Writing", "writable", filter.writable ? "allowed" : "no"],
-    ["From", "place", filter.place ?? "–"],
-    ["Loaded", "loaded_at", known(filter.loaded_at, (seconds) => new Date(seconds * 1000).toLocaleString("sv"))],
+    ["kind", known(filter.kind, String)],
+    ["keys", known(filter.keys, (n) => (filter.keys_counted === false ? t("filters.about", { n: count(n) }) : count(n)))],
+    ["capacity", known(filter.capacity, (n) => t("filters.n_keys", { n: count(n) }))],
+    ["fill", known(filter.lines?.fill, percent)],
+    ["rate_now", known(filter.rate_now, rate)],
+    ["rate", known(filter.rate, rate)],
+    ["bytes", known(filter.bytes, (n) => `${short(n).replace(/(?=[A-Za-z]|$)/, " ")}B`)],
+    ["writable", t(filter.writable ? "filters.allowed" : "filters.not")],
+    ["place", filter.place ?? "–"],
+    ["loaded_at", known(filter.loaded_at, (seconds) => new Date(seconds * 1000).toLocaleString("sv"))],
   ];
-  put(root.querySelector("#filter-facts"), ...facts.map(([title, fact, text]) => h("div", null,
-    h("dt", null, title),
+  put(root.querySelector("#filter-facts"), ...facts.map(([fact, text]) => h("div", null,
+    h("dt", null, t(`filters.${fact}`)),
     h("dd", { "data-fact": fact, "data-value": fact === "fill" ? filter.lines?.fill : filter[fact], class: fact === "rate_now" && filter.rate_now > filter.rate * 1.0001 ? "over" : null }, text))));
-  root.querySelector("#check-hint").textContent = (filter.key_rule?.values ?? 1) > 1 ? `one a line, its ${filter.key_rule.values} values with tabs between them` : "one a line";
+  root.querySelector("#check-hint").textContent = (filter.key_rule?.values ?? 1) > 1 ? t("filters.values", { n: filter.key_rule.values }) : t("filters.one_a_line");
   lines(filter.lines);
   recent(filter.recent ?? []);
 }
@@ -116,7 +117,7 @@ function item(filter, current) {
     onclick: () => { name = filter.name; put(root.querySelector("#check-answers")); remember(state()); draw(); },
   },
     h("span", { class: "name" }, filter.name),
-    h("small", null, filter.fault && !filter.kind ? "not available" : `${filter.kind}, ${known(filter.keys, short)}${full === null ? "" : ` of ${short(filter.capacity)}`} keys`),
+    h("small", null, filter.fault && !filter.kind ? t("filters.missing") : t(full === null ? "filters.holds" : "filters.of", { kind: filter.kind, keys: known(filter.keys, short), capacity: full === null ? "" : short(filter.capacity) })),
     h("span", { class: "track", "aria-hidden": "true" }, bar)));
 }
 
@@ -139,7 +140,7 @@ function columns(stacks, labels, described) {
     labels.map(([at, text, anchor]) => s("text", { class: "tick", x: at * width, y: height - 4, "text-anchor": anchor }, text)));
 }
 
-const asTable = (heads, rows) => h("details", null, h("summary", null, "as a table"), h("table", { class: "numbers" },
+const asTable = (heads, rows) => h("details", null, h("summary", null, t("filters.table")), h("table", { class: "numbers" },
   h("thead", null, h("tr", null, heads.map((text) => h("th", { scope: "col" }, text)))),
   h("tbody", null, rows.map(([first, ...others]) => h("tr", null, h("th", { scope: "row" }, first), others.map((text) => h("td", null, text)))))));
 
@@ -153,28 +154,29 @@ function replace(target, ...children) {
 function lines(told) {
   const target = root.querySelector("#filter-lines");
   if (!told) {
-    put(target, h("p", { class: "aside" }, "This kind has no lines that fill up: its table is as full as it was built."));
+    put(target, h("p", { class: "aside" }, t("filters.no_lines")));
     return;
   }
   const wide = 100 / told.counts.length;
-  const from = (i) => `${Number((i * wide).toFixed(1))} to ${Number(((i + 1) * wide).toFixed(1))} %`;
-  const sampled = told.sampled < told.lines ? `${count(told.sampled)} of ${count(told.lines)} lines` : `${count(told.lines)} lines`;
+  const from = (i) => t("filters.range", { from: Number((i * wide).toFixed(1)), to: Number(((i + 1) * wide).toFixed(1)) });
+  const sampled = told.sampled < told.lines ? t("filters.some_lines", { n: count(told.sampled), all: count(told.lines) }) : t("filters.all_lines", { n: count(told.lines) });
   replace(target,
-    h("p", { class: "aside" }, `${sampled}; ${percent(told.fill)} of their bits are set.`),
-    columns(told.counts.map((n, i) => [["a", n, `${count(n)} lines are ${from(i)} full`]]), [[0, "empty", "start"], [0.5, "half", "middle"], [1, "full", "end"]], "How many lines are how full; the table has the numbers"),
-    asTable(["Full", "Lines"], told.counts.map((n, i) => [from(i), count(n)]).filter(([, n]) => n !== "0")));
+    h("p", { class: "aside" }, t("filters.set", { lines: sampled, share: percent(told.fill) })),
+    columns(told.counts.map((n, i) => [["a", n, t("filters.line", { n: count(n), range: from(i) })]]), [[0, t("filters.empty"), "start"], [0.5, t("filters.half"), "middle"], [1, t("filters.full"), "end"]], t("filters.lines.picture")),
+    asTable([t("filters.lines.full"), t("filters.lines.lines")], told.counts.map((n, i) => [from(i), count(n)]).filter(([, n]) => n !== "0")));
 }
 
-const sorts = [["yes", "may be present"], ["no", "certainly absent"], ["new", "added"], ["known", "added before"]];
+const kindsOfAnswer = ["yes", "no", "new", "known"];
 
 function recent(minutes) {
   const clock = (minute) => new Date(minute.at * 1000).toLocaleTimeString("sv", { hour: "2-digit", minute: "2-digit" });
+  const sorts = kindsOfAnswer.map((sort) => [sort, t(`filters.${sort}`)]);
   const sum = (sort) => minutes.reduce((all, minute) => all + minute[sort], 0);
   replace(root.querySelector("#filter-recent"),
     h("ul", { class: "legend" }, sorts.map(([sort, text]) => h("li", null, h("span", { class: `swatch ${sort}` }), h("span", null, text, " ", h("strong", { "data-recent": sort }, count(sum(sort))))))),
     columns(minutes.map((minute) => sorts.map(([sort, text]) => [sort, minute[sort], `${clock(minute)}: ${count(minute[sort])} ${text}`])),
-      minutes.length ? [[0, clock(minutes[0]), "start"], [1, "now", "end"]] : [], "Answers of the last minutes; the table has the numbers"),
-    asTable(["Minute", ...sorts.map(([, text]) => text)], minutes.filter((minute) => sorts.some(([sort]) => minute[sort])).map((minute) => [clock(minute), ...sorts.map(([sort]) => count(minute[sort]))])));
+      minutes.length ? [[0, clock(minutes[0]), "start"], [1, t("filters.now"), "end"]] : [], t("filters.recent.picture")),
+    asTable([t("filters.minute"), ...sorts.map(([, text]) => text)], minutes.filter((minute) => sorts.some(([sort]) => minute[sort])).map((minute) => [clock(minute), ...sorts.map(([sort]) => count(minute[sort]))])));
 }
 
 async function check(event) {
@@ -183,7 +185,7 @@ async function check(event) {
   const target = root.querySelector("#check-answers");
   const keys = keysIn(root.querySelector("#check-keys").value);
   if (!filter || keys.length === 0) {
-    put(target, h("p", { class: "aside" }, "Type a key first."));
+    put(target, h("p", { class: "aside" }, t("filters.first")));
     return;
   }
   const several = (filter.key_rule?.values ?? 1) > 1;
@@ -197,10 +199,10 @@ async function check(event) {
   }
   const { found } = told;
   put(target, h("table", { class: "keys" },
-    h("caption", null, `${count(found.filter(Boolean).length)} of ${count(found.length)} may be present`),
-    h("thead", null, h("tr", null, h("th", { scope: "col" }, "Key"), h("th", { scope: "col" }, "Answer"))),
+    h("caption", null, t("filters.found", { n: count(found.filter(Boolean).length), all: count(found.length) })),
+    h("thead", null, h("tr", null, h("th", { scope: "col" }, t("filters.key")), h("th", { scope: "col" }, t("filters.answer")))),
     h("tbody", null, keys.slice(0, 1000).map((key, i) => h("tr", { "data-key": key },
       h("th", { scope: "row" }, key),
-      h("td", null, h("span", { class: "badge", "data-verdict": found[i] ? "yes" : "no" }, found[i] ? "may be present" : "certainly absent")))))));
+      h("td", null, h("span", { class: "badge", "data-verdict": found[i] ? "yes" : "no" }, t(found[i] ? "filters.yes" : "filters.no"))))))));
   look();
 }

@@ -7,6 +7,7 @@ use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::key_rule::KeyRule;
 use crate::plan::{Plan, Rated};
+use crate::raw::explain::Explanation;
 use crate::raw::header::{Header, KEYS_UNKNOWN, State};
 use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, hash_block};
 use crate::raw::word::Word;
@@ -268,6 +269,12 @@ impl<L: Layout, B: Body> Filter<L, B> {
     #[must_use]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         self.shape.contains(self.body.words(), hash)
+    }
+
+    /// What a look-up of the key that has this hash finds; see [`AnyFilter::explain`](crate::AnyFilter::explain).
+    #[must_use]
+    pub fn explain(&self, hash: Hash) -> Explanation {
+        self.shape.explain(self.body.words(), hash)
     }
 
     /// Looks up many keys; `out[i]` is the answer for `keys[i]`. Much faster than a loop

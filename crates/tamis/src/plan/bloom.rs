@@ -10,9 +10,12 @@ use crate::raw::word::Word;
 impl Rated for BloomShape {
     fn rate_at(&self, keys: f64) -> f64 {
         let (m, k) = (self.bits() as f64, f64::from(self.hashes()));
+        if self.bits() <= EXACT_BITS && k * keys <= EXACT_BALLS_PER_BIT * m {
+            return exact_rate(self, k * keys);
+        }
         // Throwing k·n balls into m bins: mean and variance of the share of
         // occupied bins, then the k-th moment to second order, which matters for
-        // small filters only.
+        // small filters only. The smallest are not left to it, see above.
         let balls = k * keys;
         let empty = (balls * (-1.0 / m).ln_1p()).exp();
         let both_empty = (balls * (-2.0 / m).ln_1p()).exp();
@@ -28,6 +31,40 @@ impl Rated for BloomShape {
     fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
         self.fill(words).powi(self.hashes() as i32)
     }
+}
+
+/// Up to this size the second order is not enough: of 64 bits and 32 hashes
+/// it would promise half of what users measure.
+const EXACT_BITS: u64 = 512;
+/// With more balls than this, hardly a bin is empty, and the second order is.
+const EXACT_BALLS_PER_BIT: f64 = 8.0;
+
+/// The k-th moment of the share of occupied bins, from the chance of every
+/// number of them. Between two whole numbers of balls, the line that joins them.
+fn exact_rate(shape: &BloomShape, balls: f64) -> f64 {
+    let bins = shape.bits() as usize;
+    let share = |occupied: usize| occupied as f64 / bins as f64;
+    // The chance that this many bins are occupied.
+    let mut chances = vec![0.0; bins + 1];
+    chances[0] = 1.0;
+    let throw = |chances: &mut [f64]| {
+        for occupied in (1..=bins).rev() {
+            chances[occupied] = chances[occupied] * share(occupied)
+                + chances[occupied - 1] * (1.0 - share(occupied - 1));
+        }
+        chances[0] = 0.0;
+    };
+    let rate = |chances: &[f64]| -> f64 {
+        let each = chances.iter().enumerate();
+        each.map(|(occupied, chance)| chance * share(occupied).powi(shape.hashes() as i32))
+            .sum()
+    };
+    for _ in 0..balls as u64 {
+        throw(&mut chances);
+    }
+    let low = rate(&chances);
+    throw(&mut chances);
+    low + (rate(&chances) - low) * balls.fract()
 }
 
 /// The textbook's size. The rounding of `k` costs up to 1 % of the rate, which
@@ -51,12 +88,17 @@ pub(super) fn for_rate(keys: u64, rate: f64) -> Result<BloomShape, Error> {
     shape(bits)
 }
 
-pub(super) fn for_size(keys: u64, bytes: u64) -> Result<BloomShape, Error> {
-    let bits = bytes / 64 * 512;
+/// The best number of hashes for these bits.
+pub(super) fn for_bits(keys: u64, bits: u64) -> Result<BloomShape, Error> {
     // The exact rate is flat around the textbook's best k; for tiny filters
-    // its neighbours can be better.
+    // others can be better.
     let near = classic::hashes(bits as f64 / keys as f64).clamp(1, 64);
-    let candidates = near.saturating_sub(1).max(1)..=(near + 1).min(64);
+    let candidates = if bits <= EXACT_BITS {
+        near / 2..=near + 2
+    } else {
+        near - 1..=near + 1
+    };
+    let candidates = (*candidates.start()).max(1)..=(*candidates.end()).min(64);
     let shapes = candidates
         .map(|k| BloomShape::new(bits, k))
         .collect::<Result<Vec<_>, _>>()?;
@@ -75,7 +117,7 @@ pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Er
     let best = -rate.log2();
     let around = [best.floor(), best.ceil()].map(|hashes| (hashes as u32).clamp(1, 64));
     let [fewer, more] = around.map(|hashes| -> Result<_, Error> {
-        let shape = BloomShape::new(bytes / 64 * 512, hashes)?;
+        let shape = BloomShape::new(BloomShape::bits_within(bytes), hashes)?;
         Ok((shape.into(), most_keys(|keys| shape.rate_at(keys) <= rate)))
     });
     let (fewer, more) = (fewer?, more?);

@@ -24,12 +24,14 @@ pub(crate) use rated::{check_keys, check_rate};
 use crate::error::Error;
 use crate::kind::Kind;
 use crate::raw::blocked::BlockedShape;
+use crate::raw::bloom::BloomShape;
 use crate::raw::counting::CountingShape;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::layers::{GrowingLayer, GrowingShape};
 use crate::raw::shape::Shape;
 use growing::{Expansion, Grown};
 use rated::{MIN_RATE, most_keys, no_room, shown, too_large, wrong_size};
+use std::f64::consts::LN_2;
 
 /// A filter that could be built: its shape, and what to expect of it.
 ///
@@ -98,7 +100,7 @@ impl Plan {
         check_keys(keys)?;
         check_size(bytes)?;
         let shape: Shape = match kind {
-            Kind::Bloom => bloom::for_size(keys, bytes)?.into(),
+            Kind::Bloom => bloom::for_bits(keys, BloomShape::bits_within(bytes))?.into(),
             Kind::Blocked | Kind::Counting => {
                 of_lines(kind, lines::for_size(keys, lines_within(kind, bytes)?)?)
             }
@@ -251,6 +253,34 @@ impl Plan {
             rate,
             promise: rate.clamp(MIN_RATE, 1.0 - f64::EPSILON),
         }
+    }
+
+    /// A classic filter of exactly these bits, however few. Without `hashes`, the
+    /// number that is best for `keys`; without `keys`, as many as set half of the
+    /// bits, which is where these hashes are the best.
+    ///
+    /// ```
+    /// use tamis::Plan;
+    /// let picture = Plan::of_bits(16, Some(3), None)?;
+    /// assert_eq!(picture.keys(), 4); // 16 / 3 · ln 2
+    /// assert!((0.164..0.166).contains(&picture.rate()));
+    /// assert_eq!(Plan::of_bits(16, None, Some(4))?.hashes(), 3);
+    /// assert!(Plan::of_bits(16, None, None).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn of_bits(bits: u64, hashes: Option<u32>, keys: Option<u64>) -> Result<Self, Error> {
+        keys.map_or(Ok(()), check_keys)?;
+        let shape = match (hashes, keys) {
+            (Some(hashes), _) => BloomShape::new(bits, hashes)?,
+            (None, Some(keys)) => bloom::for_bits(keys, bits)?,
+            (None, None) => {
+                let expected = "a number, or the number of keys from which it follows";
+                return Err(Error::parameter("hashes", expected, "neither"));
+            }
+        };
+        let half_full = shape.bits() as f64 / f64::from(shape.hashes()) * LN_2;
+        let keys = keys.unwrap_or((half_full.round() as u64).max(1));
+        Ok(Self::of(shape, keys))
     }
 
     fn promising(self, promise: f64) -> Self {

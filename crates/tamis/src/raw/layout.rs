@@ -1,5 +1,6 @@
 //! The interface between the kinds and the shell around all of them.
 
+use super::explain::Explanation;
 use super::shape::Shape;
 use super::word::Word;
 use crate::error::Error;
@@ -34,6 +35,8 @@ pub trait Layout:
     /// The first difference between two shapes.
     fn difference(&self, other: &Self) -> Option<Difference>;
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool;
+    /// What [`contains`](Self::contains) looks at, and what it finds.
+    fn explain<W: Word>(&self, words: &[W], hash: Hash) -> Explanation;
     /// Asks the memory for the key's words; a hint.
     fn prefetch<T>(&self, _words: &[T], _hash: Hash) {}
     /// Asks at most [`BLOCK`] keys, which have been prefetched.

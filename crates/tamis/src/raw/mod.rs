@@ -16,6 +16,7 @@ pub(crate) mod bloom;
 pub(crate) mod cascade;
 pub(crate) mod counting;
 pub(crate) mod cuckoo;
+pub(crate) mod explain;
 pub(crate) mod fuse;
 pub(crate) mod header;
 pub(crate) mod isa;
@@ -40,6 +41,7 @@ pub use cascade::CascadeShape;
 pub use counting::CountingShape;
 pub use cuckoo::CuckooShape;
 pub use cuckoo::table::Entry as CuckooEntry;
+pub use explain::{Cell, Explanation, Joined, Look, Slot, sum};
 pub use fuse::FuseShape;
 pub use header::{HEADER_LEN, Header};
 #[doc(hidden)]

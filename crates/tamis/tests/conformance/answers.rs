@@ -74,6 +74,19 @@ proptest! {
             prop_assert_eq!(in_memory, in_place, "{}", subject.name);
         }
     }
+
+    /// An explanation looks by itself, and comes to the filter's answer.
+    #[test]
+    fn an_explanation_ends_with_the_answer(case in cases(), foreign in keys(0..300)) {
+        for subject in SUBJECTS {
+            let filter = subject.build(&case);
+            for key in case.keys.iter().chain(&foreign) {
+                let hash = filter.hasher().hash(key);
+                let why = filter.explain(hash);
+                prop_assert_eq!(why.is_maybe(), filter.contains(key), "{}: {:?}", subject.name, why);
+            }
+        }
+    }
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {

@@ -8,6 +8,7 @@ use crate::format::with_zeros;
 use crate::hash::murmur::murmur2_64a;
 use crate::{Error, Format};
 use std::borrow::Cow;
+use tamis::raw::{Explanation, Joined, Look, Slot};
 
 const FORMAT: Format = Format::RedisCuckoo;
 /// Length of the header that SCANDUMP gives.
@@ -331,6 +332,32 @@ impl<'a> Cuckoo<'a> {
         self.tables
             .iter()
             .any(|table| table.find(slots, size, slots.fingerprint).is_some())
+    }
+
+    /// What [`contains`](Self::contains) looks at, table by table.
+    pub(super) fn explain(&self, key: &[u8]) -> Explanation {
+        let slots = Slots::of(key);
+        let look = |table: &Table<'_>| {
+            let place = |hash| {
+                let slot = |at: usize| Slot {
+                    at: at as u64,
+                    holds: (table.data[at] != EMPTY).then(|| table.data[at].into()),
+                    is_it: table.data[at] == slots.fingerprint,
+                };
+                table
+                    .bucket(hash, self.numbers.bucket_size)
+                    .map(slot)
+                    .collect()
+            };
+            Look::Slots {
+                fingerprint: slots.fingerprint.into(),
+                places: slots.hashes.map(place).into(),
+            }
+        };
+        Explanation {
+            joined: Joined::Layers,
+            looks: self.tables.iter().map(look).collect(),
+        }
     }
 
     /// Adds a key once more, as CF.ADD does.

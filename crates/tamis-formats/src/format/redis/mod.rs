@@ -16,6 +16,7 @@ use cuckoo::Cuckoo;
 use rdb::{Module, Writer};
 use std::borrow::Cow;
 use std::ops::Range;
+use tamis::raw::Explanation;
 
 /// Their checksums and values would have to be read as a whole to be recognised.
 pub(crate) const BLOOM: About = About {
@@ -368,6 +369,14 @@ impl Filter for Wrapped<Cuckoo<'static>> {
 
     fn contains(&self, _: View<'_>, key: &[u8]) -> bool {
         self.value.contains(key)
+    }
+
+    fn explain(&self, _: View<'_>, key: &[u8]) -> Explanation {
+        self.value.explain(key)
+    }
+
+    fn hash_name(&self, _: View<'_>) -> &'static str {
+        "murmur2-64a"
     }
 
     fn insert(&mut self, _: &mut Bytes<'_>, key: &[u8]) -> Result<bool, Error> {

@@ -13,6 +13,7 @@ use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::kind::Kind;
 use crate::plan::Plan;
+use crate::raw::explain::Explanation;
 use crate::raw::header::{Header, KEYS_UNKNOWN};
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
@@ -248,6 +249,22 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => f.contains_hash(hash))
     }
 
+    /// Why the filter answers as it does for the key that has this hash: what it looks at, and what
+    /// it finds there. The verdict is that of [`contains_hash`](Self::contains_hash).
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// seen.insert("apple")?;
+    /// assert!(seen.explain(seen.hasher().hash(b"apple")).is_maybe());
+    /// assert!(!seen.explain(seen.hasher().hash(b"pear")).is_maybe());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn explain(&self, hash: Hash) -> Explanation {
+        each!(self, f => f.explain(hash))
+    }
+
     /// Asks many keys; see [`Filter::contains_many`].
     ///
     /// # Panics
@@ -391,6 +408,33 @@ impl<B: Body> AnyFilter<B> {
     #[must_use]
     pub fn estimated_keys(&self) -> u64 {
         each!(self, f => f.estimated_keys())
+    }
+
+    /// A better number than [`keys`](Self::keys) where that is known to be too low: keys that seemed
+    /// present when they were added were not counted, which are many beyond the capacity, or at a
+    /// high rate. It follows from the bits that are set. `None` where the count is good enough, or
+    /// not a count.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Blocked};
+    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
+    /// for i in 0..1_000u64 { seen.insert(i.to_le_bytes())?; }
+    /// assert_eq!(seen.undercounted(), None);
+    /// for i in 1_000..5_000u64 { seen.insert(i.to_le_bytes())?; }
+    /// assert!(seen.keys().get() < 4_500);
+    /// assert!((4_800..5_200).contains(&seen.undercounted().unwrap()));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn undercounted(&self) -> Option<u64> {
+        let keys = self.counted().filter(|keys| *keys > 0)?;
+        // Others count what they store.
+        let counts_new = matches!(
+            self.kind(),
+            Kind::Bloom | Kind::Blocked | Kind::Counting | Kind::Growing
+        );
+        let many = || self.expected_wrong() > keys as f64 / 100.0;
+        (counts_new && (keys > self.capacity() || many())).then(|| self.estimated_keys().max(keys))
     }
 
     /// The body's size in bytes.

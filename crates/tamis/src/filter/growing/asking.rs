@@ -3,6 +3,7 @@
 use super::Growing;
 use crate::filter::keys::in_blocks;
 use crate::hash::Hash;
+use crate::raw::explain::{Explanation, Joined};
 use crate::raw::layers::Layer;
 use crate::raw::layout::{BLOCK, Layout};
 use crate::store::body::Body;
@@ -35,6 +36,17 @@ impl<B: Body> Growing<B> {
     #[must_use]
     pub fn contains_hash(&self, hash: Hash) -> bool {
         self.layers.iter().rev().any(|layer| self.has(layer, hash))
+    }
+
+    /// What a look-up of the key that has this hash finds in each layer; see
+    /// [`AnyFilter::explain`](crate::AnyFilter::explain).
+    #[must_use]
+    pub fn explain(&self, hash: Hash) -> Explanation {
+        let looks = |layer: &Layer| layer.shape.explain(self.words(layer), hash).looks;
+        Explanation {
+            joined: Joined::Layers,
+            looks: self.layers.iter().flat_map(looks).collect(),
+        }
     }
 
     /// Asks many keys; `out[i]` answers for `keys[i]`.

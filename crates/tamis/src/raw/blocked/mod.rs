@@ -19,10 +19,11 @@ mod x86_64;
 
 pub(crate) use scalar::LINE_WORDS;
 pub use shape::BlockedShape;
-pub(crate) use shape::{MAX_HASHES_PER_LINE, MAX_LINES_PER_KEY, covers};
+pub(crate) use shape::{LINE_BITS, MAX_HASHES_PER_LINE, MAX_LINES_PER_KEY, covers};
 
 use crate::hash::Hash;
 use crate::kind::Kind;
+use crate::raw::explain::{Explanation, Look, all_of, bit};
 use crate::raw::isa::{Batch, Isa, Level, prefetch};
 use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
@@ -300,6 +301,13 @@ impl Layout for BlockedShape {
     fn prefetch<T>(&self, words: &[T], hash: Hash) {
         let lines = words.as_chunks::<LINE_WORDS>().0;
         prefetch(lines.as_ptr().wrapping_add(self.line_of(0, hash)));
+    }
+
+    fn explain<W: Word>(&self, words: &[W], hash: Hash) -> Explanation {
+        Explanation::of(Look::Cells {
+            cells: self.cells(hash, |at| bit(words, at)),
+            all: all_of(self.lines() * LINE_BITS, |at| bit(words, at)),
+        })
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {

@@ -3,10 +3,11 @@
 use super::scalar::{self, LINE_WORDS};
 use crate::error::Error;
 use crate::hash::{Hash, reduce};
+use crate::raw::explain::Cell;
 use crate::raw::isa::{InPlace, Isa};
 
 /// Bits of a line.
-const LINE_BITS: u32 = 512;
+pub(crate) const LINE_BITS: u64 = 512;
 /// Most bits of a key in a line, one in each word.
 pub(crate) const MAX_HASHES_PER_LINE: u32 = LINE_WORDS as u32;
 /// Most lines of a key.
@@ -117,6 +118,22 @@ impl BlockedShape {
         }
     }
 
+    /// The key's bits, with what each holds by its number among all.
+    pub(crate) fn cells(&self, hash: Hash, holds: impl Fn(u64) -> u64) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        self.for_each_line(hash, |line, words| {
+            for (word, bits) in (0..).zip(words) {
+                if bits != 0 {
+                    let at = word * 64 + u64::from(bits.trailing_zeros());
+                    let value = holds(line * LINE_BITS + at);
+                    let line = Some(line);
+                    cells.push(Cell { line, at, value });
+                }
+            }
+        });
+        cells
+    }
+
     /// The number of keys, estimated from how many bits are set in all. If all
     /// are, as many keys as would leave one unset: there may be any number more.
     ///
@@ -131,9 +148,9 @@ impl BlockedShape {
         // A key leaves a bit of its bank unset with probability 1 - k/512/lines,
         // whatever the others do.
         let lines = self.lines_per_bank as f64;
-        let bits = self.lines() as f64 * f64::from(LINE_BITS);
+        let bits = self.lines() as f64 * LINE_BITS as f64;
         let fill = (ones as f64).min(bits - 1.0) / bits;
-        let share = f64::from(self.hashes_per_line()) / f64::from(LINE_BITS) / lines;
+        let share = f64::from(self.hashes_per_line()) / LINE_BITS as f64 / lines;
         (-fill).ln_1p() / (-share).ln_1p()
     }
 

@@ -10,6 +10,7 @@ pub use shape::BloomShape;
 
 use crate::hash::Hash;
 use crate::kind::Kind;
+use crate::raw::explain::{Cell, Explanation, Look, all_of, bit};
 use crate::raw::isa::prefetch;
 use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
@@ -37,6 +38,18 @@ impl Layout for BloomShape {
         self.positions(hash).all(|position| {
             let (word, bit) = place(position);
             words[word].get() & bit != 0
+        })
+    }
+
+    fn explain<W: Word>(&self, words: &[W], hash: Hash) -> Explanation {
+        let cell = |at| Cell {
+            line: None,
+            at,
+            value: bit(words, at),
+        };
+        Explanation::of(Look::Cells {
+            cells: self.positions(hash).map(cell).collect(),
+            all: all_of(self.bits(), |at| bit(words, at)),
         })
     }
 

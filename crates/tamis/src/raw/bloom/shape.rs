@@ -31,6 +31,21 @@ impl BloomShape {
         Ok(Self { bits, hashes })
     }
 
+    /// The bits of the largest filter of this many bytes: whole lines of 64 bytes, or
+    /// for a picture fewer, though a file takes a whole line.
+    ///
+    /// ```
+    /// use tamis::raw::BloomShape;
+    /// assert_eq!(BloomShape::bits_within(2), 16);
+    /// assert_eq!(BloomShape::bits_within(100), 512);
+    /// ```
+    pub const fn bits_within(bytes: u64) -> u64 {
+        match bytes {
+            ..64 => bytes * 8,
+            _ => (bytes / 64).saturating_mul(512),
+        }
+    }
+
     /// The number of bits, *m* in the literature.
     #[inline]
     pub const fn bits(&self) -> u64 {

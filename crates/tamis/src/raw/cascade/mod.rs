@@ -19,6 +19,7 @@ pub use shape::CascadeShape;
 use crate::error::Error;
 use crate::hash::{Hash, mix};
 use crate::kind::Kind;
+use crate::raw::explain::{Explanation, Joined};
 use crate::raw::layout::{BLOCK, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use shape::HEAD_WORDS;
@@ -61,6 +62,17 @@ impl Layout for CascadeShape {
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
         let (first, second) = self.levels(words);
         self.first().contains(first, hash) && self.second().contains(second, second_hash(hash))
+    }
+
+    fn explain<W: Word>(&self, words: &[W], hash: Hash) -> Explanation {
+        let (first, second) = self.levels(words);
+        Explanation {
+            joined: Joined::Levels,
+            looks: vec![
+                self.first().look(first, hash),
+                self.second().look(second, second_hash(hash)),
+            ],
+        }
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {

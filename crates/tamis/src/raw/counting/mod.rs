@@ -21,7 +21,8 @@ pub use shape::CountingShape;
 
 use crate::hash::Hash;
 use crate::kind::Kind;
-use crate::raw::blocked::LINE_WORDS;
+use crate::raw::blocked::{LINE_BITS, LINE_WORDS};
+use crate::raw::explain::{Explanation, Look, all_of};
 use crate::raw::isa::prefetch;
 use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
@@ -176,6 +177,17 @@ impl Layout for CountingShape {
                 all &= words[word].get() >> shift & 15 != 0;
             });
             all
+        })
+    }
+
+    fn explain<W: Word>(&self, words: &[W], hash: Hash) -> Explanation {
+        let counter = |at: u64| {
+            let shift = at % PER_WORD * COUNTER_BITS as u64;
+            words[(at / PER_WORD) as usize].get() >> shift & 15
+        };
+        Explanation::of(Look::Cells {
+            cells: self.bits().cells(hash, counter),
+            all: all_of(self.lines() * LINE_BITS, counter),
         })
     }
 

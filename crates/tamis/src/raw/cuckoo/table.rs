@@ -3,6 +3,7 @@
 use super::CuckooShape;
 use crate::hash::{Hash, mix, reduce};
 use crate::kind::Kind;
+use crate::raw::explain::{Explanation, Look, Slot};
 use crate::raw::isa;
 use crate::raw::layout::{Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
@@ -494,6 +495,25 @@ impl Layout for CuckooShape {
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
         self.holds(words, self.entry(hash))
+    }
+
+    fn explain<W: Word>(&self, words: &[W], hash: Hash) -> Explanation {
+        let entry = self.entry(hash);
+        let slots = |place: u64| {
+            let slot = |at| {
+                let its = (at - place) * self.fingerprints + entry.fingerprint;
+                Slot {
+                    at,
+                    holds: self.entry_in(words, at).map(|there| there.fingerprint),
+                    is_it: self.get(words, at) == its,
+                }
+            };
+            (place..place + self.window).map(slot).collect()
+        };
+        Explanation::of(Look::Slots {
+            fingerprint: entry.fingerprint,
+            places: entry.places().map(slots).into(),
+        })
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {

@@ -22,6 +22,7 @@ pub use shape::FuseShape;
 
 use crate::hash::Hash;
 use crate::kind::Kind;
+use crate::raw::explain::{Cell, Explanation, Look};
 use crate::raw::isa::{self, Batch, Isa};
 use crate::raw::layout::{Difference, Layout, Sealed};
 use crate::raw::word::Word;
@@ -219,6 +220,28 @@ impl Layout for FuseShape {
         } else {
             contains_by_call(self, words, hash)
         }
+    }
+
+    fn explain<W: Word>(&self, words: &[W], hash: Hash) -> Explanation {
+        let Some(slots) = Slots::new(self, words) else {
+            return Explanation::of(Look::NOTHING);
+        };
+        let (shard, _) = self.shard_and_first(hash);
+        let probe = slots.probe(hash);
+        let cell = |at: u64| {
+            let bit = at * u64::from(self.width());
+            // SAFETY: as in `matches`.
+            let number = unsafe { slots.number(probe.start, SEED_BYTES + bit / 8) };
+            Cell {
+                line: (self.shard_bits() > 0).then_some(shard),
+                at,
+                value: number >> (bit % 8) & self.mask(),
+            }
+        };
+        Explanation::of(Look::Sum {
+            fingerprint: hash.hi & self.mask(),
+            cells: probe.slots.numbers().map(cell).into(),
+        })
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {

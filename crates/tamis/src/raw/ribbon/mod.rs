@@ -24,6 +24,7 @@ pub use shape::RibbonShape;
 
 use crate::hash::{Hash, mix};
 use crate::kind::Kind;
+use crate::raw::explain::{Cell, Explanation, Look};
 use crate::raw::isa;
 use crate::raw::layout::{Difference, Layout, Sealed};
 use crate::raw::word::Word;
@@ -188,6 +189,35 @@ fn prefetch<W>(words: &[W], at: usize) {
 
 impl Sealed for RibbonShape {}
 
+impl RibbonShape {
+    /// What [`contains`](Layout::contains) looks at.
+    pub(crate) fn look<W: Word>(&self, words: &[W], hash: Hash) -> Look {
+        if words.is_empty() {
+            return Look::NOTHING;
+        }
+        let probe = locate(self, words, hash);
+        let width = self.width as usize;
+        let first = (probe.at / width) as u64 * RIBBON + u64::from(probe.shift);
+        let cell = |nth: u64| {
+            let at = first + nth;
+            let group = &words[(at / RIBBON) as usize * width..][..width];
+            let bit = |value: u64, (column, word): (usize, &W)| {
+                value | (word.get() >> (at % RIBBON) & 1) << column
+            };
+            Cell {
+                line: None,
+                at,
+                value: group.iter().enumerate().fold(0, bit),
+            }
+        };
+        let chosen = (0..RIBBON).filter(|nth| probe.coefficients >> nth & 1 == 1);
+        Look::Sum {
+            fingerprint: probe.fingerprint.into(),
+            cells: chosen.map(cell).collect(),
+        }
+    }
+}
+
 impl Layout for RibbonShape {
     const KIND: Kind = Kind::Ribbon;
 
@@ -199,6 +229,10 @@ impl Layout for RibbonShape {
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
         !words.is_empty() && matches(self.width as usize, words, &locate(self, words, hash))
+    }
+
+    fn explain<W: Word>(&self, words: &[W], hash: Hash) -> Explanation {
+        Explanation::of(self.look(words, hash))
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {

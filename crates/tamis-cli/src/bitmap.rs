@@ -1,0 +1,129 @@
+//! Strings of bits that programs set with SETBIT, in Redis or copied from it: how
+//! they hash must be said.
+
+use crate::foreign::{self, Encoding, ForeignArgs, HashArg, KeyBytes};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis};
+use crate::output;
+use crate::stream::Run;
+use anyhow::{Context, Result, bail};
+use tamis_formats::{BitmapShape, Foreign, Format};
+use tamis_redis::{BitString, Location};
+
+/// A string of bits to be asked.
+pub(crate) struct Bitmap {
+    shape: BitmapShape,
+    bits: Bits,
+    /// Whether a key with a negative bit was met.
+    warned: bool,
+}
+
+enum Bits {
+    File(Box<Foreign<'static>>),
+    Redis(BitString, Location),
+}
+
+impl ForeignArgs {
+    /// Whether a string of bits is meant, which nothing but this says.
+    pub(crate) fn is_bitmap(&self) -> bool {
+        self.format == Some(Format::Bitmap)
+    }
+
+    /// The hash, the number of hashes and the size.
+    fn bitmap_shape(&self) -> Result<BitmapShape> {
+        const HINT: &str = "hint: --hash guava or guava32 with --hashes K, \
+                            java-seeds:5,7,11 or java-spread:1,6,16, and --bits M, as the \
+                            program that set the bits has them";
+        let hash = match &self.hash {
+            Some(HashArg::Bitmap(hash)) => hash.clone(),
+            Some(HashArg::File(hash)) => bail!("--hash {hash} is for pybloomfilter\n{HINT}"),
+            None => bail!("a bitmap does not say how its keys became bits\n{HINT}"),
+        };
+        let Some(bits) = self.bits else {
+            bail!("a bitmap does not say how many bits its program counts on\n{HINT}");
+        };
+        BitmapShape::new(hash, self.hashes, bits).with_context(|| HINT.to_owned())
+    }
+}
+
+impl Bitmap {
+    /// Opens a file or a string in Redis; also how its keys become bytes.
+    pub(crate) fn open(
+        place: &Place,
+        args: &ForeignArgs,
+        input: &Run,
+        redis: &RedisArgs,
+        key: &KeyFile,
+    ) -> Result<(Self, Encoding)> {
+        foreign::check_rule(input)?;
+        let shape = args.bitmap_shape()?;
+        let encoding = Encoding::of(Format::Bitmap, shape.keys(), args.keys)?;
+        let bits = match place {
+            Place::File(path) => {
+                let bytes = foreign::map(path, &foreign::regular(path)?)?.to_vec();
+                let filter = tamis_formats::bitmap(&bytes, &shape);
+                Bits::File(Box::new(filter.map_err(foreign::named(path))?))
+            }
+            Place::Redis(at) => {
+                let bits = BitString::plain(at, &redis.options(key)?);
+                Bits::Redis(bits.map_err(in_redis(at))?, at.clone())
+            }
+        };
+        let warned = false;
+        let bitmap = Self {
+            shape,
+            bits,
+            warned,
+        };
+        Ok((bitmap, encoding))
+    }
+
+    pub(crate) fn ask(&mut self, keys: &[KeyBytes], found: &mut [bool]) -> Result<()> {
+        found.fill(false);
+        let (mut asked, mut places) = (Vec::new(), Vec::new());
+        for (at, key) in keys.iter().enumerate() {
+            match self.shape.bits(key.get()?) {
+                Some(bits) => {
+                    asked.push(bits);
+                    places.push(at);
+                }
+                None => self.warn(),
+            }
+        }
+        match &mut self.bits {
+            Bits::File(filter) => {
+                for at in places {
+                    found[at] = filter.contains(keys[at].get()?);
+                }
+            }
+            Bits::Redis(string, at) => {
+                let answers = string.get(&asked).map_err(in_redis(at))?;
+                for (place, answer) in places.into_iter().zip(answers) {
+                    found[place] = answer;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says once why some keys are absent.
+    fn warn(&mut self) {
+        if !std::mem::replace(&mut self.warned, true) {
+            output::warn(
+                "some keys have a negative bit by this hash: SETBIT refuses it, so they were \
+                 never added as a whole, and are absent",
+            );
+        }
+    }
+}
+
+/// The bytes of a bitmap, wherever it is.
+pub(crate) fn read(place: &Place, redis: &RedisArgs, key: &KeyFile) -> Result<Vec<u8>> {
+    match place {
+        Place::File(path) => Ok(foreign::map(path, &foreign::regular(path)?)?.to_vec()),
+        Place::Redis(at) => {
+            let options = redis.options(key)?;
+            let read = BitString::plain(at, &options).and_then(|mut bits| bits.read());
+            read.map_err(in_redis(at))
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Strings of bits that Java programs set: Redisson's by other codecs, and those
+//! of classes around SETBIT.
+
+use super::{Ran, Sandbox, Server, at};
+use tamis_formats::{BitmapHash, BitmapShape, Keys, RedissonShape};
+
+const WORDS: &str = "key0\nkey1\né\n日本\n🌾\na\nhttps://example.org/page?id=123456\n";
+
+fn fails(ran: &Ran, said: &[&str]) {
+    assert_eq!(ran.code, 2, "{}{}", ran.text(), ran.err);
+    for words in said {
+        assert!(ran.err.contains(words), "{words:?} is not in: {}", ran.err);
+    }
+}
+
+fn set(server: &Server, name: &str, bits: &[u64]) {
+    for bit in bits {
+        server.cli(&["SETBIT", name, &bit.to_string(), "1"]);
+    }
+}
+
+/// Recognised where nobody named it, and asked by the codec that is named.
+#[test]
+fn a_redisson_filter_is_recognised_and_its_codecs_are_known() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    for keys in [Keys::Kryo5, Keys::Json, Keys::Utf8] {
+        let name = keys.name();
+        let users = at(&server, name);
+        dir.ok(&format!("create --format redisson -n 1000 {users}"));
+        let shape = RedissonShape::for_keys(1000, 0.01).unwrap();
+        for word in WORDS.lines() {
+            let key = keys.encode(word.as_bytes()).unwrap();
+            set(&server, name, &shape.bits(&key));
+        }
+        for line in ["check", "info", "add", "count"] {
+            let hinted = dir.feed(&format!("{line} {users}"), WORDS);
+            fails(&hinted, &["this is a redisson filter", "--format redisson"]);
+        }
+        for other in ["utf8", "kryo5", "json"] {
+            let line = format!("check --format redisson --keys {other} {users}");
+            let found = dir.feed(&line, WORDS);
+            let expected = if other == name { WORDS } else { "" };
+            assert_eq!(found.text(), expected, "{name} by {other}: {}", found.err);
+        }
+        fails(
+            &dir.feed(
+                &format!("check --format redisson --keys python-pickle {users}"),
+                WORDS,
+            ),
+            &["python-pickle", "kryo5"],
+        );
+    }
+    let nothing = at(&server, "nothing");
+    fails(&dir.feed(&format!("check {nothing}"), "x\n"), &["nothing"]);
+}
+
+/// The same keys, in Redis and in a copy of the string.
+#[test]
+fn strings_of_setbit_are_asked_and_copied() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    for (name, hash, options, keys) in [
+        ("a", "guava", "--hashes 7 --bits 9585", "--keys utf8"),
+        ("b", "guava32", "--hashes 7 --bits 9585", "--keys utf8"),
+        ("c", "java-seeds:5,7,11,13,31,37,61", "--bits 65536", ""),
+        ("d", "java-spread:1,6,16,38", "--bits 4096", ""),
+    ] {
+        let hashes = options.starts_with("--hashes").then_some(7);
+        let size = options.split(' ').next_back().unwrap().parse().unwrap();
+        let parsed: BitmapHash = hash.parse().unwrap();
+        let shape = BitmapShape::new(parsed, hashes, size).unwrap();
+        let encoding = if keys.is_empty() {
+            Keys::Utf16
+        } else {
+            Keys::Utf8
+        };
+        for word in WORDS.lines() {
+            let key = encoding.encode(word.as_bytes()).unwrap();
+            set(&server, name, &shape.bits(&key).unwrap());
+        }
+        let string = at(&server, name);
+        dir.ok(&format!("copy --format bitmap {string} {name}.bits"));
+        assert_eq!(dir.read(&format!("{name}.bits")), server.get(name));
+        for place in [string, format!("{name}.bits")] {
+            let line = format!("check --format bitmap --hash {hash} {options} {keys} {place}");
+            let asked = dir.feed(&line, format!("{WORDS}surely not\nnor this\n"));
+            assert_eq!(asked.text(), WORDS, "{line}: {}", asked.err);
+        }
+    }
+}
+
+/// What can't be known is asked for, and what can't be in is said.
+#[test]
+fn strings_of_setbit_say_nothing_of_themselves() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    server.cli(&["SETBIT", "a", "7", "1"]);
+    server.cli(&["HSET", "h", "f", "v"]);
+    let a = at(&server, "a");
+    let guava = "--hash guava --hashes 7 --bits 9585 --keys utf8";
+    for (line, said) in [
+        (format!("check --format bitmap {a}"), "--hash guava"),
+        (
+            format!("check --format bitmap --hash guava {a}"),
+            "--bits M",
+        ),
+        (
+            format!("check --format bitmap --hash guava --bits 100 {a}"),
+            "hashes: expected",
+        ),
+        (
+            format!("check --format bitmap --hash djb --bits 9 {a}"),
+            "pybloomfilter",
+        ),
+        (
+            format!("check --format bitmap --hash guava --hashes 7 --bits 9585 {a}"),
+            "--keys",
+        ),
+        (
+            format!("check --format bitmap --hash java-spread:1 --bits 64 --keys int64 {a}"),
+            "utf16",
+        ),
+        (
+            format!("check --format bitmap {guava} {}", at(&server, "nothing")),
+            "nothing",
+        ),
+        (
+            format!("check --format bitmap {guava} {}", at(&server, "h")),
+            "expected a string",
+        ),
+        (format!("info --format bitmap {a}"), "only redisson's"),
+        (format!("copy --format bitmap {a} x.tamis"), "bitmap"),
+        (format!("copy --format bitmap {a} {a}2"), "redis-cli"),
+        (format!("check --hash guava {a}"), "--hash is for other"),
+    ] {
+        let ran = dir.feed(&line, "x\n");
+        fails(&ran, &[said]);
+    }
+    // "polygenelubricants" has the least int for its hashCode.
+    let line = format!("check --format bitmap --hash java-spread:1,6 --bits 536870912 {a}");
+    let asked = dir.feed(&line, "polygenelubricants\nkey0\n");
+    assert_eq!((asked.code, asked.text()), (1, ""), "{}", asked.err);
+    assert!(asked.err.contains("SETBIT refuses"), "{}", asked.err);
+}

@@ -1,0 +1,192 @@
+//! A string of bits as SETBIT makes it. How a key becomes numbers of bits is known
+//! to the program that set them alone: here are the ways of the classes that many
+//! programs copied.
+
+use super::{MOST_HASHES, with_zeros};
+use crate::about::About;
+use crate::bits::{Bits, Modulus, Order};
+use crate::filter::Opened;
+use crate::plain::Plain;
+use crate::plain_file::PlainFile;
+use crate::probe::Probe;
+use crate::{Error, Format, Keys};
+use std::str::FromStr;
+
+pub(crate) const ABOUT: About = About {
+    is_guessed: false,
+    read_only: Some("the program that made it adds keys"),
+    ..About::new(
+        &[Keys::Utf8, Keys::Utf16, Keys::Int32, Keys::Int64],
+        |_, _| {
+            Err(Error::corrupt(
+                Format::Bitmap,
+                "string",
+                "its hash and number of bits, which only its program knows",
+                "the string alone",
+            ))
+        },
+    )
+};
+
+/// A Redis string has no more than 512 MiB, and Java's ints number no more bits.
+const MOST_BITS: u64 = 1 << 32;
+const MOST_OF_JAVA: u64 = i32::MAX as u64 + 1;
+
+/// How the program that set the bits hashes keys.
+///
+/// ```
+/// use tamis_formats::BitmapHash;
+/// assert_eq!("java-seeds:5,7".parse(), Ok(BitmapHash::Seeds(vec![5, 7])));
+/// assert!("md5".parse::<BitmapHash>().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BitmapHash {
+    /// Guava's murmur3_128, as its `MURMUR128_MITZ_64` makes bits of it.
+    Guava,
+    /// The same as `MURMUR128_MITZ_32` does: `hash1 + i * hash2`, from 1 on, `~` of
+    /// what is negative.
+    Guava32,
+    /// `hash = seed * hash + char`, and `(size - 1) & hash`, for each seed.
+    Seeds(Vec<i32>),
+    /// `i * (size - 1) & (h ^ h >>> 16)` of `hashCode`, for each i.
+    Spread(Vec<i32>),
+}
+
+impl FromStr for BitmapHash {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse = || {
+            format!(
+                "expected guava, guava32, java-seeds:5,7,11 or java-spread:1,6,16, got {text:?}"
+            )
+        };
+        let (name, numbers) = text.split_once(':').unwrap_or((text, ""));
+        let numbers = || -> Result<Vec<i32>, String> {
+            let numbers = numbers.split(',').map(|n| n.trim().parse());
+            numbers.collect::<Result<_, _>>().map_err(|_| refuse())
+        };
+        match name {
+            "guava" | "guava32" if text.contains(':') => Err(refuse()),
+            "guava" => Ok(Self::Guava),
+            "guava32" => Ok(Self::Guava32),
+            "java-seeds" => numbers().map(Self::Seeds),
+            "java-spread" => numbers().map(Self::Spread),
+            _ => Err(refuse()),
+        }
+    }
+}
+
+/// Which bits of a string a key has: to ask one that lives in Redis.
+///
+/// ```
+/// use tamis_formats::{BitmapHash, BitmapShape, Keys};
+/// let shape = BitmapShape::new(BitmapHash::Spread(vec![1, 6]), None, 1 << 29)?;
+/// let key = Keys::Utf16.encode(b"key")?;
+/// assert_eq!(shape.bits(&key).map(|bits| bits.len()), Some(2));
+/// # Ok::<(), tamis_formats::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct BitmapShape {
+    probe: Probe,
+    /// Of the size that the program knows.
+    modulus: Modulus,
+    /// How many bits keys may have, which may be more.
+    len: u64,
+}
+
+impl BitmapShape {
+    /// The hash, how many bits a key has where the hash does not say, and the size
+    /// that numbers of bits are made for.
+    pub fn new(hash: BitmapHash, hashes: Option<u32>, size: u64) -> Result<Self, Error> {
+        let refuse = |what, expected, got: String| {
+            Err(Error::Parameter {
+                what,
+                expected,
+                got,
+            })
+        };
+        let is_java = matches!(hash, BitmapHash::Seeds(_) | BitmapHash::Spread(_));
+        if is_java && !(1..=MOST_OF_JAVA).contains(&size) {
+            return refuse("bits", "1 to 2^31, which Java's int has", size.to_string());
+        }
+        if !(1..=MOST_BITS).contains(&size) {
+            return refuse(
+                "bits",
+                "1 to 2^32, which a Redis string has",
+                size.to_string(),
+            );
+        }
+        let hashes = match (&hash, hashes) {
+            (BitmapHash::Guava | BitmapHash::Guava32, Some(hashes)) => u64::from(hashes),
+            (BitmapHash::Guava | BitmapHash::Guava32, None) => {
+                return refuse("hashes", "how many bits a key has", "none".into());
+            }
+            (BitmapHash::Seeds(numbers) | BitmapHash::Spread(numbers), None) => {
+                numbers.len() as u64
+            }
+            (_, Some(hashes)) => {
+                return refuse("hashes", "none: there is one a number", hashes.to_string());
+            }
+        };
+        if !(1..=MOST_HASHES).contains(&hashes) {
+            return refuse("hashes", "1 to 1024", hashes.to_string());
+        }
+        let mask = (size - 1) as i32;
+        let mut len = size;
+        let probe = match hash {
+            BitmapHash::Guava => Probe::Guava64 { hashes },
+            BitmapHash::Guava32 => Probe::Guava32 { hashes },
+            BitmapHash::Seeds(seeds) => Probe::JavaSeeds {
+                seeds: seeds.into(),
+                mask,
+            },
+            BitmapHash::Spread(factors) => {
+                let masks: Box<[i32]> = factors.iter().map(|i| i.wrapping_mul(mask)).collect();
+                let most = masks.iter().map(|mask| (mask & i32::MAX) as u64).max();
+                len = most.unwrap_or(0) + 1;
+                Probe::JavaSpread { masks }
+            }
+        };
+        Ok(Self {
+            probe,
+            modulus: Modulus::new(size),
+            len,
+        })
+    }
+
+    /// How the program makes bytes of keys, as far as the hash tells: Java's own
+    /// hashes are of text.
+    pub const fn keys(&self) -> &'static [Keys] {
+        match self.probe {
+            Probe::JavaSeeds { .. } | Probe::JavaSpread { .. } => &[Keys::Utf16],
+            _ => ABOUT.keys,
+        }
+    }
+
+    /// The key's bits, as SETBIT counts them; none if one is negative, which
+    /// SETBIT refuses, so that the key can't have been added.
+    pub fn bits(&self, key: &[u8]) -> Option<Vec<u64>> {
+        let mut bits = Vec::new();
+        let all = self.probe.all(key, &self.modulus, |bit| {
+            bits.push(bit);
+            true
+        });
+        all.then_some(bits)
+    }
+
+    /// The string has the bytes up to the last set bit; the rest is added.
+    pub(crate) fn read(&self, string: &[u8]) -> Result<Opened, Error> {
+        let bits = Bits::new(0, self.len, Order::High);
+        let (most, got) = (bits.bytes(), string.len() as u64);
+        if got > most {
+            let expected = format_args!("{most} bytes at most, by its number of bits");
+            return Err(Error::corrupt(Format::Bitmap, "string", expected, got));
+        }
+        let file = with_zeros(string, most - got)?;
+        let mut filter = PlainFile::of(Plain::with_modulus(bits, self.probe.clone(), self.modulus));
+        filter.keys = Some(self.keys());
+        Ok(Opened::new(filter, file))
+    }
+}

@@ -1,0 +1,358 @@
+//! Why a filter answers as it does, for people and for programs.
+
+use crate::about::line;
+use crate::human;
+use serde_json::{Value, json};
+use tamis::raw::{Cell, Explanation, Joined, Look, Slot, sum};
+use tamis::{AnyFilter, Body, Hash, Kind};
+
+/// What the cells of a filter are called, and what they lie in.
+#[derive(Clone, Copy)]
+pub(crate) struct Names {
+    pub(crate) cell: &'static str,
+    pub(crate) line: &'static str,
+    /// And what has several of these.
+    pub(crate) part: &'static str,
+}
+
+impl Names {
+    const fn of(kind: Kind) -> Self {
+        let (cell, line) = match kind {
+            Kind::Counting => ("counter", "line"),
+            Kind::Fuse => ("slot", "shard"),
+            Kind::Ribbon | Kind::Cascade => ("row", "line"),
+            _ => ("bit", "line"),
+        };
+        let part = if matches!(kind, Kind::Cascade) {
+            "level"
+        } else {
+            "layer"
+        };
+        Self { cell, line, part }
+    }
+}
+
+/// A key, what a filter finds for it, and what that means.
+pub struct Explained {
+    pub(crate) key: String,
+    /// What the filter's rule made of it, if that is something else.
+    pub(crate) asked_as: Option<String>,
+    /// The kind of filter, or the format of another system's.
+    pub(crate) kind: (&'static str, &'static str),
+    pub(crate) hash_name: &'static str,
+    /// In hexadecimal.
+    pub(crate) hash: Option<String>,
+    pub(crate) why: Explanation,
+    pub(crate) names: Names,
+    /// How often a key that was never added gets a "maybe" now.
+    pub(crate) rate_now: f64,
+}
+
+impl Explained {
+    /// Of a key that has this hash in a filter, which answers at this rate now.
+    pub fn of<B: Body>(filter: &AnyFilter<B>, key: &[u8], hash: Hash, rate_now: f64) -> Self {
+        let rule = filter.hasher().rule();
+        let made = rule.apply(key);
+        Self {
+            key: text(key),
+            asked_as: (*made != *key).then(|| text(&made)),
+            kind: ("kind", filter.kind().name()),
+            hash_name: filter.hasher().name(),
+            hash: Some(format!("{:032x}", hash.as_u128())),
+            why: filter.explain(hash),
+            names: Names::of(filter.kind()),
+            rate_now,
+        }
+    }
+
+    /// Of a key in another system's filter, given as the bytes that this hashes.
+    #[cfg(feature = "formats")]
+    pub fn foreign(
+        filter: &tamis_formats::Foreign<'_>,
+        key: &[u8],
+        bytes: &[u8],
+        rate_now: f64,
+    ) -> Self {
+        use tamis_formats::Format;
+        let (cell, line, part) = match filter.format() {
+            Format::FastFilter => ("slot", "line", "layer"),
+            Format::Parquet => ("bit", "block", "row group"),
+            Format::Orc => ("bit", "line", "row group"),
+            Format::Poppy => ("bit", "bucket", "level"),
+            Format::LevelDb => ("bit", "line", "part"),
+            _ => ("bit", "line", "layer"),
+        };
+        Self {
+            key: text(key),
+            asked_as: None,
+            kind: ("format", filter.format().name()),
+            hash_name: filter.hash_name(),
+            hash: None,
+            why: filter.explain(bytes),
+            names: Names { cell, line, part },
+            rate_now,
+        }
+    }
+
+    /// Whether the filter says "maybe"; "no" is certain.
+    pub fn is_maybe(&self) -> bool {
+        self.why.is_maybe()
+    }
+
+    /// What `tamis explain` prints.
+    pub fn describe(&self) -> String {
+        let mut out = line("key", &human::printable(&self.key));
+        if let Some(made) = &self.asked_as {
+            out += &line("asked as", &human::printable(made));
+        }
+        out += &match &self.hash {
+            Some(hash) => line("hash", &format!("{hash} ({})", self.hash_name)),
+            None => line("hash", self.hash_name),
+        };
+        for (number, look) in (1..).zip(&self.why.looks) {
+            let answer = if look.is_maybe() { "maybe" } else { "no" };
+            if let Some(part) = self.part() {
+                out += &line(&format!("{part} {number}"), answer);
+            }
+            out += &self.describe_look(look);
+        }
+        let verdict = match self.is_maybe() {
+            false => format!("no, certainly: {}", self.reason()),
+            true => format!(
+                "maybe: {}; so it is for {} of the keys that were never added",
+                self.reason(),
+                human::rate(self.rate_now)
+            ),
+        };
+        out + &line("answer", &verdict)
+    }
+
+    /// The same for programs.
+    pub fn to_json(&self) -> Value {
+        let mut all = json!({
+            "key": self.key,
+            "hash_name": self.hash_name,
+            "hash": self.hash,
+            "answer": if self.is_maybe() { "maybe" } else { "no" },
+            "why": self.reason(),
+            "rate_now": self.rate_now,
+            "joined": match self.why.joined { Joined::Layers => "any", Joined::Levels => "all" },
+            "looks": self.why.looks.iter().map(|look| self.look_json(look)).collect::<Vec<_>>(),
+        });
+        let (name, value) = self.kind;
+        all[name] = value.into();
+        if let Some(made) = &self.asked_as {
+            all["asked_as"] = made.as_str().into();
+        }
+        all
+    }
+
+    /// What its looks are called, if it has several, or may have.
+    fn part(&self) -> Option<&'static str> {
+        match self.why.joined {
+            Joined::Layers if self.why.looks.len() == 1 => None,
+            _ => Some(self.names.part),
+        }
+    }
+
+    /// Why the answer is what it is.
+    fn reason(&self) -> String {
+        let looks = &self.why.looks;
+        let decides = |maybe: bool| {
+            let found = looks.iter().position(|look| look.is_maybe() == maybe);
+            let nth = found.unwrap_or(0);
+            let reason = self.reason_of(&looks[nth]);
+            match self.part() {
+                Some(part) => format!("in {part} {}, {reason}", nth + 1),
+                None => reason,
+            }
+        };
+        match (self.why.joined, self.is_maybe()) {
+            _ if looks.is_empty() => "the filter is empty".into(),
+            (_, maybe) if looks.len() == 1 => decides(maybe),
+            (Joined::Layers, true) => decides(true),
+            (Joined::Layers, false) => {
+                format!("none of the {} {}s has it", looks.len(), self.names.part)
+            }
+            (Joined::Levels, false) => decides(false),
+            (Joined::Levels, true) => format!("it passes every {}", self.names.part),
+        }
+    }
+
+    /// The same of one look.
+    fn reason_of(&self, look: &Look) -> String {
+        let name = self.names.cell;
+        match look {
+            Look::Cells { cells, .. } => match cells.iter().find(|cell| cell.value == 0) {
+                Some(zero) => format!("{} is 0", self.place(zero)),
+                None if name == "bit" => format!("all {} bits are 1", cells.len()),
+                None => format!(
+                    "none of its {} is 0",
+                    human::counted(cells.len() as u64, name)
+                ),
+            },
+            Look::Slots { places, .. } => {
+                let mut slots = places.iter().flatten();
+                match slots.find(|slot| slot.is_it) {
+                    Some(slot) => format!("slot {} holds its fingerprint", slot.at),
+                    None => "no slot of its places holds its fingerprint".into(),
+                }
+            }
+            Look::Sum { fingerprint, cells } => {
+                let (sum, name) = (sum(cells), human::counted(cells.len() as u64, name));
+                match (cells.is_empty(), sum == *fingerprint) {
+                    (true, _) => "there is nothing where it would be".into(),
+                    (_, true) => format!("the exclusive or of its {name} is its fingerprint"),
+                    (_, false) => format!(
+                        "the exclusive or of its {name} is {sum:#x}, its fingerprint {fingerprint:#x}"
+                    ),
+                }
+            }
+            Look::Unknown => "there is no filter, so any key may be there".into(),
+            _ => String::new(),
+        }
+    }
+
+    /// The name of a cell.
+    fn place(&self, cell: &Cell) -> String {
+        let Names {
+            cell: name, line, ..
+        } = self.names;
+        match cell.line {
+            Some(number) => format!("{name} {} of {line} {number}", cell.at),
+            None => format!("{name} {}", cell.at),
+        }
+    }
+
+    fn describe_look(&self, look: &Look) -> String {
+        let mut out = String::new();
+        match look {
+            Look::Cells { cells, all } => {
+                out += &self.describe_cells(cells, |value| value.to_string());
+                out += &drawn(cells, all);
+            }
+            Look::Slots {
+                fingerprint,
+                places,
+            } => {
+                out += &line("fingerprint", &format!("{fingerprint:#x}"));
+                for (number, slots) in (1..).zip(places) {
+                    let slots: Vec<_> = slots.iter().map(describe_slot).collect();
+                    out += &line(&format!("place {number}"), &slots.join(", "));
+                }
+            }
+            Look::Sum { fingerprint, cells } => {
+                out += &line("fingerprint", &format!("{fingerprint:#x}"));
+                out += &match (cells.first(), cells.last()) {
+                    // A ribbon's are too many to read.
+                    (Some(first), Some(last)) if cells.len() > 8 => line(
+                        &format!("{}s", self.names.cell),
+                        &format!("{} of those from {} to {}", cells.len(), first.at, last.at),
+                    ),
+                    _ => self.describe_cells(cells, |value| format!("{value:#x}")),
+                };
+                out += &line("exclusive or", &format!("{:#x}", sum(cells)));
+            }
+            _ => {}
+        }
+        out
+    }
+
+    /// A line for every line that they lie in.
+    fn describe_cells(&self, cells: &[Cell], value: impl Fn(u64) -> String) -> String {
+        let mut out = String::new();
+        for cells in cells.chunk_by(|a, b| a.line == b.line) {
+            let shown: Vec<_> = cells
+                .iter()
+                .map(|cell| format!("{} is {}", cell.at, value(cell.value)))
+                .collect();
+            let name = format!("{}s", self.names.cell);
+            let place = match cells[0].line {
+                Some(number) => format!("in {} {number}: ", self.names.line),
+                None => String::new(),
+            };
+            out += &line(&name, &(place + &shown.join(", ")));
+        }
+        out
+    }
+
+    fn look_json(&self, look: &Look) -> Value {
+        let cells_json = |cells: &[Cell]| -> Vec<Value> {
+            let cell = |cell: &Cell| {
+                let mut all = json!({ "at": cell.at, "value": cell.value });
+                if let Some(number) = cell.line {
+                    all[self.names.line] = number.into();
+                }
+                all
+            };
+            cells.iter().map(cell).collect()
+        };
+        let cells_name = format!("{}s", self.names.cell);
+        let mut all = json!({ "maybe": look.is_maybe() });
+        match look {
+            Look::Cells { cells, all: drawn } => {
+                all[cells_name] = cells_json(cells).into();
+                if !drawn.is_empty() {
+                    all["all"] = json!(drawn);
+                }
+            }
+            Look::Slots {
+                fingerprint,
+                places,
+            } => {
+                let slot = |slot: &Slot| json!({ "at": slot.at, "fingerprint": slot.holds, "match": slot.is_it });
+                let places = places.iter();
+                all["fingerprint"] = (*fingerprint).into();
+                all["places"] = places
+                    .map(|slots| slots.iter().map(slot).collect::<Vec<_>>())
+                    .collect::<Vec<_>>()
+                    .into();
+            }
+            Look::Sum { fingerprint, cells } => {
+                all["fingerprint"] = (*fingerprint).into();
+                all[cells_name] = cells_json(cells).into();
+                all["xor"] = sum(cells).into();
+            }
+            _ => {}
+        }
+        all
+    }
+}
+
+fn text(key: &[u8]) -> String {
+    String::from_utf8_lossy(key).into_owned()
+}
+
+fn describe_slot(slot: &Slot) -> String {
+    let Slot { at, holds, is_it } = slot;
+    match (holds, is_it) {
+        (Some(_), true) => format!("slot {at} holds it"),
+        (Some(other), false) => format!("slot {at} holds {other:#x}"),
+        (None, _) => format!("slot {at} is empty"),
+    }
+}
+
+/// All cells in rows, with marks under those of the key.
+fn drawn(cells: &[Cell], all: &[u64]) -> String {
+    const ROW: usize = 64;
+    let mut out = String::new();
+    // There is one line, or none: the cell's number is that among all.
+    let number = |cell: &Cell| (cell.line.unwrap_or(0) * LINE_CELLS + cell.at) as usize;
+    for (row, values) in all.chunks(ROW).enumerate() {
+        let digits: String = values.iter().map(|value| format!("{value:x}")).collect();
+        let marks: String = (row * ROW..row * ROW + values.len())
+            .map(|at| match cells.iter().any(|cell| number(cell) == at) {
+                true => '^',
+                false => ' ',
+            })
+            .collect();
+        out += &line(&format!("from {}", row * ROW), &digits);
+        if marks.contains('^') {
+            out += &format!("{:<14} {}\n", "", marks.trim_end());
+        }
+    }
+    out
+}
+
+/// Bits or counters of a line, of which [`Look::Cells`] shows one at most.
+const LINE_CELLS: u64 = 512;
