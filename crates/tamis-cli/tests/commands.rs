@@ -581,7 +581,9 @@ fn plan_shows_bits_and_hashes() {
     };
     for line in ["-n 1M -p 0.01", "-n 5M --size 4MiB", "-p 1e-5 --size 3MB"] {
         let printed = dir.ok(&format!("plan {line}"));
-        for plan in numbers(line).as_array().unwrap() {
+        let plans = numbers(line);
+        let served = |plan: &&serde_json::Value| plan["left_out"].is_null();
+        for plan in plans.as_array().unwrap().iter().filter(served) {
             let kind = plan["kind"].as_str().unwrap();
             let row = printed.text().lines().find(|row| row.starts_with(kind));
             let row = row.unwrap().replace(',', "");

@@ -73,6 +73,10 @@ impl Way {
 
     /// What it would take, or why it can't be had.
     fn plan(self, keys: u64, rate: f64) -> Result<InServer, String> {
+        if keys == 0 {
+            // The other systems make that one key.
+            return Err("number of keys: expected at least 1, got 0".into());
+        }
         let of_plan = |plan: Result<Plan, Error>, memory: fn(&Plan) -> u64| {
             let plan = plan.map_err(|error| error.to_string())?;
             let memory = memory(&plan);
