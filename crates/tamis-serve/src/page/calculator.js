@@ -60,16 +60,16 @@ export function mount(panel, keep) {
               ["kind", "keys", "size", "bits_per_key", "misses", "rate.short", "own.bits", "own.hashes"].map((name) => h("th", { scope: "col" }, t(`calculator.${name}`))))),
             h("tbody", { id: "kinds" }))),
           h("ul", { id: "left-out", class: "left-out", lang: "en" })),
+        h("section", { class: "card", "aria-labelledby": "curve-title" },
+          h("h2", { id: "curve-title" }, t("curve.title")),
+          h("div", { id: "curve" })),
         h("section", { class: "card", id: "redis", "aria-labelledby": "redis-title" },
           h("h2", { id: "redis-title" }, t("redis.title")),
           h("p", { class: "aside" }, t("redis.lead")),
           h("table", { class: "numbers" },
             h("thead", null, h("tr", null, ["redis.way", "redis.memory", "calculator.bits_per_key", "calculator.own.hashes"].map((name) => h("th", { scope: "col" }, t(name))))),
             h("tbody", { id: "redis-rows" })),
-          h("ul", { id: "redis-left-out", class: "left-out", lang: "en" })),
-        h("section", { class: "card", "aria-labelledby": "curve-title" },
-          h("h2", { id: "curve-title" }, t("curve.title")),
-          h("div", { id: "curve" })))));
+          h("ul", { id: "redis-left-out", class: "left-out", lang: "en" })))));
   drawing = curve(root.querySelector("#curve"));
 }
 
@@ -229,7 +229,7 @@ function leaveOut(list, reasons) {
 function inRedis(told) {
   root.querySelector("#redis").hidden = !told;
   if (!told) return;
-  put(root.querySelector("#redis-rows"), told.rows.map((row) => h("tr", { "data-way": row.way, "data-kind": row.kind, title: row.command },
+  put(root.querySelector("#redis-rows"), told.rows.map((row) => h("tr", { "data-way": row.way, "data-kind": row.kind },
     h("th", { scope: "row" }, t(`redis.${row.way}`), " ", h("small", null, row.kind)),
     h("td", { "data-name": "memory" }, said(row.memory)),
     h("td", null, row.bits_per_key.toFixed(2)),

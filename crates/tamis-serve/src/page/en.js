@@ -221,7 +221,7 @@ export default {
   "step.picture.bits": "The bits at this step: {n} of {all} are set",
   "step.picture.counters": "The counters at this step: {n} of {all} are above 0",
   "step.picture.slots": "The slots at this step: {n} of {all} are taken",
-  "step.explained": "What `tamis explain` says",
+  "step.explained": "What tamis explain says",
   "step.bytes": "The key",
   "step.bytes.text": "To the computer, {key} is a row of bytes ({n}): {bytes}. The filter keeps none of them.",
   "step.hash": "Its hash",

@@ -221,7 +221,7 @@ export default {
   "step.picture.bits": "这一步的位：{all} 位中有 {n} 位是 1",
   "step.picture.counters": "这一步的计数器：{all} 个中有 {n} 个大于 0",
   "step.picture.slots": "这一步的槽：{all} 个中占用了 {n} 个",
-  "step.explained": "`tamis explain` 的说明",
+  "step.explained": "tamis explain 的说明",
   "step.bytes": "键",
   "step.bytes.text": "对计算机来说，{key} 是一串字节（{n} 个）：{bytes}。过滤器一个也不保存。",
   "step.hash": "它的哈希",
