@@ -102,7 +102,7 @@ fn filling(bits_per_key: f64, hashes: u32) -> Result<Value, tamis::Error> {
     let bits = (bits_per_key * KEYS as f64).round() as u64;
     let shape = BloomShape::new(bits, hashes)?;
     let hasher = Hasher::default();
-    let mut filter = AnyFilter::from_plan(&Plan::of(shape, KEYS), hasher.clone())?;
+    let mut filter = AnyFilter::from_plan(&Plan::of(shape, KEYS), hasher)?;
     let hash = |what: &str, n: u64| hasher.hash(format!("{what} {n}").as_bytes());
     let strangers: Vec<Hash> = (0..STRANGERS).map(|n| hash("stranger", n)).collect();
     let mut steps = Vec::new();

@@ -228,6 +228,27 @@ def test_nonsense_is_refused_beside_its_field(page):
     assert_only_refusals(page)
 
 
+def test_redis_is_what_the_command_says(page):
+    page.open("calculator?keys=1M&rate=1e-5")
+    page.settles("calculator")
+    told = [row for row in json.loads(tamis("plan", "-n", "1M", "-p", "1e-5", "--redis", "--json")) if "left_out" not in row]
+    shown = page.script("""return [...document.querySelectorAll("#redis-rows tr")].map((row) => [row.dataset.way, row.dataset.kind, row.querySelector("[data-name=memory]").textContent])""")  # fmt: skip
+    assert shown == [[row["way"], row["kind"], row["memory"]] for row in told] and len(shown) >= 6
+    assert {way for way, _, _ in shown} == {"strings", "module", "redisbloom", "redisson"}
+    # A size leaves open what a server would take.
+    page.choose("find", "rate")
+    page.settles("calculator")
+    assert not page.one("#redis").is_displayed()
+
+
+def test_kinds_that_are_missing_are_explained(page):
+    page.open("calculator?keys=1M&rate=1e-15")
+    page.settles("calculator")
+    missing = [plan for plan in json.loads(tamis("plan", "-n", "1M", "-p", "1e-15", "--json")) if "left_out" in plan]
+    assert missing and all(f"{plan['kind']}: {plan['left_out']}" in page.text("#left-out") for plan in missing)
+    assert not {plan["kind"] for plan in missing} & {row["kind"] for row in rows(page)}
+
+
 def test_thousands_may_have_commas(page):
     page.open("calculator?keys=1M&rate=0.01")
     page.settles("calculator")

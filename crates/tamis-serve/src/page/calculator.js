@@ -58,10 +58,18 @@ export function mount(panel, keep) {
           h("div", { class: "scroll" }, h("table", { class: "kinds" },
             h("thead", null, h("tr", null,
               ["kind", "keys", "size", "bits_per_key", "misses", "rate.short", "own.bits", "own.hashes"].map((name) => h("th", { scope: "col" }, t(`calculator.${name}`))))),
-            h("tbody", { id: "kinds" })))),
+            h("tbody", { id: "kinds" }))),
+          h("ul", { id: "left-out", class: "left-out", lang: "en" })),
         h("section", { class: "card", "aria-labelledby": "curve-title" },
           h("h2", { id: "curve-title" }, t("curve.title")),
-          h("div", { id: "curve" })))));
+          h("div", { id: "curve" })),
+        h("section", { class: "card", id: "redis", "aria-labelledby": "redis-title" },
+          h("h2", { id: "redis-title" }, t("redis.title")),
+          h("p", { class: "aside" }, t("redis.lead")),
+          h("table", { class: "numbers" },
+            h("thead", null, h("tr", null, ["redis.way", "redis.memory", "calculator.bits_per_key", "calculator.own.hashes"].map((name) => h("th", { scope: "col" }, t(name))))),
+            h("tbody", { id: "redis-rows" })),
+          h("ul", { id: "redis-left-out", class: "left-out", lang: "en" })))));
   drawing = curve(root.querySelector("#curve"));
 }
 
@@ -207,7 +215,26 @@ function draw(answer) {
   root.querySelector("#copy").disabled = false;
   const largest = Math.max(...plans.map((plan) => plan.bytes));
   put(root.querySelector("#kinds"), ...rows.map((row, i) => kindRow(row, plans[i], largest, shown, pick)));
+  leaveOut("#left-out", answer.left_out.map((each) => `${each.kind}: ${each.left_out}`));
+  inRedis(answer.redis);
   drawing.draw(answer.curve, shown, plans[at].keys);
+}
+
+/** Why others are missing, in the service's own words. */
+function leaveOut(list, reasons) {
+  put(root.querySelector(list), reasons.map((reason) => h("li", null, reason)));
+}
+
+/** What a server takes; it is known for keys and a rate alone. */
+function inRedis(told) {
+  root.querySelector("#redis").hidden = !told;
+  if (!told) return;
+  put(root.querySelector("#redis-rows"), told.rows.map((row) => h("tr", { "data-way": row.way, "data-kind": row.kind },
+    h("th", { scope: "row" }, t(`redis.${row.way}`), " ", h("small", null, row.kind)),
+    h("td", { "data-name": "memory" }, said(row.memory)),
+    h("td", null, row.bits_per_key.toFixed(2)),
+    h("td", null, row.hashes ?? "–"))));
+  leaveOut("#redis-left-out", told.left_out.map((each) => `${each.way}, ${each.kind}: ${each.left_out}`));
 }
 
 function kindRow(row, plan, largest, shown, pick) {

@@ -31,7 +31,7 @@ export function mount(panel, keep) {
   root.append(
     h("h1", { class: "only-read" }, t("tab.why")),
     h("p", { id: "why-problem", class: "problem", role: "alert" }),
-    h("div", { class: "columns why" },
+    h("div", { class: "columns reasons" },
       h("div", { class: "side" }, h("form", { class: "card", onsubmit: (event) => event.preventDefault() },
         slider("why-m", 1, 32, 0.5, t("why.m"), (value) => { m = value; }),
         slider("why-k", 1, 24, 1, t("why.k"), (value) => { k = value; }),
