@@ -17,7 +17,7 @@ use std::time::Duration;
 use tamis::index::FileIndex;
 use tamis::{AnyFilter, Hasher, Open, SecretKey};
 use tamis_formats::{Bytes, Format, Hint};
-use tamis_redis::{Location, Options, RedisFilter, Servers, Warning};
+use tamis_redis::{BitString, Location, Options, RedisFilter, Servers, Warning};
 
 /// Where a filter lives: in a file, or in Redis for many workers.
 #[derive(Clone, Debug)]
@@ -373,6 +373,11 @@ pub(crate) fn is_index(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
     read.is_ok() && FileIndex::is_index(&start)
+}
+
+/// Whether a description as Redisson writes it is there.
+fn is_redisson(at: &Location, options: &Options) -> bool {
+    BitString::open(at, &["size", "hashIterations"], options).is_ok()
 }
 
 /// Says which filter an error is about, and the way out.

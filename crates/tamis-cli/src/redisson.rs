@@ -52,11 +52,6 @@ impl ForeignArgs {
     }
 }
 
-/// Whether a filter of Redisson's is there.
-pub(crate) fn is_at(at: &Location, options: &Options) -> bool {
-    BitString::open(at, &[SIZE, HASHES], options).is_ok()
-}
-
 impl Live {
     pub(crate) fn open(at: &Location, options: &Options) -> Result<Self> {
         let bits = BitString::open(at, &[SIZE, HASHES], options).map_err(in_redis(at))?;
