@@ -1,8 +1,7 @@
 //! What was measured.
 
-use super::contender::Contender;
+use super::contender::{Contender, one_hash_bytes};
 use super::keys::Keys;
-use super::one_hash;
 use serde::{Deserialize, Serialize};
 use tamis::{Kind, Plan};
 
@@ -145,7 +144,7 @@ impl Comparison {
     /// What it would take for another number of such keys: calculated, and of filters what `tamis plan` says.
     pub(crate) fn size_for(&self, contender: Contender, measured: &Measured, keys: u64) -> u64 {
         let planned = match contender {
-            Contender::OneHash => Some(one_hash::bytes(keys as f64, self.rate) as u64),
+            Contender::OneHash => Some(one_hash_bytes(keys as f64, self.rate) as u64),
             Contender::Filter(kind) if kind != Kind::Cascade => {
                 let plan = Plan::for_rate(kind, keys, self.rate).ok();
                 plan.map(|plan| plan.bytes())
