@@ -10,7 +10,7 @@ use crate::raw::word::Word;
 impl Rated for BloomShape {
     fn rate_at(&self, keys: f64) -> f64 {
         let (m, k) = (self.bits() as f64, f64::from(self.hashes()));
-        if self.bits() <= EXACT_BITS && k * keys <= EXACT_BALLS_PER_BIT * m {
+        if self.bits() <= EXACT_BITS && k.powi(3) > m && k * keys <= EXACT_BALLS_PER_BIT * m {
             return exact_rate(self, k * keys);
         }
         // Throwing k·n balls into m bins: mean and variance of the share of
@@ -33,8 +33,9 @@ impl Rated for BloomShape {
     }
 }
 
-/// Up to this size the second order is not enough: of 64 bits and 32 hashes
-/// it would promise half of what users measure.
+/// Up to this size the second order is not enough for many hashes: of 64 bits
+/// and 32 hashes it would promise half of what users measure. With so few that
+/// their cube is no more than the bits, it is.
 const EXACT_BITS: u64 = 512;
 /// With more balls than this, hardly a bin is empty, and the second order is.
 const EXACT_BALLS_PER_BIT: f64 = 8.0;
