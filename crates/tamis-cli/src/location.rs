@@ -311,7 +311,7 @@ impl RedisArgs {
         let filter = RedisFilter::open(at, &options).map_err(|error| {
             use tamis_redis::Error::{Corrupt, NotFound};
             match error {
-                NotFound { .. } | Corrupt { .. } if crate::redisson::is_at(at, &options) => {
+                NotFound { .. } | Corrupt { .. } if is_redisson(at, &options) => {
                     anyhow!(
                         "{at}: this is a redisson filter\n\
                      hint: check, add and info open it with --format redisson; --keys kryo5 is \
