@@ -19,7 +19,7 @@ pub(crate) struct Bitmap {
 
 enum Bits {
     File(Box<Foreign<'static>>),
-    Redis(BitString, Location),
+    Redis(Box<BitString>, Location),
 }
 
 impl ForeignArgs {
@@ -65,7 +65,7 @@ impl Bitmap {
             }
             Place::Redis(at) => {
                 let bits = BitString::plain(at, &redis.options(key)?);
-                Bits::Redis(bits.map_err(in_redis(at))?, at.clone())
+                Bits::Redis(Box::new(bits.map_err(in_redis(at))?), at.clone())
             }
         };
         let warned = false;
