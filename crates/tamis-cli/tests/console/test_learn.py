@@ -45,7 +45,7 @@ def headings(prose):
 def targets(prose):
     """What is linked and shown, in any order: languages have their own. An anchor is a heading's, so a page's own."""
     found = re.findall(r"\]\(([^)#]*)[^)]*\)", prose) + re.findall(r'src="([^"]*)"', prose)
-    return collections.Counter(target.replace(".zh-CN", "") for target in found)
+    return collections.Counter(re.sub(r"\.zh-CN|-zh(?=\.png)", "", target) for target in found)
 
 
 def test_there_are_pages():
