@@ -64,11 +64,13 @@ def test_every_version(name, sure):
     bf.add("more")
     bf.close()
 
+    # The file told its hash, or who changed it did: an attribute remembers it.
+    assert "more" in BloomFilter.open("f") and 12345 in BloomFilter.open("f")
     if sure:
-        assert "more" in BloomFilter.open("f") and 12345 in BloomFilter.open("f")
         return
+    shutil.copyfile("f", "alone")
     with pytest.warns(RuntimeWarning, match=f"does not say how its keys were hashed.*{hash}.*hash="):
-        BloomFilter.open("f")
+        BloomFilter.open("alone")
     with pytest.warns(RuntimeWarning, match="does not say"):
         BloomFilter.from_base64("g", text)
     assert "key7" in BloomFilter.from_base64("h", text, hash=hash)
