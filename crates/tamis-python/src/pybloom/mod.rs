@@ -378,6 +378,13 @@ impl BloomFilter {
     /// Pickled with its bits; what comes back is a filter in memory.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
+        let bits = this.num_bits(py)?;
+        if !bits.is_multiple_of(8) {
+            // A data_array has whole bytes: what came back would deny keys.
+            return Err(PyValueError::new_err(format!(
+                "a filter of {bits} bits, no multiple of 8, can't be pickled: use to_base64"
+            )));
+        }
         let arguments = (
             this.capacity(py)?,
             this.error_rate(py)?,
