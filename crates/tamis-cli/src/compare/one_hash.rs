@@ -1,7 +1,7 @@
 //! The bitmap of the tutorials: one hash, one bit for each key. A Bloom filter with k = 1, here to show what more hashes
 //! save; it is never recommended.
 
-use super::report::Step;
+use super::report::{Step, one_hash_bytes};
 use super::work::{Unfit, Work};
 use crate::human;
 use anyhow::Result;
@@ -10,15 +10,8 @@ use tamis::Hasher;
 /// The most that it may take: at low rates it would be beyond all memory.
 const MOST_BYTES: f64 = (1_u64 << 30) as f64;
 
-/// The bytes for so many keys: with `n` keys in `m` bits a bit is set with probability 1 - (1 - 1/m)^n, which must be
-/// the rate.
-pub(crate) fn bytes(keys: f64, rate: f64) -> f64 {
-    let bits = keys / -(-rate).ln_1p();
-    (bits / 64.0).ceil() * 8.0
-}
-
 pub(super) fn measure(work: &Work) -> Result<Step> {
-    let bytes = bytes(work.settings.held as f64, work.settings.rate);
+    let bytes = one_hash_bytes(work.settings.held as f64, work.settings.rate);
     if bytes > MOST_BYTES {
         return Err(Unfit(format!(
             "at this rate its bits would take {}",

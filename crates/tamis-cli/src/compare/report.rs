@@ -2,7 +2,6 @@
 
 use super::contender::Contender;
 use super::keys::Keys;
-use super::one_hash;
 use serde::{Deserialize, Serialize};
 use tamis::{Kind, Plan};
 
@@ -145,7 +144,7 @@ impl Comparison {
     /// What it would take for another number of such keys: calculated, and of filters what `tamis plan` says.
     pub(crate) fn size_for(&self, contender: Contender, measured: &Measured, keys: u64) -> u64 {
         let planned = match contender {
-            Contender::OneHash => Some(one_hash::bytes(keys as f64, self.rate) as u64),
+            Contender::OneHash => Some(one_hash_bytes(keys as f64, self.rate) as u64),
             Contender::Filter(kind) if kind != Kind::Cascade => {
                 let plan = Plan::for_rate(kind, keys, self.rate).ok();
                 plan.map(|plan| plan.bytes())
@@ -163,4 +162,11 @@ impl Comparison {
     pub(crate) fn bytes_per_key(&self, size: u64) -> f64 {
         size as f64 / self.keys.held.max(1) as f64
     }
+}
+
+/// The bytes of a bitmap with one hash for so many keys: with `n` keys in `m` bits a bit is set with probability 1 - (1 - 1/m)^n, which must be
+/// the rate.
+pub(crate) fn one_hash_bytes(keys: f64, rate: f64) -> f64 {
+    let bits = keys / -(-rate).ln_1p();
+    (bits / 64.0).ceil() * 8.0
 }
