@@ -23,6 +23,23 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// What to say where the file leaves open how its keys were hashed: then every
+    /// answer may be wrong, a "no" as well.
+    ///
+    /// ```
+    /// assert_eq!(tamis_formats::Facts::default().doubt(), None);
+    /// ```
+    pub fn doubt(&self) -> Option<String> {
+        let (Some(hash), [_, ..]) = (self.hash, self.other_hashes) else {
+            return None;
+        };
+        let others: Vec<&str> = self.other_hashes.iter().map(|hash| hash.name()).collect();
+        Some(format!(
+            "the file does not say how its keys were hashed: taken for {hash}, it may be {}, and the answers wrong",
+            others.join(" or ")
+        ))
+    }
+
     pub(crate) const NONE: Self = Self {
         capacity: None,
         rate: None,

@@ -6,12 +6,15 @@ use crate::foreign_keys::{Blocks, Encoder};
 use crate::interrupt;
 use crate::lock::{Holds, Mark, Shared};
 use crate::mask::Answers;
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
+use std::ffi::CString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tamis::file::{Existing, Replacement, open_regular};
+use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
 
 /// Opens a filter file of another system: Guava, Spark, Parquet, ORC, DCSO's
@@ -31,18 +34,20 @@ use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
 /// became bytes: then ``keys`` must, as "utf8", "utf16", "int32", "int64",
 /// "uint64", "rust-str", "python-pickle", "float32", "float64", "python-number" (what ``hash()`` makes of int, float and
 /// bool), "upper" or "lower"; the error names the choices. Where a file has several filters, ``name`` is the column (Parquet, ORC) or the key
-/// (RDB).
+/// (RDB). ``hash`` names how a pybloomfilter file hashes, "murmur", "murmur32", "sha512", "superfast" or "djb":
+/// not every file says it, and there is a warning where it may be another.
 ///
 /// The file is mapped and asked where it is. Keys that are added stay in memory
 /// until they are saved. It must not be cut by others meanwhile.
 #[pyfunction]
-#[pyo3(signature = (path, format=None, keys=None, *, name=None))]
+#[pyo3(signature = (path, format=None, keys=None, *, name=None, hash=None))]
 pub(crate) fn open_foreign(
     py: Python<'_>,
     #[pyo3(from_py_with = argument::path)] path: PathBuf,
     #[pyo3(from_py_with = argument::format)] format: Option<String>,
     #[pyo3(from_py_with = argument::keys)] keys: Option<String>,
     #[pyo3(from_py_with = argument::name)] name: Option<PyBackedStr>,
+    #[pyo3(from_py_with = argument::hash)] hash: Option<String>,
 ) -> Result<ForeignFilter> {
     let named = |what: &str, error: String| Failure::parameter(format!("{what}: {error}"));
     let format: Option<Format> = format
@@ -51,8 +56,19 @@ pub(crate) fn open_foreign(
     let keys: Option<Keys> = keys
         .map(|keys| keys.parse().map_err(|error| named("keys", error)))
         .transpose()?;
+    let hash: Option<Hash> = hash
+        .map(|hash| hash.parse().map_err(|error| named("hash", error)))
+        .transpose()?;
     let place = path.clone();
-    let filter = interrupt::apart(py, move || map(&place, format, name))??;
+    let filter = interrupt::apart(py, move || map(&place, format, name, hash))??;
+    if let Some(doubt) = filter.facts().doubt() {
+        let text = format!(
+            "{}: {doubt}; open_foreign(path, hash=\"…\") names it",
+            path.display()
+        );
+        let text = CString::new(text).unwrap_or_default(); // no path that was opened has a NUL
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)?;
+    }
     let encoding = filter.format().encoding(filter.keys(), keys)?;
     Ok(ForeignFilter {
         filter: Shared::new(filter),
@@ -61,7 +77,12 @@ pub(crate) fn open_foreign(
     })
 }
 
-fn map(path: &Path, format: Option<Format>, name: Option<PyBackedStr>) -> Result<Foreign<'static>> {
+fn map(
+    path: &Path,
+    format: Option<Format>,
+    name: Option<PyBackedStr>,
+    hash: Option<Hash>,
+) -> Result<Foreign<'static>> {
     let file = open_regular(path, false)?;
     let bytes = Bytes::map(&file).map_err(|source| tamis::Error::Io {
         action: "mapping",
@@ -71,6 +92,7 @@ fn map(path: &Path, format: Option<Format>, name: Option<PyBackedStr>) -> Result
     let hint = Hint {
         format,
         name: name.as_ref().map(|name| name.as_bytes()),
+        hash,
         ..Hint::default()
     };
     Ok(tamis_formats::open(bytes, hint)?)

@@ -221,3 +221,15 @@ def test_threads():
 def test_it_cannot_be_made_by_hand():
     with pytest.raises(TypeError):
         tamis.ForeignFilter()
+
+
+def test_a_hash_is_named_or_doubted():
+    old = SAMPLES / "pybloomfilter/pbfm_0.3.11_sha512.bloom"
+    seen = tamis.open_foreign(old, keys="utf8", hash="sha512")
+    assert all(key in seen for key in WORDS)
+    with pytest.warns(RuntimeWarning, match="does not say how its keys were hashed.*sha512"):
+        tamis.open_foreign(old, keys="utf8")
+    with pytest.raises(tamis.ParameterError, match="hash"):
+        tamis.open_foreign(old, keys="utf8", hash="md5")
+    with pytest.raises(tamis.TamisError, match="only pybloomfilter"):
+        tamis.open_foreign(GUAVA, format="guava", keys="utf8", hash="djb")

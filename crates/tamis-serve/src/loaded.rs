@@ -2,12 +2,14 @@
 //! the file, nothing changes under a request.
 
 use crate::keys::Key;
+use crate::log::log;
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use tamis::{AnyFilter, FileLock, KeyRule, Open};
+use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 use tamis_report::about::{self, About};
 use tamis_report::foreign::Standing;
@@ -28,6 +30,8 @@ pub struct ForeignOptions {
     pub format: Option<Format>,
     /// How keys became bytes.
     pub keys: Option<Keys>,
+    /// The hash of a pybloomfilter file, which does not say it.
+    pub hash: Option<Hash>,
     /// The name of the filter in a file of several.
     pub name: Option<String>,
     /// The most bytes that a gzipped filter may unpack to.
@@ -78,13 +82,16 @@ impl ForeignOptions {
         let hint = Hint {
             format: self.format,
             name: self.name.as_ref().map(|name| name.as_bytes()),
+            hash: self.hash,
             most_unpacked: self.most_unpacked,
-            ..Hint::default()
         };
         let filter = match tamis_formats::open_owned(bytes, hint) {
             Err(Error::Unknown) => return Ok(None),
             filter => filter?,
         };
+        if let Some(doubt) = filter.facts().doubt() {
+            log(format_args!("warning: {}: {doubt}", path.display()));
+        }
         let keys = filter.format().encoding(filter.keys(), self.keys)?;
         let name = self.name.clone();
         Ok(Some(Loaded::Foreign { filter, keys, name }))

@@ -96,8 +96,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    if args.foreign.format == Some(Format::Redisson) {
-        bail!("--format redisson: such a filter lives in Redis, and is not served");
+    if let Some(format @ (Format::Redisson | Format::Bitmap)) = args.foreign.format {
+        bail!(
+            "--format {format}: such a filter is in Redis, or says nothing of itself, and is not served"
+        );
     }
     let served = tamis_serve::run(Settings {
         filters: args.filters,
@@ -120,6 +122,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         foreign: ForeignOptions {
             format: args.foreign.format,
             keys: args.foreign.keys,
+            hash: args.foreign.file_hash(),
             name: args.foreign.name,
             most_unpacked: args.foreign.max_unpacked,
         },

@@ -208,14 +208,19 @@ impl ForeignArgs {
         self.refuse_for_ours(path.display()).map(|()| None)
     }
 
+    /// The hash of a file, if that is what was named.
+    pub(crate) fn file_hash(&self) -> Option<Hash> {
+        match self.hash {
+            Some(HashArg::File(hash)) => Some(hash),
+            _ => None,
+        }
+    }
+
     fn hint<'h>(&self, name: Option<&'h str>) -> Hint<'h> {
         Hint {
             format: self.format,
             name: name.map(str::as_bytes),
-            hash: match self.hash {
-                Some(HashArg::File(hash)) => Some(hash),
-                _ => None,
-            },
+            hash: self.file_hash(),
             most_unpacked: self.max_unpacked,
         }
     }
@@ -289,15 +294,11 @@ fn opened_at(
 /// Says that a file may hash in another way than is taken for it: then every
 /// answer may be wrong.
 fn warn_of_hash(path: &Path, filter: &Foreign<'_>) {
-    let facts = filter.facts();
-    if let (Some(hash), others @ [_, ..]) = (facts.hash, facts.other_hashes) {
-        let others: Vec<&str> = others.iter().map(|hash| hash.name()).collect();
+    if let Some(doubt) = filter.facts().doubt() {
         output::warn(format_args!(
-            "{}: the file does not say how its keys were hashed: taken for {hash}, it may be {}, \
-             and the answers wrong\n\
+            "{}: {doubt}\n\
              hint: name it with --hash, by the version of pybloomfiltermmap that made the file",
             path.display(),
-            others.join(" or "),
         ));
     }
 }

@@ -317,3 +317,24 @@ fn names_come_from_files_or_are_given() {
     let missing = dir.run("serve --listen 127.0.0.1:0 none.tamis");
     assert!(missing.err.contains("none.tamis"), "{}", missing.err);
 }
+
+/// A file that leaves open how its keys were hashed could deny every key: that is said, and the hash can be named.
+#[test]
+fn a_hash_is_named_or_doubted() {
+    let dir = Sandbox::new();
+    let samples = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tamis-formats/tests/samples/pybloomfilter"
+    );
+    let from = format!("{samples}/pbfm_0.3.11_sha512.bloom");
+    std::fs::copy(from, dir.path("old.bloom")).unwrap();
+    let keys = "key0\nkey1\nkey499\n";
+    let named = Service::start(&dir, "--keys utf8 --hash sha512 old.bloom");
+    assert_eq!(named.check("old", keys), keys);
+    assert!(!named.end().contains("does not say"));
+    let alone = Service::start(&dir, "--keys utf8 old.bloom").end();
+    assert!(
+        alone.contains("warning") && alone.contains("sha512"),
+        "{alone}"
+    );
+}

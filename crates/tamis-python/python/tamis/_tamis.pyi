@@ -411,6 +411,7 @@ def open_foreign(
     keys: str | None = None,
     *,
     name: str | None = None,
+    hash: str | None = None,
 ) -> ForeignFilter: ...
 def plan(
     n: int | None = None,
