@@ -247,5 +247,12 @@ fn plan_tells_of_finished_lists() {
         "{text}"
     );
     // Too rare for a fingerprint of 32 bits; the others are still planned.
-    assert!(!dir.ok("plan -n 1M -p 1e-12").text().contains("fuse"));
+    let lower = dir.ok("plan -n 1M -p 1e-12");
+    assert!(
+        lower
+            .text()
+            .contains("\nfuse      rate: expected at least 2^-32"),
+        "{}",
+        lower.text()
+    );
 }

@@ -37,7 +37,8 @@ pub fn cuckoo_layers(keys: u64, expansion: u32) -> u32 {
         0 => 1,
         1 => MOST_EQUAL,
         times => {
-            let reach = (REACH_KEYS / keys as f64).max(REACH_TIMES);
+            // A file may name no keys at all.
+            let reach = (REACH_KEYS / keys.max(1) as f64).max(REACH_TIMES);
             1 + (reach.ln() / f64::from(times).ln()).ceil() as u32
         }
     }
