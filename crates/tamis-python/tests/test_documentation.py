@@ -66,6 +66,7 @@ def java_service_writes(path):
 def test_every_example_of_the_pages_runs(page, server, tmp_path):
     # What the pages take for granted.
     java_service_writes("customers.bin")
+    shutil.copy(ROOT / "crates/tamis-formats/tests/samples/pybloomfilter/pbfm_0.3.11_sha512.bloom", "old.bloom")
     shutil.copytree(ROOT / "samples", "samples")
     known = {"tamis": tamis, "table": {"url": ["https://example.org/"]}, "urls": ["https://example.org/"]}
     session = doctest.DocTestRunner()
