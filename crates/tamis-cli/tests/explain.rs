@@ -36,7 +36,7 @@ hash           5ac82be78f9167555cf5d97583ab91bb (xxh3-128)
 bits           5 is 1, 6 is 1, 14 is 1
 from 0         0000011100010010
                     ^^       ^
-answer         maybe: all 3 bits are 1; so it is for 0.0305 of the keys that were never added
+answer         maybe: all 3 bits are 1; a key that was never added gets this answer with probability 0.0305
 
 key            plum
 hash           f21456d5b89850d8642129cf391921f8 (xxh3-128)

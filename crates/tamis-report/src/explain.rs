@@ -119,7 +119,7 @@ impl Explained {
         let verdict = match self.is_maybe() {
             false => format!("no, certainly: {}", self.reason()),
             true => format!(
-                "maybe: {}; so it is for {} of the keys that were never added",
+                "maybe: {}; a key that was never added gets this answer with probability {}",
                 self.reason(),
                 human::rate(self.rate_now)
             ),

@@ -90,7 +90,8 @@ function draw() {
   root.querySelector("#filter-fault").textContent = filter.fault ?? "";
   const facts = [
     ["kind", known(filter.kind, String)],
-    ["keys", known(filter.keys, (n) => (filter.keys_counted === false ? t("filters.about", { n: count(n) }) : count(n)))],
+    // A count that leaves out keys that were taken for known is no count: the bits say more.
+    ["keys", known(filter.keys_estimated ?? filter.keys, (n) => (filter.keys_counted === false || filter.keys_at_least ? t("filters.about", { n: count(n) }) : count(n)))],
     ["capacity", known(filter.capacity, (n) => t("filters.n_keys", { n: count(n) }))],
     ["fill", known(filter.lines?.fill, percent)],
     ["rate_now", known(filter.rate_now, rate)],
