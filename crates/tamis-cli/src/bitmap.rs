@@ -60,6 +60,13 @@ impl Bitmap {
         let bits = match place {
             Place::File(path) => {
                 let bytes = foreign::map(path, &foreign::regular(path)?)?.to_vec();
+                // SETBIT never leaves an empty string: it is what a failed copy left, and would deny every key.
+                if bytes.is_empty() {
+                    bail!(
+                        "{}: expected a string of bits, got an empty file",
+                        path.display()
+                    );
+                }
                 let filter = tamis_formats::bitmap(&bytes, &shape);
                 Bits::File(Box::new(filter.map_err(foreign::named(path))?))
             }

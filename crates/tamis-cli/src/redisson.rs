@@ -31,7 +31,8 @@ impl ForeignArgs {
             None => self.refuse_for_ours("in Redis").map(|()| false),
             Some(Format::Redisson) => Ok(true),
             Some(other) => bail!(
-                "--format {other}: of the other systems' filters in Redis, only redisson's are supported\n\
+                "--format {other}: of the other systems' filters in Redis, only redisson's are supported, \
+                 and bitmaps, by check and copy\n\
                  hint: DUMP a redisbloom filter to a file"
             ),
         }

@@ -769,6 +769,7 @@ fn no_name_commands_a_terminal() {
 #[test]
 fn messages_say_what_to_do() {
     let dir = Sandbox::new();
+    dir.write("nothing", "");
     dir.write("in", "x\n");
     for (line, expected) in [
         ("plan -n 10 -p 1e-300", "got 1e-300"),
@@ -779,6 +780,12 @@ fn messages_say_what_to_do() {
         ("plan -n 10X -p 0.1", "(units K, M, G, T), got '10X'"),
         ("plan -n 1,5 -p 0.1", "expected a number, got '1,5'"),
         ("check nowhere/f.tamis in", "there is no folder nowhere"),
+        ("create new.tamis", "say how many keys to expect: -n N"),
+        ("create new.tamis --bits 16", "--bits needs --kind bloom"),
+        (
+            "check --format bitmap --hash java-spread:1 --bits 8 nothing in",
+            "expected a string of bits, got an empty file",
+        ),
         ("check f.tamis in", "hint: `tamis create` creates a filter"),
         ("grep -i ix key", "ask for every spelling"),
         ("grep -n ix key", "printed anyway"),

@@ -78,7 +78,6 @@ pub(crate) struct Args {
 pub(crate) struct ShapeArgs {
     /// How many keys to expect, e.g. 1000000, 1e6, 10M
     #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
-    #[arg(required_unless_present = "hashes")]
     keys: Option<u64>,
 
     /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
@@ -153,6 +152,11 @@ impl BloomArgs {
             (None, Some(bytes)) => BloomShape::bits_within(bytes),
             (None, None) => bail!("--hashes needs a size: --bits M or --size S"),
         };
+        if self.hashes.is_none() && keys.is_none() {
+            bail!(
+                "--bits needs a second number: --hashes K, or -n (--keys) N, from which K follows"
+            );
+        }
         Ok(Some(Plan::of_bits(bits, self.hashes, keys)?))
     }
 }
@@ -196,7 +200,8 @@ impl ShapeArgs {
     }
 
     fn keys(&self) -> Result<u64> {
-        self.keys.context("say how many keys: -n N")
+        self.keys
+            .context("say how many keys to expect: -n N, e.g. -n 10M; a guess will do")
     }
 
     /// Of one line per key, so that adding is one command to the server.

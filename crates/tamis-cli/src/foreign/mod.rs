@@ -149,7 +149,7 @@ impl ForeignArgs {
             None => self.refuse_for_ours("in Redis"),
             Some(format) => bail!(
                 "--format {format}: of the other systems' filters in Redis, only redisson's are \
-                 supported, by check, add, info and create"
+                 supported, by check, add, info and create, and bitmaps, by check and copy"
             ),
         }
     }
