@@ -231,7 +231,7 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
         ),
         (
             "window-keys",
-            Of(window(Span::Keys(1_000), 8, 7, 16, 3)),
+            Of(window(Span::Keys(1_000), 8, 2, 16, 1)),
             seeded(1),
             900,
             Saved,
