@@ -91,6 +91,12 @@ pub(crate) trait Keyed: Sync {
     fn rule(&self) -> &tamis::KeyRule;
 
     fn token(&self, key: &[u8]) -> Self::Token;
+
+    /// The same of a record that says when it happened.
+    #[inline]
+    fn token_at(&self, key: &[u8], _: Option<i64>) -> Self::Token {
+        self.token(key)
+    }
 }
 
 impl Keyed for Hasher {
@@ -216,7 +222,7 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         let outcome = pipeline::run(Job {
             reader: reader.joining_files(joins_files),
             rule: &rule,
-            hash: |key: &[u8]| self.hasher.token(key),
+            hash: |key: &[u8], time| self.hasher.token_at(key, time),
             shards: self.shards,
             ask,
             decide,

@@ -55,6 +55,13 @@ impl Token for (Hash, Hash) {
     }
 }
 
+/// How many records lack what was asked for.
+#[derive(Default)]
+pub(crate) struct Without {
+    pub(crate) key: u64,
+    pub(crate) time: u64,
+}
+
 /// Keeps its memory from chunk to chunk.
 pub(crate) struct Batch<K> {
     /// Where each record ends in the chunk.
@@ -112,13 +119,13 @@ impl<K: Token> Batch<K> {
         self.ends.len()
     }
 
-    /// Finds the records of `chunk` and hashes their keys. Gives the number of records without one.
+    /// Finds the records of `chunk` and hashes their keys. Gives the numbers of records without one, or without a time.
     pub(crate) fn hash(
         &mut self,
         chunk: &Chunk,
         keys: &mut KeyMaker,
-        hash: impl Fn(&[u8]) -> K,
-    ) -> u64 {
+        hash: impl Fn(&[u8], Option<i64>) -> K,
+    ) -> Without {
         self.ends.clear();
         self.not_hex = None;
         for lane in &mut self.lanes {
@@ -129,19 +136,21 @@ impl<K: Token> Batch<K> {
         let bytes = chunk.records();
         if keys.rule().is_identity() {
             framing.for_each(bytes, |start, end| {
-                self.push(end, hash(framing.content(&bytes[start..end])))
+                self.push(end, hash(framing.content(&bytes[start..end]), None))
             });
-            return 0;
+            return Without::default();
         }
-        let mut without = 0;
+        let has_time = keys.rule().has_time();
+        let mut without = Without::default();
         framing.for_each(bytes, |start, end| {
-            let (key, made) = keys.key(framing.content(&bytes[start..end]), &chunk.columns);
+            let (_, made) = keys.key(framing.content(&bytes[start..end]), &chunk.columns);
             match made {
                 Ok(()) => {}
-                Err(NoKey::Absent) => without += 1,
+                Err(NoKey::Absent) => without.key += 1,
                 Err(NoKey::NotHex) => _ = self.not_hex.get_or_insert(self.ends.len()),
             }
-            self.push(end, hash(key));
+            without.time += u64::from(has_time && keys.time().is_none());
+            self.push(end, hash(keys.made(), keys.time()));
         });
         without
     }

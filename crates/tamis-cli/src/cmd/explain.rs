@@ -96,11 +96,7 @@ impl Args {
         explain: impl Fn(&[u8], &[u8]) -> Result<Explained>,
     ) -> Result<Exit> {
         let columns: Vec<usize> = (0..rule.values()).collect();
-        let rule = RecordRule {
-            part: part(rule.values())?,
-            hex: self.hex,
-            made: *rule,
-        };
+        let rule = RecordRule::of(part(rule.values())?, self.hex, *rule);
         let mut maker = KeyMaker::new(&rule);
         let mut exit = Exit::NoneFound;
         let mut out = String::new();
