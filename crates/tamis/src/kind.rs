@@ -24,11 +24,14 @@ pub enum Kind {
     /// A finished block list with an allow list, never wrong about a key on
     /// either.
     Cascade = 8,
+    /// Generations of blocked filters, of which the oldest is forgotten: for a
+    /// stream.
+    Window = 9,
 }
 
 impl Kind {
     /// Every kind, in the order of their numbers in the file.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Bloom,
         Self::Blocked,
         Self::Counting,
@@ -37,6 +40,7 @@ impl Kind {
         Self::Fuse,
         Self::Ribbon,
         Self::Cascade,
+        Self::Window,
     ];
 
     /// The name used on the command line.
@@ -54,6 +58,7 @@ impl Kind {
             Self::Fuse => "fuse",
             Self::Ribbon => "ribbon",
             Self::Cascade => "cascade",
+            Self::Window => "window",
         }
     }
 

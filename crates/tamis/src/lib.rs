@@ -94,6 +94,7 @@ pub mod index;
 mod key_rule;
 mod kind;
 mod list;
+mod moment;
 #[cfg(doctest)]
 mod pages;
 pub mod plan;
@@ -110,14 +111,17 @@ pub use filter::keys::KeyCount;
 pub use filter::kinds::{Blocked, Bloom, Cascade, Fuse, Ribbon};
 pub use filter::open::Open;
 pub use filter::shell::Filter;
+pub use filter::window::{Generation, Window};
 pub use guard::{FalseAlarms, Guard, GuardCounts};
 pub use hash::Hash;
 pub use hasher::{Hasher, SecretKey};
 pub use key_rule::KeyRule;
 pub use kind::Kind;
 pub use list::{Both, Contradiction, ListBuilder};
+pub use moment::Moment;
 pub use plan::Plan;
 pub use plan::growing::Expansion;
+pub use raw::window::{At, Renewal, Span, WindowOptions};
 pub use store::body::{Body, Bytes, Map};
 
 // Their home is `file`.

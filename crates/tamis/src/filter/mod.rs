@@ -13,3 +13,4 @@ pub(crate) mod keys;
 pub(crate) mod kinds;
 pub(crate) mod open;
 pub(crate) mod shell;
+pub(crate) mod window;

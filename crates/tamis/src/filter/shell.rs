@@ -231,6 +231,9 @@ impl<L: Layout, B: Body> Filter<L, B> {
     }
 
     fn counted(&self) -> u64 {
+        if let Some(keys) = self.shape.counted(self.body.words()) {
+            return keys;
+        }
         match self.body.shared_keys() {
             Some(keys) => u64::from_le(keys.load(Relaxed)),
             None => self.keys.load(Relaxed),

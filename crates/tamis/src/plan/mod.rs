@@ -13,6 +13,7 @@ mod lines;
 mod rated;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub use cuckoo::{FEWEST_CUCKOO_KEYS, cuckoo_layers};
 pub use finished::cascade_bound;
@@ -29,6 +30,7 @@ use crate::raw::counting::CountingShape;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::layers::{GrowingLayer, GrowingShape};
 use crate::raw::shape::Shape;
+use crate::raw::window::{Span, WindowOptions};
 use growing::{Expansion, Grown};
 use rated::{MIN_RATE, most_keys, no_room, shown, too_large, wrong_size};
 use std::f64::consts::LN_2;
@@ -84,6 +86,7 @@ impl Plan {
             Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
                 finished::shape_for(kind, keys, width_for_rate(rate)?)?
             }
+            Kind::Window => return Self::window(&last(keys), keys, rate),
         };
         Ok(Self::of(shape, keys).promising(rate))
     }
@@ -115,6 +118,7 @@ impl Plan {
                 .into(),
             Kind::Growing => return Ok(growing::for_size(keys, bytes)?.into()),
             Kind::Fuse | Kind::Ribbon | Kind::Cascade => finished::for_size(kind, keys, bytes)?,
+            Kind::Window => window::for_size(&last(keys), keys, bytes)?.into(),
         };
         Ok(Self::of(shape, keys))
     }
@@ -150,10 +154,29 @@ impl Plan {
             Kind::Fuse | Kind::Ribbon | Kind::Cascade => {
                 finished::for_rate_in_size(kind, rate, bytes)?
             }
+            Kind::Window => window::for_rate_in_size(rate, bytes)?,
         };
         if keys == 0 {
             return Err(wrong_size("room for at least one key at this rate", bytes));
         }
+        Ok(Self::of(shape, keys).promising(rate))
+    }
+
+    /// The smallest [`Window`](crate::Window) with these options, made for `keys` keys in its span. The rate
+    /// holds when every generation is full; [`for_rate`](Self::for_rate) plans a window of the last `keys` keys.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Plan, Span, WindowOptions};
+    /// let day = WindowOptions::new(Span::Time(Duration::from_secs(86_400)));
+    /// let plan = Plan::window(&day, 1_000_000, 0.01)?;
+    /// assert!(plan.bits_per_key() < 20.1);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn window(options: &WindowOptions, keys: u64, rate: f64) -> Result<Self, Error> {
+        check_keys(keys)?;
+        check_rate(rate)?;
+        let shape = window::for_rate(options, keys, rate)?;
         Ok(Self::of(shape, keys).promising(rate))
     }
 
@@ -386,8 +409,14 @@ impl Plan {
             Shape::Fuse(shape) => shape.width(),
             Shape::Ribbon(shape) => shape.width(),
             Shape::Cascade(shape) => shape.width(),
+            Shape::Window(shape) => shape.block() as u32 * shape.slices(),
         }
     }
+}
+
+/// A window of the last keys, in the usual generations.
+const fn last(keys: u64) -> WindowOptions {
+    WindowOptions::new(Span::Keys(keys))
 }
 
 /// What the widest slots of a cuckoo filter promise.
@@ -445,6 +474,7 @@ fn rate_at(shape: &Shape, keys: f64) -> f64 {
         Shape::Fuse(shape) => shape.rate_at(keys),
         Shape::Ribbon(shape) => shape.rate_at(keys),
         Shape::Cascade(shape) => shape.rate_at(keys),
+        Shape::Window(shape) => shape.rate_at(keys),
     }
 }
 

@@ -54,6 +54,10 @@ pub trait Layout:
             self.contains_many(words, hashes, out);
         }
     }
+    /// The number of keys, where the words themselves count them.
+    fn counted<W: Word>(&self, _words: &[W]) -> Option<u64> {
+        None
+    }
     /// The number of keys estimated from what the words hold.
     fn keys_now<W: Word>(&self, words: &[W]) -> f64;
 }

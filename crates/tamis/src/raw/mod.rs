@@ -26,6 +26,7 @@ pub(crate) mod ribbon;
 pub(crate) mod roomy;
 pub(crate) mod shape;
 pub(crate) mod sorted;
+pub(crate) mod window;
 pub(crate) mod word;
 
 /// A number for a test: `usual`, or `few` under Miri, which is some hundred
@@ -49,4 +50,5 @@ pub use isa::prefetch;
 pub use layers::{GrowingLayer, GrowingShape};
 pub use ribbon::RibbonShape;
 pub use shape::Shape;
+pub use window::WindowShape;
 pub use word::{ReadOnly, Word};

@@ -9,6 +9,7 @@ use super::cuckoo::CuckooShape;
 use super::fuse::FuseShape;
 use super::layers::GrowingShape;
 use super::ribbon::RibbonShape;
+use super::window::WindowShape;
 use crate::error::Error;
 use crate::kind::Kind;
 
@@ -32,6 +33,8 @@ pub enum Shape {
     Ribbon(RibbonShape),
     /// See [`CascadeShape`].
     Cascade(CascadeShape),
+    /// See [`WindowShape`].
+    Window(WindowShape),
 }
 
 impl Shape {
@@ -47,6 +50,7 @@ impl Shape {
             Self::Fuse(_) => Kind::Fuse,
             Self::Ribbon(_) => Kind::Ribbon,
             Self::Cascade(_) => Kind::Cascade,
+            Self::Window(_) => Kind::Window,
         }
     }
 
@@ -62,6 +66,7 @@ impl Shape {
             Self::Fuse(shape) => shape.body_len(),
             Self::Ribbon(shape) => shape.body_len(),
             Self::Cascade(shape) => shape.body_len(),
+            Self::Window(shape) => shape.body_len(),
         }
     }
 
@@ -89,6 +94,7 @@ impl Shape {
                 (size, middle as u32, (middle >> 32) as u32, c)
             }
             Self::Cascade(s) => (s.lines(), 0, 0, 0),
+            Self::Window(s) => s.encode(),
         }
     }
 
@@ -97,7 +103,7 @@ impl Shape {
             0 => Ok(()),
             _ => Err(Error::corrupt(what, 0, value)),
         };
-        if !matches!(kind, Kind::Growing | Kind::Ribbon) {
+        if !matches!(kind, Kind::Growing | Kind::Ribbon | Kind::Window) {
             unused("third shape word", c)?;
         }
         match kind {
@@ -121,6 +127,7 @@ impl Shape {
                 unused("second shape word", u64::from(a) | u64::from(b))?;
                 CascadeShape::of_lines(size).map(Self::Cascade)
             }
+            Kind::Window => WindowShape::decode(size, a, b, c).map(Self::Window),
         }
         .map_err(|e| match e {
             Error::Parameter {
@@ -166,5 +173,6 @@ conversions!(
     Growing(GrowingShape),
     Fuse(FuseShape),
     Ribbon(RibbonShape),
-    Cascade(CascadeShape)
+    Cascade(CascadeShape),
+    Window(WindowShape)
 );

@@ -2,9 +2,12 @@
 
 use super::{AnyFilter, both, each, on, only_with_counts};
 use crate::error::Error;
+use crate::filter::window::Window;
 use crate::hash::Hash;
 use crate::key_rule::KeyRule;
 use crate::kind::Kind;
+use crate::moment::Moment;
+use crate::raw::window::At;
 use crate::store::body::Body;
 
 impl AnyFilter {
@@ -55,6 +58,10 @@ impl AnyFilter {
         on!(self,
             [Blocked, Bloom, Counting] f => Ok(f.insert_hash_mut(hash)),
             [Cuckoo, Growing] f => f.insert_hash(hash),
+            [Window] f => {
+                let at = without_time(f)?;
+                Ok(f.insert_hash_mut_at(hash, at))
+            },
             else other => Err(Error::finished(other.kind(), "added to"))
         )
     }
@@ -85,6 +92,11 @@ impl AnyFilter {
                 Ok(())
             },
             [Cuckoo, Growing] f => f.insert_many(keys, new),
+            [Window] f => {
+                let at = without_time(f)?;
+                f.insert_many_at(keys, at, new);
+                Ok(())
+            },
             else other => Err(Error::finished(other.kind(), "added to"))
         )
     }
@@ -114,8 +126,45 @@ impl AnyFilter {
                 Ok(())
             },
             [Cuckoo, Growing] f => f.insert_hashes(hashes, new),
+            [Window] f => {
+                let at = without_time(f)?;
+                f.insert_hashes_at(hashes, at, new);
+                Ok(())
+            },
             else other => Err(Error::finished(other.kind(), "added to"))
         )
+    }
+
+    /// [`insert_hashes`](Self::insert_hashes) at a moment, one for all or one for each ([`At`]), which only
+    /// a [`Window`] heeds.
+    ///
+    /// # Panics
+    /// If `new`, or the moments, are not as many as the hashes.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{AnyFilter, Moment, Window};
+    /// let mut seen = AnyFilter::from(Window::within(Duration::from_secs(60), 1_000, 0.01)?);
+    /// let (hash, mut new) = (seen.hasher().hash(b"key"), [false]);
+    /// seen.insert_hashes_at(&[hash], Moment::from_secs(0), &mut new)?;
+    /// assert!(seen.contains_hash_at(hash, Moment::from_secs(60)));
+    /// assert!(!seen.contains_hash_at(hash, Moment::from_secs(70)));
+    /// assert!(seen.insert("key").is_err()); // when?
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_hashes_at(
+        &mut self,
+        hashes: &[Hash],
+        at: impl At,
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        match self {
+            Self::Window(window) => {
+                window.insert_hashes_at(hashes, at, new);
+                Ok(())
+            }
+            other => other.insert_hashes(hashes, new),
+        }
     }
 
     /// Takes back one adding of a key; whether it seemed present. Only for
@@ -156,7 +205,7 @@ impl AnyFilter {
     /// Removes all keys. Fails for static kinds.
     pub fn clear(&mut self) -> Result<(), Error> {
         on!(self,
-            [Bloom, Blocked, Counting, Cuckoo, Growing] f => f.clear(),
+            [Bloom, Blocked, Counting, Cuckoo, Growing, Window] f => f.clear(),
             else other => return Err(Error::finished(other.kind(), "cleared"))
         );
         Ok(())
@@ -177,7 +226,7 @@ impl AnyFilter {
     pub fn union_with<C: Body>(&mut self, other: &AnyFilter<C>) -> Result<(), Error> {
         both!(
             self, other,
-            [Bloom, Blocked, Counting, Cuckoo, Growing] (a, b) => a.union_with(b),
+            [Bloom, Blocked, Counting, Cuckoo, Growing, Window] (a, b) => a.union_with(b),
             else |kind| Error::finished(kind, "combined")
         )
     }
@@ -189,6 +238,11 @@ impl AnyFilter {
                 kind,
                 what: "intersected",
                 instead: "the two have a key in different layers; use blocked filters of the same size",
+            },
+            Kind::Window => Error::Unable {
+                kind,
+                what: "intersected",
+                instead: "ask both: a key is in both where both say so",
             },
             _ => Error::finished(kind, "combined"),
         };
@@ -202,11 +256,23 @@ impl AnyFilter {
     /// Waits until a shared file is on disk; see [`Filter::sync`](crate::Filter::sync).
     pub fn sync(&self) -> Result<(), Error> {
         // The others are never shared.
-        on!(self, [Bloom, Blocked, Counting, Growing] f => f.sync(), else _other => Ok(()))
+        on!(self, [Bloom, Blocked, Counting, Growing, Window] f => f.sync(), else _other => Ok(()))
     }
 
     /// Lets go of a shared file; see [`Filter::close`](crate::Filter::close).
     pub fn close(self) -> Result<(), Error> {
-        on!(self, [Bloom, Blocked, Counting, Growing] f => f.close(), else _other => Ok(()))
+        on!(self, [Bloom, Blocked, Counting, Growing, Window] f => f.close(), else _other => Ok(()))
     }
+}
+
+/// The moment of a key that came without one: any, where keys are counted.
+fn without_time(window: &Window) -> Result<Moment, Error> {
+    if window.shape().is_by_keys() {
+        return Ok(Moment::default());
+    }
+    Err(Error::Unable {
+        kind: Kind::Window,
+        what: "added to without a time",
+        instead: "say when the key was seen, with one of the methods that take a Moment",
+    })
 }

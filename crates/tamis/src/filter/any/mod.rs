@@ -9,13 +9,16 @@ use crate::filter::growing::Growing;
 use crate::filter::keys::KeyCount;
 use crate::filter::kinds::{Blocked, Bloom, Cascade, Fuse, Ribbon};
 use crate::filter::shell::Filter;
+use crate::filter::window::Window;
 use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::kind::Kind;
+use crate::moment::Moment;
 use crate::plan::Plan;
 use crate::raw::explain::Explanation;
 use crate::raw::header::{Header, KEYS_UNKNOWN};
 use crate::raw::shape::Shape;
+use crate::raw::window::At;
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes};
 
@@ -54,6 +57,8 @@ pub enum AnyFilter<B = Bytes> {
     Ribbon(Ribbon<B>),
     /// See [`Cascade`].
     Cascade(Cascade<B>),
+    /// See [`Window`].
+    Window(Window<B>),
 }
 
 /// Runs an expression for the filter of a kind that has an ability, and another
@@ -70,7 +75,7 @@ macro_rules! on {
 /// Runs the same expression for the filter of every kind.
 macro_rules! each {
     ($any:expr, $filter:ident => $run:expr) => {
-        on!($any, [Bloom, Blocked, Counting, Cuckoo, Growing, Fuse, Ribbon, Cascade] $filter => $run,)
+        on!($any, [Bloom, Blocked, Counting, Cuckoo, Growing, Fuse, Ribbon, Cascade, Window] $filter => $run,)
     };
 }
 
@@ -123,6 +128,7 @@ impl<B: Body> AnyFilter<B> {
             Shape::Fuse(_) => Self::Fuse(Filter::assemble(parts)?),
             Shape::Ribbon(_) => Self::Ribbon(Filter::assemble(parts)?),
             Shape::Cascade(_) => Self::Cascade(Filter::assemble(parts)?),
+            Shape::Window(_) => Self::Window(Filter::assemble(parts)?),
         })
     }
 
@@ -218,6 +224,7 @@ impl<B: Body> AnyFilter<B> {
             Self::Fuse(_) => Kind::Fuse,
             Self::Ribbon(_) => Kind::Ribbon,
             Self::Cascade(_) => Kind::Cascade,
+            Self::Window(_) => Kind::Window,
         }
     }
 
@@ -293,6 +300,27 @@ impl<B: Body> AnyFilter<B> {
     /// If `out` is not as long as `hashes`.
     pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
         each!(self, f => f.contains_hashes(hashes, out))
+    }
+
+    /// [`contains_hash`](Self::contains_hash) at a moment, which only a [`Window`] heeds.
+    #[must_use]
+    pub fn contains_hash_at(&self, hash: Hash, at: Moment) -> bool {
+        match self {
+            Self::Window(window) => window.contains_hash_at(hash, at),
+            other => other.contains_hash(hash),
+        }
+    }
+
+    /// [`contains_hashes`](Self::contains_hashes) at a moment, one for all or one for each ([`At`]),
+    /// which only a [`Window`] heeds.
+    ///
+    /// # Panics
+    /// If `out`, or the moments, are not as many as the hashes.
+    pub fn contains_hashes_at(&self, hashes: &[Hash], at: impl At, out: &mut [bool]) {
+        match self {
+            Self::Window(window) => window.contains_hashes_at(hashes, at, out),
+            other => other.contains_hashes(hashes, out),
+        }
     }
 
     /// How often a key was added, at most; see
@@ -470,7 +498,7 @@ macro_rules! conversions {
 }
 
 conversions!(
-    Bloom, Blocked, Counting, Cuckoo, Growing, Fuse, Ribbon, Cascade
+    Bloom, Blocked, Counting, Cuckoo, Growing, Fuse, Ribbon, Cascade, Window
 );
 
 /// Checks whether there is an empty filter of this kind to add keys to.

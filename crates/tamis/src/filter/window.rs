@@ -1,0 +1,362 @@
+//! The window, as users hold it.
+
+use crate::error::Error;
+use crate::filter::shell::Filter;
+use crate::hash::Hash;
+use crate::hasher::Hasher;
+use crate::kind::Kind;
+use crate::moment::Moment;
+use crate::plan::Plan;
+use crate::raw::window::{At, Renewal, Span, WindowOptions, WindowShape};
+use crate::store::body::{Body, Bytes};
+#[cfg(feature = "files")]
+use crate::store::{check::Terms, disk};
+#[cfg(feature = "files")]
+use std::path::Path;
+use std::time::Duration;
+
+/// A filter that forgets: "seen in the last 24 hours", "among the last ten
+/// million". See [`Filter`] for its other methods.
+///
+/// A key inside the window is never missed. One that is older than the window
+/// and one generation (an eighth of it, by default) is forgotten; in between it
+/// may be either. Time is an argument: there is no clock in it.
+///
+/// ```
+/// use std::time::Duration;
+/// use tamis::{Moment, Window};
+/// let hour = Duration::from_secs(3_600);
+/// let seen = Window::within(24 * hour, 1_000_000, 0.01)?;
+/// let noon = Moment::from_secs(1_700_000_000);
+/// assert!(seen.insert_at("event", noon));
+/// assert!(!seen.insert_at("event", noon + 24 * hour)); // never missed
+/// assert!(seen.insert_at("event", noon + 27 * hour + hour)); // forgotten
+/// # Ok::<(), tamis::Error>(())
+/// ```
+///
+/// Threads and processes add at once. What `contains` and the other methods of
+/// all kinds say is as of the latest moment that was added.
+pub type Window<B = Bytes> = Filter<WindowShape, B>;
+
+/// A generation of a [`Window`], as it is now.
+///
+/// ```
+/// use std::time::Duration;
+/// use tamis::{Moment, Window};
+/// let seen = Window::within(Duration::from_secs(80), 1_000, 0.01)?;
+/// seen.insert_at("key", Moment::from_secs(25));
+/// let generation = seen.generations()[0];
+/// assert_eq!((generation.start, generation.end), (20_000_000, 30_000_000));
+/// assert_eq!((generation.keys, generation.capacity), (1, 125));
+/// # Ok::<(), tamis::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Generation {
+    /// Its number: how many such generations fit before it since 1970, or since
+    /// the first key.
+    pub number: i64,
+    /// When it begins, in microseconds since 1970 or in keys since the first.
+    pub start: i64,
+    /// When the next begins.
+    pub end: i64,
+    /// Keys added to it: new or renewed.
+    pub keys: u64,
+    /// How many it is made for.
+    pub capacity: u64,
+    /// The share of its bits that are set.
+    pub fill: f64,
+}
+
+impl Filter<WindowShape> {
+    /// An empty window in which a key is told new again `span` after it was told
+    /// new. It is made for `keys` keys in the span, in 8 generations.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::Window;
+    /// assert!(Window::within(Duration::from_secs(60), 1_000, 0.01).is_ok());
+    /// assert!(Window::within(Duration::ZERO, 1_000, 0.01).is_err());
+    /// ```
+    pub fn within(span: Duration, keys: u64, rate: f64) -> Result<Self, Error> {
+        Self::with_options(
+            &WindowOptions::new(Span::Time(span)),
+            keys,
+            rate,
+            Hasher::default(),
+        )
+    }
+
+    /// An empty window in which a key is told new again `span` after it was last
+    /// seen: every sighting renews it. A key takes room in every generation in which it is
+    /// seen, so `keys` counts it as often.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Moment, Window};
+    /// let alerts = Window::quiet(Duration::from_secs(60), 1_000, 0.01)?;
+    /// assert!(alerts.insert_at("disk full", Moment::from_secs(0)));
+    /// assert!(!alerts.insert_at("disk full", Moment::from_secs(50)));
+    /// assert!(!alerts.insert_at("disk full", Moment::from_secs(100))); // 50 s of quiet
+    /// assert!(alerts.insert_at("disk full", Moment::from_secs(170)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn quiet(span: Duration, keys: u64, rate: f64) -> Result<Self, Error> {
+        let options = WindowOptions::new(Span::Time(span)).renewal(Renewal::Quiet);
+        Self::with_options(&options, keys, rate, Hasher::default())
+    }
+
+    /// An empty window with options.
+    ///
+    /// ```
+    /// use tamis::{Hasher, Moment, Span, Window, WindowOptions};
+    /// let options = WindowOptions::new(Span::Keys(1_000)).generations(10);
+    /// let recent = Window::with_options(&options, 1_000, 0.01, Hasher::seeded(7))?;
+    /// assert!(recent.insert_at("key", Moment::default())); // it counts keys, not time
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn with_options(
+        options: &WindowOptions,
+        keys: u64,
+        rate: f64,
+        hasher: Hasher,
+    ) -> Result<Self, Error> {
+        Self::from_plan(&Plan::window(options, keys, rate)?, hasher)
+    }
+
+    /// Maps a file for adding keys, together with other processes; see
+    /// [`Blocked::share`](crate::Blocked::share).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("seen.tamis");
+    /// use tamis::{Moment, Window};
+    /// Window::new(1_000, 0.01)?.save_new(&path)?;
+    /// let (one, other) = (Window::share(&path)?, Window::share(&path)?);
+    /// assert!(one.insert_at("key", Moment::default()));
+    /// assert!(!other.insert_at("key", Moment::default()));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[cfg(feature = "files")]
+    pub fn share(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::assemble(disk::share(path.as_ref(), Terms::default())?)
+    }
+
+    /// Adds a key seen at a moment, and returns whether it is new in the window that
+    /// ends then. "New" is always right; "not new" is wrong for at most one in `1/rate`
+    /// new keys. A moment older than the window of the latest one is told new and not
+    /// remembered; see [`remembers`](Self::remembers). A window of a number of
+    /// keys ignores the moment.
+    ///
+    /// Threads may add at the same time: no key is lost, and of several threads
+    /// that add the same new key, at least one gets "new".
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Moment, Window};
+    /// let seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
+    /// assert!(seen.insert_at("key", Moment::now()));
+    /// assert!(!seen.insert_at("key", Moment::now()));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_at(&self, key: impl AsRef<[u8]>, at: Moment) -> bool {
+        self.insert_hash_at(self.hasher.hash(key.as_ref()), at)
+    }
+
+    /// [`insert_at`](Self::insert_at) for a key that is already hashed.
+    pub fn insert_hash_at(&self, hash: Hash, at: Moment) -> bool {
+        let mut new = [false];
+        self.shape
+            .insert_many_shared(self.body.words(), &[hash], at, &mut new);
+        new[0]
+    }
+
+    /// [`insert_hash_at`](Self::insert_hash_at) with exclusive access, which needs no atomic
+    /// instructions.
+    pub fn insert_hash_mut_at(&mut self, hash: Hash, at: Moment) -> bool {
+        let mut new = [false];
+        self.insert_hashes_at(&[hash], at, &mut new);
+        new[0]
+    }
+
+    /// Adds many keys at one moment; `new[i]` is the answer for `keys[i]`, as if
+    /// they were added one after the other.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Moment, Window};
+    /// let mut seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
+    /// let mut new = [false; 3];
+    /// seen.insert_many_at(&["a", "b", "a"], Moment::now(), &mut new);
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_many_at<K: AsRef<[u8]>>(&mut self, keys: &[K], at: Moment, new: &mut [bool]) {
+        let hashes: Vec<Hash> = keys
+            .iter()
+            .map(|key| self.hasher.hash(key.as_ref()))
+            .collect();
+        self.insert_hashes_at(&hashes, at, new);
+    }
+
+    /// [`insert_many_at`](Self::insert_many_at) for keys that are already hashed,
+    /// with one moment for all or one for each; see [`At`].
+    ///
+    /// # Panics
+    /// If `new`, or the moments, are not as many as the hashes.
+    pub fn insert_hashes_at(&mut self, hashes: &[Hash], at: impl At, new: &mut [bool]) {
+        assert_eq!(hashes.len(), new.len(), "one answer for each key");
+        at.check(hashes.len());
+        match self.body.exclusive() {
+            Some(words) => self.shape.insert_many(words, hashes, at, new),
+            None => self.insert_hashes_at_shared(hashes, at, new),
+        }
+    }
+
+    /// [`insert_hashes_at`](Self::insert_hashes_at) beside other threads.
+    ///
+    /// # Panics
+    /// If `new`, or the moments, are not as many as the hashes.
+    pub fn insert_hashes_at_shared(&self, hashes: &[Hash], at: impl At, new: &mut [bool]) {
+        assert_eq!(hashes.len(), new.len(), "one answer for each key");
+        at.check(hashes.len());
+        self.shape
+            .insert_many_shared(self.body.words(), hashes, at, new);
+    }
+
+    /// Adds all keys of `other`, each as old as it is there. Fails if the two differ in
+    /// options, shape or hash, or count keys, and then changes nothing.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Moment, Window};
+    /// let mut a = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
+    /// let b = a.template()?;
+    /// b.insert_at("key", Moment::from_secs(100));
+    /// a.union_with(&b)?;
+    /// assert!(a.contains_at("key", Moment::from_secs(160)));
+    /// assert!(!a.contains_at("key", Moment::from_secs(170)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn union_with<C: Body>(&mut self, other: &Window<C>) -> Result<(), Error> {
+        self.check_like(other)?;
+        if self.shape.is_by_keys() {
+            return Err(Error::Unable {
+                kind: Kind::Window,
+                what: "combined where they count keys",
+                instead: "which of two keys was first is not known; use windows of time",
+            });
+        }
+        self.shape.unite(self.body.words(), other.words());
+        Ok(())
+    }
+
+    /// For a window that [`share`](Self::share)s a file: waits until everything added so
+    /// far is on disk.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.body.sync()
+    }
+
+    /// For a window that [`share`](Self::share)s a file: writes it back, closes it, and
+    /// reports failures. Dropping it does the same, silently.
+    pub fn close(self) -> Result<(), Error> {
+        self.body.close()
+    }
+}
+
+impl<B: Body> Filter<WindowShape, B> {
+    /// Whether the key may have been added in the window that ends at a moment.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Moment, Window};
+    /// let seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
+    /// seen.insert_at("key", Moment::from_secs(100));
+    /// assert!(seen.contains_at("key", Moment::from_secs(160)));
+    /// assert!(!seen.contains_at("key", Moment::from_secs(170)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains_at(&self, key: impl AsRef<[u8]>, at: Moment) -> bool {
+        self.contains_hash_at(self.hasher().hash(key.as_ref()), at)
+    }
+
+    /// [`contains_at`](Self::contains_at) for a key that is already hashed.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash_at(&self, hash: Hash, at: Moment) -> bool {
+        self.shape.contains_at(self.words(), hash, at)
+    }
+
+    /// [`contains_at`](Self::contains_at) for many keys that are already hashed, with one
+    /// moment for all or one for each; see [`At`].
+    ///
+    /// # Panics
+    /// If `out`, or the moments, are not as many as the hashes.
+    pub fn contains_hashes_at(&self, hashes: &[Hash], at: impl At, out: &mut [bool]) {
+        assert_eq!(hashes.len(), out.len(), "one answer for each key");
+        at.check(hashes.len());
+        self.shape.contains_many_at(self.words(), hashes, at, out);
+    }
+
+    /// What it remembers, and how exactly it forgets.
+    #[must_use]
+    pub const fn options(&self) -> WindowOptions {
+        self.shape().options()
+    }
+
+    /// The latest moment that was added. A window of a number of keys has none.
+    #[must_use]
+    pub fn latest(&self) -> Option<Moment> {
+        self.shape.latest(self.words())
+    }
+
+    /// Keys added so far, new or renewed, forgotten ones included.
+    #[must_use]
+    pub fn added(&self) -> u64 {
+        self.shape.written(self.words())
+    }
+
+    /// Whether a key of this moment would be remembered. If not, it is older than
+    /// the window that ends at [`latest`](Self::latest): it is told new, and not kept.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Moment, Window};
+    /// let seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
+    /// seen.insert_at("key", Moment::from_secs(1_000));
+    /// assert!(seen.remembers(Moment::from_secs(940)));
+    /// assert!(!seen.remembers(Moment::from_secs(900)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn remembers(&self, at: Moment) -> bool {
+        let shape = self.shape();
+        let oldest = shape
+            .newest(self.words())
+            .map(|n| n - shape.columns() as i64 + 1);
+        shape.is_by_keys() || oldest.is_none_or(|oldest| shape.generation_of(at) >= oldest)
+    }
+
+    /// The generations that are remembered as of the latest moment, newest first.
+    /// Reads the whole window.
+    #[must_use]
+    pub fn generations(&self) -> Vec<Generation> {
+        let (shape, words) = (self.shape(), self.words());
+        let step = shape.step() as i64;
+        let capacity = self.capacity().div_ceil(shape.columns() as u64 - 1);
+        let live = shape.live(words).into_iter().rev();
+        live.map(|(c, column)| Generation {
+            number: column.generation,
+            start: column.generation.saturating_mul(step),
+            end: column.generation.saturating_add(1).saturating_mul(step),
+            keys: shape.column_keys(words, c),
+            capacity,
+            fill: shape.fill(words, c, column),
+        })
+        .collect()
+    }
+}
