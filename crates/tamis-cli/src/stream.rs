@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tamis::{Hash, Hasher};
+use tamis::{Hash, Hasher, Moment};
 use tamis_records::batch::{Print, Token};
 use tamis_records::input::InputError;
 use tamis_records::key::NotHex;
@@ -94,7 +94,7 @@ pub(crate) trait Keyed: Sync {
 
     /// The same of a record that says when it happened.
     #[inline]
-    fn token_at(&self, key: &[u8], _: Option<i64>) -> Self::Token {
+    fn token_at(&self, key: &[u8], _: Option<Moment>) -> Self::Token {
         self.token(key)
     }
 }

@@ -3,7 +3,7 @@
 use crate::key::{KeyMaker, NoKey, NotHex};
 use crate::reader::Chunk;
 use std::io::Write;
-use tamis::Hash;
+use tamis::{Hash, Moment};
 
 /// Which records are printed. What it means to be chosen is the command's business: new, found, removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl<K: Token> Batch<K> {
         &mut self,
         chunk: &Chunk,
         keys: &mut KeyMaker,
-        hash: impl Fn(&[u8], Option<i64>) -> K,
+        hash: impl Fn(&[u8], Option<Moment>) -> K,
     ) -> Without {
         self.ends.clear();
         self.not_hex = None;

@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tamis::Moment;
 
 /// Everything one run needs.
 pub struct Job<'a, S, K, H, D, E> {
@@ -26,7 +27,7 @@ pub struct Job<'a, S, K, H, D, E> {
     pub reader: Reader,
     /// What of a record is its key.
     pub rule: &'a RecordRule,
-    /// What stands for a key when it is decided; with its time, in microseconds since 1970, if the rule asks for that.
+    /// What stands for a key when it is decided; with its time, if the rule asks for that.
     pub hash: H,
     /// Shard `hash.shard(shards.len())` decides a key.
     pub shards: &'a mut [S],
@@ -105,7 +106,7 @@ where
     S: Send,
     E: From<NotHex> + Send,
     K: Token,
-    H: Fn(&[u8], Option<i64>) -> K + Sync,
+    H: Fn(&[u8], Option<Moment>) -> K + Sync,
     D: Fn(&mut S, &[K], &mut [bool]) -> Result<(), Halt<E>> + Sync,
 {
     let engine = Engine {
@@ -180,7 +181,7 @@ where
     S: Send,
     E: From<NotHex> + Send,
     K: Token,
-    H: Fn(&[u8], Option<i64>) -> K + Sync,
+    H: Fn(&[u8], Option<Moment>) -> K + Sync,
     D: Fn(&mut S, &[K], &mut [bool]) -> Result<(), Halt<E>> + Sync,
 {
     fn carry_chunks(&self) {

@@ -30,6 +30,7 @@ use self::time::TimePart;
 use crate::records::Framing;
 use serde_json::value::RawValue;
 use std::fmt;
+use tamis::Moment;
 
 /// In front of a record that stands in for its missing key. No UTF-8 text starts so.
 const NO_KEY: u8 = 0xFE;
@@ -188,7 +189,7 @@ pub struct KeyMaker<'r> {
     fields: columns::Fields,
     not_urls: u64,
     /// Of the last record.
-    time: Option<i64>,
+    time: Option<Moment>,
 }
 
 /// Why a record lacks the key that the rule asks for.
@@ -235,9 +236,9 @@ impl<'r> KeyMaker<'r> {
         &self.key
     }
 
-    /// When the last record happened, in microseconds since 1970, if the rule asks for it and the record says so.
+    /// When the last record happened, if the rule asks for it and the record says so.
     #[inline]
-    pub const fn time(&self) -> Option<i64> {
+    pub const fn time(&self) -> Option<Moment> {
         self.time
     }
 

@@ -78,7 +78,7 @@ impl RecordRule {
     /// let mut keys = KeyMaker::new(&rule);
     /// let (key, _) = keys.key(br#"{"id": "a", "at": "1970-01-01T00:00:02Z"}"#, &[]);
     /// assert_eq!(key, b"a");
-    /// assert_eq!(keys.time(), Some(2_000_000));
+    /// assert_eq!(keys.time(), Some(tamis::Moment::from_secs(2)));
     /// # Ok::<(), String>(())
     /// ```
     pub fn with_time(mut self, time: TimeSpec) -> Result<Self, String> {

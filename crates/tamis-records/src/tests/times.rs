@@ -8,7 +8,7 @@ use crate::reader::Reader;
 use crate::records::Framing;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
-use tamis::{Hash, Hasher};
+use tamis::{Hash, Hasher, Moment};
 
 fn of(part: Part) -> RecordRule {
     RecordRule::of(part, false, tamis::KeyRule::EXACT)
@@ -28,9 +28,9 @@ fn timed(rule: RecordRule, spec: &str) -> RecordRule {
 }
 
 /// Key and time of every record, by the whole engine.
-fn read(rule: &RecordRule, contents: &[&str], chunk: usize) -> (Vec<(Hash, Option<i64>)>, u64) {
+fn read(rule: &RecordRule, contents: &[&str], chunk: usize) -> (Vec<(Hash, Option<Moment>)>, u64) {
     #[derive(Clone, Copy)]
-    struct Timed(Hash, Option<i64>);
+    struct Timed(Hash, Option<Moment>);
     impl Token for Timed {
         fn shard(&self, shards: usize) -> usize {
             self.0.shard(shards)
@@ -72,10 +72,10 @@ fn read(rule: &RecordRule, contents: &[&str], chunk: usize) -> (Vec<(Hash, Optio
     )
 }
 
-fn keyed(key: &str, seconds: Option<i64>) -> (Hash, Option<i64>) {
+fn keyed(key: &str, seconds: Option<i64>) -> (Hash, Option<Moment>) {
     (
         Hasher::default().hash(key.as_bytes()),
-        seconds.map(|s| s * 1_000_000),
+        seconds.map(Moment::from_secs),
     )
 }
 
@@ -110,7 +110,7 @@ fn a_time_may_be_the_key_too_and_the_key_of_several() {
     let without = table(b',', "b,a");
     let content = ["a,at,b\nx,5,y\n"];
     let (seen, _) = read(&with, &content, 1 << 20);
-    assert_eq!(seen[0].1, Some(5_000_000));
+    assert_eq!(seen[0].1, Some(Moment::from_secs(5)));
     assert_eq!(seen[0].0, read(&without, &content, 1 << 20).0[0].0);
 }
 
@@ -136,7 +136,7 @@ fn times_of_json_are_strings_or_numbers() {
     ] {
         let (key, made) = keys.key(line.as_bytes(), &[]);
         assert_eq!((key, made), (&b"k"[..], Ok(())), "{line}");
-        assert_eq!(keys.time(), seconds.map(|s| s * 1_000_000), "{line}");
+        assert_eq!(keys.time(), seconds.map(Moment::from_secs), "{line}");
     }
     // A time is no key, and what is no JSON has neither. Nothing is left over from the record before.
     for line in [r#"{"m":{"at":7}}"#, "no json"] {
