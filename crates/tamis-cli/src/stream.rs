@@ -33,6 +33,7 @@ pub(crate) struct Report {
     pub(crate) chosen: u64,
     pub(crate) bytes: u64,
     pub(crate) without_key: u64,
+    pub(crate) without_time: u64,
     pub(crate) not_urls: u64,
     pub(crate) elapsed: Duration,
     /// The signal that ended the run early.
@@ -247,6 +248,7 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
             chosen: progress.chosen.load(Relaxed),
             bytes: progress.bytes.load(Relaxed),
             without_key: progress.without_key.load(Relaxed),
+            without_time: progress.without_time.load(Relaxed),
             not_urls: progress.not_urls.load(Relaxed),
             elapsed: start.elapsed(),
             signal: match signal.load(Relaxed) {

@@ -14,6 +14,9 @@ pub(super) struct Memory {
     pub(super) wrong: f64,
     /// What the connections to Redis have been through.
     pub(super) redis: Option<Stats>,
+    /// In a window, records older than that of the latest one, and records from the future.
+    pub(super) too_old: Option<u64>,
+    pub(super) ahead: Option<u64>,
 }
 
 impl Memory {
@@ -23,12 +26,14 @@ impl Memory {
             bytes,
             wrong,
             redis: None,
+            too_old: None,
+            ahead: None,
         }
     }
 }
 
 pub(super) fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exit> {
-    if !args.quiet && report.read_something() {
+    if !args.silent && report.read_something() {
         summarise(&report, memory);
     }
     if let Some(path) = &args.json_report {
@@ -60,6 +65,12 @@ fn summarise(report: &Report, memory: &Memory) {
         human::size(memory.bytes),
         human::expectation(memory.wrong),
     );
+    if let Some(too_old @ 1..) = memory.too_old {
+        say!(
+            "older than the window of the latest record, and so taken for unique: {}",
+            human::count(too_old)
+        );
+    }
 }
 
 fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
@@ -75,6 +86,11 @@ fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
         "expected_wrongly_dropped": memory.wrong,
         "interrupted": report.signal.is_some(),
     });
+    if let Some(too_old) = memory.too_old {
+        all["too_old"] = too_old.into();
+        all["in_the_future"] = memory.ahead.into();
+        all["without_time"] = report.without_time.into();
+    }
     if let Some(stats) = &memory.redis {
         all["redis"] = json!({
             "connections": stats.connections,
