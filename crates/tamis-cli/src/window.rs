@@ -19,7 +19,7 @@ pub(crate) struct WindowArgs {
     #[command(flatten)]
     span: SpanArgs,
 
-    /// Divide the window into this many generations, 1 to 63 [default: 8]
+    /// Divide the window into this many generations, 1 to 62 [default: 8]
     ///
     /// A generation is forgotten as a whole, so a key is remembered for up to
     /// one generation longer than the window. More generations forget more
@@ -247,15 +247,23 @@ const AHEAD: Duration = Duration::from_secs(60);
 /// How far behind the window's latest moment the clock may be before that is worth a warning.
 const BEHIND: Duration = Duration::from_secs(1);
 
+/// What was odd about the times of records, in numbers of records.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Odd {
+    /// Older than the window of the latest one.
+    pub(crate) too_old: u64,
+    /// So far out of order that some of what they should be compared with may be forgotten.
+    pub(crate) late: u64,
+    /// Later than the clock allows.
+    pub(crate) ahead: u64,
+}
+
 /// When the keys of a run were seen: by their records or by the clock.
 pub(crate) struct Times {
     by_record: bool,
     hashes: Vec<Hash>,
     moments: Vec<Moment>,
-    /// Records older than the window of the latest one.
-    pub(crate) too_old: u64,
-    /// Records later than the clock allows.
-    pub(crate) ahead: u64,
+    odd: Odd,
     /// By how much the clock was behind, at most.
     behind: Duration,
 }
@@ -266,8 +274,7 @@ impl Times {
             by_record: rule.has_time(),
             hashes: Vec::new(),
             moments: Vec::new(),
-            too_old: 0,
-            ahead: 0,
+            odd: Odd::default(),
             behind: Duration::ZERO,
         }
     }
@@ -308,16 +315,24 @@ impl Times {
             let at = match key.at {
                 Some(at) if at <= last => at,
                 at => {
-                    self.ahead += u64::from(at.is_some());
+                    self.odd.ahead += u64::from(at.is_some());
                     latest.unwrap_or(start)
                 }
             };
             let newest = latest.map_or(at, |latest| latest.max(at));
             let age = generation(newest).saturating_sub(generation(at));
-            self.too_old += u64::from(age > i64::from(options.generation_count()));
+            if age > i64::from(options.generation_count()) {
+                self.odd.too_old += 1;
+            } else if age > 1 {
+                self.odd.late += 1;
+            }
             latest = Some(newest);
             self.moments.push(at);
         }
+    }
+
+    pub(crate) const fn odd(&self) -> Odd {
+        self.odd
     }
 
     /// Says what was odd about the times. `without` counts records without one.
@@ -329,10 +344,10 @@ impl Times {
                 human::counted(without, "record")
             ));
         }
-        if self.ahead > 0 {
+        if self.odd.ahead > 0 {
             output::warn(format_args!(
                 "from the future: {}, taken as of the latest time before",
-                human::counted(self.ahead, "record")
+                human::counted(self.odd.ahead, "record")
             ));
         }
         if self.behind > BEHIND {

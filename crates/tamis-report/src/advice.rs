@@ -380,8 +380,6 @@ pub fn cache_misses(plan: &Plan) -> String {
             ..=4 => "1 to 2".into(),
             width => format!("{} in a row", (width * 16).div_ceil(64) + 1),
         },
-        // The first words of a block of each generation.
-        Shape::Window(shape) => format!("{} in a row", (shape.columns() * 32).div_ceil(64) + 1),
         _ => format!("up to {}", plan.hashes()),
     }
 }

@@ -166,10 +166,10 @@ fn add_to_window(window: &mut Window, (args, input): (&Args, &Run)) -> Result<Re
     })?;
     let (_, times) = adding;
     times.warn(report.without_time);
-    if times.too_old > 0 {
+    if times.odd().too_old > 0 {
         output::warn(format_args!(
             "older than the window of the latest one, and so not added: {}",
-            human::counted(times.too_old, "key")
+            human::counted(times.odd().too_old, "key")
         ));
     }
     Ok(report)

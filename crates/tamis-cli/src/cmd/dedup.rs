@@ -114,7 +114,8 @@ pub(crate) struct Args {
     /// With --within or --quiet, how many in that time, at most; with --quiet, a
     /// key counts once for every generation in which it is seen. Too many raise
     /// the rate, with a warning. The default is the number of records in the
-    /// files; for a pipe, say it.
+    /// files (without --time as many in each generation, since they come at
+    /// once); for a pipe, say it.
     #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
     keys: Option<u64>,
 
@@ -378,7 +379,15 @@ impl<'a> Task<'a> {
     fn window_plan(&self, options: &WindowOptions) -> Result<Plan> {
         let (paths, packing) = (&self.input.files, self.input.packing());
         let framing = self.input.rule.framing();
-        let guess = || estimate::records(paths, framing, packing);
+        // By the clock, what files hold arrives at once: in one generation, not in all of them.
+        let generations = match self.input.rule.has_time() {
+            true => 1,
+            false => u64::from(options.generation_count()),
+        };
+        let guess = || {
+            let records = estimate::records(paths, framing, packing)?;
+            Some(records.max(UNMEASURED_KEPT).saturating_mul(generations))
+        };
         let keys = WindowArgs::keys(options, self.args.keys, guess)?;
         Ok(Plan::window(options, keys, self.args.rate)?)
     }

@@ -14,7 +14,7 @@ use tamis_report::explain::Explained;
 ///
 /// Shows the key's hash, the bits, counters or slots that it leads to, what the
 /// filter holds there, and what follows. A filter of at most 512 bits is drawn.
-/// The answer is that of `tamis check`.
+/// The answer is that of `tamis check`; of a window, as of its latest key (`--at latest`).
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 a key may be present, 1 none is, 2 an error.

@@ -304,7 +304,6 @@ fn of_window(plan: &Plan, as_json: bool) -> String {
         return String::new();
     };
     let options = shape.options();
-    let read = shape.columns() * 32;
     if as_json {
         let mut row = window::options_json(&options);
         for (name, value) in [
@@ -313,7 +312,6 @@ fn of_window(plan: &Plan, as_json: bool) -> String {
             ("rate", json!(plan.rate())),
             ("bytes", json!(plan.bytes())),
             ("bits_per_key", json!(plan.bits_per_key())),
-            ("bytes_read_per_key", json!(read)),
         ] {
             row[name] = value;
         }
@@ -326,7 +324,6 @@ fn of_window(plan: &Plan, as_json: bool) -> String {
         + &line("bits/key (m/n)", format!("{:.2}", plan.bits_per_key()))
         + &line("rate", human::rate(plan.rate()))
         + &line("size", human::size(plan.bytes()))
-        + &line("read per key", format!("{read} bytes in a row"))
 }
 
 /// Three digits, as the published tables have them.

@@ -2,6 +2,7 @@
 
 use super::Args;
 use crate::stream::Report;
+use crate::window::Odd;
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -14,9 +15,8 @@ pub(super) struct Memory {
     pub(super) wrong: f64,
     /// What the connections to Redis have been through.
     pub(super) redis: Option<Stats>,
-    /// In a window, records older than that of the latest one, and records from the future.
-    pub(super) too_old: Option<u64>,
-    pub(super) ahead: Option<u64>,
+    /// In a window, what was odd about the times of records.
+    pub(super) times: Option<Odd>,
 }
 
 impl Memory {
@@ -26,8 +26,7 @@ impl Memory {
             bytes,
             wrong,
             redis: None,
-            too_old: None,
-            ahead: None,
+            times: None,
         }
     }
 }
@@ -65,10 +64,17 @@ fn summarise(report: &Report, memory: &Memory) {
         human::size(memory.bytes),
         human::expectation(memory.wrong),
     );
-    if let Some(too_old @ 1..) = memory.too_old {
+    let odd = memory.times.unwrap_or_default();
+    if odd.too_old > 0 {
         say!(
             "older than the window of the latest record, and so taken for unique: {}",
-            human::count(too_old)
+            human::count(odd.too_old)
+        );
+    }
+    if odd.late > 0 {
+        say!(
+            "late by more than a generation, and compared with what was still remembered: {}",
+            human::count(odd.late)
         );
     }
 }
@@ -86,9 +92,10 @@ fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
         "expected_wrongly_dropped": memory.wrong,
         "interrupted": report.signal.is_some(),
     });
-    if let Some(too_old) = memory.too_old {
-        all["too_old"] = too_old.into();
-        all["in_the_future"] = memory.ahead.into();
+    if let Some(odd) = memory.times {
+        all["too_old"] = odd.too_old.into();
+        all["late"] = odd.late.into();
+        all["in_the_future"] = odd.ahead.into();
         all["without_time"] = report.without_time.into();
     }
     if let Some(stats) = &memory.redis {

@@ -82,8 +82,7 @@ impl Judge for Windowed {
         self.wrong.look(self.window.rate_now());
         self.times.warn(report.without_time);
         Memory {
-            too_old: Some(self.times.too_old),
-            ahead: Some(self.times.ahead),
+            times: Some(self.times.odd()),
             ..Memory::local(self.window.bytes(), self.wrong.expected())
         }
     }
