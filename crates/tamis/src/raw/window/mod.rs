@@ -637,6 +637,34 @@ impl WindowShape {
         live
     }
 
+    /// The chance that a foreign key of this row finds its bits in a column's block.
+    pub(crate) fn block_rate<W: Word>(
+        &self,
+        words: &[W],
+        row: u64,
+        c: usize,
+        column: Column,
+    ) -> f64 {
+        let len = shape::WORD_BITS / self.slices();
+        let row = self.head_words() + row as usize * self.row_words();
+        let mut rate = 1.0;
+        for nth in 0..self.block() / RUN {
+            let first = row + (nth * self.columns() + c) * RUN;
+            for word in &words[first..first + RUN] {
+                let mut word = word.get();
+                if word & TAG != column.mark() {
+                    return 0.0;
+                }
+                for _ in 0..self.slices() {
+                    let slice = word & ((1 << len) - 1);
+                    rate *= f64::from(slice.count_ones()) / f64::from(len);
+                    word >>= len;
+                }
+            }
+        }
+        rate
+    }
+
     /// The share of a column's bits that are set.
     pub(crate) fn fill<W: Word>(&self, words: &[W], c: usize, column: Column) -> f64 {
         let runs = self.rows() as usize * self.block() / RUN;
