@@ -183,7 +183,7 @@ impl Oracle {
             self.new += 1;
             seen.push_back(at);
         } else {
-            if !seen.iter().any(|t| may_be(t)) {
+            if !seen.iter().any(may_be) {
                 self.new += 1;
                 self.wrong += 1;
                 // From now on it is in the window for all we know.

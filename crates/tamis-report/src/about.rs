@@ -79,7 +79,7 @@ impl About {
     /// A window has a generation more than those it was made for, so only its rate tells.
     fn is_overfull(&self) -> bool {
         match self.kind {
-            Kind::Window => self.rate_now > self.rate * (1.0 + 1e-9),
+            Kind::Window => window::is_over(self.rate_now, self.rate),
             _ => self.best_count() > self.capacity,
         }
     }

@@ -46,6 +46,11 @@ pub fn band(options: &WindowOptions) -> String {
     }
 }
 
+/// Whether a rate is over the promised one, by more than the noise of counting bits.
+pub fn is_over(rate_now: f64, promised: f64) -> bool {
+    rate_now > 1.1 * promised
+}
+
 /// The window's lines of `tamis info`.
 pub(crate) fn lines<B: Body>(window: &Window<B>) -> Vec<(String, String)> {
     let options = window.options();

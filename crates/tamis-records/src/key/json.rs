@@ -68,9 +68,7 @@ pub(crate) fn find<'j>(
 }
 
 /// What was found, if it is anything.
-pub(crate) fn any<'j>(
-    found: Vec<Option<&'j RawValue>>,
-) -> Result<Vec<Option<&'j RawValue>>, NoKey> {
+pub(crate) fn any(found: Vec<Option<&RawValue>>) -> Result<Vec<Option<&RawValue>>, NoKey> {
     if found.iter().all(Option::is_none) {
         Err(NoKey::Absent)
     } else {

@@ -9,6 +9,7 @@ use crate::window::{Timed, TimedHash, Times};
 use anyhow::{Result, anyhow};
 use tamis::{Error, FileLock, Hasher, Window, WindowOptions};
 use tamis_records::key::RecordRule;
+use tamis_report::window::is_over;
 
 pub(super) struct Windowed {
     window: Window,
@@ -26,7 +27,7 @@ impl Windowed {
             window,
             is_over: false,
         };
-        judge.look_at_rate(over)?;
+        judge.look(over)?;
         Ok(judge)
     }
 
@@ -37,17 +38,22 @@ impl Windowed {
         over: Option<&Over>,
     ) -> Result<(), Halt> {
         if self.wrong.look_is_due() {
-            self.wrong.look(self.window.rate_now());
+            self.look(over).map_err(Halt::Failed)?;
         }
         self.times.insert(&mut self.window, keys, new);
         self.wrong.decided(new);
-        self.look_at_rate(over).map_err(Halt::FailedAfter)
+        Ok(())
     }
 
     /// A window can't grow: with more keys than it was made for, its rate rises. Said once.
-    fn look_at_rate(&mut self, over: Option<&Over>) -> Result<()> {
+    fn look(&mut self, over: Option<&Over>) -> Result<()> {
         let (now, promised) = (self.window.rate_now(), self.window.rate());
-        if self.is_over || now <= promised * (1.0 + 1e-9) {
+        self.wrong.look(now);
+        let is_full = |window: &Window| {
+            let generations = window.generations();
+            generations.iter().any(|one| one.keys > one.capacity)
+        };
+        if self.is_over || !is_over(now, promised) || !is_full(&self.window) {
             return Ok(());
         }
         self.is_over = true;
@@ -79,7 +85,9 @@ impl Judge for Windowed {
     }
 
     fn memory(mut self, report: &Report) -> Memory {
-        self.wrong.look(self.window.rate_now());
+        if let Err(over) = self.look(None) {
+            output::warn(over);
+        }
         self.times.warn(report.without_time);
         Memory {
             times: Some(self.times.odd()),
