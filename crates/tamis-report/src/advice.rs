@@ -359,7 +359,6 @@ pub const fn purpose(kind: Kind) -> &'static str {
         Kind::Cuckoo => "removing keys",
         Kind::Counting => "removing, repeated keys",
         Kind::Growing => "an unknown number of keys",
-        Kind::Window => "streams",
         _ => "",
     }
 }
