@@ -585,6 +585,35 @@ mod tests {
     }
 
     #[test]
+    fn windows_dump_and_load() {
+        let day = tamis::Span::Time(std::time::Duration::from_secs(86_400));
+        let of = |window: Window| {
+            let at = tamis::Moment::from_secs(1_700_000_000);
+            window.insert_at("key", at);
+            let filter = Bloom::Window(window);
+            (dumped(&filter, 100), filter)
+        };
+        let new = NewBloom {
+            window: Some(WindowOptions::new(day)),
+            ..NewBloom::default()
+        };
+        let Bloom::Window(window) = new.make().unwrap() else {
+            panic!("a window was asked for");
+        };
+        let (loading, filter) = of(window);
+        let copy = Bloom::arrived(&loading).unwrap();
+        assert_eq!(copy.info().unwrap(), filter.info().unwrap());
+        assert!(copy.contains(b"key").unwrap() && !copy.contains(b"other").unwrap());
+        assert_eq!(dumped(&copy, 1 << 20).received(), loading.received());
+        let empty = copy.template().unwrap();
+        assert!(!empty.contains(b"key").unwrap());
+        // The server's clock is no number of keys.
+        let (loading, _) = of(Window::new(100, 0.01).unwrap());
+        let refused = Bloom::arrived(&loading).err().unwrap();
+        assert!(refused.0.contains("windows of time"), "{refused:?}");
+    }
+
+    #[test]
     fn one_that_cannot_grow_says_so_and_keeps_what_it_has() {
         for layout in [FilterLayout::Tamis, FilterLayout::RedisBloom] {
             let mut filter = new(3, 0, layout);

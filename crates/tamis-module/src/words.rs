@@ -547,6 +547,14 @@ mod tests {
                 "{line}"
             );
         }
+        let wish = Wish::bloom_reserve(&words("0.1 5 window 0.5 Quiet generations 4")).unwrap();
+        let half = Span::Time(Duration::from_millis(500));
+        let options = WindowOptions::new(half).generations(4);
+        assert_eq!(wish.window, Some(options.renewal(Renewal::Quiet)));
+        let (wish, _) = Wish::bloom_insert(&words("WINDOW 86400.000001 AT -7 ITEMS AT")).unwrap();
+        let day = Span::Time(Duration::from_micros(86_400_000_001));
+        assert_eq!(wish.window, Some(WindowOptions::new(day)));
+        assert_eq!(wish.at, Some(Moment::from_micros(-7)));
         let (wish, at) =
             Wish::bloom_insert(&words("ERROR 0.1 CAPACITY 5 NOCREATE ITEMS a items")).unwrap();
         assert!(wish.no_create && at == 6);
