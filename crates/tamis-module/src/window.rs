@@ -52,6 +52,19 @@ pub fn behind(window: &Window, clock: Moment) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
+/// How many keys each generation that is remembered has, the newest first.
+pub fn counts(window: &Window) -> Vec<u64> {
+    let Some(latest) = window.latest() else {
+        return Vec::new();
+    };
+    let (options, step) = (window.options(), generation(&window.options()));
+    // A span after a moment, its own generation is the oldest that counts.
+    let since = |back: u32| window.keys_at(latest + step * (options.generation_count() - back));
+    let newest = std::iter::once(since(0));
+    let others = (1..=options.generation_count()).map(|back| since(back) - since(back - 1));
+    newest.chain(others).collect()
+}
+
 fn hashes(window: &Window, keys: &[&[u8]]) -> Vec<Hash> {
     keys.iter().map(|key| window.hasher().hash(key)).collect()
 }
@@ -102,14 +115,17 @@ pub fn insert_many(window: &mut Window, keys: &[&[u8]], at: Moment) -> Added {
 /// Adds what another remembers, where the generations have room for it.
 pub fn union_with(window: &mut Window, other: &Window) -> Result<(), Error> {
     window.union_with(other)?;
-    let over = window
-        .generations()
-        .iter()
-        .any(|generation| generation.keys > generation.capacity);
-    if over {
-        return Err(Error::FULL);
+    let most = generation_capacity(window);
+    match counts(window).iter().any(|keys| *keys > most) {
+        true => Err(Error::FULL),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// How many keys a generation is made for.
+pub fn generation_capacity(window: &Window) -> u64 {
+    let generations = window.options().generation_count();
+    window.capacity().div_ceil(generations.into())
 }
 
 #[cfg(test)]
@@ -214,6 +230,18 @@ mod tests {
             &mut found,
         );
         assert!(found[0]);
+    }
+
+    #[test]
+    fn keys_are_counted_by_generation() {
+        let mut window = window(Renewal::Within);
+        assert!(counts(&window).is_empty());
+        insert_many(&mut window, &[b"a"], seconds(0));
+        insert_many(&mut window, &[b"b", b"c"], seconds(30));
+        insert_many(&mut window, &[b"d"], seconds(80));
+        assert_eq!(counts(&window), [1, 0, 0, 0, 0, 2, 0, 0, 1]);
+        let each: Vec<u64> = window.generations().iter().map(|g| g.keys).collect();
+        assert_eq!(each, [1, 2, 1]);
     }
 
     #[test]

@@ -26,6 +26,10 @@ def about(r, key):
     return info(r, key, "WINDOW")
 
 
+def rate_now(r, key):
+    return float(r.execute_command("BF.DEBUG", key)[0].split(b"rate:")[1])
+
+
 def server_time(r):
     seconds, micros = r.time()
     return seconds * SECOND + micros
@@ -286,12 +290,13 @@ def test_the_rate_of_a_full_window(r, rate, generations):
     wrong = found(r, "w", [f"other{i}" for i in range(200_000)]) / 200_000
     print(f"{generations} generations at {rate}: {wrong:.5f}, {r.bf().info('w').size * 8 / count:.1f} bits a key")
     assert 0.2 * rate < wrong <= 1.05 * rate
-    assert wrong / 1.3 < float(about(r, "w")["Error rate now"]) <= 1.001 * rate
+    assert wrong / 1.3 < rate_now(r, "w") <= 1.05 * rate
+    assert about(r, "w")["Fullest generation"] <= about(r, "w")["Generation capacity"] == each
     # Beyond what it is made for it goes on, and says so.
     many = keys(10**6, 10**6 + count)
     told = [item for item, new in zip(many, r.bf().madd("w", *many), strict=True) if new]
     assert len(told) > count / 8 and found(r, "w", told) == len(told)
-    assert float(about(r, "w")["Error rate now"]) > 1.5 * rate
+    assert rate_now(r, "w") > 1.5 * rate and about(r, "w")["Fullest generation"] > 1.5 * each
 
 
 def test_info(both):
@@ -305,11 +310,11 @@ def test_info(both):
     assert both.bf().card("w") == 0
     assert about(both, "w") == {
         "Seconds": b"2.5", "Generations": 5, "Quiet": 1, "Latest": START, "Clock behind": 0,
-        "Error rate now": about(both, "w")["Error rate now"],
+        "Generation capacity": 200, "Fullest generation": 2,
     }
     assert both.type("w") == b"tamis--bf" and both.memory_usage("w") > 1000
     debug = [line.decode() for line in both.execute_command("BF.DEBUG", "w")]
-    assert debug[0] == "size:0" and "capacity:200 size:2 fill:0.0" in debug[1] and len(debug) == 2
+    assert debug[0].startswith("size:0 rate:") and "capacity:200 size:2 fill:0.0" in debug[1] and len(debug) == 2
     both.bf().add("plain", "x")
     for line in ["BF.INFO plain WINDOW", "BF.EXISTS plain x AT 5", "BF.INSERT plain AT 5 ITEMS y", "BF.INSERT none AT 5 ITEMS y"]:
         with pytest.raises(redis.ResponseError, match="reserve it with a WINDOW"):

@@ -319,9 +319,8 @@ pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
     let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     let info = filter.info()?;
     if let Bloom::Window(window) = filter {
-        let lines = window::debug(window);
-        call.reply_array(1 + lines.len());
-        call.reply_bytes(format!("size:{}", keys_now(call, filter)?).as_bytes());
+        let lines = window::debug(call, window);
+        call.reply_array(lines.len());
         lines
             .iter()
             .for_each(|line| call.reply_bytes(line.as_bytes()));

@@ -111,7 +111,7 @@ fn seconds(options: &WindowOptions) -> String {
 pub(super) fn info(call: &Call<'_>, window: &Window) {
     let options = window.options();
     let quiet = options.renewed() == Renewal::Quiet;
-    call.reply_map(6);
+    call.reply_map(7);
     let name = |name: &str| call.reply_bytes(name.as_bytes());
     name("Seconds");
     name(&seconds(&options));
@@ -126,22 +126,27 @@ pub(super) fn info(call: &Call<'_>, window: &Window) {
     }
     name("Clock behind");
     call.reply_count(window::behind(window, clock()).as_micros() as u64);
-    name("Error rate now");
-    name(&both::shortest(window.rate_now()));
+    name("Generation capacity");
+    call.reply_count(window::generation_capacity(window));
+    name("Fullest generation");
+    call.reply_count(window::counts(window).into_iter().max().unwrap_or(0));
 }
 
-/// A line of BF.DEBUG for each generation, the newest first. Its bits are counted.
-pub(super) fn debug(window: &Window) -> Vec<String> {
+/// The lines of BF.DEBUG: one for all, and one for each generation, the newest first.
+/// All bits are counted.
+pub(super) fn debug(call: &Call<'_>, window: &Window) -> Vec<String> {
+    let (keys, rate) = (window.keys_at(now(call, window)), window.rate_now());
+    let mut lines = vec![format!("size:{keys} rate:{}", both::shortest(rate))];
     let clock = clock().micros();
-    let each = window.generations().into_iter();
-    let line = |of: tamis::Generation| {
+    lines.extend(window.generations().iter().map(|of| {
         let age = clock.saturating_sub(of.start) as f64 / 1e6;
-        let (keys, capacity) = (of.keys, of.capacity);
-        let fill = both::shortest(of.fill);
         format!(
-            "generation:{} age:{age:.3} capacity:{capacity} size:{keys} fill:{fill}",
-            of.number
+            "generation:{} age:{age:.3} capacity:{} size:{} fill:{}",
+            of.number,
+            of.capacity,
+            of.keys,
+            both::shortest(of.fill)
         )
-    };
-    each.map(line).collect()
+    }));
+    lines
 }
