@@ -365,6 +365,34 @@ def test_merge_clear_dump_and_other_options(servers):
     assert r.execute_command("BF.INSERT", "m", "WINDOW", 5, "CAPACITY", 5, "AT", START + SPAN, "ITEMS", "both") == [0]
 
 
+@pytest.mark.any_server
+def test_a_large_one_leaves_and_arrives_in_pieces(servers):
+    server = servers()
+    r = server.client()
+    r.execute_command("BF.RESERVE", "w", 0.01, 8_000_000, "WINDOW", 86400)
+    assert r.bf().info("w").size > 16 << 20
+    for age in [7, 3, 0]:
+        at = server_time(r) - age * 10_800 * SECOND
+        r.execute_command("BF.INSERT", "w", "AT", at, "ITEMS", *keys(age * 5000, (age + 1) * 5000))
+    items = [item for age in [7, 3, 0] for item in keys(age * 5000, (age + 1) * 5000)]
+    iterator = pieces = 0
+    while True:
+        iterator, data = r.execute_command("BF.SCANDUMP", "w", iterator)
+        if iterator == 0:
+            break
+        r.execute_command("BF.LOADCHUNK", "loaded", iterator, data)
+        pieces += 1
+    assert pieces > 2
+    r.restore("restored", 0, r.dump("w"))
+    r.copy("w", "copied")
+    names = ["w", "loaded", "restored", "copied"]
+    server.stop(save=True)
+    server.start()
+    r = server.client()
+    assert len(set(digest(r, *names))) == 1
+    assert all(found(r, name, items) == len(items) for name in names)
+
+
 NUMBER = "WINDOW must be a number of seconds above 0, such as 86400 or 0.5"
 
 
