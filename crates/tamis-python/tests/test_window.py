@@ -33,7 +33,7 @@ class Oracle:
     def remembered(self, at):
         """Whether a key of this time is kept: not if it is older than the window of the latest one."""
         number = lambda time: (time - datetime(1970, 1, 1, tzinfo=UTC)) // self.window.band
-        return number(at) >= number(self.latest) - self.window.span / self.window.band
+        return number(at) >= number(self.latest) - round(self.window.span / self.window.band)
 
     def judge(self, key, at, new):
         """Checks an answer, and takes note of it."""
@@ -41,8 +41,8 @@ class Oracle:
             assert new, f"{key} is of a time that is too old"
             return
         span, band = self.window.span, self.window.band
-        known = [time for time in self.times.get(key, ()) if self.remembered(time)]
-        if any(timedelta(0) <= at - time <= span for time in known):
+        known = self.times.get(key, ())
+        if any(timedelta(0) <= at - time <= span and self.remembered(time) for time in known):
             assert not new, f"{key} was seen in the window"
         # What is newer is found, too; and what is older than window and band never is.
         if not any(at - time < span + band for time in known):
@@ -159,11 +159,11 @@ def test_a_clock_that_was_set_back_loses_nothing():
 
 def test_after_a_long_pause_it_is_empty():
     window = tamis.Window(1000, 1e-9, within="1h")
-    keys = [str(i) for i in range(1000)]
+    keys = [str(i) for i in range(100)]
     window.update(keys, at=NOON)
     later = NOON + timedelta(days=365)
     assert not any(window.contains_many(keys, at=later))
-    assert all(window.add_many(keys, at=later)) and len(window) == 1000
+    assert all(window.add_many(keys, at=later)) and len(window) == 100
 
 
 def test_what_is_too_old_is_new_and_not_kept():
@@ -190,7 +190,7 @@ def columns():
     yield "numpy scalars", list(np.array(NAIVE, "datetime64[us]"))
     yield "pandas timestamps", [pd.Timestamp(time) for time in TIMES]
     yield "pandas naive timestamps", [pd.Timestamp(time) for time in NAIVE]
-    for unit in ("m", "s", "ms", "us", "ns", "5m"):
+    for unit in ("m", "s", "ms", "us", "ns", "60s"):
         yield f"numpy {unit}", np.array(NAIVE, "datetime64[us]").astype(f"datetime64[{unit}]")
     yield "numpy big-endian", np.array(NAIVE, ">M8[us]")
     yield "numpy strided", np.array([time for time in NAIVE for _ in range(2)], "M8[s]")[::2]
@@ -305,7 +305,7 @@ def test_a_missing_time_is_said_with_its_position_and_nothing_is_added(at):
 )
 def test_what_is_no_time(at):
     window = tamis.Window(1000, within="1h")
-    if at != {}:
+    if not isinstance(at, dict):
         with pytest.raises(tamis.ArgumentTypeError, match="^at: expected"):
             window.add_many(["a"], at=at)
     with pytest.raises(tamis.ArgumentTypeError, match="^at: expected"):
@@ -328,8 +328,8 @@ def test_times_beyond_the_calendar(at):
 def test_the_first_and_the_last_times():
     window = tamis.Window(1000, within="1h")
     first, last = (time.replace(tzinfo=UTC) for time in (datetime.min, datetime.max))
-    assert window.add("first", at=first) and window.latest == first and window.generations[0].start >= first - window.band
-    assert window.add("last", at=last) and window.latest == last and window.generations[0].end >= last
+    assert window.add("first", at=first) and window.latest == first and window.generations[0].start == first
+    assert window.add("last", at=last) and window.latest == last and window.generations[0].end == last
     assert window.contains("last", at=last) and not window.contains("first", at=last)
 
 
@@ -351,7 +351,7 @@ def test_a_null_key_has_a_time_and_is_not_added(keys, threads):
     rows = [None if i % 7 == 3 and keys is not np.array and keys is not list else f"key {i % 1000}" for i in range(100_000)]
     times = pa.array([i // 100 for i in range(100_000)])
     new = window.add_many(keys(rows), at=times, threads=threads)
-    new = new if isinstance(new, list) else new.to_pylist() if hasattr(new, "to_pylist") else new.tolist()
+    new = list(map(bool, new.to_pylist() if isinstance(new, pa.Array) else new))
     # A thousand keys come by in ten seconds; each is new every 110 seconds or so.
     told = {}
     for i, (key, is_new) in enumerate(zip(rows, new)):
@@ -431,9 +431,9 @@ def test_a_century_is_a_window():
         ({"within": 1, "n": -1}, ValueError, "n: expected"),
         ({"within": 1, "p": 0.0}, ValueError, "rate"),
         ({"within": 1, "p": 2}, ValueError, "rate"),
-        ({"last": 0, "n": None}, ValueError, "at least 1 key"),
+        ({"last": 0, "n": None}, ValueError, "at least 1"),
         ({"last": "10", "n": None}, TypeError, "last: expected"),
-        ({"within": 1, "n": 2**60}, ValueError, ""),
+        ({"within": 1, "n": 2**60}, ValueError, "keys|size|memory"),
         ({"within": 1, "hash_func": 5}, ValueError, "hash_func"),
         ({"within": 1, "seed": 1, "keyed": True}, ValueError, "seed"),
     ],
@@ -525,9 +525,10 @@ def test_files_open_as_what_they_are():
 
     derived = Derived.open("window.tamis", "r+")       # by the clock
     assert type(derived) is Derived and "a" not in derived and derived.add("new") and "new" in derived
+    derived.close()
     with pytest.raises(tamis.ExistsError):
         tamis.Window.create("window.tamis", 1000, within="1h")
-    with tamis.Window.create("window.tamis", 1000, last=50, overwrite=True) as fresh:
+    with tamis.Window.create("window.tamis", last=50, overwrite=True) as fresh:
         assert fresh.span == 50 and fresh.add("a")
 
 
