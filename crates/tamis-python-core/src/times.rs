@@ -80,6 +80,15 @@ mod tests {
     use crate::column::Bits;
     use crate::text::Ticks;
 
+    /// As the machine has it, and Arrow.
+    fn native(number: i64) -> [u8; 8] {
+        if cfg!(target_endian = "big") {
+            number.to_be_bytes()
+        } else {
+            number.to_le_bytes()
+        }
+    }
+
     fn column(numbers: &[u8], encoding: Encoding) -> KeyColumn<'_> {
         KeyColumn {
             len: numbers.len() / 8,
@@ -89,7 +98,7 @@ mod tests {
     }
 
     fn moments(number: i64, encoding: Encoding) -> Result<Vec<Moment>, NoMoment> {
-        let (bytes, mut moments) = (number.to_ne_bytes(), Vec::new());
+        let (bytes, mut moments) = (native(number), Vec::new());
         column(&bytes, encoding)
             .moments(&mut moments)
             .map(|()| moments)
@@ -150,7 +159,7 @@ mod tests {
         for other in [duration, Encoding::Bytes, Encoding::Bool] {
             assert_eq!(moments(1, other), Err(NoMoment::Type));
         }
-        let bytes: Vec<u8> = [1i64, 2, 3].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        let bytes: Vec<u8> = [1i64, 2, 3].iter().flat_map(|n| native(*n)).collect();
         let mut nulls = column(&bytes, signed);
         nulls.valid = Some(Bits::unmasked(&[false, false, true]));
         let mut some = vec![Moment::default(); 4];
