@@ -8,7 +8,7 @@ use crate::{Error, Layout, Location, Node, Options, Share, Stats, Warning};
 use std::fmt;
 use std::time::Duration;
 use tamis::raw::{Header, Shape};
-use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
+use tamis::{AnyFilter, At, Body, Generation, Hash, Hasher, KeyCount, Kind, Moment, Plan};
 
 /// A filter in Redis, shared by everyone who opens it.
 ///
@@ -62,6 +62,19 @@ macro_rules! with_keys {
             Backend::Strings(engine) => {
                 let hashes = hash_all(engine.header().hasher(), $keys);
                 engine.$by_hash(&hashes, $answers).await
+            }
+            Backend::Module(module) => module.$by_key(&bytes_of($keys), $answers).await,
+        }
+    };
+}
+
+/// The same at a moment: a module has its server's clock.
+macro_rules! with_keys_at {
+    ($this:ident, $by_hash:ident, $by_key:ident, $keys:expr, $at:expr, $answers:expr) => {
+        match &mut $this.backend {
+            Backend::Strings(engine) => {
+                let hashes = hash_all(engine.header().hasher(), $keys);
+                engine.$by_hash(&hashes, $at, $answers).await
             }
             Backend::Module(module) => module.$by_key(&bytes_of($keys), $answers).await,
         }
@@ -225,6 +238,46 @@ async_methods! {
         self.backend.by_hash()?.insert_hashes(hashes, new).await
     }
 
+    /// [`insert`](Self::insert) at a moment, which only a window heeds: whether the
+    /// key was not seen in the window that ends then. Without one, the window
+    /// takes this machine's clock.
+    ///
+    /// A moment more than a generation and a minute ahead of the server's clock
+    /// does not move the window, and one that the window has passed is reported as
+    /// new and not kept: see [`Stats`].
+    async fn insert_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
+        let mut answer = [false];
+        with_keys_at!(self, insert_hashes_at, insert_many, &[key], at, &mut answer)?;
+        Ok(answer[0])
+    }
+
+    /// [`insert_many`](Self::insert_many) at a moment, one for all or one for each
+    /// ([`At`]), which only a window heeds.
+    ///
+    /// # Panics
+    /// If `new`, or the moments, are not as many as the keys.
+    async fn insert_many_at<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        at: impl At + Send,
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        with_keys_at!(self, insert_hashes_at, insert_many, keys, at, new)
+    }
+
+    /// [`insert_many_at`](Self::insert_many_at) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `new`, or the moments, are not as many as the hashes.
+    async fn insert_hashes_at(
+        &mut self,
+        hashes: &[Hash],
+        at: impl At + Send,
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        self.backend.by_hash()?.insert_hashes_at(hashes, at, new).await
+    }
+
     /// Whether the key may have been added; takes one round trip. "No" is always
     /// right: a missing part of the filter is an error, not a "no".
     async fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
@@ -251,6 +304,46 @@ async_methods! {
     /// If `out` is not as long as `hashes`.
     async fn contains_hashes(&mut self, hashes: &[Hash], out: &mut [bool]) -> Result<(), Error> {
         self.backend.by_hash()?.contains_hashes(hashes, out).await
+    }
+
+    /// [`contains`](Self::contains) at a moment, which only a window heeds.
+    async fn contains_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
+        let mut answer = [false];
+        with_keys_at!(self, contains_hashes_at, contains_many, &[key], at, &mut answer)?;
+        Ok(answer[0])
+    }
+
+    /// [`contains_many`](Self::contains_many) at a moment, one for all or one for
+    /// each ([`At`]), which only a window heeds.
+    ///
+    /// # Panics
+    /// If `out`, or the moments, are not as many as the keys.
+    async fn contains_many_at<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        at: impl At + Send,
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        with_keys_at!(self, contains_hashes_at, contains_many, keys, at, out)
+    }
+
+    /// [`contains_many_at`](Self::contains_many_at) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `out`, or the moments, are not as many as the hashes.
+    async fn contains_hashes_at(
+        &mut self,
+        hashes: &[Hash],
+        at: impl At + Send,
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        self.backend.by_hash()?.contains_hashes_at(hashes, at, out).await
+    }
+
+    /// The generations of a window that are remembered, newest first. Their keys
+    /// are estimated: the servers count all bits.
+    async fn generations(&mut self) -> Result<Vec<Generation>, Error> {
+        self.backend.by_hash()?.generations().await
     }
 
     /// Undoes one addition of a key and returns whether it seemed present.

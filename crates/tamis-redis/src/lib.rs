@@ -98,6 +98,7 @@ mod packed;
 mod record;
 mod request;
 mod role;
+mod sliding;
 mod stats;
 mod survey;
 #[cfg(feature = "tls")]

@@ -149,6 +149,15 @@ fn within(options: &WindowOptions, block: u32, slices: u32, bytes: u64) -> Optio
     WindowShape::new(options, rows, block, slices).ok()
 }
 
+impl WindowShape {
+    /// The rate when generations have these many keys.
+    pub fn rate_of(&self, keys: impl IntoIterator<Item = f64>) -> f64 {
+        let (block, rows) = (self.block() as u32, self.rows() as f64);
+        let rate = |keys| generation_rate(block, self.slices(), keys, rows);
+        any(keys.into_iter().map(rate))
+    }
+}
+
 impl Rated for WindowShape {
     /// When every generation has its share of `keys` keys, and the one being filled too.
     fn rate_at(&self, keys: f64) -> f64 {
@@ -158,11 +167,7 @@ impl Rated for WindowShape {
 
     /// As of the latest moment that was added.
     fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
-        let (block, rows) = (self.block() as u32, self.rows() as f64);
         let live = self.live(words).into_iter();
-        any(live.map(|(c, _)| {
-            let keys = self.column_keys(words, c) as f64;
-            generation_rate(block, self.slices(), keys, rows)
-        }))
+        self.rate_of(live.map(|(c, _)| self.column_keys(words, c) as f64))
     }
 }

@@ -1,0 +1,114 @@
+//! A window taken apart: its generations one by one, for storage that keeps
+//! each by itself. There a generation is its blocks, row by row, with bits for
+//! keys alone: what belongs to whom is said elsewhere.
+
+use super::bits::{TAG, key_bits};
+use super::head::Column;
+use super::shape::{MAX_BLOCK, RUN, WORD_BITS, WindowShape};
+use crate::hash::{Hash, reduce};
+use crate::moment::Moment;
+use crate::raw::word::Word;
+
+/// A generation by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowPart {
+    /// The generation's number.
+    pub generation: i64,
+    /// Keys added to it, new or renewed.
+    pub keys: u64,
+    /// Its blocks.
+    pub blocks: Vec<u8>,
+}
+
+impl WindowShape {
+    /// Bytes of a generation's blocks.
+    #[must_use]
+    pub const fn part_len(&self) -> u64 {
+        self.rows() * self.block() as u64 * 8
+    }
+
+    /// The number of a moment's generation.
+    #[must_use]
+    pub const fn number_of(&self, at: Moment) -> i64 {
+        self.generation_of(at)
+    }
+
+    /// A key's row, and its bits in the block of any generation there, word by
+    /// word.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::raw::Shape;
+    /// use tamis::{Hasher, Plan, Span, WindowOptions};
+    /// let hour = WindowOptions::new(Span::Time(Duration::from_secs(3_600)));
+    /// let Shape::Window(shape) = Plan::window(&hour, 1_000, 0.01)?.shape() else { panic!() };
+    /// let (row, words) = shape.block_of(Hasher::default().hash(b"key"));
+    /// let bits: u32 = words.iter().map(|word| word.count_ones()).sum();
+    /// assert!(row < shape.rows() && bits == shape.block() as u32 * shape.slices());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn block_of(&self, hash: Hash) -> (u64, [u64; MAX_BLOCK]) {
+        let mut words = [0; MAX_BLOCK];
+        for (nth, run) in words[..self.block()].chunks_mut(RUN).enumerate() {
+            run.copy_from_slice(&key_bits(self, hash.lo, nth));
+        }
+        (reduce(hash.hi, self.rows()), words)
+    }
+
+    /// About how many keys a generation has in which this many bits are set.
+    #[must_use]
+    pub fn keys_from_ones(&self, ones: u64) -> f64 {
+        let bits = self.part_len() as f64 / 64.0 * 8.0 * f64::from(WORD_BITS);
+        let slice = f64::from(WORD_BITS / self.slices());
+        let unset = (1.0 - ones as f64 / bits).max(1.0 / bits);
+        -unset.ln() * slice * self.rows() as f64
+    }
+
+    /// The generations that a body remembers, oldest first.
+    pub fn parts<W: Word>(&self, words: &[W]) -> Vec<WindowPart> {
+        let part = |(c, column): (usize, Column)| {
+            let bits = |word: u64| match word & TAG == column.mark() {
+                true => word & !TAG,
+                false => 0,
+            };
+            let each = self.words_of(c).map(|at| bits(words[at].get()));
+            WindowPart {
+                generation: column.generation,
+                keys: self.column_keys(words, c),
+                blocks: each.flat_map(u64::to_le_bytes).collect(),
+            }
+        };
+        self.live(words).into_iter().map(part).collect()
+    }
+
+    /// Writes a generation into a body that has none in its place, and notes that
+    /// a key was added at a moment of it.
+    ///
+    /// # Panics
+    /// If the body or the blocks are not as long as they must be.
+    pub fn put_part(&self, body: &mut [u8], part: &WindowPart, latest: Moment) {
+        let (blocks, rest) = part.blocks.as_chunks::<8>();
+        assert_eq!(blocks.len() as u64 * 8, self.part_len(), "all blocks");
+        assert!(rest.is_empty());
+        let words = body.as_chunks_mut::<8>().0;
+        let c = self.column_of(part.generation);
+        let mark = self.put_column(words, part.generation, part.keys, latest);
+        for (at, block) in self.words_of(c).zip(blocks) {
+            let bits = u64::from_le_bytes(*block) & !TAG;
+            if bits != 0 {
+                words[at] = (bits | mark).to_le_bytes();
+            }
+        }
+    }
+
+    /// Where the words of a column are, in the order of its blocks.
+    fn words_of(&self, column: usize) -> impl Iterator<Item = usize> {
+        let (head, columns) = (self.head_words(), self.columns());
+        let runs = self.rows() as usize * self.block() / RUN;
+        (0..runs).flat_map(move |run| {
+            let first = head + (run * columns + column) * RUN;
+            first..first + RUN
+        })
+    }
+}
