@@ -27,6 +27,24 @@ use tamis::{AnyFilter, At, Body, Generation, Hash, Hasher, KeyCount, Kind, Momen
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// A window forgets ([`Plan::window`]):
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tamis::{Hasher, Moment, Plan, Span, WindowOptions};
+/// use tamis_redis::{Location, Options, RedisFilter};
+///
+/// let at: Location = "redis://localhost/events".parse()?;
+/// let day = Duration::from_secs(86_400);
+/// let plan = Plan::window(&WindowOptions::new(Span::Time(day)), 1_000_000, 1e-4)?;
+/// let mut seen = RedisFilter::create(&at, &plan, Hasher::default(), &Options::new())?;
+/// let then = Moment::from_secs(1_700_000_000);
+/// assert!(seen.insert_at("event", then)?); // or `insert`, by this machine's clock
+/// assert!(!seen.insert_at("event", then + day)?);
+/// assert!(seen.insert_at("event", then + 2 * day)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// Each filter has its own connections, one to each node, so every thread opens
 /// its own. Batches are much faster than single keys: they are pipelined to all
 /// nodes at once.
@@ -120,7 +138,8 @@ macro_rules! methods {
 
 async_methods! {
     /// Creates an empty filter: blocked, counting or growing, with one line per
-    /// key ([`Plan::one_line`]). A filter with this name must not exist.
+    /// key ([`Plan::one_line`]), or a window of time ([`Plan::window`]). A filter
+    /// with this name must not exist.
     async fn create(
         at: &Location,
         plan: &Plan,
@@ -158,8 +177,8 @@ async_methods! {
         Engine::exists(Self::link(at, options), at, options).await
     }
 
-    /// Copies a blocked, counting or growing filter to Redis, where its name
-    /// must be free. If keys of the filter have several lines, its answers are
+    /// Copies a blocked, counting or growing filter, or a window of time, to
+    /// Redis, where its name must be free. If keys of the filter have several lines, its answers are
     /// as good as any, but of several workers that add the same new key at the
     /// same time, more than one may get "new".
     async fn upload<B: Body>(

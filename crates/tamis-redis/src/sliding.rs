@@ -204,10 +204,12 @@ impl Sliding {
     }
 
     /// The steps for some keys, each with its period. Keys of one chunk are asked
-    /// in their order: of equal keys the first is new.
+    /// in their order: of equal keys the first is new. `all` are the periods that
+    /// earlier steps may have started.
     pub(crate) fn steps<'a>(
         &self,
         keys: impl Iterator<Item = (u32, &'a Hash, i64)>,
+        all: &BTreeSet<i64>,
         how: How,
     ) -> Steps {
         let mut places: Vec<Place> = keys
@@ -218,7 +220,7 @@ impl Sliding {
         let alike = |a: &Place, b: &Place| a.chunk == b.chunk && a.period == b.period;
         for same in places.chunk_by(alike) {
             for some in same.chunks(KEYS_PER_COMMAND) {
-                steps.requests.push(self.step_for(some, how));
+                steps.requests.push(self.step_for(some, all, how));
                 steps.spans.push(About {
                     chunk: some[0].chunk,
                     period: some[0].period,
@@ -229,12 +231,14 @@ impl Sliding {
         steps
     }
 
-    fn step_for(&self, places: &[Place], how: How) -> Request {
+    fn step_for(&self, places: &[Place], all: &BTreeSet<i64>, how: How) -> Request {
         let (index, period) = (places[0].chunk, places[0].period);
         let chunk = &self.chunks[index];
         let mut periods = self.known[index].clone();
         if how.add {
-            periods.insert(period);
+            // Those that a ledger may list beside this one.
+            let near = self.generations();
+            periods.extend(all.range(period - 2 * near - 1..=period + near));
         }
         let mut command = Packed::default();
         let arguments = 3 + 1 + periods.len() + FIXED + periods.len() + 2 * places.len();

@@ -75,6 +75,9 @@ impl<L: Link> Engine<L> {
     }
 
     async fn expires(&mut self) -> Result<bool, Error> {
+        if self.window.is_some() {
+            return Ok(true);
+        }
         match self.time_to_live().await {
             // Just now.
             Err(Error::Gone { .. }) => Ok(true),

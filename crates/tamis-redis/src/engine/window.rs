@@ -11,6 +11,7 @@ use crate::sliding::{Heard, How, Sliding, Steps};
 use crate::warning::Warning;
 use crate::wire::{Job, Settled, of_failure};
 use redis::Value;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 use tamis::{At, Hash, Kind, Moment};
@@ -35,6 +36,8 @@ struct Slide<'a> {
     periods: &'a [i64],
     /// Which of them are to be sent.
     pending: &'a [usize],
+    /// Their periods.
+    all: BTreeSet<i64>,
     how: How,
     slid: Slid,
 }
@@ -70,7 +73,7 @@ impl Job for Slide<'_> {
     fn begin(&mut self, range: Range<usize>) -> (Vec<Request>, Steps) {
         let keys = self.pending[range].iter();
         let keys = keys.map(|i| (*i as u32, &self.hashes[*i], self.periods[*i]));
-        let mut steps = self.window.steps(keys, self.how);
+        let mut steps = self.window.steps(keys, &self.all, self.how);
         let mut requests = std::mem::take(&mut steps.requests);
         requests.extend_from_slice(&self.watch.requests);
         (requests, steps)
@@ -296,6 +299,7 @@ impl<L: Link> Engine<L> {
             hashes,
             periods: &times.periods,
             pending,
+            all: pending.iter().map(|i| times.periods[*i]).collect(),
             how,
             slid: Slid {
                 new: vec![false; hashes.len()],

@@ -112,3 +112,68 @@ impl WindowShape {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::header::{HEADER_LEN, Header};
+    use crate::raw::shape::Shape;
+    use crate::{AnyFilter, Draft, Hasher, Plan, Span, WindowOptions};
+    use std::time::Duration;
+
+    /// Taken apart and put together again, a window answers the same at every
+    /// moment, and its parts have the bits of `block_of`.
+    #[test]
+    fn apart_and_together() {
+        for (keys, rate) in [(300, 0.05), (2_000, 0.01), (2_000, 1e-5)] {
+            let options = WindowOptions::new(Span::Time(Duration::from_secs(80)));
+            let plan = Plan::window(&options, keys, rate).unwrap();
+            let Shape::Window(shape) = plan.shape() else {
+                panic!("a window")
+            };
+            let AnyFilter::Window(window) = AnyFilter::from_plan(&plan, Hasher::default()).unwrap()
+            else {
+                panic!("a window")
+            };
+            let at =
+                |i: u64| Moment::from_micros(i as i64 * 200_000_000 / keys as i64 - 50_000_000);
+            for key in 0..keys {
+                window.insert_at(key.to_le_bytes(), at(key));
+            }
+            let bytes = window.to_bytes();
+            let parts = shape.parts(bytes[HEADER_LEN..].as_chunks::<8>().0);
+            assert_eq!(parts.len(), 9);
+            let mut draft = Draft::new(&Header::decode(&bytes, None).unwrap()).unwrap();
+            for part in &parts {
+                let latest = Moment::from_micros(part.generation * 10_000_000);
+                shape.put_part(draft.body_mut(), part, latest);
+                let ones = part.blocks.iter().map(|byte| u64::from(byte.count_ones()));
+                let counted = shape.keys_from_ones(ones.sum()) / part.keys as f64;
+                assert!(
+                    (0.85..1.15).contains(&counted),
+                    "{counted} of {}",
+                    part.keys
+                );
+            }
+            let AnyFilter::Window(again) = draft.finish().unwrap() else {
+                panic!("a window")
+            };
+            assert_eq!(again.generations(), window.generations());
+            for key in 0..2 * keys {
+                let hash = Hasher::default().hash(&key.to_le_bytes());
+                for seconds in (-50..300).step_by(10) {
+                    let at = Moment::from_secs(seconds);
+                    let expected = window.contains_hash_at(hash, at);
+                    assert_eq!(again.contains_hash_at(hash, at), expected, "{key} at {at}");
+                }
+            }
+            let hash = Hasher::default().hash(&(keys - 1).to_le_bytes());
+            let (row, words) = shape.block_of(hash);
+            let blocks = parts[8].blocks.as_chunks::<8>().0;
+            let first = row as usize * shape.block();
+            for (word, block) in words.iter().zip(&blocks[first..first + shape.block()]) {
+                assert_eq!(u64::from_le_bytes(*block) & word, *word);
+            }
+        }
+    }
+}
