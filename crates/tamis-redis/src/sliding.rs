@@ -21,9 +21,9 @@ use tamis::{Hash, Moment, Renewal, Span};
 
 /// Asks, or asks and adds, in one step on the server.
 const SCRIPT: &str = include_str!("window.lua");
-/// Keys of one step: enough to share its cost, few enough not to hold up other
-/// clients of the server.
-const KEYS_PER_COMMAND: usize = 64;
+/// Blocks that one step reads: enough to share its cost, few enough not to hold
+/// up other clients of the server.
+const BLOCKS_PER_COMMAND: usize = 512;
 /// Strings outlive the window by another window, but by no more than this.
 const LONGEST_SLACK: Duration = Duration::from_hours(24);
 /// Arguments before the periods.
@@ -148,6 +148,12 @@ impl Sliding {
         (over.micros() / 1_000).max(1).cast_unsigned()
     }
 
+    /// How many of a window's keys one generation is made for.
+    pub(crate) fn share_of(&self, capacity: u64) -> u64 {
+        let generations = self.shape.options().generation_count();
+        capacity.div_ceil(generations.into())
+    }
+
     /// Learns what ledgers list, by chunk, and forgets what they don't.
     pub(crate) fn hear_of(&mut self, listed: impl Iterator<Item = (usize, i64)>) {
         self.known.iter_mut().for_each(BTreeSet::clear);
@@ -218,8 +224,9 @@ impl Sliding {
         places.sort_by_key(|place| place.chunk);
         let mut steps = Steps::default();
         let alike = |a: &Place, b: &Place| a.chunk == b.chunk && a.period == b.period;
+        let together = (BLOCKS_PER_COMMAND / self.shape.columns()).max(1);
         for same in places.chunk_by(alike) {
-            for some in same.chunks(KEYS_PER_COMMAND) {
+            for some in same.chunks(together) {
                 steps.requests.push(self.step_for(some, all, how));
                 steps.spans.push(About {
                     chunk: some[0].chunk,

@@ -34,6 +34,19 @@ pub(super) const fn is_overfull(keys: u64, capacity: u64) -> bool {
 }
 
 impl<L: Link> Engine<L> {
+    /// The keys that the body which is being filled is made for.
+    pub(super) fn capacity_now(&self) -> u64 {
+        let capacity = self.header.capacity();
+        (self.window.as_ref()).map_or(capacity, |window| window.share_of(capacity))
+    }
+
+    /// The most keys that the filter holds if it is not overfull: those of a
+    /// window's span, and of the generation that is being filled.
+    pub(super) fn most_keys(&self) -> u64 {
+        let more = self.window.as_ref().map_or(0, |_| self.capacity_now());
+        self.header.capacity().saturating_add(more)
+    }
+
     /// Warns, once, if the filter holds more than it was made for.
     pub(super) async fn look_at_fill(&mut self) {
         let mark = self.memory.mark;
@@ -66,7 +79,7 @@ impl<L: Link> Engine<L> {
         let Some(window) = &self.window else {
             return;
         };
-        let capacity = self.header.capacity().div_ceil(window.generations() as u64);
+        let capacity = self.capacity_now();
         let (Some(newest), some) = (window.newest, window.chunks.len().min(COUNTED)) else {
             return;
         };

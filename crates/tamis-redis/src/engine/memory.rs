@@ -109,7 +109,7 @@ impl<L: Link> Engine<L> {
             }
         }
         self.is_cleared().await?;
-        self.fill.is_known(mark.is_some(), self.header.capacity());
+        self.fill.is_known(mark.is_some(), self.capacity_now());
         self.memory.connections = self.stats().connections;
         Ok(())
     }

@@ -246,7 +246,7 @@ impl<L: Link> Engine<L> {
         };
         let shape = window.shape();
         let bits = shape.part_len() as f64 * 8.0 * (60.0 / 64.0);
-        let capacity = self.capacity().div_ceil(window.generations() as u64);
+        let capacity = self.capacity_now();
         let generation = |(period, ones): (i64, u64)| Generation {
             number: period,
             start: window.start_of(period).micros(),

@@ -337,7 +337,7 @@ async fn look_at<L: Link>(
         match engine.count().await {
             Ok((keys, rate)) => {
                 (found.keys, found.rate_now) = (Some(keys), Some(rate));
-                if is_overfull(keys, engine.header.capacity()) {
+                if is_overfull(keys, engine.most_keys()) {
                     found.condition = Condition::Overfull;
                 }
             }
