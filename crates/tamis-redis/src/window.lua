@@ -18,7 +18,7 @@
 local ask, period, given, quiet = ARGV[1] == 'ask', tonumber(ARGV[2]), ARGV[3] == 'given', ARGV[4] == 'quiet'
 local generations, step, life = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local len, block, named_count = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[12])
-local MARK, MINUTE = 165, 60000
+local MARK, MINUTE = 165, 60000000
 local function text(number) return string.format('%.0f', number) end
 
 -- The ledger: `period:end ` of each string that was made, and a foot.
@@ -35,7 +35,7 @@ end
 -- is behind bring it back.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-if period * step > now + step + MINUTE * 1000 then
+if period * step > now + step + MINUTE then
   local current = math.floor(now / step)
   if not given then period = math.max(current, newest or current)
   elseif not ask then period = newest or current end
@@ -61,15 +61,12 @@ if not ask and not listed[period] then
   redis.call('SETRANGE', named[period], len, ARGV[11])
   redis.call('PEXPIREAT', named[period], text(ends))
   newest = math.max(period, newest or period)
+  -- One more than the window holds: for keys, and clocks, that are late.
   local kept = {}
   for number, ends in pairs(listed) do
     if number < newest - generations - 1 then
       redis.call('UNLINK', named[number])
     else
-      -- The last that nobody should need: for workers whose clocks are behind.
-      if number < newest - generations then
-        redis.call('PEXPIRE', named[number], text(math.min(step / 1000, MINUTE)), 'LT')
-      end
       kept[#kept + 1] = text(number) .. ':' .. ends .. ' '
     end
   end
@@ -79,10 +76,10 @@ end
 -- The strings to be asked, the period's own first.
 local live = {}
 for number in pairs(listed) do
-  if number >= period - generations then
+  if number >= period - generations and number >= newest - generations - 1 then
     local foot = redis.call('GETRANGE', named[number], len, len + 10)
     if #foot ~= 10 or string.byte(foot, 10) ~= MARK then
-      if number >= newest - generations then return {'missing', named[number]} end
+      return {'missing', named[number]}
     elseif number == period then
       table.insert(live, 1, number)
     else

@@ -6,20 +6,23 @@ use crate::moment::Moment;
 use crate::raw::isa::Isa;
 use std::time::Duration;
 
-/// The most generations of a window, besides the one being filled: an answer
-/// reads a block of each.
-pub(crate) const MAX_GENERATIONS: u32 = 63;
-/// Columns: a generation each, and one that is being filled. Which of them have a key
-/// is a bit for each of a word.
-pub(crate) const MAX_COLUMNS: usize = MAX_GENERATIONS as usize + 1;
+/// The most generations of a window: an answer reads a block of each.
+pub(crate) const MAX_GENERATIONS: u32 = 62;
+/// Columns: a generation each, [`MORE`] besides. Which of them have a key is a bit
+/// for each of a word.
+pub(crate) const MAX_COLUMNS: usize = (MAX_GENERATIONS + MORE) as usize;
+/// A generation that is being filled, and one that is over for keys in order, but not for those
+/// that are late by up to a generation, or whose clock is.
+const MORE: u32 = 2;
 /// The shortest generation. Its numbers then have room in a word beside a tag.
 const SHORTEST: u64 = 1_000;
 /// The longest: what moments span.
 const LONGEST: u64 = 20_000 * 366 * 86_400 * 1_000_000;
 const MAX_ROWS: u64 = 1 << 48;
 
-/// Words of a run: what one vector instruction compares.
-pub(crate) const RUN: usize = 4;
+/// Words of a run: what is looked at first of each generation. With two, an absent key is seldom
+/// in doubt in one of them, and with one it mostly is.
+pub(crate) const RUN: usize = 2;
 /// Most words of a block.
 pub(crate) const MAX_BLOCK: usize = 16;
 /// A word has so many bits for keys, and [`TAG_BITS`] that say whose they are.
@@ -84,7 +87,7 @@ impl WindowOptions {
         }
     }
 
-    /// In how many generations the span is divided, 1 to 63. A key is forgotten
+    /// In how many generations the span is divided, 1 to 62. A key is forgotten
     /// within one generation after the span. More of them forget more exactly
     /// and cost more time, as each is asked.
     pub const fn generations(mut self, generations: u32) -> Self {
@@ -128,7 +131,7 @@ impl WindowOptions {
 
     fn check(&self) -> Result<(), Error> {
         if !(1..=MAX_GENERATIONS).contains(&self.generations) {
-            return Err(Error::parameter("generations", "1 to 63", self.generations));
+            return Err(Error::parameter("generations", "1 to 62", self.generations));
         }
         match (self.span, self.band()) {
             (Span::Keys(0), _) => Err(Error::parameter("window", "at least 1 key", 0)),
@@ -161,7 +164,7 @@ impl WindowOptions {
 pub struct WindowShape {
     rows: u64,
     columns: u32,
-    /// Words of a block, in runs of four.
+    /// Words of a block, in runs.
     block: u32,
     slices: u32,
     renewal: Renewal,
@@ -169,6 +172,9 @@ pub struct WindowShape {
     by_keys: bool,
     /// What a generation lasts.
     step: u64,
+    /// Words of the head and of a row, which follow from the above.
+    head_words: u32,
+    row_words: u32,
     pub(super) isa: Isa,
 }
 
@@ -181,7 +187,7 @@ impl WindowShape {
             Span::Time(step) => (false, step.as_micros() as u64),
             Span::Keys(keys) => (true, keys),
         };
-        let columns = options.generations + 1;
+        let columns = options.generations + MORE;
         Self::checked(rows, columns, block, slices, options.renewal, by_keys, step)
     }
 
@@ -198,8 +204,8 @@ impl WindowShape {
         if !(1..=MAX_ROWS).contains(&rows) {
             return refuse("rows", "1 to 2^48", rows);
         }
-        if !(2..=MAX_COLUMNS as u32).contains(&columns) {
-            return refuse("columns", "2 to 64", columns.into());
+        if !(1 + MORE..=MAX_COLUMNS as u32).contains(&columns) {
+            return refuse("columns", "3 to 64", columns.into());
         }
         if !matches!(block, 4 | 8 | 16) {
             return refuse("words of a block", "4, 8 or 16", block.into());
@@ -227,6 +233,8 @@ impl WindowShape {
             renewal,
             by_keys,
             step,
+            head_words: (super::head::FIXED as u32 + 2 * columns).next_multiple_of(8),
+            row_words: columns * block,
             isa: Isa::best(),
         })
     }
@@ -272,7 +280,7 @@ impl WindowShape {
         self.rows
     }
 
-    /// Generations, and one that is being filled.
+    /// Generations, one that is being filled, and one for keys that are late.
     #[inline]
     pub const fn columns(&self) -> usize {
         self.columns as usize
@@ -292,7 +300,7 @@ impl WindowShape {
 
     /// What it remembers, and how exactly it forgets.
     pub const fn options(&self) -> WindowOptions {
-        let generations = self.columns - 1;
+        let generations = self.columns - MORE;
         let span = self.step.saturating_mul(generations as u64);
         WindowOptions {
             span: match self.by_keys {
@@ -320,6 +328,12 @@ impl WindowShape {
         self.step
     }
 
+    /// The oldest generation that counts for a question about this one.
+    #[inline]
+    pub(crate) const fn oldest_for(&self, generation: i64) -> i64 {
+        generation - (self.columns - MORE) as i64
+    }
+
     /// The number of a moment's generation.
     #[inline]
     pub(crate) const fn generation_of(&self, at: Moment) -> i64 {
@@ -335,13 +349,13 @@ impl WindowShape {
     /// Words of the head: what the generations are, before the rows.
     #[inline]
     pub(crate) const fn head_words(&self) -> usize {
-        (super::head::FIXED + 2 * self.columns as usize).next_multiple_of(8)
+        self.head_words as usize
     }
 
     /// Words of a row.
     #[inline]
     pub(crate) const fn row_words(&self) -> usize {
-        self.columns as usize * self.block as usize
+        self.row_words as usize
     }
 
     pub(crate) const fn body_len(&self) -> u64 {
