@@ -25,7 +25,7 @@ const SCRIPT: &str = include_str!("window.lua");
 /// up other clients of the server.
 const BLOCKS_PER_COMMAND: usize = 512;
 /// Strings outlive the window by another window, but by no more than this.
-const LONGEST_SLACK: Duration = Duration::from_hours(24);
+const LONGEST_SLACK: Duration = Duration::from_secs(24 * 3_600);
 /// Arguments before the periods.
 const FIXED: usize = 12;
 

@@ -177,8 +177,8 @@ impl<L: Link> Engine<L> {
         Ok(listed)
     }
 
-    /// Asks about every string of the window that is not over, some at a time;
-    /// `read` returns whether one was there.
+    /// Asks about every string of the window that is not over, and the one that is
+    /// kept for late keys, some at a time; `read` returns whether one was there.
     async fn on_strings(
         &mut self,
         action: &'static str,
@@ -190,8 +190,8 @@ impl<L: Link> Engine<L> {
         let Some(window) = self.window.clone() else {
             return Ok(());
         };
-        let live = |string: &&Listed| window.oldest().is_none_or(|o| string.period >= o);
-        let strings: Vec<&Listed> = listed.iter().filter(live).collect();
+        let kept = |string: &&Listed| window.oldest().is_none_or(|o| string.period >= o - 1);
+        let strings: Vec<&Listed> = listed.iter().filter(kept).collect();
         for some in strings.chunks(together) {
             let key = |string: &Listed| window.string(string.chunk, string.period);
             let ask = |s: &&Listed| request(&window.chunks[s.chunk], &key(s));
@@ -255,12 +255,14 @@ impl<L: Link> Engine<L> {
             capacity,
             fill: ones as f64 / bits,
         };
-        Ok(ones.into_iter().rev().map(generation).collect())
+        let live = |(period, _): &(i64, u64)| window.oldest().is_none_or(|o| *period >= o);
+        Ok((ones.into_iter().rev().filter(live))
+            .map(generation)
+            .collect())
     }
 
     /// Copies the window to memory: the generations that are remembered.
     pub(super) async fn download_window(&mut self, shape: WindowShape) -> Result<Draft, Error> {
-        let keys = self.generations().await?;
         let mut parts = std::collections::BTreeMap::new();
         let get = |chunk: &Chunk, key: &str| {
             let get = command!("GETRANGE", key, 0, chunk.stored());
@@ -285,10 +287,10 @@ impl<L: Link> Engine<L> {
             .await?;
         let mut draft = Draft::new(&self.header)?;
         for (generation, blocks) in parts {
-            let counted = keys.iter().find(|counted| counted.number == generation);
+            let ones = blocks.iter().map(|byte: &u8| u64::from(byte.count_ones()));
             let part = WindowPart {
                 generation,
-                keys: counted.map_or(0, |counted| counted.keys),
+                keys: shape.keys_from_ones(ones.sum()).round() as u64,
                 blocks,
             };
             let start = self.window.as_ref().map(|w| w.start_of(generation));

@@ -49,7 +49,7 @@ struct Slid {
     new: Vec<bool>,
     /// Keys that were not decided: there are periods that we did not know.
     again: Vec<usize>,
-    /// Those, by chunk.
+    /// Periods that have strings, by chunk.
     more: Vec<(usize, Vec<i64>)>,
     /// What counted: of each key added, its period.
     added: Vec<(usize, i64)>,
@@ -133,6 +133,9 @@ impl Slide<'_> {
                 new,
             } => {
                 slid.newest = slid.newest.max(newest);
+                if self.how.add {
+                    slid.more.push((about.chunk, vec![period]));
+                }
                 if period < about.period {
                     slid.future += about.keys.len() as u64;
                 }

@@ -65,7 +65,8 @@ impl WindowShape {
         -unset.ln() * slice * self.rows() as f64
     }
 
-    /// The generations that a body remembers, oldest first.
+    /// The generations that a body has, oldest first: those that it remembers, and
+    /// one for keys that are late.
     pub fn parts<W: Word>(&self, words: &[W]) -> Vec<WindowPart> {
         let part = |(c, column): (usize, Column)| {
             let bits = |word: u64| match word & TAG == column.mark() {
@@ -79,7 +80,12 @@ impl WindowShape {
                 blocks: each.flat_map(u64::to_le_bytes).collect(),
             }
         };
-        self.live(words).into_iter().map(part).collect()
+        let columns = self.columns() as i64;
+        let kept = |generation| (self.newest(words)).is_some_and(|n| generation > n - columns);
+        let each = (0..self.columns()).filter_map(|c| Some((c, self.column(words, c)?)));
+        let mut each: Vec<_> = each.filter(|(_, it)| kept(it.generation)).collect();
+        each.sort_unstable_by_key(|(_, column)| column.generation);
+        each.into_iter().map(part).collect()
     }
 
     /// Writes a generation into a body that has none in its place, and notes that
@@ -142,7 +148,7 @@ mod tests {
             }
             let bytes = window.to_bytes();
             let parts = shape.parts(bytes[HEADER_LEN..].as_chunks::<8>().0);
-            assert_eq!(parts.len(), 9);
+            assert_eq!(parts.len(), 10);
             let mut draft = Draft::new(&Header::decode(&bytes, None).unwrap()).unwrap();
             for part in &parts {
                 let latest = Moment::from_micros(part.generation * 10_000_000);
@@ -169,7 +175,7 @@ mod tests {
             }
             let hash = Hasher::default().hash(&(keys - 1).to_le_bytes());
             let (row, words) = shape.block_of(hash);
-            let blocks = parts[8].blocks.as_chunks::<8>().0;
+            let blocks = parts[9].blocks.as_chunks::<8>().0;
             let first = row as usize * shape.block();
             for (word, block) in words.iter().zip(&blocks[first..first + shape.block()]) {
                 assert_eq!(u64::from_le_bytes(*block) & word, *word);
