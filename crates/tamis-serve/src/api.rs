@@ -5,7 +5,9 @@ use crate::filters::Filters;
 use crate::guard::Guard;
 use crate::media::Form;
 use crate::problem::Problem;
+use crate::replies::Replies;
 use crate::response::{Response, Words, answers, json};
+use crate::when::When;
 use hyper::body::Incoming;
 use hyper::{HeaderMap, StatusCode};
 use serde_json::json as value;
@@ -45,19 +47,25 @@ pub(crate) async fn info(filters: &Filters, name: &str) -> Result<Response, Prob
 pub(crate) async fn check(
     filters: &Filters,
     name: &str,
+    query: &str,
     budget: &Arc<Budget>,
     headers: &HeaderMap,
     body: Incoming,
 ) -> Result<Response, Problem> {
     let held = body::read(budget, headers, body).await?;
     let served = filters.get(name)?;
+    let when = When::of_query(query)?;
     let (form, back) = forms(headers, &held)?;
     let Held { bytes, room } = with_scratch(form, held)?;
-    let found = served.check(form, bytes).await?;
+    let found = served.check(form, bytes, when).await?;
     let words = Words {
-        lines: ["yes\n", "no\n"],
+        lines: if found.is_too_old {
+            ["yes, too old\n", "no, too old\n"]
+        } else {
+            ["yes\n", "no\n"]
+        },
         name: "found",
-        more: String::new(),
+        more: too_old(&found).into(),
     };
     Ok(answers(found, back, words, room))
 }
@@ -65,6 +73,7 @@ pub(crate) async fn check(
 pub(crate) async fn add(
     filters: &Filters,
     name: &str,
+    query: &str,
     guard: &Guard,
     budget: &Arc<Budget>,
     headers: &HeaderMap,
@@ -76,15 +85,29 @@ pub(crate) async fn add(
     }
     let held = body::read(budget, headers, body).await?;
     let served = filters.get(name)?;
+    let when = When::of_query(query)?;
     let (form, back) = forms(headers, &held)?;
     let Held { bytes, room } = with_scratch(form, held)?;
-    let added = served.add(form, bytes).await?;
+    let added = served.add(form, bytes, when).await?;
     let words = Words {
-        lines: ["new\n", "known\n"],
+        lines: if added.new.is_too_old {
+            ["new, too old\n", "known, too old\n"]
+        } else {
+            ["new\n", "known\n"]
+        },
         name: "new",
-        more: format!(",\"saved\":{}", added.saved),
+        more: format!(",\"saved\":{}{}", added.saved, too_old(&added.new)),
     };
     Ok(answers(added.new, back, words, room))
+}
+
+/// What follows JSON answers about a time that the window no longer remembers.
+fn too_old(replies: &Replies) -> &'static str {
+    if replies.is_too_old {
+        ",\"too_old\":true"
+    } else {
+        ""
+    }
 }
 
 /// The forms of keys and answers.

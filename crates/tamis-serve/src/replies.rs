@@ -7,9 +7,18 @@ pub(crate) struct Replies {
     bits: Vec<u64>,
     len: usize,
     yes: usize,
+    /// They are of a time that the window no longer remembers.
+    pub(crate) is_too_old: bool,
 }
 
 impl Replies {
+    pub(crate) fn new(is_too_old: bool) -> Self {
+        Self {
+            is_too_old,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn extend(&mut self, answers: &[bool]) {
         for &answer in answers {
             if self.len.is_multiple_of(64) {
