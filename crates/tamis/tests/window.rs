@@ -43,8 +43,14 @@ impl Oracle {
     fn expected(&self, key: u64, at: i64) -> Expected {
         match self.added.get(&key) {
             None => Expected::New,
-            // Seen by a record that is dated later: it was seen before.
-            Some(added) if at - added <= self.span => Expected::Known,
+            // One that is late by more than the band may miss what is forgotten by now.
+            Some(added)
+                if at - added <= self.span
+                    && (self.latest - at <= self.band || self.latest - added <= self.span) =>
+            {
+                Expected::Known
+            }
+            Some(added) if at - added <= self.span => Expected::Either,
             Some(added) if at - added > self.span + self.band => Expected::New,
             Some(_) => Expected::Either,
         }
@@ -163,7 +169,7 @@ fn against_an_oracle() {
     };
     for kind in ["steady", "bursty", "adversarial"] {
         for renewal in [Renewal::Within, Renewal::Quiet] {
-            for generations in [1, 8, 63] {
+            for generations in [1, 8, 62] {
                 let (wrong, new) = run(kind, renewal, generations, events, events / 5);
                 let rate = wrong as f64 / new as f64;
                 assert!(rate <= 0.0105, "{kind} {renewal:?} {generations}: {rate}");
@@ -175,10 +181,10 @@ fn against_an_oracle() {
 #[test]
 fn the_rate_is_the_one_promised_at_full_load() {
     for (rate, keys, trials) in [
-        (0.05, 20_000, 400_000),
-        (0.01, 200_000, 1_000_000),
-        (1e-3, 100_000, 4_000_000),
-        (1e-4, 100_000, 20_000_000),
+        (0.05, 200_000, 400_000),
+        (0.01, 400_000, 1_000_000),
+        (1e-3, 1_000_000, 4_000_000),
+        (1e-4, 2_000_000, 20_000_000),
     ] {
         if cfg!(debug_assertions) && rate < 1e-3 {
             continue; // too slow without optimisation; release has it
@@ -192,20 +198,22 @@ fn the_rate_is_the_one_promised_at_full_load() {
             let Span::Time(step) = options.band() else {
                 unreachable!()
             };
-            for generation in 0..=u64::from(generations) {
+            for generation in 0..=u64::from(generations) + 1 {
                 let hashes: Vec<Hash> = (0..each)
                     .map(|i| Hash::from(generation * each + i))
                     .collect();
                 let at = Moment::default() + step * generation as u32;
                 window.insert_hashes_at(&hashes, at, &mut vec![false; hashes.len()]);
             }
+            // A key that is late by a generation is asked of the most.
+            let late = Moment::default() + step * generations;
             let mut found = vec![false; 100_000];
             let mut wrong = 0;
             for start in (0..trials).step_by(found.len()) {
                 let hashes: Vec<Hash> = (start..start + found.len() as u64)
                     .map(|i| Hash::from((1 << 40) + i))
                     .collect();
-                window.contains_hashes(&hashes, &mut found);
+                window.contains_hashes_at(&hashes, late, &mut found);
                 wrong += found.iter().filter(|found| **found).count();
             }
             let measured = wrong as f64 / trials as f64;

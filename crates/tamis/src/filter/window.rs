@@ -20,7 +20,8 @@ use std::time::Duration;
 ///
 /// A key inside the window is never missed. One that is older than the window
 /// and one generation (an eighth of it, by default) is forgotten; in between it
-/// may be either. Time is an argument: there is no clock in it.
+/// may be either. Time is an argument: there is no clock in it, and keys need not come in
+/// the order of their times: those up to a generation late get the same answers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -335,10 +336,27 @@ impl<B: Body> Filter<WindowShape, B> {
     #[must_use]
     pub fn remembers(&self, at: Moment) -> bool {
         let shape = self.shape();
-        let oldest = shape
-            .newest(self.words())
-            .map(|n| n - shape.columns() as i64 + 1);
+        let oldest = shape.newest(self.words()).map(|n| shape.oldest_for(n));
         shape.is_by_keys() || oldest.is_none_or(|oldest| shape.generation_of(at) >= oldest)
+    }
+
+    /// Whether a moment is so much older than the latest one, by more than a generation, that a key
+    /// which was in the window then may be forgotten by now: "new" is then no longer certain.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Moment, Window};
+    /// let seen = Window::within(Duration::from_secs(80), 1_000, 0.01)?;
+    /// seen.insert_at("key", Moment::from_secs(1_000));
+    /// assert!(!seen.is_late(Moment::from_secs(990)));
+    /// assert!(seen.is_late(Moment::from_secs(980)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_late(&self, at: Moment) -> bool {
+        let shape = self.shape();
+        let newest = shape.newest(self.words());
+        !shape.is_by_keys() && newest.is_some_and(|n| shape.generation_of(at) < n - 1)
     }
 
     /// The generations that are remembered as of the latest moment, newest first.
@@ -347,7 +365,9 @@ impl<B: Body> Filter<WindowShape, B> {
     pub fn generations(&self) -> Vec<Generation> {
         let (shape, words) = (self.shape(), self.words());
         let step = shape.step() as i64;
-        let capacity = self.capacity().div_ceil(shape.columns() as u64 - 1);
+        let capacity = self
+            .capacity()
+            .div_ceil(shape.options().generation_count().into());
         let live = shape.live(words).into_iter().rev();
         live.map(|(c, column)| Generation {
             number: column.generation,

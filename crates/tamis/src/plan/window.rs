@@ -4,8 +4,8 @@
 //! `(1 - (1 - 1/m)^j)^k`: each of its `k` bits is in a slice of `m`, and each of the
 //! `j` keys has one bit there. How many keys a block has is a binomial
 //! distribution. Generations have different keys, so that their answers are
-//! independent; all of them are full when one has just been filled, and that is what
-//! is planned for.
+//! independent; all of them are full when one has just been filled, and a key that is late is asked
+//! of one more: that is what is planned for.
 
 use super::rated::{Rated, most_keys, no_room, too_large};
 use crate::error::Error;
@@ -57,9 +57,10 @@ fn any(rates: impl Iterator<Item = f64>) -> f64 {
 fn window_rate(options: &WindowOptions, block: u32, slices: u32, keys: f64, rows: f64) -> f64 {
     let generations = f64::from(options.generation_count());
     let rate = generation_rate(block, slices, keys / generations, rows);
+    // The one being filled, and one that a key that is late still finds.
     any(std::iter::repeat_n(
         rate,
-        options.generation_count() as usize + 1,
+        options.generation_count() as usize + 2,
     ))
 }
 

@@ -113,7 +113,7 @@ impl WindowShape {
     #[inline]
     pub(super) fn marks<W: Word>(&self, words: &[W], generation: i64) -> [u64; MAX_COLUMNS] {
         let mut marks = [0; MAX_COLUMNS];
-        let oldest = generation - (self.columns() as i64 - 1);
+        let oldest = self.oldest_for(generation);
         let columns = words[FIXED..].chunks_exact(2);
         for (mark, word) in marks[..self.columns()].iter_mut().zip(columns) {
             if let Some(column) = Column::decode(word[0].get())

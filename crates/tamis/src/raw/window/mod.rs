@@ -400,9 +400,7 @@ impl Adding {
     fn begin<C: Cells>(&mut self, shape: &WindowShape, cells: &mut C, generation: i64) {
         self.finish(shape, cells);
         let head = cells.head();
-        let oldest = shape
-            .newest(head)
-            .map(|newest| newest - shape.columns() as i64 + 1);
+        let oldest = shape.newest(head).map(|newest| shape.oldest_for(newest));
         let claimed = match oldest {
             Some(oldest) if generation < oldest => None,
             _ => shape.claim(head, generation),
@@ -547,7 +545,7 @@ impl WindowShape {
         let Some(newest) = self.newest(words) else {
             return Vec::new();
         };
-        let oldest = newest - self.columns() as i64 + 1;
+        let oldest = self.oldest_for(newest);
         let each = (0..self.columns()).filter_map(|c| Some((c, self.column(words, c)?)));
         let mut live: Vec<_> = each
             .filter(|(_, column)| column.generation >= oldest)

@@ -6,12 +6,14 @@ use crate::moment::Moment;
 use crate::raw::isa::Isa;
 use std::time::Duration;
 
-/// The most generations of a window, besides the one being filled: an answer
-/// reads a block of each.
-pub(crate) const MAX_GENERATIONS: u32 = 63;
-/// Columns: a generation each, and one that is being filled. Which of them have a key
-/// is a bit for each of a word.
-pub(crate) const MAX_COLUMNS: usize = MAX_GENERATIONS as usize + 1;
+/// The most generations of a window: an answer reads a block of each.
+pub(crate) const MAX_GENERATIONS: u32 = 62;
+/// Columns: a generation each, [`MORE`] besides. Which of them have a key is a bit
+/// for each of a word.
+pub(crate) const MAX_COLUMNS: usize = (MAX_GENERATIONS + MORE) as usize;
+/// A generation that is being filled, and one that is over for keys in order, but not for those
+/// that are late by up to a generation, or whose clock is.
+const MORE: u32 = 2;
 /// The shortest generation. Its numbers then have room in a word beside a tag.
 const SHORTEST: u64 = 1_000;
 /// The longest: what moments span.
@@ -84,7 +86,7 @@ impl WindowOptions {
         }
     }
 
-    /// In how many generations the span is divided, 1 to 63. A key is forgotten
+    /// In how many generations the span is divided, 1 to 62. A key is forgotten
     /// within one generation after the span. More of them forget more exactly
     /// and cost more time, as each is asked.
     pub const fn generations(mut self, generations: u32) -> Self {
@@ -128,7 +130,7 @@ impl WindowOptions {
 
     fn check(&self) -> Result<(), Error> {
         if !(1..=MAX_GENERATIONS).contains(&self.generations) {
-            return Err(Error::parameter("generations", "1 to 63", self.generations));
+            return Err(Error::parameter("generations", "1 to 62", self.generations));
         }
         match (self.span, self.band()) {
             (Span::Keys(0), _) => Err(Error::parameter("window", "at least 1 key", 0)),
@@ -181,7 +183,7 @@ impl WindowShape {
             Span::Time(step) => (false, step.as_micros() as u64),
             Span::Keys(keys) => (true, keys),
         };
-        let columns = options.generations + 1;
+        let columns = options.generations + MORE;
         Self::checked(rows, columns, block, slices, options.renewal, by_keys, step)
     }
 
@@ -198,8 +200,8 @@ impl WindowShape {
         if !(1..=MAX_ROWS).contains(&rows) {
             return refuse("rows", "1 to 2^48", rows);
         }
-        if !(2..=MAX_COLUMNS as u32).contains(&columns) {
-            return refuse("columns", "2 to 64", columns.into());
+        if !(1 + MORE..=MAX_COLUMNS as u32).contains(&columns) {
+            return refuse("columns", "3 to 64", columns.into());
         }
         if !matches!(block, 4 | 8 | 16) {
             return refuse("words of a block", "4, 8 or 16", block.into());
@@ -272,7 +274,7 @@ impl WindowShape {
         self.rows
     }
 
-    /// Generations, and one that is being filled.
+    /// Generations, one that is being filled, and one for keys that are late.
     #[inline]
     pub const fn columns(&self) -> usize {
         self.columns as usize
@@ -292,7 +294,7 @@ impl WindowShape {
 
     /// What it remembers, and how exactly it forgets.
     pub const fn options(&self) -> WindowOptions {
-        let generations = self.columns - 1;
+        let generations = self.columns - MORE;
         let span = self.step.saturating_mul(generations as u64);
         WindowOptions {
             span: match self.by_keys {
@@ -318,6 +320,12 @@ impl WindowShape {
     /// The length of a generation, in microseconds or keys.
     pub(crate) const fn step(&self) -> u64 {
         self.step
+    }
+
+    /// The oldest generation that counts for a question about this one.
+    #[inline]
+    pub(crate) const fn oldest_for(&self, generation: i64) -> i64 {
+        generation - (self.columns - MORE) as i64
     }
 
     /// The number of a moment's generation.
