@@ -5,7 +5,7 @@ use crate::filters::Filters;
 use crate::guard::Guard;
 use crate::media::Form;
 use crate::problem::Problem;
-use crate::replies::Replies;
+use crate::replies::{Lateness, Replies};
 use crate::response::{Response, Words, answers, json};
 use crate::when::When;
 use hyper::body::Incoming;
@@ -59,13 +59,13 @@ pub(crate) async fn check(
     let Held { bytes, room } = with_scratch(form, held)?;
     let found = served.check(form, bytes, when).await?;
     let words = Words {
-        lines: if found.is_too_old {
-            ["yes, too old\n", "no, too old\n"]
-        } else {
-            ["yes\n", "no\n"]
+        lines: match found.lateness() {
+            Lateness::InTime => ["yes\n", "no\n"],
+            Lateness::Late => ["yes\n", "no, late\n"],
+            Lateness::TooOld => ["yes\n", "no, too old\n"],
         },
         name: "found",
-        more: too_old(&found).into(),
+        more: lateness(&found).into(),
     };
     Ok(answers(found, back, words, room))
 }
@@ -90,23 +90,23 @@ pub(crate) async fn add(
     let Held { bytes, room } = with_scratch(form, held)?;
     let added = served.add(form, bytes, when).await?;
     let words = Words {
-        lines: if added.new.is_too_old {
-            ["new, too old\n", "known, too old\n"]
-        } else {
-            ["new\n", "known\n"]
+        lines: match added.new.lateness() {
+            Lateness::InTime => ["new\n", "known\n"],
+            Lateness::Late => ["new, late\n", "known\n"],
+            Lateness::TooOld => ["new, too old\n", "known\n"],
         },
         name: "new",
-        more: format!(",\"saved\":{}{}", added.saved, too_old(&added.new)),
+        more: format!(",\"saved\":{}{}", added.saved, lateness(&added.new)),
     };
     Ok(answers(added.new, back, words, room))
 }
 
-/// What follows JSON answers about a time that the window no longer remembers.
-fn too_old(replies: &Replies) -> &'static str {
-    if replies.is_too_old {
-        ",\"too_old\":true"
-    } else {
-        ""
+/// What follows the JSON answers to a request of an earlier time.
+fn lateness(replies: &Replies) -> &'static str {
+    match replies.lateness() {
+        Lateness::InTime => "",
+        Lateness::Late => ",\"late\":true",
+        Lateness::TooOld => ",\"late\":true,\"too_old\":true",
     }
 }
 

@@ -418,8 +418,8 @@ impl FileFilter {
             let error = anyhow!("an addition failed halfway");
             Problem::unavailable(&error)
         })?;
-        let Dated { at, is_too_old } = self.date(filter, when)?;
-        let mut new = Replies::new(is_too_old);
+        let Dated { at, lateness } = self.date(filter, when)?;
+        let mut new = Replies::new(lateness);
         let mut answers = Vec::new();
         let outcome = form.for_each_block(&body, &rule, &mut |keys| {
             answers.clear();
@@ -615,7 +615,7 @@ impl Writer {
 
 /// Which keys of a body may be present.
 fn answer(loaded: &Loaded, form: Form, body: &[u8], dated: Dated) -> Result<Replies, Problem> {
-    let mut replies = Replies::new(dated.is_too_old);
+    let mut replies = Replies::new(dated.lateness);
     let mut found = Vec::new();
     form.for_each_block(body, &loaded.rule(), &mut |keys| {
         found.clear();

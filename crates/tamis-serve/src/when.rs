@@ -2,6 +2,7 @@
 
 use crate::log::log;
 use crate::problem::Problem;
+use crate::replies::Lateness;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -21,8 +22,7 @@ pub(crate) struct When(Option<Moment>);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dated {
     pub(crate) at: Moment,
-    /// The window no longer remembers what was then.
-    pub(crate) is_too_old: bool,
+    pub(crate) lateness: Lateness,
 }
 
 /// Whether the log says that the system's clock is behind a window.
@@ -72,11 +72,8 @@ impl When {
     ) -> Result<Dated, Problem> {
         let now = Moment::now();
         let (Some(window), Some(band)) = (window, window.and_then(band)) else {
-            let is_too_old = false;
-            return Ok(Dated {
-                at: now,
-                is_too_old,
-            });
+            let lateness = Lateness::InTime;
+            return Ok(Dated { at: now, lateness });
         };
         let latest = window.latest().unwrap_or(Moment::MIN);
         let at = match self.0 {
@@ -95,10 +92,14 @@ impl When {
             }
             Some(at) => at,
         };
-        Ok(Dated {
-            at,
-            is_too_old: !window.remembers(at),
-        })
+        let lateness = if !window.remembers(at) {
+            Lateness::TooOld
+        } else if window.is_late(at) {
+            Lateness::Late
+        } else {
+            Lateness::InTime
+        };
+        Ok(Dated { at, lateness })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a window remembers, and since when.
 
 use serde_json::{Value, json};
-use tamis::{AnyFilter, Generation, Moment, Renewal, Span, Window};
+use tamis::{AnyFilter, Moment, Renewal, Span, Window};
 
 /// `null` for kinds that forget nothing.
 pub(crate) fn of(filter: &AnyFilter) -> Value {
@@ -9,50 +9,65 @@ pub(crate) fn of(filter: &AnyFilter) -> Value {
         return Value::Null;
     };
     let options = window.options();
-    let (meaning, seconds, keys) = match (options.span(), options.renewed()) {
-        (Span::Time(span), Renewal::Within) => ("within", Some(span.as_secs_f64()), None),
-        (Span::Time(span), Renewal::Quiet) => ("quiet", Some(span.as_secs_f64()), None),
-        (Span::Keys(keys), _) => ("last", None, Some(keys)),
+    let number = |span| match span {
+        Span::Time(time) => json!(time.as_secs_f64()),
+        Span::Keys(keys) => json!(keys),
     };
     json!({
-        "meaning": meaning,
-        "seconds": seconds,
-        "keys": keys,
-        "generations": options.generation_count(),
+        "by": match options.span() {
+            Span::Time(_) => "time",
+            Span::Keys(_) => "keys",
+        },
+        "renewal": match options.renewed() {
+            Renewal::Within => "within",
+            Renewal::Quiet => "quiet",
+        },
+        "span": number(options.span()),
+        "band": number(options.band()),
+        "generation_count": options.generation_count(),
         "latest": window.latest().map(|latest| latest.to_string()),
-        "remembered": generations(window),
+        "added": window.added(),
+        "generations": generations(window),
     })
 }
 
-/// The generations that are still asked, newest first. Ages are those of their oldest keys: in
-/// seconds, or in keys that were new since.
+/// All generations that a question reaches now, newest first, also those without keys. Ages are
+/// those of the oldest keys: in seconds, or in keys that were new since.
 fn generations(window: &Window) -> Vec<Value> {
-    let by_keys = matches!(window.options().span(), Span::Keys(_));
-    // A window that nobody adds to forgets as well.
-    let now = if by_keys {
-        i64::try_from(window.added()).unwrap_or(i64::MAX)
-    } else {
-        let latest = window.latest().unwrap_or(Moment::MIN);
-        Moment::now().max(latest).micros()
+    let told = window.generations();
+    let options = window.options();
+    let (now, step, is_time) = match options.band() {
+        Span::Keys(step) => (window.added() as i64, step as i64, false),
+        // A window that nobody adds to forgets as well.
+        Span::Time(step) => {
+            let now = Moment::now().max(window.latest().unwrap_or(Moment::MIN));
+            (now.micros(), step.as_micros() as i64, true)
+        }
     };
-    let oldest = |one: &Generation| {
-        now.div_euclid((one.end - one.start).max(1))
-            - i64::from(window.options().generation_count())
+    let edge = |at| {
+        if is_time {
+            json!(Moment::from_micros(at).to_string())
+        } else {
+            json!(at)
+        }
     };
-    let mut all = window.generations();
-    all.retain(|one| by_keys || one.number >= oldest(one));
-    all.iter()
-        .map(|one| {
-            let age = now.saturating_sub(one.start).max(0);
-            let time = |micros| json!(Moment::from_micros(micros).to_string());
-            json!({
-                "start": if by_keys { json!(one.start) } else { time(one.start) },
-                "end": if by_keys { json!(one.end) } else { time(one.end) },
-                "age": if by_keys { json!(age) } else { json!(age as f64 / 1e6) },
-                "keys": one.keys,
-                "capacity": one.capacity,
-                "fill": one.fill,
-            })
+    let count = options.generation_count();
+    let one = |number: i64| {
+        let start = number * step;
+        let found = told.iter().find(|one| one.number == number);
+        json!({
+            "number": number,
+            "start": edge(start),
+            "end": edge(start + step),
+            "age": (now - start) as f64 / if is_time { 1e6 } else { 1.0 },
+            "keys": found.map_or(0, |one| one.keys),
+            "capacity": window.capacity().div_ceil(count.into()),
+            "fill": found.map_or(0.0, |one| one.fill),
         })
+    };
+    let newest = now.div_euclid(step);
+    let all = (newest - i64::from(count)..=newest).rev();
+    all.filter(|number| is_time || *number >= 0)
+        .map(one)
         .collect()
 }

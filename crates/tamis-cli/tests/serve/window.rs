@@ -106,11 +106,11 @@ fn the_last_keys_need_no_time() {
     assert_eq!(service.check("seen", keys(0, 100)), "no\n".repeat(100));
     let window = &service.json("/v1/filters/seen")["window"];
     assert_eq!(
-        (&window["meaning"], &window["keys"]),
-        (&json!("last"), &json!(800))
+        (&window["by"], &window["span"]),
+        (&json!("keys"), &json!(800))
     );
     assert_eq!(window["latest"], json!(null));
-    let newest = &window["remembered"][0];
+    let newest = &window["generations"][0];
     assert_eq!(
         (&newest["start"], &newest["end"]),
         (&json!(1_700), &json!(1_800))
@@ -221,14 +221,29 @@ fn what_is_older_than_the_window_is_new_and_said_to_be_too_old() {
     let told = service.ask(&line, &headers, "b").json();
     assert_eq!(
         told,
-        json!({ "new": [true], "saved": true, "too_old": true })
+        json!({ "new": [true], "saved": true, "late": true, "too_old": true })
     );
     let line = format!("POST /v1/filters/seen/check?at={}", seconds(old));
     let told = service.ask(&line, &headers, "b").json();
-    assert_eq!(told, json!({ "found": [false], "too_old": true }));
-    // What is late, but in the window, is kept.
+    assert_eq!(
+        told,
+        json!({ "found": [false], "late": true, "too_old": true })
+    );
+    // What is late, but in the window, is kept; that it is new is not certain.
     let late = ago(HOUR - BAND);
-    assert_eq!(service.add_at("d", late).text(), "new\n");
+    assert_eq!(service.check_at("d", late), "no, late\n");
+    assert_eq!(service.add_at("d", late).text(), "new, late\n");
+    assert_eq!(service.add_at("d", late).text(), "known\n");
+    let line = format!("POST /v1/filters/seen/add?at={}", seconds(late));
+    let told = service.ask(&line, &headers, "e").json();
+    assert_eq!(told, json!({ "new": [true], "saved": true, "late": true }));
+    // A generation late is in time.
+    assert_eq!(
+        service
+            .add_at("f", ago(Duration::ZERO) - Duration::from_secs(1))
+            .text(),
+        "new\n"
+    );
     assert_eq!(service.check("seen", "d"), "yes\n");
     service.end();
 }
@@ -332,7 +347,9 @@ fn the_generations_are_reported_with_their_ages_and_fills() {
     let about = service.json("/v1/filters/seen");
     assert_eq!(about["kind"], "window");
     assert_eq!(about["writable"], true);
-    assert_eq!(about["window"]["remembered"], json!([]));
+    let all = about["window"]["generations"].as_array().unwrap();
+    assert_eq!(all.len(), 9);
+    assert!(all.iter().all(|one| one["keys"] == 0 && one["fill"] == 0.0));
     let then = ago(2 * BAND);
     service.add_at("a\nb\nc", then);
     service.add("seen", "d");
@@ -343,13 +360,16 @@ fn the_generations_are_reported_with_their_ages_and_fills() {
         about["keys"] == 4
     });
     let window = &about["window"];
-    assert_eq!(window["meaning"], "within");
     assert_eq!(
-        (&window["seconds"], &window["keys"]),
-        (&json!(3_600.0), &json!(null))
+        (&window["by"], &window["renewal"]),
+        (&json!("time"), &json!("within"))
     );
-    assert_eq!(window["generations"], 8);
-    let all = window["remembered"].as_array().unwrap();
+    assert_eq!(
+        (&window["span"], &window["band"]),
+        (&json!(3_600.0), &json!(450.0))
+    );
+    assert_eq!(window["generation_count"], 8);
+    let all = window["generations"].as_array().unwrap();
     let of = |keys| all.iter().find(|one| one["keys"] == keys).unwrap();
     let (old, new) = (of(3), of(1));
     assert_eq!(old["start"], then.to_string());
