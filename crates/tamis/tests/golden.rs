@@ -10,8 +10,12 @@ use common::{BODY_CHECKSUM, BOOT};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use tamis::raw::{BlockedShape, BloomShape, CountingShape, CuckooShape, Shape};
-use tamis::{AnyFilter, Error, Hasher, KeyCount, Kind, ListBuilder, Open, Plan, SecretKey};
+use std::time::Duration;
+use tamis::raw::{BlockedShape, BloomShape, CountingShape, CuckooShape, Shape, WindowShape};
+use tamis::{
+    AnyFilter, Error, Hasher, KeyCount, Kind, ListBuilder, Moment, Open, Plan, SecretKey, Span,
+    WindowOptions,
+};
 
 const SECRET: SecretKey = SecretKey::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
 /// Keys `probe-0` and so on, that were not added to any file.
@@ -36,6 +40,8 @@ enum What {
     Of(Shape),
     /// Begun for few keys, at this rate.
     Growing(f64),
+    /// A window of time, whose keys come in the course of it.
+    Timed(Shape),
     /// A finished list of this kind and rate; of a cascade with this many keys
     /// `allowed-0` and so on.
     List(Kind, f64, usize),
@@ -45,7 +51,7 @@ use What::*;
 impl What {
     fn kind(&self) -> Kind {
         match self {
-            Of(shape) => shape.kind(),
+            Of(shape) | Timed(shape) => shape.kind(),
             Growing(_) => Kind::Growing,
             List(kind, ..) => *kind,
         }
@@ -61,7 +67,9 @@ impl What {
 
     fn filled(&self, hasher: Hasher, capacity: usize, keys: &[Vec<u8>]) -> AnyFilter {
         let mut filter = match *self {
-            Of(shape) => AnyFilter::from_plan(&Plan::of(shape, capacity as u64), hasher).unwrap(),
+            Of(shape) | Timed(shape) => {
+                AnyFilter::from_plan(&Plan::of(shape, capacity as u64), hasher).unwrap()
+            }
             Growing(rate) => {
                 AnyFilter::Growing(tamis::Growing::with_hasher(10, rate, hasher).unwrap())
             }
@@ -75,9 +83,22 @@ impl What {
             }
         };
         let mut new = vec![false; keys.len()];
+        if let Timed(_) = self {
+            let hashes: Vec<_> = keys.iter().map(|key| hasher.hash(key)).collect();
+            filter
+                .insert_hashes_at(&hashes, &moments(keys.len())[..], &mut new)
+                .unwrap();
+            return filter;
+        }
         filter.insert_many(keys, &mut new).unwrap();
         filter
     }
+}
+
+/// Of so many keys, two minutes before the end of 1999 and after it; every fifth is late.
+fn moments(keys: usize) -> Vec<Moment> {
+    let of = |i: usize| 946_684_680 + (240 * i / keys) as i64 - if i % 5 == 4 { 20 } else { 0 };
+    (0..keys).map(|i| Moment::from_secs(of(i))).collect()
 }
 
 /// Each with so many keys that a few in a hundred others are taken for present.
@@ -86,6 +107,12 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
     let blocked = |lines, k, per_key| Of(BlockedShape::new(lines, k, per_key).unwrap().into());
     let counting = |lines, k, per_key| Of(CountingShape::new(lines, k, per_key).unwrap().into());
     let cuckoo = |slots, window, width| Of(CuckooShape::new(slots, window, width).unwrap().into());
+    let window = |span, generations, rows, block, slices| {
+        let options = WindowOptions::new(span).generations(generations);
+        let shape = WindowShape::new(&options, rows, block, slices).unwrap();
+        Shape::from(shape)
+    };
+    let minutes = Span::Time(Duration::from_secs(240));
     let zero = Hasher::seeded(0);
     let keyed = Hasher::keyed(SECRET);
     let apart = Hasher::keyed_apart(SECRET);
@@ -186,6 +213,35 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
             seeded(2),
             6_300,
             Saved,
+        ),
+        // Of time and of keys; blocks of each length.
+        (
+            "window",
+            Timed(window(minutes, 8, 5, 4, 2)),
+            zero,
+            600,
+            Saved,
+        ),
+        (
+            "window-wide",
+            Timed(window(minutes, 4, 4, 8, 1)),
+            keyed,
+            500,
+            Saved,
+        ),
+        (
+            "window-keys",
+            Of(window(Span::Keys(1_000), 8, 2, 16, 1)),
+            seeded(1),
+            900,
+            Saved,
+        ),
+        (
+            "window-in-place",
+            Of(window(Span::Keys(300), 2, 5, 4, 1)),
+            zero,
+            250,
+            InPlace,
         ),
     ]
 }

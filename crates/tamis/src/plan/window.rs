@@ -159,11 +159,14 @@ impl Rated for WindowShape {
 
     /// As of the latest moment that was added.
     fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
-        let (block, rows) = (self.block() as u32, self.rows() as f64);
-        let live = self.live(words).into_iter();
-        any(live.map(|(c, _)| {
-            let keys = self.column_keys(words, c) as f64;
-            generation_rate(block, self.slices(), keys, rows)
-        }))
+        let live = self.live(words);
+        let all: f64 = (0..self.rows())
+            .map(|row| {
+                any(live
+                    .iter()
+                    .map(|&(c, column)| self.block_rate(words, row, c, column)))
+            })
+            .sum();
+        all / self.rows() as f64
     }
 }

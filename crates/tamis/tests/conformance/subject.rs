@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use tamis::raw::BlockedShape;
-use tamis::{AnyFilter, Body, Hash, Hasher, Kind, ListBuilder, Open, Plan, SecretKey, plan};
+use tamis::{
+    AnyFilter, Body, Hash, Hasher, Kind, ListBuilder, Moment, Open, Plan, SecretKey, Span,
+    WindowOptions, plan,
+};
 
 pub(crate) type Key = Vec<u8>;
 
@@ -97,6 +100,15 @@ pub(crate) const SUBJECTS: &[Subject] = &[
         made: Listed(Kind::Cascade),
         abilities: &[],
     },
+    // Of more keys than any case has, so that none is forgotten here; window.rs has the rest.
+    Subject {
+        name: "window",
+        made: Planned(|n, p| {
+            let options = WindowOptions::new(Span::Keys(1 << 20));
+            Plan::window(&options, n, p).unwrap()
+        }),
+        abilities: &[Add, Overfill, AddShared],
+    },
 ];
 
 /// The textbook's size with so many lines a key, whatever the exact plan would
@@ -175,10 +187,16 @@ macro_rules! of_kind {
 
 /// Adds a key beside other threads.
 pub(crate) fn insert_shared(filter: &AnyFilter, key: impl AsRef<[u8]>) -> bool {
+    if let AnyFilter::Window(window) = filter {
+        return window.insert_at(key, Moment::default());
+    }
     of_kind!(filter, f => f.insert(key))
 }
 
 pub(crate) fn insert_hash(filter: &AnyFilter, hash: Hash) -> bool {
+    if let AnyFilter::Window(window) = filter {
+        return window.insert_hash_at(hash, Moment::default());
+    }
     of_kind!(filter, f => f.insert_hash(hash))
 }
 
@@ -187,6 +205,10 @@ pub(crate) fn contains_hash<B: Body>(filter: &AnyFilter<B>, hash: Hash) -> bool 
 }
 
 pub(crate) fn insert_many_shared(filter: &AnyFilter, keys: &[Key], new: &mut [bool]) {
+    if let AnyFilter::Window(window) = filter {
+        let hashes: Vec<Hash> = keys.iter().map(|key| window.hasher().hash(key)).collect();
+        return window.insert_hashes_at_shared(&hashes, Moment::default(), new);
+    }
     of_kind!(filter, f => f.insert_many_shared(keys, new))
 }
 
@@ -196,6 +218,7 @@ pub(crate) fn template(filter: &AnyFilter) -> AnyFilter {
         AnyFilter::Blocked(f) => AnyFilter::Blocked(f.template().unwrap()),
         AnyFilter::Counting(f) => AnyFilter::Counting(f.template().unwrap()),
         AnyFilter::Growing(f) => AnyFilter::Growing(f.template().unwrap()),
+        AnyFilter::Window(f) => AnyFilter::Window(f.template().unwrap()),
         other => panic!("{}: has no template", other.kind()),
     }
 }
@@ -205,6 +228,7 @@ pub(crate) fn same_shape(a: &AnyFilter, b: &AnyFilter) -> bool {
         (AnyFilter::Bloom(a), AnyFilter::Bloom(b)) => a.same_shape(b),
         (AnyFilter::Blocked(a), AnyFilter::Blocked(b)) => a.same_shape(b),
         (AnyFilter::Counting(a), AnyFilter::Counting(b)) => a.same_shape(b),
+        (AnyFilter::Window(a), AnyFilter::Window(b)) => a.same_shape(b),
         (AnyFilter::Growing(_), AnyFilter::Growing(_)) => {
             a.shape() == b.shape() && a.hasher() == b.hasher()
         }

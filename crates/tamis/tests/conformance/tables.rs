@@ -4,7 +4,8 @@
 use super::subject::*;
 use crate::common::reader::{Entries, Halves, Reader};
 use proptest::prelude::*;
-use tamis::{AnyFilter, Error, Hash, Kind, ListBuilder, Plan};
+use std::time::Duration;
+use tamis::{AnyFilter, Error, Hash, Kind, ListBuilder, Moment, Plan, Span, Window, WindowOptions};
 
 fn halves(hash: Hash) -> Halves {
     ((hash.as_u128() >> 64) as u64, hash.as_u128() as u64)
@@ -16,6 +17,7 @@ fn lookup(kind: Kind, reader: &Reader<'_>, hash: Hash) -> bool {
         Kind::Fuse => reader.fuse(halves(hash)),
         Kind::Ribbon => reader.ribbon(halves(hash)),
         Kind::Cascade => reader.cascade(halves(hash)),
+        Kind::Window => reader.in_window(halves(hash)),
         other => panic!("{other}: has a model, below"),
     }
 }
@@ -60,6 +62,25 @@ proptest! {
             prop_assert!(said(&members, true), "{}: a false no", kind);
             prop_assert!(kind != Kind::Cascade || said(&allowed, false), "a false yes");
         }
+    }
+
+    /// A window of time whose keys come at any moments, asked as of the latest.
+    #[test]
+    fn a_window_answers_as_the_format_says(
+        case in cases(),
+        foreign in keys(0..100),
+        generations in 1u32..20,
+        step in 1i64..5_000,
+    ) {
+        let options = WindowOptions::new(Span::Time(Duration::from_millis(100))).generations(generations);
+        let mut window = Window::with_options(&options, case.capacity, case.rate, case.hasher).unwrap();
+        for (i, key) in (0..).zip(&case.keys) {
+            let at = Moment::from_micros(-50_000 + i * step - 9_000 * (i % 7));
+            window.insert_many_at(&[key], at, &mut [false]);
+        }
+        let hash = |key: &Key| case.hasher.hash(key);
+        let asked: Vec<Hash> = case.keys.iter().chain(&foreign).map(hash).collect();
+        agrees(&AnyFilter::Window(window), &asked);
     }
 
     /// Adding and removing, against a multiset of what the format says is kept of a key.

@@ -70,7 +70,7 @@ class Filter:
             raise Corrupt(f"hash: expected 1 or 2, got {hash_}")
         if not 0 < self.rate < 1:
             raise Corrupt(f"rate: expected between 0 and 1, got {self.rate}")
-        if kind not in (5, 7):
+        if kind not in (5, 7, 9):
             check("shape 3", shape3, 0)
         if kind == 1:
             self.kind = "bloom"
@@ -119,8 +119,12 @@ class Filter:
             check_range("lines", shape1, 2**54)
             check("shape 2", (shape2a, shape2b), (0, 0))
             expected = shape1 * 64
+        elif kind == 9:
+            self.kind = "window"
+            self.window = Window(shape1, shape2a, shape2b, shape3)
+            expected = self.window.body_words * 8
         else:
-            raise Corrupt(f"kind: expected 1 to 8, got {kind}")
+            raise Corrupt(f"kind: expected 1 to 9, got {kind}")
         check("body length", body_len, expected)
         if kind == 5 and len(self.body) > expected:
             self.body = self.body[:expected]  # a layer that was never finished
@@ -142,6 +146,8 @@ class Filter:
             ]
         elif kind == 8:
             self.levels(shape1)
+        elif kind == 9:
+            self.window.read_head(self.word)
 
     def layers(self, count):
         """(lines, first line) of every layer of a growing filter."""
@@ -207,6 +213,8 @@ class Filter:
             return self.first.contains(hi, lo, lambda i: self.word(8 + i)) and self.second.contains(
                 hi, mix(lo ^ 0x243F6A8885A308D3), lambda i: self.word(self.second_at + i)
             )
+        if self.kind == "window":
+            return self.window.contains(hi, lo, self.word)
         return all(self.bits(b, 1) for b in self.positions(hi, lo))
 
     def bits(self, start, count):
@@ -268,6 +276,75 @@ def cuckoo(hi, lo, slots, window, width):
     for place in (first, second):
         for i in range(window):
             yield place + i, i * fingerprints + fingerprint
+
+
+class Window:
+    """The shape of a window, and which generations its columns have."""
+
+    SALTS = (
+        0x243F6A8885A308D3,
+        0x13198A2E03707345,
+        0xA4093822299F31D1,
+        0x082EFA98EC4E6C89,
+        0x452821E638D01377,
+        0xBE5466CF34E90C6D,
+        0xC0AC29B7C97C50DD,
+        0x3F84D5B5B5470917,
+        0x9216D5D98979FB1B,
+        0xD1310BA698DFB5AD,
+        0x2FFD72DBD01ADFB7,
+        0xB8E1AFED6A267E97,
+        0xBA7C9045F12C7F99,
+        0x24A19947B3916CF7,
+        0x0801F2E2858EFC17,
+        0x636920D871574E69,
+    )
+
+    def __init__(self, rows, a, b, step):
+        self.rows, self.step, self.by_keys = rows, step, b & 1
+        self.columns, self.block, self.slices = a & 255, a >> 8 & 255, a >> 16
+        check_range("rows", rows, 2**48)
+        check_range("columns", self.columns - 2, 62)
+        check_range("slices", self.slices, 6)
+        if self.block not in (4, 8, 16) or b > 3:
+            raise Corrupt(f"window: got blocks of {self.block}, flags {b:#x}")
+        least, most = (1, 2**56) if self.by_keys else (1_000, 20_000 * 366 * 86_400 * 1_000_000)
+        if not least <= step <= most:
+            raise Corrupt(f"length of a generation: got {step}")
+        self.head = -(-(4 + 2 * self.columns) // 8) * 8
+        self.body_words = -(-(self.head + rows * self.columns * self.block) // 8) * 8
+
+    def read_head(self, word):
+        self.tags = []
+        if self.by_keys:
+            newest = min(word(1), 2**57) // self.step
+        else:
+            newest = (word(0) - 2**63) // self.step if word(0) else None
+        for column in range(self.columns):
+            number, tag = divmod(word(4 + 2 * column), 16)
+            number -= 2**58
+            if tag and number % self.columns != column:
+                raise Corrupt(f"generation {number} in column {column}")
+            live = tag and newest is not None and number >= newest - (self.columns - 2)
+            self.tags.append(tag if live else None)
+
+    def contains(self, hi, lo, word):
+        row = self.head + reduce(hi, self.rows) * self.columns * self.block
+        return any(
+            tag and all(self.has(word(row + self.place(column, w)), tag, lo, w) for w in range(self.block))
+            for column, tag in enumerate(self.tags)
+        )
+
+    def place(self, column, w):
+        return w // 2 * self.columns * 2 + column * 2 + w % 2
+
+    def has(self, value, tag, lo, w):
+        fraction, length = (lo * self.SALTS[w] & MASK) >> 32, 60 // self.slices
+        for i in range(self.slices):
+            digit, fraction = divmod(fraction * length, 2**32)
+            if not value >> (i * length + digit) & 1:
+                return False
+        return value >> 60 == tag
 
 
 class Fuse:

@@ -27,7 +27,7 @@ const SALTS: [u64; MAX_BLOCK] = [
 /// A word is this tag's, or empty.
 pub(super) const TAG: u64 = !0 << WORD_BITS;
 
-/// The bits of a key in four words of its block.
+/// The bits of a key in a run of its block.
 pub(super) type Run = [u64; RUN];
 
 /// The key's bits in a run of its block, given the low half of its hash: one in

@@ -4,7 +4,7 @@
 //! rows that have another tag are empty, whatever they hold: so a generation is
 //! forgotten by changing one word.
 
-use super::shape::{MAX_COLUMNS, TAG_BITS, WindowShape};
+use super::shape::{MAX_COLUMNS, RUN, TAG_BITS, WindowShape};
 use crate::moment::Moment;
 use crate::raw::word::Word;
 use std::sync::atomic::{
@@ -21,6 +21,9 @@ const CLEANING: usize = 2;
 /// How many rows should have been cleaned by now.
 const OWED: usize = 3;
 pub(crate) const FIXED: usize = 4;
+
+/// The mark of each column, as its words have it.
+pub(super) type Marks = [[u64; RUN]; MAX_COLUMNS];
 
 /// Tags go around from 1; a word that was never written has none.
 const TAGS: u64 = (1 << TAG_BITS) - 1;
@@ -89,14 +92,13 @@ impl WindowShape {
     /// Of a window by keys, the generation that is being filled.
     #[inline]
     pub(super) fn counted_generation<W: Word>(&self, words: &[W]) -> i64 {
-        self.generation_after(words, 0)
+        self.written_and(words, 0).div_euclid(self.step() as i64)
     }
 
-    /// The same, after some more keys.
+    /// Of a window by keys, what its clock says after some more.
     #[inline]
-    pub(super) fn generation_after<W: Word>(&self, words: &[W], keys: u64) -> i64 {
-        let written = words[WRITTEN].get().saturating_add(keys);
-        (written / self.step()).min(1 << 57) as i64
+    pub(super) fn written_and<W: Word>(&self, words: &[W], keys: u64) -> i64 {
+        words[WRITTEN].get().saturating_add(keys).min(1 << 57) as i64
     }
 
     pub(crate) fn column<W: Word>(&self, words: &[W], column: usize) -> Option<Column> {
@@ -108,18 +110,18 @@ impl WindowShape {
         words[FIXED + 2 * column + 1].get()
     }
 
-    /// The marks of the words that count for a question about this generation;
-    /// of other columns zero, which matches no key.
+    /// The marks of the words that count for a question about this generation, one for each word
+    /// of a run; of other columns zero, which matches no key.
     #[inline]
-    pub(super) fn marks<W: Word>(&self, words: &[W], generation: i64) -> [u64; MAX_COLUMNS] {
-        let mut marks = [0; MAX_COLUMNS];
+    pub(super) fn marks<W: Word>(&self, words: &[W], generation: i64) -> Marks {
+        let mut marks = [[0; RUN]; MAX_COLUMNS];
         let oldest = self.oldest_for(generation);
         let columns = words[FIXED..].chunks_exact(2);
         for (mark, word) in marks[..self.columns()].iter_mut().zip(columns) {
             if let Some(column) = Column::decode(word[0].get())
                 && column.generation >= oldest
             {
-                *mark = column.mark();
+                *mark = [column.mark(); RUN];
             }
         }
         marks

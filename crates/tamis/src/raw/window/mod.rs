@@ -2,8 +2,8 @@
 //! group of keys.
 //!
 //! A generation is a blocked filter, and the blocks that a key has in all of
-//! them lie side by side: asking reads one run of memory. A block is one to four
-//! runs of four words; the first runs of all generations come first, so that a
+//! them lie side by side: asking reads one stretch of memory. A block is two to
+//! eight runs of two words; the first runs of all generations come first, so that a
 //! key that is absent seldom needs more than these.
 //!
 //! A word holds 60 bits for keys and a tag of 4. A column whose generation is
@@ -32,10 +32,10 @@ use crate::raw::explain::{Cell, Explanation, Joined, Look};
 #[cfg(target_arch = "x86_64")]
 use crate::raw::isa::Level;
 use crate::raw::isa::{Batch, Isa, prefetch};
-use crate::raw::layout::{Creatable, Difference, Layout, Sealed};
+use crate::raw::layout::{BLOCK, Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
-use bits::{Run, TAG, key_bits};
-use head::Column;
+use bits::{TAG, key_bits};
+use head::{Column, Marks};
 use shape::{MAX_COLUMNS, RUN};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -90,7 +90,7 @@ impl At for &[Moment] {
 /// to key, as most have the same.
 struct Question {
     generation: i64,
-    marks: [u64; MAX_COLUMNS],
+    marks: Marks,
 }
 
 impl Question {
@@ -104,38 +104,70 @@ impl Question {
 
 /// Which columns have the key, of those that count: a bit for each.
 #[inline(always)]
-fn columns<W: Word>(
+fn columns<W: Word>(isa: Isa, shape: &WindowShape, words: &[W], hash: Hash, marks: &Marks) -> u64 {
+    let row = row(shape, words, hash);
+    match first_columns(isa, shape, row, hash, marks) {
+        0 => 0,
+        found => other_columns(shape, row, hash, marks, found),
+    }
+}
+
+#[inline(always)]
+fn row<'a, W>(shape: &WindowShape, words: &'a [W], hash: Hash) -> &'a [[W; RUN]] {
+    let row = &words[shape.row_of(hash)..][..shape.row_words()];
+    row.as_chunks::<RUN>().0
+}
+
+/// Which columns have the key's bits in their first run.
+#[inline(always)]
+fn first_columns<W: Word>(
     isa: Isa,
     shape: &WindowShape,
-    words: &[W],
+    row: &[[W; RUN]],
     hash: Hash,
-    marks: &[u64; MAX_COLUMNS],
+    marks: &Marks,
 ) -> u64 {
-    let marks = &marks[..shape.columns()];
-    let row = &words[shape.row_of(hash)..][..shape.row_words()];
-    let runs = row.as_chunks::<RUN>().0;
-    let mut found = !0;
-    for (nth, runs) in runs.chunks_exact(marks.len()).enumerate() {
-        found &= columns_of_run(isa, runs, &key_bits(shape, hash.lo, nth), marks);
+    let columns = shape.columns();
+    let bits = key_bits(shape, hash.lo, 0);
+    #[cfg(target_arch = "x86_64")]
+    match isa.level() {
+        // SAFETY: the level was detected.
+        Level::Avx512 => return unsafe { x86_64::columns_avx512(row, columns, &bits, marks) },
+        // SAFETY: the level was detected.
+        Level::Avx2 => return unsafe { x86_64::columns_avx2(row, columns, &bits, marks) },
+        Level::Portable => {}
+    }
+    let _ = isa;
+    let each = row[..columns].iter().zip(marks).enumerate();
+    each.fold(0, |found, (c, (run, mark))| {
+        found | u64::from(bits::has(run, &bits, mark[0])) << c
+    })
+}
+
+/// Which of the columns that were found have the key's bits in all runs.
+#[inline(never)]
+fn other_columns<W: Word>(
+    shape: &WindowShape,
+    row: &[[W; RUN]],
+    hash: Hash,
+    marks: &Marks,
+    mut found: u64,
+) -> u64 {
+    for (nth, runs) in row.chunks_exact(shape.columns()).enumerate().skip(1) {
+        let bits = key_bits(shape, hash.lo, nth);
+        let mut rest = found;
+        while rest != 0 {
+            let c = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            if !bits::has(&runs[c], &bits, marks[c][0]) {
+                found ^= 1 << c;
+            }
+        }
         if found == 0 {
             break;
         }
     }
     found
-}
-
-#[inline(always)]
-fn columns_of_run<W: Word>(isa: Isa, runs: &[[W; RUN]], bits: &Run, marks: &[u64]) -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    if isa.has(Level::Avx2) {
-        // SAFETY: the level was detected, and there is a run for each mark.
-        return unsafe { x86_64::columns(runs.as_ptr(), bits, marks) };
-    }
-    let _ = isa;
-    let each = runs.iter().zip(marks).enumerate();
-    each.fold(0, |found, (c, (run, mark))| {
-        found | u64::from(bits::has(run, bits, *mark)) << c
-    })
 }
 
 /// Writes to a row: alone, or beside others.
@@ -272,27 +304,63 @@ struct Ask<'a, W, A> {
 }
 
 /// Keys whose rows are fetched before the first of them is looked at.
-const AHEAD: usize = 32;
+const AHEAD: usize = 24;
 
 impl<W: Word, A: Fn(usize) -> i64> Batch for Ask<'_, W, A> {
+    /// Keys that are in doubt after their first runs have the others fetched, and are
+    /// looked at again after the block.
     #[inline(always)]
     fn run(self, isa: Isa) {
-        let (shape, words) = (self.shape, self.words);
-        for hash in self.hashes.iter().take(AHEAD) {
+        let (shape, words, hashes) = (self.shape, self.words, self.hashes);
+        for hash in hashes.iter().take(AHEAD) {
             shape.prefetch(words, *hash);
         }
         let mut question: Option<Question> = None;
-        for (i, (hash, out)) in self.hashes.iter().zip(self.out).enumerate() {
-            if let Some(next) = self.hashes.get(i + AHEAD) {
+        let mut doubts = [(0, 0); BLOCK];
+        let mut len = 0;
+        for i in 0..hashes.len() {
+            if let Some(next) = hashes.get(i + AHEAD) {
                 shape.prefetch(words, *next);
             }
             let generation = (self.at)(i);
-            let question = match &mut question {
-                Some(question) if question.generation == generation => question,
-                other => other.insert(Question::new(shape, words, generation)),
-            };
-            *out = columns(isa, shape, words, *hash, &question.marks) != 0;
+            let is_other = question.as_ref().is_none_or(|q| q.generation != generation);
+            if (is_other || len == BLOCK)
+                && let Some(question) = &question
+            {
+                settle(shape, words, hashes, question, &doubts[..len], self.out);
+                len = 0;
+            }
+            if is_other {
+                question = Some(Question::new(shape, words, generation));
+            }
+            let Some(question) = &question else { continue };
+            let row = row(shape, words, hashes[i]);
+            let found = first_columns(isa, shape, row, hashes[i], &question.marks);
+            self.out[i] = false;
+            if found != 0 {
+                prefetch(&row[shape.columns() + found.trailing_zeros() as usize]);
+                doubts[len] = (i, found);
+                len += 1;
+            }
         }
+        if let Some(question) = &question {
+            settle(shape, words, hashes, question, &doubts[..len], self.out);
+        }
+    }
+}
+
+/// Looks at the other runs of keys that are in doubt.
+fn settle<W: Word>(
+    shape: &WindowShape,
+    words: &[W],
+    hashes: &[Hash],
+    question: &Question,
+    doubts: &[(usize, u64)],
+    out: &mut [bool],
+) {
+    for &(i, found) in doubts {
+        let row = row(shape, words, hashes[i]);
+        out[i] = other_columns(shape, row, hashes[i], &question.marks, found) != 0;
     }
 }
 
@@ -315,6 +383,8 @@ impl<C: Cells, A: At> Batch for Add<'_, C, A> {
         for i in 0..self.hashes.len() {
             if let Some(next) = self.hashes.get(i + AHEAD) {
                 self.shape.prefetch(self.cells.words(), *next);
+                self.shape
+                    .prefetch_own(self.cells.words(), *next, state.own);
             }
             let (hash, at) = (self.hashes[i], self.at.of(i));
             self.new[i] = state.insert(isa, self.shape, &mut self.cells, hash, at);
@@ -328,8 +398,13 @@ impl<C: Cells, A: At> Batch for Add<'_, C, A> {
 #[derive(Default)]
 struct Adding {
     question: Option<Question>,
+    /// The moments of the question's generation: a comparison is less than a division.
+    begins: i64,
+    ends: i64,
     /// Where keys of the question's generation go; none if that is too old.
     column: Option<Column>,
+    /// Its number.
+    own: usize,
     latest: Option<Moment>,
     added: u64,
 }
@@ -345,25 +420,21 @@ impl Adding {
         hash: Hash,
         at: Moment,
     ) -> bool {
-        let generation = match shape.is_by_keys() {
-            true => shape.generation_after(cells.words(), self.added),
+        let moment = match shape.is_by_keys() {
+            true => shape.written_and(cells.words(), self.added),
             false => {
                 self.latest = self.latest.max(Some(at));
-                shape.generation_of(at)
+                at.micros()
             }
         };
-        if self
-            .question
-            .as_ref()
-            .is_none_or(|q| q.generation != generation)
-        {
-            self.begin(shape, cells, generation);
+        if !(self.begins..self.ends).contains(&moment) {
+            self.begin(shape, cells, moment);
         }
         let (Some(question), Some(column)) = (&self.question, self.column) else {
             return true; // too old to be remembered
         };
         let found = columns(isa, shape, cells.words(), hash, &question.marks);
-        let own = found >> shape.column_of(generation) & 1;
+        let own = found >> self.own & 1;
         if own != 0 || (found != 0 && !shape.is_renewed()) {
             return false;
         }
@@ -375,7 +446,7 @@ impl Adding {
             }
             // A newer generation has taken the column meanwhile.
             None => {
-                self.question = None;
+                (self.begins, self.ends) = (0, 0);
                 match shape.is_by_keys() {
                     true => self.insert_again(isa, shape, cells, hash, at),
                     false => found == 0,
@@ -397,8 +468,13 @@ impl Adding {
     }
 
     #[cold]
-    fn begin<C: Cells>(&mut self, shape: &WindowShape, cells: &mut C, generation: i64) {
+    fn begin<C: Cells>(&mut self, shape: &WindowShape, cells: &mut C, moment: i64) {
         self.finish(shape, cells);
+        let step = shape.step() as i64;
+        let generation = moment.div_euclid(step);
+        self.begins = generation * step;
+        self.ends = self.begins + step;
+        self.own = shape.column_of(generation);
         let head = cells.head();
         let oldest = shape.newest(head).map(|newest| shape.oldest_for(newest));
         let claimed = match oldest {
@@ -435,7 +511,7 @@ fn clean<C: Cells>(shape: &WindowShape, cells: &mut C, few: u64) {
 }
 
 fn clean_rows<C: Cells>(shape: &WindowShape, cells: &mut C, rows: std::ops::Range<u64>) {
-    let marks: [u64; MAX_COLUMNS] = std::array::from_fn(|c| match c < shape.columns() {
+    let marks: [_; MAX_COLUMNS] = std::array::from_fn(|c| match c < shape.columns() {
         true => shape.column(cells.words(), c).map_or(0, Column::mark),
         false => 0,
     });
@@ -450,6 +526,13 @@ fn clean_rows<C: Cells>(shape: &WindowShape, cells: &mut C, rows: std::ops::Rang
 }
 
 impl WindowShape {
+    /// The second run of a column, which adding needs.
+    #[inline(always)]
+    fn prefetch_own<T>(&self, words: &[T], hash: Hash, column: usize) {
+        let second = self.row_of(hash) + (self.columns() + column) * RUN;
+        prefetch(words.as_ptr().wrapping_add(second));
+    }
+
     /// The generation that a question is about.
     fn asked<W: Word>(&self, words: &[W], at: Moment) -> i64 {
         match self.is_by_keys() {
@@ -554,6 +637,34 @@ impl WindowShape {
         live
     }
 
+    /// The chance that a foreign key of this row finds its bits in a column's block.
+    pub(crate) fn block_rate<W: Word>(
+        &self,
+        words: &[W],
+        row: u64,
+        c: usize,
+        column: Column,
+    ) -> f64 {
+        let len = shape::WORD_BITS / self.slices();
+        let row = self.head_words() + row as usize * self.row_words();
+        let mut rate = 1.0;
+        for nth in 0..self.block() / RUN {
+            let first = row + (nth * self.columns() + c) * RUN;
+            for word in &words[first..first + RUN] {
+                let mut word = word.get();
+                if word & TAG != column.mark() {
+                    return 0.0;
+                }
+                for _ in 0..self.slices() {
+                    let slice = word & ((1 << len) - 1);
+                    rate *= f64::from(slice.count_ones()) / f64::from(len);
+                    word >>= len;
+                }
+            }
+        }
+        rate
+    }
+
     /// The share of a column's bits that are set.
     pub(crate) fn fill<W: Word>(&self, words: &[W], c: usize, column: Column) -> f64 {
         let runs = self.rows() as usize * self.block() / RUN;
@@ -644,13 +755,15 @@ impl Layout for WindowShape {
     /// The first run of each block: an absent key seldom needs another.
     #[inline(always)]
     fn prefetch<T>(&self, words: &[T], hash: Hash) {
-        let row = words.as_ptr().wrapping_add(self.row_of(hash));
+        let row = words.as_ptr().wrapping_add(self.row_of(hash)).cast::<u8>();
         let bytes = self.columns() * RUN * 8;
-        // A row begins anywhere in a cache line; its last word may be in one more.
         for byte in (0..bytes).step_by(64) {
-            prefetch(row.cast::<u8>().wrapping_add(byte));
+            prefetch(row.wrapping_add(byte));
         }
-        prefetch(row.cast::<u8>().wrapping_add(bytes - 1));
+        // A row begins anywhere in a cache line.
+        if bytes % 64 == 0 {
+            prefetch(row.wrapping_add(bytes - 1));
+        }
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {

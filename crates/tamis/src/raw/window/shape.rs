@@ -20,8 +20,9 @@ const SHORTEST: u64 = 1_000;
 const LONGEST: u64 = 20_000 * 366 * 86_400 * 1_000_000;
 const MAX_ROWS: u64 = 1 << 48;
 
-/// Words of a run: what one vector instruction compares.
-pub(crate) const RUN: usize = 4;
+/// Words of a run: what is looked at first of each generation. With two, an absent key is seldom
+/// in doubt in one of them, and with one it mostly is.
+pub(crate) const RUN: usize = 2;
 /// Most words of a block.
 pub(crate) const MAX_BLOCK: usize = 16;
 /// A word has so many bits for keys, and [`TAG_BITS`] that say whose they are.
@@ -163,7 +164,7 @@ impl WindowOptions {
 pub struct WindowShape {
     rows: u64,
     columns: u32,
-    /// Words of a block, in runs of four.
+    /// Words of a block, in runs.
     block: u32,
     slices: u32,
     renewal: Renewal,
@@ -171,6 +172,9 @@ pub struct WindowShape {
     by_keys: bool,
     /// What a generation lasts.
     step: u64,
+    /// Words of the head and of a row, which follow from the above.
+    head_words: u32,
+    row_words: u32,
     pub(super) isa: Isa,
 }
 
@@ -229,6 +233,8 @@ impl WindowShape {
             renewal,
             by_keys,
             step,
+            head_words: (super::head::FIXED as u32 + 2 * columns).next_multiple_of(8),
+            row_words: columns * block,
             isa: Isa::best(),
         })
     }
@@ -343,13 +349,13 @@ impl WindowShape {
     /// Words of the head: what the generations are, before the rows.
     #[inline]
     pub(crate) const fn head_words(&self) -> usize {
-        (super::head::FIXED + 2 * self.columns as usize).next_multiple_of(8)
+        self.head_words as usize
     }
 
     /// Words of a row.
     #[inline]
     pub(crate) const fn row_words(&self) -> usize {
-        self.columns as usize * self.block as usize
+        self.row_words as usize
     }
 
     pub(crate) const fn body_len(&self) -> u64 {
