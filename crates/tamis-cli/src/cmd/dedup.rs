@@ -241,8 +241,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     let (report, memory) = match &args.filter {
         Some(Place::File(path)) => local::with_file(path, &task, &mut sink)?,
-        Some(Place::Redis(at)) if task.window.is_some() || args.time.is_given() => {
-            bail!("{at}: --within, --quiet, --last and --time are for windows in files")
+        Some(Place::Redis(at)) if task.input.rule.has_time() => {
+            bail!(
+                "{at}: workers that share a window go by the clock; --time is for windows in files"
+            )
         }
         Some(Place::Redis(at)) => redis::with_redis(at, &task, &mut sink)?,
         None => {

@@ -7,8 +7,10 @@ use crate::location::{Place, in_redis, warn_of};
 use crate::output::{self, Sink};
 use crate::remote::{Remote, with_keys};
 use crate::stream::{Checkpoint, Keyed, Pass, Report};
+use crate::window;
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
+use tamis::raw::Shape;
 use tamis::{Kind, Plan};
 use tamis_redis::{Location, RedisFilter};
 
@@ -20,6 +22,10 @@ pub(super) fn with_redis(at: &Location, task: &Task, sink: &mut Sink) -> Result<
         );
     }
     let filter = open_or_create(at, task)?;
+    match filter.shape() {
+        Some(Shape::Window(shape)) => task.args.window.check(at, &shape.options())?,
+        _ => window::refuse_without(at, filter.kind(), &task.args.window, &task.args.time)?,
+    }
     with_keys!(filter, keyed => with_shared(at, filter, keyed, task, sink))
 }
 
@@ -80,16 +86,20 @@ fn open_or_create(at: &Location, task: &Task) -> Result<RedisFilter> {
     let options = task.args.redis.options(&task.args.key)?;
     match RedisFilter::open(at, &options) {
         Err(tamis_redis::Error::NotFound { .. }) if !task.args.dry_run && !task.args.must_exist => {
-            let plan = |keys| Plan::one_line(Kind::Growing, keys, task.args.rate);
-            let keys = task.first_keys(|keys| Some(plan(keys).ok()?.bytes()));
-            match RedisFilter::create(at, &plan(keys)?, task.new_hasher()?, &options) {
+            let growing = |keys| Plan::one_line(Kind::Growing, keys, task.args.rate);
+            let plan = match &task.window {
+                Some(window) => task.window_plan(window)?,
+                None => growing(task.first_keys(|keys| Some(growing(keys).ok()?.bytes())))?,
+            };
+            match RedisFilter::create(at, &plan, task.new_hasher()?, &options) {
                 // Another worker has just made it, which is as well.
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
                 created => created.inspect(|_| {
                     // Said even if quiet: from now on nothing is known as seen.
                     output::warn(format_args!(
-                        "{at}: not found, so a growing filter was created: every record is new\n\
-                         hint: if it was there before, it is lost; with --must-exist that is an error"
+                        "{at}: not found, so a {} filter was created: every record is new\n\
+                         hint: if it was there before, it is lost; with --must-exist that is an error",
+                        plan.kind()
                     ));
                 }),
             }
