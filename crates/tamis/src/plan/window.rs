@@ -151,6 +151,15 @@ fn within(options: &WindowOptions, block: u32, slices: u32, bytes: u64) -> Optio
     WindowShape::new(options, rows, block, slices).ok()
 }
 
+impl WindowShape {
+    /// The rate when generations have these many keys.
+    pub fn rate_of(&self, keys: impl IntoIterator<Item = f64>) -> f64 {
+        let (block, rows) = (self.block() as u32, self.rows() as f64);
+        let rate = |keys| generation_rate(block, self.slices(), keys, rows);
+        any(keys.into_iter().map(rate))
+    }
+}
+
 impl Rated for WindowShape {
     /// When every generation has its share of `keys` keys, and the one being filled too.
     fn rate_at(&self, keys: f64) -> f64 {
