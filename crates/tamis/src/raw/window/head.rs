@@ -166,6 +166,24 @@ impl WindowShape {
         update(&words[WRITTEN], |old| Some(old.saturating_add(keys)));
     }
 
+    /// Gives a column of a body that is nobody else's to a generation; its mark.
+    pub(super) fn put_column(
+        &self,
+        words: &mut [[u8; 8]],
+        generation: i64,
+        keys: u64,
+        latest: Moment,
+    ) -> u64 {
+        let at = FIXED + 2 * self.column_of(generation);
+        let column = Column { generation, tag: 1 };
+        words[at] = column.encode().to_le_bytes();
+        words[at + 1] = keys.to_le_bytes();
+        words[WRITTEN] = (words[WRITTEN].get().saturating_add(keys)).to_le_bytes();
+        let latest = moved(latest.micros()).max(words[LATEST].get());
+        words[LATEST] = latest.to_le_bytes();
+        column.mark()
+    }
+
     pub(super) fn pass(&self, words: &[AtomicU64], at: Moment) {
         let moved = moved(at.micros());
         if words[LATEST].get() < moved {
@@ -188,7 +206,7 @@ impl WindowShape {
     }
 
     /// The rows to be cleaned now: at least `few`, and more if they are overdue.
-    pub(super) fn to_clean(&self, words: &[AtomicU64], few: u64) -> std::ops::Range<u64> {
+    pub(super) fn rows_to_clean(&self, words: &[AtomicU64], few: u64) -> std::ops::Range<u64> {
         let owed = words[OWED].get();
         if owed == 0 {
             return 0..0;

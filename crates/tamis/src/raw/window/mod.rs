@@ -14,6 +14,7 @@
 //! nobody writes to are cleaned before their tag comes again, a few rows with
 //! each key.
 
+mod apart;
 mod bits;
 pub(crate) mod head;
 pub(crate) mod shape;
@@ -22,6 +23,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+pub use apart::WindowPart;
 pub use shape::{Renewal, Span, WindowOptions, WindowShape};
 
 use crate::error::Error;
@@ -504,7 +506,7 @@ impl Adding {
 /// Cleans rows that are owed: at least `few`.
 #[inline(always)]
 fn clean<C: Cells>(shape: &WindowShape, cells: &mut C, few: u64) {
-    let rows = shape.to_clean(cells.head(), few);
+    let rows = shape.rows_to_clean(cells.head(), few);
     if !rows.is_empty() {
         clean_rows(shape, cells, rows);
     }
@@ -608,8 +610,8 @@ impl WindowShape {
             let runs = self.rows() as usize * self.block() / RUN;
             for run in 0..runs {
                 let first = self.head_words() + (run * self.columns() + c) * RUN;
-                for at in first..first + RUN {
-                    let word = theirs[at].get();
+                for (at, word) in (first..).zip(&theirs[first..first + RUN]) {
+                    let word = word.get();
                     if word & TAG == their.mark() && word & !TAG != 0 {
                         let _ = Beside(words).add(self, at, word & !TAG, ours);
                     }
@@ -761,7 +763,7 @@ impl Layout for WindowShape {
             prefetch(row.wrapping_add(byte));
         }
         // A row begins anywhere in a cache line.
-        if bytes % 64 == 0 {
+        if bytes.is_multiple_of(64) {
             prefetch(row.wrapping_add(bytes - 1));
         }
     }
