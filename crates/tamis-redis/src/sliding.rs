@@ -19,7 +19,7 @@ use std::time::Duration;
 use tamis::raw::WindowShape;
 use tamis::{Hash, Moment, Renewal, Span};
 
-/// Asks, or asks and adds, in one step on the server.
+/// Asks and adds, in one step on the server.
 const SCRIPT: &str = include_str!("window.lua");
 /// Blocks that one step reads: enough to share its cost, few enough not to hold
 /// up other clients of the server.
@@ -27,7 +27,7 @@ const BLOCKS_PER_COMMAND: usize = 512;
 /// Strings outlive the window by another window, but by no more than this.
 const LONGEST_SLACK: Duration = Duration::from_secs(24 * 3_600);
 /// Arguments before the periods.
-const FIXED: usize = 12;
+const FIXED: usize = 11;
 
 /// A window, and where it is.
 #[derive(Clone, Debug)]
@@ -43,11 +43,9 @@ pub(crate) struct Sliding {
     pub(crate) newest: Option<i64>,
 }
 
-/// How keys are asked.
+/// How keys are added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
-    /// Whether they are also added.
-    pub(crate) add: bool,
     /// Whether the periods are those of our clock, or of times that were given.
     pub(crate) clock: bool,
     pub(crate) replicated: bool,
@@ -75,7 +73,7 @@ pub(crate) enum Heard {
     Answers {
         /// The period that counted.
         period: i64,
-        newest: Option<i64>,
+        newest: i64,
         new: Vec<bool>,
     },
     /// The window has passed the period: nothing was added.
@@ -87,12 +85,29 @@ pub(crate) enum Heard {
     Missing(String),
 }
 
-struct Place {
-    key: u32,
-    chunk: usize,
-    period: i64,
-    start: u64,
-    bits: Vec<u8>,
+/// Where a key is.
+pub(crate) struct Place {
+    /// Which of the caller's.
+    pub(crate) key: u32,
+    pub(crate) chunk: usize,
+    pub(crate) period: i64,
+    /// Where its block begins.
+    pub(crate) start: u64,
+    /// Its bits there: of each the byte, and its number as Redis counts, from the
+    /// most significant.
+    pub(crate) bits: Vec<u8>,
+}
+
+impl Place {
+    /// Whether a block, and what may be behind it, has the key.
+    pub(crate) fn is_in(&self, block: &[u8]) -> bool {
+        let bits = self.bits.as_chunks::<2>().0;
+        let set = |[byte, bit]: &[u8; 2]| {
+            let byte = block.get(usize::from(*byte)).copied().unwrap_or(0);
+            byte >> (7 - bit) & 1 == 1
+        };
+        bits.iter().all(set)
+    }
 }
 
 impl Sliding {
@@ -163,6 +178,17 @@ impl Sliding {
         }
     }
 
+    /// The periods from `oldest` on that have a string in this chunk, as far as we
+    /// know.
+    pub(crate) fn known_from(&self, chunk: usize, oldest: i64) -> Vec<i64> {
+        self.known[chunk].range(oldest..).copied().collect()
+    }
+
+    /// Bytes of a block.
+    pub(crate) const fn block_len(&self) -> u64 {
+        self.shape.block() as u64 * 8
+    }
+
     /// Learns of periods of a chunk.
     pub(crate) fn learn(&mut self, chunk: usize, periods: impl IntoIterator<Item = i64>) {
         self.known[chunk].extend(periods);
@@ -186,11 +212,9 @@ impl Sliding {
         window + window.min(LONGEST_SLACK)
     }
 
-    /// Where a key's block is, and its bits there: of each the byte, and its
-    /// number as Redis counts, from the most significant.
-    fn place(&self, key: u32, hash: Hash, period: i64) -> Place {
+    pub(crate) fn place(&self, key: u32, hash: Hash, period: i64) -> Place {
         let (row, words) = self.shape.block_of(hash);
-        let at = row * self.shape.block() as u64 * 8;
+        let at = row * self.block_len();
         let mut bits = Vec::with_capacity(64);
         for (first, word) in (0..).step_by(8).zip(words) {
             let mut left = word;
@@ -209,7 +233,7 @@ impl Sliding {
         }
     }
 
-    /// The steps for some keys, each with its period. Keys of one chunk are asked
+    /// The steps for some keys, each with its period. Keys of one chunk are added
     /// in their order: of equal keys the first is new. `all` are the periods that
     /// earlier steps may have started.
     pub(crate) fn steps<'a>(
@@ -242,15 +266,13 @@ impl Sliding {
         let (index, period) = (places[0].chunk, places[0].period);
         let chunk = &self.chunks[index];
         let mut periods = self.known[index].clone();
-        if how.add {
-            // Those that a ledger may list beside this one.
-            let near = self.generations();
-            periods.extend(all.range(period - 2 * near - 1..=period + near));
-        }
+        // Those that a ledger may list beside this one.
+        let near = self.generations();
+        periods.extend(all.range(period - 2 * near - 1..=period + near));
         let mut command = Packed::default();
         let arguments = 3 + 1 + periods.len() + FIXED + periods.len() + 2 * places.len();
         command.begin(arguments);
-        command.text(if how.add { "EVAL" } else { "EVAL_RO" });
+        command.text("EVAL");
         command.text(SCRIPT);
         command.number(1 + periods.len() as u64);
         command.text(&chunk.key);
@@ -258,19 +280,18 @@ impl Sliding {
             command.text(self.string(index, *period));
         }
         let options = self.shape.options();
-        command.text(if how.add { "add" } else { "ask" });
         command.text(period.to_string());
         command.text(if how.clock { "clock" } else { "given" });
         command.text(match options.renewed() {
             Renewal::Quiet => "quiet",
             Renewal::Within => "within",
         });
-        command.number((how.add && how.replicated).into());
+        command.number(how.replicated.into());
         command.number(options.generation_count().into());
         command.number(self.step.cast_unsigned());
         command.number(self.life().as_millis() as u64);
         command.number(chunk.len);
-        command.number(self.shape.block() as u64 * 8);
+        command.number(self.block_len());
         command.text(Foot::Open.encode());
         command.number(periods.len() as u64);
         for period in &periods {
@@ -281,7 +302,7 @@ impl Sliding {
             command.text(&place.bits);
         }
         Request {
-            replicated: how.add && how.replicated,
+            replicated: how.replicated,
             ..Request::packed(chunk.slot, command)
         }
     }
@@ -319,7 +340,7 @@ impl Steps {
             (_, [newest, new @ ..]) if new.len() == self.spans.get(request)?.keys.len() => {
                 Heard::Answers {
                     period: period(first)?,
-                    newest: period(newest),
+                    newest: period(newest)?,
                     new: new.iter().map(|new| *new == Value::Int(1)).collect(),
                 }
             }
