@@ -5,7 +5,9 @@ use crate::filters::Filters;
 use crate::guard::Guard;
 use crate::media::Form;
 use crate::problem::Problem;
+use crate::replies::{Lateness, Replies};
 use crate::response::{Response, Words, answers, json};
+use crate::when::When;
 use hyper::body::Incoming;
 use hyper::{HeaderMap, StatusCode};
 use serde_json::json as value;
@@ -45,19 +47,25 @@ pub(crate) async fn info(filters: &Filters, name: &str) -> Result<Response, Prob
 pub(crate) async fn check(
     filters: &Filters,
     name: &str,
+    query: &str,
     budget: &Arc<Budget>,
     headers: &HeaderMap,
     body: Incoming,
 ) -> Result<Response, Problem> {
     let held = body::read(budget, headers, body).await?;
     let served = filters.get(name)?;
+    let when = When::of_query(query)?;
     let (form, back) = forms(headers, &held)?;
     let Held { bytes, room } = with_scratch(form, held)?;
-    let found = served.check(form, bytes).await?;
+    let found = served.check(form, bytes, when).await?;
     let words = Words {
-        lines: ["yes\n", "no\n"],
+        lines: match found.lateness() {
+            Lateness::InTime => ["yes\n", "no\n"],
+            Lateness::Late => ["yes\n", "no, late\n"],
+            Lateness::TooOld => ["yes\n", "no, too old\n"],
+        },
         name: "found",
-        more: String::new(),
+        more: lateness(&found).into(),
     };
     Ok(answers(found, back, words, room))
 }
@@ -65,6 +73,7 @@ pub(crate) async fn check(
 pub(crate) async fn add(
     filters: &Filters,
     name: &str,
+    query: &str,
     guard: &Guard,
     budget: &Arc<Budget>,
     headers: &HeaderMap,
@@ -76,15 +85,29 @@ pub(crate) async fn add(
     }
     let held = body::read(budget, headers, body).await?;
     let served = filters.get(name)?;
+    let when = When::of_query(query)?;
     let (form, back) = forms(headers, &held)?;
     let Held { bytes, room } = with_scratch(form, held)?;
-    let added = served.add(form, bytes).await?;
+    let added = served.add(form, bytes, when).await?;
     let words = Words {
-        lines: ["new\n", "known\n"],
+        lines: match added.new.lateness() {
+            Lateness::InTime => ["new\n", "known\n"],
+            Lateness::Late => ["new, late\n", "known\n"],
+            Lateness::TooOld => ["new, too old\n", "known\n"],
+        },
         name: "new",
-        more: format!(",\"saved\":{}", added.saved),
+        more: format!(",\"saved\":{}{}", added.saved, lateness(&added.new)),
     };
     Ok(answers(added.new, back, words, room))
+}
+
+/// What follows the JSON answers to a request of an earlier time.
+fn lateness(replies: &Replies) -> &'static str {
+    match replies.lateness() {
+        Lateness::InTime => "",
+        Lateness::Late => ",\"late\":true",
+        Lateness::TooOld => ",\"late\":true,\"too_old\":true",
+    }
 }
 
 /// The forms of keys and answers.

@@ -7,6 +7,7 @@ use crate::media::Form;
 use crate::problem::Problem;
 use crate::replies::{Added, Replies};
 use crate::stamp::{Stamp, TICK};
+use crate::when::{Clock, Dated, When};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use hyper::{StatusCode, header};
@@ -15,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
-use tamis::FileLock;
+use tamis::{FileLock, Moment};
 use tamis_report::about;
 use tamis_report::human;
 use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, Semaphore, watch};
@@ -58,6 +59,7 @@ pub(crate) struct FileFilter {
     opening: Opening,
     current: RwLock<Arc<Version>>,
     watched: Mutex<Watched>,
+    clock: Clock,
     /// Present if keys may be added.
     writer: Option<Writer>,
 }
@@ -100,8 +102,8 @@ struct Writer {
 struct Turn {
     lock: FileLock,
     /// Bodies of requests whose keys are not on disk, in order: what another
-    /// file gets that somebody puts in the place of ours.
-    unsaved: Vec<(Form, Box<[u8]>)>,
+    /// file gets that somebody puts in the place of ours. The keys of each are of one moment.
+    unsaved: Vec<(Form, Box<[u8]>, Moment)>,
     unsaved_bytes: usize,
     /// Number of the last request.
     last: u64,
@@ -155,6 +157,7 @@ impl FileFilter {
                 fault: None,
                 replaced: 0,
             }),
+            clock: Clock::default(),
             writer,
         })
     }
@@ -317,9 +320,14 @@ impl FileFilter {
     }
 
     /// Which keys of a request's body may be present.
-    pub(crate) async fn check(&self, form: Form, body: Bytes) -> Result<Replies, Problem> {
+    pub(crate) async fn check(
+        &self,
+        form: Form,
+        body: Bytes,
+        when: When,
+    ) -> Result<Replies, Problem> {
         let version = self.version();
-        let ask = || version.read(|loaded| answer(loaded, form, &body));
+        let ask = || version.read(|loaded| answer(loaded, form, &body, self.date(loaded, when)?));
         if body.len() < MANY_BYTES {
             return ask();
         }
@@ -328,7 +336,7 @@ impl FileFilter {
     }
 
     /// Adds the keys of a request's body.
-    pub(crate) async fn add(&self, form: Form, body: Bytes) -> Result<Added, Problem> {
+    pub(crate) async fn add(&self, form: Form, body: Bytes, when: When) -> Result<Added, Problem> {
         let Some(writer) = &self.writer else {
             let text =
                 "keys can't be added to this filter: it is a finished list or another system's";
@@ -344,9 +352,12 @@ impl FileFilter {
                 let text = "too many additions wait for the disk: try again";
                 return Err(Problem::unavailable(&anyhow!(text)));
             }
-            match body.len() {
-                ..MANY_BYTES => self.add_now(writer, &mut turn, form, body)?,
-                _ => tokio::task::block_in_place(|| self.add_now(writer, &mut turn, form, body))?,
+            let is_small = body.len() < MANY_BYTES;
+            let add = || self.add_now(writer, &mut turn, form, body, when);
+            if is_small {
+                add()?
+            } else {
+                tokio::task::block_in_place(add)?
             }
         };
         writer.wake.notify_one();
@@ -367,6 +378,11 @@ impl FileFilter {
                 "the service is shutting down"
             ))),
         }
+    }
+
+    /// The moment of a request that says this of its time.
+    fn date(&self, loaded: &Loaded, when: When) -> Result<Dated, Problem> {
+        when.date(loaded.window(), &self.clock, self.path.display())
     }
 
     /// Refuses additions that would not be saved.
@@ -392,6 +408,7 @@ impl FileFilter {
         turn: &mut Turn,
         form: Form,
         body: Bytes,
+        when: When,
     ) -> Result<(Replies, Result<(), Problem>, u64), Problem> {
         let version = self.version();
         let rule = version.read(Loaded::rule);
@@ -401,12 +418,13 @@ impl FileFilter {
             let error = anyhow!("an addition failed halfway");
             Problem::unavailable(&error)
         })?;
-        let mut new = Replies::default();
+        let Dated { at, lateness } = self.date(filter, when)?;
+        let mut new = Replies::new(lateness);
         let mut answers = Vec::new();
         let outcome = form.for_each_block(&body, &rule, &mut |keys| {
             answers.clear();
             answers.resize(keys.len(), false);
-            filter.add(keys, &mut answers).map_err(|error| {
+            filter.add(keys, at, &mut answers).map_err(|error| {
                 let text = format!("{error:#}\nkeys before the one that was refused are added");
                 Problem::new(StatusCode::INSUFFICIENT_STORAGE, text)
             })?;
@@ -419,7 +437,7 @@ impl FileFilter {
             writer.is_much.notify_one();
         }
         // A copy: the body may be part of a larger buffer, which it would keep as well.
-        turn.unsaved.push((form, body[..].into()));
+        turn.unsaved.push((form, body[..].into(), at));
         turn.last += 1;
         // Nobody waits for this.
         writer.saved.send_if_modified(|saved| {
@@ -561,9 +579,9 @@ impl FileFilter {
             bail!("the new file can't be added to");
         }
         let rule = loaded.rule();
-        for (form, body) in &turn.unsaved {
+        for (form, body, at) in &turn.unsaved {
             let added = form.for_each_block(body, &rule, &mut |keys| {
-                let added = loaded.add(keys, &mut vec![false; keys.len()]);
+                let added = loaded.add(keys, *at, &mut vec![false; keys.len()]);
                 added.map_err(|error| Problem::unavailable(&error))
             });
             added.map_err(|problem| anyhow!(problem.text))?;
@@ -596,13 +614,13 @@ impl Writer {
 }
 
 /// Which keys of a body may be present.
-fn answer(loaded: &Loaded, form: Form, body: &[u8]) -> Result<Replies, Problem> {
-    let mut replies = Replies::default();
+fn answer(loaded: &Loaded, form: Form, body: &[u8], dated: Dated) -> Result<Replies, Problem> {
+    let mut replies = Replies::new(dated.lateness);
     let mut found = Vec::new();
     form.for_each_block(body, &loaded.rule(), &mut |keys| {
         found.clear();
         found.resize(keys.len(), false);
-        let asked = loaded.ask(keys, &mut found);
+        let asked = loaded.ask(keys, dated.at, &mut found);
         asked.map_err(|error| Problem::bad_request(format!("{error:#}")))?;
         replies.extend(&found);
         Ok(())

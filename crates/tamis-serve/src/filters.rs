@@ -7,6 +7,7 @@ use crate::problem::Problem;
 use crate::remote::RemoteFilter;
 use crate::replies::{Added, Replies};
 use crate::tally::{Answers, Tally};
+use crate::when::When;
 use anyhow::{Result, bail};
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -187,23 +188,34 @@ impl Served {
     }
 
     /// Which keys of a request's body may be present.
-    pub(crate) async fn check(&self, form: Form, body: Bytes) -> Result<Replies, Problem> {
+    pub(crate) async fn check(
+        &self,
+        form: Form,
+        body: Bytes,
+        when: When,
+    ) -> Result<Replies, Problem> {
         let found = match &self.source {
-            Source::File(filter) => filter.check(form, body).await?,
-            Source::Redis(filter) => filter.ask(form, body).await?,
+            Source::File(filter) => filter.check(form, body, when).await?,
+            Source::Redis(filter) => {
+                when.expect_none()?;
+                filter.ask(form, body).await?
+            }
         };
         self.tally.add(Answers::to_check(&found));
         Ok(found)
     }
 
     /// Adds the keys of a request's body.
-    pub(crate) async fn add(&self, form: Form, body: Bytes) -> Result<Added, Problem> {
+    pub(crate) async fn add(&self, form: Form, body: Bytes, when: When) -> Result<Added, Problem> {
         let added = match &self.source {
-            Source::File(filter) => filter.add(form, body).await?,
-            Source::Redis(filter) => Added {
-                new: filter.add(form, body).await?,
-                saved: true,
-            },
+            Source::File(filter) => filter.add(form, body, when).await?,
+            Source::Redis(filter) => {
+                when.expect_none()?;
+                Added {
+                    new: filter.add(form, body).await?,
+                    saved: true,
+                }
+            }
         };
         self.tally.add(Answers::to_add(&added.new));
         Ok(added)

@@ -10,7 +10,7 @@
 //! filters.rs   by name          body.rs    bodies into memory   keys.rs   into keys   replies.rs   answers
 //!     |
 //! file.rs      a file: watched, replaced, saved              remote.rs  in Redis
-//! loaded.rs    its content
+//! loaded.rs    its content      when.rs   when keys are seen, for windows
 //! ```
 
 mod api;
@@ -40,7 +40,9 @@ mod routes;
 mod stamp;
 mod tally;
 mod tls;
+mod when;
 mod why;
+mod window;
 
 pub use file::Writing;
 pub use filters::{FilterPlace, Named};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
-use tamis::{AnyFilter, FileLock, KeyRule, Open};
+use tamis::{AnyFilter, FileLock, KeyRule, Moment, Open, Window};
 use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 use tamis_report::about::{self, About};
@@ -120,9 +120,21 @@ impl Loaded {
         }
     }
 
-    /// Which keys may be in it.
-    pub(crate) fn ask(&self, keys: &[Key<'_>], found: &mut [bool]) -> Result<()> {
+    /// The window, if it is one.
+    pub(crate) const fn window(&self) -> Option<&Window> {
         match self {
+            Self::Ours(AnyFilter::Window(window)) => Some(window),
+            _ => None,
+        }
+    }
+
+    /// Which keys may be in it, at a moment that only windows heed.
+    pub(crate) fn ask(&self, keys: &[Key<'_>], at: Moment, found: &mut [bool]) -> Result<()> {
+        match self {
+            Self::Ours(AnyFilter::Window(window)) => {
+                let hashes: Vec<_> = keys.iter().map(|key| window.hasher().hash(key)).collect();
+                window.contains_hashes_at(&hashes, at, found);
+            }
             Self::Ours(filter) => filter.contains_many(keys, found),
             Self::Foreign {
                 filter, keys: how, ..
@@ -136,9 +148,10 @@ impl Loaded {
         Ok(())
     }
 
-    /// Adds keys; which of them were new.
-    pub(crate) fn add(&mut self, keys: &[Key<'_>], new: &mut [bool]) -> Result<()> {
+    /// Adds keys seen at a moment, which only windows heed; which of them were new.
+    pub(crate) fn add(&mut self, keys: &[Key<'_>], at: Moment, new: &mut [bool]) -> Result<()> {
         match self {
+            Self::Ours(AnyFilter::Window(window)) => window.insert_many_at(keys, at, new),
             Self::Ours(filter) => filter.insert_many(keys, new)?,
             Self::Foreign { .. } => bail!("another system's filter is read-only here"),
         }
@@ -156,6 +169,7 @@ impl Loaded {
                     | AnyFilter::Counting(_)
                     | AnyFilter::Cuckoo(_)
                     | AnyFilter::Growing(_)
+                    | AnyFilter::Window(_)
             )
         )
     }
@@ -180,6 +194,7 @@ impl Loaded {
                     about.remove("sealed");
                     about.remove("seconds_to_live");
                     about.insert("lines".into(), crate::lines::of(filter));
+                    about.insert("window".into(), crate::window::of(filter));
                 }
                 about
             }

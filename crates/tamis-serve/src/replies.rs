@@ -7,9 +7,33 @@ pub(crate) struct Replies {
     bits: Vec<u64>,
     len: usize,
     yes: usize,
+    lateness: Lateness,
+}
+
+/// How much of what was in the window at a request's time is still remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Lateness {
+    /// All of it, or the filter forgets nothing.
+    #[default]
+    InTime,
+    /// Not all: "no" and "new" are not certain.
+    Late,
+    /// So little that keys of that time are not kept.
+    TooOld,
 }
 
 impl Replies {
+    pub(crate) fn new(lateness: Lateness) -> Self {
+        Self {
+            lateness,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) const fn lateness(&self) -> Lateness {
+        self.lateness
+    }
+
     pub(crate) fn extend(&mut self, answers: &[bool]) {
         for &answer in answers {
             if self.len.is_multiple_of(64) {

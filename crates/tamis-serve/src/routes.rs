@@ -108,10 +108,13 @@ pub(crate) async fn answer(app: &App, head: &Parts, body: Incoming) -> Result<Re
         Endpoint::Description => Ok(whole(JSON, openapi::description(app.has_page))),
         Endpoint::List => Ok(api::list(filters).await),
         Endpoint::Info => api::info(filters, &decode(named)?).await,
-        Endpoint::Check => api::check(filters, &decode(named)?, budget, headers, body).await,
+        Endpoint::Check => {
+            let name = decode(named)?;
+            api::check(filters, &name, query, budget, headers, body).await
+        }
         Endpoint::Add => {
             let name = decode(named)?;
-            api::add(filters, &name, &app.guard, budget, headers, body).await
+            api::add(filters, &name, query, &app.guard, budget, headers, body).await
         }
         Endpoint::Page => page::file("index.html"),
         Endpoint::PageFile => page::file(named),

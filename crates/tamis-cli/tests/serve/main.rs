@@ -17,4 +17,5 @@ mod saving;
 mod secured;
 mod service;
 mod spoken;
+mod window;
 mod writing;

@@ -67,6 +67,19 @@ export function rate(r) {
 /** A share in up to three digits: `50.3 %`. */
 export const percent = (part) => `${Number((part * 100).toPrecision(3))} %`;
 
+/** A time of so many seconds in its two largest units: `1 d 12 h`. */
+export function lasting(seconds) {
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1], ["ms", 0.001]];
+  const first = units.findIndex(([, unit]) => seconds >= unit);
+  if (first < 0) return t("time.s", { n: 0 });
+  let rest = seconds;
+  return units.slice(first, first + 2).flatMap(([name, unit]) => {
+    const n = Math.floor(rest / unit + 1e-6);
+    rest -= n * unit;
+    return n ? [t(`time.${name}`, { n })] : [];
+  }).join(" ");
+}
+
 /** A number of keys or bytes, short: 10M, 1.5k. */
 export function short(n) {
   const units = ["", "k", "M", "G", "T", "P", "E"];

@@ -1,7 +1,7 @@
 // The filters being served: how full, how wrong, what they answered, and a box
 // to ask them.
 
-import { ask, count, h, keysIn, onWidth, percent, put, rate, s, short } from "./dom.js";
+import { ask, count, h, keysIn, lasting, onWidth, percent, put, rate, s, short } from "./dom.js";
 import { parts, t } from "./texts.js";
 
 const pause = 3000; // between two looks, while the tab is seen
@@ -93,7 +93,7 @@ function draw() {
     // A count that leaves out keys that were taken for known is no count: the bits say more.
     ["keys", known(filter.keys_estimated ?? filter.keys, (n) => (filter.keys_counted === false || filter.keys_at_least ? t("filters.about", { n: count(n) }) : count(n)))],
     ["capacity", known(filter.capacity, (n) => t("filters.n_keys", { n: count(n) }))],
-    ["fill", known(filter.lines?.fill, percent)],
+    ...(filter.window ? windowFacts(filter.window) : [["fill", known(filter.lines?.fill, percent), filter.lines?.fill]]),
     ["rate_now", known(filter.rate_now, rate)],
     ["rate", known(filter.rate, rate)],
     ["bytes", known(filter.bytes, (n) => `${short(n).replace(/(?=[A-Za-z]|$)/, " ")}B`)],
@@ -101,11 +101,13 @@ function draw() {
     ["place", filter.place ?? "–"],
     ["loaded_at", known(filter.loaded_at, (seconds) => new Date(seconds * 1000).toLocaleString("sv"))],
   ];
-  put(root.querySelector("#filter-facts"), ...facts.map(([fact, text]) => h("div", null,
+  put(root.querySelector("#filter-facts"), ...facts.map(([fact, text, value]) => h("div", null,
     h("dt", null, t(`filters.${fact}`)),
-    h("dd", { "data-fact": fact, "data-value": fact === "fill" ? filter.lines?.fill : filter[fact], class: fact === "rate_now" && filter.rate_now > filter.rate * 1.0001 ? "over" : null }, text))));
+    h("dd", { "data-fact": fact, "data-value": value ?? filter[fact], class: fact === "rate_now" && filter.rate_now > filter.rate * 1.0001 ? "over" : null }, text))));
   root.querySelector("#check-hint").textContent = (filter.key_rule?.values ?? 1) > 1 ? t("filters.values", { n: filter.key_rule.values }) : t("filters.one_a_line");
-  lines(filter.lines);
+  root.querySelector("#lines-title").textContent = t(filter.window ? "window.title" : "filters.lines");
+  if (filter.window) generations(filter.window);
+  else lines(filter.lines);
   recent(filter.recent ?? []);
 }
 
@@ -165,6 +167,31 @@ function lines(told) {
     h("p", { class: "aside" }, t("filters.set", { lines: sampled, share: percent(told.fill) })),
     columns(told.counts.map((n, i) => [["a", n, t("filters.line", { n: count(n), range: from(i) })]]), [[0, t("filters.empty"), "start"], [0.5, t("filters.half"), "middle"], [1, t("filters.full"), "end"]], t("filters.lines.picture")),
     asTable([t("filters.lines.full"), t("filters.lines.lines")], told.counts.map((n, i) => [from(i), count(n)]).filter(([, n]) => n !== "0")));
+}
+
+/** What a window remembers, and in which steps it forgets. */
+function windowFacts(window) {
+  const meaning = window.by === "keys" ? "last" : window.renewal;
+  return [
+    ["window", t(`window.${meaning}`, { span: spanning(window, window.span) }), meaning],
+    ["generations", t("window.each", { n: count(window.generation_count), span: spanning(window, window.band) }), window.generation_count],
+  ];
+}
+
+/** So much time, or so many keys. */
+const spanning = (window, n) => (window.by === "keys" ? t("filters.n_keys", { n: count(n) }) : lasting(n));
+
+/** A bar for each generation, the newest at the right: how many keys of those that it is made for. */
+function generations(window) {
+  const all = window.generations;
+  const since = (age) => spanning(window, age);
+  const full = (one) => one.keys / one.capacity;
+  const text = (one) => t("window.generation", { age: since(one.age), n: count(one.keys), capacity: count(one.capacity), fill: percent(one.fill) });
+  replace(root.querySelector("#filter-lines"),
+    h("p", { class: "aside" }, t("window.about")),
+    columns(all.toReversed().map((one) => [[full(one) > 1 ? "over" : "a", full(one), text(one)]]),
+      all.length ? [[0, since(all.at(-1).age), "start"], [1, t("filters.now"), "end"]] : [], t("window.picture")),
+    asTable(["age", "keys", "capacity", "fill"].map((name) => t(`window.${name}`)), all.map((one) => [since(one.age), count(one.keys), count(one.capacity), percent(one.fill)])));
 }
 
 const kindsOfAnswer = ["yes", "no", "new", "known"];

@@ -89,6 +89,9 @@ pub(super) fn for_rate(
     keys: u64,
     rate: f64,
 ) -> Result<WindowShape, Error> {
+    // Its options first: they make a better error than the size, and a sum over millions of
+    // generations would take forever.
+    WindowShape::new(options, 1, 4, 1)?;
     let smallest = |block: u32| {
         (1..=MAX_SLICES)
             .filter_map(|slices| {
@@ -100,8 +103,6 @@ pub(super) fn for_rate(
     let each: Vec<_> = BLOCKS.into_iter().filter_map(smallest).collect();
     let best = each.iter().map(|(words, ..)| *words).min();
     let most = best.map_or(0.0, |best| best as f64 * SHORTER_BLOCKS);
-    // Its options are checked first: they make a better error than the size.
-    WindowShape::new(options, 1, 4, 1)?;
     match each.iter().find(|(words, ..)| *words as f64 <= most) {
         Some(&(_, rows, block, slices)) => WindowShape::new(options, rows, block, slices),
         None => Err(too_large(keys, rate)),
