@@ -396,6 +396,12 @@ impl<L: Link> Engine<L> {
         Ok(gone.count())
     }
 
+    /// When the newest period begins that we have heard of.
+    pub(crate) fn latest(&self) -> Option<Moment> {
+        let window = self.window.as_ref()?;
+        window.newest.map(|newest| window.start_of(newest))
+    }
+
     pub(super) fn check_window(&self, what: &'static str) -> Result<(), Error> {
         match self.kind() {
             Kind::Window => Ok(()),
