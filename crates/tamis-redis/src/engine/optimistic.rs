@@ -181,8 +181,9 @@ impl<L: Link> Engine<L> {
                 pending.extend((0..look.places.len()).map(|i| key(&i)));
                 continue;
             }
-            let lacks = |i: &usize| match sight.found[*i] {
-                (own, other) => !own && (quiet || !other),
+            let lacks = |i: &usize| {
+                let (own, other) = sight.found[*i];
+                !own && (quiet || !other)
             };
             let unknown: Vec<usize> = (0..look.places.len()).filter(lacks).collect();
             setting.bits = look.places[0].bits.len() / 2;

@@ -179,7 +179,6 @@ impl<T: Remote> Shared<T> {
                 ahead: stats.future_keys,
                 ..Odd::default()
             }),
-            ..Memory::local(0, 0.0)
         })
     }
 }
