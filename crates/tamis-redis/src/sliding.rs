@@ -26,6 +26,8 @@ const SCRIPT: &str = include_str!("window.lua");
 const BLOCKS_PER_COMMAND: usize = 512;
 /// Strings outlive the window by another window, but by no more than this.
 const LONGEST_SLACK: Duration = Duration::from_secs(24 * 3_600);
+/// No moment is in a period further from 1970, and no sum of two overflows.
+const FURTHEST: i64 = 1 << 60;
 /// Arguments before the periods.
 const FIXED: usize = 11;
 
@@ -357,7 +359,13 @@ fn text(value: &Value) -> Option<&str> {
 }
 
 fn period(value: &Value) -> Option<i64> {
-    text(value)?.parse().ok()
+    sound(text(value)?)
+}
+
+/// The number of a period, of those that moments have.
+fn sound(text: &str) -> Option<i64> {
+    let period: i64 = text.parse().ok()?;
+    (-FURTHEST..=FURTHEST).contains(&period).then_some(period)
 }
 
 /// The periods that a ledger lists, and when their strings end, in milliseconds;
@@ -367,7 +375,7 @@ pub(crate) fn read_ledger(ledger: &[u8]) -> Option<Vec<(i64, u64)>> {
     Foot::decode(foot)?;
     let entry = |entry: &str| {
         let (period, end) = entry.split_once(':')?;
-        Some((period.parse().ok()?, end.parse().ok()?))
+        Some((sound(period)?, end.parse().ok()?))
     };
     let entries = str::from_utf8(list).ok()?.split_terminator(' ');
     entries.map(entry).collect()
@@ -383,4 +391,78 @@ pub(crate) fn pages(chunks: usize, together: usize) -> impl Iterator<Item = Rang
     (0..chunks)
         .step_by(together)
         .map(move |start| start..(start + together).min(chunks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis::raw::Shape;
+    use tamis::{Hasher, Plan, WindowOptions};
+
+    fn window(keys: u64, rate: f64) -> Sliding {
+        let options = WindowOptions::new(Span::Time(Duration::from_secs(80)));
+        let Shape::Window(shape) = Plan::window(&options, keys, rate).unwrap().shape() else {
+            panic!("a window")
+        };
+        let chunks = crate::chunks::chunks("seen", 9, lines_of(&shape), 0..u64::MAX);
+        Sliding::new(shape, chunks.collect()).unwrap()
+    }
+
+    #[test]
+    fn a_ledger_is_what_was_written() {
+        let foot = Foot::Open.encode();
+        let ledger = |list: &str| read_ledger(&[list.as_bytes(), &foot].concat());
+        assert_eq!(ledger(""), Some(vec![]));
+        let two = vec![(-5, 7), (12, 1_700_000_000_000)];
+        assert_eq!(ledger("-5:7 12:1700000000000 "), Some(two));
+        for list in [
+            "x",
+            "5",
+            "5:",
+            ":5 ",
+            "5:6  ",
+            "9223372036854775807:1 ",
+            "5:-1 ",
+        ] {
+            assert_eq!(ledger(list), None, "{list:?}");
+        }
+        for len in 0..foot.len() {
+            assert_eq!(read_ledger(&foot[..len]), None);
+        }
+    }
+
+    /// Every block lies in one chunk, and a key's bits are the shape's.
+    #[test]
+    fn places_are_blocks_of_a_chunk() {
+        for (keys, rate) in [(1_000, 0.05), (10_000_000, 0.01), (2_000_000, 1e-6)] {
+            let window = window(keys, rate);
+            for key in 0..2_000u32 {
+                let hash = Hasher::default().hash(&key.to_le_bytes());
+                let place = window.place(key, hash, 3);
+                let chunk = &window.chunks[place.chunk];
+                assert!(place.start + window.block_len() <= chunk.len);
+                let (row, words) = window.shape.block_of(hash);
+                let at = place.chunk as u64 * CHUNK_LINES * LINE + place.start;
+                assert_eq!(at, row * window.block_len());
+                let block: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                assert!(place.is_in(&block));
+                let byte = usize::from(place.bits[0]);
+                let mut less = block.clone();
+                less[byte] &= !(0x80 >> place.bits[1]);
+                assert!(!place.is_in(&less));
+            }
+        }
+    }
+
+    /// A string outlives what may be asked of it, whenever it is made.
+    #[test]
+    fn strings_outlive_the_window() {
+        let window = window(1_000, 0.01);
+        let (step, now) = (10_000, Moment::from_secs(1_000));
+        assert_eq!(window.period_of(now), 100);
+        for (period, from) in [(100, 1_010_000), (105, 1_060_000), (7, 1_000_000 + step)] {
+            assert_eq!(window.end_of(period, now), from + 2 * 80_000);
+        }
+        assert_eq!(window.period_of(Moment::from_micros(-1)), -1);
+    }
 }
