@@ -251,6 +251,34 @@ pub(crate) struct Odd {
     pub(crate) ahead: u64,
 }
 
+impl Odd {
+    /// Says what was odd about the times. `without` counts records without one.
+    pub(crate) fn warn(self, without: u64) {
+        if without > 0 {
+            output::warn(format_args!(
+                "without a time that can be read: {}, taken as of the latest time before\n\
+                 hint: expected ISO 8601, RFC 3339 or a number since 1970",
+                human::counted(without, "record")
+            ));
+        }
+        if self.ahead > 0 {
+            output::warn(format_args!(
+                "from the future: {}, taken as of the latest time before",
+                human::counted(self.ahead, "record")
+            ));
+        }
+    }
+}
+
+/// The last moment that a window's records may be from, by the clock.
+pub(crate) fn last_believed(options: &WindowOptions) -> Moment {
+    let band = match options.band() {
+        Span::Time(band) => band,
+        Span::Keys(_) => Duration::ZERO,
+    };
+    Moment::now() + band + AHEAD
+}
+
 /// When the keys of a run were seen: by their records or by the clock.
 pub(crate) struct Times {
     by_record: bool,
@@ -328,21 +356,9 @@ impl Times {
         self.odd
     }
 
-    /// Says what was odd about the times. `without` counts records without one.
+    /// Says what was odd about the times, and the clock.
     pub(crate) fn warn(&self, without: u64) {
-        if without > 0 {
-            output::warn(format_args!(
-                "without a time that can be read: {}, taken as of the latest time before\n\
-                 hint: expected ISO 8601, RFC 3339 or a number since 1970",
-                human::counted(without, "record")
-            ));
-        }
-        if self.odd.ahead > 0 {
-            output::warn(format_args!(
-                "from the future: {}, taken as of the latest time before",
-                human::counted(self.odd.ahead, "record")
-            ));
-        }
+        self.odd.warn(without);
         if self.behind > BEHIND {
             output::warn(format_args!(
                 "the clock is {} behind the latest time in the window, which was used instead",

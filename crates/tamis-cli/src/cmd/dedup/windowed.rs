@@ -54,15 +54,8 @@ impl Windowed {
         }
         self.is_over = true;
         let name = over.map_or("the window".to_owned(), |over| over.filter.to_string());
-        let text = format!(
-            "{name} holds {} but was made for {} in its span: new records are now wrongly dropped at a rate of {} \
-             and rising, instead of {}\n\
-             hint: a window for more keys, -n",
-            human::counted(self.window.keys().get(), "key"),
-            human::count(self.window.capacity()),
-            human::rate(now),
-            human::rate(promised),
-        );
+        let (keys, capacity) = (self.window.keys().get(), self.window.capacity());
+        let text = self::over(&name, keys, capacity, now, promised);
         if over.is_some_and(|over| over.strict) {
             return Err(anyhow!(text));
         }
@@ -103,6 +96,19 @@ impl Judge for Windowed {
             ..Memory::local(self.window.bytes(), self.wrong.expected())
         }
     }
+}
+
+/// That a window has more keys than it was made for.
+pub(super) fn over(name: &str, keys: u64, capacity: u64, now: f64, promised: f64) -> String {
+    format!(
+        "{name} holds {} but was made for {} in its span: new records are now wrongly dropped at a rate of {} \
+         and rising, instead of {}\n\
+         hint: a window for more keys, -n",
+        human::counted(keys, "key"),
+        human::count(capacity),
+        human::rate(now),
+        human::rate(promised),
+    )
 }
 
 /// In a window that lasts as long as the run.
