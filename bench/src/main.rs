@@ -20,6 +20,7 @@ mod serve;
 #[allow(dead_code)] // tests do more with a server
 mod server;
 mod urls;
+mod window;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ suites:
   cuckoo [--keys 1e7] [--rounds 5]         filters whose keys can be removed
   growing                                  a growing filter and a right-sized one
   fuse                                     filters of finished lists
+  window [--keys 1e6,1e8] [--longest 1e8]  windows and a blocked filter of the same bytes
   redis [--keys 1e5] [--batch 1e4] [--rounds 9]   filters in Redis
   module [--keys 1e7] [--calls 2e4] [--rounds 9]  BF.* of the module beside SETBIT, GETBIT, SET, GET
   index [--files 1000] [--size 2e6]        one id in a thousand logs
@@ -62,6 +64,7 @@ fn run() -> Result<(), String> {
         "cuckoo" => cuckoo::run(args)?,
         "growing" => growing::run(args)?,
         "fuse" => fuse::run(args)?,
+        "window" => window::run(args)?,
         "redis" => redis::run(args)?,
         "module" => module::run(args)?,
         "index" => index::run(args)?,

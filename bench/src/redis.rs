@@ -143,12 +143,7 @@ impl Task {
     }
 }
 
-const NAMES: [&str; 4] = [
-    "Tamis",
-    "SETBIT, GETBIT",
-    "SET NX, GET",
-    "SADD, SISMEMBER",
-];
+const NAMES: [&str; 4] = ["Tamis", "SETBIT, GETBIT", "SET NX, GET", "SADD, SISMEMBER"];
 
 enum Peer {
     Tamis(Box<RedisFilter>),

@@ -84,7 +84,7 @@ pub(crate) fn keys(data: &[u8]) {
         made = made.ignore_case();
     }
     let hex = how.contains('x');
-    let rule = RecordRule { part, hex, made };
+    let rule = RecordRule::of(part, hex, made);
     let Some((records, columns)) = records(&rule, file) else {
         return;
     };

@@ -21,6 +21,7 @@ mod remote;
 mod source;
 mod stdout;
 mod stream;
+mod window;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -157,7 +158,7 @@ enum Exit {
 
 fn main() -> ExitCode {
     let cli = in_groups(Cli::command())
-        .try_get_matches()
+        .try_get_matches_from(window::tell_quiets_apart(std::env::args_os()))
         .and_then(|mut found| Cli::from_arg_matches_mut(&mut found));
     let cli = match cli {
         Ok(cli) => cli,

@@ -151,8 +151,7 @@ impl InputArgs {
         };
         let part = part.map_err(anyhow::Error::msg)?;
         let made = self.rule.of_values(part.values())?;
-        let hex = self.hex;
-        Ok(RecordRule { part, hex, made })
+        Ok(RecordRule::of(part, self.hex, made))
     }
 
     /// Parses the rule and settles which files are read, also those in lists and folders. None may be one of `apart`.

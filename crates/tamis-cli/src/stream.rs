@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tamis::{Hash, Hasher};
+use tamis::{Hash, Hasher, Moment};
 use tamis_records::batch::{Print, Token};
 use tamis_records::input::InputError;
 use tamis_records::key::NotHex;
@@ -33,6 +33,7 @@ pub(crate) struct Report {
     pub(crate) chosen: u64,
     pub(crate) bytes: u64,
     pub(crate) without_key: u64,
+    pub(crate) without_time: u64,
     pub(crate) not_urls: u64,
     pub(crate) elapsed: Duration,
     /// The signal that ended the run early.
@@ -91,6 +92,12 @@ pub(crate) trait Keyed: Sync {
     fn rule(&self) -> &tamis::KeyRule;
 
     fn token(&self, key: &[u8]) -> Self::Token;
+
+    /// The same of a record that says when it happened.
+    #[inline]
+    fn token_at(&self, key: &[u8], _: Option<Moment>) -> Self::Token {
+        self.token(key)
+    }
 }
 
 impl Keyed for Hasher {
@@ -216,7 +223,7 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         let outcome = pipeline::run(Job {
             reader: reader.joining_files(joins_files),
             rule: &rule,
-            hash: |key: &[u8]| self.hasher.token(key),
+            hash: |key: &[u8], time| self.hasher.token_at(key, time),
             shards: self.shards,
             ask,
             decide,
@@ -241,6 +248,7 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
             chosen: progress.chosen.load(Relaxed),
             bytes: progress.bytes.load(Relaxed),
             without_key: progress.without_key.load(Relaxed),
+            without_time: progress.without_time.load(Relaxed),
             not_urls: progress.not_urls.load(Relaxed),
             elapsed: start.elapsed(),
             signal: match signal.load(Relaxed) {

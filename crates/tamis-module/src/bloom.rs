@@ -3,9 +3,10 @@
 use crate::error::Error;
 use crate::filter::{Filter, Room, SEALED_TO, parts, piece};
 use crate::loading::Loading;
+use crate::window;
 use crate::words::FilterLayout;
 use tamis::raw::{HEADER_LEN, Header};
-use tamis::{Counting, Expansion, Growing, Hasher, Kind};
+use tamis::{Counting, Expansion, Growing, Hasher, Kind, Window, WindowOptions};
 use tamis_formats::redisbloom::Chain;
 use tamis_formats::valkeybloom;
 
@@ -14,6 +15,8 @@ pub enum Bloom {
     Tamis(Growing),
     /// Its items can be counted and removed; it doesn't grow.
     Counting(Counting),
+    /// It forgets. `window` adds to it and asks it, with the time.
+    Window(Window),
     RedisBloom(Chain<'static>),
     Valkey(valkeybloom::Chain),
     Loading(Loading),
@@ -27,6 +30,7 @@ pub struct NewBloom {
     /// 0 is a filter that can't grow.
     pub expansion: u32,
     pub counting: bool,
+    pub window: Option<WindowOptions>,
     pub layout: FilterLayout,
     /// Of Tamis's layout.
     pub hasher: Hasher,
@@ -43,6 +47,7 @@ impl Default for NewBloom {
             capacity: 100,
             expansion: 2,
             counting: false,
+            window: None,
             layout: FilterLayout::Tamis,
             hasher: Hasher::default(),
             seed: [0; 32],
@@ -95,6 +100,10 @@ impl NewBloom {
     /// An empty one.
     pub fn make(&self) -> Result<Bloom, Error> {
         let rate = self.rate.min(HIGHEST_RATE);
+        if let Some(options) = &self.window {
+            let window = Window::with_options(options, self.capacity, rate, self.hasher)?;
+            return Ok(Bloom::Window(window));
+        }
         Ok(match self.layout {
             FilterLayout::Tamis if self.counting => {
                 Bloom::Counting(Counting::with_hasher(self.capacity, rate, self.hasher)?)
@@ -160,6 +169,7 @@ impl Bloom {
                 }
                 Ok(chain.insert(key)?)
             }
+            Self::Window(_) => Err(Error::new("ERR items of a window have a time")),
             Self::Loading(loading) => Err(loading.refusal()),
         }
     }
@@ -203,18 +213,27 @@ impl Bloom {
         }
     }
 
+    /// Of a window, as of its latest moment.
     pub fn info(&self) -> Result<BloomInfo, Error> {
+        let of_one = |rate, capacity, bytes, keys| BloomInfo {
+            layout: FilterLayout::Tamis,
+            rate,
+            capacity,
+            bytes,
+            layers: 1,
+            keys,
+            expansion: None,
+            tightening: None,
+        };
         match self {
-            Self::Counting(filter) => Ok(BloomInfo {
-                layout: FilterLayout::Tamis,
-                rate: filter.rate(),
-                capacity: filter.capacity(),
-                bytes: filter.bytes(),
-                layers: 1,
-                keys: filter.keys().get(),
-                expansion: None,
-                tightening: None,
-            }),
+            Self::Counting(filter) => {
+                let (bytes, keys) = (filter.bytes(), filter.keys().get());
+                Ok(of_one(filter.rate(), filter.capacity(), bytes, keys))
+            }
+            Self::Window(window) => {
+                let (bytes, keys) = (window.bytes(), window.keys().get());
+                Ok(of_one(window.rate(), window.capacity(), bytes, keys))
+            }
             Self::Valkey(chain) => Ok(BloomInfo {
                 layout: FilterLayout::Valkey,
                 rate: chain.rate(),
@@ -254,6 +273,7 @@ impl Bloom {
         match self {
             Self::Tamis(filter) => Ok(Self::Tamis(filter.template()?)),
             Self::Counting(filter) => Ok(Self::Counting(filter.template()?)),
+            Self::Window(window) => Ok(Self::Window(window.template()?)),
             Self::Valkey(chain) => Ok(Self::Valkey(chain.template()?)),
             Self::RedisBloom(chain) => Ok(Self::RedisBloom(chain.template()?)),
             Self::Loading(loading) => Err(loading.refusal()),
@@ -266,6 +286,7 @@ impl Filter for Bloom {
         match self {
             Self::Tamis(filter) => Ok(filter.contains(key)),
             Self::Counting(filter) => Ok(filter.contains(key)),
+            Self::Window(window) => Ok(window.contains(key)),
             Self::RedisBloom(chain) => Ok(chain.contains(key)),
             Self::Valkey(chain) => Ok(chain.contains(key)),
             Self::Loading(loading) => Err(loading.refusal()),
@@ -276,6 +297,7 @@ impl Filter for Bloom {
         match self {
             Self::Tamis(filter) => filter.contains_many(keys, out),
             Self::Counting(filter) => filter.contains_many(keys, out),
+            Self::Window(window) => window.contains_many(keys, out),
             Self::RedisBloom(chain) => {
                 out.fill(false);
                 chain.contains_many(keys, out);
@@ -320,7 +342,9 @@ impl Filter for Bloom {
         match self {
             Self::RedisBloom(_) => FilterLayout::RedisBloom,
             Self::Valkey(_) => FilterLayout::Valkey,
-            Self::Tamis(_) | Self::Counting(_) | Self::Loading(_) => FilterLayout::Tamis,
+            Self::Tamis(_) | Self::Counting(_) | Self::Window(_) | Self::Loading(_) => {
+                FilterLayout::Tamis
+            }
         }
     }
 
@@ -339,6 +363,7 @@ impl Filter for Bloom {
                 let copy = Counting::from_bytes(&filter.to_bytes())?;
                 Ok(Self::Counting(copy))
             }
+            Self::Window(window) => Ok(Self::Window(Window::from_bytes(&window.to_bytes())?)),
             Self::Valkey(chain) => Ok(Self::Valkey(chain.clone())),
             Self::RedisBloom(chain) => Ok(Self::RedisBloom(chain.clone())),
             Self::Loading(loading) => Ok(Self::Loading(loading.clone())),
@@ -350,6 +375,9 @@ impl Filter for Bloom {
             (Self::Tamis(ours), Self::Tamis(theirs)) => ours.union_with(theirs).map_err(unfit),
             (Self::RedisBloom(ours), Self::RedisBloom(theirs)) => {
                 ours.union_within_capacity(theirs).map_err(unfit)
+            }
+            (Self::Window(ours), Self::Window(theirs)) => {
+                window::union_with(ours, theirs).map_err(unfit)
             }
             (ours, theirs) => {
                 ours.check()?;
@@ -365,6 +393,7 @@ impl Filter for Bloom {
         match self {
             Self::Tamis(filter) => dump_header(filter.expansion(), filter.bytes()),
             Self::Counting(filter) => dump_header(Expansion::None, filter.bytes()),
+            Self::Window(window) => dump_header(Expansion::None, window.bytes()),
             Self::RedisBloom(chain) => chain.dump_header(),
             Self::Valkey(chain) => chain.to_load(),
             Self::Loading(loading) => loading.header().to_vec(),
@@ -372,21 +401,19 @@ impl Filter for Bloom {
     }
 
     fn dump(&self, at: u64, most: usize) -> Vec<u8> {
+        macro_rules! file {
+            ($filter:ident) => {{
+                let header = || match $filter.bytes() {
+                    ..=SEALED_TO => $filter.sealed_header(),
+                    _ => $filter.header(),
+                };
+                dump_file(at, most, header, |at, most| $filter.read_body(at, most))
+            }};
+        }
         match self {
-            Self::Tamis(filter) => {
-                let header = || match filter.bytes() {
-                    ..=SEALED_TO => filter.sealed_header(),
-                    _ => filter.header(),
-                };
-                dump_file(at, most, header, |at, most| filter.read_body(at, most))
-            }
-            Self::Counting(filter) => {
-                let header = || match filter.bytes() {
-                    ..=SEALED_TO => filter.sealed_header(),
-                    _ => filter.header(),
-                };
-                dump_file(at, most, header, |at, most| filter.read_body(at, most))
-            }
+            Self::Tamis(filter) => file!(filter),
+            Self::Counting(filter) => file!(filter),
+            Self::Window(window) => file!(window),
             Self::RedisBloom(chain) => piece(&chain.parts(), at, most),
             // All of it is in its header.
             Self::Valkey(_) => Vec::new(),
@@ -420,6 +447,11 @@ impl Filter for Bloom {
         if file.shape().kind() == Kind::Counting {
             let filter = Counting::from_bytes(bytes).map_err(Error::bad_data)?;
             return Ok(Self::Counting(filter));
+        }
+        if file.shape().kind() == Kind::Window {
+            let window = Window::from_bytes(bytes).map_err(Error::bad_data)?;
+            window::check(&window)?;
+            return Ok(Self::Window(window));
         }
         let mut filter = Growing::from_bytes(bytes).map_err(Error::bad_data)?;
         filter.set_expansion(expansion_of(expansion));
@@ -550,6 +582,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn windows_dump_and_load() {
+        let day = tamis::Span::Time(std::time::Duration::from_secs(86_400));
+        let of = |window: Window| {
+            let at = tamis::Moment::from_secs(1_700_000_000);
+            window.insert_at("key", at);
+            let filter = Bloom::Window(window);
+            (dumped(&filter, 100), filter)
+        };
+        let new = NewBloom {
+            window: Some(WindowOptions::new(day)),
+            ..NewBloom::default()
+        };
+        let Bloom::Window(window) = new.make().unwrap() else {
+            panic!("a window was asked for");
+        };
+        let (loading, filter) = of(window);
+        let copy = Bloom::arrived(&loading).unwrap();
+        assert_eq!(copy.info().unwrap(), filter.info().unwrap());
+        assert!(copy.contains(b"key").unwrap() && !copy.contains(b"other").unwrap());
+        assert_eq!(dumped(&copy, 1 << 20).received(), loading.received());
+        let empty = copy.template().unwrap();
+        assert!(!empty.contains(b"key").unwrap());
+        // The server's clock is no number of keys.
+        let (loading, _) = of(Window::new(100, 0.01).unwrap());
+        let refused = Bloom::arrived(&loading).err().unwrap();
+        assert!(refused.0.contains("windows of time"), "{refused:?}");
     }
 
     #[test]

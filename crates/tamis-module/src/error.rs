@@ -20,6 +20,9 @@ impl Error {
     pub const MAXMEMORY: Self = Self(Cow::Borrowed(
         "ERR Insufficient memory to create filter: it alone would be larger than maxmemory",
     ));
+    pub const NO_WINDOW: Self = Self(Cow::Borrowed(
+        "ERR the filter forgets nothing: reserve it with a WINDOW",
+    ));
     pub const BAD_DATA: Self = Self(Cow::Borrowed("ERR received bad data"));
 
     pub fn new(text: &'static str) -> Self {

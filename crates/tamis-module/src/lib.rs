@@ -9,6 +9,7 @@ pub mod cuckoo;
 pub mod error;
 pub mod filter;
 pub mod loading;
+pub mod window;
 pub mod words;
 
 #[cfg(feature = "server")]

@@ -1,6 +1,8 @@
 //! The words behind a command's key. Every word is read or refused.
 
 use crate::error::Error;
+use std::time::Duration;
+use tamis::{Moment, Renewal, Span, WindowOptions};
 
 /// The most keys that a filter can be reserved for.
 pub const MOST_KEYS: u64 = 1 << 30;
@@ -40,6 +42,10 @@ pub struct Wish {
     pub scale_to: Option<u64>,
     /// Items can be counted and removed.
     pub counting: bool,
+    /// It forgets.
+    pub window: Option<WindowOptions>,
+    /// When the items were seen.
+    pub at: Option<Moment>,
     /// After how many seconds the key is gone.
     pub expire: Option<u64>,
     pub no_create: bool,
@@ -93,6 +99,85 @@ pub fn bloom_capacity(word: &[u8], bad: &'static str) -> Result<u64, Error> {
 fn bloom_expansion(word: &[u8], bad: &'static str) -> Result<u32, Error> {
     let text = "ERR expansion must be in the range [0, 32768]";
     within(word, bad, 0..=MOST_EXPANSION, text).map(|value| value as u32)
+}
+
+/// Seconds with a fraction, exact to the microsecond.
+fn seconds(word: &[u8]) -> Option<Duration> {
+    let text = std::str::from_utf8(word).ok()?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || fraction.len() > 6 {
+        return None;
+    }
+    let micros: u32 = format!("{fraction:0<6}").parse().ok()?;
+    let span = Duration::new(whole.parse().ok()?, micros * 1_000);
+    (!span.is_zero()).then_some(span)
+}
+
+/// Microseconds since 1970.
+pub fn moment(word: &[u8]) -> Result<Moment, Error> {
+    let bad = "ERR AT must be a time in microseconds since 1970";
+    integer(word, bad).map(Moment::from_micros)
+}
+
+/// The words about a filter that forgets.
+#[derive(Default)]
+struct WindowWords {
+    span: Option<Duration>,
+    generations: Option<u32>,
+    quiet: bool,
+}
+
+impl WindowWords {
+    /// Reads one of WINDOW, GENERATIONS and QUIET.
+    fn take(&mut self, word: &str, words: &mut Words<'_, '_>) -> Result<(), Error> {
+        let bad = match word {
+            "QUIET" => {
+                self.quiet = true;
+                return Ok(());
+            }
+            "WINDOW" => "ERR WINDOW must be a number of seconds above 0, such as 86400 or 0.5",
+            _ => "ERR bad generations",
+        };
+        let value = words.value(bad)?;
+        if word == "WINDOW" {
+            self.span = Some(seconds(value).ok_or(Error::new(bad))?);
+        } else {
+            let number = u32::try_from(integer(value, bad)?);
+            self.generations = Some(number.map_err(|_| Error::new(bad))?);
+        }
+        Ok(())
+    }
+
+    /// What they say together, beside the other words.
+    fn options(self, wish: &Wish, fixed: bool) -> Result<Option<WindowOptions>, Error> {
+        let refuse = |text| Err(Error::new(text));
+        let Some(span) = self.span else {
+            if self.quiet || self.generations.is_some() {
+                return refuse("ERR GENERATIONS and QUIET need a WINDOW");
+            }
+            return Ok(None);
+        };
+        if fixed || wish.expansion.is_some() {
+            return refuse(
+                "ERR WINDOW goes with neither EXPANSION nor NONSCALING: a window forgets and doesn't grow",
+            );
+        }
+        if wish.counting || wish.layout == Some(FilterLayout::RedisBloom) {
+            return refuse("ERR WINDOW goes with neither COUNTING nor RedisBloom's layout");
+        }
+        if wish.seed.is_some() || wish.tightening.is_some() || wish.scale_to.is_some() {
+            return refuse("ERR WINDOW goes with none of SEED, TIGHTENING and VALIDATESCALETO");
+        }
+        let mut options = WindowOptions::new(Span::Time(span));
+        if let Some(generations) = self.generations {
+            options = options.generations(generations);
+        }
+        if self.quiet {
+            options = options.renewal(Renewal::Quiet);
+        }
+        Ok(Some(options))
+    }
 }
 
 /// Reads words one after the other; each may come once.
@@ -177,11 +262,15 @@ impl Wish {
             ..Self::default()
         };
         let mut fixed = false;
+        let mut window = WindowWords::default();
         let mut words = Words::new(rest);
         let known = [
             "EXPANSION",
             "NONSCALING",
             "COUNTING",
+            "WINDOW",
+            "GENERATIONS",
+            "QUIET",
             "NX",
             "IFNOTEXISTS",
             "EX",
@@ -197,9 +286,11 @@ impl Wish {
                 }
                 "NONSCALING" => fixed = true,
                 "NX" | "IFNOTEXISTS" => wish.if_missing = true,
+                "WINDOW" | "GENERATIONS" | "QUIET" => window.take(word, &mut words)?,
                 made => wish.made(made, &mut words)?,
             }
         }
+        wish.window = window.options(&wish, fixed)?;
         if wish.counting {
             let growing = matches!(wish.expansion, Some(1..));
             if growing || wish.layout == Some(FilterLayout::RedisBloom) {
@@ -220,6 +311,7 @@ impl Wish {
     pub fn bloom_insert(all: &[&[u8]]) -> Result<(Self, usize), Error> {
         let mut wish = Self::default();
         let mut fixed = false;
+        let mut window = WindowWords::default();
         let mut words = Words::new(all);
         let known = [
             "CAPACITY",
@@ -227,6 +319,10 @@ impl Wish {
             "EXPANSION",
             "NOCREATE",
             "NONSCALING",
+            "WINDOW",
+            "GENERATIONS",
+            "QUIET",
+            "AT",
             "SEED",
             "TIGHTENING",
             "VALIDATESCALETO",
@@ -263,13 +359,13 @@ impl Wish {
                     let value = words.value(bad)?;
                     wish.scale_to = Some(within(value, bad, 1..=i64::MAX as u64, bad)?);
                 }
+                Some("AT") => wish.at = Some(moment(words.value("ERR AT has no time")?)?),
+                Some(word @ ("WINDOW" | "GENERATIONS" | "QUIET")) => {
+                    window.take(word, &mut words)?;
+                }
                 // valkey-bloom's replicas are told of a filter without items.
-                Some(_) if !words.rest.is_empty() || wish.seed.is_some() => {
-                    return Ok((wish.fixed_for_insert(fixed)?, all.len() - words.rest.len()));
-                }
-                None if wish.seed.is_some() => {
-                    return Ok((wish.fixed_for_insert(fixed)?, all.len()));
-                }
+                Some(_) if !words.rest.is_empty() || wish.seed.is_some() => break,
+                None if wish.seed.is_some() => break,
                 Some(_) | None => {
                     return Err(Error::new(
                         "ERR wrong number of arguments for 'bf.insert' command",
@@ -277,6 +373,8 @@ impl Wish {
                 }
             }
         }
+        wish.window = window.options(&wish, fixed)?;
+        Ok((wish.fixed_for_insert(fixed)?, all.len() - words.rest.len()))
     }
 
     fn fix(mut self, fixed: bool) -> Self {
@@ -449,6 +547,14 @@ mod tests {
                 "{line}"
             );
         }
+        let wish = Wish::bloom_reserve(&words("0.1 5 window 0.5 Quiet generations 4")).unwrap();
+        let half = Span::Time(Duration::from_millis(500));
+        let options = WindowOptions::new(half).generations(4);
+        assert_eq!(wish.window, Some(options.renewal(Renewal::Quiet)));
+        let (wish, _) = Wish::bloom_insert(&words("WINDOW 86400.000001 AT -7 ITEMS AT")).unwrap();
+        let day = Span::Time(Duration::from_micros(86_400_000_001));
+        assert_eq!(wish.window, Some(WindowOptions::new(day)));
+        assert_eq!(wish.at, Some(Moment::from_micros(-7)));
         let (wish, at) =
             Wish::bloom_insert(&words("ERROR 0.1 CAPACITY 5 NOCREATE ITEMS a items")).unwrap();
         assert!(wish.no_create && at == 6);

@@ -5,7 +5,7 @@ import redis
 from conftest import PATIENCE, VALKEY, add_all, digest, found, keys, sample, until
 
 NAMES = [
-    "bf", "bf:fixed", "bf:secret", "bf:counts", "cf", "cf:asked", "their:bf", "their:cf", "valkey", "half",
+    "bf", "bf:fixed", "bf:secret", "bf:counts", "bf:window", "bf:quiet", "cf", "cf:asked", "their:bf", "their:cf", "valkey", "half",
 ]
 
 
@@ -21,6 +21,10 @@ def fill(r):
     add_all(r.bf().madd, "bf:counts", keys(0, 1500))
     for key in keys(0, 500):
         assert r.execute_command("BF.REMOVE", "bf:counts", key)
+    r.execute_command("BF.RESERVE", "bf:window", 0.001, 20_000, "WINDOW", 86400)
+    add_all(r.bf().madd, "bf:window", keys(0, 1500))
+    r.execute_command("BF.RESERVE", "bf:quiet", 0.001, 50_000, "WINDOW", 86400, "GENERATIONS", 24, "QUIET")
+    add_all(r.bf().madd, "bf:quiet", keys(0, 1500))
     r.execute_command("BF.LOAD", "valkey", VALKEY)
     r.cf().insert("cf", keys(0, 3000))
     r.execute_command("CF.RESERVE", "cf:asked", 2000, "ERROR", 0.0001, "EXPANSION", 3)
@@ -38,6 +42,8 @@ def check(r):
     assert found(r, "bf:fixed", keys(0, 2000)) == 2000
     assert found(r, "bf:secret", keys(0, 1000)) == 1000
     assert found(r, "bf:counts", keys(500, 1500)) == 1000 and r.bf().card("bf:counts") > 980
+    for name in ["bf:window", "bf:quiet"]:
+        assert found(r, name, keys(0, 1500)) == 1500 and 1490 < r.bf().card(name) <= 1500
     assert found(r, "valkey", keys(0, 400)) == 400
     assert found(r, "cf", keys(0, 3000), "CF.MEXISTS") == 3000
     assert found(r, "cf:asked", keys(500, 5000), "CF.MEXISTS") == 4500
@@ -160,6 +166,7 @@ def test_memory_usage_is_what_the_server_gave(servers):
         lambda: r.execute_command("BF.RESERVE", "k", 0.01, 10_000_000),
         lambda: add_all(r.bf().madd, "k", keys(0, 300_000)),
         lambda: r.execute_command("CF.RESERVE", "k", 5_000_000, "ERROR", 0.001),
+        lambda: r.execute_command("BF.RESERVE", "k", 0.01, 3_000_000, "WINDOW", 60),
         lambda: r.restore("k", 0, sample("bfscale.dump")),
     ]:
         r.memory_purge() if jemalloc else None
@@ -241,7 +248,7 @@ def test_large_steps_take_no_more_memory_than_redisblooms(r, first, expansion):
 
 def test_a_limit_a_key(r):
     r.config_set("tamis.max-key-bytes", "100kb")
-    for line in ["BF.RESERVE k 0.01 1000000000", "BF.RESERVE k 0.01 90000", "CF.RESERVE k 900000"]:
+    for line in ["BF.RESERVE k 0.01 1000000000", "BF.RESERVE k 0.01 90000", "BF.RESERVE k 0.01 50000 WINDOW 60", "CF.RESERVE k 900000"]:
         with pytest.raises(redis.ResponseError, match="max-key-bytes"):
             r.execute_command(*line.split())
     answers = r.execute_command("BF.MADD", "k", *keys(0, 90_000))
@@ -265,8 +272,9 @@ def test_maxmemory(r):
     r.config_set("maxmemory", "0")
 
 
-def test_lazy_free(r):
-    r.execute_command("BF.RESERVE", "k", 0.01, 10_000_000)
+@pytest.mark.parametrize("words", [[], ["WINDOW", 60]], ids=["grows", "window"])
+def test_lazy_free(r, words):
+    r.execute_command("BF.RESERVE", "k", 0.01, 10_000_000, *words)
     before = r.info("memory").get("lazyfreed_objects", 0)
     r.unlink("k")
     until(lambda: r.info("memory").get("lazyfreed_objects", 0) > before, "another thread to free it")
@@ -282,21 +290,22 @@ def test_defragmentation_keeps_every_answer(servers):
         return
     r.execute_command("CONFIG", "SET", "active-defrag-ignore-bytes", "1", "active-defrag-threshold-lower", "1",
                       "active-defrag-cycle-min", "60", "active-defrag-cycle-max", "75")
-    for layout in ["tamis", "redisbloom"]:
+    kinds = {"tamis": ["LAYOUT", "tamis"], "redisbloom": ["LAYOUT", "redisbloom"], "window": ["WINDOW", 86400]}
+    for kind, words in kinds.items():
         for i in range(3000):
-            r.execute_command("BF.RESERVE", f"{layout}{i}", 0.01, 100 + i % 500, "LAYOUT", layout)
-            r.bf().madd(f"{layout}{i}", *keys(i, i + 20))
+            r.execute_command("BF.RESERVE", f"{kind}{i}", 1e-6, 100 + i % 500, *words)
+            r.bf().madd(f"{kind}{i}", *keys(i, i + 20))
     r.cf().insert("cf", keys(0, 5000))
-    for layout in ["tamis", "redisbloom"]:
+    for kind in kinds:
         for i in range(3000):
             if i % 7:
-                r.delete(f"{layout}{i}")
+                r.delete(f"{kind}{i}")
     until(lambda: r.info("stats")["active_defrag_key_hits"] > 0 < r.info("stats")["active_defrag_hits"], "keys to be moved")
     hits = r.info("stats")
     print("moved:", hits["active_defrag_key_hits"], "keys,", hits["active_defrag_hits"], "allocations")
-    for layout in ["tamis", "redisbloom"]:
+    for kind in kinds:
         for i in range(0, 3000, 7):
-            assert r.bf().mexists(f"{layout}{i}", *keys(i, i + 20)) == [1] * 20
+            assert r.bf().mexists(f"{kind}{i}", *keys(i, i + 20)) == [1] * 20
     assert found(r, "cf", keys(0, 5000), "CF.MEXISTS") == 5000
 
 
@@ -388,7 +397,7 @@ def test_a_filter_larger_than_maxmemory_is_refused(r):
     before = r.info("memory")["used_memory"]
     for line in [
         "BF.RESERVE k 0.01 800000000", "CF.RESERVE k 800000000", "BF.RESERVE k 0.01 100000000 LAYOUT redisbloom",
-        "BF.RESERVE k 0.01 100000000 COUNTING", "BF.INSERT k CAPACITY 800000000 ITEMS a",
+        "BF.RESERVE k 0.01 100000000 COUNTING", "BF.RESERVE k 0.01 100000000 WINDOW 60", "BF.INSERT k CAPACITY 800000000 ITEMS a",
     ]:
         with pytest.raises(redis.ResponseError, match="larger than maxmemory"):
             r.execute_command(*line.split())

@@ -198,7 +198,7 @@ impl<'a> KeyColumn<'a> {
     }
 
     #[inline]
-    fn is_valid(&self, row: usize) -> bool {
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
         self.valid.as_ref().is_none_or(|valid| valid.get(row))
     }
 

@@ -1,5 +1,5 @@
 //! The parts of the Python packages `tamis` and `pybloomfilter` that need no
-//! Python: columns of keys, as numpy and Arrow have them, and the mapped files
+//! Python: columns of keys and of times, as numpy and Arrow have them, and the mapped files
 //! of pybloomfiltermmap3.
 
 pub mod arrow;
@@ -11,3 +11,4 @@ pub mod keys;
 #[cfg(unix)]
 pub mod pybloom;
 pub mod text;
+pub mod times;

@@ -58,7 +58,7 @@ impl Temporal {
             Self::Months(months) => {
                 let month = wide * i128::from(months);
                 let year = month.div_euclid(12) + 1970;
-                write_year_month_day(year, month.rem_euclid(12) as u64 + 1, 1, text);
+                write_year_month_day(year, month.rem_euclid(12) as u8 + 1, 1, text);
             }
             Self::Timestamp { ticks, utc } => {
                 let (seconds, rest) = ticks.split(wide);
@@ -106,28 +106,18 @@ fn write_clock(seconds: u128, rest: u64, digits: u32, text: &mut Vec<u8>) {
 }
 
 fn write_date(days: i128, text: &mut Vec<u8>) {
-    // The civil calendar, in cycles of 400 years that begin in March.
-    const CYCLE: i128 = 146_097;
-    let days = days + 719_468;
-    let cycle = days.div_euclid(CYCLE);
-    let day = days.rem_euclid(CYCLE) as u64;
-    let year_of_cycle = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = i128::from(year_of_cycle) + cycle * 400 + i128::from(month <= 2);
+    let (year, month, day) = tamis::calendar::date(days);
     write_year_month_day(year, month, day, text);
 }
 
 /// There is no year 0: before the year 1 is 1 BC.
-fn write_year_month_day(year: i128, month: u64, day: u64, text: &mut Vec<u8>) {
+fn write_year_month_day(year: i128, month: u8, day: u8, text: &mut Vec<u8>) {
     let before = year < 1;
     write_padded(if before { 1 - year } else { year } as u128, 4, text);
     text.push(b'-');
-    write_two(month as u8, text);
+    write_two(month, text);
     text.push(b'-');
-    write_two(day as u8, text);
+    write_two(day, text);
     if before {
         text.extend_from_slice(b" (BC)");
     }

@@ -14,8 +14,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
-use tamis::{Hash, Hasher};
+use tamis::{Hash, Hasher, Moment};
 use tamis_python_core::column::KeyColumn;
 use tamis_python_core::keys::NoKeys;
 
@@ -58,41 +59,102 @@ impl Batch<'_> {
         keys: &Bound<'py, PyAny>,
         work: &impl Work,
     ) -> Result<Bound<'py, PyAny>> {
-        let mut bools = if self.answers {
-            Answers::Bools(Vec::new())
-        } else {
-            Answers::Dropped
+        let source = source(keys)?;
+        let mut answers = self.answers_for(keys, source.as_ref())?;
+        let like = self.run_source(keys, source, work, &mut answers)?;
+        Ok(answers.like(&like)?)
+    }
+
+    /// [`run`](Self::run) for keys that have a moment each. The work is begun when all keys were read,
+    /// so that something that is no key, or a wrong number of them, is said before.
+    pub(crate) fn run_each<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        moments: &[Moment],
+        work: &(impl Fn(&[Hash], &[Moment], &mut [bool]) -> Result<()> + Sync),
+    ) -> Result<Bound<'py, PyAny>> {
+        let source = source(keys)?;
+        let mut answers = self.answers_for(keys, source.as_ref())?;
+        let (read, mut keyed) = (Mutex::new(Vec::new()), Answers::Bools(Vec::new()));
+        let reading = Batch {
+            ordered: true,
+            progress: None,
+            ..*self
         };
-        if keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>() {
-            self.run_sequence(keys, false, work, &mut bools)?;
-            return Ok(bools.like(keys)?);
+        let read_all = |hashes: &[Hash], keyed: &mut [bool]| {
+            lock(&read).extend_from_slice(hashes);
+            keyed.fill(true);
+            Ok(())
+        };
+        let like = reading.run_source(keys, source, &read_all, &mut keyed)?;
+        let Answers::Bools(keyed) = keyed else {
+            return Err(Failure::parameter("keys: expected rows, got none"));
+        };
+        if keyed.len() != moments.len() {
+            let (keys, times) = (keyed.len(), moments.len());
+            return Err(Failure::parameter(format!(
+                "at: expected a time for each of {keys} keys, got {times}"
+            )));
         }
-        key::refuse_one_key(keys)?;
-        match Source::of(keys)? {
-            Source::Arrow(arrays) => {
-                let pandas = key::library(keys)? == "pandas";
-                let mut answers = match self.answers {
-                    true if !pandas => Answers::Bits(Bits::default()),
-                    _ => bools,
-                };
-                self.run_arrays(keys.py(), arrays, work, &mut answers)?;
-                return Ok(answers.like(keys)?);
+        let mut hashes = lock(&read).drain(..).collect::<Vec<_>>().into_iter();
+        for (keyed, moments) in keyed.chunks(OBJECTS).zip(moments.chunks(OBJECTS)) {
+            let rows = || keyed.iter().enumerate();
+            let missing = rows().filter(|(_, keyed)| !**keyed);
+            let hashed = Hashed {
+                missing: Some(missing.map(|(row, _)| row).collect()),
+                hashes: (hashes.by_ref())
+                    .take(rows().filter(|(_, keyed)| **keyed).count())
+                    .collect(),
+            };
+            let moments = moments.iter().zip(keyed).filter(|(_, keyed)| **keyed);
+            let moments: Vec<Moment> = moments.map(|(moment, _)| *moment).collect();
+            let done = AtomicUsize::new(0);
+            let work = |hashes: &[Hash], found: &mut [bool]| {
+                let start = done.fetch_add(hashes.len(), Ordering::Relaxed);
+                work(hashes, &moments[start..start + hashes.len()], found)
+            };
+            self.flush(keys.py(), &hashed, &work, &mut answers)?;
+        }
+        Ok(answers.like(&like)?)
+    }
+
+    /// For answers of the shape that becomes an object like the keys.
+    fn answers_for(&self, keys: &Bound<'_, PyAny>, source: Option<&Source<'_>>) -> Result<Answers> {
+        Ok(match source {
+            _ if !self.answers => Answers::Dropped,
+            Some(Source::Arrow(_)) if key::library(keys)? != "pandas" => {
+                Answers::Bits(Bits::default())
             }
-            Source::Array { array, masked, utc } => {
+            _ => Answers::Bools(Vec::new()),
+        })
+    }
+
+    /// Does `work` with all keys; returns what the answers are to be like.
+    fn run_source<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        source: Option<Source<'py>>,
+        work: &impl Work,
+        answers: &mut Answers,
+    ) -> Result<Bound<'py, PyAny>> {
+        match source {
+            None => self.run_sequence(keys, false, work, answers)?,
+            Some(Source::Arrow(arrays)) => self.run_arrays(keys.py(), arrays, work, answers)?,
+            Some(Source::Array { array, masked, utc }) => {
                 match numpy::column(&array, masked.as_deref(), utc)? {
-                    Some(column) => self.run_column(keys.py(), &column, work, &mut bools)?,
+                    Some(column) => self.run_column(keys.py(), &column, work, answers)?,
                     None => {
                         // What is masked is None there.
                         let list = array.call_method0("tolist")?;
-                        self.run_sequence(&list, masked.is_some(), work, &mut bools)?;
+                        self.run_sequence(&list, masked.is_some(), work, answers)?;
                     }
                 }
-                return Ok(bools.like(&array)?);
+                return Ok(array);
             }
-            Source::Objects(list) => self.run_sequence(&list, true, work, &mut bools)?,
-            Source::Iterable => self.run_iterator(keys, work, &mut bools)?,
+            Some(Source::Objects(list)) => self.run_sequence(&list, true, work, answers)?,
+            Some(Source::Iterable) => self.run_iterator(keys, work, answers)?,
         }
-        Ok(bools.like(keys)?)
+        Ok(keys.clone())
     }
 
     /// Objects of a list or a tuple. They are hashed where they are, under the
@@ -360,6 +422,15 @@ impl Batch<'_> {
         });
         end.result()
     }
+}
+
+/// Where keys are read from; `None` for a list or a tuple itself.
+fn source<'py>(keys: &Bound<'py, PyAny>) -> Result<Option<Source<'py>>> {
+    if keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>() {
+        return Ok(None);
+    }
+    key::refuse_one_key(keys)?;
+    Source::of(keys).map(Some)
 }
 
 /// The hashes of some objects, and which rows among them have none.

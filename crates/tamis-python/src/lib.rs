@@ -32,6 +32,8 @@ mod pybloom;
 mod redis;
 mod rows;
 mod source;
+mod when;
+mod window;
 
 use pyo3::prelude::*;
 
@@ -57,6 +59,12 @@ mod _tamis {
     use crate::pybloom::BloomFilter;
     #[pymodule_export]
     use crate::redis::{RedisFilter, connect};
+
+    #[pymodule_export]
+    use crate::window::{
+        _window_add, _window_add_many, _window_contains, _window_contains_many, _window_facts,
+        _window_generations, _window_new, _window_remembers,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -16,6 +16,8 @@ struct Classes {
     time: Py<PyAny>,
     timedelta: Py<PyAny>,
     utc: Py<PyAny>,
+    /// The beginning of 1970 in UTC.
+    epoch: Py<PyAny>,
 }
 
 fn classes(py: Python<'_>) -> PyResult<&Classes> {
@@ -23,12 +25,16 @@ fn classes(py: Python<'_>) -> PyResult<&Classes> {
     CLASSES.get_or_try_init(py, || {
         let module = py.import("datetime")?;
         let class = |name: &str| module.getattr(name).map(Bound::unbind);
+        let utc = module.getattr("timezone")?.getattr("utc")?;
+        let epoch = module.getattr("datetime")?;
+        let epoch = epoch.call1((1970, 1, 1, 0, 0, 0, 0, &utc))?.unbind();
         Ok(Classes {
+            epoch,
             datetime: class("datetime")?,
             date: class("date")?,
             time: class("time")?,
             timedelta: class("timedelta")?,
-            utc: module.getattr("timezone")?.getattr("utc")?.unbind(),
+            utc: utc.unbind(),
         })
     })
 }
@@ -76,9 +82,7 @@ pub(crate) fn value<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Value<'py>
         return text(shortened(&time).as_bytes());
     }
     if is(&classes.timedelta)? {
-        let part = |name: &str| object.getattr(name)?.extract::<i128>();
-        let micros = (part("days")? * 86_400 + part("seconds")?) * 1_000_000;
-        let micros = micros + part("microseconds")?;
+        let micros = micros_of(object)?;
         // pandas' have more digits.
         let nanos = match object.getattr_opt("nanoseconds")? {
             Some(nanos) => nanos.extract::<i128>()?,
@@ -96,6 +100,55 @@ pub(crate) fn value<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Value<'py>
     }
     if is_of(object, "pandas._libs.missing", "NAType")? {
         return Ok(Some(Value::Missing));
+    }
+    Ok(None)
+}
+
+/// The whole microseconds of a timedelta.
+fn micros_of(timedelta: &Bound<'_, PyAny>) -> PyResult<i128> {
+    let part = |name: &str| timedelta.getattr(name)?.extract::<i128>();
+    let micros = (part("days")? * 86_400 + part("seconds")?) * 1_000_000;
+    Ok(micros + part("microseconds")?)
+}
+
+/// The length of a timedelta in microseconds; `None` for an object of another class.
+pub(crate) fn length(object: &Bound<'_, PyAny>) -> Result<Option<i128>> {
+    if object.is_instance(classes(object.py())?.timedelta.bind(object.py()))? {
+        return Ok(Some(micros_of(object)?));
+    }
+    Ok(None)
+}
+
+/// The microseconds since 1970 of a datetime, or of a date's midnight in UTC; `None` for an object
+/// of another class, and within for what stands for none. Without a time zone it is what the
+/// object's own `timestamp()` says: local time for Python's, UTC for pandas'.
+pub(crate) fn micros(object: &Bound<'_, PyAny>) -> Result<Option<Option<i128>>> {
+    let py = object.py();
+    let classes = classes(py)?;
+    let is = |class: &Py<PyAny>| object.is_instance(class.bind(py));
+    if is(&classes.datetime)? {
+        // pandas' NaT is one of these.
+        if object.ne(object)? {
+            return Ok(Some(None));
+        }
+        if !object.call_method0("utcoffset")?.is_none() {
+            let since = object.call_method1("__sub__", (&classes.epoch,))?;
+            return Ok(Some(Some(micros_of(&since)?)));
+        }
+        let told = object.call_method0("timestamp").map_err(|error| {
+            Failure::parameter(format!(
+                "at: expected a time that this system's calendar has, got {object}: {error}"
+            ))
+        })?;
+        // The seconds are whole and exact; the fraction would be rounded far from 1970.
+        let fraction: i128 = object.getattr("microsecond")?.extract()?;
+        let seconds = (told.extract::<f64>()? - fraction as f64 / 1e6).round();
+        return Ok(Some(Some(seconds as i128 * 1_000_000 + fraction)));
+    }
+    if is(&classes.date)? {
+        const TO_1970: i128 = 719_163;
+        let day: i128 = object.call_method0("toordinal")?.extract()?;
+        return Ok(Some(Some((day - TO_1970) * 86_400_000_000)));
     }
     Ok(None)
 }

@@ -9,7 +9,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use tamis::raw::BloomShape;
-use tamis::{Error, Hasher, KeyRule, Kind, Open, Plan, SecretKey};
+use tamis::{Error, Hasher, KeyRule, Kind, Open, Plan, SecretKey, Span, WindowOptions};
 
 /// The plan of a filter of this kind, at a rate or in a size. It takes longer than
 /// to make a small filter, so the latest few are remembered.
@@ -32,6 +32,27 @@ pub(crate) fn plan(kind: Kind, keys: u64, size: Result<f64, u64>) -> Result<Plan
     latest.truncate(FEW - 1);
     latest.push_front((asked, plan));
     Ok(plan)
+}
+
+/// The plan of a window. One of the last keys is made for as many.
+pub(crate) fn plan_window(window: &WindowOptions, n: Option<u64>, rate: f64) -> Result<Plan> {
+    let keys = match (window.span(), n) {
+        (Span::Keys(last), None) => last,
+        (Span::Keys(last), Some(n)) if n == last => last,
+        (Span::Keys(_), Some(_)) => {
+            return Err(Failure::parameter(
+                "n: expected none beside last, got another number; a window of the last keys \
+                 has that many",
+            ));
+        }
+        (Span::Time(_), Some(n)) => n,
+        (Span::Time(_), None) => {
+            return Err(Failure::parameter(
+                "n: expected how many keys the window has at most, got nothing",
+            ));
+        }
+    };
+    Ok(Plan::window(window, keys, rate)?)
 }
 
 /// The numbers of a textbook filter, for those who set them.
@@ -88,6 +109,8 @@ pub(crate) struct Need {
     pub(crate) finished: bool,
     /// Whether processes are to write the file at once.
     pub(crate) shared: bool,
+    /// What it is to remember, if not all.
+    pub(crate) window: Option<WindowOptions>,
 }
 
 impl Need {
@@ -114,6 +137,7 @@ impl Need {
             grow,
             finished,
             shared,
+            ..
         } = self;
         if [delete, grow, finished]
             .into_iter()

@@ -2,9 +2,10 @@
 
 use crate::argument;
 use crate::error::{Failure, Result};
-use crate::options::{Count, Need, Textbook};
+use crate::options::{self, Count, Need, Textbook};
+use crate::when;
 use pyo3::prelude::*;
-use tamis::Plan as LibraryPlan;
+use tamis::{Kind, Plan as LibraryPlan};
 
 /// What a filter would cost: the answer of `plan`.
 #[pyclass(frozen, module = "tamis", name = "Plan")]
@@ -69,7 +70,8 @@ impl Plan {
 /// What a filter would cost. Give two of ``n`` (keys), ``p`` (rate of false
 /// "yes") and ``size`` (bytes); the third follows. Say what else you need:
 /// ``delete``, ``grow``, ``finished`` for a list that `build` makes, or a kind.
-/// With ``kind="bloom"`` the numbers may be given: ``bits`` (or ``size``) and ``hashes``.
+/// With ``kind="bloom"`` the numbers may be given: ``bits`` (or ``size``) and ``hashes``. A `Window`
+/// is planned with its own arguments: ``within``, ``quiet`` or ``last``, and ``generations``.
 ///
 /// >>> import tamis
 /// >>> tamis.plan(1_000_000, 0.01)
@@ -78,10 +80,12 @@ impl Plan {
 /// True
 /// >>> tamis.plan(1_000_000, 0.01, delete=True).kind
 /// 'cuckoo'
+/// >>> tamis.plan(1_000_000, 0.01, within="24h").kind
+/// 'window'
 /// >>> tamis.plan(kind="bloom", bits=16, hashes=3)
 /// <tamis.Plan bloom for 4 keys at p=1.650e-1: 64 bytes, 4.00 bits a key>
 #[pyfunction]
-#[pyo3(signature = (n=None, p=None, *, size=None, bits=None, hashes=None, kind=None, delete=false, grow=false, finished=false))]
+#[pyo3(signature = (n=None, p=None, *, size=None, bits=None, hashes=None, kind=None, delete=false, grow=false, finished=false, within=None, quiet=None, last=None, generations=8))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -96,13 +100,35 @@ pub(crate) fn plan(
     #[pyo3(from_py_with = argument::delete)] delete: bool,
     #[pyo3(from_py_with = argument::grow)] grow: bool,
     #[pyo3(from_py_with = argument::finished)] finished: bool,
+    within: Option<&Bound<'_, PyAny>>,
+    quiet: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = argument::last)] last: Option<Count>,
+    #[pyo3(from_py_with = argument::generations)] generations: u32,
 ) -> Result<Plan> {
     let need = Need {
         delete,
         grow,
         finished,
-        shared: false,
+        ..Need::default()
     };
+    if let Some(window) = when::window(within, quiet, last.map(|last| last.0), generations)? {
+        let others = [
+            delete,
+            grow,
+            finished,
+            size.is_some(),
+            bits.is_some(),
+            hashes.is_some(),
+        ];
+        if others.contains(&true) || kind.is_some_and(|kind| kind != Kind::Window.name()) {
+            return Err(Failure::parameter(
+                "within, quiet, last: expected n and p beside them, got something else; a window \
+                 is a kind of its own",
+            ));
+        }
+        let plan = options::plan_window(&window, n.map(|n| n.0), p.unwrap_or(0.01))?;
+        return Ok(Plan(plan));
+    }
     let textbook = Textbook { bits, hashes };
     let given = |kind| match (n, p, size) {
         (Some(_), Some(_), Some(_)) => Err(Failure::parameter(

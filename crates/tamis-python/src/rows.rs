@@ -9,11 +9,13 @@ use crate::lock::{Mark, lock};
 use crate::mask::Answers;
 use crate::redis::{Keys, RedisFilter, Verb};
 use crate::source::Held;
+use crate::when::{self, Times, When};
+use crate::window::AHEAD;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::ops::Range;
 use std::sync::Mutex;
-use tamis::{Hash, Hasher, KeyRule};
+use tamis::{AnyFilter, Hash, Hasher, KeyRule, Moment, Span, Window};
 use tamis_python_core::column::{Buffer, KeyColumn, Values};
 use tamis_python_core::keys::{Key, NoKeys};
 
@@ -160,6 +162,52 @@ impl Rows {
         }
     }
 
+    /// Adds the keys of all rows to a window, one after the other, at their times. Returns whether each row
+    /// stays, because its key was new or because it has none; how many rows are older than the
+    /// window, and how many are of a future that nobody has seen.
+    fn add_at<'py>(
+        &self,
+        frame: &Bound<'py, PyAny>,
+        at: &Bound<'_, PyAny>,
+    ) -> Result<(Bound<'py, PyAny>, usize, usize)> {
+        let py = frame.py();
+        let Judge::Filter(filter) = &self.judge else {
+            return Err(no_window());
+        };
+        let mut times = self.times(Times::of(at)?)?;
+        let (mut new, mut doubts) = (vec![false; self.hashes.len()], Doubts::default());
+        let mark = Mark::on(filter.clone_ref(py), py);
+        py.detach(|| {
+            let mut lookout = Lookout::new();
+            for (number, hashes) in self.hashes.chunks(ROWS).enumerate() {
+                lookout.look()?;
+                let rows = number * ROWS..number * ROWS + hashes.len();
+                let new = &mut new[rows.clone()];
+                mark.write(|state| match state.writable()? {
+                    AnyFilter::Window(window) => {
+                        match &mut times {
+                            Times::Now => {
+                                let now = when::now(window);
+                                window.insert_hashes_at(hashes, now, new)
+                            }
+                            Times::At(moment) => window.insert_hashes_at(hashes, *moment, new),
+                            Times::Each(moments) => {
+                                let moments = &mut moments[rows];
+                                doubts.look(window, moments);
+                                window.insert_hashes_at(hashes, &*moments, new)
+                            }
+                        }
+                        Ok(())
+                    }
+                    _ => Err(no_window()),
+                })?;
+            }
+            Ok::<_, Failure>(())
+        })?;
+        let new: Vec<usize> = (0..new.len()).filter(|key| new[*key]).collect();
+        Ok((self.mask(frame, &new)?, doubts.old, doubts.ahead))
+    }
+
     /// Adds the keys of all rows, whatever the filter has.
     fn add_all(&self, py: Python<'_>) -> Result<()> {
         match &self.judge {
@@ -169,12 +217,8 @@ impl Rows {
                     let (mut lookout, mut new) = (Lookout::new(), [false; ROWS]);
                     for hashes in self.hashes.chunks(ROWS) {
                         lookout.look()?;
-                        mark.write(|state| {
-                            let filter = state.writable()?;
-                            Ok::<_, Failure>(
-                                filter.insert_hashes(hashes, &mut new[..hashes.len()])?,
-                            )
-                        })?;
+                        let new = &mut new[..hashes.len()];
+                        mark.write(|state| state.insert_all(hashes, When::Now, new))?;
                     }
                     Ok(())
                 })
@@ -188,6 +232,24 @@ impl Rows {
 }
 
 impl Rows {
+    /// The times of the rows that have a key.
+    fn times(&self, times: Times) -> Result<Times> {
+        let Times::Each(moments) = times else {
+            return Ok(times);
+        };
+        if moments.len() != self.keyed.len() {
+            let (rows, times) = (self.keyed.len(), moments.len());
+            return Err(Failure::parameter(format!(
+                "at: expected a time for each of {rows} rows, got {times}"
+            )));
+        }
+        let keyed = moments
+            .into_iter()
+            .zip(&self.keyed)
+            .filter(|(_, keyed)| **keyed);
+        Ok(Times::Each(keyed.map(|(moment, _)| moment).collect()))
+    }
+
     fn ask(&self, py: Python<'_>, found: &mut [bool]) -> Result<()> {
         let mut lookout = Lookout::new();
         match &self.judge {
@@ -196,7 +258,7 @@ impl Rows {
                 py.detach(|| {
                     for (hashes, found) in self.hashes.chunks(ROWS).zip(found.chunks_mut(ROWS)) {
                         lookout.look()?;
-                        mark.read(|state| state.contains_all(hashes, found))?;
+                        mark.read(|state| state.contains_all(hashes, When::Now, found))?;
                     }
                     Ok(())
                 })
@@ -294,6 +356,41 @@ impl Judge {
         match self {
             Self::Filter(filter) => filter.get().counted(py),
             Self::Redis(_) => Ok(None),
+        }
+    }
+}
+
+fn no_window() -> Failure {
+    Failure::parameter("filter: expected a Window beside at, got another filter")
+}
+
+/// Times of records that are not to be believed, or too late.
+#[derive(Default)]
+struct Doubts {
+    /// Older than the window: new, and not remembered.
+    old: usize,
+    /// Of the future. It would make the window forget all it has, so it is taken for the latest one.
+    ahead: usize,
+}
+
+impl Doubts {
+    /// Looks at times that are about to be added, and corrects those of the future.
+    fn look(&mut self, window: &Window, moments: &mut [Moment]) {
+        let Span::Time(band) = window.options().band() else {
+            return;
+        };
+        let (now, step) = (Moment::now(), band.as_micros() as i64);
+        let generations = i64::from(window.options().generation_count());
+        let mut latest = window.latest();
+        for moment in moments {
+            if *moment > now + band + AHEAD {
+                self.ahead += 1;
+                *moment = latest.unwrap_or(now);
+            }
+            let number = |moment: Moment| moment.micros().div_euclid(step);
+            let old = |latest| number(*moment) < number(latest) - generations;
+            self.old += usize::from(latest.is_some_and(old));
+            latest = latest.max(Some(*moment));
         }
     }
 }

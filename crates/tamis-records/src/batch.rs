@@ -3,7 +3,7 @@
 use crate::key::{KeyMaker, NoKey, NotHex};
 use crate::reader::Chunk;
 use std::io::Write;
-use tamis::Hash;
+use tamis::{Hash, Moment};
 
 /// Which records are printed. What it means to be chosen is the command's business: new, found, removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,13 @@ impl Token for (Hash, Hash) {
     fn shard(&self, shards: usize) -> usize {
         self.0.shard(shards)
     }
+}
+
+/// How many records lack what was asked for.
+#[derive(Default)]
+pub(crate) struct Without {
+    pub(crate) key: u64,
+    pub(crate) time: u64,
 }
 
 /// Keeps its memory from chunk to chunk.
@@ -112,13 +119,13 @@ impl<K: Token> Batch<K> {
         self.ends.len()
     }
 
-    /// Finds the records of `chunk` and hashes their keys. Gives the number of records without one.
+    /// Finds the records of `chunk` and hashes their keys. Gives the numbers of records without one, or without a time.
     pub(crate) fn hash(
         &mut self,
         chunk: &Chunk,
         keys: &mut KeyMaker,
-        hash: impl Fn(&[u8]) -> K,
-    ) -> u64 {
+        hash: impl Fn(&[u8], Option<Moment>) -> K,
+    ) -> Without {
         self.ends.clear();
         self.not_hex = None;
         for lane in &mut self.lanes {
@@ -129,19 +136,21 @@ impl<K: Token> Batch<K> {
         let bytes = chunk.records();
         if keys.rule().is_identity() {
             framing.for_each(bytes, |start, end| {
-                self.push(end, hash(framing.content(&bytes[start..end])))
+                self.push(end, hash(framing.content(&bytes[start..end]), None))
             });
-            return 0;
+            return Without::default();
         }
-        let mut without = 0;
+        let has_time = keys.rule().has_time();
+        let mut without = Without::default();
         framing.for_each(bytes, |start, end| {
-            let (key, made) = keys.key(framing.content(&bytes[start..end]), &chunk.columns);
+            let (_, made) = keys.key(framing.content(&bytes[start..end]), &chunk.columns);
             match made {
                 Ok(()) => {}
-                Err(NoKey::Absent) => without += 1,
+                Err(NoKey::Absent) => without.key += 1,
                 Err(NoKey::NotHex) => _ = self.not_hex.get_or_insert(self.ends.len()),
             }
-            self.push(end, hash(key));
+            without.time += u64::from(has_time && keys.time().is_none());
+            self.push(end, hash(keys.made(), keys.time()));
         });
         without
     }

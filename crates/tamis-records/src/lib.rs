@@ -28,13 +28,14 @@
 //! let csv = "user,page\nann,/a\nbob,/b\nann,/c\n";
 //! let input = Input::from_read("example", csv.as_bytes(), Packing::Recognised, &Default::default());
 //! let columns = Columns::parse("user", true)?;
-//! let rule = RecordRule { part: Part::Columns { separator: b',', columns }, ..RecordRule::LINE };
+//! let part = Part::Columns { separator: b',', columns };
+//! let rule = RecordRule::of(part, false, tamis::KeyRule::EXACT);
 //! let mut shards = [ExactSet::default(), ExactSet::default()];
 //! let mut output = Vec::new();
 //! let outcome: Outcome<Box<dyn std::error::Error + Send + Sync>> = run(Job {
 //!     reader: Reader::new(Box::new([input].into_iter()), &rule, CHUNK),
 //!     rule: &rule,
-//!     hash: |key: &[u8]| tamis::Hasher::default().hash(key),
+//!     hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
 //!     shards: &mut shards,
 //!     ask: None,
 //!     decide: |seen: &mut ExactSet, hashes: &[tamis::Hash], new: &mut [bool]| {

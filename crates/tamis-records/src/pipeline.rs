@@ -19,6 +19,7 @@ use std::io::{self, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tamis::Moment;
 
 /// Everything one run needs.
 pub struct Job<'a, S, K, H, D, E> {
@@ -26,7 +27,7 @@ pub struct Job<'a, S, K, H, D, E> {
     pub reader: Reader,
     /// What of a record is its key.
     pub rule: &'a RecordRule,
-    /// What stands for a key when it is decided.
+    /// What stands for a key when it is decided; with its time, if the rule asks for that.
     pub hash: H,
     /// Shard `hash.shard(shards.len())` decides a key.
     pub shards: &'a mut [S],
@@ -105,7 +106,7 @@ where
     S: Send,
     E: From<NotHex> + Send,
     K: Token,
-    H: Fn(&[u8]) -> K + Sync,
+    H: Fn(&[u8], Option<Moment>) -> K + Sync,
     D: Fn(&mut S, &[K], &mut [bool]) -> Result<(), Halt<E>> + Sync,
 {
     let engine = Engine {
@@ -180,7 +181,7 @@ where
     S: Send,
     E: From<NotHex> + Send,
     K: Token,
-    H: Fn(&[u8]) -> K + Sync,
+    H: Fn(&[u8], Option<Moment>) -> K + Sync,
     D: Fn(&mut S, &[K], &mut [bool]) -> Result<(), Halt<E>> + Sync,
 {
     fn carry_chunks(&self) {
@@ -190,7 +191,7 @@ where
         let mut keys = KeyMaker::new(self.rule);
         while let Some(number) = self.read(&mut chunk) {
             let bytes = chunk.records().len() as u64;
-            let without_key = batch.hash(&chunk, &mut keys, &self.hash);
+            let without = batch.hash(&chunk, &mut keys, &self.hash);
             let before = self.number(number, &chunk, batch.records() as u64);
             let mut refusal = batch.refusal(&chunk, before);
             for (shard, lane) in self.shards.iter().zip(&mut batch.lanes) {
@@ -218,7 +219,10 @@ where
             self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
             self.progress
                 .without_key
-                .fetch_add(without_key, Ordering::Relaxed);
+                .fetch_add(without.key, Ordering::Relaxed);
+            self.progress
+                .without_time
+                .fetch_add(without.time, Ordering::Relaxed);
             self.progress
                 .not_urls
                 .fetch_add(keys.take_not_urls(), Ordering::Relaxed);

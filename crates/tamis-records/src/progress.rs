@@ -16,6 +16,8 @@ pub struct Progress {
     pub chosen: AtomicU64,
     /// Records without the key that the rule asks for.
     pub without_key: AtomicU64,
+    /// Records without the time that the rule asks for, or with one that can't be read.
+    pub without_time: AtomicU64,
     /// Values that should be URLs and are not.
     pub not_urls: AtomicU64,
     /// Asks the run to end with what was read; also heeded while it waits for a silent pipe.

@@ -2,7 +2,7 @@
 
 use crate::formats::{self, FileKind};
 use crate::input::{Input, InputError};
-use crate::key::{Columns, Part, RecordRule};
+use crate::key::{Columns, RecordRule};
 use crate::records::{Framing, LastBorder, newlines};
 use std::fmt;
 use std::sync::Arc;
@@ -148,10 +148,9 @@ struct Current {
 impl Reader {
     /// Reads inputs whose records have keys by this rule, in chunks of about so many bytes.
     pub fn new(inputs: Inputs, rule: &RecordRule, chunk_size: usize) -> Self {
-        let columns = match &rule.part {
-            Part::Columns { separator, columns } => Some((columns.clone(), *separator)),
-            _ => None,
-        };
+        let columns = rule
+            .columns()
+            .map(|(columns, separator)| (columns.clone(), separator));
         Self {
             inputs,
             chunk_size: chunk_size.max(1),

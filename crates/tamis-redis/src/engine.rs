@@ -10,11 +10,13 @@ mod layers;
 mod life;
 mod memory;
 mod parts;
+mod periods;
 mod reading;
 mod remains;
 mod room;
 pub(crate) mod survey;
 mod watch;
+mod window;
 
 pub(crate) use life::dangers;
 
@@ -23,6 +25,7 @@ use crate::chunks::{Chunk, Foot, slot};
 use crate::link::Link;
 use crate::record::{Record, Stage, twin};
 use crate::request::Request;
+use crate::sliding::Sliding;
 use crate::warning::Warning;
 use crate::wire::Wire;
 use crate::{Error, Location, Options, Stats};
@@ -74,6 +77,8 @@ pub(crate) struct Engine<L> {
     /// One, or those of a growing filter's layers, oldest first.
     bodies: Vec<Body>,
     growth: Option<Growth>,
+    /// What a window has instead of bodies.
+    window: Option<Sliding>,
     counted: Option<(Instant, KeyCount)>,
     memory: Memory,
     fill: Fill,
@@ -139,9 +144,10 @@ impl<L: Link> Engine<L> {
     }
 
     async fn create_body(&mut self, growing: Option<GrowingLayer>) -> Result<(), Error> {
-        match growing {
-            Some(first) => self.begin_growth(first).await,
-            None => {
+        match (growing, self.header.shape()) {
+            (Some(first), _) => self.begin_growth(first).await,
+            (None, Shape::Window(shape)) => self.create_window(shape, &[]).await,
+            (None, _) => {
                 let cells = cells_of(&self.header)?;
                 self.bodies = vec![Body::new(cells, &self.name, self.record.generation)];
                 create_chunks(&mut self.wire, &self.bodies[0].chunks).await
@@ -199,6 +205,7 @@ impl<L: Link> Engine<L> {
             record,
             bodies: Vec::new(),
             growth: None,
+            window: None,
             counted: None,
             memory: Memory::default(),
             fill: Fill::default(),
@@ -402,9 +409,13 @@ impl<L: Link> Engine<L> {
         self.gone()
     }
 
-    /// The chunks of all bodies.
+    /// The chunks of all bodies, or the ledgers of a window.
     fn all_chunks(&self) -> impl Iterator<Item = &Chunk> {
-        self.bodies.iter().flat_map(|body| &body.chunks)
+        let ledgers = self.window.iter().flat_map(|window| &window.chunks);
+        self.bodies
+            .iter()
+            .flat_map(|body| &body.chunks)
+            .chain(ledgers)
     }
 }
 
@@ -453,8 +464,8 @@ pub(crate) fn name_parts(record: &Record, layer: &[u8]) -> Vec<Chunk> {
                 )
                 .collect()
         }
-        _ => match cells_of(&record.header) {
-            Ok(cells) => some(cells.lines()).collect(),
+        _ => match room::lines_of(&record.header) {
+            Ok(lines) => some(lines).collect(),
             Err(_) => Vec::new(),
         },
     }
@@ -464,7 +475,7 @@ pub(crate) fn name_parts(record: &Record, layer: &[u8]) -> Vec<Chunk> {
 pub(crate) fn check_kind(header: &Header) -> Result<(), Error> {
     match header.shape().kind() {
         Kind::Growing => Ok(()),
-        _ => cells_of(header).map(drop),
+        _ => room::lines_of(header).map(drop),
     }
 }
 
@@ -474,7 +485,7 @@ fn cells_of(header: &Header) -> Result<Cells, Error> {
         Error::Filter(tamis::Error::Unable {
             kind: header.shape().kind(),
             what: "kept in Redis",
-            instead: "use a blocked, a counting or a growing filter there",
+            instead: "use a blocked, a counting or a growing filter or a window there",
         })
     })
 }

@@ -8,7 +8,7 @@ use crate::{Error, Layout, Location, Node, Options, Share, Stats, Warning};
 use std::fmt;
 use std::time::Duration;
 use tamis::raw::{Header, Shape};
-use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
+use tamis::{AnyFilter, At, Body, Generation, Hash, Hasher, KeyCount, Kind, Moment, Plan};
 
 /// A filter in Redis, shared by everyone who opens it.
 ///
@@ -24,6 +24,24 @@ use tamis::{AnyFilter, Body, Hash, Hasher, KeyCount, Kind, Plan};
 /// // Elsewhere:
 /// let mut seen = RedisFilter::open(&at, &Options::new())?;
 /// assert!(!seen.insert("https://example.org/")?); // seen
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A window forgets ([`Plan::window`]):
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tamis::{Hasher, Moment, Plan, Span, WindowOptions};
+/// use tamis_redis::{Location, Options, RedisFilter};
+///
+/// let at: Location = "redis://localhost/events".parse()?;
+/// let day = Duration::from_secs(86_400);
+/// let plan = Plan::window(&WindowOptions::new(Span::Time(day)), 1_000_000, 1e-4)?;
+/// let mut seen = RedisFilter::create(&at, &plan, Hasher::default(), &Options::new())?;
+/// let then = Moment::from_secs(1_700_000_000);
+/// assert!(seen.insert_at("event", then)?); // or `insert`, by this machine's clock
+/// assert!(!seen.insert_at("event", then + day)?);
+/// assert!(seen.insert_at("event", then + 2 * day)?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -62,6 +80,19 @@ macro_rules! with_keys {
             Backend::Strings(engine) => {
                 let hashes = hash_all(engine.header().hasher(), $keys);
                 engine.$by_hash(&hashes, $answers).await
+            }
+            Backend::Module(module) => module.$by_key(&bytes_of($keys), $answers).await,
+        }
+    };
+}
+
+/// The same at a moment: a module has its server's clock.
+macro_rules! with_keys_at {
+    ($this:ident, $by_hash:ident, $by_key:ident, $keys:expr, $at:expr, $answers:expr) => {
+        match &mut $this.backend {
+            Backend::Strings(engine) => {
+                let hashes = hash_all(engine.header().hasher(), $keys);
+                engine.$by_hash(&hashes, $at, $answers).await
             }
             Backend::Module(module) => module.$by_key(&bytes_of($keys), $answers).await,
         }
@@ -107,7 +138,8 @@ macro_rules! methods {
 
 async_methods! {
     /// Creates an empty filter: blocked, counting or growing, with one line per
-    /// key ([`Plan::one_line`]). A filter with this name must not exist.
+    /// key ([`Plan::one_line`]), or a window of time ([`Plan::window`]). A filter
+    /// with this name must not exist.
     async fn create(
         at: &Location,
         plan: &Plan,
@@ -145,8 +177,8 @@ async_methods! {
         Engine::exists(Self::link(at, options), at, options).await
     }
 
-    /// Copies a blocked, counting or growing filter to Redis, where its name
-    /// must be free. If keys of the filter have several lines, its answers are
+    /// Copies a blocked, counting or growing filter, or a window of time, to
+    /// Redis, where its name must be free. If keys of the filter have several lines, its answers are
     /// as good as any, but of several workers that add the same new key at the
     /// same time, more than one may get "new".
     async fn upload<B: Body>(
@@ -225,6 +257,46 @@ async_methods! {
         self.backend.by_hash()?.insert_hashes(hashes, new).await
     }
 
+    /// [`insert`](Self::insert) at a moment, which only a window heeds: whether the
+    /// key was not seen in the window that ends then. Without one, the window
+    /// takes this machine's clock.
+    ///
+    /// A moment more than a generation and a minute ahead of the server's clock
+    /// does not move the window, and one that the window has passed is reported as
+    /// new and not kept: see [`Stats`].
+    async fn insert_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
+        let mut answer = [false];
+        with_keys_at!(self, insert_hashes_at, insert_many, &[key], at, &mut answer)?;
+        Ok(answer[0])
+    }
+
+    /// [`insert_many`](Self::insert_many) at a moment, one for all or one for each
+    /// ([`At`]), which only a window heeds.
+    ///
+    /// # Panics
+    /// If `new`, or the moments, are not as many as the keys.
+    async fn insert_many_at<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        at: impl At + Send,
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        with_keys_at!(self, insert_hashes_at, insert_many, keys, at, new)
+    }
+
+    /// [`insert_many_at`](Self::insert_many_at) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `new`, or the moments, are not as many as the hashes.
+    async fn insert_hashes_at(
+        &mut self,
+        hashes: &[Hash],
+        at: impl At + Send,
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        self.backend.by_hash()?.insert_hashes_at(hashes, at, new).await
+    }
+
     /// Whether the key may have been added; takes one round trip. "No" is always
     /// right: a missing part of the filter is an error, not a "no".
     async fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
@@ -251,6 +323,46 @@ async_methods! {
     /// If `out` is not as long as `hashes`.
     async fn contains_hashes(&mut self, hashes: &[Hash], out: &mut [bool]) -> Result<(), Error> {
         self.backend.by_hash()?.contains_hashes(hashes, out).await
+    }
+
+    /// [`contains`](Self::contains) at a moment, which only a window heeds.
+    async fn contains_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
+        let mut answer = [false];
+        with_keys_at!(self, contains_hashes_at, contains_many, &[key], at, &mut answer)?;
+        Ok(answer[0])
+    }
+
+    /// [`contains_many`](Self::contains_many) at a moment, one for all or one for
+    /// each ([`At`]), which only a window heeds.
+    ///
+    /// # Panics
+    /// If `out`, or the moments, are not as many as the keys.
+    async fn contains_many_at<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        at: impl At + Send,
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        with_keys_at!(self, contains_hashes_at, contains_many, keys, at, out)
+    }
+
+    /// [`contains_many_at`](Self::contains_many_at) for keys that are already hashed.
+    ///
+    /// # Panics
+    /// If `out`, or the moments, are not as many as the hashes.
+    async fn contains_hashes_at(
+        &mut self,
+        hashes: &[Hash],
+        at: impl At + Send,
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        self.backend.by_hash()?.contains_hashes_at(hashes, at, out).await
+    }
+
+    /// The generations of a window that are remembered, newest first. Their keys
+    /// are estimated: the servers count all bits.
+    async fn generations(&mut self) -> Result<Vec<Generation>, Error> {
+        self.backend.by_hash()?.generations().await
     }
 
     /// Undoes one addition of a key and returns whether it seemed present.

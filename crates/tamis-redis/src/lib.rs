@@ -22,8 +22,8 @@
 //!   Tokio (feature `aio`).
 //! - [`Location`] says where a filter lives, [`Options`] how to talk to the
 //!   servers: timeouts, retries, replicas to wait for, TLS.
-//! - Kinds: blocked, counting (keys can be removed) and growing (any number of
-//!   keys). Files of these kinds go up ([`RedisFilter::upload`]) and come down
+//! - Kinds: blocked, counting (keys can be removed), growing (any number of
+//!   keys) and windows of time, which forget. Files of these kinds go up ([`RedisFilter::upload`]) and come down
 //!   ([`RedisFilter::download`]) with the same bits.
 //!
 //! # Features
@@ -43,14 +43,19 @@
 //! random number, the generation, which is part of every chunk's name: leftovers
 //! of a deleted filter can't be mistaken for parts of another.
 //!
+//! A window has such strings for each of its generations, which expire by
+//! themselves, and for each chunk a ledger that lists them. They share a slot, so
+//! that a script looks at all of them in one step.
+//!
 //! # What is promised
 //!
 //! - **Never a false "no"**, as long as the servers keep what they confirmed. A
 //!   missing part (evicted, expired, lost) is [`Error::MissingChunk`], never an
 //!   answer: every command checks the mark. Set `maxmemory-policy noeviction`.
 //! - **Of many workers that add a new key, exactly one gets the answer "new"**:
-//!   all bits of a key are in one line and are set by one atomic command, and a
-//!   growing filter closes a layer before it starts the next. In filters that
+//!   all bits of a key are in one line and are set by one atomic command, a
+//!   growing filter closes a layer before it starts the next, and a window asks
+//!   all generations in the step that adds to one. In filters that
 //!   were uploaded with several lines per key, more than one worker may get
 //!   "new", but never none.
 //! - **No answer means not done.** When connections break, nodes go down or slots
@@ -98,6 +103,7 @@ mod packed;
 mod record;
 mod request;
 mod role;
+mod sliding;
 mod stats;
 mod survey;
 #[cfg(feature = "tls")]

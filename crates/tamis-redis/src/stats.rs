@@ -25,6 +25,13 @@ pub struct Stats {
     /// Keys that were reported as new because nobody can know: they were sent
     /// again after an answer was lost.
     pub ambiguous_keys: u64,
+    /// Keys of a window that came with a time before it: they were reported as
+    /// new, and not added.
+    pub too_old_keys: u64,
+    /// Keys of a window that came with a time that the server's clock does not know yet,
+    /// more than a generation and a minute ahead: they were taken as of the
+    /// newest generation.
+    pub future_keys: u64,
 }
 
 /// The counters behind [`Stats`], which all clones share.
@@ -35,6 +42,8 @@ pub(crate) struct Counters {
     retries: AtomicU64,
     redirects: AtomicU64,
     ambiguous_keys: AtomicU64,
+    too_old_keys: AtomicU64,
+    future_keys: AtomicU64,
     /// The names of nodes that had a connection.
     known: Mutex<HashSet<String>>,
 }
@@ -65,6 +74,11 @@ impl Counters {
         self.ambiguous_keys.fetch_add(keys, Relaxed);
     }
 
+    pub(crate) fn out_of_window(&self, too_old: u64, future: u64) {
+        self.too_old_keys.fetch_add(too_old, Relaxed);
+        self.future_keys.fetch_add(future, Relaxed);
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         Stats {
             connections: self.connections.load(Relaxed),
@@ -72,6 +86,8 @@ impl Counters {
             retries: self.retries.load(Relaxed),
             redirects: self.redirects.load(Relaxed),
             ambiguous_keys: self.ambiguous_keys.load(Relaxed),
+            too_old_keys: self.too_old_keys.load(Relaxed),
+            future_keys: self.future_keys.load(Relaxed),
         }
     }
 }

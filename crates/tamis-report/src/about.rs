@@ -1,11 +1,11 @@
 //! What is known about a filter, for people and for programs.
 
-use crate::human;
+use crate::{human, window};
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
-use tamis::raw::{HEADER_LEN, Header, Shape};
+use tamis::raw::{HEADER_LEN, Header, Shape, WindowShape};
 use tamis::{AnyFilter, Body, Hasher, KeyCount, Kind};
 
 /// What is known about a filter, wherever it lives.
@@ -36,6 +36,10 @@ pub struct About {
 impl About {
     /// Of a filter in memory.
     pub fn of<B: Body>(filter: &AnyFilter<B>) -> Self {
+        let (fields, lines) = match filter {
+            AnyFilter::Window(w) => (vec![("window", window::json(w))], window::lines(w)),
+            _ => Default::default(),
+        };
         Self {
             kind: filter.kind(),
             shape: Some(filter.shape()),
@@ -49,8 +53,8 @@ impl About {
             sealed: None,
             module: None,
             time_to_live: None,
-            fields: Vec::new(),
-            lines: Vec::new(),
+            fields,
+            lines,
         }
     }
 
@@ -64,12 +68,20 @@ impl About {
 
     /// A warning for a filter with more keys than its capacity.
     pub fn overfull(&self) -> Option<String> {
-        (self.best_count() > self.capacity).then(|| {
+        self.is_overfull().then(|| {
             let about = self.undercounted.map_or("", |_| "about ");
             let keys = about.to_owned() + &human::counted(self.best_count(), "key");
             let text = overfull(&keys, self.capacity, self.rate_now, self.rate);
             format!("{text}\nhint: create a larger filter and add the keys again")
         })
+    }
+
+    /// A window has a generation more than those it was made for, so only its rate tells.
+    fn is_overfull(&self) -> bool {
+        match self.kind {
+            Kind::Window => window::is_over(self.rate_now, self.rate),
+            _ => self.best_count() > self.capacity,
+        }
     }
 
     /// The number of keys, as well as it is known.
@@ -110,7 +122,7 @@ pub fn to_json(about: &About) -> Value {
         "keys_at_least": about.undercounted.is_some(),
         "keys_estimated": about.undercounted,
         "rate_now": about.rate_now,
-        "over_capacity": about.best_count() > about.capacity,
+        "over_capacity": about.is_overfull(),
         "fill": about.best_count() as f64 / about.capacity.max(1) as f64,
         "bytes": about.bytes,
         "hash": about.hasher.map(|hasher| hasher.name()),
@@ -176,8 +188,20 @@ fn describe_shape(shape: Shape, keys: u64) -> String {
             human::counted(s.layers().into(), "layer"),
             human::counted(s.lines(), "line")
         ),
+        Shape::Window(s) => format!(
+            "{} of {} blocks of {} bytes, {} in each",
+            human::counted(s.rows(), "row"),
+            s.columns(),
+            s.block() * 8,
+            human::counted(bits_of(s).into(), "bit")
+        ),
         other => format!("{other:?}"),
     }
+}
+
+/// The bits of a key in a block of a window.
+fn bits_of(shape: WindowShape) -> u32 {
+    shape.block() as u32 * shape.slices()
 }
 
 fn describe_hash(hasher: &Hasher) -> String {
@@ -274,6 +298,12 @@ fn shape_json(shape: Shape) -> Value {
         Shape::Cuckoo(s) => {
             json!({ "slots": s.slots(), "window": s.window(), "width": s.width() })
         }
+        Shape::Window(s) => json!({
+            "rows": s.rows(),
+            "columns": s.columns(),
+            "block_bytes": s.block() * 8,
+            "hashes": bits_of(s),
+        }),
         other => json!(format!("{other:?}")),
     }
 }

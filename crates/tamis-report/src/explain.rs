@@ -21,12 +21,13 @@ impl Names {
             Kind::Counting => ("counter", "line"),
             Kind::Fuse => ("slot", "shard"),
             Kind::Ribbon | Kind::Cascade => ("row", "line"),
+            Kind::Window => ("bit", "row"),
             _ => ("bit", "line"),
         };
-        let part = if matches!(kind, Kind::Cascade) {
-            "level"
-        } else {
-            "layer"
+        let part = match kind {
+            Kind::Cascade => "level",
+            Kind::Window => "generation",
+            _ => "layer",
         };
         Self { cell, line, part }
     }

@@ -105,28 +105,71 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     Err(format!("a rate lies between 0 and 1, got {text}"))
 }
 
-/// Reads a time: `500ms`, `5s`, `5`, `10m`, `12h`, `7d`.
+/// Reads a time: `500ms`, `5s`, `5`, `10m`, `12h`, `7d`, `2w`, `1d12h`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let (number, suffix) = split(text);
-    let factor = match suffix {
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => {
-            return Err(format!(
-                "expected a time like 500ms, 5s or 12h (units ms, s, m, h, d), got '{text}'"
-            ));
-        }
-    };
-    let seconds = number.parse::<f64>().map_err(|_| expected_number(text))? * factor;
-    match Duration::try_from_secs_f64(seconds) {
+    match Duration::try_from_secs_f64(seconds(text)?) {
         Ok(time) if time >= Duration::from_millis(1) => Ok(time),
         _ => Err(format!(
             "expected a time of a millisecond or more, got {text}"
         )),
     }
+}
+
+/// Whether a word is written as a time with a unit, be it too short or too long.
+pub fn is_duration(text: &str) -> bool {
+    text.ends_with(|last: char| last.is_ascii_alphabetic()) && seconds(text).is_ok()
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let (mut rest, mut sum) = (text, 0.0);
+    loop {
+        let (number, units) = split(rest);
+        let end = units.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, next) = units.split_at(end.unwrap_or(units.len()));
+        let factor = match unit {
+            "ms" => 1e-3,
+            // Seconds, if nothing else is said.
+            "" if rest == text => 1.0,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            "d" => 86_400.0,
+            "w" => 604_800.0,
+            _ => {
+                return Err(format!(
+                    "expected a time like 500ms, 12h or 1d12h (units ms, s, m, h, d, w), got '{text}'"
+                ));
+            }
+        };
+        let number = number.parse::<f64>().ok();
+        // Only the first may be negative, which is too short a time.
+        let number = number.filter(|number| *number >= 0.0 || rest == text);
+        sum += number.ok_or_else(|| expected_number(text))? * factor;
+        rest = next.trim_start();
+        if rest.is_empty() {
+            return Ok(sum);
+        }
+    }
+}
+
+/// `1d`, `1d12h`, `90m`, `500ms`: a time as [`parse_duration`] reads it.
+pub fn span(time: Duration) -> String {
+    let millis = time.as_nanos().div_ceil(1_000_000);
+    let units = [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "m"),
+        (1_000, "s"),
+        (1, "ms"),
+    ];
+    let (mut text, mut rest) = (String::new(), millis);
+    for (unit, name) in units {
+        if rest >= unit {
+            text += &format!("{}{name}", rest / unit);
+            rest %= unit;
+        }
+    }
+    text
 }
 
 /// `1 d 3 h`, `12.3 s`: the two largest units.
@@ -360,6 +403,11 @@ mod tests {
             ("10m", 600.0),
             ("12 h", 43_200.0),
             ("7d", 604_800.0),
+            ("2w", 1_209_600.0),
+            ("1d12h", 129_600.0),
+            ("1h 30m", 5_400.0),
+            ("1m500ms", 60.5),
+            ("1e2s", 100.0),
         ] {
             assert_eq!(
                 parse_duration(text),
@@ -367,8 +415,21 @@ mod tests {
                 "{text}"
             );
         }
-        for text in ["", "x", "-1s", "0", "5y", "nan", "1e300d"] {
+        for text in [
+            "", "x", "-1s", "0", "0s", "5y", "nan", "1e300d", "1h30", "1h-30m", "h", "1hh", "1d12",
+        ] {
             assert!(parse_duration(text).is_err(), "{text}");
+        }
+        for (text, is) in [("24h", true), ("0s", true), ("1e300d", true), ("24", false)] {
+            assert_eq!(is_duration(text), is, "{text}");
+        }
+        for file in ["3.txt", "x", "", "24h.csv", "logs", "5y", "d", "-"] {
+            assert!(!is_duration(file), "{file}");
+        }
+        for text in [
+            "1d", "1d12h", "1h30m", "500ms", "15m", "14d", "36500d", "1s1ms",
+        ] {
+            assert_eq!(span(parse_duration(text).unwrap()), text);
         }
     }
 

@@ -10,3 +10,4 @@ pub mod human;
 pub mod redis;
 #[cfg(all(feature = "redis", feature = "formats"))]
 pub mod server;
+pub mod window;

@@ -82,6 +82,7 @@ compile_error!(
      it needs a target with 64-bit atomic instructions"
 );
 
+pub mod calendar;
 mod error;
 #[cfg(feature = "files")]
 pub mod file;

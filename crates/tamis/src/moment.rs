@@ -1,6 +1,9 @@
 //! A point in time, as windows count it.
 
+use crate::calendar;
+use crate::error::Error;
 use std::fmt;
+use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 /// A point in time: microseconds since the beginning of 1970, negative before.
@@ -112,7 +115,7 @@ impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (secs, micros) = (self.0.div_euclid(1_000_000), self.0.rem_euclid(1_000_000));
         let (days, secs) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
-        let (year, month, day) = date(days);
+        let (year, month, day) = calendar::date(days.into());
         let (hour, minute, second) = (secs / 3_600, secs / 60 % 60, secs % 60);
         write!(
             f,
@@ -127,20 +130,22 @@ impl fmt::Display for Moment {
     }
 }
 
-/// The date of a day counted from the beginning of 1970. Eras of 400 years have
-/// the same number of days; within one, years begin in March, so that the odd day is the last.
-fn date(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (in_month, month_of_year) = (day - (153 * month + 2) / 5 + 1, (month + 2) % 12 + 1);
-    (
-        era * 400 + year + i64::from(month_of_year <= 2),
-        month_of_year,
-        in_month,
-    )
+impl FromStr for Moment {
+    type Err = Error;
+
+    /// Reads what [`calendar::parse`](crate::calendar::parse) describes: ISO 8601 and RFC 3339, and numbers since 1970.
+    ///
+    /// ```
+    /// use tamis::Moment;
+    /// assert_eq!("1970-01-01T00:00:02Z".parse::<Moment>()?, Moment::from_secs(2));
+    /// assert!("tomorrow".parse::<Moment>().is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let expected = "a date and time like 2026-11-17T10:30:00Z, or a number since 1970";
+        calendar::parse(text.as_bytes())
+            .ok_or_else(|| Error::parameter("time", expected, format_args!("'{text}'")))
+    }
 }
 
 #[cfg(test)]

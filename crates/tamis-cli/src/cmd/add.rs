@@ -5,9 +5,11 @@ use crate::lock::LockArgs;
 use crate::redisson::Live;
 use crate::remote::{claim, with_keys};
 use crate::stream::{Halt, InputArgs, Keyed, Pass, Report, Run};
+use crate::window::{TimeArgs, Timed, Times};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
+use tamis::{AnyFilter, Window};
 use tamis_records::batch::Print;
 
 /// Add keys to a filter, one per line
@@ -28,6 +30,7 @@ Examples:
   cut -f1 table.tsv | tamis add seen.tamis
   crawl | tamis add --new redis://10.0.0.7/seen | fetch
   tamis add --csv customer,date seen.tamis orders.csv
+  tamis add --jsonl /id --time jsonl:/ts seen.tamis events.jsonl   a window, by the events' own time
   tamis add --format guava --keys utf8 users.bin users.txt   another system's filter")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
@@ -53,6 +56,9 @@ pub(crate) struct Args {
     shared: bool,
 
     #[command(flatten)]
+    time: TimeArgs,
+
+    #[command(flatten)]
     key: KeyFile,
 
     #[command(flatten)]
@@ -66,9 +72,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let input = &args
+    let mut input = args
         .input
         .find_for(&args.filter, &args.key, &args.redis, &[])?;
+    input.rule = args.time.rule(input.rule)?;
+    if args.time.is_given() && matches!(args.filter, Place::Redis(_)) {
+        bail!("{}: --time is for a window in a file", args.filter);
+    }
+    let input = &input;
     let report = match &args.filter {
         Place::File(path) => add_to_file(path, &args, input)?,
         Place::Redis(at) if args.foreign.is_redisson()? => {
@@ -117,12 +128,18 @@ fn add_to_file(path: &Path, args: &Args, input: &Run) -> Result<Report> {
         input.settle_rule(&mut filter)?;
     }
     let hasher = *filter.hasher();
-    let report = add(
-        &mut filter,
-        &hasher,
-        (args, input),
-        |filter, hashes, new| Ok(filter.insert_hashes(hashes, new).map_err(named())?),
-    )?;
+    let report = match &mut filter {
+        AnyFilter::Window(window) => {
+            args.time.check(&window.options())?;
+            add_to_window(window, (args, input))?
+        }
+        filter => {
+            args.time.refuse(&args.filter, filter.kind())?;
+            add(filter, &hasher, (args, input), |filter, hashes, new| {
+                Ok(filter.insert_hashes(hashes, new).map_err(named())?)
+            })?
+        }
+    };
     // Keys whose records could not be printed as new are not remembered: the
     // next run prints them.
     if let Some(lock) = &mut lock
@@ -138,11 +155,32 @@ fn add_to_file(path: &Path, args: &Args, input: &Run) -> Result<Report> {
     Ok(report)
 }
 
+/// Adds keys as of the times of their records, or of now.
+fn add_to_window(window: &mut Window, (args, input): (&Args, &Run)) -> Result<Report> {
+    let hasher = Timed(*window.hasher());
+    let mut adding = (window, Times::new(&input.rule));
+    let report = add(&mut adding, &hasher, (args, input), |adding, keys, new| {
+        let (window, times) = adding;
+        times.insert(window, keys, new);
+        Ok(())
+    })?;
+    let (_, times) = adding;
+    times.warn(report.without_time);
+    if times.odd().too_old > 0 {
+        output::warn(format_args!(
+            "older than the window of the latest one, and so not added: {}",
+            human::counted(times.odd().too_old, "key")
+        ));
+    }
+    Ok(report)
+}
+
 /// Adds to a filter of another system, if the file is one.
 fn add_to_foreign(path: &Path, args: &Args, input: &Run) -> Result<Option<Report>> {
     if args.foreign.open(path)?.is_none() {
         return Ok(None);
     }
+    args.time.refuse(&args.filter, "foreign")?;
     if args.shared {
         bail!(
             "--shared is for Tamis filters: other systems don't know how to share a file with us"

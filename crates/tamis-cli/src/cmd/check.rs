@@ -4,6 +4,7 @@ use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::redisson::Live;
 use crate::remote::{Remote, with_keys};
 use crate::stream::{Halt, InputArgs, Keyed, Pass, Run};
+use crate::window::{self, AskedAt};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -70,6 +71,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     allow: Vec<PathBuf>,
 
+    /// Ask a window as of this time, or of its latest key (latest), instead of now
+    ///
+    /// For example 2026-11-17T10:30:00Z, or seconds since 1970.
+    #[arg(long, value_name = "TIME", help_heading = "Windows")]
+    at: Option<AskedAt>,
+
     #[command(flatten)]
     key: KeyFile,
 
@@ -85,6 +92,9 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let input = &args
         .input
         .find_for(&args.filter, &args.key, &args.redis, &args.allow)?;
+    if args.at.is_some() && matches!(args.filter, Place::Redis(_)) {
+        bail!("{}: --at is for a window in a file", args.filter);
+    }
     match &args.filter {
         place if args.foreign.is_bitmap() => {
             let opened = Bitmap::open(place, &args.foreign, input, &args.redis, &args.key)?;
@@ -95,14 +105,19 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::File(path) => {
             if let Some(opened) = args.foreign.open(path)? {
+                window::refuse_at(&args.filter, args.at)?;
                 let encoding = args.foreign.encoding_of(input, &opened)?;
                 return check(&args, input, &encoding, |keys, found| {
                     foreign::ask(&opened.filter, keys, found)
                 });
             }
             let filter = args.key.open()?.map(path).map_err(named(path))?;
+            let at = window::asked_at(&args.filter, &filter, args.at)?;
             check(&args, input, filter.hasher(), |hashes, found| {
-                filter.contains_hashes(hashes, found);
+                match at {
+                    Some(at) => filter.contains_hashes_at(hashes, at, found),
+                    None => filter.contains_hashes(hashes, found),
+                }
                 Ok(())
             })
         }

@@ -2,12 +2,13 @@ use crate::apart::{Apart, Role};
 use crate::foreign;
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of, warn_of_secret};
 use crate::stream::RuleArgs;
+use crate::window::WindowArgs;
 use crate::{Exit, human, output, redisson};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::raw::{BloomShape, Shape};
-use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey};
+use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
 
@@ -24,6 +25,7 @@ Examples:
   tamis create seen.tamis -n 10M --size 20MB   the best rate within 20 MB
   tamis create toy.tamis --kind bloom --bits 16 --hashes 3    a picture's: `tamis explain` draws it
   tamis create seen.tamis -n 10M --keyed       for keys that an attacker may choose
+  tamis create seen.tamis --within 24h -n 10M  forgets keys a day after they were first seen
   tamis create redis://10.0.0.7/seen -n 10M    for many workers
   tamis create redis://10.0.0.7/seen -n 10M --module     inside the server, for BF.* clients, too
   tamis create --format dcso seen.bloom -n 10M -p 1e-4   another system's filter")]
@@ -91,18 +93,22 @@ pub(crate) struct ShapeArgs {
     #[command(flatten)]
     bloom: BloomArgs,
 
-    /// The kind of filter: blocked, bloom, counting, cuckoo or growing
+    /// The kind of filter: blocked, bloom, counting, cuckoo, growing or window
     ///
     ///   blocked   the default: one cache miss per key
     ///   bloom     the textbook filter: smaller, but several cache misses
     ///   counting  keys can be removed and counted
     ///   cuckoo    keys can be removed; smaller than counting
     ///   growing   for an unknown number of keys
+    ///   window    for a stream: forgets (--within, --quiet, --last; without them, the last N keys)
     ///
     /// `tamis build` makes the kinds for finished lists: fuse, ribbon, cascade.
     /// With --force in Redis, the default is the kind of the filter replaced.
     #[arg(long, value_name = "KIND", value_parser = parse_kind, verbatim_doc_comment)]
     kind: Option<Kind>,
+
+    #[command(flatten)]
+    window: WindowArgs,
 
     #[command(flatten)]
     hash: HashArgs,
@@ -188,6 +194,9 @@ impl ShapeArgs {
         if let Some(plan) = self.bloom.plan(self.kind, self.keys, self.size)? {
             return Ok(plan);
         }
+        if let Some(plan) = plan_window(&self.window, self.kind, self.keys, self.rate, self.size)? {
+            return Ok(plan);
+        }
         let keys = self.keys()?;
         Ok(match self.size {
             Some(bytes) => Plan::for_size(self.kind(), keys, bytes)?,
@@ -214,6 +223,9 @@ impl ShapeArgs {
                 "--hashes and --bits are for files: a filter in Redis has all bits of a key in one line"
             );
         }
+        if let Some(plan) = plan_window(&self.window, self.kind, self.keys, self.rate, self.size)? {
+            return Ok(plan);
+        }
         let keys = self.keys()?;
         let rate = self.rate.unwrap_or(0.01);
         Ok(match self.kind() {
@@ -226,6 +238,37 @@ impl ShapeArgs {
     pub(crate) fn hasher(&self) -> Result<Hasher> {
         self.hash.hasher()
     }
+}
+
+/// A window, if one is asked for.
+pub(crate) fn plan_window(
+    window: &WindowArgs,
+    kind: Option<Kind>,
+    keys: Option<u64>,
+    rate: Option<f64>,
+    size: Option<u64>,
+) -> Result<Option<Plan>> {
+    let (options, by_kind) = match (window.options()?, kind, keys) {
+        (Some(options), None | Some(Kind::Window), _) => (options, false),
+        (Some(_), Some(kind), _) => {
+            bail!("a {kind} filter forgets nothing: omit --kind, or --within, --quiet and --last")
+        }
+        (None, Some(Kind::Window), Some(keys)) => (WindowOptions::new(Span::Keys(keys)), true),
+        (None, Some(Kind::Window), None) => {
+            bail!("say what a window remembers: --within TIME, --quiet TIME or --last N")
+        }
+        _ => return Ok(None),
+    };
+    let keys = WindowArgs::keys(&options, keys.filter(|_| !by_kind), || None)?;
+    Ok(Some(match size {
+        Some(_) if !by_kind => {
+            bail!(
+                "--size is for a window of the last N keys (--kind window -n N): give the rate, -p"
+            )
+        }
+        Some(bytes) => Plan::for_size(Kind::Window, keys, bytes)?,
+        None => Plan::window(&options, keys, rate.unwrap_or(0.01))?,
+    }))
 }
 
 impl HashArgs {

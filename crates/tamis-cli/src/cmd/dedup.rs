@@ -3,6 +3,7 @@ mod local;
 mod redis;
 mod shared;
 mod summary;
+mod windowed;
 mod wrong;
 
 use self::summary::Memory;
@@ -11,10 +12,11 @@ use crate::location::{self, KeyFile, Place, RedisArgs};
 use crate::lock::LockArgs;
 use crate::output::Sink;
 use crate::stream::{InputArgs, Report, Run};
+use crate::window::{TimeArgs, WindowArgs};
 use crate::{Exit, estimate, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
-use tamis::{Growing, Hasher, SecretKey};
+use tamis::{AnyFilter, FileLock, Growing, Hasher, Plan, SecretKey, WindowOptions};
 use tamis_records::batch::Print;
 
 /// Drop records that were already seen
@@ -28,6 +30,9 @@ use tamis_records::batch::Print;
 /// With --filter, records are printed before the filter is saved: after a
 /// crash a record may be printed again, but none is lost. -c and -d remember
 /// what they see, too; --dry-run remembers nothing.
+///
+/// A stream has no end. With --within, --quiet or --last, records are
+/// forgotten after a while, and memory stays as it is.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 all is well, 2 an error; with --exit-status, 1 if nothing was printed (or counted).
@@ -38,6 +43,9 @@ Examples:
   tamis dedup --url urls.txt                           http://A/ and http://a:80/#x are one
   tamis dedup --csv customer,date orders.csv           one row per customer and date
   tamis dedup --jsonl /id events.jsonl                 one line per id
+  events | tamis dedup --within 24h -n 10M --jsonl /id --time jsonl:/ts
+                                                       one per id and day, by the events' own time
+  alerts | tamis dedup --quiet 1h -n 1M                again after an hour without it
   tamis dedup -d urls.txt                              the duplicates instead")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -96,12 +104,18 @@ pub(crate) struct Args {
     ///
     /// The digest is SipHash-128 under a secret drawn for this run, so nobody
     /// can construct two keys with the same digest.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["within", "quiet", "last"])]
     exact: bool,
 
     /// How many distinct records to expect [default: a guess of up to 64 MiB]
     ///
     /// Memory for this many is reserved at the start. More are no problem.
+    ///
+    /// With --within or --quiet, how many in that time, at most; with --quiet, a
+    /// key counts once for every generation in which it is seen. Too many raise
+    /// the rate, with a warning. The default is the number of records in the
+    /// files (without --time as many in each generation, since they come at
+    /// once); for a pipe, say it.
     #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
     keys: Option<u64>,
 
@@ -113,9 +127,15 @@ pub(crate) struct Args {
     #[arg(short, long)]
     count: bool,
 
-    /// No summary and no progress bar
-    #[arg(short, long)]
-    quiet: bool,
+    /// No summary and no progress bar; --quiet without a TIME is the same
+    #[arg(short = 'q')]
+    silent: bool,
+
+    #[command(flatten)]
+    window: WindowArgs,
+
+    #[command(flatten)]
+    time: TimeArgs,
 
     /// Exit with 1 if nothing was printed, or counted with -c
     #[arg(long)]
@@ -211,25 +231,25 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
              hint: `tamis add --new {path}` adds to it and prints the new keys"
         );
     }
-    let mut task = Task {
-        input: args.find()?,
-        args: &args,
-    };
+    let mut task = Task::new(&args)?;
     let mut sink = Sink::open(args.output.as_deref(), args.force)?;
     let prints = task.print() != Print::Nothing;
-    task.input.hides_bar = args.quiet || prints && sink.is_terminal();
+    task.input.hides_bar = args.silent || prints && sink.is_terminal();
     if prints {
         sink.end_last_line(task.input.rule.framing().delimiter())
             .context("writing the output")?;
     }
     let (report, memory) = match &args.filter {
         Some(Place::File(path)) => local::with_file(path, &task, &mut sink)?,
+        Some(Place::Redis(at)) if task.window.is_some() || args.time.is_given() => {
+            bail!("{at}: --within, --quiet, --last and --time are for windows in files")
+        }
         Some(Place::Redis(at)) => redis::with_redis(at, &task, &mut sink)?,
         None => {
-            let done = if args.exact {
-                local::with_digests(&task, &mut sink)?
-            } else {
-                local::with_memory(&task, &mut sink)?
+            let done = match &task.window {
+                Some(options) => windowed::with_memory(options, &task, &mut sink)?,
+                None if args.exact => local::with_digests(&task, &mut sink)?,
+                None => local::with_memory(&task, &mut sink)?,
             };
             sink.finish(done.0.went_well())
                 .context("writing the output")?;
@@ -265,13 +285,44 @@ impl Args {
     }
 }
 
+/// A filter that decides what is new, and is kept in a file.
+trait Judge: Send {
+    /// Keys added to it so far; a number that only grows.
+    fn added(&self) -> u64;
+
+    fn save(&self, lock: &mut FileLock) -> Result<(), tamis::Error>;
+
+    /// What the run took and did.
+    fn memory(self, report: &Report) -> Memory;
+}
+
 /// What is asked for, and what is read.
 struct Task<'a> {
     args: &'a Args,
     input: Run,
+    /// The window that is asked for.
+    window: Option<WindowOptions>,
 }
 
-impl Task<'_> {
+impl<'a> Task<'a> {
+    fn new(args: &'a Args) -> Result<Self> {
+        let mut input = args.find()?;
+        let window = args.window.options()?;
+        match &window {
+            Some(options) => args.time.check(options)?,
+            None if args.time.is_given() && args.filter.is_none() => {
+                bail!("--time is for a window: --within TIME or --quiet TIME")
+            }
+            None => {}
+        }
+        input.rule = args.time.rule(input.rule)?;
+        Ok(Self {
+            args,
+            input,
+            window,
+        })
+    }
+
     fn print(&self) -> Print {
         match (self.args.count, self.args.duplicates) {
             (true, _) => Print::Nothing,
@@ -314,6 +365,31 @@ impl Task<'_> {
             self.args.key.hasher()?
         };
         Ok(self.input.hasher(hasher))
+    }
+
+    /// What a run begins with where there is no filter yet.
+    fn new_filter(&self, hasher: Hasher) -> Result<AnyFilter> {
+        Ok(match &self.window {
+            Some(options) => AnyFilter::from_plan(&self.window_plan(options)?, hasher)?,
+            None => self.first_filter(hasher)?.into(),
+        })
+    }
+
+    /// A window can't grow, so it is made for as many keys as there may be.
+    fn window_plan(&self, options: &WindowOptions) -> Result<Plan> {
+        let (paths, packing) = (&self.input.files, self.input.packing());
+        let framing = self.input.rule.framing();
+        // By the clock, what files hold arrives at once: in one generation, not in all of them.
+        let generations = match self.input.rule.has_time() {
+            true => 1,
+            false => u64::from(options.generation_count()),
+        };
+        let guess = || {
+            let records = estimate::records(paths, framing, packing)?;
+            Some(records.max(UNMEASURED_KEPT).saturating_mul(generations))
+        };
+        let keys = WindowArgs::keys(options, self.args.keys, guess)?;
+        Ok(Plan::window(options, keys, self.args.rate)?)
     }
 
     /// A filter that grows with what it is given.

@@ -14,7 +14,7 @@ use tamis_report::explain::Explained;
 ///
 /// Shows the key's hash, the bits, counters or slots that it leads to, what the
 /// filter holds there, and what follows. A filter of at most 512 bits is drawn.
-/// The answer is that of `tamis check`.
+/// The answer is that of `tamis check`; of a window, as of its latest key (`--at latest`).
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 a key may be present, 1 none is, 2 an error.
@@ -96,11 +96,7 @@ impl Args {
         explain: impl Fn(&[u8], &[u8]) -> Result<Explained>,
     ) -> Result<Exit> {
         let columns: Vec<usize> = (0..rule.values()).collect();
-        let rule = RecordRule {
-            part: part(rule.values())?,
-            hex: self.hex,
-            made: *rule,
-        };
+        let rule = RecordRule::of(part(rule.values())?, self.hex, *rule);
         let mut maker = KeyMaker::new(&rule);
         let mut exit = Exit::NoneFound;
         let mut out = String::new();

@@ -1,12 +1,15 @@
 use crate::advice::{self, Advice, Given, Need, Question};
-use crate::cmd::create::{BloomArgs, parse_kind};
+use crate::cmd::create::{BloomArgs, parse_kind, plan_window};
+use crate::window::WindowArgs;
 use crate::{Exit, human, output};
 use anyhow::{Error, Result, bail};
 use serde_json::json;
 use std::fmt::Write as _;
 use tamis::plan::classic;
+use tamis::raw::Shape;
 use tamis::{Kind, Plan};
 use tamis_report::server::Ways;
+use tamis_report::window;
 
 /// Show what a filter would cost, before you create it
 ///
@@ -29,6 +32,7 @@ Examples:
   tamis plan -n 10M --delete          which kind, if keys must be removed?
   tamis plan -n 10M --grow            which kind, if 10M is only a guess?
   tamis plan -n 10M -p 1e-6 --redis   what does it take in a Redis server?
+  tamis plan -n 10M --within 24h      what does it take to remember a day?
   tamis plan --kind bloom --bits 16 --hashes 3    a textbook filter of these numbers
   tamis plan --table                  rates by bits per key and hashes")]
 pub(crate) struct Args {
@@ -47,9 +51,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     bloom: BloomArgs,
 
-    /// With --bits or --hashes: bloom
+    /// With --bits or --hashes: bloom; or window
     #[arg(long, value_name = "KIND", value_parser = parse_kind, conflicts_with_all = ["redis", "table", "NeedArgs"])]
     kind: Option<Kind>,
+
+    #[command(flatten)]
+    window: WindowArgs,
 
     #[command(flatten)]
     need: NeedArgs,
@@ -100,8 +107,17 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         output::print(&textbook(&plan, args.json))?;
         return Ok(Exit::Done);
     }
+    if let Some(plan) = plan_window(&args.window, args.kind, args.keys, args.rate, args.size)? {
+        if args.redis || args.table {
+            bail!(
+                "--within, --quiet and --last are for a window in a file, not for --redis or --table"
+            );
+        }
+        output::print(&of_window(&plan, args.json))?;
+        return Ok(Exit::Done);
+    }
     if args.kind.is_some() {
-        bail!("--kind is for --bits and --hashes; without them, every kind is shown");
+        bail!("--kind is for --bits, --hashes and windows; without them, every kind is shown");
     }
     let text = match (args.table, args.redis) {
         (true, _) => table(args.json),
@@ -276,6 +292,34 @@ fn textbook(plan: &Plan, as_json: bool) -> String {
     let line = |name: &str, value: String| format!("{name:<14} {value}\n");
     line("bits (m)", human::count(advice::bits(plan)))
         + &line("hashes (k)", plan.hashes().to_string())
+        + &line("keys (n)", human::count(plan.keys()))
+        + &line("bits/key (m/n)", format!("{:.2}", plan.bits_per_key()))
+        + &line("rate", human::rate(plan.rate()))
+        + &line("size", human::size(plan.bytes()))
+}
+
+/// What a window takes.
+fn of_window(plan: &Plan, as_json: bool) -> String {
+    let Shape::Window(shape) = plan.shape() else {
+        return String::new();
+    };
+    let options = shape.options();
+    if as_json {
+        let mut row = window::options_json(&options);
+        for (name, value) in [
+            ("kind", json!(plan.kind().name())),
+            ("keys", json!(plan.keys())),
+            ("rate", json!(plan.rate())),
+            ("bytes", json!(plan.bytes())),
+            ("bits_per_key", json!(plan.bits_per_key())),
+        ] {
+            row[name] = value;
+        }
+        return format!("{:#}\n", json!([row]));
+    }
+    let line = |name: &str, value: String| format!("{name:<14} {value}\n");
+    line("remembers", window::describe(&options))
+        + &line("forgets", window::band(&options))
         + &line("keys (n)", human::count(plan.keys()))
         + &line("bits/key (m/n)", format!("{:.2}", plan.bits_per_key()))
         + &line("rate", human::rate(plan.rate()))

@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+use tamis::Moment;
 use valkey_module::raw;
 
 /// Calls a function of the server, all of which are there since Redis 7.0.
@@ -259,6 +260,11 @@ impl<'c> Call<'c> {
         ));
     }
 
+    /// A line in the server's log.
+    pub(super) fn warn(&self, text: &str) {
+        log(Context(self.context), text);
+    }
+
     /// The server's `maxmemory`; none if it has no limit.
     pub(super) fn maxmemory(&self) -> Option<u64> {
         let info = api!(RedisModule_GetServerInfo(self.context, c"memory".as_ptr()));
@@ -375,6 +381,18 @@ pub(super) fn function(name: &CStr) -> *mut c_void {
 /// Milliseconds since 1970.
 pub(super) fn now() -> i64 {
     api!(RedisModule_Milliseconds())
+}
+
+/// What the server's clock says: one moment for a command, and for all of a script
+/// or a transaction.
+pub(super) fn clock() -> Moment {
+    // SAFETY: a function of the server, set when it loaded the module. Redis 7.0 has none.
+    let cached = unsafe { raw::RedisModule_CachedMicroseconds };
+    match cached {
+        // SAFETY: it needs nothing.
+        Some(cached) => Moment::from_micros(unsafe { cached() }),
+        None => Moment::from_millis(now()),
+    }
 }
 
 pub(super) fn wrong_type() -> Error {

@@ -3,19 +3,21 @@
 use super::api::{Call, Key};
 use super::counters::{self, Counter};
 use super::{both, chunks};
-use super::{settings, types};
+use super::{settings, types, window};
 use crate::bloom::{Bloom, NewBloom};
 use crate::error::Error;
 use crate::filter::{Filter, Room};
-use crate::words::{FilterLayout, Wish};
+use crate::window::contains_many;
+use crate::words::{FilterLayout, Wish, moment};
 use std::ffi::CStr;
+use tamis::Moment;
 use tamis_formats::valkeybloom;
 
 /// What a new filter is, from what was said and the module's options.
 fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewBloom, Error> {
-    let layout = match (wish.seed, wish.counting) {
+    let layout = match (wish.seed, wish.counting || wish.window.is_some()) {
         (Some(_), _) => FilterLayout::Valkey,
-        // RedisBloom has none that count.
+        // RedisBloom has none that count or forget.
         (None, true) => FilterLayout::Tamis,
         (None, false) => wish.layout.unwrap_or_else(|| super::default_layout(call)),
     };
@@ -33,6 +35,7 @@ fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewBloom, Error> {
             .expansion
             .unwrap_or_else(|| settings::BF_EXPANSION.get() as u32),
         counting: wish.counting,
+        window: wish.window,
         layout,
         hasher: super::hasher(wish, layout)?,
         seed: wish.seed.unwrap_or_default(),
@@ -43,10 +46,11 @@ fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewBloom, Error> {
 /// The words behind a new filter's key that make a replica's the same.
 fn words(new: &NewBloom) -> (&'static CStr, Vec<Vec<u8>>) {
     let text = |word: &str| word.as_bytes().to_vec();
-    let growth = match (new.expansion, new.counting) {
-        (_, true) => vec![text("COUNTING")],
-        (0, false) => vec![text("NONSCALING")],
-        (times, false) => vec![text("EXPANSION"), text(&times.to_string())],
+    let growth = match (new.expansion, new.counting, &new.window) {
+        (_, _, Some(options)) => window::words(options),
+        (_, true, None) => vec![text("COUNTING")],
+        (0, false, None) => vec![text("NONSCALING")],
+        (times, false, None) => vec![text("EXPANSION"), text(&times.to_string())],
     };
     let (rate, capacity) = (text(&new.rate.to_string()), text(&new.capacity.to_string()));
     match new.layout {
@@ -67,6 +71,11 @@ fn words(new: &NewBloom) -> (&'static CStr, Vec<Vec<u8>>) {
 /// a replica may have other options.
 fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> {
     let new = specified(call, wish)?;
+    match &new.window {
+        Some(options) => window::not_ahead(call, options, wish.at)?,
+        None if wish.at.is_some() => return Err(Error::NO_WINDOW),
+        None => {}
+    }
     // Before memory is taken: what any Bloom filter needs for this.
     let least = |keys: u64| {
         let bits = -new.rate.ln() / std::f64::consts::LN_2.powi(2) * keys as f64;
@@ -100,6 +109,11 @@ pub(super) fn add(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
     let mut key = call.open(1, true);
     let filter = both::filter_for::<Bloom>(call, &mut key, &Wish::default(), create)?;
+    if let Bloom::Window(window) = filter {
+        let new = window::add(call, window, None, 2)?;
+        call.reply_bool(new[0]);
+        return Ok(());
+    }
     let new = filter.insert(call.bytes(2), call)?;
     counters::count(Counter::BloomAdds, 1);
     if new || filter.counts() {
@@ -117,8 +131,8 @@ pub(super) fn madd(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn insert(call: &Call<'_>) -> Result<(), Error> {
     call.expect(4..=usize::MAX)?;
-    let (wish, at) = Wish::bloom_insert(&call.all_bytes(2))?;
-    add_all(call, &wish, 2 + at)
+    let (wish, items) = Wish::bloom_insert(&call.all_bytes(2))?;
+    add_all(call, &wish, 2 + items)
 }
 
 /// Adds the items from an argument on. Where one can't be added, the answer
@@ -126,6 +140,15 @@ pub(super) fn insert(call: &Call<'_>) -> Result<(), Error> {
 fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
     let mut key = call.open(1, true);
     let filter = both::filter_for::<Bloom>(call, &mut key, wish, create)?;
+    if wish.at.is_some() && !matches!(filter, Bloom::Window(_)) {
+        return Err(Error::NO_WINDOW);
+    }
+    if let Bloom::Window(window) = filter {
+        let new = window::add(call, window, wish.at, from)?;
+        call.reply_array(new.len());
+        new.iter().for_each(|new| call.reply_bool(*new));
+        return Ok(());
+    }
     let items = call.all_bytes(from);
     let mut new = vec![false; items.len()];
     let failed = filter.insert_many(&items, &mut new, call).err();
@@ -153,20 +176,50 @@ fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
     Ok(())
 }
 
+/// With AT behind the item, as of a moment.
 pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
-    both::exists::<Bloom>(call)
+    let told = match call.len() {
+        5 if call.bytes(3).eq_ignore_ascii_case(b"AT") => Some(moment(call.bytes(4))?),
+        _ => {
+            call.expect(3..=3)?;
+            None
+        }
+    };
+    both::exists(call, |filter, items, found| {
+        ask(call, filter, told, items, found)
+    })
 }
 
 pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
-    both::mexists::<Bloom>(call)
+    both::mexists(call, |filter, items, found| {
+        ask(call, filter, None, items, found)
+    })
+}
+
+fn ask(
+    call: &Call<'_>,
+    filter: &Bloom,
+    told: Option<Moment>,
+    items: &[&[u8]],
+    found: &mut [bool],
+) -> Result<(), Error> {
+    match (filter, told) {
+        (Bloom::Window(window), told) => {
+            let at = told.unwrap_or_else(|| window::now(call, window));
+            contains_many(window, items, at, found);
+            Ok(())
+        }
+        (_, Some(_)) => Err(Error::NO_WINDOW),
+        (filter, None) => filter.contains_many(items, found),
+    }
 }
 
 pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=3)?;
     let mut key = call.open(1, false);
-    let info = types::get::<Bloom>(&mut key)?
-        .ok_or(Error::NOT_FOUND)?
-        .info()?;
+    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
+    let mut info = filter.info()?;
+    info.keys = keys_now(call, filter)?;
     let structs = match info.layout {
         // RedisBloom counts its own: one of the filter, and one of each layer.
         FilterLayout::RedisBloom => 32 + 64 * info.layers,
@@ -193,7 +246,12 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     }
     let word = call.bytes(2);
     let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
-    if is("ERROR") {
+    if is("WINDOW") {
+        let Bloom::Window(window) = filter else {
+            return Err(Error::NO_WINDOW);
+        };
+        window::info(call, window);
+    } else if is("ERROR") {
         both::reply_rate(call, "Error rate", Some(info.rate));
     } else if is("TIGHTENING") {
         both::reply_rate(call, "Tightening ratio", info.tightening);
@@ -214,11 +272,19 @@ pub(super) fn card(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
     let mut key = call.open(1, false);
     let keys = match types::get::<Bloom>(&mut key)? {
-        Some(filter) => filter.info()?.keys,
+        Some(filter) => keys_now(call, filter)?,
         None => 0,
     };
     call.reply_count(keys);
     Ok(())
+}
+
+/// The items that were new; of a window, those that it remembers.
+fn keys_now(call: &Call<'_>, filter: &Bloom) -> Result<u64, Error> {
+    match filter {
+        Bloom::Window(window) => Ok(window.keys_at(window::now(call, window))),
+        other => Ok(other.info()?.keys),
+    }
 }
 
 pub(super) fn clear(call: &Call<'_>) -> Result<(), Error> {
@@ -252,6 +318,14 @@ pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
     let mut key = call.open(1, false);
     let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     let info = filter.info()?;
+    if let Bloom::Window(window) = filter {
+        let lines = window::debug(call, window);
+        call.reply_array(lines.len());
+        lines
+            .iter()
+            .for_each(|line| call.reply_bytes(line.as_bytes()));
+        return Ok(());
+    }
     let layers = match filter {
         Bloom::RedisBloom(chain) => chain.layer_numbers().collect(),
         _ => vec![(

@@ -160,33 +160,45 @@ pub(super) fn merge<V: Value>(call: &Call<'_>, event: &CStr) -> Result<(), Error
     Ok(())
 }
 
-pub(super) fn exists<V: Value>(call: &Call<'_>) -> Result<(), Error> {
-    call.expect(3..=3)?;
-    let found = ask::<V>(call)?;
+/// Answers for the first item behind the key.
+pub(super) fn exists<V: Value>(
+    call: &Call<'_>,
+    answer: impl FnOnce(&V, &[&[u8]], &mut [bool]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut found = [false];
+    ask::<V>(call, &[call.bytes(2)], &mut found, answer)?;
     call.reply_bool(found[0]);
     Ok(())
 }
 
-pub(super) fn mexists<V: Value>(call: &Call<'_>) -> Result<(), Error> {
+/// Answers for all items behind the key.
+pub(super) fn mexists<V: Value>(
+    call: &Call<'_>,
+    answer: impl FnOnce(&V, &[&[u8]], &mut [bool]) -> Result<(), Error>,
+) -> Result<(), Error> {
     call.expect(3..=usize::MAX)?;
-    let found = ask::<V>(call)?;
+    let items = call.all_bytes(2);
+    let mut found = vec![false; items.len()];
+    ask::<V>(call, &items, &mut found, answer)?;
     call.reply_array(found.len());
     found.iter().for_each(|found| call.reply_bool(*found));
     Ok(())
 }
 
-/// Asks for all items behind the key.
-fn ask<V: Value>(call: &Call<'_>) -> Result<Vec<bool>, Error> {
+fn ask<V: Value>(
+    call: &Call<'_>,
+    items: &[&[u8]],
+    found: &mut [bool],
+    answer: impl FnOnce(&V, &[&[u8]], &mut [bool]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut key = call.open(1, false);
-    let items = call.all_bytes(2);
-    let mut found = vec![false; items.len()];
     if let Some(filter) = types::get::<V>(&mut key)? {
-        filter.contains_many(&items, &mut found)?;
+        answer(filter, items, found)?;
     }
     let hits = found.iter().filter(|found| **found).count();
     counters::count(V::ASKED, items.len() as u64);
     counters::count(V::HITS, hits as u64);
-    Ok(found)
+    Ok(())
 }
 
 pub(super) fn count<V: Value>(call: &Call<'_>) -> Result<(), Error> {

@@ -32,16 +32,16 @@ fn commands() -> Vec<Command> {
     let merge = |command: Command| Command { last_key: -1, ..command };
     vec![
         command("bf.reserve", entry!(bf::reserve), "write deny-oom", -4,
-            "key error_rate capacity [EXPANSION expansion] [NONSCALING] [COUNTING] [NX] [EX seconds]", "O(1)",
+            "key error_rate capacity [EXPANSION expansion] [NONSCALING] [COUNTING] [WINDOW span] [GENERATIONS generations] [QUIET] [NX] [EX seconds]", "O(1)",
             "Creates a Bloom filter for a number of items and a rate of false answers."),
         command("bf.add", entry!(bf::add), "write deny-oom fast", 3, "key item", ADD,
             "Adds an item to a Bloom filter, which is created if there is none."),
         command("bf.madd", entry!(bf::madd), "write deny-oom", -3, "key item...", ADD,
             "Adds items to a Bloom filter, which is created if there is none."),
         command("bf.insert", entry!(bf::insert), "write deny-oom", -4,
-            "key [CAPACITY capacity] [ERROR error_rate] [EXPANSION expansion] [NOCREATE] [NONSCALING] [SEED seed] [TIGHTENING ratio] [VALIDATESCALETO capacity] ITEMS item...", ADD,
+            "key [CAPACITY capacity] [ERROR error_rate] [EXPANSION expansion] [NOCREATE] [NONSCALING] [SEED seed] [TIGHTENING ratio] [VALIDATESCALETO capacity] [WINDOW span] [GENERATIONS generations] [QUIET] [AT microseconds] ITEMS item...", ADD,
             "Adds items to a Bloom filter, and says how it is created if there is none."),
-        command("bf.exists", entry!(bf::exists), "readonly fast", 3, "key item", ADD,
+        command("bf.exists", entry!(bf::exists), "readonly fast", -3, "key item [AT microseconds]", ADD,
             "Reports whether an item may be in a Bloom filter; 0 is always right."),
         command("bf.mexists", entry!(bf::mexists), "readonly", -3, "key item...", ADD,
             "Reports for each item whether it may be in a Bloom filter."),
@@ -50,12 +50,12 @@ fn commands() -> Vec<Command> {
         command("bf.remove", entry!(bf::remove), "write fast", 3, "key item", "O(1)",
             "Takes back one addition of an item to a Bloom filter that counts."),
         command("bf.info", entry!(bf::info), "readonly fast", -2,
-            "key [CAPACITY] [SIZE] [FILTERS] [ITEMS] [EXPANSION] [ERROR] [TIGHTENING] [MAXSCALEDCAPACITY]", "O(layers)",
+            "key [CAPACITY] [SIZE] [FILTERS] [ITEMS] [EXPANSION] [ERROR] [TIGHTENING] [MAXSCALEDCAPACITY] [WINDOW]", "O(layers)",
             "Describes a Bloom filter."),
-        command("bf.debug", entry!(bf::debug), "readonly", 2, "key", "O(layers)",
+        command("bf.debug", entry!(bf::debug), "readonly", 2, "key", "O(layers), of a window O(bytes)",
             "Describes a Bloom filter and its layers, for people."),
         command("bf.card", entry!(bf::card), "readonly fast", 2, "key", "O(layers)",
-            "Reports how many items were new to a Bloom filter."),
+            "Reports how many items were new to a Bloom filter, or are in its window."),
         merge(command("bf.merge", entry!(bf::merge), "write deny-oom", -3, "destination source...", "O(bytes)",
             "Adds all items of Bloom filters to another, where it has room for them.")),
         command("bf.clear", entry!(bf::clear), "write", 2, "key", "O(1)",
@@ -297,7 +297,9 @@ fn value(name: &str) -> raw::RedisModuleCommandArg {
     let name = name.trim_end_matches('.');
     let kind = match name {
         "key" | "destination" | "source" => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
-        "error_rate" | "ratio" => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
+        "error_rate" | "ratio" | "span" => {
+            raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE
+        }
         "item" | "data" | "seed" => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
         _ => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
     };

@@ -164,11 +164,12 @@ fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
 }
 
 pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
-    both::exists::<Cuckoo>(call)
+    call.expect(3..=3)?;
+    both::exists(call, Cuckoo::contains_many)
 }
 
 pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
-    both::mexists::<Cuckoo>(call)
+    both::mexists(call, Cuckoo::contains_many)
 }
 
 pub(super) fn count(call: &Call<'_>) -> Result<(), Error> {

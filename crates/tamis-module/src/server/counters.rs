@@ -8,15 +8,17 @@ pub(super) enum Counter {
     BloomAdds,
     BloomAsked,
     BloomHits,
+    BloomLate,
     CuckooAdds,
     CuckooAsked,
     CuckooHits,
 }
 
-const NAMES: [&CStr; 6] = [
+const NAMES: [&CStr; 7] = [
     c"bloom_items_offered",
     c"bloom_items_asked",
     c"bloom_items_found",
+    c"bloom_items_late",
     c"cuckoo_items_offered",
     c"cuckoo_items_asked",
     c"cuckoo_items_found",

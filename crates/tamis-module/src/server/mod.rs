@@ -11,6 +11,7 @@ mod counters;
 mod settings;
 mod stats;
 mod types;
+mod window;
 
 use crate::error::Error;
 use crate::filter::Room;

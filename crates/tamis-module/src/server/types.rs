@@ -429,7 +429,7 @@ impl Value for Bloom {
         match self {
             Self::RedisBloom(chain) => chain.encode(to),
             Self::Valkey(chain) => chain.encode(to),
-            Self::Tamis(_) | Self::Counting(_) | Self::Loading(_) => {}
+            Self::Tamis(_) | Self::Counting(_) | Self::Window(_) | Self::Loading(_) => {}
         }
     }
 
@@ -451,6 +451,7 @@ impl Value for Bloom {
         match self {
             Self::Tamis(filter) => filter.allocations(),
             Self::Counting(filter) => filter.allocations(),
+            Self::Window(window) => window.allocations(),
             Self::RedisBloom(chain) => part_addresses(&chain.parts(), chain.list()),
             Self::Valkey(chain) => part_addresses(&chain.parts(), chain.list()),
             Self::Loading(loading) => loading_addresses(loading),
@@ -467,6 +468,10 @@ impl Value for Bloom {
             // SAFETY: likewise.
             Self::Counting(filter) => unsafe {
                 filter.relocate(&mut |ptr, len| defragment_body(context, ptr, len))
+            },
+            // SAFETY: likewise.
+            Self::Window(window) => unsafe {
+                window.relocate(&mut |ptr, len| defragment_body(context, ptr, len))
             },
             Self::Valkey(chain) => defragment_all(chain.bodies_mut(), context),
             Self::RedisBloom(chain) => defragment_all(chain.bodies_mut(), context),

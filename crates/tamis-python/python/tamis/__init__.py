@@ -28,6 +28,7 @@ from ._tamis import (
     open_foreign,
     plan,
 )
+from ._window import Generation, Window
 from .aio import AsyncRedisFilter, aconnect
 from .errors import (
     ArgumentTypeError,
@@ -74,6 +75,7 @@ __all__ = [
     "ForbiddenError",
     "ForeignFilter",
     "FullError",
+    "Generation",
     "Guard",
     "Hash",
     "IndeterminateCountError",
@@ -98,6 +100,7 @@ __all__ = [
     "UnconfirmedError",
     "UnlikeError",
     "UnsolvableError",
+    "Window",
     "WrongKeyError",
     "__version__",
     "aconnect",

@@ -5,6 +5,7 @@ None of these libraries is imported here before the caller has: an object of the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +14,10 @@ from ._tamis import _Rows
 from .errors import ArgumentTypeError, ParameterError
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from ._tamis import Filter, RedisFilter
+    from ._window import Window
 
 __all__ = ["add_rows", "dedup", "isin", "not_seen"]
 
@@ -73,7 +77,18 @@ def like(keys: Any, answers: Any) -> Any:
     return answers
 
 
-def dedup(frame: _Frame, subset: str | Sequence[str] | None = None, *, filter: Filter | RedisFilter) -> _Frame:
+def dedup(
+    frame: _Frame,
+    subset: str | Sequence[str] | None = None,
+    *,
+    filter: Filter | RedisFilter | None = None,
+    at: Any = None,
+    within: timedelta | float | str | None = None,
+    quiet: timedelta | float | str | None = None,
+    last: int | None = None,
+    n: int | None = None,
+    p: float | None = None,
+) -> _Frame:
     """The rows of a pandas or polars data frame, or a pyarrow table, whose key is
     new to the filter, which then knows it: of equal keys in the frame the first
     row stays.
@@ -90,6 +105,15 @@ def dedup(frame: _Frame, subset: str | Sequence[str] | None = None, *, filter: F
     Of a lazy frame of polars or a reader of record batches the result is one, too:
     what it reads is freed of seen rows batch by batch, as it is collected or read.
 
+    With a `Window` as the filter, a row is dropped if its key was seen in the window
+    that ends at its time: ``at`` names the column of times, or is the times
+    themselves as in `Window.add_many`; without it they are the clock's. Rows are
+    judged and added one after the other, in their order. ``within``, ``quiet`` or
+    ``last`` make a window for this call, of ``n`` keys (as many as there are rows)
+    at the rate ``p`` (1e-6). Rows that are older than the window of the latest one
+    stay, and times of the future are taken for the latest one before them, both
+    with a warning.
+
     >>> import pandas, tamis
     >>> seen = tamis.Filter(1000, 1e-9)
     >>> frame = pandas.DataFrame({"url": ["a", "b", "a"], "size": [1, 2, 3]})
@@ -97,23 +121,64 @@ def dedup(frame: _Frame, subset: str | Sequence[str] | None = None, *, filter: F
     [1, 2]
     >>> len(tamis.dedup(frame, "url", filter=seen))
     0
+    >>> frame["time"] = pandas.to_datetime(["2026-01-31 12:00", "2026-01-31 12:00", "2026-02-02"])
+    >>> tamis.dedup(frame, "url", at="time", within="24h")["size"].tolist()
+    [1, 2, 3]
     """
+    if filter is None:
+        filter = window_for(frame, within, quiet, last, n, p)
+    elif any(argument is not None for argument in (within, quiet, last, n, p)):
+        raise ParameterError("filter: expected none beside within, quiet, last, n or p, got one; it has its own")
     _Rows.check_writable(filter)
+    if at is not None and getattr(filter, "kind", None) != "window":
+        raise ParameterError("at: expected a Window as the filter, got another, which has no time")
     if library_of(frame) == "polars" and is_a(frame, "LazyFrame"):
-        return dedup_lazy(frame, subset, filter)
+        return dedup_lazy(frame, subset, filter, at)
     if library_of(frame) == "pyarrow" and is_a(frame, "RecordBatchReader"):
-        return dedup_reader(frame, subset, filter)
+        return dedup_reader(frame, subset, filter, at)
     rows = rows_of(frame, columns_of(frame, subset), filter)
+    if filter.kind == "window":
+        return chosen(frame, in_window(frame, rows, at))
     result = chosen(frame, rows.unseen(frame, True))
     others = rows.add(frame)
     return result if others is None else chosen(frame, others)
 
 
-def dedup_lazy(frame: Any, subset: str | Sequence[str] | None, filter: Any) -> Any:
-    named(frame.collect_schema().names(), subset, False)
+def window_for(frame: Any, within: Any, quiet: Any, last: int | None, n: int | None, p: float | None) -> Window:
+    """A window for the rows of a frame."""
+    from ._window import Window
+
+    if within is None and quiet is None and last is None:
+        raise ArgumentTypeError("filter: expected a Filter or a RedisFilter, or within, quiet or last, got none of them")
+    if n is None and last is None:
+        try:
+            n = max(1, frame.num_rows if library_of(frame) == "pyarrow" else len(frame))
+        except (AttributeError, TypeError):
+            raise ParameterError("n: expected how many keys the window has at most, got nothing") from None
+    return Window(n, 1e-6 if p is None else p, within=within, quiet=quiet, last=last)
+
+
+def in_window(frame: Any, rows: _Rows, at: Any) -> Any:
+    """Which rows stay, after they were added to a window at their times."""
+    if isinstance(at, str):
+        at = column_of(frame, columns_of(frame, [at], "at")[0])
+    mask, old, ahead = rows.add_at(frame, at)
+    if old:
+        text = f"{old} rows are older than the window of the latest one: they stay, and are not remembered"
+        warnings.warn(text, stacklevel=3)
+    if ahead:
+        text = f"{ahead} rows have times of the future: they are taken for those of the latest one before them"
+        warnings.warn(text, stacklevel=3)
+    return mask
+
+
+def dedup_lazy(frame: Any, subset: str | Sequence[str] | None, filter: Any, at: Any) -> Any:
+    names = frame.collect_schema().names()
+    named(names, subset, False)
+    check_column_of_times(names, at)
 
     def fresh(batch: Any) -> Any:
-        return dedup(batch, subset, filter=filter)
+        return dedup(batch, subset, filter=filter, at=at)
 
     # What happens after it may not happen before it: other rows would be added.
     return frame.map_batches(
@@ -125,15 +190,22 @@ def dedup_lazy(frame: Any, subset: str | Sequence[str] | None, filter: Any) -> A
     )
 
 
-def dedup_reader(reader: Any, subset: str | Sequence[str] | None, filter: Any) -> Any:
+def dedup_reader(reader: Any, subset: str | Sequence[str] | None, filter: Any, at: Any) -> Any:
     pyarrow = import_module("pyarrow")
     named(reader.schema.names, subset, False)
+    check_column_of_times(reader.schema.names, at)
 
     def batches() -> Iterator[Any]:
         for batch in reader:
-            yield dedup(batch, subset, filter=filter)
+            yield dedup(batch, subset, filter=filter, at=at)
 
     return pyarrow.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def check_column_of_times(have: list[Any], at: Any) -> None:
+    """Of batches to come, only a column has the times."""
+    if at is not None and at not in have:
+        raise ParameterError(f"at: expected a column of the frame ({have}), got {at!r}")
 
 
 def not_seen(frame: Any, subset: str | Sequence[str] | None, filter: Any) -> Any:
@@ -146,8 +218,8 @@ def add_rows(frame: Any, subset: str | Sequence[str] | None, filter: Any) -> Non
     rows_of(frame, columns_of(frame, subset), filter).add_all()
 
 
-def columns_of(frame: Any, subset: str | Sequence[str] | None) -> list[Any]:
-    """The names of the key's columns."""
+def columns_of(frame: Any, subset: str | Sequence[str] | None, argument: str = "subset") -> list[Any]:
+    """The names of the key's columns, or of those that another argument names."""
     library = library_of(frame)
     if (library == "pandas" or library == "polars") and is_a(frame, "DataFrame"):
         have = list(frame.columns)
@@ -158,10 +230,10 @@ def columns_of(frame: Any, subset: str | Sequence[str] | None) -> list[Any]:
             "frame: expected a data frame of pandas or polars, or a table of pyarrow, got "
             f"{type(frame).__module__}.{type(frame).__qualname__}"
         )
-    return named(have, subset, library == "pandas")
+    return named(have, subset, library == "pandas", argument)
 
 
-def named(have: list[Any], subset: str | Sequence[str] | None, tuples: bool) -> list[Any]:
+def named(have: list[Any], subset: str | Sequence[str] | None, tuples: bool, argument: str = "subset") -> list[Any]:
     """The columns that a subset names, each of which the frame has once. Names may be tuples."""
     if subset is None:
         names = have
@@ -171,9 +243,9 @@ def named(have: list[Any], subset: str | Sequence[str] | None, tuples: bool) -> 
         names = [subset]
     missing = [name for name in names if name not in have]
     if missing or not names:
-        raise ParameterError(f"subset: expected columns of the frame ({have}), got {missing or names}")
+        raise ParameterError(f"{argument}: expected columns of the frame ({have}), got {missing or names}")
     if any(have.count(name) > 1 for name in names):
-        raise ParameterError("subset: expected columns of different names, got two of one name")
+        raise ParameterError(f"{argument}: expected columns of different names, got two of one name")
     return names
 
 

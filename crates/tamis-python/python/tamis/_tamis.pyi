@@ -321,6 +321,7 @@ class _Rows:
     def of_objects(filter: Filter | RedisFilter, objects: list[Any]) -> _Rows: ...
     def unseen(self, frame: Any, distinct: bool) -> Any: ...
     def add(self, frame: Any) -> Any: ...
+    def add_at(self, frame: Any, at: Any) -> tuple[Any, int, int]: ...
     def add_all(self) -> None: ...
 
 @final
@@ -424,4 +425,41 @@ def plan(
     delete: bool = False,
     grow: bool = False,
     finished: bool = False,
+    within: timedelta | float | str | None = None,
+    quiet: timedelta | float | str | None = None,
+    last: int | None = None,
+    generations: int = 8,
 ) -> Plan: ...
+
+# Behind `tamis.Window`.
+_F = TypeVar("_F", bound=Filter)
+
+def _window_new(
+    class_: type[_F],
+    path: _Path | None,
+    overwrite: bool,
+    n: int | None,
+    p: float | None,
+    within: timedelta | float | str | None,
+    quiet: timedelta | float | str | None,
+    last: int | None,
+    generations: int,
+    seed: int | None,
+    keyed: bool,
+    key: bytes | None,
+    key_file: _Path | None,
+    ignore_case: bool,
+    url: bool,
+    hash_func: _HashFunc | None,
+) -> _F: ...
+def _window_add(window: Filter, key: Any, at: Any) -> bool: ...
+def _window_contains(window: Filter, key: Any, at: Any) -> bool: ...
+def _window_add_many(
+    window: Filter, keys: Any, at: Any, threads: int, progress: _Progress, answers: bool
+) -> Any: ...
+def _window_contains_many(
+    window: Filter, keys: Any, at: Any, threads: int, progress: _Progress
+) -> Any: ...
+def _window_facts(window: Filter) -> tuple[int, int, bool, bool, int | None]: ...
+def _window_generations(window: Filter) -> list[tuple[int, int, int, int, float]]: ...
+def _window_remembers(window: Filter, at: Any) -> bool: ...

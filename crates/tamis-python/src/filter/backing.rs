@@ -2,6 +2,7 @@
 
 use crate::buffer::Lent;
 use crate::error::{Failure, Result};
+use crate::when::{self, When};
 use tamis::{AnyFilter, Hash, Kind, Map};
 
 /// Where a filter lives.
@@ -68,11 +69,48 @@ impl Backing {
     }
 
     pub(crate) fn contains(&self, hash: Hash) -> Result<bool> {
-        ask!(self, filter => filter.contains_hash(hash))
+        ask!(self, filter => match filter {
+            AnyFilter::Window(window) => window.contains_hash_at(hash, when::now(window)),
+            filter => filter.contains_hash(hash),
+        })
     }
 
-    pub(crate) fn contains_all(&self, hashes: &[Hash], found: &mut [bool]) -> Result<()> {
-        ask!(self, filter => filter.contains_hashes(hashes, found))
+    pub(crate) fn contains_all(
+        &self,
+        hashes: &[Hash],
+        when: When<'_>,
+        found: &mut [bool],
+    ) -> Result<()> {
+        ask!(self, filter => match when {
+            When::Now => filter.contains_hashes_at(hashes, when::now_of(filter), found),
+            When::At(moment) => filter.contains_hashes_at(hashes, moment, found),
+            When::Each(moments) => filter.contains_hashes_at(hashes, moments, found),
+        })
+    }
+
+    /// Adds a key now.
+    pub(crate) fn insert(&mut self, hash: Hash) -> Result<bool> {
+        Ok(match self.writable()? {
+            AnyFilter::Window(window) => {
+                let now = when::now(window);
+                window.insert_hash_mut_at(hash, now)
+            }
+            filter => filter.insert_hash(hash)?,
+        })
+    }
+
+    pub(crate) fn insert_all(
+        &mut self,
+        hashes: &[Hash],
+        when: When<'_>,
+        new: &mut [bool],
+    ) -> Result<()> {
+        let filter = self.writable()?;
+        Ok(match when {
+            When::Now => filter.insert_hashes_at(hashes, when::now_of(filter), new),
+            When::At(moment) => filter.insert_hashes_at(hashes, moment, new),
+            When::Each(moments) => filter.insert_hashes_at(hashes, moments, new),
+        }?)
     }
 
     pub(crate) fn duplicate(&self) -> Result<AnyFilter> {
@@ -103,7 +141,7 @@ impl Backing {
 pub(crate) fn insert_absent(filter: &mut AnyFilter, hashes: &[Hash]) -> Result<Vec<bool>> {
     let mut new = vec![false; hashes.len()];
     if !matches!(filter.kind(), Kind::Cuckoo | Kind::Counting) {
-        filter.insert_hashes(hashes, &mut new)?;
+        filter.insert_hashes_at(hashes, when::now_of(filter), &mut new)?;
         return Ok(new);
     }
     // A key that is there would take a second place.

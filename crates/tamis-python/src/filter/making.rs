@@ -50,10 +50,34 @@ pub(crate) fn object_of<'py>(
     class: &Bound<'py, PyType>,
     filter: Filter,
 ) -> Result<Bound<'py, Filter>> {
-    let ours = class.py().get_type::<Filter>();
+    let py = class.py();
+    let class = class_for(class, filter.kind(py)?)?;
     let made = Made(Mutex::new(Some(filter)));
-    let object = ours.call_method1("__new__", (class, made))?;
+    let object = py.get_type::<Filter>();
+    let object = object.call_method1("__new__", (class, made))?;
     Ok(object.cast_into::<Filter>().map_err(PyErr::from)?)
+}
+
+/// The class for a filter of this kind: a window is a `tamis.Window` where a `tamis.Filter` is
+/// asked for, and nothing else is one.
+fn class_for<'py>(class: &Bound<'py, PyType>, kind: &str) -> Result<Bound<'py, PyType>> {
+    let py = class.py();
+    let (is_window, is_plain) = (kind == Kind::Window.name(), class.is(super::class(py)?));
+    // A window of a class that somebody derived, or the usual case.
+    if is_window != is_plain {
+        return Ok(class.clone());
+    }
+    let window = py.import("tamis._window")?.getattr("Window")?;
+    if is_window {
+        return Ok(window.cast_into::<PyType>().map_err(PyErr::from)?);
+    }
+    if class.is_subclass(&window)? {
+        return Err(Failure::Own(
+            "UnableError",
+            format!("expected a window, got a {kind} filter; tamis.Filter takes it"),
+        ));
+    }
+    Ok(class.clone())
 }
 
 /// The filter as a `tamis.Filter`.
@@ -74,6 +98,14 @@ pub(crate) struct Wanted<'a> {
 
 impl Wanted<'_> {
     fn plan(&self) -> Result<Plan> {
+        if let Some(window) = &self.need.window {
+            return options::plan_window(window, self.n, self.p.unwrap_or(0.01));
+        }
+        if self.kind == Some(Kind::Window.name()) {
+            return Err(Failure::parameter(
+                "kind: expected one that remembers for ever, got \"window\"; tamis.Window makes one",
+            ));
+        }
         self.need.plan(self.kind, |kind| {
             if let Some(plan) = self.textbook.plan(kind, self.n, self.p, self.size)? {
                 return Ok(plan);

@@ -13,6 +13,7 @@ use crate::lock::{Access, Mark};
 use crate::method;
 use crate::options::{self, Count, Need, Textbook};
 use crate::progress::Progress;
+use crate::when::Times;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -137,8 +138,7 @@ impl Filter {
 
     /// Reads a whole filter file into memory, from a path, a file object that is
     /// open for reading, or an address that fsspec knows ("s3://…"), and compares it with its checksum; one
-    /// above 16 MiB that was last written in place has none. Changes stay in
-    /// memory until they are saved.
+    /// above 16 MiB that was last written in place has none. Changes stay in memory until they are saved.
     #[classmethod]
     #[pyo3(signature = (path, *, key=None, key_file=None, hash_func=None))]
     fn load<'py>(
@@ -278,7 +278,7 @@ impl Filter {
     ) -> Result<()> {
         let progress = Progress::asked(progress)?;
         for keys in keys {
-            self.insert_all(&keys, threads, false, progress.as_ref())?;
+            self.insert_all(&keys, &Times::Now, threads, false, progress.as_ref())?;
         }
         Progress::finish(progress, keys.py())
     }
@@ -309,7 +309,7 @@ impl Filter {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
         let progress = Progress::asked(progress)?;
-        let new = self.insert_all(keys, threads, true, progress.as_ref())?;
+        let new = self.insert_all(keys, &Times::Now, threads, true, progress.as_ref())?;
         Progress::finish(progress, keys.py())?;
         Ok(new)
     }
@@ -330,7 +330,7 @@ impl Filter {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
         let progress = Progress::asked(progress)?;
-        let found = self.ask_all(keys, threads, progress.as_ref())?;
+        let found = self.ask_all(keys, &Times::Now, threads, progress.as_ref())?;
         Progress::finish(progress, keys.py())?;
         Ok(found)
     }
@@ -549,9 +549,9 @@ impl Filter {
     }
 
     /// The kind: "blocked", "bloom", "cuckoo", "counting", "growing", "fuse",
-    /// "ribbon" or "cascade".
+    /// "ribbon", "cascade" or "window".
     #[getter]
-    fn kind(&self, py: Python<'_>) -> Result<&'static str> {
+    pub(super) fn kind(&self, py: Python<'_>) -> Result<&'static str> {
         get!(self, py, filter => filter.kind().name())
     }
 

@@ -1,6 +1,6 @@
 //! `tamis.Filter`: a filter in memory or in a mapped file.
 
-mod backing;
+pub(crate) mod backing;
 mod information;
 pub(crate) mod making;
 #[expect(
@@ -11,7 +11,7 @@ mod methods;
 mod pickle;
 mod sets;
 
-use crate::batch::{Batch, Work};
+use crate::batch::Batch;
 use crate::error::{Failure, Result};
 use crate::fork::Process;
 use crate::hash_func;
@@ -21,6 +21,7 @@ use crate::key_hash::KeyHash;
 use crate::lock::{Access, Holds, Mark, Shared};
 use crate::method::{self, Add, Contains};
 use crate::progress::Progress;
+use crate::when::{Times, When};
 use backing::{Backing, ask, get};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -72,7 +73,7 @@ pub(crate) struct Filter {
 pub(crate) const USUAL: Hasher = Hasher::seeded(0);
 
 /// Refuses what can't be called, before a file is made.
-fn check_callable(hash_func: Option<&Bound<'_, PyAny>>) -> Result<()> {
+pub(crate) fn check_callable(hash_func: Option<&Bound<'_, PyAny>>) -> Result<()> {
     match hash_func {
         Some(object) if !object.is_callable() => Err(Failure::parameter(format!(
             "hash_func: expected a function that makes a str, bytes or int of a key, got {}",
@@ -99,7 +100,7 @@ impl Filter {
     }
 
     /// The filter, with a function that makes its keys.
-    fn hashed_by(self, hash_func: Option<&Bound<'_, PyAny>>) -> Result<Self> {
+    pub(crate) fn hashed_by(self, hash_func: Option<&Bound<'_, PyAny>>) -> Result<Self> {
         check_callable(hash_func)?;
         let hash_func = hash_func.map(|function| function.clone().unbind());
         Ok(Self { hash_func, ..self })
@@ -180,8 +181,7 @@ impl Filter {
     pub(crate) fn add_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool> {
         self.check_writer()?;
         self.state.wait(py, Access::Change)?;
-        self.state
-            .with(py, |state| Ok(state.writable()?.insert_hash(hash)?))
+        self.state.with(py, |state| state.insert(hash))
     }
 
     /// Reads what takes time, such as the whole filter.
@@ -236,17 +236,35 @@ impl Filter {
         &self,
         batch: Batch<'_>,
         keys: &Bound<'py, PyAny>,
-        work: &impl Work,
+        times: &Times,
+        work: &(impl Fn(&[Hash], When<'_>, &mut [bool]) -> Result<()> + Sync),
     ) -> Result<Bound<'py, PyAny>> {
-        match &self.hash_func {
-            None => batch.run(keys, work),
-            Some(function) => batch.run(&hash_func::all_made_by(function, keys)?, work),
-        }
+        let made;
+        let keys = match &self.hash_func {
+            None => keys,
+            Some(function) => {
+                made = hash_func::all_made_by(function, keys)?;
+                &made
+            }
+        };
+        let when = match times {
+            Times::Now => When::Now,
+            Times::At(moment) => When::At(*moment),
+            Times::Each(moments) => {
+                return batch.run_each(keys, moments, &|hashes, moments, answers| {
+                    work(hashes, When::Each(moments), answers)
+                });
+            }
+        };
+        batch.run(keys, &|hashes: &[Hash], answers: &mut [bool]| {
+            work(hashes, when, answers)
+        })
     }
 
-    fn ask_all<'py>(
+    pub(crate) fn ask_all<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
+        times: &Times,
         threads: usize,
         progress: Option<&Progress>,
     ) -> Result<Bound<'py, PyAny>> {
@@ -262,14 +280,15 @@ impl Filter {
             answers: true,
             progress,
         };
-        self.run(batch, keys, &|hashes: &[Hash], found: &mut [bool]| {
-            mark.read(|state| state.contains_all(hashes, found))
+        self.run(batch, keys, times, &|hashes, when, found| {
+            mark.read(|state| state.contains_all(hashes, when, found))
         })
     }
 
     pub(crate) fn insert_all<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
+        times: &Times,
         threads: usize,
         answers: bool,
         progress: Option<&Progress>,
@@ -287,8 +306,8 @@ impl Filter {
             answers,
             progress,
         };
-        self.run(batch, keys, &|hashes: &[Hash], new: &mut [bool]| {
-            mark.write(|state| Ok(state.writable()?.insert_hashes(hashes, new)?))
+        self.run(batch, keys, times, &|hashes, when, new| {
+            mark.write(|state| state.insert_all(hashes, when, new))
         })
     }
 

@@ -4,6 +4,7 @@ use super::Filter;
 use super::backing::Backing;
 use crate::error::{Failure, Result};
 use crate::key;
+use crate::when::Times;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tamis::AnyFilter;
@@ -98,13 +99,17 @@ pub(crate) fn united<'py>(
         match (other.cast::<Filter>(), how) {
             (Ok(other), _) => combine(&all, other, how)?,
             (Err(_), Combination::Union) => {
-                all.get().insert_all(&other, 1, false, None).map(drop)?;
+                all.get()
+                    .insert_all(&other, &Times::Now, 1, false, None)
+                    .map(drop)?;
             }
             (Err(_), Combination::Intersection) => {
                 let mut empty = Filter::to_memory(&all)?;
                 empty.clear()?;
                 let theirs = Filter::alike(slf, empty)?;
-                theirs.get().insert_all(&other, 1, false, None)?;
+                theirs
+                    .get()
+                    .insert_all(&other, &Times::Now, 1, false, None)?;
                 combine(&all, &theirs, how)?;
             }
         }

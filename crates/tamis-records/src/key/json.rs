@@ -24,10 +24,18 @@ pub struct Pointer(Vec<String>);
 impl Pointer {
     /// Reads `/a/b,/c`. A comma inside a name is not possible.
     pub fn parse_list(list: &str) -> Result<Vec<Self>, String> {
-        let pointers = list
-            .split(',')
-            .map(Self::parse)
-            .collect::<Result<Vec<_>, _>>()?;
+        let pointers = list.split(',').map(Self::parse);
+        Self::not_too_many(pointers.collect::<Result<_, _>>()?)
+    }
+
+    /// Some pointers, and another one.
+    pub(super) fn join(some: &[Self], last: Self) -> Result<Vec<Self>, String> {
+        let mut all = some.to_vec();
+        all.push(last);
+        Self::not_too_many(all)
+    }
+
+    fn not_too_many(pointers: Vec<Self>) -> Result<Vec<Self>, String> {
         if pointers.len() > u64::BITS as usize {
             return Err(format!(
                 "{} JSON pointers: expected at most {}",
@@ -56,7 +64,11 @@ pub(crate) fn find<'j>(
     line: &'j [u8],
     pointers: &[Pointer],
 ) -> Result<Vec<Option<&'j RawValue>>, NoKey> {
-    let found = search(line, pointers).map_err(|_| NoKey::Absent)?;
+    any(search(line, pointers).map_err(|_| NoKey::Absent)?)
+}
+
+/// What was found, if it is anything.
+pub(crate) fn any(found: Vec<Option<&RawValue>>) -> Result<Vec<Option<&RawValue>>, NoKey> {
     if found.iter().all(Option::is_none) {
         Err(NoKey::Absent)
     } else {
@@ -64,7 +76,7 @@ pub(crate) fn find<'j>(
     }
 }
 
-fn search<'j>(
+pub(crate) fn search<'j>(
     line: &'j [u8],
     pointers: &[Pointer],
 ) -> serde_json::Result<Vec<Option<&'j RawValue>>> {

@@ -17,15 +17,20 @@ mod json;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 pub mod parquet;
 mod spec;
+mod time;
 pub(crate) mod words;
 
 pub use columns::{ColumnName, Columns};
 pub use hex::NotHex;
 pub use json::Pointer;
 pub use spec::{KeySpec, Keys, Missing, Query, Source};
+pub use time::TimeSpec;
 
+use self::time::TimePart;
 use crate::records::Framing;
+use serde_json::value::RawValue;
 use std::fmt;
+use tamis::Moment;
 
 /// In front of a record that stands in for its missing key. No UTF-8 text starts so.
 const NO_KEY: u8 = 0xFE;
@@ -70,6 +75,8 @@ pub struct RecordRule {
     pub hex: bool,
     /// How a key is made of it, as a filter records it.
     pub made: tamis::KeyRule,
+    /// Where its time is, if that is asked for: see [`with_time`](Self::with_time).
+    pub(crate) time: Option<time::TimePart>,
 }
 
 impl RecordRule {
@@ -78,7 +85,18 @@ impl RecordRule {
         part: Part::Whole(Framing::LINES),
         hex: false,
         made: tamis::KeyRule::EXACT,
+        time: None,
     };
+
+    /// The rule for keys that are this part of a record.
+    pub const fn of(part: Part, hex: bool, made: tamis::KeyRule) -> Self {
+        Self {
+            part,
+            hex,
+            made,
+            time: None,
+        }
+    }
 
     /// How records follow one another.
     pub fn framing(&self) -> Framing {
@@ -111,9 +129,17 @@ impl RecordRule {
         })
     }
 
-    /// Whether a record's content is its key as it stands.
+    /// Whether a record's content is its key as it stands, and nothing else of it is looked at.
     pub fn is_identity(&self) -> bool {
-        matches!(self.part, Part::Whole(_)) && !self.hex && self.made == tamis::KeyRule::EXACT
+        matches!(self.part, Part::Whole(_))
+            && !self.hex
+            && self.made == tamis::KeyRule::EXACT
+            && self.time.is_none()
+    }
+
+    /// Whether records have times of their own.
+    pub const fn has_time(&self) -> bool {
+        self.time.is_some()
     }
 }
 
@@ -162,6 +188,8 @@ pub struct KeyMaker<'r> {
     value: Vec<u8>,
     fields: columns::Fields,
     not_urls: u64,
+    /// Of the last record.
+    time: Option<Moment>,
 }
 
 /// Why a record lacks the key that the rule asks for.
@@ -182,6 +210,7 @@ impl<'r> KeyMaker<'r> {
             value: Vec::new(),
             fields: columns::Fields::default(),
             not_urls: 0,
+            time: None,
         }
     }
 
@@ -201,11 +230,27 @@ impl<'r> KeyMaker<'r> {
         self.fields.unclosed
     }
 
+    /// The key of the last record.
+    #[inline]
+    pub(crate) fn made(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// When the last record happened, if the rule asks for it and the record says so.
+    #[inline]
+    pub const fn time(&self) -> Option<Moment> {
+        self.time
+    }
+
     /// The key of a record with this content, and whether it is a true one. `columns` are the positions of the key
-    /// columns in the record's file.
+    /// columns in the record's file, and behind them that of the time if it is in a column.
     #[inline]
     pub fn key(&mut self, content: &[u8], columns: &[usize]) -> (&[u8], Result<(), NoKey>) {
         self.key.clear();
+        let columns = match &self.rule.time {
+            None => columns,
+            Some(_) => self.key_columns(content, columns),
+        };
         let made = match &self.rule.part {
             Part::Whole(_) if self.rule.hex => {
                 self.value.clear();
@@ -228,13 +273,58 @@ impl<'r> KeyMaker<'r> {
         (&self.key, made)
     }
 
+    /// The columns of the key alone. On the way, the time is looked for, unless it is found together with the key.
+    fn key_columns<'c>(&mut self, content: &[u8], columns: &'c [usize]) -> &'c [usize] {
+        self.time = None;
+        match &self.rule.time {
+            Some(TimePart::Column { separator, .. }) => {
+                let Some((time, columns)) = columns.split_last() else {
+                    return columns;
+                };
+                self.fields.split(content, *separator);
+                self.value.clear();
+                if self.fields.append(content, *time, &mut self.value).is_ok() {
+                    self.time = tamis::calendar::parse(&self.value);
+                }
+                columns
+            }
+            Some(TimePart::Json(_)) if matches!(self.rule.part, Part::Whole(_)) => {
+                // Without the key's pointers none is found.
+                let _ = self.find(content, &[]);
+                columns
+            }
+            _ => columns,
+        }
+    }
+
+    /// What the key's pointers find and, together with it, the time.
+    fn find<'j>(
+        &mut self,
+        content: &'j [u8],
+        pointers: &[Pointer],
+    ) -> Result<Vec<Option<&'j RawValue>>, NoKey> {
+        let Some(TimePart::Json(all)) = &self.rule.time else {
+            return json::find(content, pointers);
+        };
+        let mut found = json::search(content, all).map_err(|_| NoKey::Absent)?;
+        if let Some(time) = found.pop().flatten() {
+            self.value.clear();
+            if json::append_as_written(time, &mut self.value).is_ok() {
+                self.time = tamis::calendar::parse(&self.value);
+            }
+        }
+        json::any(found)
+    }
+
     fn append_columns(
         &mut self,
         content: &[u8],
         separator: u8,
         columns: &[usize],
     ) -> Result<(), NoKey> {
-        self.fields.split(content, separator);
+        if self.rule.time.is_none() {
+            self.fields.split(content, separator);
+        }
         for &column in columns {
             self.value.clear();
             self.fields.append(content, column, &mut self.value)?;
@@ -244,7 +334,7 @@ impl<'r> KeyMaker<'r> {
     }
 
     fn append_pointed(&mut self, content: &[u8], pointers: &[Pointer]) -> Result<(), NoKey> {
-        let found = json::find(content, pointers)?;
+        let found = self.find(content, pointers)?;
         for value in found {
             self.value.clear();
             match value {
@@ -267,7 +357,7 @@ impl<'r> KeyMaker<'r> {
     }
 
     fn append_pointed_text(&mut self, content: &[u8], pointers: &[Pointer]) -> Result<(), NoKey> {
-        for value in json::find(content, pointers)? {
+        for value in self.find(content, pointers)? {
             self.value.clear();
             json::append_as_written(value.ok_or(NoKey::Absent)?, &mut self.value)?;
             self.append_value(pointers.len(), self.rule.made)?;

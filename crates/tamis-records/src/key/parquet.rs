@@ -329,19 +329,7 @@ fn decimal(value: i128, scale: usize, out: &mut Vec<u8>) {
 
 /// `2026-11-15` of days since 1970.
 fn date(days: i128, out: &mut Vec<u8>) {
-    // Years that start in March have their leap day at the end; 400 of them have 146,097 days.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * day + 2) / 153;
-    let day = day - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    let year = era * 400 + year + i128::from(month <= 2);
+    let (year, month, day) = tamis::calendar::date(days);
     let text = format!("{year:04}-{month:02}-{day:02}");
     out.extend_from_slice(text.as_bytes());
 }

@@ -106,7 +106,7 @@ pub(crate) fn dedup(
     let outcome = run(Job {
         reader: Reader::new(inputs(sources), rule, chunk),
         rule,
-        hash: |key: &[u8]| tamis::Hasher::default().hash(key),
+        hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
         shards: &mut shards,
         ask: None,
         decide: insert,

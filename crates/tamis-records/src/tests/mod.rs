@@ -8,3 +8,4 @@ mod pipeline;
 mod quotes;
 mod scan;
 mod specs;
+mod times;

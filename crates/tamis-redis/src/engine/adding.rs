@@ -127,6 +127,9 @@ impl<L: Link> Engine<L> {
         hashes: &[Hash],
         new: &mut [bool],
     ) -> Result<(), Error> {
+        if let Some(now) = self.clock(hashes.len()) {
+            return self.insert_timed(hashes, &now, new).await;
+        }
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         new.fill(false);
         self.check_memory()?;

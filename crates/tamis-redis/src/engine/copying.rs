@@ -40,6 +40,10 @@ impl<L: Link> Engine<L> {
     }
 
     async fn send_bodies<W: Word>(&mut self, parts: &[&[W]]) -> Result<(), Error> {
+        if let Shape::Window(shape) = self.header.shape() {
+            let parts = Self::parts_of(&shape, parts[0])?;
+            return self.create_window(shape, &parts).await;
+        }
         let Shape::Growing(shape) = self.header.shape() else {
             let cells = cells_of(&self.header)?;
             let body = Body::new(cells, &self.name, self.record.generation);
@@ -117,6 +121,9 @@ impl<L: Link> Engine<L> {
     /// Copies the filter to memory.
     pub(crate) async fn download(&mut self) -> Result<AnyFilter, Error> {
         self.load_layers().await?;
+        if let Shape::Window(shape) = self.header.shape() {
+            return Ok(self.download_window(shape).await?.finish()?);
+        }
         let mut draft = Draft::new(&self.header)?;
         let mut start = 0;
         for number in 0..self.bodies.len() {
@@ -167,6 +174,7 @@ impl<L: Link> Engine<L> {
                 "together their layers would exceed the promised rate; \
                  add the keys of one to the other",
             ),
+            Kind::Window => Some("copy both to files and unite these"),
             _ => None,
         };
         if let Some(instead) = instead {
@@ -248,6 +256,11 @@ impl<L: Link> Engine<L> {
             self.on_chunks("clearing the filter", number, clear, done)
                 .await?;
         }
+        if let Some(window) = &self.window {
+            let ledgers = window.chunks.clone();
+            self.drop_periods("clearing the filter", &ledgers, true)
+                .await?;
+        }
         if let Some(growth) = &mut self.growth {
             growth.forget_room();
             let taken = growth.taken.len();
@@ -269,6 +282,9 @@ impl<L: Link> Engine<L> {
         }
         self.load_layers().await?;
         let mut keys = 0;
+        if self.window.is_some() {
+            keys = self.generations().await?.iter().map(|each| each.keys).sum();
+        }
         for number in 0..self.bodies.len() {
             let chunks = self.bodies[number].chunks.len();
             keys += match self.bodies[number].cells() {
@@ -331,6 +347,10 @@ impl<L: Link> Engine<L> {
     /// small, else a sample.
     pub(crate) async fn rate_now(&mut self) -> Result<f64, Error> {
         self.load_layers().await?;
+        if let Shape::Window(shape) = self.header.shape() {
+            let generations = self.generations().await?.into_iter();
+            return Ok(shape.rate_of(generations.map(|each| each.keys as f64)));
+        }
         let mut misses = 1.0;
         for number in 0..self.bodies.len() {
             misses *= 1.0 - self.sample(number).await?.0.rate_now();

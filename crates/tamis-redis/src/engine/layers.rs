@@ -142,7 +142,7 @@ impl<L: Link> Engine<L> {
     ) -> Result<(), Error> {
         let body = Body::new(Cells::Bits(next.shape()), &self.name, generation);
         let room = (next.shape().lines(), generation);
-        let created = match self.room_for(room, &[]).await {
+        let created = match self.room_for(&[room], &[]).await {
             Ok(()) => self.create_layer(&body.chunks).await,
             full => full,
         };

@@ -16,7 +16,7 @@ use crate::{Error, Location, Options};
 use redis::{Cmd, Value};
 use std::time::Duration;
 use tamis::Kind;
-use tamis::raw::{Header, Shape};
+use tamis::raw::Header;
 
 /// All else outlives the record by so much: the clocks of nodes differ, and
 /// the filter must end as a whole, not part by part.
@@ -57,6 +57,13 @@ impl<L: Link> Engine<L> {
         };
         self.on_all_parts("expiring the filter", |key| live_for(key, Some(left)))
             .await?;
+        // A window's strings end by themselves, if that is sooner.
+        let most = (left + GRACE).as_millis() as u64;
+        self.on_periods("expiring the filter", |key, end| {
+            let own = command!("PEXPIREAT", key, end);
+            vec![own, command!("PEXPIRE", key, most, "LT")]
+        })
+        .await?;
         self.look_for_dangers().await
     }
 
@@ -68,6 +75,9 @@ impl<L: Link> Engine<L> {
     }
 
     async fn expires(&mut self) -> Result<bool, Error> {
+        if self.window.is_some() {
+            return Ok(true);
+        }
         match self.time_to_live().await {
             // Just now.
             Err(Error::Gone { .. }) => Ok(true),
@@ -81,6 +91,10 @@ impl<L: Link> Engine<L> {
         // The record last: until then the filter ends as a whole.
         self.on_all_parts("persisting the filter", |key| command!("PERSIST", key))
             .await?;
+        self.on_periods("persisting the filter", |key, end| {
+            vec![command!("PEXPIREAT", key, end)]
+        })
+        .await?;
         let persist = "redis.call('PERSIST', KEYS[1]) return 1";
         self.if_ours("persisting the filter", persist, &[], &[])
             .await
@@ -167,6 +181,7 @@ impl<L: Link> Engine<L> {
             }
             self.compare_parts(number).await?;
         }
+        self.verify_window().await?;
         self.recall().await
     }
 
@@ -241,8 +256,8 @@ impl<L: Link> Engine<L> {
             }
             Err((_, error)) => return Err(error),
         };
-        let new = (lines_of(header)?, this.record.generation);
-        this.room_for(new, &there).await?;
+        let new = this.bodies_of(header)?;
+        this.room_for(&new, &there).await?;
         Ok(this.wire)
     }
 
@@ -299,7 +314,11 @@ impl<L: Link> Engine<L> {
         for (lines, generation) in self.all_generations().await? {
             let chunks = self.remains(lines, generation).await?;
             for last in chunks.rchunks(TOGETHER) {
-                unlink_chunks(&mut self.wire, last).await?;
+                if self.kind() == Kind::Window {
+                    self.drop_periods(ACTION, last, false).await?;
+                } else {
+                    unlink_chunks(&mut self.wire, last).await?;
+                }
             }
         }
         // One by one: while a slot moves, its keys are not all at one node.
@@ -321,13 +340,9 @@ impl<L: Link> Engine<L> {
     /// The lines and generations of all bodies, also of layers that are being
     /// built.
     pub(super) async fn all_generations(&mut self) -> Result<Vec<(u64, u64)>, Error> {
-        let shape = self.record.header.shape();
-        let first = match shape {
-            Shape::Growing(shape) => shape.lines().saturating_sub(1),
-            _ => super::cells_of(&self.record.header)?.lines(),
-        };
+        let first = lines_of(&self.record.header)?;
         let mut all = vec![(first, self.record.generation)];
-        if shape.kind() == Kind::Growing {
+        if self.record.header.shape().kind() == Kind::Growing {
             // What is not what we wrote leads nowhere.
             let announced = match self.announced().await {
                 Err(Error::Corrupt { .. } | Error::Filter(_)) => Announced::default(),

@@ -57,8 +57,8 @@ pub(super) struct Memory {
     pub(super) mark: u64,
     /// The mark that the witness has, or was sent.
     told: u64,
-    /// The last keys that were new and confirmed.
-    recent: VecDeque<Hash>,
+    /// The last keys that were new and confirmed, with their periods in a window.
+    recent: VecDeque<(Hash, i64)>,
     /// The connections there were when the recent keys were last found.
     connections: u64,
     /// How often the filter had been cleared then.
@@ -70,6 +70,15 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// The last of some keys: no more are kept.
+    fn keep_in_mind(&mut self, added: impl DoubleEndedIterator<Item = (Hash, i64)>) {
+        let mut last: Vec<_> = added.rev().take(RECENT).collect();
+        last.reverse();
+        self.recent.extend(last);
+        let many = self.recent.len().saturating_sub(RECENT);
+        self.recent.drain(..many);
+    }
+
     /// Whether the time of the last write is to be written down.
     pub(super) fn stamp_is_due(&self) -> bool {
         self.stamped
@@ -100,7 +109,7 @@ impl<L: Link> Engine<L> {
             }
         }
         self.is_cleared().await?;
-        self.fill.is_known(mark.is_some(), self.header.capacity());
+        self.fill.is_known(mark.is_some(), self.capacity_now());
         self.memory.connections = self.stats().connections;
         Ok(())
     }
@@ -152,12 +161,7 @@ impl<L: Link> Engine<L> {
         // Keys of a counting filter may be removed.
         if self.header.shape().kind() != Kind::Counting {
             let added = hashes.iter().zip(new).filter(|(_, new)| **new);
-            let recent = &mut self.memory.recent;
-            // The last of them: no more are kept.
-            let mut last: Vec<Hash> = added.rev().take(RECENT).map(|(hash, _)| *hash).collect();
-            last.reverse();
-            recent.extend(last);
-            recent.drain(..recent.len().saturating_sub(RECENT));
+            self.memory.keep_in_mind(added.map(|(hash, _)| (*hash, 0)));
         }
         let step = (self.header.capacity() / TOLD_SHARE).max(LEAST_TOLD);
         let mark = self.memory.mark;
@@ -165,6 +169,12 @@ impl<L: Link> Engine<L> {
             self.memory.told = mark;
             self.tell_witness(mark).await;
         }
+    }
+
+    /// Remembers keys of a window that were added, with their periods.
+    pub(super) fn remember_periods(&mut self, hashes: &[Hash], added: &[(usize, i64)]) {
+        let added = added.iter().map(|(i, period)| (hashes[*i], *period));
+        self.memory.keep_in_mind(added);
     }
 
     /// Gives the witness the mark, in one try: without it, nothing is lost.
@@ -216,17 +226,22 @@ impl<L: Link> Engine<L> {
             return Ok(());
         }
         let recent = Vec::from(self.memory.recent.clone());
-        let mut found = vec![false; recent.len()];
-        if !recent.is_empty() {
-            self.ask_all(&recent, &mut found).await?;
-        }
-        let gone = found.iter().filter(|found| !**found).count();
+        let gone = if recent.is_empty() {
+            0
+        } else if self.window.is_some() {
+            self.recent_gone(&recent).await?
+        } else {
+            let hashes: Vec<Hash> = recent.iter().map(|(hash, _)| *hash).collect();
+            let mut found = vec![false; recent.len()];
+            self.ask_all(&hashes, &mut found).await?;
+            found.iter().filter(|found| !**found).count()
+        };
         if gone > 0 && self.is_cleared().await? {
             self.memory.recent.clear();
         } else if gone > 0 {
             return Err(self.lost(format!(
                 "{gone} of the last {} that this client has added",
-                found.len()
+                recent.len()
             )));
         }
         self.memory.connections = connections;

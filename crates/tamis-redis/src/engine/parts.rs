@@ -8,7 +8,7 @@ use crate::chunks::{Chunk, Foot, chunks, count};
 use crate::link::Link;
 use crate::request::Request;
 use redis::Value;
-use tamis::Kind;
+use tamis::raw::Shape;
 
 /// Chunks that are looked for together.
 pub(super) const TOGETHER: usize = 1 << 8;
@@ -17,8 +17,10 @@ const WINDOW: u64 = TOGETHER as u64;
 impl<L: Link> Engine<L> {
     /// Finds the body of the filter, or those of its layers.
     pub(super) async fn find_bodies(&mut self) -> Result<(), Error> {
-        if self.header.shape().kind() == Kind::Growing {
-            return self.load_layers().await;
+        match self.header.shape() {
+            Shape::Growing(_) => return self.load_layers().await,
+            Shape::Window(shape) => return self.find_window(shape).await,
+            _ => {}
         }
         let cells = cells_of(&self.header)?;
         self.bodies = vec![self.find_body(cells, self.record.generation).await?];

@@ -2,11 +2,13 @@
 //! full refuses writes of all its clients, so nothing is begun that can't be
 //! finished.
 
+use super::periods::by_keys;
 use super::{Engine, LOOK_AGAIN, cells_of};
 use crate::Error;
 use crate::chunks::chunks;
 use crate::info;
 use crate::link::Link;
+use crate::sliding;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tamis::raw::{Header, Shape};
@@ -49,10 +51,12 @@ const fn allocated(bytes: u64) -> u64 {
     bytes.next_multiple_of(if step == 0 { 1 } else { step }) + BESIDE
 }
 
-/// The lines of a header's body.
+/// The lines of a header's body, or of a window's for each of its generations.
 pub(super) fn lines_of(header: &Header) -> Result<u64, Error> {
     match header.shape() {
         Shape::Growing(shape) => Ok(shape.lines().saturating_sub(1)),
+        Shape::Window(shape) if shape.is_by_keys() => Err(by_keys()),
+        Shape::Window(shape) => Ok(sliding::lines_of(&shape)),
         _ => Ok(cells_of(header)?.lines()),
     }
 }
@@ -60,26 +64,29 @@ pub(super) fn lines_of(header: &Header) -> Result<u64, Error> {
 impl<L: Link> Engine<L> {
     /// Errors if a server has no room for a filter of this header.
     pub(super) async fn ask_for_room(&mut self, header: &Header) -> Result<(), Error> {
-        let body = (lines_of(header)?, self.record.generation);
-        self.room_for(body, &[]).await
+        self.room_for(&self.bodies_of(header)?, &[]).await
     }
 
-    /// Errors if a server has no room for a body of so many lines, of this
-    /// generation, where others are deleted for it.
+    /// The bodies that a filter of this header will have: the lines and the
+    /// generation of each.
+    pub(super) fn bodies_of(&self, header: &Header) -> Result<Vec<(u64, u64)>, Error> {
+        let bodies = match header.shape() {
+            Shape::Window(shape) => shape.columns(),
+            _ => 1,
+        };
+        Ok(vec![(lines_of(header)?, self.record.generation); bodies])
+    }
+
+    /// Errors if a server has no room for bodies of so many lines, of these
+    /// generations, where others are deleted for them.
     pub(super) async fn room_for(
         &mut self,
-        (lines, generation): (u64, u64),
+        bodies: &[(u64, u64)],
         instead_of: &[(u64, u64)],
     ) -> Result<(), Error> {
-        let needed = self.by_node(lines, generation);
-        let mut freed: BTreeMap<String, u64> = BTreeMap::new();
-        for (lines, generation) in instead_of {
-            for (node, (_, bytes)) in self.by_node(*lines, *generation) {
-                *freed.entry(node).or_default() += bytes;
-            }
-        }
-        for (node, (slot, needed)) in needed {
-            let freed = freed.get(&node).copied().unwrap_or(0);
+        let freed = self.by_node(instead_of);
+        for (node, (slot, needed)) in self.by_node(bodies) {
+            let freed = freed.get(&node).map_or(0, |(_, bytes)| *bytes);
             let start = Instant::now();
             loop {
                 let info = command!("INFO", "memory");
@@ -108,10 +115,12 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// The bytes that a body takes on each node, with a slot of the node's.
-    fn by_node(&self, lines: u64, generation: u64) -> BTreeMap<String, (u16, u64)> {
+    /// The bytes that bodies take on each node, with a slot of the node's.
+    fn by_node(&self, bodies: &[(u64, u64)]) -> BTreeMap<String, (u16, u64)> {
         let mut nodes: BTreeMap<String, (u16, u64)> = BTreeMap::new();
-        for chunk in chunks(&self.name, generation, lines, 0..u64::MAX) {
+        let all =
+            |(lines, generation): &(u64, u64)| chunks(&self.name, *generation, *lines, 0..u64::MAX);
+        for chunk in bodies.iter().flat_map(all) {
             let owner = self.wire.link.owner(chunk.slot);
             let node = owner.map_or_else(String::new, |node| node.to_string());
             nodes.entry(node).or_insert((chunk.slot, 0)).1 += allocated(chunk.stored());

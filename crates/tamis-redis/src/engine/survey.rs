@@ -55,7 +55,8 @@ impl Role {
                 Some(_) => Self::Other,
             };
         }
-        // `NAME:{generation.i.j}`, or of a union `NAME:{generation.i.j}:ticket`.
+        // `NAME:{generation.i.j}`, of a window `NAME:{generation.i.j}:pPERIOD`, or of
+        // a union `NAME:{generation.i.j}:ticket`.
         let Some((name, rest)) = key.split_once(":{") else {
             return Self::Other;
         };
@@ -68,8 +69,13 @@ impl Role {
         let mut parts = tag.split('.');
         let sound = (parts.next().and_then(generation))
             .filter(|_| parts.next().is_some_and(number) && parts.next().is_some_and(number));
+        let period = |text: &str| number(text.strip_prefix('-').unwrap_or(text));
         match (sound, behind) {
-            (Some(generation), "") => Self::Part(name.into(), generation),
+            (Some(generation), behind)
+                if behind.is_empty() || behind.strip_prefix(":p").is_some_and(period) =>
+            {
+                Self::Part(name.into(), generation)
+            }
             (Some(_), _) => Self::Passing,
             (None, _) => Self::Other,
         }
@@ -331,7 +337,7 @@ async fn look_at<L: Link>(
         match engine.count().await {
             Ok((keys, rate)) => {
                 (found.keys, found.rate_now) = (Some(keys), Some(rate));
-                if is_overfull(keys, engine.header.capacity()) {
+                if is_overfull(keys, engine.most_keys()) {
                     found.condition = Condition::Overfull;
                 }
             }
@@ -382,7 +388,10 @@ impl<L: Link> Engine<L> {
     /// Which nodes have how much of this filter.
     pub(crate) async fn shares(&mut self) -> Result<Vec<Share>, Error> {
         self.load_layers().await?;
-        let keys: Vec<String> = self.all_chunks().map(|chunk| chunk.key.clone()).collect();
+        let keys: Vec<String> = match self.window {
+            Some(_) => self.all_period_keys().await?,
+            None => self.all_chunks().map(|chunk| chunk.key.clone()).collect(),
+        };
         shares(&mut self.wire, &keys).await
     }
 
@@ -504,6 +513,9 @@ mod tests {
             ("seen:{00000000000000ab.0.17}", part("seen")),
             ("a:b/c:{00000000000000ab.12.3}", part("a:b/c")),
             ("{seen}:00000000000000ab", part("seen")),
+            ("seen:{00000000000000ab.0.17}:p1234", part("seen")),
+            ("seen:{00000000000000ab.0.17}:p-5", part("seen")),
+            ("seen:{00000000000000ab.0.17}:p", Role::Passing),
             ("{seen}:tamis", Role::Twin("seen".into())),
             ("a:b:{witness.17}", Role::Witness("a:b".into())),
             ("seen:{witness.17}:x", Role::Other),

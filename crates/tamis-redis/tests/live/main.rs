@@ -31,6 +31,7 @@ mod signals;
 mod silence;
 mod spread;
 mod stale;
+mod window;
 mod witness;
 mod workers;
 

@@ -359,6 +359,33 @@ impl<B: Body> Filter<WindowShape, B> {
         !shape.is_by_keys() && newest.is_some_and(|n| shape.generation_of(at) < n - 1)
     }
 
+    /// Keys added, new or renewed, to the generations that a question at this moment looks
+    /// at: what is remembered then.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Moment, Window};
+    /// let seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
+    /// seen.insert_at("key", Moment::from_secs(100));
+    /// assert_eq!(seen.keys_at(Moment::from_secs(160)), 1);
+    /// assert_eq!(seen.keys_at(Moment::from_secs(170)), 0);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn keys_at(&self, at: Moment) -> u64 {
+        let (shape, words) = (self.shape(), self.words());
+        let oldest = shape.oldest_for(match shape.is_by_keys() {
+            true => shape.newest(words).unwrap_or_default(),
+            false => shape.generation_of(at),
+        });
+        let columns = (0..shape.columns()).filter(|c| {
+            shape
+                .column(words, *c)
+                .is_some_and(|column| column.generation >= oldest)
+        });
+        columns.fold(0, |sum, c| sum.saturating_add(shape.column_keys(words, c)))
+    }
+
     /// The generations that are remembered as of the latest moment, newest first.
     /// Reads the whole window.
     #[must_use]

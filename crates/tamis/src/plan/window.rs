@@ -89,6 +89,9 @@ pub(super) fn for_rate(
     keys: u64,
     rate: f64,
 ) -> Result<WindowShape, Error> {
+    // Its options first: they make a better error than the size, and a sum over millions of
+    // generations would take forever.
+    WindowShape::new(options, 1, 4, 1)?;
     let smallest = |block: u32| {
         (1..=MAX_SLICES)
             .filter_map(|slices| {
@@ -100,8 +103,6 @@ pub(super) fn for_rate(
     let each: Vec<_> = BLOCKS.into_iter().filter_map(smallest).collect();
     let best = each.iter().map(|(words, ..)| *words).min();
     let most = best.map_or(0.0, |best| best as f64 * SHORTER_BLOCKS);
-    // Its options are checked first: they make a better error than the size.
-    WindowShape::new(options, 1, 4, 1)?;
     match each.iter().find(|(words, ..)| *words as f64 <= most) {
         Some(&(_, rows, block, slices)) => WindowShape::new(options, rows, block, slices),
         None => Err(too_large(keys, rate)),
@@ -148,6 +149,15 @@ fn within(options: &WindowOptions, block: u32, slices: u32, bytes: u64) -> Optio
     let rest = (bytes / 64 * 64).checked_sub(one.head_words() as u64 * 8)?;
     let rows = rest / (one.row_words() as u64 * 8);
     WindowShape::new(options, rows, block, slices).ok()
+}
+
+impl WindowShape {
+    /// The rate when generations have these many keys.
+    pub fn rate_of(&self, keys: impl IntoIterator<Item = f64>) -> f64 {
+        let (block, rows) = (self.block() as u32, self.rows() as f64);
+        let rate = |keys| generation_rate(block, self.slices(), keys, rows);
+        any(keys.into_iter().map(rate))
+    }
 }
 
 impl Rated for WindowShape {

@@ -148,6 +148,8 @@ class Filter:
             self.levels(shape1)
         elif kind == 9:
             self.window.read_head(self.word)
+            if mark == bytes(16):
+                self.keys = self.window.keys
 
     def layers(self, count):
         """(lines, first line) of every layer of a growing filter."""
@@ -315,7 +317,7 @@ class Window:
         self.body_words = -(-(self.head + rows * self.columns * self.block) // 8) * 8
 
     def read_head(self, word):
-        self.tags = []
+        self.tags, self.keys = [], 0
         if self.by_keys:
             newest = min(word(1), 2**57) // self.step
         else:
@@ -327,6 +329,7 @@ class Window:
                 raise Corrupt(f"generation {number} in column {column}")
             live = tag and newest is not None and number >= newest - (self.columns - 2)
             self.tags.append(tag if live else None)
+            self.keys += word(5 + 2 * column) if live else 0
 
     def contains(self, hi, lo, word):
         row = self.head + reduce(hi, self.rows) * self.columns * self.block

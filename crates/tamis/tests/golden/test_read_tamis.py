@@ -20,7 +20,7 @@ def opened(name, data=None):
 
 
 def test_every_kind_is_read():
-    kinds = "bloom blocked counting cuckoo growing fuse ribbon cascade"
+    kinds = "bloom blocked counting cuckoo growing fuse ribbon cascade window"
     assert {file["kind"] for file in FILES.values()} == set(kinds.split())
 
 

@@ -1,10 +1,10 @@
 //! A filter from a file as the judge of records.
 
 use super::wrong::{Adding, Wrong, count};
-use super::{Memory, Over};
-use crate::stream::Halt;
+use super::{Judge, Memory, Over};
+use crate::stream::{Halt, Report};
 use anyhow::Result;
-use tamis::{AnyFilter, Error, Expansion, Growing, Hash};
+use tamis::{AnyFilter, Error, Expansion, FileLock, Growing, Hash};
 
 pub(super) struct Kept {
     filter: AnyFilter,
@@ -37,15 +37,6 @@ impl Kept {
             kept.go_over();
         }
         Ok(kept)
-    }
-
-    pub(super) const fn filter(&self) -> &AnyFilter {
-        &self.filter
-    }
-
-    /// Keys held, as far as they are known.
-    pub(super) const fn keys(&self) -> u64 {
-        self.keys
     }
 
     const fn grows(&self) -> bool {
@@ -107,9 +98,19 @@ impl Kept {
             since: Wrong::from(self.filter.rate_now(), Adding::AtOnce),
         };
     }
+}
 
-    /// What this run took and did.
-    pub(super) fn memory(mut self) -> Memory {
+impl Judge for Kept {
+    /// Keys held, as far as they are known.
+    fn added(&self) -> u64 {
+        self.keys
+    }
+
+    fn save(&self, lock: &mut FileLock) -> Result<(), Error> {
+        self.filter.update_under(lock)
+    }
+
+    fn memory(mut self, _: &Report) -> Memory {
         let wrong = match &mut self.state {
             Fill::Within => self.filter.expected_wrong() - self.before,
             Fill::Over { wrong, since } => {

@@ -1,15 +1,17 @@
 //! Records judged by this process: by digests, by a filter in memory, or by one that a file keeps.
 
 use super::kept::Kept;
-use super::{Memory, Over, Task};
+use super::windowed::Windowed;
+use super::{Judge, Memory, Over, Task};
 use crate::human;
 use crate::location::{Place, named};
 use crate::output::{self, Sink};
-use crate::stream::{Checkpoint, Pass, Report};
+use crate::stream::{Checkpoint, Halt, Keyed, Pass, Report};
+use crate::window::{self, Timed};
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tamis::{AnyFilter, Error, Hasher, SecretKey};
+use tamis::{AnyFilter, Error, FileLock, Hasher, SecretKey};
 use tamis_records::exact::{ExactSet, OutOfMemory};
 
 /// A digest belongs to one of these by its hash. Their number is fixed, so that
@@ -66,13 +68,12 @@ pub(super) fn with_memory(task: &Task, sink: &mut Sink) -> Result<(Report, Memor
 
 pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Report, Memory)> {
     let (args, named) = (task.args, || named(path));
-    let place = Place::File(path.to_owned());
     let is_new = !path.exists();
     if is_new && args.must_exist {
         bail!("{}: no such filter, and --must-exist", path.display());
     }
     if is_new && !args.dry_run {
-        match task.first_filter(task.new_hasher()?)?.save_new(path) {
+        match task.new_filter(task.new_hasher()?)?.save_new(path) {
             // Another run has just made it, which is as well.
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {
             }
@@ -84,30 +85,61 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
         lock = Some(args.lock.acquire(path)?);
     }
     let mut filter = if is_new && args.dry_run {
-        AnyFilter::Growing(task.first_filter(task.new_hasher()?)?)
+        task.new_filter(task.new_hasher()?)?
     } else {
         args.key.open()?.load(path).map_err(named())?
     };
     task.input.settle_rule(&mut filter)?;
     // A finished one says so before any input is read.
-    filter.insert_hashes(&[], &mut []).map_err(named())?;
+    window::check_open(&mut filter).map_err(named())?;
     let hasher = *filter.hasher();
+    let place = Place::File(path.to_owned());
     let over = Over {
         filter: &place,
         rate: filter.rate(),
         strict: task.input.strict,
     };
-    let mut kept = [Kept::new(filter, &over)?];
+    if let AnyFilter::Window(window) = filter {
+        args.window.check(&place, &window)?;
+        args.time.check(&window.options())?;
+        let judge = Windowed::new(window, &task.input.rule, Some(&over))?;
+        return carry(
+            judge,
+            &Timed(hasher),
+            task,
+            lock,
+            sink,
+            |judge, keys, new| judge.decide(keys, new, Some(&over)),
+        );
+    }
+    window::refuse_without(&place, &filter, &args.window, &args.time)?;
+    let kept = Kept::new(filter, &over)?;
+    carry(kept, &hasher, task, lock, sink, |kept, hashes, new| {
+        kept.decide(hashes, new, &over, |error| named()(error))
+    })
+}
+
+/// Carries all records past a judge whose filter is kept in the locked file.
+fn carry<J: Judge, H: Keyed>(
+    judge: J,
+    hasher: &H,
+    task: &Task,
+    mut lock: Option<FileLock>,
+    sink: &mut Sink,
+    decide: impl Fn(&mut J, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
+) -> Result<(Report, Memory)> {
+    let args = task.args;
+    let mut judges = [judge];
     let every = Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX);
-    let mut saved = (Instant::now(), kept[0].keys());
-    let mut periodic_save = |kept: &mut [&mut Kept]| {
-        for (kept, lock) in kept.iter().zip(&mut lock) {
-            let few = kept.keys() - saved.1 < FEW_KEYS;
+    let mut saved = (Instant::now(), judges[0].added());
+    let mut periodic_save = |judges: &mut [&mut J]| {
+        for (judge, lock) in judges.iter().zip(&mut lock) {
+            let few = judge.added() - saved.1 < FEW_KEYS;
             if few && saved.0.elapsed() < every.saturating_mul(SELDOM) {
                 continue;
             }
-            saved = (Instant::now(), kept.keys());
-            if let Err(error) = kept.filter().update_under(lock) {
+            saved = (Instant::now(), judge.added());
+            if let Err(error) = judge.save(lock) {
                 output::warn(format_args!(
                     "saving the filter failed; trying again later: {error}"
                 ));
@@ -121,19 +153,18 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
         every,
         save: Box::new(&mut periodic_save) as _,
     });
-    let report = Pass::new(&task.input, &hasher, &mut kept)
+    let report = Pass::new(&task.input, hasher, &mut judges)
         .print(task.print(), sink)
         .checkpoint(checkpoint)
-        .run(|kept: &mut Kept, hashes, new| {
-            kept.decide(hashes, new, &over, |error| named()(error))
-        })?;
-    let [kept] = kept;
+        .run(decide)?;
+    let [judge] = judges;
     if report.is_printed() {
         sink.finish(report.went_well())
             .context("writing the output")?;
         if let Some(lock) = &mut lock {
-            kept.filter().update_under(lock).map_err(named())?;
+            judge.save(lock).map_err(named(lock.path()))?;
         }
     }
-    Ok((report, kept.memory()))
+    let memory = judge.memory(&report);
+    Ok((report, memory))
 }

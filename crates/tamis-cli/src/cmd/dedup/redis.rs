@@ -67,7 +67,7 @@ fn with_shared<H: Keyed<Token: Remote>>(
     if claims_after && report.is_printed() {
         shared.add_printed().map_err(in_redis(at))?;
     }
-    if shared.raced() > 0 && !task.args.quiet {
+    if shared.raced() > 0 && !task.args.silent {
         say!(
             "unique records that another worker printed, too: {}",
             human::count(shared.raced())

@@ -147,6 +147,7 @@ impl<T: Remote> Shared<T> {
             bytes: self.filter.bytes(),
             wrong: self.wrong.expected(),
             redis: Some(self.filter.stats()),
+            ..Memory::local(0, 0.0)
         })
     }
 }

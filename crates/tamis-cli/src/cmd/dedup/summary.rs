@@ -2,6 +2,7 @@
 
 use super::Args;
 use crate::stream::Report;
+use crate::window::Odd;
 use crate::{Exit, human, output};
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -14,6 +15,8 @@ pub(super) struct Memory {
     pub(super) wrong: f64,
     /// What the connections to Redis have been through.
     pub(super) redis: Option<Stats>,
+    /// In a window, what was odd about the times of records.
+    pub(super) times: Option<Odd>,
 }
 
 impl Memory {
@@ -23,12 +26,13 @@ impl Memory {
             bytes,
             wrong,
             redis: None,
+            times: None,
         }
     }
 }
 
 pub(super) fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exit> {
-    if !args.quiet && report.read_something() {
+    if !args.silent && report.read_something() {
         summarise(&report, memory);
     }
     if let Some(path) = &args.json_report {
@@ -60,6 +64,19 @@ fn summarise(report: &Report, memory: &Memory) {
         human::size(memory.bytes),
         human::expectation(memory.wrong),
     );
+    let odd = memory.times.unwrap_or_default();
+    if odd.too_old > 0 {
+        say!(
+            "older than the window of the latest record, and so taken for unique: {}",
+            human::count(odd.too_old)
+        );
+    }
+    if odd.late > 0 {
+        say!(
+            "late by more than a generation, and compared with what was still remembered: {}",
+            human::count(odd.late)
+        );
+    }
 }
 
 fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
@@ -75,6 +92,12 @@ fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
         "expected_wrongly_dropped": memory.wrong,
         "interrupted": report.signal.is_some(),
     });
+    if let Some(odd) = memory.times {
+        all["too_old"] = odd.too_old.into();
+        all["late"] = odd.late.into();
+        all["in_the_future"] = odd.ahead.into();
+        all["without_time"] = report.without_time.into();
+    }
     if let Some(stats) = &memory.redis {
         all["redis"] = json!({
             "connections": stats.connections,

@@ -166,6 +166,24 @@ impl WindowShape {
         update(&words[WRITTEN], |old| Some(old.saturating_add(keys)));
     }
 
+    /// Gives a column of a body that is nobody else's to a generation; its mark.
+    pub(super) fn put_column(
+        &self,
+        words: &mut [[u8; 8]],
+        generation: i64,
+        keys: u64,
+        latest: Moment,
+    ) -> u64 {
+        let at = FIXED + 2 * self.column_of(generation);
+        let column = Column { generation, tag: 1 };
+        words[at] = column.encode().to_le_bytes();
+        words[at + 1] = keys.to_le_bytes();
+        words[WRITTEN] = (words[WRITTEN].get().saturating_add(keys)).to_le_bytes();
+        let latest = moved(latest.micros()).max(words[LATEST].get());
+        words[LATEST] = latest.to_le_bytes();
+        column.mark()
+    }
+
     pub(super) fn pass(&self, words: &[AtomicU64], at: Moment) {
         let moved = moved(at.micros());
         if words[LATEST].get() < moved {

@@ -14,6 +14,7 @@
 //! nobody writes to are cleaned before their tag comes again, a few rows with
 //! each key.
 
+mod apart;
 mod bits;
 pub(crate) mod head;
 pub(crate) mod shape;
@@ -22,6 +23,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+pub use apart::WindowPart;
 pub use shape::{Renewal, Span, WindowOptions, WindowShape};
 
 use crate::error::Error;

@@ -1,0 +1,422 @@
+//! Windows: what the command line says of them, and when the keys they are given were seen.
+
+use crate::stream::Keyed;
+use crate::{human, output};
+use anyhow::{Result, bail};
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+use tamis::{
+    AnyFilter, Body, Error, Hash, Hasher, KeyRule, Moment, Renewal, Span, Window, WindowOptions,
+};
+use tamis_records::batch::Token;
+use tamis_records::key::{RecordRule, TimeSpec};
+use tamis_report::window::{describe, remembered};
+
+/// What a window remembers.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct WindowArgs {
+    #[command(flatten)]
+    span: SpanArgs,
+
+    /// Divide the window into this many generations, 1 to 62 [default: 8]
+    ///
+    /// A generation is forgotten as a whole, so a key is remembered for up to
+    /// one generation longer than the window. More generations forget more
+    /// exactly, and take more time.
+    #[arg(long, value_name = "G", help_heading = "Windows")]
+    generations: Option<u32>,
+}
+
+#[derive(clap::Args, Clone, Copy, Debug)]
+#[group(multiple = false)]
+struct SpanArgs {
+    /// Forget keys this long after they were first seen, e.g. 90s, 15m, 24h, 7d, 1d12h
+    #[arg(long, value_name = "TIME", value_parser = human::parse_duration, help_heading = "Windows")]
+    within: Option<Duration>,
+
+    /// Forget keys this long after they were last seen: every sighting renews a key
+    #[arg(long, value_name = "TIME", value_parser = human::parse_duration, help_heading = "Windows")]
+    quiet: Option<Duration>,
+
+    /// Forget keys once this many others were new after them, e.g. 10M
+    #[arg(long, value_name = "N", value_parser = human::parse_count, help_heading = "Windows")]
+    last: Option<u64>,
+}
+
+impl WindowArgs {
+    /// The window that is asked for, if one is.
+    pub(crate) fn options(&self) -> Result<Option<WindowOptions>> {
+        let (span, renewal) = match self.span {
+            SpanArgs {
+                within: Some(time), ..
+            } => (Span::Time(time), Renewal::Within),
+            SpanArgs {
+                quiet: Some(time), ..
+            } => (Span::Time(time), Renewal::Quiet),
+            SpanArgs {
+                last: Some(keys), ..
+            } => (Span::Keys(keys), Renewal::Within),
+            _ if self.generations.is_some() => {
+                bail!("--generations is for a window: --within TIME, --quiet TIME or --last N")
+            }
+            _ => return Ok(None),
+        };
+        let options = WindowOptions::new(span).renewal(renewal);
+        Ok(Some(match self.generations {
+            Some(generations) => options.generations(generations),
+            None => options,
+        }))
+    }
+
+    /// How many keys a window is made for: those it remembers, where that is what is asked for, or else what the
+    /// user says.
+    pub(crate) fn keys(
+        options: &WindowOptions,
+        said: Option<u64>,
+        guess: impl FnOnce() -> Option<u64>,
+    ) -> Result<u64> {
+        match (options.span(), said) {
+            (Span::Keys(keys), None) => Ok(keys),
+            (Span::Keys(_), Some(_)) => bail!("--last says how many keys there are: omit -n"),
+            (Span::Time(_), Some(keys)) => Ok(keys),
+            (Span::Time(time), None) => match guess() {
+                Some(keys) => Ok(keys.max(1)),
+                None => bail!(
+                    "say how many new keys to expect in {}: -n N, e.g. -n 10M; a guess will do",
+                    human::span(time)
+                ),
+            },
+        }
+    }
+
+    /// Refuses a window that is not what is asked for.
+    pub(crate) fn check(&self, name: impl Display, window: &Window) -> Result<()> {
+        let Some(asked) = self.options()? else {
+            return Ok(());
+        };
+        let is = window.options();
+        let asked = match self.generations {
+            Some(_) => asked,
+            None => asked.generations(is.generation_count()),
+        };
+        let alike = |a: &WindowOptions, b: &WindowOptions| {
+            (a.band(), a.generation_count(), a.renewed())
+                == (b.band(), b.generation_count(), b.renewed())
+        };
+        if !alike(&asked, &is) {
+            bail!(
+                "{name} remembers {}, but you asked for {}\n\
+                 hint: omit what differs, or use another filter",
+                describe(&is),
+                describe(&asked)
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what is asked of a window where there is none.
+pub(crate) fn refuse_without(
+    name: impl Display,
+    filter: &AnyFilter,
+    window: &WindowArgs,
+    time: &TimeArgs,
+) -> Result<()> {
+    if let Some(asked) = window.options()? {
+        bail!(
+            "{name} is a {} filter and forgets nothing, but you asked for {}\n\
+             hint: use another filter, or omit it",
+            filter.kind(),
+            remembered(&asked)
+        );
+    }
+    if time.time.is_some() {
+        bail!(
+            "{name} is a {} filter: --time is for windows",
+            filter.kind()
+        );
+    }
+    Ok(())
+}
+
+/// `dedup` has two options of one name: `--quiet TIME` is a window, and without a time it is what `-q` is.
+pub(crate) fn tell_quiets_apart(
+    words: impl Iterator<Item = std::ffi::OsString>,
+) -> Vec<std::ffi::OsString> {
+    let mut words: Vec<_> = words.collect();
+    let end = words.iter().position(|word| word == "--");
+    if words.get(1).is_some_and(|command| command == "dedup") {
+        for at in 2..end.unwrap_or(words.len()) {
+            let next = words.get(at + 1).and_then(|next| next.to_str());
+            if words[at] == "--quiet" && !next.is_some_and(human::is_duration) {
+                words[at] = "-q".into();
+            }
+        }
+    }
+    words
+}
+
+/// When records happened.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TimeArgs {
+    /// The time of a record: csv:COLUMN, tsv:COLUMN, jsonl:/POINTER or now [default: now]
+    ///
+    /// ISO 8601 or RFC 3339 (2026-11-17T10:30:00.25+01:00; without a zone it is
+    /// UTC), or a number since 1970, whose size tells its unit: below 1e11
+    /// seconds, below 1e14 milliseconds, below 1e17 microseconds, else
+    /// nanoseconds.
+    ///
+    /// Records may come out of order: one is compared with those up to a window
+    /// before it, and later ones. A record older than the window of the latest
+    /// one counts as new and is not remembered. One without a time that can be
+    /// read, or with one in the future, gets the latest time so far. Each is
+    /// counted in the summary or in a warning.
+    #[arg(long, value_name = "SPEC", help_heading = "Windows")]
+    time: Option<TimeSpec>,
+}
+
+impl TimeArgs {
+    /// The rule with the time that is asked for.
+    pub(crate) fn rule(&self, rule: RecordRule) -> Result<RecordRule> {
+        let time = self.time.clone().unwrap_or(TimeSpec::Now);
+        rule.with_time(time).map_err(anyhow::Error::msg)
+    }
+
+    /// Refuses a time where nothing would heed it.
+    pub(crate) fn check(&self, options: &WindowOptions) -> Result<()> {
+        match (options.span(), &self.time) {
+            (Span::Keys(_), Some(spec)) if *spec != TimeSpec::Now => {
+                bail!("--time: a window of the last keys counts keys and heeds no time")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a time for a filter that is no window.
+    pub(crate) fn refuse(&self, name: impl Display, kind: impl Display) -> Result<()> {
+        match self.time {
+            Some(_) => bail!("{name} is no window, but a {kind} filter: --time is for windows"),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) const fn is_given(&self) -> bool {
+        self.time.is_some()
+    }
+}
+
+/// What makes keys with the times of their records.
+pub(crate) struct Timed(pub(crate) Hasher);
+
+/// A key, and when its record says that it happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimedHash {
+    hash: Hash,
+    at: Option<Moment>,
+}
+
+impl Token for TimedHash {
+    #[inline]
+    fn shard(&self, shards: usize) -> usize {
+        self.hash.shard(shards)
+    }
+}
+
+impl Keyed for Timed {
+    type Token = TimedHash;
+
+    fn rule(&self) -> &KeyRule {
+        self.0.rule()
+    }
+
+    #[inline]
+    fn token(&self, key: &[u8]) -> TimedHash {
+        self.token_at(key, None)
+    }
+
+    #[inline]
+    fn token_at(&self, key: &[u8], at: Option<Moment>) -> TimedHash {
+        let hash = self.0.hash_exact(key);
+        TimedHash { hash, at }
+    }
+}
+
+/// How far ahead of the clock a record may be, besides one generation: clocks differ.
+const AHEAD: Duration = Duration::from_secs(60);
+/// How far behind the window's latest moment the clock may be before that is worth a warning.
+const BEHIND: Duration = Duration::from_secs(1);
+
+/// What was odd about the times of records, in numbers of records.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Odd {
+    /// Older than the window of the latest one.
+    pub(crate) too_old: u64,
+    /// So far out of order that some of what they should be compared with may be forgotten.
+    pub(crate) late: u64,
+    /// Later than the clock allows.
+    pub(crate) ahead: u64,
+}
+
+/// When the keys of a run were seen: by their records or by the clock.
+pub(crate) struct Times {
+    by_record: bool,
+    hashes: Vec<Hash>,
+    moments: Vec<Moment>,
+    odd: Odd,
+    /// By how much the clock was behind, at most.
+    behind: Duration,
+}
+
+impl Times {
+    pub(crate) fn new(rule: &RecordRule) -> Self {
+        Self {
+            by_record: rule.has_time(),
+            hashes: Vec::new(),
+            moments: Vec::new(),
+            odd: Odd::default(),
+            behind: Duration::ZERO,
+        }
+    }
+
+    /// Adds keys to a window, in their order; `new[i]` tells whether `keys[i]` is.
+    pub(crate) fn insert(&mut self, window: &mut Window, keys: &[TimedHash], new: &mut [bool]) {
+        self.hashes.clear();
+        self.hashes.extend(keys.iter().map(|key| key.hash));
+        let now = Moment::now();
+        if self.by_record {
+            self.settle(window, keys, now);
+            window.insert_hashes_at(&self.hashes, &self.moments[..], new);
+        } else {
+            let latest = window.latest().unwrap_or(now);
+            let behind = latest.micros().saturating_sub(now.micros());
+            let behind = Duration::from_micros(u64::try_from(behind).unwrap_or(0));
+            self.behind = self.behind.max(behind);
+            window.insert_hashes_at(&self.hashes, now.max(latest), new);
+        }
+    }
+
+    /// The moments that keys are added at, one for each.
+    fn settle(&mut self, window: &Window, keys: &[TimedHash], now: Moment) {
+        self.moments.clear();
+        let options = window.options();
+        let Span::Time(band) = options.band() else {
+            self.moments.resize(keys.len(), now);
+            return;
+        };
+        let step = i64::try_from(band.as_micros()).unwrap_or(i64::MAX);
+        let generation = |at: Moment| at.micros().div_euclid(step);
+        let last = now + band + AHEAD;
+        let mut latest = window.latest();
+        // An empty window takes its first time from the records, so that those of last year don't come after today.
+        let first = || keys.iter().find_map(|key| key.at.filter(|at| *at <= last));
+        let start = latest.or_else(first).unwrap_or(now);
+        for key in keys {
+            let at = match key.at {
+                Some(at) if at <= last => at,
+                at => {
+                    self.odd.ahead += u64::from(at.is_some());
+                    latest.unwrap_or(start)
+                }
+            };
+            let newest = latest.map_or(at, |latest| latest.max(at));
+            let age = generation(newest).saturating_sub(generation(at));
+            if age > i64::from(options.generation_count()) {
+                self.odd.too_old += 1;
+            } else if age > 1 {
+                self.odd.late += 1;
+            }
+            latest = Some(newest);
+            self.moments.push(at);
+        }
+    }
+
+    pub(crate) const fn odd(&self) -> Odd {
+        self.odd
+    }
+
+    /// Says what was odd about the times. `without` counts records without one.
+    pub(crate) fn warn(&self, without: u64) {
+        if without > 0 {
+            output::warn(format_args!(
+                "without a time that can be read: {}, taken as of the latest time before\n\
+                 hint: expected ISO 8601, RFC 3339 or a number since 1970",
+                human::counted(without, "record")
+            ));
+        }
+        if self.odd.ahead > 0 {
+            output::warn(format_args!(
+                "from the future: {}, taken as of the latest time before",
+                human::counted(self.odd.ahead, "record")
+            ));
+        }
+        if self.behind > BEHIND {
+            output::warn(format_args!(
+                "the clock is {} behind the latest time in the window, which was used instead",
+                human::duration(self.behind)
+            ));
+        }
+    }
+}
+
+/// Whether keys can be added, asked before any input is read.
+pub(crate) fn check_open(filter: &mut AnyFilter) -> Result<(), Error> {
+    filter.insert_hashes_at(&[], Moment::default(), &mut [])
+}
+
+/// When a window is asked about, if not now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AskedAt {
+    /// As of its latest key.
+    Latest,
+    Moment(Moment),
+}
+
+impl FromStr for AskedAt {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text {
+            "latest" => Ok(Self::Latest),
+            "now" => Ok(Self::Moment(Moment::now())),
+            text => text.parse().map(Self::Moment),
+        }
+    }
+}
+
+/// Refuses a time for what is no window.
+pub(crate) fn refuse_at(name: impl Display, at: Option<AskedAt>) -> Result<()> {
+    match at {
+        Some(_) => bail!("{name} is no window: --at is for windows"),
+        None => Ok(()),
+    }
+}
+
+/// The moment that a filter is asked about: none, if time makes no difference to it or its latest key decides.
+pub(crate) fn asked_at<B: Body>(
+    name: impl Display,
+    filter: &AnyFilter<B>,
+    at: Option<AskedAt>,
+) -> Result<Option<Moment>> {
+    let window = match filter {
+        AnyFilter::Window(window) => window,
+        _ => return refuse_at(name, at).map(|()| None),
+    };
+    let (Span::Time(span), Some(latest)) = (window.options().span(), window.latest()) else {
+        return Ok(None);
+    };
+    match at {
+        Some(AskedAt::Latest) => Ok(None),
+        Some(AskedAt::Moment(moment)) => Ok(Some(moment)),
+        None => {
+            let now = Moment::now();
+            if latest + 2 * span < now {
+                output::warn(format_args!(
+                    "{name}: its latest key is from {latest}, so by now all are forgotten\n\
+                     hint: --at latest asks as of then"
+                ));
+            }
+            Ok(Some(now))
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The commands on filters that forget, with the server's clock.
+//!
+//! The clock is the one that expiring keys have: read once for each command, and
+//! once for a whole script or transaction, which so happens in one moment. What
+//! changes a filter goes to replicas and append-only files with its moment
+//! (`BF.INSERT key AT microseconds NOCREATE ITEMS …`), so that they forget the same
+//! keys at the same time, whatever their clocks say and whenever they read it.
+
+use super::api::{Call, clock};
+use super::both;
+use super::counters::{self, Counter};
+use crate::error::Error;
+use crate::window;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use tamis::{Moment, Renewal, Span, Window, WindowOptions};
+
+/// A clock that is behind is worth a line in the log no more often than this.
+const WARN_EVERY: i64 = 60_000_000;
+
+/// The moment of a command that doesn't name one.
+pub(super) fn now(call: &Call<'_>, window: &Window) -> Moment {
+    static WARNED: AtomicI64 = AtomicI64::new(i64::MIN);
+    let clock = clock();
+    let at = window::moment(window, clock);
+    let since = clock.micros().saturating_sub(WARNED.load(Relaxed));
+    if at != clock && !(0..WARN_EVERY).contains(&since) {
+        WARNED.store(clock.micros(), Relaxed);
+        call.warn(&format!(
+            "the clock is {:?} behind the latest addition to a window, whose time stands still until then: \
+             nothing is lost, items stay that much longer",
+            window::behind(window, clock)
+        ));
+    }
+    at
+}
+
+/// Refuses a moment that is told and lies ahead: the window would forget what it
+/// still should have. By one generation it may: clocks differ.
+pub(super) fn not_ahead(
+    call: &Call<'_>,
+    options: &WindowOptions,
+    told: Option<Moment>,
+) -> Result<(), Error> {
+    let (most, clock) = (window::generation(options), clock());
+    match told {
+        Some(at) if at > clock + most && !call.must_obey() => Err(Error(
+            format!(
+                "ERR AT is {at}, more than a generation ({most:?}) ahead of the server's clock, \
+                 {clock}: microseconds since 1970 are expected"
+            )
+            .into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Adds the items from an argument on; whether each was new.
+pub(super) fn add(
+    call: &Call<'_>,
+    window: &mut Window,
+    told: Option<Moment>,
+    from: usize,
+) -> Result<Vec<bool>, Error> {
+    not_ahead(call, &window.options(), told)?;
+    let at = told.unwrap_or_else(|| now(call, window));
+    if window.is_late(at) {
+        counters::count(Counter::BloomLate, (call.len() - from) as u64);
+    }
+    let added = window::insert_many(window, &call.all_bytes(from), at);
+    counters::count(Counter::BloomAdds, added.new.len() as u64);
+    if added.changed.contains(&true) {
+        let micros = at.micros().to_string();
+        let words = ["AT", &micros, "NOCREATE", "ITEMS"];
+        let words = words.map(|word| call.string(word.as_bytes()));
+        let mut all = vec![call.arguments()[1]];
+        all.extend(words.iter().map(|word| word.get()));
+        let items = call.arguments()[from..].iter().zip(&added.changed);
+        all.extend(items.filter_map(|(item, changed)| changed.then_some(*item)));
+        call.replicate(c"BF.INSERT", &all);
+        call.notify(c"bloom.add");
+    }
+    Ok(added.new)
+}
+
+/// What RESERVE takes, so that another window is like this one.
+pub(super) fn words(options: &WindowOptions) -> Vec<Vec<u8>> {
+    let mut words = vec!["WINDOW".to_owned(), seconds(options)];
+    words.push("GENERATIONS".to_owned());
+    words.push(options.generation_count().to_string());
+    if options.renewed() == Renewal::Quiet {
+        words.push("QUIET".to_owned());
+    }
+    words.into_iter().map(String::into_bytes).collect()
+}
+
+/// Exact to the microsecond.
+fn seconds(options: &WindowOptions) -> String {
+    let Span::Time(span) = options.span() else {
+        return String::new();
+    };
+    match span.subsec_micros() {
+        0 => span.as_secs().to_string(),
+        micros => {
+            let text = format!("{}.{micros:06}", span.as_secs());
+            text.trim_end_matches('0').to_owned()
+        }
+    }
+}
+
+/// BF.INFO key WINDOW.
+pub(super) fn info(call: &Call<'_>, window: &Window) {
+    let options = window.options();
+    let quiet = options.renewed() == Renewal::Quiet;
+    call.reply_map(7);
+    let name = |name: &str| call.reply_bytes(name.as_bytes());
+    name("Seconds");
+    name(&seconds(&options));
+    name("Generations");
+    call.reply_count(options.generation_count().into());
+    name("Quiet");
+    call.reply_count(quiet.into());
+    name("Latest");
+    match window.latest() {
+        Some(latest) => call.reply_integer(latest.micros()),
+        None => call.reply_null(),
+    }
+    name("Clock behind");
+    call.reply_count(window::behind(window, clock()).as_micros() as u64);
+    name("Generation capacity");
+    call.reply_count(window::generation_capacity(window));
+    name("Fullest generation");
+    call.reply_count(window::counts(window).into_iter().max().unwrap_or(0));
+}
+
+/// The lines of BF.DEBUG: one for all, and one for each generation, the newest first.
+/// All bits are counted.
+pub(super) fn debug(call: &Call<'_>, window: &Window) -> Vec<String> {
+    let (keys, rate) = (window.keys_at(now(call, window)), window.rate_now());
+    let mut lines = vec![format!("size:{keys} rate:{}", both::shortest(rate))];
+    let clock = clock().micros();
+    lines.extend(window.generations().iter().map(|of| {
+        let age = clock.saturating_sub(of.start) as f64 / 1e6;
+        format!(
+            "generation:{} age:{age:.3} capacity:{} size:{} fill:{}",
+            of.number,
+            of.capacity,
+            of.keys,
+            both::shortest(of.fill)
+        )
+    }));
+    lines
+}

@@ -1,0 +1,229 @@
+//! What `tamis.Window` has besides the methods of `tamis.Filter`: the class is in
+//! `tamis/_window.py`, and these are the functions behind it.
+
+use crate::argument;
+use crate::error::{Failure, Result};
+use crate::filter::Filter;
+use crate::filter::backing::{Backing, ask};
+use crate::filter::making::{self, Wanted};
+use crate::lock::Access;
+use crate::options::{self, Count, Need, Textbook};
+use crate::progress::Progress;
+use crate::when::{self, Times, When};
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use std::path::PathBuf;
+use std::time::Duration;
+use tamis::{AnyFilter, Generation, Moment, Renewal, Span};
+
+/// A filter that is a window, or says that it is none.
+macro_rules! window {
+    ($state:expr, $window:ident => $answer:expr) => {
+        ask!($state, filter => match filter {
+            AnyFilter::Window($window) => Ok($answer),
+            other => Err(Failure::Own(
+                "UnableError",
+                format!("expected a window, got a {} filter", other.kind()),
+            )),
+        })?
+    };
+}
+
+/// An object of the class with an empty window, in memory or in a file of its own.
+#[pyfunction]
+#[pyo3(signature = (class_, path, overwrite, n, p, within, quiet, last, generations, seed, keyed, key, key_file, ignore_case, url, hash_func))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are Python's keyword arguments"
+)]
+pub(crate) fn _window_new<'py>(
+    class_: &Bound<'py, PyType>,
+    #[pyo3(from_py_with = argument::path)] path: Option<PathBuf>,
+    #[pyo3(from_py_with = argument::overwrite)] overwrite: bool,
+    #[pyo3(from_py_with = argument::n)] n: Option<Count>,
+    #[pyo3(from_py_with = argument::p)] p: Option<f64>,
+    within: Option<&Bound<'_, PyAny>>,
+    quiet: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = argument::last)] last: Option<Count>,
+    #[pyo3(from_py_with = argument::generations)] generations: u32,
+    #[pyo3(from_py_with = argument::seed)] seed: Option<Count>,
+    #[pyo3(from_py_with = argument::keyed)] keyed: bool,
+    key: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
+    #[pyo3(from_py_with = argument::ignore_case)] ignore_case: bool,
+    #[pyo3(from_py_with = argument::url)] url: bool,
+    hash_func: Option<&Bound<'_, PyAny>>,
+) -> Result<Bound<'py, Filter>> {
+    let window = when::window(within, quiet, last.map(|last| last.0), generations)?;
+    let Some(window) = window else {
+        return Err(Failure::argument(
+            "within, quiet, last: expected one of them, which says how long keys are remembered",
+        ));
+    };
+    let wanted = Wanted {
+        n: n.map(|n| n.0),
+        p,
+        size: None,
+        textbook: Textbook {
+            bits: None,
+            hashes: None,
+        },
+        kind: None,
+        need: Need {
+            window: Some(window),
+            ..Need::default()
+        },
+        hasher: options::hasher(seed, keyed, key, key_file, options::rule(ignore_case, url))?,
+    };
+    crate::filter::check_callable(hash_func)?;
+    let py = class_.py();
+    let filter = match path {
+        Some(path) => wanted.in_file(py, path, overwrite)?,
+        None => wanted.in_memory(py)?,
+    };
+    making::object_of(class_, filter.hashed_by(hash_func)?)
+}
+
+#[pyfunction]
+pub(crate) fn _window_add(
+    window: &Bound<'_, Filter>,
+    key: &Bound<'_, PyAny>,
+    at: &Bound<'_, PyAny>,
+) -> Result<bool> {
+    let (py, this) = (window.py(), window.get());
+    let (when, hash) = (when::when(at)?, this.hash(key)?);
+    if matches!(when, When::Now) {
+        warn_of_clock(window)?;
+    }
+    this.check_writer()?;
+    this.state.wait(py, Access::Change)?;
+    this.state.with(py, |state| {
+        let mut new = [false];
+        state.insert_all(&[hash], when, &mut new)?;
+        Ok(new[0])
+    })
+}
+
+#[pyfunction]
+pub(crate) fn _window_contains(
+    window: &Bound<'_, Filter>,
+    key: &Bound<'_, PyAny>,
+    at: &Bound<'_, PyAny>,
+) -> Result<bool> {
+    let (py, this) = (window.py(), window.get());
+    let (when, hash) = (when::when(at)?, this.hash(key)?);
+    this.state.wait(py, Access::Ask)?;
+    this.state.ask(py, |state| {
+        let mut found = [false];
+        state.contains_all(&[hash], when, &mut found)?;
+        Ok(found[0])
+    })
+}
+
+#[pyfunction]
+pub(crate) fn _window_add_many<'py>(
+    window: &Bound<'py, Filter>,
+    keys: &Bound<'py, PyAny>,
+    at: &Bound<'py, PyAny>,
+    #[pyo3(from_py_with = argument::threads)] threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    answers: bool,
+) -> Result<Bound<'py, PyAny>> {
+    let progress = Progress::asked(progress)?;
+    let times = Times::of(at)?;
+    if matches!(times, Times::Now) {
+        warn_of_clock(window)?;
+    }
+    let this = window.get();
+    let new = this.insert_all(keys, &times, threads, answers, progress.as_ref())?;
+    Progress::finish(progress, keys.py())?;
+    Ok(new)
+}
+
+#[pyfunction]
+pub(crate) fn _window_contains_many<'py>(
+    window: &Bound<'py, Filter>,
+    keys: &Bound<'py, PyAny>,
+    at: &Bound<'py, PyAny>,
+    #[pyo3(from_py_with = argument::threads)] threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> Result<Bound<'py, PyAny>> {
+    let progress = Progress::asked(progress)?;
+    let times = Times::of(at)?;
+    let this = window.get();
+    let found = this.ask_all(keys, &times, threads, progress.as_ref())?;
+    Progress::finish(progress, keys.py())?;
+    Ok(found)
+}
+
+/// The span in microseconds or in keys, that of a generation, whether it is one of keys, whether
+/// sightings renew a key, and the latest moment in microseconds.
+#[pyfunction]
+pub(crate) fn _window_facts(
+    window: &Bound<'_, Filter>,
+) -> Result<(u64, u64, bool, bool, Option<i64>)> {
+    let (py, this) = (window.py(), window.get());
+    this.state.wait(py, Access::Ask)?;
+    let (options, latest) = this.state.ask(
+        py,
+        |state| window!(state, window => (window.options(), window.latest())),
+    )?;
+    let number = |span| match span {
+        Span::Time(span) => (span.as_micros() as u64, false),
+        Span::Keys(keys) => (keys, true),
+    };
+    let ((span, by_keys), (band, _)) = (number(options.span()), number(options.band()));
+    let quiet = options.renewed() == Renewal::Quiet;
+    Ok((span, band, by_keys, quiet, latest.map(Moment::micros)))
+}
+
+/// Start, end, keys, capacity and fill.
+type Facts = (i64, i64, u64, u64, f64);
+
+/// The generations, the newest first.
+#[pyfunction]
+pub(crate) fn _window_generations(window: &Bound<'_, Filter>) -> Result<Vec<Facts>> {
+    let generations = Filter::read(window, |state| window!(state, w => w.generations()))?;
+    let facts = |g: Generation| -> Facts { (g.start, g.end, g.keys, g.capacity, g.fill) };
+    Ok(generations.into_iter().map(facts).collect())
+}
+
+#[pyfunction]
+pub(crate) fn _window_remembers(window: &Bound<'_, Filter>, at: &Bound<'_, PyAny>) -> Result<bool> {
+    let (py, this, when) = (window.py(), window.get(), when::when(at)?);
+    this.state.wait(py, Access::Ask)?;
+    this.state.ask(py, |state| {
+        window!(state, w => w.remembers(match when {
+            When::At(moment) => moment,
+            _ => when::now(w),
+        }))
+    })
+}
+
+/// How far beyond the clock a time may be, besides a generation.
+pub(crate) const AHEAD: Duration = Duration::from_secs(60);
+
+/// Warns if what was added last is well ahead of the clock: keys are added as of then.
+fn warn_of_clock(window: &Bound<'_, Filter>) -> Result<()> {
+    let (py, this) = (window.py(), window.get());
+    this.state.wait(py, Access::Ask)?;
+    let ahead = this.state.ask(py, |state| {
+        window!(state, w => match (w.options().band(), w.latest()) {
+            (Span::Time(band), Some(latest)) if latest > Moment::now() + band + AHEAD => {
+                Some(latest)
+            }
+            _ => None,
+        })
+    })?;
+    let Some(latest) = ahead else {
+        return Ok(());
+    };
+    let text = format!(
+        "the window's latest key is of {latest}, and the clock says {}: it was set back, or the \
+         key's time was wrong; keys are added as of the later one",
+        Moment::now()
+    );
+    let text = std::ffi::CString::new(text).map_err(PyErr::from)?;
+    Ok(PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)?)
+}

@@ -1,0 +1,629 @@
+"""`tamis.Window`: never a false "no" within the window, none remembered beyond it and its band."""
+
+import copy
+import multiprocessing
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+import warnings
+from datetime import date, datetime, timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tamis
+
+UTC = timezone.utc
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+EAST = timezone(timedelta(hours=5, minutes=30))
+
+
+class Oracle:
+    """Exactly when each key was told new, or seen, and what may be said of it at another time."""
+
+    def __init__(self, window):
+        self.window, self.times, self.latest = window, {}, datetime.min.replace(tzinfo=UTC)
+
+    def remembered(self, at):
+        """Whether a key of this time is kept: not if it is older than the window of the latest one."""
+        number = lambda time: (time - datetime(1970, 1, 1, tzinfo=UTC)) // self.window.band
+        return number(at) >= number(self.latest) - round(self.window.span / self.window.band)
+
+    def judge(self, key, at, new):
+        """Checks an answer, and takes note of it."""
+        if not self.remembered(at):
+            assert new, f"{key} is of a time that is too old"
+            return
+        span, band = self.window.span, self.window.band
+        known = self.times.get(key, ())
+        if any(timedelta(0) <= at - time <= span and self.remembered(time) for time in known):
+            assert not new, f"{key} was seen in the window"
+        # What is newer is found, too; and what is older than window and band never is.
+        if not any(at - time < span + band for time in known):
+            self.surely_new += 1
+            self.false_yes += not new
+        if new or self.window.quiet:
+            self.times.setdefault(key, []).append(at)
+        self.latest = max(self.latest, at)
+
+    surely_new = false_yes = 0
+
+
+def events(count, seed, pace):
+    """Keys and times: the same keys come again after all sorts of pauses, some events are late."""
+    rng, now = random.Random(seed), NOON
+    for i in range(count):
+        now += timedelta(seconds=pace(rng, i))
+        late = timedelta(seconds=rng.choice((0, 0, 0, 1, 20, 100)))
+        yield f"key {rng.randrange(count // 10)}", now - late
+
+
+PACES = {
+    "steady": lambda rng, i: rng.random() * 0.1,
+    "bursts": lambda rng, i: 30 if i % 500 == 0 else 0.001,
+    "pauses": lambda rng, i: rng.choice((0, 0.01, 0.01, 0.1, 7.5)) if i % 2000 else 200,
+}
+
+
+@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize("meaning", ["within", "quiet"])
+@pytest.mark.parametrize("generations", [1, 8, 63])
+def test_against_an_oracle_with_times(pace, meaning, generations):
+    window = tamis.Window(20_000, 0.001, **{meaning: timedelta(seconds=60)}, generations=generations)
+    oracle = Oracle(window)
+    all_events = list(events(12_000, f"{pace} {meaning}", PACES[pace]))
+    for key, at in all_events[:2000]:
+        assert window.remembers(at) == oracle.remembered(at)
+        expected = window.contains(key, at=at) and window.remembers(at)
+        new = window.add(key, at=at)
+        assert new is not expected
+        oracle.judge(key, at, new)
+    for start in range(2000, len(all_events), 1000):
+        keys, times = zip(*all_events[start : start + 1000])
+        for key, at, new in zip(keys, times, window.add_many(keys, at=list(times))):
+            oracle.judge(key, at, new)
+    assert oracle.surely_new > 100
+    assert oracle.false_yes <= 2 + 0.002 * oracle.surely_new
+    assert window.latest == oracle.latest
+
+
+def test_the_edges_of_the_window_are_exact():
+    hour, tick = timedelta(hours=1), timedelta(microseconds=1)
+    window = tamis.Window(1000, 1e-9, within=8 * hour)
+    start = datetime(2026, 1, 31, 8, tzinfo=UTC)        # on the grid: generations are of an hour
+    assert window.band == hour and window.add("key", at=start)
+    assert window.contains("key", at=start + 8 * hour)
+    assert window.contains("key", at=start + 9 * hour - tick)
+    assert not window.contains("key", at=start + 9 * hour)
+    last = tamis.Window(1000, 1e-9, within=8 * hour)
+    last.add("key", at=start + hour - tick)
+    assert last.contains("key", at=start + 9 * hour - tick)
+    assert not last.contains("key", at=start + 9 * hour)
+
+
+def test_the_two_meanings():
+    within, quiet = tamis.Window(1000, 1e-9, within=60), tamis.Window(1000, 1e-9, quiet=60)
+    assert [within.add("key", at=at) for at in range(0, 200, 50)] == [True, False, True, False]
+    assert [quiet.add("key", at=at) for at in range(0, 200, 50)] == [True, False, False, False]
+    assert (within.quiet, quiet.quiet) == (False, True)
+
+
+def test_a_window_of_the_last_keys():
+    window = tamis.Window(last=1000, p=1e-9)
+    assert (window.span, window.band, window.capacity, window.latest) == (1000, 125, 1000, None)
+    assert all(window.add_many(range(3000), at=5))
+    assert all(window.contains_many(range(2000, 3000)))
+    assert not any(window.contains_many(range(3000 - 1000 - 125 - 125)))
+    assert [g.start for g in window.generations][-1] <= 2000
+    assert window.remembers(0) and window.remembers()
+    with pytest.raises(tamis.ParameterError, match="n: expected none beside last"):
+        tamis.Window(5, last=1000)
+    assert tamis.Window(1000, last=1000).capacity == 1000
+
+
+def test_by_the_clock():
+    window = tamis.Window(1000, 1e-9, within="1h")
+    now = datetime.now(UTC)
+    window.add("an hour and a quarter ago", at=now - timedelta(hours=1.25))
+    window.add("lately", at=now - timedelta(minutes=30))
+    assert "lately" in window and "an hour and a quarter ago" not in window
+    assert window.add("now") and not window.add("now") and "now" in window
+    assert abs(window.latest - now) < timedelta(minutes=1)
+    assert window.contains_many(["lately", "now", "never"]) == [True, True, False]
+    assert window.isin(pd.Series(["lately", "never"])).tolist() == [True, False]
+    assert window.add_many(["now", "later"]) == [False, True]
+
+
+def test_a_clock_that_was_set_back_loses_nothing():
+    window = tamis.Window(1000, 1e-9, within="1h")
+    ahead = datetime.now(UTC) + timedelta(days=3)
+    window.add("key", at=ahead)
+    with pytest.warns(UserWarning, match="it was set back"):
+        assert window.add("other")
+    with pytest.warns(UserWarning, match="it was set back"):
+        assert window.add_many(["other", "third"]) == [False, True]
+    assert window.latest == ahead and "key" in window and "other" in window
+    # Clocks of other machines may be a little ahead.
+    window = tamis.Window(1000, within="1h")
+    window.add("key", at=datetime.now(UTC) + timedelta(minutes=3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        window.add("other")
+
+
+def test_after_a_long_pause_it_is_empty():
+    window = tamis.Window(1000, 1e-9, within="1h")
+    keys = [str(i) for i in range(100)]
+    window.update(keys, at=NOON)
+    later = NOON + timedelta(days=365)
+    assert not any(window.contains_many(keys, at=later))
+    assert all(window.add_many(keys, at=later)) and len(window) == 100
+
+
+def test_what_is_too_old_is_new_and_not_kept():
+    window = tamis.Window(1000, 1e-9, within="1h")
+    window.add("key", at=NOON)
+    old = NOON - timedelta(hours=2)
+    assert not window.remembers(old) and window.remembers(NOON - timedelta(hours=1))
+    assert window.add("old", at=old) and window.add("old", at=old) and not window.contains("old", at=NOON)
+    assert window.latest == NOON
+
+
+TIMES = [datetime(2026, 1, 31, 12, minute, tzinfo=UTC) for minute in (0, 5, 7)]
+NAIVE = [time.replace(tzinfo=None) for time in TIMES]
+SECONDS = [int(time.timestamp()) for time in TIMES]
+
+
+def columns():
+    yield "list", TIMES
+    yield "tuple", tuple(TIMES)
+    yield "iterator", lambda: iter(TIMES)
+    yield "list of another zone", [time.astimezone(EAST) for time in TIMES]
+    yield "ints", SECONDS
+    yield "floats", [float(second) for second in SECONDS]
+    yield "numpy scalars", list(np.array(NAIVE, "datetime64[us]"))
+    yield "pandas timestamps", [pd.Timestamp(time) for time in TIMES]
+    yield "pandas naive timestamps", [pd.Timestamp(time) for time in NAIVE]
+    for unit in ("m", "s", "ms", "us", "ns", "60s"):
+        yield f"numpy {unit}", np.array(NAIVE, "datetime64[us]").astype(f"datetime64[{unit}]")
+    yield "numpy big-endian", np.array(NAIVE, ">M8[us]")
+    yield "numpy strided", np.array([time for time in NAIVE for _ in range(2)], "M8[s]")[::2]
+    yield "numpy objects", np.array(TIMES, object)
+    for kind in ("int64", "uint64", "int32", "float64"):
+        yield f"numpy {kind}", np.array(SECONDS, kind)
+    for unit in ("s", "ms", "us", "ns"):
+        for zone in (None, "UTC", "Asia/Kolkata"):
+            array = pa.array(TIMES, pa.timestamp(unit, tz=zone or "UTC"))
+            array = array if zone else array.cast(pa.timestamp(unit))
+            yield f"arrow {unit} {zone}", array
+        yield f"pandas {unit}", pd.Series(NAIVE).astype(f"datetime64[{unit}]")
+        yield f"pandas {unit} zone", pd.Series(TIMES).astype(f"datetime64[{unit}, Asia/Kolkata]")
+        yield f"pandas arrow {unit}", pd.Series(TIMES, dtype=pd.ArrowDtype(pa.timestamp(unit, "Asia/Kolkata")))
+    yield "arrow chunks", pa.chunked_array([pa.array(TIMES[:1]), pa.array(TIMES[1:])])
+    yield "arrow sliced", pa.array([None, *TIMES], pa.timestamp("ms", "UTC"))[1:]
+    yield "arrow table", pa.table({"time": TIMES})["time"]
+    yield "arrow ints", pa.array(SECONDS)
+    yield "pandas index", pd.DatetimeIndex(TIMES)
+    yield "pandas Int64", pd.Series(SECONDS, dtype="Int64")
+    yield "pandas objects", pd.Series(TIMES, dtype=object)
+    for unit in ("ms", "us", "ns"):
+        yield f"polars {unit}", pl.Series(NAIVE, dtype=pl.Datetime(unit))
+        yield f"polars {unit} zone", pl.Series(TIMES, dtype=pl.Datetime(unit, "Asia/Kolkata"))
+    yield "polars ints", pl.Series(SECONDS)
+
+
+@pytest.mark.parametrize("at", [pytest.param(at, id=name) for name, at in columns()])
+def test_times_of_every_library_unit_and_zone(at):
+    at = at() if callable(at) else at
+    window = tamis.Window(1000, 1e-9, within="1h")
+    assert window.add_many(["a", "b", "a"], at=at) == [True, True, False]
+    assert window.latest == TIMES[-1]
+    # Each key is where it belongs: 12:00 is in the eighth of an hour from 12:00, and the others are, too.
+    (generation,) = window.generations
+    assert (generation.start, generation.keys) == (TIMES[0], 2)
+    for key, time in zip("ab", TIMES):
+        assert window.contains(key, at=time + timedelta(hours=1))
+
+
+@pytest.mark.parametrize("days", ["arrow 32", "arrow 64", "numpy", "polars", "dates"])
+def test_dates_are_their_midnights_in_utc(days):
+    dates = [date(2026, 1, 30), date(2026, 1, 31)]
+    at = {
+        "arrow 32": pa.array(dates, pa.date32()),
+        "arrow 64": pa.array(dates, pa.date64()),
+        "numpy": np.array(dates, "datetime64[D]"),
+        "polars": pl.Series(dates),
+        "dates": dates,
+    }[days]
+    window = tamis.Window(1000, 1e-9, within="7d")
+    window.update(["a", "b"], at=at)
+    assert window.latest == datetime(2026, 1, 31, tzinfo=UTC)
+
+
+def test_a_datetime_without_a_zone_is_local_time():
+    program = """
+import tamis, datetime
+window = tamis.Window(1000, within="1h")
+window.add("key", at=datetime.datetime(2026, 1, 31, 12, 0, 0, 123456))
+assert window.latest.isoformat() == "2026-01-31T06:30:00.123456+00:00", window.latest
+window.add("key", at=datetime.datetime(9998, 1, 31, 12, 0, 0, 999999))
+assert window.latest.isoformat() == "9998-01-31T06:30:00.999999+00:00", window.latest
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, env={"TZ": "IST-5:30"})
+
+
+def test_fractions_of_a_microsecond_belong_to_it():
+    window = tamis.Window(1000, within="1h")
+    window.add("key", at=np.datetime64("2026-01-31T12:00:00.123456789", "ns"))
+    assert window.latest == NOON.replace(microsecond=123456)
+    window.add("key", at=pd.Timestamp("2026-01-31T12:00:01.123456789", tz="UTC"))
+    assert window.latest == NOON.replace(second=1, microsecond=123456)
+    window.add("key", at=NOON.timestamp() + 2.5)
+    assert window.latest == NOON.replace(second=2, microsecond=500000)
+    before_1970 = tamis.Window(1000, within="1h")
+    before_1970.add("key", at=-0.5)
+    assert before_1970.latest == datetime(1969, 12, 31, 23, 59, 59, 500000, tzinfo=UTC)
+
+
+MISSING = [
+    [TIMES[0], None, TIMES[2]],
+    [SECONDS[0], float("nan"), SECONDS[2]],
+    [TIMES[0], pd.NaT, TIMES[2]],
+    [TIMES[0], np.datetime64("NaT"), TIMES[2]],
+    np.array([NAIVE[0], None, NAIVE[2]], "datetime64[s]"),
+    np.ma.array(SECONDS, mask=[0, 1, 0]),
+    np.array([0.0, np.nan, 1.0]),
+    pd.Series([NAIVE[0], None, NAIVE[2]]),
+    pd.Series([1, None, 2], dtype="Int64"),
+    pa.array([TIMES[0], None, TIMES[2]]),
+    pa.chunked_array([pa.array(TIMES[:1]), pa.array([None, TIMES[2]], pa.timestamp("us", "UTC"))]),
+    pl.Series([TIMES[0], None, TIMES[2]]),
+]
+
+
+@pytest.mark.parametrize("at", MISSING, ids=lambda at: type(at).__module__ + "." + type(at).__name__)
+def test_a_missing_time_is_said_with_its_position_and_nothing_is_added(at):
+    window = tamis.Window(1000, within="1h")
+    for call in (window.add_many, window.contains_many, window.update):
+        with pytest.raises(tamis.ParameterError, match="at: expected a time for each key, got none at position 1;"):
+            call(["a", "b", "c"], at=at)
+    assert len(window) == 0 and window.latest is None
+
+
+@pytest.mark.parametrize(
+    "at",
+    ["2026-01-31", b"2026", True, [True], object(), [object()], {}, ["12:00"], timedelta(hours=1)]
+    + [np.array(["2026-01-31"]), np.array([1], "timedelta64[s]"), pa.array(["x"]), pa.array([[1]]), pl.Series(["x"])]
+    + [pd.Series(["x"]), pd.DataFrame({"a": [1]}), pa.array([1], pa.duration("s")), np.array([[1]]), 1j],
+    ids=repr,
+)
+def test_what_is_no_time(at):
+    window = tamis.Window(1000, within="1h")
+    if not isinstance(at, dict):
+        with pytest.raises(tamis.ArgumentTypeError, match="^at: expected"):
+            window.add_many(["a"], at=at)
+    with pytest.raises(tamis.ArgumentTypeError, match="^at: expected"):
+        window.add("a", at=at)
+    assert len(window) == 0
+
+
+@pytest.mark.parametrize("at", [10**12, 1e300, -(10**30), float("inf"), 253402300800, -62135596801])
+def test_times_beyond_the_calendar(at):
+    window = tamis.Window(1000, within="1h")
+    with pytest.raises(tamis.ParameterError, match="at: expected a time from the year 1 to 9999"):
+        window.add("key", at=at)
+    with pytest.raises(tamis.ParameterError, match="at position 1; of milliseconds"):
+        window.add_many(["key", "other"], at=[0, at])
+    with pytest.raises(tamis.ParameterError):
+        window.contains("key", at=at)
+    assert window.latest is None
+
+
+def test_the_first_and_the_last_times():
+    window = tamis.Window(1000, within="1h")
+    first, last = (time.replace(tzinfo=UTC) for time in (datetime.min, datetime.max))
+    assert window.add("first", at=first) and window.latest == first and window.generations[0].start == first
+    assert window.add("last", at=last) and window.latest == last and window.generations[0].end == last
+    assert window.contains("last", at=last) and not window.contains("first", at=last)
+
+
+def test_a_time_for_each_key():
+    window = tamis.Window(1000, within="1h")
+    for keys in (["a", "b"], iter("ab"), np.array(["a", "b"]), pa.array(["a", "b"])):
+        with pytest.raises(tamis.ParameterError, match="at: expected a time for each of 2 keys, got 3"):
+            window.add_many(keys, at=TIMES)
+    with pytest.raises(tamis.KeyTypeError):
+        window.add_many(["a", None, "b"], at=TIMES)
+    assert len(window) == 0
+    assert window.add_many([], at=[]) == [] and window.add_many([], at=NOON) == []
+
+
+@pytest.mark.parametrize("keys", [np.array, pa.array, pl.Series, pd.Series, list])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_null_key_has_a_time_and_is_not_added(keys, threads):
+    window = tamis.Window(200_000, 1e-9, within="100s")
+    rows = [None if i % 7 == 3 and keys is not np.array and keys is not list else f"key {i % 1000}" for i in range(100_000)]
+    times = pa.array([i // 100 for i in range(100_000)])
+    new = window.add_many(keys(rows), at=times, threads=threads)
+    new = list(map(bool, new.to_pylist() if isinstance(new, pa.Array) else new))
+    # A thousand keys come by in ten seconds; each is new every 110 seconds or so.
+    told = {}
+    for i, (key, is_new) in enumerate(zip(rows, new)):
+        if key is None:
+            assert not is_new
+            continue
+        age = i // 100 - told.get(key, -1000)
+        assert is_new or age < 100 + 12.5 and not (is_new and age <= 100)
+        if is_new:
+            assert age > 100
+            told[key] = i // 100
+    assert len(told) == len(set(rows) - {None})
+
+
+def test_answers_are_like_the_keys():
+    window = tamis.Window(1000, within="1h")
+    assert isinstance(window.add_many(np.array([1, 2, 3]), at=TIMES), np.ndarray)
+    assert isinstance(window.add_many(pa.array([1, 2, 3]), at=TIMES), pa.BooleanArray)
+    assert isinstance(window.contains_many(pl.Series([1, 2, 3]), at=TIMES), pl.Series)
+    assert isinstance(window.contains_many(pd.Series([1, 2, 3]), at=TIMES), np.ndarray)
+    assert window.contains_many((1, 2, 4), at=TIMES) == [True, True, False]
+    told = []
+    window.add_many(list(range(100_000)), at=np.zeros(100_000), progress=told.append)
+    assert told[-1] == 100_000
+
+
+@pytest.mark.parametrize(
+    "span,length",
+    [
+        (timedelta(days=1), 86_400),
+        (90, 90),
+        (0.5, 0.5),
+        (np.int64(60), 60),
+        ("24h", 86_400),
+        ("7d", 604_800),
+        ("2w", 1_209_600),
+        ("90 s", 90),
+        ("1.5m", 90),
+        ("250ms", 0.25),
+        (pd.Timedelta("1h"), 3600),
+    ],
+)
+def test_lengths_of_time(span, length):
+    for meaning in ("within", "quiet"):
+        assert tamis.Window(1000, **{meaning: span}).span == timedelta(seconds=length)
+
+
+def test_a_century_is_a_window():
+    century = timedelta(days=36525)
+    window = tamis.Window(1000, 1e-9, within=century)
+    window.add("key", at=0)
+    assert window.span == century and window.contains("key", at=century.total_seconds())
+
+
+@pytest.mark.parametrize(
+    "arguments,error,text",
+    [
+        ({}, TypeError, "within, quiet, last: expected one of them"),
+        ({"within": 1, "quiet": 1}, ValueError, "expected one of them, got several"),
+        ({"within": 0}, ValueError, "within: expected a length of time above 0, got 0"),
+        ({"within": -1}, ValueError, "above 0, got -1"),
+        ({"quiet": timedelta(0)}, ValueError, "quiet: expected a length of time above 0, got 0:00:00"),
+        ({"within": "-5h"}, ValueError, "above 0"),
+        ({"within": "5 years"}, ValueError, 'a text such as "24h"'),
+        ({"within": "h"}, ValueError, 'a text such as "24h"'),
+        ({"within": ""}, ValueError, 'a text such as "24h"'),
+        ({"within": float("nan")}, TypeError, "within: expected"),
+        ({"within": float("inf")}, ValueError, "within|window"),
+        ({"within": True}, TypeError, "within: expected a timedelta"),
+        ({"within": [1]}, TypeError, "within: expected a timedelta"),
+        ({"within": "0.001ms"}, ValueError, "millisecond"),
+        ({"within": 1, "generations": 0}, ValueError, "1 to 63"),
+        ({"within": 1, "generations": 10_000}, ValueError, "1 to 63"),
+        ({"within": 1, "generations": -1}, ValueError, "generations: expected"),
+        ({"within": 1, "generations": "8"}, TypeError, "generations: expected"),
+        ({"within": 1, "n": None}, ValueError, "n: expected how many keys"),
+        ({"within": 1, "n": -1}, ValueError, "n: expected"),
+        ({"within": 1, "p": 0.0}, ValueError, "rate"),
+        ({"within": 1, "p": 2}, ValueError, "rate"),
+        ({"last": 0, "n": None}, ValueError, "at least 1"),
+        ({"last": "10", "n": None}, TypeError, "last: expected"),
+        ({"within": 1, "n": 2**60}, ValueError, "keys|size|memory"),
+        ({"within": 1, "hash_func": 5}, ValueError, "hash_func"),
+        ({"within": 1, "seed": 1, "keyed": True}, ValueError, "seed"),
+    ],
+)
+def test_bad_windows(arguments, error, text):
+    arguments = {"n": 1000, **arguments}
+    with pytest.raises(error, match=text) as raised:
+        tamis.Window(**arguments)
+    assert isinstance(raised.value, tamis.TamisError)
+    with pytest.raises(error, match=text):
+        tamis.Window.create("bad.tamis", **arguments)
+    assert not os.listdir()
+
+
+def test_it_is_a_filter():
+    window = tamis.Window(1000, within="1h", seed=7, ignore_case=True)
+    assert isinstance(window, tamis.Filter) and window.kind == "window" and not window and len(window) == 0
+    window.update(["a", "b"], ["c"], at=NOON)
+    assert len(window) == 3 and window.capacity == 1000 and window.p <= 0.01 and 0 < window.fill < 1
+    assert window.contains("A", at=NOON) and window.contains(window.hash("b"), at=NOON)
+    assert repr(window).startswith("<tamis.Window window, 3 of 1000 keys, p=0.0") and window._repr_html_()
+    info = window.info()
+    assert info["seed"] == 7 and info["band"] == timedelta(minutes=7.5) and info["latest"] == NOON
+    assert [generation["keys"] for generation in info["generations"]] == [3]
+    assert window.explain("a")["answer"] == "maybe"
+    with pytest.raises(tamis.UnableError):
+        window.remove("a")
+    with pytest.raises(tamis.UnableError):
+        window.intersection(window.copy())
+    window.clear()
+    assert len(window) == 0 and window.latest is None and window.span == timedelta(hours=1)
+    window.close()
+    for use in (lambda: window.span, lambda: window.add("a"), lambda: window.generations, lambda: window.remembers(0)):
+        with pytest.raises(tamis.ClosedError):
+            use()
+    with pytest.raises(tamis.ParameterError, match="tamis.Window makes one"):
+        tamis.Filter(1000, kind="window")
+
+
+class Mine(tamis.Window):
+    """A window with attributes."""
+
+
+@pytest.mark.parametrize("make", [tamis.Window, Mine])
+def test_copies_pickles_and_bytes(make):
+    window = make(1000, 1e-9, quiet="1h", generations=5)
+    window.update(["a", "b"], at=TIMES[:2])
+    if make is Mine:
+        window.note = "mine"
+    others = [
+        window.copy(),
+        copy.copy(window),
+        copy.deepcopy(window),
+        *(pickle.loads(pickle.dumps(window, protocol)) for protocol in range(2, 6)),
+        make.from_bytes(bytes(window)),
+        make.from_buffer(bytes(window)),
+        make.from_base64(window.to_base64()),
+    ]
+    for other in others:
+        assert type(other) is make and other == window and other.quiet and other.band == timedelta(minutes=12)
+        assert other.latest == TIMES[1] and other.contains("b", at=TIMES[1]) and len(other) == 2
+    assert pickle.loads(pickle.dumps(window)).__dict__ == {"note": "mine"} if make is Mine else True
+    others[0].add("c", at=TIMES[2])
+    assert not window.contains("c", at=TIMES[2])
+
+
+def test_files_open_as_what_they_are():
+    window = tamis.Window(1000, 1e-9, within="1h")
+    window.update(["a", "b"], at=NOON)
+    window.save("window.tamis")
+    tamis.Filter(1000).save("plain.tamis")
+    for opened in (
+        tamis.Filter.open("window.tamis"),
+        tamis.Filter.load("window.tamis"),
+        tamis.Filter.from_bytes(bytes(window)),
+        tamis.Window.open("window.tamis"),
+    ):
+        assert type(opened) is tamis.Window and opened.contains("a", at=NOON) and opened == window
+    with pytest.raises(tamis.ReadOnlyError):
+        tamis.Window.open("window.tamis").add("c", at=NOON)
+    with tamis.Filter.open("window.tamis", "r+") as shared:
+        assert shared.add("c", at=NOON) and not shared.add("c", at=NOON)
+    assert tamis.Window.load("window.tamis").contains("c", at=NOON)
+    with pytest.raises(tamis.UnableError, match="expected a window, got a blocked filter"):
+        tamis.Window.open("plain.tamis")
+
+    class Derived(tamis.Filter):
+        pass
+
+    derived = Derived.open("window.tamis", "r+")       # by the clock
+    assert type(derived) is Derived and "a" not in derived and derived.add("new") and "new" in derived
+    derived.close()
+    with pytest.raises(tamis.ExistsError):
+        tamis.Window.create("window.tamis", 1000, within="1h")
+    with tamis.Window.create("window.tamis", last=50, overwrite=True) as fresh:
+        assert fresh.span == 50 and fresh.add("a")
+
+
+def test_unions_keep_ages():
+    a, b = (tamis.Window(1000, 1e-9, within="1h") for _ in range(2))
+    a.add("left", at=NOON)
+    b.add("right", at=NOON + timedelta(minutes=30))
+    both = a | b
+    a |= b
+    for union in (a, both, a.union(b)):
+        assert type(union) is tamis.Window and union.latest == NOON + timedelta(minutes=30)
+        assert union.contains_many(["left", "right"], at=NOON + timedelta(hours=1)) == [True, True]
+        assert union.contains_many(["left", "right"], at=NOON + timedelta(hours=1.25)) == [False, True]
+    with pytest.raises(tamis.UnlikeError):
+        a |= tamis.Window(1000, 1e-9, within="2h")
+    with pytest.raises(tamis.TamisError):
+        tamis.Window(last=10) | tamis.Window(last=10)
+
+
+def test_functions_of_ones_own_and_secrets():
+    window = tamis.Window(1000, 1e-9, within="1h", hash_func=lambda event: event["id"])
+    assert window.add({"id": "a"}, at=NOON) and not window.add({"id": "a", "size": 1}, at=NOON)
+    assert window.add_many([{"id": "a"}, {"id": "b"}], at=[NOON, NOON]) == [False, True]
+    secret = tamis.Window(1000, within="1h", key=bytes(16))
+    secret.add("a", at=NOON)
+    secret.save("secret.tamis")
+    with pytest.raises(tamis.KeyNeededError):
+        tamis.Window.open("secret.tamis")
+    assert tamis.Filter.open("secret.tamis", key=bytes(16)).contains("a", at=NOON)
+
+
+def test_plans():
+    plan = tamis.plan(1_000_000, 0.01, within="24h")
+    assert (plan.kind, plan.n) == ("window", 1_000_000) and plan.p <= 0.01
+    assert plan.bytes == tamis.Window(1_000_000, 0.01, within="24h").nbytes
+    assert tamis.plan(p=0.01, last=1000).n == 1000
+    finer = tamis.plan(1_000_000, 0.01, quiet=timedelta(days=1), generations=24)
+    assert finer.bytes > plan.bytes
+    for wrong in ({"delete": True}, {"size": 1000}, {"kind": "bloom"}, {"grow": True}, {"finished": True}):
+        with pytest.raises(tamis.ParameterError, match="a window is a kind of its own"):
+            tamis.plan(1000, within=1, **wrong)
+    with pytest.raises(tamis.ParameterError, match="n: expected"):
+        tamis.plan(within="1h")
+
+
+def test_a_guard_and_a_set_of_keys():
+    window = tamis.Window(1000, 1e-9, within="1h")
+    guard = tamis.Guard(window)
+    assert guard.add("key") and guard.get("key", {"key": 1}.get) == 1 and guard.get("other", {}.get) is None
+    assert "third" in window.union(["third"])
+
+
+def test_threads_add_and_ask_at_once():
+    window = tamis.Window(400_000, 1e-6, within="1000s")
+    errors, start = [], threading.Barrier(4)
+
+    def work(name):
+        try:
+            start.wait()
+            for second in range(0, 200, 4):
+                keys = [f"{name} {second} {i}" for i in range(100)]
+                if second % 8:
+                    window.update(keys, at=second)
+                else:
+                    window.add_many(np.array(keys), at=np.full(100, second), threads=2)
+                assert window.add(f"{name} {second}", at=second)
+                assert all(window.contains_many(keys, at=second))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+    assert not errors, errors
+    for name in "abcd":
+        for second in range(0, 200, 4):
+            assert all(window.contains_many([f"{name} {second} {i}" for i in range(100)], at=1000))
+
+
+def add_in_process(name):
+    with tamis.Window.open("shared.tamis", "r+") as window:
+        for second in range(0, 100, 5):
+            window.update([f"{name} {second} {i}" for i in range(50)], at=second)
+        return window.add("once", at=100)
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_processes_share_a_file(method):
+    tamis.Window.create("shared.tamis", 100_000, 1e-6, within="1000s").close()
+    with multiprocessing.get_context(method).Pool(3) as pool:
+        assert sum(pool.map(add_in_process, "abc")) >= 1
+    with tamis.Window.open("shared.tamis") as window:
+        assert window.latest == datetime(1970, 1, 1, 0, 1, 40, tzinfo=UTC)
+        for name in "abc":
+            for second in range(0, 100, 5):
+                assert all(window.contains_many([f"{name} {second} {i}" for i in range(50)], at=1000))

@@ -1,0 +1,149 @@
+//! When a record happened, by what it says itself: `--time SPEC`.
+//!
+//! | spec | a record's time |
+//! | --- | --- |
+//! | `now` | none of its own: whoever decides looks at the clock |
+//! | `csv:COLUMN` `tsv:COLUMN` | a value of its row; a name stands in a header row, a number from 1 needs none |
+//! | `jsonl:/POINTER` | a string or a number of its line |
+//!
+//! [`tamis::calendar::parse`] says how times are written.
+
+use super::{Columns, Part, Pointer, RecordRule};
+use crate::records::Framing;
+use std::str::FromStr;
+
+/// Where the time of records comes from, as the user wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TimeSpec {
+    /// From the clock.
+    Now,
+    /// From a column of CSV or TSV.
+    Column {
+        /// A comma or a tab.
+        separator: u8,
+        /// Its name, or its number from 1.
+        column: String,
+    },
+    /// From where a pointer points in a line of JSON.
+    Json(Pointer),
+}
+
+impl FromStr for TimeSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let column = |separator, column: &str| match Columns::parse(column, true)?.columns.len() {
+            1 => Ok(Self::Column {
+                separator,
+                column: column.to_owned(),
+            }),
+            several => Err(format!(
+                "a time is in one column, got {several}: '{column}'"
+            )),
+        };
+        match text.split_once(':') {
+            None if text == "now" => Ok(Self::Now),
+            Some(("csv", name)) => column(b',', name),
+            Some(("tsv", name)) => column(b'\t', name),
+            Some(("jsonl", pointer)) => match Pointer::parse_list(pointer)?.as_slice() {
+                [pointer] => Ok(Self::Json(pointer.clone())),
+                several => Err(format!(
+                    "a time is behind one pointer, got {}: '{pointer}'",
+                    several.len()
+                )),
+            },
+            _ => Err(format!(
+                "unknown time '{text}': expected csv:COLUMN, tsv:COLUMN, jsonl:/POINTER or now"
+            )),
+        }
+    }
+}
+
+/// Where the time of a record is, next to its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TimePart {
+    /// Behind the key's columns, in a table.
+    Column { separator: u8, columns: Columns },
+    /// What the last pointer finds; the others are the key's.
+    Json(Vec<Pointer>),
+}
+
+impl RecordRule {
+    /// The rule with a time for each record. The time is looked for in what the key is looked for in.
+    ///
+    /// ```
+    /// use tamis_records::key::{KeyMaker, Part, Pointer, RecordRule};
+    /// let part = Part::Json(Pointer::parse_list("/id")?);
+    /// let rule = RecordRule::of(part, false, tamis::KeyRule::EXACT).with_time("jsonl:/at".parse()?)?;
+    /// let mut keys = KeyMaker::new(&rule);
+    /// let (key, _) = keys.key(br#"{"id": "a", "at": "1970-01-01T00:00:02Z"}"#, &[]);
+    /// assert_eq!(key, b"a");
+    /// assert_eq!(keys.time(), Some(tamis::Moment::from_secs(2)));
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn with_time(mut self, time: TimeSpec) -> Result<Self, String> {
+        let kind = |separator| if separator == b',' { "CSV" } else { "TSV" };
+        self.time = match (time, &self.part) {
+            (TimeSpec::Now, _) => None,
+            (
+                TimeSpec::Column { separator, column },
+                Part::Columns {
+                    separator: s,
+                    columns,
+                },
+            ) if separator == *s => {
+                let mut columns = columns.clone();
+                columns
+                    .columns
+                    .extend(Columns::parse(&column, columns.header)?.columns);
+                Some(TimePart::Column { separator, columns })
+            }
+            (TimeSpec::Column { separator, column }, Part::Whole(Framing::LINES)) => {
+                let header = column.parse::<usize>().is_err();
+                let columns = Columns::parse(&column, header)?;
+                if separator == b',' {
+                    self.part = Part::Whole(Framing::Csv);
+                }
+                Some(TimePart::Column { separator, columns })
+            }
+            (TimeSpec::Json(time), Part::Json(keys) | Part::JsonText(keys)) => {
+                Some(TimePart::Json(Pointer::join(keys, time)?))
+            }
+            (TimeSpec::Json(time), Part::Whole(_)) => Some(TimePart::Json(vec![time])),
+            (TimeSpec::Column { separator, .. }, part) => {
+                return Err(format!(
+                    "the time is a column of {}, but the key is {}",
+                    kind(separator),
+                    described(part)
+                ));
+            }
+            (TimeSpec::Json(_), part) => {
+                return Err(format!(
+                    "the time is in JSON, but the key is {}",
+                    described(part)
+                ));
+            }
+        };
+        Ok(self)
+    }
+
+    /// The columns that are looked up in each file, and what separates them: the key's, then the time's.
+    pub(crate) fn columns(&self) -> Option<(&Columns, u8)> {
+        match (&self.time, &self.part) {
+            (Some(TimePart::Column { separator, columns }), _)
+            | (_, Part::Columns { separator, columns }) => Some((columns, *separator)),
+            _ => None,
+        }
+    }
+}
+
+fn described(part: &Part) -> &'static str {
+    match part {
+        Part::Whole(_) => "the whole of a record that ends with another byte than a line feed",
+        Part::Columns {
+            separator: b',', ..
+        } => "columns of CSV",
+        Part::Columns { .. } => "columns of TSV",
+        Part::Json(_) | Part::JsonText(_) => "in JSON",
+    }
+}

@@ -1,0 +1,122 @@
+//! What a window remembers, for people and for programs.
+
+use crate::human;
+use serde_json::{Value, json};
+use tamis::{Body, Moment, Renewal, Span, Window, WindowOptions};
+
+/// `1d since first seen, in 8 generations`.
+///
+/// ```
+/// use tamis::{Span, WindowOptions};
+/// let options = WindowOptions::new(Span::Keys(10_000_000));
+/// let text = tamis_report::window::describe(&options);
+/// assert_eq!(text, "the last 10,000,000 keys, in 8 generations");
+/// ```
+pub fn describe(options: &WindowOptions) -> String {
+    format!(
+        "{}, in {}",
+        remembered(options),
+        human::counted(options.generation_count().into(), "generation")
+    )
+}
+
+/// `1d since first seen`.
+pub fn remembered(options: &WindowOptions) -> String {
+    let since = match options.renewed() {
+        Renewal::Within => "first",
+        Renewal::Quiet => "last",
+    };
+    match (options.span(), options.renewed()) {
+        (Span::Time(span), _) => format!("{} since {since} seen", human::span(span)),
+        (Span::Keys(keys), Renewal::Within) => format!("the last {}", human::counted(keys, "key")),
+        (Span::Keys(keys), Renewal::Quiet) => {
+            format!(
+                "the last {}, renewed when seen",
+                human::counted(keys, "key")
+            )
+        }
+    }
+}
+
+/// `at most 3h later`: how exactly it forgets.
+pub fn band(options: &WindowOptions) -> String {
+    match options.band() {
+        Span::Time(time) => format!("at most {} later", human::span(time)),
+        Span::Keys(keys) => format!("at most {} later", human::counted(keys, "key")),
+    }
+}
+
+/// Whether a rate is over the promised one, by more than the noise of counting bits.
+pub fn is_over(rate_now: f64, promised: f64) -> bool {
+    rate_now > 1.1 * promised
+}
+
+/// The window's lines of `tamis info`.
+pub(crate) fn lines<B: Body>(window: &Window<B>) -> Vec<(String, String)> {
+    let options = window.options();
+    let mut lines = vec![
+        ("remembers".to_owned(), describe(&options)),
+        ("forgets".to_owned(), band(&options)),
+    ];
+    if let Some(latest) = window.latest() {
+        lines.push(("latest".to_owned(), latest.to_string()));
+    }
+    for generation in window.generations() {
+        let start = match options.span() {
+            Span::Time(_) => Moment::from_micros(generation.start).to_string(),
+            Span::Keys(_) => format!("key {}", human::count(generation.start.unsigned_abs())),
+        };
+        let keys = human::counted(generation.keys, "key");
+        let share = generation.keys as f64 / generation.capacity.max(1) as f64 * 100.0;
+        let set = generation.fill * 100.0;
+        let text =
+            format!("from {start}: {keys}, {share:.1} % of capacity, {set:.1} % of bits set");
+        lines.push(("generation".to_owned(), text));
+    }
+    lines
+}
+
+/// What it remembers, for programs: spans are seconds or keys.
+pub fn options_json(options: &WindowOptions) -> Value {
+    let number = |span| match span {
+        Span::Time(time) => json!(time.as_secs_f64()),
+        Span::Keys(keys) => json!(keys),
+    };
+    json!({
+        "by": match options.span() {
+            Span::Time(_) => "time",
+            Span::Keys(_) => "keys",
+        },
+        "renewal": match options.renewed() {
+            Renewal::Within => "within",
+            Renewal::Quiet => "quiet",
+        },
+        "span": number(options.span()),
+        "band": number(options.band()),
+        "generation_count": options.generation_count(),
+    })
+}
+
+/// The same for programs.
+pub(crate) fn json<B: Body>(window: &Window<B>) -> Value {
+    let options = window.options();
+    let moment = |at: i64| match options.span() {
+        Span::Time(_) => json!(Moment::from_micros(at).to_string()),
+        Span::Keys(_) => json!(at),
+    };
+    let generations = window.generations().into_iter().map(|generation| {
+        json!({
+            "number": generation.number,
+            "start": moment(generation.start),
+            "end": moment(generation.end),
+            "keys": generation.keys,
+            "capacity": generation.capacity,
+            "fill": generation.fill,
+        })
+    });
+    let mut all = options_json(&options);
+    all["latest"] = window.latest().map(|latest| latest.to_string()).into();
+    all["added"] = window.added().into();
+    all["generations"] = generations.collect();
+    all
+}
