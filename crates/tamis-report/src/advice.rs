@@ -420,10 +420,10 @@ pub fn cache_misses(plan: &Plan) -> String {
             ..=4 => "1 to 2".into(),
             width => format!("{} in a row", (width * 16).div_ceil(64) + 1),
         },
-        // The first words of every generation, and for keys that are present the others behind them.
+        // The first words of every generation; of a key that is present, all others behind them.
         Shape::Window(shape) => {
             let lines = |words: usize| (shape.columns() * words * 8).div_ceil(64) + 1;
-            format!("{} to {} in a row", lines(2), lines(shape.block()))
+            format!("{} in a row, if known {}", lines(2), lines(shape.block()))
         }
         _ => format!("up to {}", plan.hashes()),
     }

@@ -357,6 +357,7 @@ export default {
   "said.streams": "streams",
   "said.up_to": "up to {n}",
   "said.in_a_row": "{n} in a row",
+  "said.if_known": "{n} in a row, if known {most}",
   "said.to": "1 to 2",
   "said.range": "{from} to {to}",
   "said.layer": "1 layer",

@@ -357,6 +357,7 @@ export default {
   "said.streams": "数据流",
   "said.up_to": "最多 {n}",
   "said.in_a_row": "连续 {n}",
+  "said.if_known": "连续 {n}，见过的键 {most}",
   "said.to": "1 到 2",
   "said.range": "{from} 到 {to}",
   "said.layer": "1 层",
