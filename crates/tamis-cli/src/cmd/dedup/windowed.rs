@@ -53,12 +53,13 @@ impl Windowed {
             return Ok(());
         }
         self.is_over = true;
+        let generations = self.window.options().generation_count();
         let name = over.map_or("the window".to_owned(), |over| over.filter.to_string());
         let text = format!(
-            "{name} holds {} but was made for {} in its span: new records are now wrongly dropped at a rate of {} \
-             and rising, instead of {}\n\
+            "{name} has more keys in a generation than the {} it was made for ({} in its span): new records are \
+             now wrongly dropped at a rate of {} and rising, instead of {}\n\
              hint: a window for more keys, -n",
-            human::counted(self.window.keys().get(), "key"),
+            human::count(self.window.capacity().div_ceil(generations.into())),
             human::count(self.window.capacity()),
             human::rate(now),
             human::rate(promised),
