@@ -53,9 +53,11 @@ impl Windowed {
             return Ok(());
         }
         self.is_over = true;
+        let generations = self.window.options().generation_count();
         let name = over.map_or("the window".to_owned(), |over| over.filter.to_string());
-        let (keys, capacity) = (self.window.keys().get(), self.window.capacity());
-        let text = self::over(&name, keys, capacity, now, promised);
+        let capacity = self.window.capacity();
+        let each = capacity.div_ceil(generations.into());
+        let text = self::over(&name, each, capacity, now, promised);
         if over.is_some_and(|over| over.strict) {
             return Err(anyhow!(text));
         }
@@ -98,13 +100,13 @@ impl Judge for Windowed {
     }
 }
 
-/// That a window has more keys than it was made for.
-pub(super) fn over(name: &str, keys: u64, capacity: u64, now: f64, promised: f64) -> String {
+/// That a generation of a window has more keys than the `each` it was made for.
+pub(super) fn over(name: &str, each: u64, capacity: u64, now: f64, promised: f64) -> String {
     format!(
-        "{name} holds {} but was made for {} in its span: new records are now wrongly dropped at a rate of {} \
-         and rising, instead of {}\n\
+        "{name} has more keys in a generation than the {} it was made for ({} in its span): new records are \
+         now wrongly dropped at a rate of {} and rising, instead of {}\n\
          hint: a window for more keys, -n",
-        human::counted(keys, "key"),
+        human::count(each),
         human::count(capacity),
         human::rate(now),
         human::rate(promised),
