@@ -2,8 +2,11 @@
 //! module of the server hashes, the key itself.
 
 use crate::stream::{Halt, Keyed};
-use std::hash::Hash as StdHash;
-use tamis::{Hash, KeyRule};
+use crate::window::last_believed;
+use std::cmp::Ordering;
+use std::hash::{Hash as StdHash, Hasher as StdHasher};
+use tamis::raw::Shape;
+use tamis::{Hash, Hasher, KeyRule, Moment, Span, WindowOptions};
 use tamis_records::batch::Token;
 use tamis_redis::{Error, RedisFilter};
 
@@ -16,6 +19,19 @@ pub(crate) trait Remote: Token + Clone + Ord + StdHash + Send + Sync {
     fn remove(filter: &mut RedisFilter, keys: &[Self], removed: &mut [bool]) -> Result<(), Error>;
 
     fn count(filter: &mut RedisFilter, keys: &[Self], counts: &mut [u64]) -> Result<(), Error>;
+
+    /// Whether a key that was seen before is new again by now.
+    fn is_again(&self, _before: &Self, _window: &WindowOptions) -> bool {
+        false
+    }
+}
+
+/// What a window in Redis remembers; none of another filter.
+pub(crate) fn window_of(filter: &RedisFilter) -> Option<WindowOptions> {
+    match filter.shape() {
+        Some(Shape::Window(shape)) => Some(shape.options()),
+        _ => None,
+    }
 }
 
 impl Remote for Hash {
@@ -34,6 +50,160 @@ impl Remote for Hash {
     fn count(filter: &mut RedisFilter, keys: &[Self], counts: &mut [u64]) -> Result<(), Error> {
         filter.count_hashes(keys, counts)
     }
+}
+
+/// What makes keys of a window, seen when their records say, or now.
+pub(crate) struct Timely {
+    pub(crate) hasher: Hasher,
+    pub(crate) by_record: bool,
+}
+
+impl Keyed for Timely {
+    type Token = Sighting;
+
+    fn rule(&self) -> &KeyRule {
+        self.hasher.rule()
+    }
+
+    fn token(&self, key: &[u8]) -> Sighting {
+        self.token_at(key, None)
+    }
+
+    fn token_at(&self, key: &[u8], at: Option<Moment>) -> Sighting {
+        let when = match (self.by_record, at) {
+            (false, _) => When::Now,
+            (true, Some(at)) => When::At(at),
+            (true, None) => When::Unknown,
+        };
+        let hash = self.hasher.hash_exact(key);
+        Sighting { hash, when }
+    }
+}
+
+/// A key of a window, and when it was seen. Two are equal if the keys are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sighting {
+    hash: Hash,
+    when: When,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum When {
+    /// By the clock.
+    Now,
+    At(Moment),
+    /// The record does not say: as the one before.
+    Unknown,
+}
+
+impl PartialEq for Sighting {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+    }
+}
+
+impl Eq for Sighting {}
+
+impl PartialOrd for Sighting {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Sighting {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.hash.cmp(&other.hash)
+    }
+}
+
+impl StdHash for Sighting {
+    fn hash<S: StdHasher>(&self, state: &mut S) {
+        self.hash.hash(state);
+    }
+}
+
+impl Token for Sighting {
+    fn shard(&self, shards: usize) -> usize {
+        self.hash.shard(shards)
+    }
+}
+
+impl Sighting {
+    fn at(&self) -> Option<Moment> {
+        match self.when {
+            When::At(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// The hashes of keys and when they were seen; no times if by the clock.
+    fn apart(
+        filter: &RedisFilter,
+        keys: &[Self],
+        believe: impl Fn(Moment) -> bool,
+    ) -> (Vec<Hash>, Option<Vec<Moment>>) {
+        let hashes = keys.iter().map(|key| key.hash).collect();
+        if keys.iter().all(|key| matches!(key.when, When::Now)) {
+            return (hashes, None);
+        }
+        // A window without keys takes its first time from the records.
+        let first = keys.iter().filter_map(Self::at).find(|at| believe(*at));
+        let latest = filter.latest().max(first);
+        let mut latest = latest.unwrap_or_else(Moment::now);
+        let moment = |key: &Self| match key.at() {
+            Some(at) if believe(at) => {
+                latest = latest.max(at);
+                at
+            }
+            _ => latest,
+        };
+        (hashes, Some(keys.iter().map(moment).collect()))
+    }
+}
+
+impl Remote for Sighting {
+    fn insert(filter: &mut RedisFilter, keys: &[Self], new: &mut [bool]) -> Result<(), Error> {
+        // The server knows what is in the future, and counts it.
+        match Self::apart(filter, keys, |_| true) {
+            (hashes, None) => filter.insert_hashes(&hashes, new),
+            (hashes, Some(times)) => filter.insert_hashes_at(&hashes, &times[..], new),
+        }
+    }
+
+    fn contains(filter: &mut RedisFilter, keys: &[Self], found: &mut [bool]) -> Result<(), Error> {
+        let last = window_of(filter).map(|window| last_believed(&window));
+        match Self::apart(filter, keys, |at| last.is_none_or(|last| at <= last)) {
+            (hashes, None) => filter.contains_hashes(&hashes, found),
+            (hashes, Some(times)) => filter.contains_hashes_at(&hashes, &times[..], found),
+        }
+    }
+
+    fn remove(filter: &mut RedisFilter, keys: &[Self], removed: &mut [bool]) -> Result<(), Error> {
+        let hashes: Vec<Hash> = keys.iter().map(|key| key.hash).collect();
+        filter.remove_hashes(&hashes, removed)
+    }
+
+    fn count(filter: &mut RedisFilter, keys: &[Self], counts: &mut [u64]) -> Result<(), Error> {
+        let hashes: Vec<Hash> = keys.iter().map(|key| key.hash).collect();
+        filter.count_hashes(&hashes, counts)
+    }
+
+    fn is_again(&self, before: &Self, window: &WindowOptions) -> bool {
+        let (Some(at), Some(before)) = (self.at(), before.at()) else {
+            return false;
+        };
+        let age = generation(window, at) - generation(window, before);
+        age > window.generation_count().into()
+    }
+}
+
+/// The number of a moment's generation.
+fn generation(window: &WindowOptions, at: Moment) -> i64 {
+    let step = match window.band() {
+        Span::Time(step) => i64::try_from(step.as_micros()).unwrap_or(i64::MAX),
+        Span::Keys(_) => i64::MAX,
+    };
+    at.micros().div_euclid(step.max(1))
 }
 
 /// A key as it is.

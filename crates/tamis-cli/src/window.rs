@@ -7,7 +7,8 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 use tamis::{
-    AnyFilter, Body, Error, Hash, Hasher, KeyRule, Moment, Renewal, Span, Window, WindowOptions,
+    AnyFilter, Body, Error, Hash, Hasher, KeyRule, Kind, Moment, Renewal, Span, Window,
+    WindowOptions,
 };
 use tamis_records::batch::Token;
 use tamis_records::key::{RecordRule, TimeSpec};
@@ -91,11 +92,10 @@ impl WindowArgs {
     }
 
     /// Refuses a window that is not what is asked for.
-    pub(crate) fn check(&self, name: impl Display, window: &Window) -> Result<()> {
+    pub(crate) fn check(&self, name: impl Display, is: &WindowOptions) -> Result<()> {
         let Some(asked) = self.options()? else {
             return Ok(());
         };
-        let is = window.options();
         let asked = match self.generations {
             Some(_) => asked,
             None => asked.generations(is.generation_count()),
@@ -104,11 +104,11 @@ impl WindowArgs {
             (a.band(), a.generation_count(), a.renewed())
                 == (b.band(), b.generation_count(), b.renewed())
         };
-        if !alike(&asked, &is) {
+        if !alike(&asked, is) {
             bail!(
                 "{name} remembers {}, but you asked for {}\n\
                  hint: omit what differs, or use another filter",
-                describe(&is),
+                describe(is),
                 describe(&asked)
             );
         }
@@ -119,25 +119,18 @@ impl WindowArgs {
 /// Refuses what is asked of a window where there is none.
 pub(crate) fn refuse_without(
     name: impl Display,
-    filter: &AnyFilter,
+    kind: Kind,
     window: &WindowArgs,
     time: &TimeArgs,
 ) -> Result<()> {
     if let Some(asked) = window.options()? {
         bail!(
-            "{name} is a {} filter and forgets nothing, but you asked for {}\n\
+            "{name} is a {kind} filter and forgets nothing, but you asked for {}\n\
              hint: use another filter, or omit it",
-            filter.kind(),
             remembered(&asked)
         );
     }
-    if time.time.is_some() {
-        bail!(
-            "{name} is a {} filter: --time is for windows",
-            filter.kind()
-        );
-    }
-    Ok(())
+    time.refuse(name, kind)
 }
 
 /// `dedup` has two options of one name: `--quiet TIME` is a window, and without a time it is what `-q` is.
@@ -258,6 +251,34 @@ pub(crate) struct Odd {
     pub(crate) ahead: u64,
 }
 
+impl Odd {
+    /// Says what was odd about the times. `without` counts records without one.
+    pub(crate) fn warn(self, without: u64) {
+        if without > 0 {
+            output::warn(format_args!(
+                "without a time that can be read: {}, taken as of the latest time before\n\
+                 hint: expected ISO 8601, RFC 3339 or a number since 1970",
+                human::counted(without, "record")
+            ));
+        }
+        if self.ahead > 0 {
+            output::warn(format_args!(
+                "from the future: {}, taken as of the latest time before",
+                human::counted(self.ahead, "record")
+            ));
+        }
+    }
+}
+
+/// The last moment that a window's records may be from, by the clock.
+pub(crate) fn last_believed(options: &WindowOptions) -> Moment {
+    let band = match options.band() {
+        Span::Time(band) => band,
+        Span::Keys(_) => Duration::ZERO,
+    };
+    Moment::now() + band + AHEAD
+}
+
 /// When the keys of a run were seen: by their records or by the clock.
 pub(crate) struct Times {
     by_record: bool,
@@ -335,21 +356,9 @@ impl Times {
         self.odd
     }
 
-    /// Says what was odd about the times. `without` counts records without one.
+    /// Says what was odd about the times, and the clock.
     pub(crate) fn warn(&self, without: u64) {
-        if without > 0 {
-            output::warn(format_args!(
-                "without a time that can be read: {}, taken as of the latest time before\n\
-                 hint: expected ISO 8601, RFC 3339 or a number since 1970",
-                human::counted(without, "record")
-            ));
-        }
-        if self.odd.ahead > 0 {
-            output::warn(format_args!(
-                "from the future: {}, taken as of the latest time before",
-                human::counted(self.odd.ahead, "record")
-            ));
-        }
+        self.odd.warn(without);
         if self.behind > BEHIND {
             output::warn(format_args!(
                 "the clock is {} behind the latest time in the window, which was used instead",

@@ -8,6 +8,8 @@ mod common;
 mod servers;
 #[path = "redis/strings.rs"]
 mod strings;
+#[path = "redis/windows.rs"]
+mod windows;
 
 use common::{Ran, Sandbox};
 use servers::{Cluster, Server};

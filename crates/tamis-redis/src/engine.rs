@@ -9,6 +9,7 @@ mod growing;
 mod layers;
 mod life;
 mod memory;
+mod optimistic;
 mod parts;
 mod periods;
 mod reading;

@@ -561,6 +561,12 @@ methods! {
         }
     }
 
+    /// When the newest generation of a window begins that this client has heard
+    /// of; `None` for an empty window, and for any other filter.
+    pub fn latest(&self) -> Option<Moment> {
+        self.backend.strings().and_then(Engine::latest)
+    }
+
     /// The kind of filter. A module's filter is growing (BF.*) or cuckoo (CF.*).
     pub fn kind(&self) -> Kind {
         each!(&self.backend, it => it.kind())

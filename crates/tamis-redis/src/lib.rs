@@ -94,6 +94,7 @@ mod finding;
 mod info;
 mod link;
 mod location;
+mod looks;
 pub mod memory;
 mod module;
 #[cfg(feature = "aio")]

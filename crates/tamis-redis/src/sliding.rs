@@ -19,15 +19,17 @@ use std::time::Duration;
 use tamis::raw::WindowShape;
 use tamis::{Hash, Moment, Renewal, Span};
 
-/// Asks, or asks and adds, in one step on the server.
+/// Asks and adds, in one step on the server.
 const SCRIPT: &str = include_str!("window.lua");
 /// Blocks that one step reads: enough to share its cost, few enough not to hold
 /// up other clients of the server.
 const BLOCKS_PER_COMMAND: usize = 512;
 /// Strings outlive the window by another window, but by no more than this.
 const LONGEST_SLACK: Duration = Duration::from_secs(24 * 3_600);
+/// No moment is in a period further from 1970, and no sum of two overflows.
+const FURTHEST: i64 = 1 << 60;
 /// Arguments before the periods.
-const FIXED: usize = 12;
+const FIXED: usize = 11;
 
 /// A window, and where it is.
 #[derive(Clone, Debug)]
@@ -43,11 +45,9 @@ pub(crate) struct Sliding {
     pub(crate) newest: Option<i64>,
 }
 
-/// How keys are asked.
+/// How keys are added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct How {
-    /// Whether they are also added.
-    pub(crate) add: bool,
     /// Whether the periods are those of our clock, or of times that were given.
     pub(crate) clock: bool,
     pub(crate) replicated: bool,
@@ -75,7 +75,7 @@ pub(crate) enum Heard {
     Answers {
         /// The period that counted.
         period: i64,
-        newest: Option<i64>,
+        newest: i64,
         new: Vec<bool>,
     },
     /// The window has passed the period: nothing was added.
@@ -87,12 +87,29 @@ pub(crate) enum Heard {
     Missing(String),
 }
 
-struct Place {
-    key: u32,
-    chunk: usize,
-    period: i64,
-    start: u64,
-    bits: Vec<u8>,
+/// Where a key is.
+pub(crate) struct Place {
+    /// Which of the caller's.
+    pub(crate) key: u32,
+    pub(crate) chunk: usize,
+    pub(crate) period: i64,
+    /// Where its block begins.
+    pub(crate) start: u64,
+    /// Its bits there: of each the byte, and its number as Redis counts, from the
+    /// most significant.
+    pub(crate) bits: Vec<u8>,
+}
+
+impl Place {
+    /// Whether a block, and what may be behind it, has the key.
+    pub(crate) fn is_in(&self, block: &[u8]) -> bool {
+        let bits = self.bits.as_chunks::<2>().0;
+        let set = |[byte, bit]: &[u8; 2]| {
+            let byte = block.get(usize::from(*byte)).copied().unwrap_or(0);
+            byte >> (7 - bit) & 1 == 1
+        };
+        bits.iter().all(set)
+    }
 }
 
 impl Sliding {
@@ -163,6 +180,17 @@ impl Sliding {
         }
     }
 
+    /// The periods from `oldest` on that have a string in this chunk, as far as we
+    /// know.
+    pub(crate) fn known_from(&self, chunk: usize, oldest: i64) -> Vec<i64> {
+        self.known[chunk].range(oldest..).copied().collect()
+    }
+
+    /// Bytes of a block.
+    pub(crate) const fn block_len(&self) -> u64 {
+        self.shape.block() as u64 * 8
+    }
+
     /// Learns of periods of a chunk.
     pub(crate) fn learn(&mut self, chunk: usize, periods: impl IntoIterator<Item = i64>) {
         self.known[chunk].extend(periods);
@@ -186,11 +214,9 @@ impl Sliding {
         window + window.min(LONGEST_SLACK)
     }
 
-    /// Where a key's block is, and its bits there: of each the byte, and its
-    /// number as Redis counts, from the most significant.
-    fn place(&self, key: u32, hash: Hash, period: i64) -> Place {
+    pub(crate) fn place(&self, key: u32, hash: Hash, period: i64) -> Place {
         let (row, words) = self.shape.block_of(hash);
-        let at = row * self.shape.block() as u64 * 8;
+        let at = row * self.block_len();
         let mut bits = Vec::with_capacity(64);
         for (first, word) in (0..).step_by(8).zip(words) {
             let mut left = word;
@@ -209,7 +235,7 @@ impl Sliding {
         }
     }
 
-    /// The steps for some keys, each with its period. Keys of one chunk are asked
+    /// The steps for some keys, each with its period. Keys of one chunk are added
     /// in their order: of equal keys the first is new. `all` are the periods that
     /// earlier steps may have started.
     pub(crate) fn steps<'a>(
@@ -242,15 +268,13 @@ impl Sliding {
         let (index, period) = (places[0].chunk, places[0].period);
         let chunk = &self.chunks[index];
         let mut periods = self.known[index].clone();
-        if how.add {
-            // Those that a ledger may list beside this one.
-            let near = self.generations();
-            periods.extend(all.range(period - 2 * near - 1..=period + near));
-        }
+        // Those that a ledger may list beside this one.
+        let near = self.generations();
+        periods.extend(all.range(period - 2 * near - 1..=period + near));
         let mut command = Packed::default();
         let arguments = 3 + 1 + periods.len() + FIXED + periods.len() + 2 * places.len();
         command.begin(arguments);
-        command.text(if how.add { "EVAL" } else { "EVAL_RO" });
+        command.text("EVAL");
         command.text(SCRIPT);
         command.number(1 + periods.len() as u64);
         command.text(&chunk.key);
@@ -258,19 +282,18 @@ impl Sliding {
             command.text(self.string(index, *period));
         }
         let options = self.shape.options();
-        command.text(if how.add { "add" } else { "ask" });
         command.text(period.to_string());
         command.text(if how.clock { "clock" } else { "given" });
         command.text(match options.renewed() {
             Renewal::Quiet => "quiet",
             Renewal::Within => "within",
         });
-        command.number((how.add && how.replicated).into());
+        command.number(how.replicated.into());
         command.number(options.generation_count().into());
         command.number(self.step.cast_unsigned());
         command.number(self.life().as_millis() as u64);
         command.number(chunk.len);
-        command.number(self.shape.block() as u64 * 8);
+        command.number(self.block_len());
         command.text(Foot::Open.encode());
         command.number(periods.len() as u64);
         for period in &periods {
@@ -281,7 +304,7 @@ impl Sliding {
             command.text(&place.bits);
         }
         Request {
-            replicated: how.add && how.replicated,
+            replicated: how.replicated,
             ..Request::packed(chunk.slot, command)
         }
     }
@@ -319,7 +342,7 @@ impl Steps {
             (_, [newest, new @ ..]) if new.len() == self.spans.get(request)?.keys.len() => {
                 Heard::Answers {
                     period: period(first)?,
-                    newest: period(newest),
+                    newest: period(newest)?,
                     new: new.iter().map(|new| *new == Value::Int(1)).collect(),
                 }
             }
@@ -336,7 +359,13 @@ fn text(value: &Value) -> Option<&str> {
 }
 
 fn period(value: &Value) -> Option<i64> {
-    text(value)?.parse().ok()
+    sound(text(value)?)
+}
+
+/// The number of a period, of those that moments have.
+fn sound(text: &str) -> Option<i64> {
+    let period: i64 = text.parse().ok()?;
+    (-FURTHEST..=FURTHEST).contains(&period).then_some(period)
 }
 
 /// The periods that a ledger lists, and when their strings end, in milliseconds;
@@ -346,7 +375,7 @@ pub(crate) fn read_ledger(ledger: &[u8]) -> Option<Vec<(i64, u64)>> {
     Foot::decode(foot)?;
     let entry = |entry: &str| {
         let (period, end) = entry.split_once(':')?;
-        Some((period.parse().ok()?, end.parse().ok()?))
+        Some((sound(period)?, end.parse().ok()?))
     };
     let entries = str::from_utf8(list).ok()?.split_terminator(' ');
     entries.map(entry).collect()
@@ -362,4 +391,78 @@ pub(crate) fn pages(chunks: usize, together: usize) -> impl Iterator<Item = Rang
     (0..chunks)
         .step_by(together)
         .map(move |start| start..(start + together).min(chunks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis::raw::Shape;
+    use tamis::{Hasher, Plan, WindowOptions};
+
+    fn window(keys: u64, rate: f64) -> Sliding {
+        let options = WindowOptions::new(Span::Time(Duration::from_secs(80)));
+        let Shape::Window(shape) = Plan::window(&options, keys, rate).unwrap().shape() else {
+            panic!("a window")
+        };
+        let chunks = crate::chunks::chunks("seen", 9, lines_of(&shape), 0..u64::MAX);
+        Sliding::new(shape, chunks.collect()).unwrap()
+    }
+
+    #[test]
+    fn a_ledger_is_what_was_written() {
+        let foot = Foot::Open.encode();
+        let ledger = |list: &str| read_ledger(&[list.as_bytes(), &foot].concat());
+        assert_eq!(ledger(""), Some(vec![]));
+        let two = vec![(-5, 7), (12, 1_700_000_000_000)];
+        assert_eq!(ledger("-5:7 12:1700000000000 "), Some(two));
+        for list in [
+            "x",
+            "5",
+            "5:",
+            ":5 ",
+            "5:6  ",
+            "9223372036854775807:1 ",
+            "5:-1 ",
+        ] {
+            assert_eq!(ledger(list), None, "{list:?}");
+        }
+        for len in 0..foot.len() {
+            assert_eq!(read_ledger(&foot[..len]), None);
+        }
+    }
+
+    /// Every block lies in one chunk, and a key's bits are the shape's.
+    #[test]
+    fn places_are_blocks_of_a_chunk() {
+        for (keys, rate) in [(1_000, 0.05), (10_000_000, 0.01), (2_000_000, 1e-6)] {
+            let window = window(keys, rate);
+            for key in 0..2_000u32 {
+                let hash = Hasher::default().hash(&key.to_le_bytes());
+                let place = window.place(key, hash, 3);
+                let chunk = &window.chunks[place.chunk];
+                assert!(place.start + window.block_len() <= chunk.len);
+                let (row, words) = window.shape.block_of(hash);
+                let at = place.chunk as u64 * CHUNK_LINES * LINE + place.start;
+                assert_eq!(at, row * window.block_len());
+                let block: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                assert!(place.is_in(&block));
+                let byte = usize::from(place.bits[0]);
+                let mut less = block.clone();
+                less[byte] &= !(0x80 >> place.bits[1]);
+                assert!(!place.is_in(&less));
+            }
+        }
+    }
+
+    /// A string outlives what may be asked of it, whenever it is made.
+    #[test]
+    fn strings_outlive_the_window() {
+        let window = window(1_000, 0.01);
+        let (step, now) = (10_000, Moment::from_secs(1_000));
+        assert_eq!(window.period_of(now), 100);
+        for (period, from) in [(100, 1_010_000), (105, 1_060_000), (7, 1_000_000 + step)] {
+            assert_eq!(window.end_of(period, now), from + 2 * 80_000);
+        }
+        assert_eq!(window.period_of(Moment::from_micros(-1)), -1);
+    }
 }

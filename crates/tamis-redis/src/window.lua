@@ -1,23 +1,23 @@
--- Asks keys of a window in one chunk of each of its periods, or adds them to
--- one: one step on the server, so that of many workers, whatever their clocks
--- say, one finds a key new.
+-- Adds keys of a window to one of its periods, unless another period has them:
+-- one step on the server, so that of many workers, whatever their clocks say,
+-- one finds a key new.
 --
 -- KEYS: the ledger of the chunk, then the strings of some periods.
--- ARGV: 'ask' or 'add'; the period; 'clock' or 'given', by whom; 'quiet' or
--- 'within'; 1 if replicas are waited for; the generations; a period's length in
--- microseconds; how long a string outlives its period, in milliseconds; a
--- string's bytes without its foot; the bytes of a block; the foot of a new
--- string; how many periods have their strings in KEYS, and which. Then for
--- each key where its block is, and two bytes for each of its bits: the byte in
--- the block, and the bit in the byte.
+-- ARGV: the period; 'clock' or 'given', by whom; 'quiet' or 'within'; 1 if
+-- replicas are waited for; the generations; a period's length in microseconds;
+-- how long a string outlives its period, in milliseconds; a string's bytes
+-- without its foot; the bytes of a block; the foot of a new string; how many
+-- periods have their strings in KEYS, and which. Then for each key where its
+-- block is, and two bytes for each of its bits: the byte in the block, and the
+-- bit in the byte.
 --
--- Returns the period that counted, the newest of the ledger or '', and for each
--- key 1 if it was new, else 0. Or 'more' and periods whose strings must be in
--- KEYS, too; 'missing' and a string; 'old' and the newest period if the window
--- has passed the one that was asked for: all keys are new, and none was added.
-local ask, period, given, quiet = ARGV[1] == 'ask', tonumber(ARGV[2]), ARGV[3] == 'given', ARGV[4] == 'quiet'
-local generations, step, life = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local len, block, named_count = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[12])
+-- Returns the period that counted, the newest of the ledger, and for each key 1
+-- if it was new, else 0. Or 'more' and periods whose strings must be in KEYS,
+-- too; 'missing' and a string; 'old' and the newest period if the window has
+-- passed the one that was asked for: all keys are new, and none was added.
+local period, given, quiet = tonumber(ARGV[1]), ARGV[2] == 'given', ARGV[3] == 'quiet'
+local generations, step, life = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local len, block, named_count = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[11])
 local MARK, MINUTE = 165, 60000000
 local function text(number) return string.format('%.0f', number) end
 
@@ -37,28 +37,28 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 if period * step > now + step + MINUTE then
   local current = math.floor(now / step)
-  if not given then period = math.max(current, newest or current)
-  elseif not ask then period = newest or current end
-elseif newest and not given and not ask then
+  period = newest or current
+  if not given then period = math.max(current, period) end
+elseif newest and not given then
   period = math.max(period, newest)
 end
-if not ask and newest and period < newest - generations then return {'old', text(newest)} end
+if newest and period < newest - generations then return {'old', text(newest)} end
 
 local named, more = {}, {'more'}
-for i = 1, named_count do named[tonumber(ARGV[12 + i])] = KEYS[1 + i] end
+for i = 1, named_count do named[tonumber(ARGV[11 + i])] = KEYS[1 + i] end
 for number in pairs(listed) do
   if not named[number] then more[#more + 1] = text(number) end
 end
-if not ask and not named[period] then more[#more + 1] = text(period) end
+if not named[period] then more[#more + 1] = text(period) end
 if #more > 1 then return more end
 
-if not ask and not listed[period] then
+if not listed[period] then
   local ends = math.max((period + 1) * step, now + step) / 1000 + life
   listed[period] = text(ends)
   -- Not longer than the filter.
   local last = redis.call('PEXPIRETIME', KEYS[1])
   if last > 0 then ends = math.min(ends, last) end
-  redis.call('SETRANGE', named[period], len, ARGV[11])
+  redis.call('SETRANGE', named[period], len, ARGV[10])
   redis.call('PEXPIREAT', named[period], text(ends))
   newest = math.max(period, newest or period)
   -- One more than the window holds: for keys, and clocks, that are late.
@@ -105,12 +105,12 @@ local function lacking(number, start, at, all)
   return sets
 end
 
-local answers = {text(period), newest and text(newest) or ''}
-for i = 13 + named_count, #ARGV, 2 do
+local answers, wrote = {text(period), text(newest)}, false
+for i = 12 + named_count, #ARGV, 2 do
   local start, at = tonumber(ARGV[i]), {string.byte(ARGV[i + 1], 1, -1)}
   local sets, seen = nil, false
   for _, number in ipairs(live) do
-    local own = not ask and number == period
+    local own = number == period
     local lacks = lacking(number, start, at, own)
     if own then sets = lacks end
     if not lacks then
@@ -118,11 +118,16 @@ for i = 13 + named_count, #ARGV, 2 do
       break
     end
   end
-  if sets and (quiet or not seen) then redis.call('BITFIELD', named[period], unpack(sets)) end
+  if sets and (quiet or not seen) then
+    redis.call('BITFIELD', named[period], unpack(sets))
+    wrote = true
+  end
   answers[#answers + 1] = seen and 0 or 1
 end
+-- The version: what others have seen of the string is not all any more.
+if wrote then redis.call('BITFIELD', named[period], 'INCRBY', 'u32', len * 8, 1) end
 -- Something to wait for, also if nothing was new.
-if ARGV[5] == '1' then
+if ARGV[4] == '1' then
   redis.call('BITFIELD', named[period], 'OVERFLOW', 'WRAP', 'INCRBY', 'u8', (len + 8) * 8, 1)
 end
 return answers

@@ -1,8 +1,9 @@
 //! What is known of a filter in Redis, and of its servers.
 
 use crate::about::About;
-use crate::human;
+use crate::{human, window};
 use serde_json::{Value, json};
+use tamis::raw::Shape;
 use tamis_redis::{Error, Layout, Node, RedisFilter, Share};
 
 /// Asks the servers of a filter.
@@ -13,7 +14,7 @@ pub fn about(filter: &mut RedisFilter) -> Result<About, Error> {
     let (shares, nodes) = (filter.shares()?, filter.nodes()?);
     let last_write = filter.last_write()?;
     let generation = filter.generation().map(|it| format!("{it:016x}"));
-    let fields = vec![
+    let mut fields = vec![
         ("generation", json!(generation)),
         ("module", json!(module)),
         ("nodes", shares_json(&shares)),
@@ -24,6 +25,11 @@ pub fn about(filter: &mut RedisFilter) -> Result<About, Error> {
         ),
     ];
     let mut lines = Vec::new();
+    if let Some(Shape::Window(shape)) = filter.shape() {
+        let (options, generations) = (shape.options(), filter.generations()?);
+        fields.push(("window", window::json_of(&options, &generations)));
+        lines = window::lines_of(&options, None, &generations);
+    }
     if let Some(time) = time_to_live {
         lines.push(("ends in".into(), human::duration(time)));
     }

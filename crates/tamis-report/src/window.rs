@@ -2,7 +2,7 @@
 
 use crate::human;
 use serde_json::{Value, json};
-use tamis::{Body, Moment, Renewal, Span, Window, WindowOptions};
+use tamis::{Body, Generation, Moment, Renewal, Span, Window, WindowOptions};
 
 /// `1d since first seen, in 8 generations`.
 ///
@@ -53,15 +53,23 @@ pub fn is_over(rate_now: f64, promised: f64) -> bool {
 
 /// The window's lines of `tamis info`.
 pub(crate) fn lines<B: Body>(window: &Window<B>) -> Vec<(String, String)> {
-    let options = window.options();
+    let latest = window.latest().map(|latest| latest.to_string());
+    let latest = latest.map(|latest| ("latest".to_owned(), latest));
+    lines_of(&window.options(), latest, &window.generations())
+}
+
+/// The same of a window elsewhere.
+pub(crate) fn lines_of(
+    options: &WindowOptions,
+    latest: Option<(String, String)>,
+    generations: &[Generation],
+) -> Vec<(String, String)> {
     let mut lines = vec![
-        ("remembers".to_owned(), describe(&options)),
-        ("forgets".to_owned(), band(&options)),
+        ("remembers".to_owned(), describe(options)),
+        ("forgets".to_owned(), band(options)),
     ];
-    if let Some(latest) = window.latest() {
-        lines.push(("latest".to_owned(), latest.to_string()));
-    }
-    for generation in window.generations() {
+    lines.extend(latest);
+    for generation in generations {
         let start = match options.span() {
             Span::Time(_) => Moment::from_micros(generation.start).to_string(),
             Span::Keys(_) => format!("key {}", human::count(generation.start.unsigned_abs())),
@@ -99,12 +107,19 @@ pub fn options_json(options: &WindowOptions) -> Value {
 
 /// The same for programs.
 pub(crate) fn json<B: Body>(window: &Window<B>) -> Value {
-    let options = window.options();
+    let mut all = json_of(&window.options(), &window.generations());
+    all["latest"] = window.latest().map(|latest| latest.to_string()).into();
+    all["added"] = window.added().into();
+    all
+}
+
+/// The same of a window elsewhere.
+pub(crate) fn json_of(options: &WindowOptions, generations: &[Generation]) -> Value {
     let moment = |at: i64| match options.span() {
         Span::Time(_) => json!(Moment::from_micros(at).to_string()),
         Span::Keys(_) => json!(at),
     };
-    let generations = window.generations().into_iter().map(|generation| {
+    let generations = generations.iter().map(|generation| {
         json!({
             "number": generation.number,
             "start": moment(generation.start),
@@ -114,9 +129,7 @@ pub(crate) fn json<B: Body>(window: &Window<B>) -> Value {
             "fill": generation.fill,
         })
     });
-    let mut all = options_json(&options);
-    all["latest"] = window.latest().map(|latest| latest.to_string()).into();
-    all["added"] = window.added().into();
+    let mut all = options_json(options);
     all["generations"] = generations.collect();
     all
 }

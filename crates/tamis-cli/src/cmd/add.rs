@@ -1,16 +1,17 @@
 use crate::about::About;
 use crate::foreign::{self, ForeignArgs};
-use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull};
+use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull, warn_of_clock};
 use crate::lock::LockArgs;
 use crate::redisson::Live;
-use crate::remote::{claim, with_keys};
+use crate::remote::{Timely, claim, window_of, with_keys};
 use crate::stream::{Halt, InputArgs, Keyed, Pass, Report, Run};
-use crate::window::{TimeArgs, Timed, Times};
+use crate::window::{Odd, TimeArgs, Timed, Times};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use tamis::{AnyFilter, Window};
 use tamis_records::batch::Print;
+use tamis_redis::RedisFilter;
 
 /// Add keys to a filter, one per line
 ///
@@ -76,9 +77,6 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         .input
         .find_for(&args.filter, &args.key, &args.redis, &[])?;
     input.rule = args.time.rule(input.rule)?;
-    if args.time.is_given() && matches!(args.filter, Place::Redis(_)) {
-        bail!("{}: --time is for a window in a file", args.filter);
-    }
     let input = &input;
     let report = match &args.filter {
         Place::File(path) => add_to_file(path, &args, input)?,
@@ -94,6 +92,16 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
+            if let (Some(_), Some(hasher)) = (window_of(&filter), filter.hasher().copied()) {
+                let by_record = input.rule.has_time();
+                let keyed = Timely { hasher, by_record };
+                let report = add(&mut filter, &keyed, (&args, input), |filter, keys, new| {
+                    claim(filter, keys, new)
+                })
+                .with_context(|| at.to_string())?;
+                return finish_window(&filter, report, &args);
+            }
+            args.time.refuse(&args.filter, filter.kind())?;
             let report =
                 with_keys!(filter, keyed => add(&mut filter, keyed, (&args, input), |filter, keys, new| {
                     claim(filter, keys, new)
@@ -104,11 +112,40 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             report
         }
     };
-    // Adding nothing new is no failure.
+    finish(report)
+}
+
+/// Adding nothing new is no failure.
+fn finish(report: Report) -> Result<Exit> {
     Ok(match report.finish()? {
         Exit::NoneFound => Exit::Done,
         exit => exit,
     })
+}
+
+/// Says what became of keys of a window in Redis.
+fn finish_window(filter: &RedisFilter, report: Report, args: &Args) -> Result<Exit> {
+    summarise(&report, args);
+    warn_if_overfull(filter);
+    warn_of_clock(filter);
+    let stats = filter.stats();
+    let odd = Odd {
+        too_old: stats.too_old_keys,
+        ahead: stats.future_keys,
+        ..Odd::default()
+    };
+    odd.warn(report.without_time);
+    warn_of_too_old(&odd);
+    finish(report)
+}
+
+fn warn_of_too_old(odd: &Odd) {
+    if odd.too_old > 0 {
+        output::warn(format_args!(
+            "older than the window of the latest one, and so not added: {}",
+            human::counted(odd.too_old, "key")
+        ));
+    }
 }
 
 fn add_to_file(path: &Path, args: &Args, input: &Run) -> Result<Report> {
@@ -166,12 +203,7 @@ fn add_to_window(window: &mut Window, (args, input): (&Args, &Run)) -> Result<Re
     })?;
     let (_, times) = adding;
     times.warn(report.without_time);
-    if times.odd().too_old > 0 {
-        output::warn(format_args!(
-            "older than the window of the latest one, and so not added: {}",
-            human::counted(times.odd().too_old, "key")
-        ));
-    }
+    warn_of_too_old(&times.odd());
     Ok(report)
 }
 

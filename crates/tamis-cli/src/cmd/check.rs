@@ -2,7 +2,7 @@ use crate::bitmap::Bitmap;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::redisson::Live;
-use crate::remote::{Remote, with_keys};
+use crate::remote::{Remote, window_of, with_keys};
 use crate::stream::{Halt, InputArgs, Keyed, Pass, Run};
 use crate::window::{self, AskedAt};
 use crate::{Exit, human, output};
@@ -92,9 +92,6 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let input = &args
         .input
         .find_for(&args.filter, &args.key, &args.redis, &args.allow)?;
-    if args.at.is_some() && matches!(args.filter, Place::Redis(_)) {
-        bail!("{}: --at is for a window in a file", args.filter);
-    }
     match &args.filter {
         place if args.foreign.is_bitmap() => {
             let opened = Bitmap::open(place, &args.foreign, input, &args.redis, &args.key)?;
@@ -130,6 +127,22 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             let filter = args.redis.open(at, &args.key)?;
+            let moment = match args.at {
+                Some(AskedAt::Latest) => filter.latest(),
+                Some(AskedAt::Moment(moment)) => Some(moment),
+                None => None,
+            };
+            match (window_of(&filter), filter.hasher().copied(), moment) {
+                (Some(_), Some(hasher), Some(moment)) => {
+                    let filter = Mutex::new(filter);
+                    return check(&args, input, &hasher, |hashes, found| {
+                        let asked = alone(&filter).contains_hashes_at(hashes, moment, found);
+                        asked.map_err(in_redis(at))
+                    });
+                }
+                (None, ..) => window::refuse_at(&args.filter, args.at)?,
+                _ => {}
+            }
             with_keys!(filter, keyed => {
                 let filter = Mutex::new(filter);
                 check(&args, input, keyed, |keys, found| {

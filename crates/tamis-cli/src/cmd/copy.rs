@@ -11,9 +11,9 @@ use tamis_redis::{Layout, Location, RedisFilter};
 
 /// Copy a filter between files and Redis, bit for bit
 ///
-/// Blocked, counting and growing filters can live in Redis; with --module,
-/// growing and cuckoo filters can live inside a server that has loaded Tamis's
-/// module. All other kinds live in files only.
+/// Blocked, counting and growing filters and windows of time can live in Redis;
+/// with --module, growing and cuckoo filters can live inside a server that has
+/// loaded Tamis's module. All other kinds live in files only.
 ///
 /// A filter can't be converted to another system's layout. Another system's
 /// filter is copied bit for bit, without gzip; --as writes it in another of

@@ -208,6 +208,16 @@ impl Over<'_> {
             human::rate(rate_now),
             human::rate(self.rate),
         );
+        self.say_text(text)
+    }
+
+    /// The same of a window, which can't grow.
+    fn say_of_window(&self, keys: u64, capacity: u64, rate_now: f64) -> Result<()> {
+        let name = self.filter.to_string();
+        self.say_text(windowed::over(&name, keys, capacity, rate_now, self.rate))
+    }
+
+    fn say_text(&self, text: String) -> Result<()> {
         if self.strict {
             bail!(text);
         }
@@ -241,9 +251,6 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     let (report, memory) = match &args.filter {
         Some(Place::File(path)) => local::with_file(path, &task, &mut sink)?,
-        Some(Place::Redis(at)) if task.window.is_some() || args.time.is_given() => {
-            bail!("{at}: --within, --quiet, --last and --time are for windows in files")
-        }
         Some(Place::Redis(at)) => redis::with_redis(at, &task, &mut sink)?,
         None => {
             let done = match &task.window {

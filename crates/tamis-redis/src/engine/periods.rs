@@ -6,14 +6,12 @@ use super::{CHUNK_WINDOW, Engine};
 use crate::Error;
 use crate::chunks::{Chunk, Foot, bytes_of, chunks, count};
 use crate::link::Link;
+use crate::looks::LEDGER;
 use crate::request::Request;
 use crate::sliding::{self, Sliding, lines_of, read_ledger};
 use redis::{Cmd, Value};
 use tamis::raw::{WindowPart, WindowShape, Word};
 use tamis::{Draft, Generation, Kind, Moment};
-
-/// What a ledger may hold: more than 66 periods with their ends.
-const LEDGER: u64 = 1 << 13;
 
 /// Forgets the strings of a chunk, and the ledger itself unless told to clear
 /// it; or returns periods whose strings were not among the keys.

@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::request::Request;
 use crate::sliding::{Heard, How, Sliding, Steps};
 use crate::warning::Warning;
-use crate::wire::{Job, Settled, of_failure};
+use crate::wire::{Job, Settled};
 use redis::Value;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,13 +19,13 @@ use tamis::{At, Hash, Kind, Moment};
 /// Keys that are sent together.
 const WINDOW: usize = 1 << 12;
 /// How often others may start periods while we ask for the same keys.
-const ROUNDS: usize = 100;
+pub(super) const ROUNDS: usize = 100;
 
 /// The periods that keys belong to.
 pub(super) struct Times {
-    periods: Vec<i64>,
+    pub(super) periods: Vec<i64>,
     /// Whether they are our clock's.
-    clock: bool,
+    pub(super) clock: bool,
 }
 
 /// Keys on their way through the periods.
@@ -44,27 +44,38 @@ struct Slide<'a> {
 
 /// What came of it.
 #[derive(Default)]
-struct Slid {
+pub(super) struct Slid {
     /// For each key, whether it was new.
-    new: Vec<bool>,
-    /// Keys that were not decided: there are periods that we did not know.
-    again: Vec<usize>,
+    pub(super) new: Vec<bool>,
+    /// Keys that were not decided: there are periods that we did not know, or
+    /// something has changed.
+    pub(super) again: Vec<usize>,
     /// Periods that have strings, by chunk.
     more: Vec<(usize, Vec<i64>)>,
     /// What counted: of each key added, its period.
-    added: Vec<(usize, i64)>,
+    pub(super) added: Vec<(usize, i64)>,
     newest: Option<i64>,
     /// Keys that the window has passed, that were from the future, and the
     /// furthest that our clock was behind others.
     old: u64,
     future: u64,
     behind: i64,
-    ambiguous: u64,
-    unconfirmed: Vec<usize>,
-    failure: Option<Failure>,
+    pub(super) ambiguous: u64,
+    pub(super) unconfirmed: Vec<usize>,
+    pub(super) failure: Option<Failure>,
     missing: Option<String>,
     corrupt: bool,
-    seen: Seen,
+    pub(super) seen: Seen,
+}
+
+impl Slid {
+    /// Of so many keys.
+    pub(super) fn of(keys: usize) -> Self {
+        Self {
+            new: vec![false; keys],
+            ..Self::default()
+        }
+    }
 }
 
 impl Job for Slide<'_> {
@@ -118,7 +129,7 @@ impl Slide<'_> {
                 slid.more.push((about.chunk, periods));
                 for key in keys {
                     // An earlier try may have added it.
-                    slid.new[key] |= ambiguous && self.how.add;
+                    slid.new[key] |= ambiguous;
                     slid.again.push(key);
                 }
             }
@@ -132,17 +143,15 @@ impl Slide<'_> {
                 newest,
                 new,
             } => {
-                slid.newest = slid.newest.max(newest);
-                if self.how.add {
-                    slid.more.push((about.chunk, vec![period]));
-                }
+                slid.newest = slid.newest.max(Some(newest));
+                slid.more.push((about.chunk, vec![period]));
                 if period < about.period {
                     slid.future += about.keys.len() as u64;
                 }
                 slid.behind = slid.behind.max(period - about.period);
                 for (key, new) in keys.zip(new) {
                     // Better reported twice than never.
-                    let unsure = ambiguous && self.how.add && !new;
+                    let unsure = ambiguous && !new;
                     slid.new[key] |= new || unsure;
                     slid.ambiguous += u64::from(unsure);
                     if new {
@@ -212,7 +221,17 @@ impl<L: Link> Engine<L> {
         new.fill(false);
         self.check_memory()?;
         self.counted = None;
-        let added = self.slide(hashes, times, true, new).await?;
+        let alike = times.periods.windows(2).all(|two| two[0] == two[1]);
+        let added = if alike && self.wire.wait.is_none() {
+            self.add_unknown(hashes, times, new).await?
+        } else {
+            let how = How {
+                clock: times.clock,
+                replicated: self.wire.wait.is_some(),
+            };
+            let all = (0..hashes.len()).collect();
+            self.slide(hashes, times, all, how, new).await?
+        };
         self.look_back().await?;
         self.remember_periods(hashes, &added);
         self.remember(&[], &[]).await;
@@ -229,55 +248,52 @@ impl<L: Link> Engine<L> {
         assert_eq!(hashes.len(), out.len(), "one answer for each key");
         out.fill(false);
         self.check_memory()?;
-        self.ask_timed(hashes, times, out).await?;
+        let asked = self.look_for_all(hashes, times, out).await;
+        if asked.is_err() {
+            out.fill(false);
+        }
+        asked?;
         self.look_back().await
     }
 
-    async fn ask_timed(
-        &mut self,
-        hashes: &[Hash],
-        times: &Times,
-        out: &mut [bool],
-    ) -> Result<(), Error> {
-        let asked = self.slide(hashes, times, false, out).await;
-        for out in out {
-            *out = asked.is_ok() && !*out;
-        }
-        asked.map(drop)
-    }
-
     /// Which keys are new, and, if they are added, to which periods.
-    async fn slide(
+    pub(super) async fn slide(
         &mut self,
         hashes: &[Hash],
         times: &Times,
-        add: bool,
+        mut pending: Vec<usize>,
+        how: How,
         new: &mut [bool],
     ) -> Result<Vec<(usize, i64)>, Error> {
-        let how = How {
-            add,
-            clock: times.clock,
-            replicated: self.wire.wait.is_some(),
-        };
-        let mut pending: Vec<usize> = (0..hashes.len()).collect();
-        let mut all_added = Vec::new();
+        let mut added = Vec::new();
         for _ in 0..ROUNDS {
+            if pending.is_empty() {
+                return Ok(added);
+            }
             let mut slid = self.slide_once(hashes, times, &pending, how).await;
             for (new, told) in new.iter_mut().zip(&slid.new) {
                 *new |= *told;
             }
-            all_added.append(&mut slid.added);
+            added.append(&mut slid.added);
             pending = std::mem::take(&mut slid.again);
             pending.sort_unstable();
             self.conclude_slide(slid, how, hashes.len()).await?;
-            if pending.is_empty() {
-                return Ok(all_added);
-            }
         }
-        Err(Error::Corrupt {
+        Err(self.restless())
+    }
+
+    pub(super) fn restless(&self) -> Error {
+        Error::Corrupt {
             key: self.name.clone(),
             reason: format!("its ledgers list other generations each of {ROUNDS} times"),
-        })
+        }
+    }
+
+    pub(super) fn corrupt(&self) -> Error {
+        Error::Corrupt {
+            key: self.name.clone(),
+            reason: "a script or a string answered what it never does".into(),
+        }
     }
 
     async fn slide_once(
@@ -287,12 +303,7 @@ impl<L: Link> Engine<L> {
         pending: &[usize],
         how: How,
     ) -> Slid {
-        let adding = if how.add {
-            pending.len().min(WINDOW)
-        } else {
-            0
-        };
-        let watch = self.watch(how.add && how.replicated, adding);
+        let watch = self.watch(how.replicated, pending.len().min(WINDOW));
         let Some(window) = &self.window else {
             return Slid::default();
         };
@@ -304,10 +315,7 @@ impl<L: Link> Engine<L> {
             pending,
             all: pending.iter().map(|i| times.periods[*i]).collect(),
             how,
-            slid: Slid {
-                new: vec![false; hashes.len()],
-                ..Slid::default()
-            },
+            slid: Slid::of(hashes.len()),
         };
         let sent = self.wire.run(&mut slide, pending.len(), WINDOW).await;
         let mut slid = slide.slid;
@@ -319,21 +327,23 @@ impl<L: Link> Engine<L> {
     }
 
     /// Learns from what came of it; the error, if something went wrong.
-    async fn conclude_slide(&mut self, slid: Slid, how: How, of: usize) -> Result<(), Error> {
+    pub(super) async fn conclude_slide(
+        &mut self,
+        slid: Slid,
+        how: How,
+        of: usize,
+    ) -> Result<(), Error> {
         self.wire.counters().ambiguous(slid.ambiguous);
         self.wire.counters().out_of_window(slid.old, slid.future);
         if let Some(window) = &mut self.window {
             for (chunk, periods) in slid.more {
                 window.learn(chunk, periods);
             }
-            for (_, period) in &slid.added {
-                debug_assert!(slid.newest.is_some_and(|newest| newest >= *period));
-            }
             if let Some(newest) = slid.newest {
                 window.pass(newest);
             }
             let by = window.step() * u32::try_from(slid.behind).unwrap_or(0);
-            if how.add && how.clock && (slid.behind > 1 || slid.future > 0) {
+            if how.clock && (slid.behind > 1 || slid.future > 0) {
                 self.warn_of_clock(by);
             }
         }
@@ -341,22 +351,18 @@ impl<L: Link> Engine<L> {
             return Err(self.why_missing(key).await);
         }
         if slid.corrupt {
-            return Err(Error::Corrupt {
-                key: self.name.clone(),
-                reason: "a script answered what it never does".into(),
-            });
+            return Err(self.corrupt());
         }
         self.check_seen(slid.seen).await?;
         match slid.failure {
             None => self.compare_marks(slid.seen),
-            Some(failure) if how.add => {
+            Some(failure) => {
                 let mut keys = slid.unconfirmed;
                 keys.sort_unstable();
                 keys.dedup();
                 let reason = failure.to_string();
                 Err(Error::Unconfirmed { keys, of, reason })
             }
-            Some(failure) => Err(of_failure("asking the filter", failure)),
         }
     }
 
@@ -378,7 +384,7 @@ impl<L: Link> Engine<L> {
             clock: false,
         };
         let mut found = vec![false; hashes.len()];
-        match self.ask_timed(&hashes, &times, &mut found).await {
+        match self.look_for_all(&hashes, &times, &mut found).await {
             Err(Error::MissingChunk { .. }) => return Ok(0),
             asked => asked?,
         }
@@ -388,6 +394,12 @@ impl<L: Link> Engine<L> {
             .zip(&times.periods)
             .filter(|(found, period)| !**found && oldest.is_none_or(|oldest| **period >= oldest));
         Ok(gone.count())
+    }
+
+    /// When the newest period begins that we have heard of.
+    pub(crate) fn latest(&self) -> Option<Moment> {
+        let window = self.window.as_ref()?;
+        window.newest.map(|newest| window.start_of(newest))
     }
 
     pub(super) fn check_window(&self, what: &'static str) -> Result<(), Error> {

@@ -38,7 +38,7 @@ mod workers;
 use common::{Cluster, Server};
 use std::sync::OnceLock;
 use std::time::Duration;
-use tamis::{AnyFilter, Hasher, Kind, Plan};
+use tamis::{AnyFilter, Hasher, Kind, Plan, Span, WindowOptions};
 use tamis_redis::{Location, Options, RedisFilter};
 
 /// A server for all tests that leave it as it was. It ends with the process.
@@ -91,6 +91,12 @@ fn keys(numbers: impl Iterator<Item = u64>) -> Vec<String> {
 
 fn plan(keys: u64, rate: f64) -> Plan {
     Plan::one_line(Kind::Blocked, keys, rate).unwrap()
+}
+
+/// A window of a day, in which nothing of a test is forgotten.
+fn daily() -> Plan {
+    let day = WindowOptions::new(Span::Time(Duration::from_secs(24 * 3_600)));
+    Plan::window(&day, 1_000_000, 0.001).unwrap()
 }
 
 /// The empty filter in Redis and the one in memory that it must equal.

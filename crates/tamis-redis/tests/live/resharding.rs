@@ -39,6 +39,11 @@ fn slots_move_while_the_filter_grows() {
     slots_move("moving-growing", &plan);
 }
 
+#[test]
+fn slots_of_a_window_move() {
+    slots_move("moving-window", &daily());
+}
+
 /// A slot that stays half moved: its key is at the new master, which answers
 /// only those who were sent there (ASK).
 #[test]

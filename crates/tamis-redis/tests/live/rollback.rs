@@ -11,9 +11,14 @@ fn is_rolled_back<T: std::fmt::Debug>(done: Result<T, Error>) {
     assert!(matches!(done, Err(Error::RolledBack { .. })), "{done:?}");
 }
 
-fn kinds() -> [Plan; 3] {
-    [Kind::Blocked, Kind::Counting, Kind::Growing]
-        .map(|kind| Plan::one_line(kind, 100_000, 0.01).unwrap())
+fn kinds() -> [Plan; 4] {
+    let of = |kind| Plan::one_line(kind, 100_000, 0.01).unwrap();
+    [
+        of(Kind::Blocked),
+        of(Kind::Counting),
+        of(Kind::Growing),
+        daily(),
+    ]
 }
 
 fn try_insert(filter: &mut RedisFilter, keys: &[String]) -> Result<(), Error> {

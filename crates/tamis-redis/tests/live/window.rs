@@ -4,7 +4,7 @@
 use crate::common::{Server, until};
 use crate::*;
 use std::collections::HashMap;
-use tamis::{Hash, Moment, Renewal, Span, WindowOptions};
+use tamis::{Hash, Moment, Renewal};
 use tamis_redis::{Error, Warning};
 
 const HOUR: Duration = Duration::from_secs(3_600);

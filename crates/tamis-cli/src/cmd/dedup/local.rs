@@ -100,7 +100,7 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
         strict: task.input.strict,
     };
     if let AnyFilter::Window(window) = filter {
-        args.window.check(&place, &window)?;
+        args.window.check(&place, &window.options())?;
         args.time.check(&window.options())?;
         let judge = Windowed::new(window, &task.input.rule, Some(&over))?;
         return carry(
@@ -112,7 +112,7 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
             |judge, keys, new| judge.decide(keys, new, Some(&over)),
         );
     }
-    window::refuse_without(&place, &filter, &args.window, &args.time)?;
+    window::refuse_without(&place, filter.kind(), &args.window, &args.time)?;
     let kept = Kept::new(filter, &over)?;
     carry(kept, &hasher, task, lock, sink, |kept, hashes, new| {
         kept.decide(hashes, new, &over, |error| named()(error))

@@ -5,8 +5,9 @@ use super::{Claim, Memory, Over, Task};
 use crate::human;
 use crate::location::{Place, in_redis, warn_of};
 use crate::output::{self, Sink};
-use crate::remote::{Remote, with_keys};
+use crate::remote::{Remote, Timely, window_of, with_keys};
 use crate::stream::{Checkpoint, Keyed, Pass, Report};
+use crate::window::refuse_without;
 use anyhow::{Context, Result, bail};
 use std::time::Duration;
 use tamis::{Kind, Plan};
@@ -20,6 +21,12 @@ pub(super) fn with_redis(at: &Location, task: &Task, sink: &mut Sink) -> Result<
         );
     }
     let filter = open_or_create(at, task)?;
+    if let (Some(window), Some(hasher)) = (window_of(&filter), filter.hasher().copied()) {
+        task.args.window.check(at, &window)?;
+        let by_record = task.input.rule.has_time();
+        return with_shared(at, filter, &Timely { hasher, by_record }, task, sink);
+    }
+    refuse_without(at, filter.kind(), &task.args.window, &task.args.time)?;
     with_keys!(filter, keyed => with_shared(at, filter, keyed, task, sink))
 }
 
@@ -64,6 +71,7 @@ fn with_shared<H: Keyed<Token: Remote>>(
     sink.finish(result.as_ref().is_ok_and(Report::went_well))
         .context("writing the output")?;
     let report = result.with_context(|| at.to_string())?;
+    let without_time = report.without_time;
     if claims_after && report.is_printed() {
         shared.add_printed().map_err(in_redis(at))?;
     }
@@ -73,23 +81,40 @@ fn with_shared<H: Keyed<Token: Remote>>(
             human::count(shared.raced())
         );
     }
-    Ok((report, shared.memory().map_err(in_redis(at))?))
+    let memory = shared.memory().map_err(in_redis(at))?;
+    if let Some(odd) = memory.times {
+        odd.warn(without_time);
+    }
+    Ok((report, memory))
+}
+
+/// What a filter is like that is created.
+fn plan(task: &Task) -> Result<Plan> {
+    if let Some(options) = &task.window {
+        return task.window_plan(options);
+    }
+    let plan = |keys| Plan::one_line(Kind::Growing, keys, task.args.rate);
+    let keys = task.first_keys(|keys| Some(plan(keys).ok()?.bytes()));
+    Ok(plan(keys)?)
 }
 
 fn open_or_create(at: &Location, task: &Task) -> Result<RedisFilter> {
     let options = task.args.redis.options(&task.args.key)?;
     match RedisFilter::open(at, &options) {
         Err(tamis_redis::Error::NotFound { .. }) if !task.args.dry_run && !task.args.must_exist => {
-            let plan = |keys| Plan::one_line(Kind::Growing, keys, task.args.rate);
-            let keys = task.first_keys(|keys| Some(plan(keys).ok()?.bytes()));
-            match RedisFilter::create(at, &plan(keys)?, task.new_hasher()?, &options) {
+            let plan = plan(task)?;
+            match RedisFilter::create(at, &plan, task.new_hasher()?, &options) {
                 // Another worker has just made it, which is as well.
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
                 created => created.inspect(|_| {
                     // Said even if quiet: from now on nothing is known as seen.
                     output::warn(format_args!(
-                        "{at}: not found, so a growing filter was created: every record is new\n\
-                         hint: if it was there before, it is lost; with --must-exist that is an error"
+                        "{at}: not found, so a {} was created: every record is new\n\
+                         hint: if it was there before, it is lost; with --must-exist that is an error",
+                        match plan.kind() {
+                            Kind::Window => "window",
+                            _ => "growing filter",
+                        }
                     ));
                 }),
             }

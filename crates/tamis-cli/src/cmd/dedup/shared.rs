@@ -2,15 +2,18 @@
 
 use super::wrong::{Adding, Wrong};
 use super::{Claim, Memory, Over};
-use crate::remote::{Remote, claim};
+use crate::location::warn_of_clock;
+use crate::remote::{Remote, claim, window_of};
 use crate::stream::Halt;
+use crate::window::Odd;
 use anyhow::Result;
-use std::collections::HashSet;
-use tamis::Kind;
+use std::collections::{HashMap, HashSet};
+use tamis::{Kind, Renewal, WindowOptions};
 use tamis_redis::{Error, RedisFilter};
 
 pub(super) struct Shared<T> {
     filter: RedisFilter,
+    window: Option<WindowOptions>,
     wrong: Wrong,
     is_over: bool,
     /// Keys that were asked for, were new, and are not added yet.
@@ -20,15 +23,19 @@ pub(super) struct Shared<T> {
 }
 
 struct Open<T> {
-    keys: HashSet<T>,
+    /// The latest of each.
+    keys: HashMap<T, T>,
     in_order: Vec<T>,
+    /// Those of them that are printed. The others only renew.
+    printed: Vec<bool>,
 }
 
 impl<T> Default for Open<T> {
     fn default() -> Self {
         Self {
-            keys: HashSet::new(),
+            keys: HashMap::new(),
             in_order: Vec::new(),
+            printed: Vec::new(),
         }
     }
 }
@@ -45,6 +52,7 @@ impl<T: Remote> Shared<T> {
             Claim::After => Adding::Afterwards,
         };
         let mut shared = Self {
+            window: window_of(&filter),
             filter,
             wrong: Wrong::from(rate, adding),
             is_over: false,
@@ -58,10 +66,19 @@ impl<T: Remote> Shared<T> {
     fn warn_if_over(&mut self, rate: f64, over: &Over) -> Result<()> {
         if !self.is_over && rate > self.filter.rate() * OVER {
             self.is_over = true;
-            let keys = self.filter.keys()?.get();
-            over.say(keys, self.filter.capacity(), rate)?;
+            let (keys, capacity) = (self.filter.keys()?.get(), self.filter.capacity());
+            match self.window {
+                Some(_) => over.say_of_window(keys, capacity, rate)?,
+                None => over.say(keys, capacity, rate)?,
+            }
         }
         Ok(())
+    }
+
+    /// Whether every sighting renews a key.
+    fn renews(&self) -> bool {
+        self.window
+            .is_some_and(|window| window.renewed() == Renewal::Quiet)
     }
 
     /// Adds the keys and tells those that were new, to this worker and no other.
@@ -103,9 +120,16 @@ impl<T: Remote> Shared<T> {
         T::contains(&mut self.filter, keys, &mut found)
             .map_err(|error| Halt::Failed(error.into()))?;
         for ((key, found), new) in keys.iter().zip(found).zip(&mut *new) {
-            *new = !found && self.open.keys.insert(key.clone());
-            if *new {
+            let open = self.open.keys.get(key);
+            let again = |before| {
+                self.window
+                    .is_some_and(|window| key.is_again(before, &window))
+            };
+            *new = !found && open.is_none_or(again);
+            if *new || self.renews() {
+                self.open.keys.insert(key.clone(), key.clone());
                 self.open.in_order.push(key.clone());
+                self.open.printed.push(*new);
             }
         }
         self.wrong.decided(new);
@@ -119,7 +143,8 @@ impl<T: Remote> Shared<T> {
         }
         let mut new = vec![false; self.open.in_order.len()];
         T::insert(&mut self.filter, &self.open.in_order, &mut new)?;
-        self.raced += new.iter().filter(|new| !**new).count() as u64;
+        let printed = new.iter().zip(&self.open.printed);
+        self.raced += printed.filter(|(new, printed)| !**new && **printed).count() as u64;
         self.open = Open::default();
         Ok(())
     }
@@ -143,11 +168,17 @@ impl<T: Remote> Shared<T> {
     /// What this run took and did.
     pub(super) fn memory(mut self) -> Result<Memory, Error> {
         self.wrong.look(self.filter.rate_now()?);
+        let stats = self.filter.stats();
+        warn_of_clock(&self.filter);
         Ok(Memory {
             bytes: self.filter.bytes(),
             wrong: self.wrong.expected(),
-            redis: Some(self.filter.stats()),
-            ..Memory::local(0, 0.0)
+            redis: Some(stats),
+            times: self.window.map(|_| Odd {
+                too_old: stats.too_old_keys,
+                ahead: stats.future_keys,
+                ..Odd::default()
+            }),
         })
     }
 }

@@ -1,0 +1,206 @@
+//! Windows in Redis through the command: what a file would say, one for many
+//! workers, and what is refused.
+
+use super::{Cluster, Ran, Sandbox, Server, at, keys};
+use crate::common::start;
+use std::fmt::Write as _;
+use std::process::Stdio;
+
+fn fails(ran: &Ran, said: &str) {
+    assert_eq!(ran.code, 2, "{}{}", ran.text(), ran.err);
+    assert!(ran.err.contains(said), "{said:?} is not in: {}", ran.err);
+}
+
+/// Events with their times: pauses, bursts, and some up to a generation late.
+fn events(count: u64) -> String {
+    let mut text = String::from("key,at\n");
+    let (mut now, mut random) = (1_700_000_000u64, 7u64);
+    let mut below = |n: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % n
+    };
+    for number in 0..count {
+        now += match below(500) {
+            0 => 5_000,
+            step => step / 100,
+        };
+        let late = if below(8) == 0 { below(450) } else { 0 };
+        let (key, at) = (below(400), now - late);
+        let _ = match number % 2 {
+            0 => writeln!(text, "k{key},{at}"),
+            _ => writeln!(text, "k{key},{}", tamis::Moment::from_secs(at as i64)),
+        };
+    }
+    text
+}
+
+/// The same records as with a file, whichever way they are claimed, in several
+/// runs.
+fn as_a_file(place: impl Fn(&str) -> String) {
+    let dir = Sandbox::new();
+    let all = events(6_000);
+    let lines: Vec<&str> = all.lines().skip(1).collect();
+    for (i, part) in lines.chunks(2_500).enumerate() {
+        dir.write(
+            &format!("part{i}"),
+            format!("key,at\n{}\n", part.join("\n")),
+        );
+    }
+    for window in ["--within 1h", "--quiet 1h"] {
+        let mut printed = Vec::new();
+        let name = window.trim_start_matches("--").replace(' ', "-");
+        let (before, after) = (
+            place(&format!("{name}-before")),
+            place(&format!("{name}-after")),
+        );
+        for filter in [&format!("{name}.tamis"), &before, &after] {
+            let claim = if *filter == before {
+                "--claim before"
+            } else {
+                ""
+            };
+            let mut text = String::new();
+            for part in 0..3 {
+                let line = format!(
+                    "dedup {window} -n 10k --csv key --time csv:at --filter {filter} {claim} part{part}"
+                );
+                text += dir.ok(&line).text();
+            }
+            printed.push(text);
+        }
+        assert!(
+            printed[0].lines().count() > 1_000,
+            "{}",
+            printed[0].lines().count()
+        );
+        assert!(printed[0].lines().count() < 5_000);
+        assert!(printed[1] == printed[0], "{window}, claimed before");
+        assert!(printed[2] == printed[0], "{window}, claimed after");
+        let info = dir.ok(&format!("info --json {before}"));
+        let info: serde_json::Value = serde_json::from_str(info.text()).unwrap();
+        assert_eq!(
+            (&info["kind"], &info["window"]["span"]),
+            (&"window".into(), &3_600.0.into())
+        );
+        assert!(
+            info["window"]["generations"]
+                .as_array()
+                .is_some_and(|all| !all.is_empty())
+        );
+        // Down to a file, with the same answers.
+        dir.ok(&format!("copy {before} {name}.copy"));
+        dir.write(
+            "keys",
+            (0..500).map(|key| format!("k{key}\n")).collect::<String>(),
+        );
+        for latest in ["latest", "2024-01-01"] {
+            let there = dir.run(&format!("check --at {latest} {before} keys"));
+            let here = dir.run(&format!("check --at {latest} {name}.copy keys"));
+            assert_eq!((there.code, there.text()), (here.code, here.text()));
+        }
+        for filter in [&before, &after] {
+            dir.ok(&format!("delete {filter}"));
+        }
+    }
+}
+
+#[test]
+fn a_window_as_a_file_has_it() {
+    let server = Server::start(&[]);
+    as_a_file(|name| at(&server, name));
+    assert_eq!(server.cli(&["DBSIZE"]), "0");
+}
+
+#[test]
+fn a_window_in_a_cluster_as_a_file_has_it() {
+    let cluster = Cluster::start(&[]);
+    as_a_file(|name| cluster.location(name));
+}
+
+/// Workers on the same list, by their clocks: each key is printed once.
+#[test]
+fn a_window_for_many_workers() {
+    let server = Server::start(&[]);
+    let seen = at(&server, "events");
+    let dir = Sandbox::new();
+    dir.write("list", keys(0..3_000));
+    dir.ok(&format!("create {seen} --within 8s -n 100k -p 1e-7"));
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let line = format!("dedup --must-exist --claim before --filter {seen} list");
+            let mut command = dir.command(&line);
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            start(&mut command)
+        })
+        .collect();
+    let mut printed: Vec<String> = Vec::new();
+    for worker in workers {
+        let ran = worker.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{said}");
+        let text = String::from_utf8(ran.stdout).unwrap();
+        printed.extend(text.lines().map(String::from));
+    }
+    printed.sort();
+    printed.dedup();
+    assert_eq!(printed.len(), 3_000);
+}
+
+#[test]
+fn what_is_refused_of_a_window() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    dir.write(
+        "list",
+        "a,2023-11-14\nb,never\nc,2099-01-01\nd,2023-11-14\ne,2000-01-01\n",
+    );
+    let seen = at(&server, "seen");
+    fails(
+        &dir.run(&format!("create {seen} --last 1000")),
+        "number of keys",
+    );
+    dir.ok(&format!("create {seen} -n 1000"));
+    fails(
+        &dir.run(&format!("dedup --within 1h --filter {seen} list")),
+        "forgets nothing",
+    );
+    fails(
+        &dir.run(&format!("dedup --time csv:2 --filter {seen} list")),
+        "--time is for windows",
+    );
+    fails(
+        &dir.run(&format!("add --time csv:2 {seen} list")),
+        "--time is for windows",
+    );
+    fails(
+        &dir.run(&format!("check --at now {seen} list")),
+        "--at is for windows",
+    );
+    let window = at(&server, "window");
+    dir.ok(&format!("create {window} --within 1h -n 1000"));
+    fails(
+        &dir.run(&format!("dedup --within 2h --filter {window} list")),
+        "but you asked for",
+    );
+    // What is odd about times is counted, and nothing is lost.
+    let line = format!(
+        "dedup --no-header --csv 1 --time csv:2 --json-report report --filter {window} --claim before list"
+    );
+    let ran = dir.ok(&line);
+    assert_eq!(ran.text().lines().count(), 5, "{}", ran.text());
+    let report: serde_json::Value = serde_json::from_slice(&dir.read("report")).unwrap();
+    let numbers = ["too_old", "in_the_future", "without_time"].map(|name| report[name].as_u64());
+    assert_eq!(numbers, [Some(1); 3], "{report}");
+    assert!(
+        ran.err.contains("from the future") && ran.err.contains("without a time"),
+        "{}",
+        ran.err
+    );
+    let again = dir.ok(&line);
+    assert_eq!(again.text(), "e,2000-01-01\n", "{}", again.err);
+}
