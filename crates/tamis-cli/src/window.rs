@@ -130,10 +130,7 @@ pub(crate) fn refuse_without(
             remembered(&asked)
         );
     }
-    if time.time.is_some() {
-        bail!("{name} is a {kind} filter: --time is for windows");
-    }
-    Ok(())
+    time.refuse(name, kind)
 }
 
 /// `dedup` has two options of one name: `--quiet TIME` is a window, and without a time it is what `-q` is.

@@ -157,3 +157,31 @@ fn a_counting_filter_gets_a_key_once() {
     let counted = dir.feed(&format!("count {seen}"), "a\nb\n");
     assert_eq!(counted.text(), "1\ta\n1\tb\n");
 }
+
+#[test]
+fn workers_share_a_window_which_forgets() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = format!("redis://{}/seen", server.address());
+    for claim in ["after", "before"] {
+        let line = format!("dedup -q --within 4s -n 1000 --claim {claim} --filter {seen}-{claim}");
+        let first = dir.feed(&line, "a\nb\na\n");
+        assert_eq!((first.code, first.text()), (0, "a\nb\n"), "{}", first.err);
+        assert!(
+            first.err.contains("so a window filter was created"),
+            "{}",
+            first.err
+        );
+        assert_eq!(dir.feed(&line, "a\nc\n").text(), "c\n");
+        std::thread::sleep(std::time::Duration::from_secs(5));
+        assert_eq!(dir.feed(&line, "a\nb\nc\n").text(), "a\nb\nc\n");
+        // What is asked for must be what it is.
+        let other = dir.feed(&line.replace("4s", "8s"), "a\n");
+        assert_eq!((other.code, other.text()), (2, ""));
+        assert!(
+            other.err.contains("remembers 4s since first seen"),
+            "{}",
+            other.err
+        );
+    }
+}

@@ -64,7 +64,7 @@ class Oracle:
             self.now += self.step()
             # Some are late, by up to a generation.
             at = self.now - (self.rng.randrange(STEP) if self.rng.random() < 0.2 else 0)
-            items = [f"key{self.rng.randrange(300)}" for _ in range(self.rng.randrange(1, 12))]
+            items = [f"key{self.rng.randrange(2000)}" for _ in range(self.rng.choice([1, 1, 10, 200]))]
             answers = r.execute_command("BF.INSERT", key, "AT", at, "NOCREATE", "ITEMS", *items)
             for item, new in zip(items, answers, strict=True):
                 age = self.age(item, at)
@@ -82,7 +82,7 @@ class Oracle:
         for later in [0, STEP, SPAN // 2, SPAN, SPAN + STEP]:
             at = self.now + later
             pipe = r.pipeline(transaction=False)
-            names = keys(0, 320)
+            names = keys(0, 2050)
             for item in names:
                 pipe.execute_command("BF.EXISTS", key, item, "AT", at)
             for item, there in zip(names, pipe.execute(), strict=True):
@@ -95,7 +95,7 @@ class Oracle:
 
 def reserve(r, quiet):
     # So rarely wrong that among so many it never is.
-    r.execute_command("BF.RESERVE", "w", 1e-9, 4000, "WINDOW", 80, *["QUIET"] * quiet)
+    r.execute_command("BF.RESERVE", "w", 1e-10, 16_000, "WINDOW", 80, *["QUIET"] * quiet)
 
 
 @pytest.mark.parametrize("quiet", [False, True], ids=["within", "quiet"])
@@ -118,7 +118,7 @@ def test_a_restart_in_the_middle(servers, how, quiet):
         r = server.client()
         assert (digest(r, "w"), r.dump("w"), about(r, "w")) == before
     oracle.run(r, "w", 400)
-    assert oracle.asked > 5000
+    assert oracle.asked > 75_000
 
 
 @pytest.mark.parametrize("quiet", [False, True], ids=["within", "quiet"])
@@ -153,15 +153,15 @@ def test_the_servers_clock_is_replicated(servers, quiet):
     # So short that it forgets while this runs.
     r.execute_command("BF.RESERVE", "w", 1e-6, 2000, "WINDOW", 0.2, "GENERATIONS", 4, *["QUIET"] * quiet)
     r.execute_command("BF.INSERT", "made", "WINDOW", 3600, "CAPACITY", 500, "ITEMS", "a", "b")
-    new, end = 0, time.monotonic() + 1
+    told, end = 0, time.monotonic() + 1
     while time.monotonic() < end:
-        new += r.execute_command("BF.ADD", "w", "often")
-        new += sum(r.execute_command("BF.MADD", "w", *random.choices(keys(0, 50), k=5)))
+        told += r.execute_command("BF.ADD", "w", "often")
+        r.execute_command("BF.MADD", "w", *random.choices(keys(0, 50), k=5))
         pipe = r.pipeline()
         pipe.execute_command("BF.ADD", "w", "in a transaction")
         pipe.execute()
         r.eval("redis.call('BF.MADD', KEYS[1], 'in', 'a', 'script', ARGV[1])", 1, "w", random.random())
-    assert new > (5 if quiet else 50)
+    assert told >= (1 if quiet else 2)
     until(lambda: r.execute_command("WAIT", 1, 1000) == 1, "the replica to have it")
     before = [r.dump("w"), r.dump("made")]
     assert [copy.dump("w"), copy.dump("made")] == before
@@ -186,7 +186,7 @@ def test_the_clock_and_told_times(r):
     # And it is asked about other times.
     r.bf().add("w", "added")
     now = server_time(r)
-    for later, there in [(8 * step, 1), (10 * step, 0)]:
+    for later, there in [(8 * step - 60 * SECOND, 1), (10 * step, 0)]:
         assert r.execute_command("BF.EXISTS", "w", "added", "at", now + later) == there
     assert r.bf().card("w") == 3
     # Ahead of the clock by a generation, no further; a year that is a typo forgets nothing.
@@ -226,7 +226,7 @@ def test_a_clock_that_is_behind_loses_nothing(servers):
     assert r.bf().mexists("w", "seen", "other") == [1, 1] and r.bf().card("w") == 3
     told = about(r, "w")
     assert told["Latest"] == future and 3500 * SECOND < told["Clock behind"] <= 3600 * SECOND
-    assert (server.folder / "log").read_text().count("behind the latest addition") == 1
+    assert (server.folder / "log").read_text().count("behind the latest addition") in (1, 2)
     r.execute_command("BF.CLEAR", "w")
     assert about(r, "w")["Clock behind"] == 0 and about(r, "w")["Latest"] is None
     assert r.bf().add("w", "other") == 1 and about(r, "w")["Latest"] < future
@@ -277,7 +277,8 @@ def test_what_changes_nothing_is_not_replicated(servers):
 def test_the_rate_of_a_full_window(r, rate, generations):
     count, day = 24_000, 86400 * SECOND
     r.execute_command("BF.RESERVE", "w", rate, count, "WINDOW", 86400, "GENERATIONS", generations)
-    now, step, each = server_time(r), day // generations, count // generations
+    # A minute ahead, so that the oldest stay in the window meanwhile.
+    now, step, each = server_time(r) + 60 * SECOND, day // generations, count // generations
     # All of them, the one being filled, and one that is just forgotten.
     told = []
     for age in range(generations + 1, -1, -1):

@@ -96,7 +96,8 @@ impl Batch<'_> {
                 "at: expected a time for each of {keys} keys, got {times}"
             )));
         }
-        let mut hashes = lock(&read).drain(..).collect::<Vec<_>>().into_iter();
+        let hashes = read.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut hashes = hashes.into_iter();
         for (keyed, moments) in keyed.chunks(OBJECTS).zip(moments.chunks(OBJECTS)) {
             let rows = || keyed.iter().enumerate();
             let missing = rows().filter(|(_, keyed)| !**keyed);

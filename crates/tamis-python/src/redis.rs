@@ -10,6 +10,7 @@ use crate::key;
 use crate::lock::lock;
 use crate::mask::Answers;
 use crate::options::{self, Count, Need};
+use crate::when;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -40,7 +41,8 @@ pub(crate) struct RedisFilter {
 /// begin with the same call; ``p``, ``kind``, ``delete``, ``grow``, the hash,
 /// ``ignore_case`` and ``url`` are as for `Filter`, and count only then. ``module`` makes it in the
 /// module of the server, which hashes the keys itself, so that clients of BF.* and CF.* share it;
-/// a filter that is there is found wherever it is. A server may be silent for
+/// a filter that is there is found wherever it is. ``within`` or ``quiet``, and ``generations``, make a
+/// window as those of `Window` do: it takes this machine's clock, and the server forgets by itself. A server may be silent for
 /// ``timeout`` seconds; while servers are down or change roles, calls go on
 /// trying for ``retry_for`` seconds. ``wait_replicas`` takes an addition as done
 /// only when so many replicas have it. ``tls_ca`` is a file (PEM) of the
@@ -48,7 +50,7 @@ pub(crate) struct RedisFilter {
 /// servers that ask for them. A replica that has lost its master, or has not heard
 /// from it for ``max_lag`` seconds, is not asked unless ``allow_stale``.
 #[pyfunction]
-#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, module=false, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None, tls_cert=None, tls_key=None, max_lag=15.0, allow_stale=false))]
+#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, module=false, within=None, quiet=None, generations=8, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None, tls_cert=None, tls_key=None, max_lag=15.0, allow_stale=false))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -68,6 +70,9 @@ pub(crate) fn connect(
     #[pyo3(from_py_with = argument::ignore_case)] ignore_case: bool,
     #[pyo3(from_py_with = argument::url)] url: bool,
     #[pyo3(from_py_with = argument::module)] module: bool,
+    within: Option<&Bound<'_, PyAny>>,
+    quiet: Option<&Bound<'_, PyAny>>,
+    #[pyo3(from_py_with = argument::generations)] generations: u32,
     #[pyo3(from_py_with = argument::timeout)] timeout: f64,
     #[pyo3(from_py_with = argument::retry_for)] retry_for: f64,
     #[pyo3(from_py_with = argument::wait_replicas)] wait_replicas: u32,
@@ -96,9 +101,12 @@ pub(crate) fn connect(
     if module {
         options = options.in_module();
     }
-    let needs_plan =
-        p.is_some() || kind.is_some() || delete || grow || seed.is_some() || keyed || module;
-    if n.is_none() && needs_plan {
+    let need = Need {
+        window: when::window(within, quiet, None, generations)?,
+        ..Need::of(delete, grow).in_file()
+    };
+    let makes_one = need.window.is_some() || p.is_some() || kind.is_some() || delete || grow;
+    if n.is_none() && (makes_one || seed.is_some() || keyed || module) {
         return Err(Failure::parameter(
             "n: expected how many keys to make the filter for, got only how to make it",
         ));
@@ -113,17 +121,27 @@ pub(crate) fn connect(
     {
         options = options.key(key);
     }
-    let plan = n.map(|n| {
-        let (rate, kind) = (p.unwrap_or(0.01), kind.as_deref());
-        if module {
-            return plan_in_module(kind, delete, n.0, rate);
-        }
-        let need = Need::of(delete, grow).in_file();
-        need.plan(kind, |kind| Ok(Plan::one_line(kind, n.0, rate)?))
-    });
+    let plan = n.map(|n| planned(need, kind.as_deref(), module, n.0, p.unwrap_or(0.01)));
     let plan = plan.transpose()?;
     let filter = py.detach(|| open_or_create(&location, plan.as_ref(), hasher, &options))?;
     RedisFilter::of(location, filter, &rule)
+}
+
+/// The plan of a filter that servers hold.
+fn planned(need: Need, kind: Option<&str>, module: bool, n: u64, rate: f64) -> Result<Plan> {
+    if let Some(window) = &need.window {
+        if kind.is_some() || need.delete || need.grow || module {
+            return Err(Failure::parameter(
+                "within, quiet: expected n and p beside them, got something else; a window is a kind \
+                 of its own, and not in the module",
+            ));
+        }
+        return options::plan_window(window, Some(n), rate);
+    }
+    if module {
+        return plan_in_module(kind, need.delete, n, rate);
+    }
+    need.plan(kind, |kind| Ok(Plan::one_line(kind, n, rate)?))
 }
 
 fn with_certificates(
@@ -492,8 +510,8 @@ impl RedisFilter {
         })
     }
 
-    /// The kind: "blocked", "counting" or "growing"; in a module "growing" or
-    /// "cuckoo".
+    /// The kind: "blocked", "counting", "growing" or "window"; in a module "growing"
+    /// or "cuckoo".
     #[getter]
     fn kind(&self, py: Python<'_>) -> Result<&'static str> {
         self.with(py, |filter| Ok(filter.kind().name()))

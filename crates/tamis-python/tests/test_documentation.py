@@ -125,6 +125,8 @@ def test_the_stubs_type_a_program(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         """
+from datetime import datetime, timedelta
+
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -137,6 +139,13 @@ with tamis.Filter.create("seen.tamis", 1000, 0.01) as seen:
     array = seen.contains_many(np.array(["a"]))
     seen |= seen
     size: int = len(seen)
+with tamis.Window.create("window.tamis", 1000, within=timedelta(hours=24)) as window:
+    window |= tamis.Window(1000, 0.01, quiet="24h", generations=4)
+    again: bool = window.add("key", at=datetime.now()) or window.contains("key", at=5.0)
+    news: list[bool] = window.add_many(["a"], at=[datetime.now()])
+    latest: datetime | None = window.latest
+    counts: list[int] = [generation.keys for generation in window.generations]
+lately: pl.DataFrame = tamis.dedup(pl.DataFrame({"a": [1]}), "a", at="time", within="24h")
 value: int | None = tamis.Guard(seen).get("key", {"key": 1}.get)
 blocked = tamis.build(pa.array(["a"]), allow=["b"])
 left: pl.DataFrame = tamis.dedup(pl.DataFrame({"a": [1]}), "a", filter=seen)

@@ -153,6 +153,19 @@ def test_a_batch_hears_a_signal(name, count, keys, threads):
     assert any(map(ended_early, SIZES))
 
 
+@pytest.mark.parametrize("times", ["one", "each"])
+def test_a_batch_of_a_window_hears_a_signal(times):
+    def ended_early(size):
+        count = 500_000 * size
+        window, keys = tamis.Window(count, 1e-9, within="1h"), np.arange(count)
+        at = 0 if times == "one" else np.linspace(0, 3600, count)
+        was_heard = heard(lambda: window.update(keys, at=at), lambda: len(window) > 0)
+        # The keys at work when it was heard may have been the last.
+        return was_heard and not window.contains(count - 1, at=0) and window.contains(0, at=0)
+
+    assert any(map(ended_early, SIZES))
+
+
 def whole_filters():
     def filled(n):
         f = tamis.Filter(1000, size=64_000_000 * n)

@@ -42,6 +42,26 @@ def test_it_is_a_filter(server):
         seen.add("key")
 
 
+def test_windows_forget_on_the_server(server):
+    with tamis.connect(f"redis://{server}/lately", 1000, 1e-6, within="1h", generations=4) as lately:
+        assert lately.kind == "window" and lately.add("key") and not lately.add("key") and "key" in lately
+        assert lately.add_many(["key", "other"]) == [False, True]
+        copy = lately.copy()
+        assert type(copy) is tamis.Window and "key" in copy and "third" not in copy
+        assert copy.span.total_seconds() == 3600 and copy.band.total_seconds() == 900
+        frame = pyarrow.table({"key": ["other", "new", "new"]})
+        assert tamis.dedup(frame, "key", filter=lately)["key"].to_pylist() == ["new"]
+        with pytest.raises(tamis.ParameterError, match="at: expected a Window"):
+            tamis.dedup(frame, "key", filter=lately, at=0)
+    with tamis.connect(f"redis://{server}/lately") as lately:       # as it was made
+        assert lately.kind == "window" and "new" in lately
+    for wrong in ({"kind": "blocked"}, {"delete": True}, {"grow": True}, {"module": True}, {"quiet": "1h"}):
+        with pytest.raises(tamis.ParameterError, match="within, quiet"):
+            tamis.connect(f"redis://{server}/wrong", 1000, within="1h", **wrong)
+    with pytest.raises(tamis.ParameterError, match="n: expected how many keys"):
+        tamis.connect(f"redis://{server}/wrong", within="1h")
+
+
 def test_keys_are_removed(server):
     with tamis.connect(f"redis://{server}/online", 1000, delete=True) as online:
         assert online.kind == "counting"

@@ -73,7 +73,7 @@ PACES = {
 
 @pytest.mark.parametrize("pace", PACES)
 @pytest.mark.parametrize("meaning", ["within", "quiet"])
-@pytest.mark.parametrize("generations", [1, 8, 63])
+@pytest.mark.parametrize("generations", [1, 8, 62])
 def test_against_an_oracle_with_times(pace, meaning, generations):
     window = tamis.Window(20_000, 0.001, **{meaning: timedelta(seconds=60)}, generations=generations)
     oracle = Oracle(window)
@@ -423,8 +423,8 @@ def test_a_century_is_a_window():
         ({"within": True}, TypeError, "within: expected a timedelta"),
         ({"within": [1]}, TypeError, "within: expected a timedelta"),
         ({"within": "0.001ms"}, ValueError, "millisecond"),
-        ({"within": 1, "generations": 0}, ValueError, "1 to 63"),
-        ({"within": 1, "generations": 10_000}, ValueError, "1 to 63"),
+        ({"within": 1, "generations": 0}, ValueError, "1 to 62"),
+        ({"within": 1, "generations": 10_000}, ValueError, "1 to 62"),
         ({"within": 1, "generations": -1}, ValueError, "generations: expected"),
         ({"within": 1, "generations": "8"}, TypeError, "generations: expected"),
         ({"within": 1, "n": None}, ValueError, "n: expected how many keys"),
@@ -529,7 +529,7 @@ def test_files_open_as_what_they_are():
     with pytest.raises(tamis.ExistsError):
         tamis.Window.create("window.tamis", 1000, within="1h")
     with tamis.Window.create("window.tamis", last=50, overwrite=True) as fresh:
-        assert fresh.span == 50 and fresh.add("a")
+        assert fresh.span >= 50 and fresh.capacity == 50 and fresh.add("a")
 
 
 def test_unions_keep_ages():

@@ -23,6 +23,7 @@
 //! | [`Counting`] | keys that come and go, in any number of copies | four times `Blocked` | `&self`, from many threads | yes |
 //! | [`Cuckoo`] | keys that come and go | small | `&mut`, an error when full | yes |
 //! | [`Growing`] | an unknown number of keys | up to 2.5 times `Blocked` | `&mut` | |
+//! | [`Window`] | a stream: keys of the last hours, or the last so many | 2.3 times `Blocked` | `&self`, at a moment | forgets by itself |
 //! | [`Fuse`] | a finished list, fast | smaller | | |
 //! | [`Ribbon`] | a finished list | smallest | | |
 //! | [`Cascade`] | a block list with an allow list: never wrong about a key on either | smaller | | |
@@ -42,6 +43,9 @@
 //! | `keys`, `rate_now`, `bytes`, `hasher`, `header` | yes | yes | yes | yes | yes |
 //! | `save`, `load`, `open`, `to_bytes`, `from_bytes`, `view` | yes | yes | yes | yes | yes |
 //! | `share`: a file mapped for adding | many processes | many processes | | one process | |
+//!
+//! A [`Window`] has the methods of `Bloom` that ask and save, and `insert_at`, `contains_at` and their like, which take a
+//! [`Moment`].
 //!
 //! The methods of all kinds but `Growing` are those of [`Filter`].
 //!

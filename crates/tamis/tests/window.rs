@@ -259,3 +259,59 @@ fn the_last_keys_are_remembered_and_no_more() {
         }
     }
 }
+
+/// The chance of `k` neighbouring set bits in an age-partitioned filter of `k + l` slices, when `load` keys a
+/// generation come to each bit of a slice.
+fn age_partitioned_rate(k: usize, l: usize, load: f64) -> f64 {
+    // By the length of the run of set bits so far.
+    let mut runs = vec![0.0; k];
+    runs[0] = 1.0;
+    let mut found = 0.0;
+    for slice in 0..k + l {
+        let fill = -(-load * (slice + 1).min(k) as f64).exp_m1();
+        let mut next = vec![0.0; k];
+        next[0] = runs.iter().sum::<f64>() * (1.0 - fill);
+        for run in 1..k {
+            next[run] = runs[run - 1] * fill;
+        }
+        found += runs[k - 1] * fill;
+        runs = next;
+    }
+    found
+}
+
+/// The fewest bits a key in the window of an age-partitioned filter, over all `k`.
+fn age_partitioned_bits(l: usize, rate: f64) -> f64 {
+    let bits = |k: usize| {
+        let (mut low, mut high) = (1e-9, 10.0);
+        for _ in 0..100 {
+            let load = (low + high) / 2.0;
+            if age_partitioned_rate(k, l, load) <= rate {
+                low = load;
+            } else {
+                high = load;
+            }
+        }
+        (k + l) as f64 / (l as f64 * low)
+    };
+    (2..64).map(bits).fold(f64::INFINITY, f64::min)
+}
+
+#[test]
+fn smaller_than_an_age_partitioned_filter_of_the_same_band() {
+    for (rate, theirs) in [(0.01, 23.0), (1e-3, 35.3), (1e-4, 49.1)] {
+        let best = age_partitioned_bits(8, rate);
+        assert!((best - theirs).abs() < 0.05, "docs/choosing.md: {best}");
+        let options = WindowOptions::new(Span::Time(Duration::from_secs(80)));
+        let plan = Plan::window(&options, 1_000_000, rate).unwrap();
+        assert!(
+            plan.bits_per_key() <= best,
+            "{rate}: {}",
+            plan.bits_per_key()
+        );
+        println!(
+            "{rate}: {:.1} bits, age-partitioned {best:.1}",
+            plan.bits_per_key()
+        );
+    }
+}

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._tamis import _Rows
+from ._tamis import Filter, _Rows
 from .errors import ArgumentTypeError, ParameterError
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from ._tamis import Filter, RedisFilter
+    from ._tamis import RedisFilter
     from ._window import Window
 
 __all__ = ["add_rows", "dedup", "isin", "not_seen"]
@@ -121,7 +121,7 @@ def dedup(
     [1, 2]
     >>> len(tamis.dedup(frame, "url", filter=seen))
     0
-    >>> frame["time"] = pandas.to_datetime(["2026-01-31 12:00", "2026-01-31 12:00", "2026-02-02"])
+    >>> frame["time"] = pandas.to_datetime(["2026-01-30", "2026-01-31", "2026-02-01"])
     >>> tamis.dedup(frame, "url", at="time", within="24h")["size"].tolist()
     [1, 2, 3]
     """
@@ -130,14 +130,15 @@ def dedup(
     elif any(argument is not None for argument in (within, quiet, last, n, p)):
         raise ParameterError("filter: expected none beside within, quiet, last, n or p, got one; it has its own")
     _Rows.check_writable(filter)
-    if at is not None and getattr(filter, "kind", None) != "window":
+    window = isinstance(filter, Filter) and filter.kind == "window"
+    if at is not None and not window:
         raise ParameterError("at: expected a Window as the filter, got another, which has no time")
     if library_of(frame) == "polars" and is_a(frame, "LazyFrame"):
         return dedup_lazy(frame, subset, filter, at)
     if library_of(frame) == "pyarrow" and is_a(frame, "RecordBatchReader"):
         return dedup_reader(frame, subset, filter, at)
     rows = rows_of(frame, columns_of(frame, subset), filter)
-    if filter.kind == "window":
+    if window:
         return chosen(frame, in_window(frame, rows, at))
     result = chosen(frame, rows.unseen(frame, True))
     others = rows.add(frame)

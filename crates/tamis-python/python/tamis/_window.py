@@ -82,7 +82,7 @@ class Window(Filter):
     it is that number), and ``p`` how often a new key may look as if seen.
 
     A key is never missed within the window, and surely forgotten after the window and one generation; in between it may
-    be either. ``generations`` (1 to 63) says how fine that is: 8 of them make it an eighth.
+    be either. ``generations`` (1 to 62) says how fine that is: 8 of them make it an eighth.
 
     Without ``at``, the time is that of the system's clock. With it, events carry their own, in any order: one that is older
     than the window of the latest one is new, and not remembered. It has all methods of `Filter`, and its other arguments.
@@ -246,7 +246,7 @@ class Window(Filter):
 
     @property
     def span(self) -> timedelta | int:
-        """What it remembers: a length of time, or a number of keys.
+        """What it remembers: a length of time, or a number of keys; rounded up, so that its generations are equal.
 
         >>> import tamis
         >>> tamis.Window(1000, within="24h").span, tamis.Window(last=1000).span
@@ -293,8 +293,8 @@ class Window(Filter):
         """
         by_keys = _window_facts(self)[2]
         return [
-            Generation(start if by_keys else _moment(start), end if by_keys else _moment(end), *rest)
-            for start, end, *rest in _window_generations(self)
+            Generation(start if by_keys else _moment(start), end if by_keys else _moment(end), keys, capacity, fill)
+            for start, end, keys, capacity, fill in _window_generations(self)
         ]
 
     def info(self) -> dict[str, Any]:

@@ -304,7 +304,6 @@ impl<B: Body> Filter<WindowShape, B> {
     }
 
     /// What it remembers, and how exactly it forgets.
-    #[must_use]
     pub const fn options(&self) -> WindowOptions {
         self.shape().options()
     }

@@ -7,7 +7,7 @@ use crate::output::{self, Sink};
 use crate::stream::{Halt, Pass, Report};
 use crate::window::{Timed, TimedHash, Times};
 use anyhow::{Result, anyhow};
-use tamis::{Error, FileLock, Hasher, Window, WindowOptions};
+use tamis::{Error, FileLock, Hasher, Span, Window, WindowOptions};
 use tamis_records::key::RecordRule;
 use tamis_report::window::is_over;
 
@@ -22,7 +22,7 @@ impl Windowed {
     /// Says so if the window is over its rate already. `over` knows where it is kept, if it is.
     pub(super) fn new(window: Window, rule: &RecordRule, over: Option<&Over>) -> Result<Self> {
         let mut judge = Self {
-            wrong: Wrong::from(window.rate_now(), Adding::AtOnce),
+            wrong: Wrong::from(rate(&window), Adding::AtOnce),
             times: Times::new(rule),
             window,
             is_over: false,
@@ -47,13 +47,9 @@ impl Windowed {
 
     /// A window can't grow: with more keys than it was made for, its rate rises. Said once.
     fn look(&mut self, over: Option<&Over>) -> Result<()> {
-        let (now, promised) = (self.window.rate_now(), self.window.rate());
+        let (now, promised) = (rate(&self.window), self.window.rate());
         self.wrong.look(now);
-        let is_full = |window: &Window| {
-            let generations = window.generations();
-            generations.iter().any(|one| one.keys > one.capacity)
-        };
-        if self.is_over || !is_over(now, promised) || !is_full(&self.window) {
+        if self.is_over || !is_over(now, promised) {
             return Ok(());
         }
         self.is_over = true;
@@ -66,6 +62,19 @@ impl Windowed {
         output::warn(text);
         Ok(())
     }
+}
+
+/// The rate by the keys of each generation, without reading them all. One that counts keys is never over its rate.
+fn rate(window: &Window) -> f64 {
+    let (band, latest) = match (window.options().band(), window.latest()) {
+        (Span::Keys(_), _) => return window.rate(),
+        (Span::Time(_), None) => return 0.0,
+        (Span::Time(band), Some(latest)) => (band, latest),
+    };
+    let generations = window.options().generation_count();
+    let since = |nth: u32| window.keys_at(latest + nth * band);
+    let keys = (0..=generations).map(|nth| since(nth).saturating_sub(since(nth + 1)) as f64);
+    window.shape().rate_of(keys)
 }
 
 impl Judge for Windowed {

@@ -38,19 +38,31 @@ pub(super) type Run = [u64; RUN];
 /// the next that in the second.
 #[inline(always)]
 pub(super) fn key_bits(shape: &WindowShape, lo: u64, run: usize) -> Run {
-    let len = u64::from(WORD_BITS / shape.slices());
-    let mut bits = [0; RUN];
-    let mut fraction: Run = std::array::from_fn(|w| lo.wrapping_mul(SALTS[run * RUN + w]) >> 32);
-    let mut start = 0;
-    for _ in 0..shape.slices() {
-        for w in 0..RUN {
-            let digit = fraction[w] * len;
-            bits[w] |= 1 << (start + (digit >> 32));
-            fraction[w] = digit & 0xFFFF_FFFF;
-        }
-        start += len;
+    let salts = &SALTS[run * RUN..][..RUN];
+    match shape.slices() {
+        1 => sliced::<1>(lo, salts),
+        2 => sliced::<2>(lo, salts),
+        3 => sliced::<3>(lo, salts),
+        4 => sliced::<4>(lo, salts),
+        5 => sliced::<5>(lo, salts),
+        _ => sliced::<6>(lo, salts),
     }
-    bits
+}
+
+/// [`key_bits`] of a number of slices that the compiler knows: then there is no loop.
+#[inline(always)]
+fn sliced<const SLICES: u64>(lo: u64, salts: &[u64]) -> Run {
+    let len = u64::from(WORD_BITS) / SLICES;
+    std::array::from_fn(|w| {
+        let mut fraction = lo.wrapping_mul(salts[w]) >> 32;
+        let mut bits = 0;
+        for slice in 0..SLICES {
+            let digit = fraction * len;
+            bits |= 1 << (slice * len) << (digit >> 32);
+            fraction = digit & 0xFFFF_FFFF;
+        }
+        bits
+    })
 }
 
 /// Whether the words have all of a key's bits, under this mark.

@@ -206,7 +206,7 @@ impl WindowShape {
     }
 
     /// The rows to be cleaned now: at least `few`, and more if they are overdue.
-    pub(super) fn to_clean(&self, words: &[AtomicU64], few: u64) -> std::ops::Range<u64> {
+    pub(super) fn rows_to_clean(&self, words: &[AtomicU64], few: u64) -> std::ops::Range<u64> {
         let owed = words[OWED].get();
         if owed == 0 {
             return 0..0;

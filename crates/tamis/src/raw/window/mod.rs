@@ -147,7 +147,7 @@ fn first_columns<W: Word>(
 }
 
 /// Which of the columns that were found have the key's bits in all runs.
-#[inline(never)]
+#[inline(always)]
 fn other_columns<W: Word>(
     shape: &WindowShape,
     row: &[[W; RUN]],
@@ -161,9 +161,7 @@ fn other_columns<W: Word>(
         while rest != 0 {
             let c = rest.trailing_zeros() as usize;
             rest &= rest - 1;
-            if !bits::has(&runs[c], &bits, marks[c][0]) {
-                found ^= 1 << c;
-            }
+            found &= !(u64::from(!bits::has(&runs[c], &bits, marks[c][0])) << c);
         }
         if found == 0 {
             break;
@@ -339,11 +337,12 @@ impl<W: Word, A: Fn(usize) -> i64> Batch for Ask<'_, W, A> {
             let row = row(shape, words, hashes[i]);
             let found = first_columns(isa, shape, row, hashes[i], &question.marks);
             self.out[i] = false;
-            if found != 0 {
-                prefetch(&row[shape.columns() + found.trailing_zeros() as usize]);
-                doubts[len] = (i, found);
-                len += 1;
-            }
+            // Without a branch, which nothing could predict: without doubts it is the next word,
+            // which is about to be there.
+            let second = shape.columns() + found.trailing_zeros() as usize % MAX_COLUMNS;
+            prefetch(row.as_ptr().wrapping_add(second));
+            doubts[len] = (i, found);
+            len += usize::from(found != 0);
         }
         if let Some(question) = &question {
             settle(shape, words, hashes, question, &doubts[..len], self.out);
@@ -352,6 +351,7 @@ impl<W: Word, A: Fn(usize) -> i64> Batch for Ask<'_, W, A> {
 }
 
 /// Looks at the other runs of keys that are in doubt.
+#[inline(always)]
 fn settle<W: Word>(
     shape: &WindowShape,
     words: &[W],
@@ -506,7 +506,7 @@ impl Adding {
 /// Cleans rows that are owed: at least `few`.
 #[inline(always)]
 fn clean<C: Cells>(shape: &WindowShape, cells: &mut C, few: u64) {
-    let rows = shape.to_clean(cells.head(), few);
+    let rows = shape.rows_to_clean(cells.head(), few);
     if !rows.is_empty() {
         clean_rows(shape, cells, rows);
     }
@@ -610,8 +610,8 @@ impl WindowShape {
             let runs = self.rows() as usize * self.block() / RUN;
             for run in 0..runs {
                 let first = self.head_words() + (run * self.columns() + c) * RUN;
-                for at in first..first + RUN {
-                    let word = theirs[at].get();
+                for (at, word) in (first..).zip(&theirs[first..first + RUN]) {
+                    let word = word.get();
                     if word & TAG == their.mark() && word & !TAG != 0 {
                         let _ = Beside(words).add(self, at, word & !TAG, ours);
                     }
@@ -758,13 +758,13 @@ impl Layout for WindowShape {
     #[inline(always)]
     fn prefetch<T>(&self, words: &[T], hash: Hash) {
         let row = words.as_ptr().wrapping_add(self.row_of(hash)).cast::<u8>();
-        let bytes = self.columns() * RUN * 8;
-        for byte in (0..bytes).step_by(64) {
+        let last = self.columns() * RUN * 8 - 1;
+        // Of the usual windows these are all.
+        prefetch(row);
+        prefetch(row.wrapping_add(last.min(64)));
+        prefetch(row.wrapping_add(last.min(128)));
+        for byte in (192..=last).step_by(64) {
             prefetch(row.wrapping_add(byte));
-        }
-        // A row begins anywhere in a cache line.
-        if bytes % 64 == 0 {
-            prefetch(row.wrapping_add(bytes - 1));
         }
     }
 
