@@ -128,7 +128,13 @@ pub(crate) fn bitmap(data: &[u8]) {
     let Some(([way, size @ ..], string)) = data.split_first_chunk::<5>() else {
         return;
     };
-    let numbers = || string.iter().take(9).map(|byte| i32::from(*byte) << 20 | 7).collect();
+    let numbers = || {
+        string
+            .iter()
+            .take(9)
+            .map(|byte| i32::from(*byte) << 20 | 7)
+            .collect()
+    };
     let (hash, hashes) = match way % 4 {
         0 => (BitmapHash::Guava, Some(u32::from(way / 4))),
         1 => (BitmapHash::Guava32, Some(u32::from(way / 4))),

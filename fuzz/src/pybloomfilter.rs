@@ -21,7 +21,9 @@ static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
 });
 
 pub(crate) fn pybloomfilter(data: &[u8]) {
-    let hash = data.last().and_then(|byte| Hash::ALL.get(usize::from(byte % 8)));
+    let hash = data
+        .last()
+        .and_then(|byte| Hash::ALL.get(usize::from(byte % 8)));
     exercise(&PATH, data, hash.copied());
     // With a header whose fields are right, but for those the input chooses.
     let mut bytes = vec![0; 1280];
@@ -67,8 +69,8 @@ fn exercise(path: &Path, bytes: &[u8], hash: Option<Hash>) {
     let had = [filter.contains(KEY), filter.contains(EMPTY)];
     drop(filter);
 
-    let mut filter =
-        Filter::open(path.to_path_buf(), true, hash).unwrap_or_else(|_| panic!("it opened for reading"));
+    let mut filter = Filter::open(path.to_path_buf(), true, hash)
+        .unwrap_or_else(|_| panic!("it opened for reading"));
     assert_eq!(filter.add(KEY), had[0]);
     assert!(filter.contains(KEY) && filter.contains(EMPTY) >= had[1]);
     assert!(filter.bits.count_ones() >= ones);

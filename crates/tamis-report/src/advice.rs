@@ -4,7 +4,7 @@ use crate::about::lines_of;
 use crate::human;
 use serde_json::{Value, json};
 use tamis::raw::Shape;
-use tamis::{Kind, Plan};
+use tamis::{Kind, Plan, Span, WindowOptions};
 
 /// Two of three numbers, and what else is needed of the filter.
 #[derive(Clone, Copy, Debug)]
@@ -47,17 +47,25 @@ impl Given {
     }
 
     /// What a kind would be, or why it can't be.
-    fn plan(self, kind: Kind) -> Result<Plan, String> {
+    fn plan(self, kind: Kind, need: Need) -> Result<Plan, String> {
+        let for_rate = |keys, rate| match (kind, need) {
+            (Kind::Window, Need::Forget { generations }) => {
+                // Their size is the same for any span.
+                let options = WindowOptions::new(Span::Keys(keys)).generations(generations);
+                Plan::window(&options, keys, rate)
+            }
+            _ => Plan::for_rate(kind, keys, rate),
+        };
         let plan = match self {
             Self::All { keys, rate, size } => {
-                let plan = Plan::for_rate(kind, keys, rate).map_err(|error| error.to_string())?;
+                let plan = for_rate(keys, rate).map_err(|error| error.to_string())?;
                 if plan.bytes() > size {
                     let (takes, size) = (human::size(plan.bytes()), human::size(size));
                     return Err(format!("takes {takes} at this rate, more than {size}"));
                 }
                 return Ok(plan);
             }
-            Self::KeysAndRate { keys, rate } => Plan::for_rate(kind, keys, rate),
+            Self::KeysAndRate { keys, rate } => for_rate(keys, rate),
             Self::KeysAndSize { keys, size } => Plan::for_size(kind, keys, size),
             Self::RateAndSize { rate, size } => Plan::for_rate_in_size(kind, rate, size),
         };
@@ -77,7 +85,16 @@ pub enum Need {
     Delete,
     /// The number of keys is not known.
     Grow,
+    /// Keys are forgotten after a while: a window, in so many generations. Where a size is
+    /// given, there are [`USUAL_GENERATIONS`].
+    Forget {
+        /// In how many steps it forgets.
+        generations: u32,
+    },
 }
+
+/// The generations of a window where nothing else is asked for.
+pub const USUAL_GENERATIONS: u32 = 8;
 
 impl Need {
     /// The kinds that serve, the one to pick first where sizes are equal.
@@ -86,6 +103,7 @@ impl Need {
             Self::Finished => &[Kind::Fuse, Kind::Ribbon, Kind::Blocked],
             Self::Delete => &[Kind::Cuckoo, Kind::Counting],
             Self::Grow => &[Kind::Growing, Kind::Blocked],
+            Self::Forget { .. } => &[Kind::Window, Kind::Blocked],
             Self::Nothing => &[
                 Kind::Blocked,
                 Kind::Bloom,
@@ -114,16 +132,16 @@ impl Question {
         let mut plans = Vec::new();
         let mut left_out = Vec::new();
         for &kind in self.need.kinds() {
-            match self.given.plan(kind) {
+            match self.given.plan(kind, self.need) {
                 Ok(plan) => plans.push(plan),
                 Err(why) => left_out.push((kind, why)),
             }
         }
-        // A blocked filter is listed next to a growing one for comparison; it does not grow.
+        // A blocked filter is listed for comparison next to those that grow or forget; it does not.
+        let is_first = |kind| plans.first().is_some_and(|plan| plan.kind() == kind);
         let serves = match self.need {
-            Need::Grow => plans
-                .first()
-                .is_some_and(|plan| plan.kind() == Kind::Growing),
+            Need::Grow => is_first(Kind::Growing),
+            Need::Forget { .. } => is_first(Kind::Window),
             _ => !plans.is_empty(),
         };
         if !serves {
@@ -210,6 +228,18 @@ impl Advice {
             return format!("tamis build list.tamis keys.txt -p {rate}{smallest}");
         }
         let mut command = format!("tamis create seen.tamis -n {}", plan.keys());
+        if let (
+            Kind::Window,
+            Need::Forget { generations },
+            Given::KeysAndRate { .. } | Given::All { .. },
+        ) = (kind, self.asked.need, self.asked.given)
+        {
+            command += &format!(" -p {} --within 24h", plan.promise());
+            if generations != USUAL_GENERATIONS {
+                command += &format!(" --generations {generations}");
+            }
+            return command;
+        }
         match self.asked.given {
             Given::KeysAndSize { size, .. } => command += &format!(" --size {size}"),
             _ => command += &format!(" -p {}", plan.promise()),
@@ -269,6 +299,16 @@ fn pick(plans: &[Plan], need: Need) -> (usize, String) {
              each time it grows, a key costs one more probe."
                 .into(),
         ),
+        Need::Forget { generations } => {
+            let why = format!(
+                "a key is remembered for the window, be it a minute or a year, and for up to \
+                 1/{generations} of it more."
+            );
+            let blocked = of(Kind::Blocked);
+            let costs =
+                blocked.map(|blocked| format!(" To forget costs {}.", compared(first, blocked)));
+            (0, why + &costs.unwrap_or_default())
+        }
         Need::Nothing if first.kind().is_static() => (
             0,
             "of finished lists only; no kind that keys can be added to serves these numbers."
@@ -359,6 +399,7 @@ pub const fn purpose(kind: Kind) -> &'static str {
         Kind::Cuckoo => "removing keys",
         Kind::Counting => "removing, repeated keys",
         Kind::Growing => "an unknown number of keys",
+        Kind::Window => "streams",
         _ => "",
     }
 }
@@ -379,6 +420,11 @@ pub fn cache_misses(plan: &Plan) -> String {
             ..=4 => "1 to 2".into(),
             width => format!("{} in a row", (width * 16).div_ceil(64) + 1),
         },
+        // The first words of every generation; of a key that is present, all others behind them.
+        Shape::Window(shape) => {
+            let lines = |words: usize| (shape.columns() * words * 8).div_ceil(64) + 1;
+            format!("{} in a row, if known {}", lines(2), lines(shape.block()))
+        }
         _ => format!("up to {}", plan.hashes()),
     }
 }
@@ -425,10 +471,13 @@ fn when_not(plan: &Plan) -> Vec<String> {
                 .into(),
         );
     }
-    out.push(format!(
-        "Integers below {}? A plain bitmap is no larger, and exact.",
-        human::count(plan.bytes().saturating_mul(8)),
-    ));
+    // A bitmap does not forget.
+    if plan.kind() != Kind::Window {
+        out.push(format!(
+            "Integers below {}? A plain bitmap is no larger, and exact.",
+            human::count(plan.bytes().saturating_mul(8)),
+        ));
+    }
     out
 }
 
@@ -476,6 +525,44 @@ mod tests {
             panic!("a filter that does not grow was advised");
         };
         assert!(refusal.contains("growing"), "{refusal}");
+    }
+
+    /// A window is planned in as many generations as were asked for, and the command says so.
+    #[test]
+    fn a_window_has_its_generations() {
+        let ask = |generations, given| {
+            let need = Need::Forget { generations };
+            Question { given, need }.answer()
+        };
+        let (keys, rate) = (1_000_000, 0.001);
+        let given = Given::KeysAndRate { keys, rate };
+        let sizes = [2, 8, 32].map(|generations| {
+            let advice = ask(generations, given).unwrap();
+            let window = advice.pick();
+            let options = WindowOptions::new(Span::Keys(keys)).generations(generations);
+            assert_eq!(*window, Plan::window(&options, keys, rate).unwrap());
+            let command = advice.command(window);
+            assert!(command.contains("--within 24h"), "{command}");
+            let more = format!("--generations {generations}");
+            assert_eq!(command.contains(&more), generations != 8, "{command}");
+            let text = advice.lines().join("\n");
+            assert!(
+                text.contains(&format!("up to 1/{generations} of it")),
+                "{text}"
+            );
+            assert!(text.contains("more memory than blocked"), "{text}");
+            assert!(!text.contains("bitmap"), "{text}");
+            window.bytes()
+        });
+        // Fewer generations hold more of what is over.
+        assert_ne!(sizes[0], sizes[1]);
+        assert_ne!(sizes[1], sizes[2]);
+        for wrong in [0, 63, u32::MAX] {
+            let Err(refusal) = ask(wrong, given) else {
+                panic!("{wrong} generations were advised");
+            };
+            assert!(refusal.contains("generations"), "{refusal}");
+        }
     }
 
     /// Within one size every kind takes the same memory: what differs is the rate, and it is said.

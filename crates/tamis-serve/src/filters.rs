@@ -196,10 +196,7 @@ impl Served {
     ) -> Result<Replies, Problem> {
         let found = match &self.source {
             Source::File(filter) => filter.check(form, body, when).await?,
-            Source::Redis(filter) => {
-                when.expect_none()?;
-                filter.ask(form, body).await?
-            }
+            Source::Redis(filter) => filter.ask(form, body, when).await?,
         };
         self.tally.add(Answers::to_check(&found));
         Ok(found)
@@ -209,13 +206,10 @@ impl Served {
     pub(crate) async fn add(&self, form: Form, body: Bytes, when: When) -> Result<Added, Problem> {
         let added = match &self.source {
             Source::File(filter) => filter.add(form, body, when).await?,
-            Source::Redis(filter) => {
-                when.expect_none()?;
-                Added {
-                    new: filter.add(form, body).await?,
-                    saved: true,
-                }
-            }
+            Source::Redis(filter) => Added {
+                new: filter.add(form, body, when).await?,
+                saved: true,
+            },
         };
         self.tally.add(Answers::to_add(&added.new));
         Ok(added)

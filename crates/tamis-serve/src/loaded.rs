@@ -194,7 +194,9 @@ impl Loaded {
                     about.remove("sealed");
                     about.remove("seconds_to_live");
                     about.insert("lines".into(), crate::lines::of(filter));
-                    about.insert("window".into(), crate::window::of(filter));
+                }
+                if let Some(window) = self.window() {
+                    crate::window::bring_up_to_date(&mut about["window"], window);
                 }
                 about
             }

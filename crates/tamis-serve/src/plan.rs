@@ -55,7 +55,7 @@ fn own_shape(query: &str) -> Result<Option<Value>, Problem> {
     })))
 }
 
-/// `keys=10M&rate=1%25&need=delete`: numbers as the command takes them.
+/// `keys=10M&rate=1%25&need=delete`, `keys=10M&need=forget&generations=8`: numbers as the command takes them.
 #[derive(Clone, Copy, Default)]
 struct Asked {
     keys: Option<u64>,
@@ -68,6 +68,7 @@ impl Asked {
     fn read(query: &str) -> Result<Self, Problem> {
         let mut question = Self::default();
         let mut seen = Vec::new();
+        let mut generations = None;
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let wrong = |error| Problem::bad_request(format!("{name}: {error}"));
             match &*name {
@@ -80,14 +81,23 @@ impl Asked {
                         "finished" => Need::Finished,
                         "delete" => Need::Delete,
                         "grow" => Need::Grow,
+                        "forget" => Need::Forget {
+                            generations: advice::USUAL_GENERATIONS,
+                        },
                         _ => {
-                            let text = format!("expected finished, delete or grow, got '{value}'");
+                            let text =
+                                format!("expected finished, delete, grow or forget, got '{value}'");
                             return Err(wrong(text));
                         }
                     }
                 }
+                "generations" => {
+                    let number = human::parse_count(&value).map_err(wrong)?;
+                    generations = Some(u32::try_from(number).unwrap_or(u32::MAX));
+                }
                 _ => {
-                    return Err(wrong("expected keys, rate, size or need".into()));
+                    let text = "expected keys, rate, size, need or generations";
+                    return Err(wrong(text.into()));
                 }
             }
             if seen.contains(&name) {
@@ -95,7 +105,28 @@ impl Asked {
             }
             seen.push(name);
         }
+        if let Some(generations) = generations {
+            question.divide(generations)?;
+        }
         Ok(question)
+    }
+
+    /// Asks for a window in so many generations.
+    fn divide(&mut self, generations: u32) -> Result<(), Problem> {
+        let usual = advice::USUAL_GENERATIONS;
+        let text = match self.need {
+            Need::Forget { .. } if self.size.is_none() || generations == usual => {
+                self.need = Need::Forget { generations };
+                return Ok(());
+            }
+            Need::Forget { .. } => {
+                format!(
+                    "expected {usual} where a size is given, got {generations}; give keys and a rate for others"
+                )
+            }
+            _ => "expected need=forget: only a window has generations".into(),
+        };
+        Err(Problem::bad_request(format!("generations: {text}")))
     }
 
     fn question(&self) -> Result<Question, Problem> {
@@ -110,8 +141,12 @@ impl Asked {
         }
     }
 
+    const fn forgets(&self) -> bool {
+        matches!(self.need, Need::Forget { .. })
+    }
+
     fn in_redis(&self) -> Option<Value> {
-        let (Some(keys), None) = (self.keys, self.size) else {
+        let (Some(keys), None, false) = (self.keys, self.size, self.forgets()) else {
             return None;
         };
         let ways = Ways::new(keys, self.rate.unwrap_or(advice::USUAL_RATE));

@@ -4,12 +4,13 @@
 use crate::log::log;
 use crate::media::Form;
 use crate::problem::Problem;
-use crate::replies::Replies;
+use crate::replies::{Lateness, Replies};
+use crate::when::When;
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use serde_json::Value;
 use std::sync::Arc;
-use tamis::{Hasher, KeyRule};
+use tamis::{Hasher, KeyRule, Moment};
 use tamis_redis::{Error, Location, Options, RedisFilter};
 use tamis_report::about;
 use tokio::sync::Mutex as Turns;
@@ -21,8 +22,8 @@ pub(crate) struct RemoteFilter {
     is_writable: bool,
 }
 
-/// Asks for keys, or adds them.
-type Work = fn(&mut RedisFilter, &[&[u8]], &mut [bool]) -> Result<(), Error>;
+/// Asks for keys, or adds them, now or at a moment.
+type Work = fn(&mut RedisFilter, &[&[u8]], Option<Moment>, &mut [bool]) -> Result<(), Error>;
 
 impl RemoteFilter {
     pub(crate) fn open(at: &Location, options: &Options, is_writable: bool) -> Result<Self> {
@@ -39,18 +40,30 @@ impl RemoteFilter {
         self.is_writable
     }
 
-    pub(crate) async fn ask(self: &Arc<Self>, form: Form, body: Bytes) -> Result<Replies, Problem> {
-        self.run(form, body, |filter, keys, found| {
-            filter.contains_many(keys, found)
-        })
-        .await
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        form: Form,
+        body: Bytes,
+        when: When,
+    ) -> Result<Replies, Problem> {
+        let work: Work = |filter, keys, at, found| match at {
+            Some(at) => filter.contains_many_at(keys, at, found),
+            None => filter.contains_many(keys, found),
+        };
+        self.run(form, body, when, work).await
     }
 
-    pub(crate) async fn add(self: &Arc<Self>, form: Form, body: Bytes) -> Result<Replies, Problem> {
-        self.run(form, body, |filter, keys, new| {
-            filter.insert_many(keys, new)
-        })
-        .await
+    pub(crate) async fn add(
+        self: &Arc<Self>,
+        form: Form,
+        body: Bytes,
+        when: When,
+    ) -> Result<Replies, Problem> {
+        let work: Work = |filter, keys, at, new| match at {
+            Some(at) => filter.insert_many_at(keys, at, new),
+            None => filter.insert_many(keys, new),
+        };
+        self.run(form, body, when, work).await
     }
 
     /// Has `work` answer for the keys of a request, on a thread that may wait.
@@ -58,18 +71,19 @@ impl RemoteFilter {
         self: &Arc<Self>,
         form: Form,
         body: Bytes,
+        when: When,
         work: Work,
     ) -> Result<Replies, Problem> {
         let mut turn = Arc::clone(&self.turns).lock_owned().await;
         let this = Arc::clone(self);
         let task = tokio::task::spawn_blocking(move || {
-            let answers = answer(&mut turn, form, &body, work)?;
+            let answers = answer(&mut turn, form, &body, when, work)?;
             let answers = match answers {
                 // Another filter may have its name.
                 Err(Error::Gone { .. } | Error::NotFound { .. }) => {
                     let again = open(&this.at, &this.options);
                     *turn = again.map_err(|error| Problem::unavailable(&error))?;
-                    answer(&mut turn, form, &body, work)?
+                    answer(&mut turn, form, &body, when, work)?
                 }
                 answers => answers,
             };
@@ -113,11 +127,14 @@ fn answer(
     filter: &mut RedisFilter,
     form: Form,
     body: &[u8],
+    when: When,
     work: Work,
 ) -> Result<Result<Replies, Error>, Problem> {
     // A module, which hashes itself, knows no other rule.
     let rule = *filter.hasher().map_or(&KeyRule::EXACT, Hasher::rule);
     form.check(body, &rule)?;
+    let at = when.in_redis(filter)?;
+    let too_old = filter.stats().too_old_keys;
     let mut replies = Replies::default();
     let mut failed = None;
     let mut answers = Vec::new();
@@ -126,12 +143,15 @@ fn answer(
             let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
             answers.clear();
             answers.resize(keys.len(), false);
-            match work(filter, &keys, &mut answers) {
+            match work(filter, &keys, at, &mut answers) {
                 Ok(()) => replies.extend(&answers),
                 Err(error) => failed = Some(error),
             }
         }
         Ok(())
     })?;
+    if filter.stats().too_old_keys > too_old {
+        replies.set_lateness(Lateness::TooOld);
+    }
     Ok(failed.map_or(Ok(replies), Err))
 }

@@ -30,6 +30,10 @@ impl Replies {
         }
     }
 
+    pub(crate) const fn set_lateness(&mut self, lateness: Lateness) {
+        self.lateness = lateness;
+    }
+
     pub(crate) const fn lateness(&self) -> Lateness {
         self.lateness
     }

@@ -6,7 +6,9 @@ use crate::replies::Lateness;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use tamis::{Moment, Span, Window};
+use tamis::raw::Shape;
+use tamis::{Kind, Moment, Span, Window, WindowOptions, calendar};
+use tamis_redis::RedisFilter;
 use tamis_report::human;
 
 /// How much later than the clock here the clock of a client may be, besides a generation.
@@ -40,9 +42,9 @@ impl When {
                 let text = format!("{name}: expected no other parameter than at");
                 return Err(Problem::bad_request(text));
             }
-            let moment = parse(&value).ok_or_else(|| {
+            let moment = calendar::parse(value.as_bytes()).ok_or_else(|| {
                 Problem::bad_request(format!(
-                    "at: expected a time like 1763375400, the seconds since 1970, got '{value}'"
+                    "at: expected a time like 2025-11-17T10:30:00Z or 1763375400, got '{value}'"
                 ))
             })?;
             if when.0.replace(moment).is_some() {
@@ -52,14 +54,25 @@ impl When {
         Ok(when)
     }
 
-    /// Refuses a time where none can be heeded.
-    pub(crate) fn expect_none(self) -> Result<(), Problem> {
-        match self.0 {
-            None => Ok(()),
-            Some(_) => Err(Problem::bad_request(
-                "at: a filter in Redis is asked and added to as of now; send no time",
-            )),
+    /// The time for a filter in Redis, if one was given. Only its servers know how late it is.
+    pub(crate) fn in_redis(self, filter: &RedisFilter) -> Result<Option<Moment>, Problem> {
+        let Some(at) = self.0 else {
+            return Ok(None);
+        };
+        match filter.shape() {
+            Some(Shape::Window(shape)) => {
+                if let Some(band) = band(&shape.options()) {
+                    refuse_future(at, Moment::now(), band, Moment::MIN)?;
+                }
+            }
+            None if filter.kind() == Kind::Window => {
+                return Err(Problem::bad_request(
+                    "at: a window in a module has the time of its server; send none",
+                ));
+            }
+            _ => {}
         }
+        Ok(Some(at))
     }
 
     /// The moment of a request to a window, or to a filter without times. `place` is the filter's,
@@ -71,7 +84,9 @@ impl When {
         place: impl Display,
     ) -> Result<Dated, Problem> {
         let now = Moment::now();
-        let (Some(window), Some(band)) = (window, window.and_then(band)) else {
+        let (Some(window), Some(band)) =
+            (window, window.and_then(|window| band(&window.options())))
+        else {
             let lateness = Lateness::InTime;
             return Ok(Dated { at: now, lateness });
         };
@@ -82,15 +97,10 @@ impl When {
                 clock.compare(now, latest, place);
                 now.max(latest)
             }
-            // It would make the window forget what is still in it.
-            Some(at) if at > latest.max(now + band + AHEAD) => {
-                return Err(Problem::bad_request(format!(
-                    "at: {at} is in the future: it is {now} here, and a window takes times until {} later, \
-                     because later ones would make it forget; send the time of the event, or none",
-                    human::duration(band + AHEAD)
-                )));
+            Some(at) => {
+                refuse_future(at, now, band, latest)?;
+                at
             }
-            Some(at) => at,
         };
         let lateness = if !window.remembers(at) {
             Lateness::TooOld
@@ -117,18 +127,22 @@ impl Clock {
     }
 }
 
+/// Refuses a time that would make a window forget what is still in it, unless it is there already.
+fn refuse_future(at: Moment, now: Moment, band: Duration, latest: Moment) -> Result<(), Problem> {
+    if at <= latest.max(now + band + AHEAD) {
+        return Ok(());
+    }
+    Err(Problem::bad_request(format!(
+        "at: {at} is in the future: it is {now} here, and a window takes times until {} later, \
+         because later ones would make it forget; send the time of the event, or none",
+        human::duration(band + AHEAD)
+    )))
+}
+
 /// How long a generation is; none of a window that counts keys.
-fn band(window: &Window) -> Option<Duration> {
-    match window.options().band() {
+fn band(options: &WindowOptions) -> Option<Duration> {
+    match options.band() {
         Span::Time(band) => Some(band),
         Span::Keys(_) => None,
     }
-}
-
-/// Seconds since 1970.
-fn parse(text: &str) -> Option<Moment> {
-    let seconds: f64 = text.parse().ok()?;
-    seconds
-        .is_finite()
-        .then(|| Moment::from_micros((seconds * 1e6) as i64))
 }

@@ -1,40 +1,12 @@
-//! What a window remembers, and since when.
+//! What a window remembers now, and how old it is.
 
 use serde_json::{Value, json};
-use tamis::{AnyFilter, Moment, Renewal, Span, Window};
+use tamis::{Moment, Span, Window};
 
-/// `null` for kinds that forget nothing.
-pub(crate) fn of(filter: &AnyFilter) -> Value {
-    let AnyFilter::Window(window) = filter else {
-        return Value::Null;
-    };
-    let options = window.options();
-    let number = |span| match span {
-        Span::Time(time) => json!(time.as_secs_f64()),
-        Span::Keys(keys) => json!(keys),
-    };
-    json!({
-        "by": match options.span() {
-            Span::Time(_) => "time",
-            Span::Keys(_) => "keys",
-        },
-        "renewal": match options.renewed() {
-            Renewal::Within => "within",
-            Renewal::Quiet => "quiet",
-        },
-        "span": number(options.span()),
-        "band": number(options.band()),
-        "generation_count": options.generation_count(),
-        "latest": window.latest().map(|latest| latest.to_string()),
-        "added": window.added(),
-        "generations": generations(window),
-    })
-}
-
-/// All generations that a question reaches now, newest first, also those without keys. Ages are
-/// those of the oldest keys: in seconds, or in keys that were new since.
-fn generations(window: &Window) -> Vec<Value> {
-    let told = window.generations();
+/// Has the generations of a window's description be those that a question reaches now, newest first,
+/// also those without keys, each with the age of its oldest keys: in seconds, or in keys that
+/// were new since.
+pub(crate) fn bring_up_to_date(told: &mut Value, window: &Window) {
     let options = window.options();
     let (now, step, is_time) = match options.band() {
         Span::Keys(step) => (window.added() as i64, step as i64, false),
@@ -52,22 +24,26 @@ fn generations(window: &Window) -> Vec<Value> {
         }
     };
     let count = options.generation_count();
+    let known = told["generations"].take();
     let one = |number: i64| {
         let start = number * step;
-        let found = told.iter().find(|one| one.number == number);
-        json!({
-            "number": number,
-            "start": edge(start),
-            "end": edge(start + step),
-            "age": (now - start) as f64 / if is_time { 1e6 } else { 1.0 },
-            "keys": found.map_or(0, |one| one.keys),
-            "capacity": window.capacity().div_ceil(count.into()),
-            "fill": found.map_or(0.0, |one| one.fill),
-        })
+        let found = known.as_array().into_iter().flatten();
+        let found = found.into_iter().find(|one| one["number"] == number);
+        let mut one = found.cloned().unwrap_or_else(|| {
+            json!({
+                "number": number,
+                "start": edge(start),
+                "end": edge(start + step),
+                "keys": 0,
+                "capacity": window.capacity().div_ceil(count.into()),
+                "fill": 0.0,
+            })
+        });
+        one["age"] = json!((now - start) as f64 / if is_time { 1e6 } else { 1.0 });
+        one
     };
     let newest = now.div_euclid(step);
     let all = (newest - i64::from(count)..=newest).rev();
-    all.filter(|number| is_time || *number >= 0)
-        .map(one)
-        .collect()
+    let all = all.filter(|number| is_time || *number >= 0);
+    told["generations"] = all.map(one).collect();
 }

@@ -16,7 +16,8 @@ use tamis_serve::{FilterPlace, ForeignOptions, Limits, Named, Settings, Writing}
 /// Answers at http://127.0.0.1:7654/ until SIGTERM or Ctrl-C. A filter is named
 /// NAME or after its file, without the extension. To replace a file, build a new
 /// one and rename it over the old one; the service switches over without a gap.
-/// Without filters, the page still has the calculator and the playground.
+/// Without filters, the page still has the calculator and the playground. A window
+/// is asked and added to as of now, or of the time that a request gives (?at=TIME).
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:

@@ -106,6 +106,45 @@ def test_numbers_equal_those_of_the_command(page):
     assert_only_refusals(page)
 
 
+def test_a_window_costs_what_the_command_says(page):
+    page.open("calculator")
+    page.settles("calculator")
+    assert not page.one("#number-generations").is_displayed()
+    page.choose("need", "forget")
+    page.settles("calculator")
+    assert page.one("#number-generations").is_displayed()
+    for keys, rate, generations in [("10M", "0.01", "8"), ("1M", "1e-4", "24"), ("37", "1e-9", "1"), ("1.5G", "0.001", "62")]:
+        page.type("#number-keys", keys)
+        page.type("#number-rate", rate)
+        page.type("#number-generations", generations)
+        page.settles("calculator")
+        # However long the window is.
+        for span in ["--within", "1m"], ["--quiet", "52w"]:
+            told = json.loads(tamis("plan", "--json", "-n", keys, "-p", rate, *span, "--generations", generations))
+            row = rows(page)[0]
+            assert row["kind"] == "window" and [row["kind"] for row in rows(page)][1:] == ["blocked"]
+            for name in ["keys", "bytes", "bits_per_key", "rate"]:
+                assert number(row[name]) == told[name], (keys, name)
+        assert f"1/{generations} of it more" in page.text("#advice")
+        assert ("generations" in page.driver.current_url) == (generations != "8")
+        command = page.text("#command")
+        assert "--within 24h" in command and (f"--generations {generations}" in command) == (generations != "8")
+    # What is wrong with the generations is said beside them, and a link holds them.
+    page.type("#number-generations", "63")
+    page.settles("calculator")
+    assert page.text("#error-number-generations") == "Expected 1 to 62, got 63" and is_stale(page)
+    page.type("#number-generations", "16")
+    page.settles("calculator")
+    assert page.text("#error-number-generations") == "" and not is_stale(page)
+    page.choose("find", "rate")
+    page.settles("calculator")
+    assert "where a size is given" in page.text("#error-number-generations")
+    page.open("calculator?keys=1M&rate=0.001&need=forget&generations=5")
+    page.settles("calculator")
+    assert page.one("#number-generations").get_attribute("value") == "5" and "--generations 5" in page.text("#command")
+    assert_only_refusals(page)
+
+
 def test_bits_and_hashes_fit_the_formula(page):
     """m and k as textbooks have them: what they give for these keys is the rate."""
     page.open("calculator?keys=10M&rate=0.001")
@@ -128,6 +167,8 @@ def test_bits_and_hashes_fit_the_formula(page):
 def test_the_command_line_makes_what_was_promised(page, tmp_path):
     page.open()
     for n, (given, need, kind) in enumerate([
+        ({"keys": "20_000", "rate": "0.001"}, "forget", "window"),
+        ({"keys": "20_000", "size": "100kB"}, "forget", "window"),
         ({"keys": "123_456", "rate": "1e-4"}, "", "blocked"),
         ({"keys": "123_456", "rate": "1e-4"}, "", "bloom"),
         ({"keys": "50k", "size": "100kB"}, "", "blocked"),

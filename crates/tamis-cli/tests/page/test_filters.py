@@ -2,10 +2,12 @@
 pictures in docs/."""
 
 import hashlib
+import json
 import os
 import re
 import struct
 import subprocess
+import time
 
 import pytest
 from conftest import ROOT, Page, Service, tamis
@@ -24,6 +26,12 @@ TABS = {
     "playground": "playground?ask=apple%0Abanana%0Astranger+11&walk=ask&key=stranger+11&step=5",
     "filters": "filters?name=seen",
 }
+# Other states of the same tabs, which have to fit and to be accessible as well.
+STATES = {
+    **TABS,
+    "calculator of a window": "calculator?keys=10M&rate=0.001&need=forget&generations=24",
+    "a window": "filters?name=events",
+}
 LANGUAGES = ("en", "zh")
 # One picture of each tab and width, and two in Chinese.
 DRAWN = {*((tab, width, "en") for tab in TABS for width in WIDTHS), ("why", 1400, "zh"), ("playground", 390, "zh")}
@@ -31,8 +39,12 @@ DRAWN = {*((tab, width, "en") for tab in TABS for width in WIDTHS), ("why", 1400
 DIGEST = PICTURES / "page.sha256"
 
 
-def state_of(tab, language):
-    return f"{TABS[tab]}&lang={language}"
+def state_of(state, language):
+    return f"{STATES[state]}&lang={language}"
+
+
+def tab_of(state):
+    return STATES[state].partition("?")[0]
 
 
 def digest_of_page():
@@ -64,7 +76,14 @@ def served(tmp_path_factory):
     # A name of a file that is markup.
     tamis("create", f"{HOSTILE}.tamis".replace("/", ""), "-n", "100", cwd=folder)
     tamis("create", "online.tamis", "-n", "500", "--kind", "counting", cwd=folder)
-    service = Service(folder, *writing(folder), "seen.tamis", "online.tamis", "words.tamis")
+    tamis("create", "events.tamis", "-n", "8k", "-p", "0.001", "--within", "24h", cwd=folder)
+    tamis("create", "last.tamis", "-n", "800", "--kind", "window", cwd=folder)
+    service = Service(folder, *writing(folder), "seen.tamis", "online.tamis", "words.tamis", "events.tamis", "last.tamis")
+    # A day that began quietly: 900, 800, … keys, 3 hours apart, as many as a generation is long.
+    now = int(time.time())
+    for age in range(9):
+        keys = "\n".join(f"event {age} {i}" for i in range(900 - 100 * age))
+        post(service, f"v1/filters/events/add?at={now - age * 3 * 3600}", keys.encode())
     yield service
     service.end()
 
@@ -122,8 +141,6 @@ def test_a_key_added_by_curl_a_moment_ago_is_there(page, served):
 def test_facts_equal_those_of_the_command(page, served):
     page.open("filters?name=seen")
     page.wait(lambda: fact(page, "keys"), "the facts")
-    import json
-
     info = json.loads(tamis("info", "--json", "seen.tamis", cwd=served.folder))
     for name in ["kind", "keys", "capacity", "rate", "rate_now", "bytes"]:
         assert fact(page, name) == str(info[name]) or float(fact(page, name)) == info[name], name
@@ -136,13 +153,45 @@ def test_facts_equal_those_of_the_command(page, served):
 
 def test_every_filter_has_its_place(page):
     page.open("filters")
-    page.wait(lambda: len(page.all("#filter-list button")) == 3, "three filters")
+    page.wait(lambda: len(page.all("#filter-list button")) == 5, "five filters")
     page.press('#filter-list button[data-name="words"]')
     assert page.text("#filter-name") == "words" and fact(page, "kind") == "fuse"
     page.wait(lambda: "name=words" in page.driver.current_url, "its address")
     assert "no lines" in page.text("#filter-lines")
     page.driver.back()
-    page.wait(lambda: page.text("#filter-name") == "online", "the first filter")
+    page.wait(lambda: page.text("#filter-name") == "events", "the first filter")
+
+
+def test_a_window_shows_what_it_remembers(page, served):
+    page.open("filters?name=events")
+    page.wait(lambda: fact(page, "window"), "the facts")
+    assert fact(page, "kind") == "window" and fact(page, "window") == "within"
+    assert page.text('[data-fact="window"]') == "1 d since first seen"
+    assert page.text('[data-fact="generations"]') == "8, of 3 h each"
+    told = json.loads(subprocess.check_output(["curl", "-sS", served.address + "v1/filters/events"]))["window"]["generations"]
+    assert len(told) == 9 and [one["capacity"] for one in told] == [1000] * 9
+    table = page.script("""return [...document.querySelectorAll("#filter-lines tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent))""")  # fmt: skip
+    assert [int(keys) for _, keys, *_ in table] == [one["keys"] for one in told]
+    assert all(3 * 3600 * i <= one["age"] < 3 * 3600 * (i + 1) for i, one in enumerate(told))
+    # A generation may have begun since the keys were added.
+    held = [one for one in told if one["keys"]]
+    assert [one["keys"] for one in held][:8] == [900, 800, 700, 600, 500, 400, 300, 200] and len(held) >= 8
+    assert all(0 < one["fill"] < 0.5 for one in held)
+    # A bar each, the newest at the right, as high as it is full.
+    bars = page.script("""return [...document.querySelectorAll("#filter-lines rect")].map((bar) => [bar.x.baseVal.value, bar.height.baseVal.value])""")
+    assert bars == sorted(bars) and [high for _, high in bars] == sorted(high for _, high in bars)
+    # The key of a minute ago is there, and one of two days ago is not.
+    assert check(page, "event 0 1\nevent 7 1\nnever") == {"event 0 1": "yes", "event 7 1": "yes", "never": "no"}
+
+
+def test_a_window_of_the_last_keys(page, served):
+    post(served, "v1/filters/last/add", "\n".join(f"key {i}" for i in range(1250)).encode())
+    page.open("filters?name=last")
+    page.wait(lambda: fact(page, "window"), "the facts")
+    assert page.text('[data-fact="window"]') == "the last 800 keys"
+    assert page.text('[data-fact="generations"]') == "8, of 100 keys each"
+    rows = lambda: page.script("""return [...document.querySelectorAll("#filter-lines tbody tr")].map((row) => [...row.cells].slice(0, 2).map((cell) => cell.textContent))""")  # noqa: E731  # fmt: skip
+    page.wait(lambda: rows() == [[f"{50 + 100 * i} keys", "50" if i == 0 else "100"] for i in range(9)], "the generations")
 
 
 def test_markup_stays_text(driver, tmp_path):
@@ -197,7 +246,7 @@ def test_the_keyboard_reaches_everything(page):
 
 
 def test_everything_has_a_name(page):
-    for tab, state in TABS.items():
+    for tab, state in ((tab_of(state), address) for state, address in STATES.items()):
         page.open(state)
         page.wait(lambda: page.all(f"#panel-{tab} svg"), f"the drawing of {tab}")
         for element in page.all(f"#panel-{tab} :is(input, textarea, button, svg, section, nav, [role])"):
@@ -215,13 +264,14 @@ def window(page, width, scheme):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("tab", TABS)
-def test_it_fits_and_is_drawn(page, served, tab, width, language):
+@pytest.mark.parametrize("state", STATES)
+def test_it_fits_and_is_drawn(page, served, state, width, language):
+    tab = tab_of(state)
     if tab == "filters":
         post(served, "v1/filters/seen/check", "\n".join(f"https://example.org/{i}" for i in range(6000, 7000)).encode())
     for scheme in ("dark", "light"):
         window(page, width, scheme)
-        page.open(state_of(tab, language))
+        page.open(state_of(state, language))
         page.wait(lambda: page.all(f"#panel-{tab} svg"), "the drawing")
         if tab != "filters":
             page.settles(tab)
@@ -229,9 +279,9 @@ def test_it_fits_and_is_drawn(page, served, tab, width, language):
         assert page.script("return document.documentElement.scrollWidth") <= width
         ground = page.script("return getComputedStyle(document.documentElement).backgroundColor")
         assert (sum(map(int, ground[4:-1].split(","))) < 200) == (scheme == "dark"), ground
-        is_drawn = os.environ.get("TAMIS_PAGE_PICTURES") and (tab, width, language) in DRAWN
-        if is_drawn and (scheme == "dark") == (tab == "playground" and language == "en"):
-            draw(page, width, picture_of(tab, width, language))
+        is_drawn = os.environ.get("TAMIS_PAGE_PICTURES") and (state, width, language) in DRAWN
+        if is_drawn and (scheme == "dark") == (state == "playground" and language == "en"):
+            draw(page, width, picture_of(state, width, language))
 
 
 def test_the_pictures_are_of_this_page():
@@ -250,12 +300,13 @@ def test_the_pictures_are_of_this_page():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("tab", TABS)
-def test_an_audit_of_accessibility_finds_nothing(page, tab, width, language):
+@pytest.mark.parametrize("state", STATES)
+def test_an_audit_of_accessibility_finds_nothing(page, state, width, language):
     """By axe-core: names, roles, contrast and what else a program can judge."""
+    tab = tab_of(state)
     for scheme in ("dark", "light"):
         window(page, width, scheme)
-        page.open(state_of(tab, language))
+        page.open(state_of(state, language))
         page.wait(lambda: page.all(f"#panel-{tab} svg"), "the drawing")
         page.wait(lambda: page.script("return document.getAnimations().length === 0"), "colours to stand still")
         page.script(AXE.read_text())
@@ -263,7 +314,7 @@ def test_an_audit_of_accessibility_finds_nothing(page, tab, width, language):
         assert len(found["passes"]) > 20
         assert [
             f"{rule['id']}: {rule['help']}: {node['html'][:200]}" for rule in found["violations"] for node in rule["nodes"]
-        ] == [], f"{tab}, {width}, {scheme}, {language}"
+        ] == [], f"{state}, {width}, {scheme}, {language}"
 
 
 def draw(page, width, picture):

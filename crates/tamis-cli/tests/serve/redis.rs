@@ -4,6 +4,9 @@ use crate::common::Sandbox;
 use crate::servers::Server;
 use crate::service::{Service, TOKEN};
 use serde_json::json;
+use std::time::Duration;
+use tamis::{Hasher, Moment, Plan, Span, WindowOptions};
+use tamis_redis::{Location, Options, RedisFilter};
 
 #[test]
 fn a_filter_in_redis_is_asked_and_added_to() {
@@ -68,5 +71,41 @@ fn a_server_that_is_gone_is_told_and_found_again() {
         let answer = service.ask("POST /v1/filters/seen/check", "", "apple");
         answer.status == 200 && answer.text() == "no\n"
     });
+    service.end();
+}
+
+#[test]
+fn a_window_in_redis_is_asked_and_added_to_at_times() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = format!("redis://{}/seen", server.address());
+    let at: Location = seen.parse().unwrap();
+    let options = WindowOptions::new(Span::Time(Duration::from_secs(3_600)));
+    let plan = Plan::window(&options, 1_000, 1e-6).unwrap();
+    RedisFilter::create(&at, &plan, Hasher::default(), &Options::default()).unwrap();
+    let service = Service::start_writing(&dir, &seen);
+    let headers = format!("authorization: Bearer {TOKEN}\r\n");
+    let ask = |verb: &str, key: &str, at: Moment| {
+        let seconds = at.micros() as f64 / 1e6;
+        let line = format!("POST /v1/filters/seen/{verb}?at={seconds}");
+        service.ask(&line, &headers, key)
+    };
+    let then = Moment::now() - Duration::from_secs(7_200);
+    assert_eq!(ask("add", "a", then).text(), "new\n");
+    let last = then + Duration::from_secs(3_600);
+    assert_eq!(ask("add", "a", last).text(), "known\n");
+    assert_eq!(ask("check", "a\nb", last).text(), "yes\nno\n");
+    assert_eq!(
+        ask("check", "a", then + Duration::from_secs(4_051)).text(),
+        "no\n"
+    );
+    // By the clock it is forgotten.
+    assert_eq!(service.check("seen", "a"), "no\n");
+    assert_eq!(service.add("seen", "a").text(), "new\n");
+    assert_eq!(ask("add", "c", then).text(), "new, too old\n");
+    let far = ask("add", "b", Moment::now() + Duration::from_secs(86_400));
+    assert_eq!(far.status, 400);
+    assert!(far.error().contains("in the future"));
+    assert_eq!(service.check("seen", "a\nb"), "yes\nno\n");
     service.end();
 }

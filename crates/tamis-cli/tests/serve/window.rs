@@ -315,6 +315,7 @@ fn times_that_are_none_are_refused() {
         ("at=yesterday", "got 'yesterday'"),
         ("at=nan", "got 'nan'"),
         ("at=1e999", "got '1e999'"),
+        ("at=2024-02-30", "got '2024-02-30'"),
         ("at=1700000000&at=1700000001", "given twice"),
         (
             "time=1700000000",
@@ -332,6 +333,19 @@ fn times_that_are_none_are_refused() {
         }
     }
     assert_eq!(service.check("seen", "a"), "no\n");
+    // Times as people and programs write them.
+    let now = Moment::now();
+    let now = Moment::from_secs(now.micros() / 1_000_000);
+    let (seconds, shown) = (now.micros() / 1_000_000, now.to_string());
+    assert_eq!(service.add_at("t", now).text(), "new\n");
+    for at in [
+        shown.clone(),
+        shown.replace('Z', "%2B00:00"),
+        format!("{seconds}000"),
+    ] {
+        let line = format!("POST /v1/filters/seen/add?at={at}");
+        assert_eq!(service.ask(&line, &headers, "t").text(), "known\n", "{at}");
+    }
     // Kinds that forget nothing heed no time.
     let line = "POST /v1/filters/plain/add?at=4102444800";
     assert_eq!(service.ask(line, &headers, "a").text(), "new\n");

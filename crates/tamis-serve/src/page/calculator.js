@@ -10,7 +10,8 @@ const fields = {
   rate: { from: -9, to: -0.5, text: (n) => rate(n) },
   size: { from: 2.5, to: 12, text: (n) => `${short(n)}B` },
 };
-const needs = ["", "delete", "grow", "finished"];
+const needs = ["", "delete", "grow", "finished", "forget"];
+const usualGenerations = "8";
 const start = { keys: "10M", rate: "0.01", size: "16MB" };
 
 const own = ["bits", "hashes"];
@@ -20,6 +21,7 @@ let values = { ...start }; // as typed
 let typedShape = { bits: "", hashes: "" }; // a Bloom filter of one's own, as typed
 let find = "size";
 let need = "";
+let generations = usualGenerations; // of a window, as typed
 let kind = ""; // chosen instead of the advised one
 let sequence = 0;
 let asked = null; // the state that was asked about last
@@ -41,8 +43,9 @@ export function mount(panel, keep) {
           kind = "";
           changed(true);
         }),
+        boxOf("number", "generations", t("calculator.generations"), t("calculator.generations.hint"), (text) => { generations = text; }),
         h("fieldset", { class: "own" }, h("legend", null, t("calculator.own")),
-          h("div", { class: "numbers-row" }, own.map(ownField)),
+          h("div", { class: "numbers-row" }, own.map((name) => boxOf("own", name, t(`calculator.own.${name}`), t(`calculator.own.${name}.hint`), (text) => { typedShape[name] = text; }))),
           h("p", { id: "own-told", role: "status" }))),
       h("div", { class: "results" },
         h("p", { id: "plan-problem", class: "problem", role: "alert" }),
@@ -93,18 +96,19 @@ function fieldOf(name, field) {
     h("small", { id: `hint-${name}` }, t(`calculator.${name}.hint`)));
 }
 
-/** A box for a number of a Bloom filter that the user has in mind. */
-function ownField(name) {
+/** A box for a number, without a slider. */
+function boxOf(prefix, name, label, hint, take) {
   const { typed, done } = typing(changed);
-  return h("div", { class: "field" },
-    h("label", { for: `own-${name}` }, t(`calculator.own.${name}`)),
+  const id = `${prefix}-${name}`;
+  return h("div", { class: "field", "data-box": name },
+    h("label", { for: id }, label),
     h("input", {
-      id: `own-${name}`, type: "text", autocomplete: "off", spellcheck: "false", "aria-describedby": `error-own-${name} hint-own-${name}`,
-      oninput: (event) => { typedShape[name] = event.target.value.trim(); typed(); },
+      id, type: "text", autocomplete: "off", spellcheck: "false", "aria-describedby": `error-${id} hint-${id}`,
+      oninput: (event) => { take(event.target.value.trim()); typed(); },
       onchange: done,
     }),
-    h("p", { id: `error-own-${name}`, class: "problem", "aria-live": "polite" }),
-    h("small", { id: `hint-own-${name}` }, t(`calculator.own.${name}.hint`)));
+    h("p", { id: `error-${id}`, class: "problem", "aria-live": "polite" }),
+    h("small", { id: `hint-${id}` }, hint));
 }
 
 /** A slider's place becomes a number of two digits. */
@@ -120,6 +124,7 @@ export function state() {
   const query = new URLSearchParams();
   for (const name of Object.keys(fields)) if (name !== find) query.set(name, values[name]);
   if (need) query.set("need", need);
+  if (need === "forget" && generations !== usualGenerations) query.set("generations", generations);
   if (kind) query.set("kind", kind);
   for (const name of own) if (typedShape[name]) query.set(name, typedShape[name]);
   return query.toString();
@@ -132,6 +137,7 @@ export function show(query) {
   for (const name of given) values[name] = query.get(name);
   need = needs.includes(query.get("need")) ? query.get("need") : "";
   kind = query.get("kind") ?? "";
+  root.querySelector("#number-generations").value = generations = query.get("generations") ?? usualGenerations;
   for (const name of own) root.querySelector(`#own-${name}`).value = typedShape[name] = query.get(name) ?? "";
   for (const name of Object.keys(fields)) root.querySelector(`#number-${name}`).value = values[name];
   update();
@@ -152,6 +158,7 @@ async function update() {
   root.classList.toggle("calculates-keys", find === "keys");
   choose(root, "find", find);
   choose(root, "need", need);
+  root.querySelector('[data-box="generations"]').hidden = need !== "forget";
   const mine = ++sequence;
   asked = state();
   const address = location.hash;
@@ -167,7 +174,7 @@ async function update() {
 
 /** What was drawn stays, dimmed: it belongs to numbers that were there a moment ago. */
 function refuse(text) {
-  const wrong = complain(root, "number", Object.keys(fields).filter((name) => name !== find), text);
+  const wrong = complain(root, "number", [...Object.keys(fields).filter((name) => name !== find), "generations"], text);
   root.querySelector("#plan-problem").textContent = wrong ? "" : text;
   root.querySelector(".results").classList.add("is-stale");
   root.querySelector(`#found-${find}`).textContent = "";
@@ -189,7 +196,7 @@ function tellOwn(answered) {
 
 function draw(answer) {
   const { plans, rows, pick } = answer;
-  complain(root, "number", Object.keys(fields), "");
+  complain(root, "number", [...Object.keys(fields), "generations"], "");
   root.querySelector("#plan-problem").textContent = "";
   root.querySelector(".results").classList.remove("is-stale");
   const shown = rows.some((row) => row.kind === kind) ? kind : pick;

@@ -189,7 +189,7 @@ function generations(window) {
   const text = (one) => t("window.generation", { age: since(one.age), n: count(one.keys), capacity: count(one.capacity), fill: percent(one.fill) });
   replace(root.querySelector("#filter-lines"),
     h("p", { class: "aside" }, t("window.about")),
-    columns(all.toReversed().map((one) => [[full(one) > 1 ? "over" : "a", full(one), text(one)]]),
+    columns([...all].reverse().map((one) => [[full(one) > 1 ? "over" : "a", full(one), text(one)]]),
       all.length ? [[0, since(all.at(-1).age), "start"], [1, t("filters.now"), "end"]] : [], t("window.picture")),
     asTable(["age", "keys", "capacity", "fill"].map((name) => t(`window.${name}`)), all.map((one) => [since(one.age), count(one.keys), count(one.capacity), percent(one.fill)])));
 }

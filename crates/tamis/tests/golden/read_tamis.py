@@ -327,6 +327,8 @@ class Window:
             number -= 2**58
             if tag and number % self.columns != column:
                 raise Corrupt(f"generation {number} in column {column}")
+            if tag and self.by_keys and number > newest:
+                raise Corrupt(f"generation {number} after {newest}")
             live = tag and newest is not None and number >= newest - (self.columns - 2)
             self.tags.append(tag if live else None)
             self.keys += word(5 + 2 * column) if live else 0

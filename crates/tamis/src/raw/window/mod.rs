@@ -692,15 +692,24 @@ impl Layout for WindowShape {
     const KIND: Kind = Kind::Window;
 
     fn complete<W: Word>(self, words: &[W]) -> Result<Self, Error> {
-        for c in 0..self.columns() {
-            if let Some(column) = self.column(words, c)
-                && self.column_of(column.generation) != c
-            {
-                let expected = format_args!("in column {}", self.column_of(column.generation));
+        let columns = (0..self.columns()).filter_map(|c| Some((c, self.column(words, c)?)));
+        let columns: Vec<_> = columns.collect();
+        for &(c, column) in &columns {
+            let own = self.column_of(column.generation);
+            if own != c {
+                let expected = format_args!("in column {own}");
                 return Err(Error::corrupt("generation of a window", expected, c));
             }
         }
-        Ok(self)
+        // Read after them: writers count before they begin a generation.
+        let counted = self.counted_generation(words);
+        match columns.iter().map(|(_, column)| column.generation).max() {
+            Some(newest) if self.is_by_keys() && newest > counted => {
+                let expected = format_args!("at most {counted}, by the keys that were added");
+                Err(Error::corrupt("generation of a window", expected, newest))
+            }
+            _ => Ok(self),
+        }
     }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
