@@ -184,12 +184,4 @@ fn workers_share_a_window_which_forgets() {
             other.err
         );
     }
-    let line = format!("dedup --within 4s --time csv:1 --filter {seen}-after");
-    let timed = dir.feed(&line, "1,a\n");
-    assert_eq!(timed.code, 2);
-    assert!(
-        timed.err.contains("--time is for windows in files"),
-        "{}",
-        timed.err
-    );
 }

@@ -109,12 +109,9 @@ fn open_or_create(at: &Location, task: &Task) -> Result<RedisFilter> {
                 created => created.inspect(|_| {
                     // Said even if quiet: from now on nothing is known as seen.
                     output::warn(format_args!(
-                        "{at}: not found, so a {} was created: every record is new\n\
+                        "{at}: not found, so a {} filter was created: every record is new\n\
                          hint: if it was there before, it is lost; with --must-exist that is an error",
-                        match plan.kind() {
-                            Kind::Window => "window",
-                            _ => "growing filter",
-                        }
+                        plan.kind()
                     ));
                 }),
             }
