@@ -299,50 +299,56 @@ fn pick(plans: &[Plan], need: Need) -> (usize, String) {
              each time it grows, a key costs one more probe."
                 .into(),
         ),
-        Need::Forget { generations } => {
-            let why = format!(
-                "a key is remembered for the window, be it a minute or a year, and for up to \
-                 1/{generations} of it more."
-            );
-            let blocked = of(Kind::Blocked);
-            let costs =
-                blocked.map(|blocked| format!(" To forget costs {}.", compared(first, blocked)));
-            (0, why + &costs.unwrap_or_default())
-        }
+        Need::Forget { generations } => (0, forgets(first, of(Kind::Blocked), generations)),
         Need::Nothing if first.kind().is_static() => (
             0,
             "of finished lists only; no kind that keys can be added to serves these numbers."
                 .into(),
         ),
-        Need::Nothing => {
-            let misses = match cache_misses(first).as_str() {
-                "1" => "one cache miss".into(),
-                n => format!("{n} cache misses"),
-            };
-            let bloom = of(Kind::Bloom).filter(|_| first.kind() != Kind::Bloom);
-            let more = bloom.map(|bloom| {
-                format!(
-                    " instead of up to {}, for {}",
-                    bloom.hashes(),
-                    compared(first, bloom)
-                )
-            });
-            let layout = match first.shape() {
-                Shape::Blocked(shape) => {
-                    let bits = human::counted(shape.hashes_per_line().into(), "bit");
-                    match shape.lines_per_key() {
-                        1 => format!(" Each key sets {bits} in one line of 64 bytes."),
-                        n => format!(" Each key sets {bits} in each of {n} lines of 64 bytes."),
-                    }
-                }
-                _ => String::new(),
-            };
-            (
-                0,
-                format!("a key costs {misses}{}.{layout}", more.unwrap_or_default()),
-            )
-        }
+        Need::Nothing => (0, costs(first, of(Kind::Bloom))),
     }
+}
+
+/// What a window does, and what that costs.
+fn forgets(window: &Plan, blocked: Option<&Plan>, generations: u32) -> String {
+    let why = format!(
+        "a key is remembered for the window, be it a minute or a year, and for up to \
+         1/{generations} of it more."
+    );
+    let costs = blocked.map(|blocked| {
+        format!(
+            " What it costs to forget, next to a filter that forgets nothing: {}.",
+            compared(window, blocked)
+        )
+    });
+    why + &costs.unwrap_or_default()
+}
+
+/// What a key costs, next to the textbook's filter.
+fn costs(first: &Plan, bloom: Option<&Plan>) -> String {
+    let misses = match cache_misses(first).as_str() {
+        "1" => "one cache miss".into(),
+        n => format!("{n} cache misses"),
+    };
+    let bloom = bloom.filter(|_| first.kind() != Kind::Bloom);
+    let more = bloom.map(|bloom| {
+        format!(
+            " instead of up to {}, for {}",
+            bloom.hashes(),
+            compared(first, bloom)
+        )
+    });
+    let layout = match first.shape() {
+        Shape::Blocked(shape) => {
+            let bits = human::counted(shape.hashes_per_line().into(), "bit");
+            match shape.lines_per_key() {
+                1 => format!(" Each key sets {bits} in one line of 64 bytes."),
+                n => format!(" Each key sets {bits} in each of {n} lines of 64 bytes."),
+            }
+        }
+        _ => String::new(),
+    };
+    format!("a key costs {misses}{}.{layout}", more.unwrap_or_default())
 }
 
 /// What the first costs more or less than the other, in memory for each key and in rate.

@@ -77,7 +77,7 @@ def served(tmp_path_factory):
     tamis("create", f"{HOSTILE}.tamis".replace("/", ""), "-n", "100", cwd=folder)
     tamis("create", "online.tamis", "-n", "500", "--kind", "counting", cwd=folder)
     tamis("create", "events.tamis", "-n", "8k", "-p", "0.001", "--within", "24h", cwd=folder)
-    tamis("create", "last.tamis", "-n", "800", "--kind", "window", cwd=folder)
+    tamis("create", "last.tamis", "-n", "800", "-p", "1e-9", "--kind", "window", cwd=folder)
     service = Service(folder, *writing(folder), "seen.tamis", "online.tamis", "words.tamis", "events.tamis", "last.tamis")
     # A day that began quietly: 900, 800, … keys, 3 hours apart, as many as a generation is long.
     now = int(time.time())

@@ -391,7 +391,7 @@ export default {
   "said.grows": "it keeps the rate at any number of keys.",
   "said.guess": "A good guess saves memory and time: each time it grows, a key costs one more probe.",
   "said.remembers": "a key is remembered for the window, be it a minute or a year, and for up to 1/{n} of it more.",
-  "said.forgetting": "To forget costs {compared}.",
+  "said.forgetting": "What it costs to forget, next to a filter that forgets nothing: {compared}.",
   "said.set": "Do you need a filter? An exact hash set of {keys} takes about {size}; a filter pays when that is too much.",
   "said.a_key": "1 key",
   "said.keys": "{n} keys",

@@ -391,7 +391,7 @@ export default {
   "said.grows": "无论放多少键，它都保持这个误判率。",
   "said.guess": "估得准，就省内存也省时间：每增长一次，查一个键就多一次探测。",
   "said.remembers": "一个键会被记住整个时间段，不管是一分钟还是一年，最多再多记 1/{n}。",
-  "said.forgetting": "能忘掉的代价：{compared}。",
+  "said.forgetting": "与什么都不忘的过滤器相比，能忘掉的代价是：{compared}。",
   "said.set": "真的需要过滤器吗？存 {keys}的精确哈希集合大约占 {size}；这太大时，过滤器才划算。",
   "said.a_key": "1 个键",
   "said.keys": "{n} 个键",
