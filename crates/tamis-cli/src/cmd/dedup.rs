@@ -212,9 +212,9 @@ impl Over<'_> {
     }
 
     /// The same of a window, which can't grow.
-    fn say_of_window(&self, keys: u64, capacity: u64, rate_now: f64) -> Result<()> {
+    fn say_of_window(&self, each: u64, capacity: u64, rate_now: f64) -> Result<()> {
         let name = self.filter.to_string();
-        self.say_text(windowed::over(&name, keys, capacity, rate_now, self.rate))
+        self.say_text(windowed::over(&name, each, capacity, rate_now, self.rate))
     }
 
     fn say_text(&self, text: String) -> Result<()> {
