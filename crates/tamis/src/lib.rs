@@ -86,7 +86,6 @@ compile_error!(
      it needs a target with 64-bit atomic instructions"
 );
 
-pub mod calendar;
 mod error;
 #[cfg(feature = "files")]
 pub mod file;
@@ -122,7 +121,7 @@ pub use hasher::{Hasher, SecretKey};
 pub use key_rule::KeyRule;
 pub use kind::Kind;
 pub use list::{Both, Contradiction, ListBuilder};
-pub use moment::Moment;
+pub use moment::{Moment, calendar};
 pub use plan::Plan;
 pub use plan::growing::Expansion;
 pub use raw::window::{At, Renewal, Span, WindowOptions};

@@ -1,6 +1,7 @@
 //! A point in time, as windows count it.
 
-use crate::calendar;
+pub mod calendar;
+
 use crate::error::Error;
 use std::fmt;
 use std::str::FromStr;

@@ -4,7 +4,7 @@
 //! rows that have another tag are empty, whatever they hold: so a generation is
 //! forgotten by changing one word.
 
-use super::shape::{MAX_COLUMNS, RUN, TAG_BITS, WindowShape};
+use super::shape::{FIXED, MAX_COLUMNS, RUN, TAG_BITS, WindowShape};
 use crate::moment::Moment;
 use crate::raw::word::Word;
 use std::sync::atomic::{
@@ -20,7 +20,6 @@ const WRITTEN: usize = 1;
 const CLEANING: usize = 2;
 /// How many rows should have been cleaned by now.
 const OWED: usize = 3;
-pub(crate) const FIXED: usize = 4;
 
 /// The mark of each column, as its words have it.
 pub(super) type Marks = [[u64; RUN]; MAX_COLUMNS];

@@ -23,6 +23,8 @@ const MAX_ROWS: u64 = 1 << 48;
 /// Words of a run: what is looked at first of each generation. With two, an absent key is seldom
 /// in doubt in one of them, and with one it mostly is.
 pub(crate) const RUN: usize = 2;
+/// Words of the head before those of the columns, which are two each; see `head.rs`.
+pub(super) const FIXED: usize = 4;
 /// Most words of a block.
 pub(crate) const MAX_BLOCK: usize = 16;
 /// A word has so many bits for keys, and [`TAG_BITS`] that say whose they are.
@@ -233,7 +235,7 @@ impl WindowShape {
             renewal,
             by_keys,
             step,
-            head_words: (super::head::FIXED as u32 + 2 * columns).next_multiple_of(8),
+            head_words: (FIXED as u32 + 2 * columns).next_multiple_of(8),
             row_words: columns * block,
             isa: Isa::best(),
         })

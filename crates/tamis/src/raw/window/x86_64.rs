@@ -29,10 +29,7 @@ pub(super) unsafe fn columns_avx512<W: Word>(
     if columns.div_ceil(4) == 3 {
         // SAFETY: the caller's promise; there are as many runs.
         let twelve = unsafe { twelve_columns(row, bits, marks) };
-        return match twelve & twelve >> 1 & 0x55_5555 {
-            0 => 0,
-            pairs => of_pairs(pairs.into()) & all,
-        };
+        return of_pairs(u64::from(twelve & twelve >> 1 & 0x55_5555)) & all;
     }
     let mut found = 0;
     for at in (0..columns).step_by(4) {

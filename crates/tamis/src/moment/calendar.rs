@@ -2,7 +2,7 @@
 //!
 //! Years are Gregorian, before 1582 as well.
 
-use crate::moment::Moment;
+use super::Moment;
 
 /// The date of a day, counted from 1970-01-01: year, month and day of the month. The year before 1 is 0.
 ///
