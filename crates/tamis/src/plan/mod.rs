@@ -170,7 +170,7 @@ impl Plan {
     /// use tamis::{Plan, Span, WindowOptions};
     /// let day = WindowOptions::new(Span::Time(Duration::from_secs(86_400)));
     /// let plan = Plan::window(&day, 1_000_000, 0.01)?;
-    /// assert!(plan.bits_per_key() < 22.6);
+    /// assert!(plan.bits_per_key() < 22.8);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn window(options: &WindowOptions, keys: u64, rate: f64) -> Result<Self, Error> {
