@@ -3,11 +3,11 @@
 use crate::formats::{self, FileClass, FileKind};
 use crate::input::{Input, InputError, Packing};
 use crate::key::parquet::{Failure, Table};
-use crate::key::{KeySpec, Keys, Missing, Part, RecordRule, Source};
+use crate::key::{KeySpec, Keys, KeysOfText, Missing, Part, RecordRule, Source};
 use crate::pipeline::EndOnPanic;
 use crate::progress::Progress;
 use crate::reader::{CHUNK, Chunk, Reader};
-use crate::records::{Framing, LastBorder};
+use crate::records::{Framing, LastBorder, newlines};
 use crate::turn::Turn;
 use std::fs::{File, Metadata};
 use std::io;
@@ -269,6 +269,8 @@ struct Scan<'s> {
     number: usize,
     spec: &'s KeySpec,
     maker: Keys<'s>,
+    /// Finds them, if they are keys of text.
+    of_text: Option<KeysOfText>,
     recent: Recent,
     /// Where the key columns are.
     columns: Vec<usize>,
@@ -282,6 +284,7 @@ impl<'s> Scan<'s> {
             number,
             spec,
             maker: Keys::new(spec),
+            of_text: spec.text_keys().map(KeysOfText::new),
             recent: Recent::default(),
             columns: Vec::new(),
             records: 0,
@@ -328,6 +331,11 @@ impl<'s> Scan<'s> {
 
     /// Adds the keys of whole records.
     fn add(&mut self, framing: Framing, records: &[u8], sink: &mut Sink) {
+        if let Some(of_text) = &mut self.of_text {
+            of_text.add(records);
+            self.records += newlines(records);
+            return;
+        }
         let mut malformed = None;
         framing.for_each(records, |start, end| {
             self.records += 1;
@@ -350,6 +358,8 @@ impl<'s> Scan<'s> {
         if let Some(why) = &self.remarks.unknown {
             self.remarks.without_key = 0;
             keys.set_unknown(self.number, why);
+        } else if let Some(of_text) = &mut self.of_text {
+            keys.add_all(self.number, of_text.take());
         }
         self.remarks
     }

@@ -237,7 +237,7 @@ impl Index {
     pub(crate) fn candidates(&self, spec: usize, survey: &Survey, query: &Query) -> Vec<usize> {
         let hasher = self.file.hasher();
         let spec = self.file.specs().nth(spec).expect("a spec of this index");
-        let hashes: Vec<_> = query.keys.iter().map(|key| hasher.hash(key)).collect();
+        let hashes = query.hashes(hasher);
         let mut has = vec![0; self.file.len()];
         for candidates in spec.candidates_hashes(&hashes) {
             for entry in candidates {
