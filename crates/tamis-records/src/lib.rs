@@ -10,6 +10,7 @@
 //! - [`key`]: which part of a record is its key: all of it, columns, JSON pointers; and the keys of files in an index.
 //! - [`pipeline`]: every thread carries a chunk through all stages. The output does not depend on their number.
 //! - [`scan`] and [`search`]: all keys of a file for an index, and the true matches in it.
+//! - [`patterns`] and [`needs`]: what is looked for in lines, and the keys that text must have for it.
 //! - [`exact`]: a set of 128-bit digests, 20 to 30 bytes a key.
 //!
 //! # Example
@@ -62,7 +63,9 @@ pub mod exact;
 pub mod formats;
 pub mod input;
 pub mod key;
+pub mod needs;
 pub mod ordered;
+pub mod patterns;
 pub mod pipeline;
 pub mod progress;
 pub mod reader;

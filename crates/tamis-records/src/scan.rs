@@ -3,8 +3,7 @@
 use crate::formats::{self, FileClass, FileKind};
 use crate::input::{Entrance, Input, InputError, Packing, TextKind, TextReader, text_from};
 use crate::key::parquet::{Failure, Table};
-use crate::key::words::KeysOfText;
-use crate::key::{KeySpec, Keys, Missing, Part, RecordRule, Source};
+use crate::key::{KeySpec, Keys, KeysOfText, Missing, Part, RecordRule, Source};
 use crate::line_time::LineTimes;
 use crate::pipeline::EndOnPanic;
 use crate::progress::Progress;

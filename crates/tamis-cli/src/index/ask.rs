@@ -86,8 +86,7 @@ pub(crate) fn need(index: &Index, spec: usize, key: &[u8]) -> Result<Need> {
     }
     let query = spec.query(key).map_err(|error| anyhow!(error))?;
     let hasher = index.parts.index.hasher();
-    let keys = query.keys.iter().map(|key| Need::Key(hasher.hash(key)));
-    Ok(Need::All(keys.collect()))
+    Ok(Need::All(query.hashes(hasher).into_iter().map(Need::Key).collect()))
 }
 
 impl Index {
