@@ -63,6 +63,7 @@ pub mod formats;
 pub mod input;
 pub mod key;
 pub mod ordered;
+pub mod patterns;
 pub mod pipeline;
 pub mod progress;
 pub mod reader;
