@@ -10,6 +10,7 @@
 //! - [`key`]: which part of a record is its key: all of it, columns, JSON pointers; and the keys of files in an index.
 //! - [`pipeline`]: every thread carries a chunk through all stages. The output does not depend on their number.
 //! - [`scan`] and [`search`]: all keys of a file for an index, and the true matches in it.
+//! - [`patterns`] and [`grep`]: what is looked for in lines of text, and finding and printing them as ripgrep does.
 //! - [`exact`]: a set of 128-bit digests, 20 to 30 bytes a key.
 //!
 //! # Example
@@ -60,6 +61,7 @@
 pub mod batch;
 pub mod exact;
 pub mod formats;
+pub mod grep;
 pub mod input;
 pub mod key;
 pub mod ordered;
