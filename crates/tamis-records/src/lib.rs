@@ -11,6 +11,7 @@
 //! - [`pipeline`]: every thread carries a chunk through all stages. The output does not depend on their number.
 //! - [`scan`] and [`search`]: all keys of a file for an index, and the true matches in it.
 //! - [`patterns`] and [`needs`]: what is looked for in lines, and the keys that text must have for it.
+//! - [`patterns`] and [`grep`]: what is looked for in lines of text, and finding and printing them as ripgrep does.
 //! - [`exact`]: a set of 128-bit digests, 20 to 30 bytes a key.
 //!
 //! # Example
@@ -61,8 +62,10 @@
 pub mod batch;
 pub mod exact;
 pub mod formats;
+pub mod grep;
 pub mod input;
 pub mod key;
+pub mod line_time;
 pub mod needs;
 pub mod ordered;
 pub mod patterns;

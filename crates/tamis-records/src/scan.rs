@@ -300,9 +300,8 @@ impl Text {
         kind: TextKind,
         offset: u64,
         size: u64,
-        progress: &Arc<Progress>,
     ) -> io::Result<Self> {
-        let reader = text_from(file.try_clone()?, kind, None, offset, progress)?;
+        let reader = text_from(file.try_clone()?, kind, None, offset)?;
         Ok(Self {
             name: name.display().to_string(),
             file,

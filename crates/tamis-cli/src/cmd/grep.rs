@@ -357,7 +357,7 @@ impl Args {
         let signal = stream::stop_on_signals(&progress.stop)?;
         let choice = FileChoice::new(self)?;
         let mut out = output::stdout()?;
-        let hunt = Hunt {
+        let mut hunt = Hunt {
             indexes: &indexes,
             patterns: &patterns,
             matcher: &matcher,
@@ -367,10 +367,18 @@ impl Args {
             threads: stream::threads(self.threads),
             is_wanted: &|path| choice.is_wanted(path),
             by_time: self.sort == Sort::Modified,
+            ends: None,
             progress: &progress,
         };
         let mut tally = Tally::default();
-        hunt.run(&mut tally, &mut out)?;
+        if self.follow {
+            let ends = hunt.positions()?;
+            hunt.ends = Some(&ends);
+            hunt.run(&mut tally, &mut out)?;
+            hunt.follow(ends.clone(), &mut tally, &mut out)?;
+        } else {
+            hunt.run(&mut tally, &mut out)?;
+        }
         if self.json && !self.quiet {
             write_summary(&mut out, &tally.found, started.elapsed())?;
         }
@@ -445,8 +453,12 @@ impl FileChoice {
         }
         let mut types = TypesBuilder::new();
         types.add_defaults();
-        args.types.iter().for_each(|name| drop(types.select(name)));
-        args.types_not.iter().for_each(|name| drop(types.negate(name)));
+        for name in &args.types {
+            types.select(name);
+        }
+        for name in &args.types_not {
+            types.negate(name);
+        }
         Ok(Self {
             globs: globs.build().context("--glob")?,
             types: types.build().context("--type")?,

@@ -2,6 +2,7 @@ use crate::index::parts::{Parts, Writer};
 use crate::index::survey::Survey;
 use crate::index::table::{Choice, Known, Roots, Table};
 use crate::index::update::{self, Job, Report, Told};
+use crate::index::watch::Watcher;
 use crate::index::{Index, Moved, Opened, home_of, parse_key_spec};
 use crate::location::named;
 use crate::lock::LockArgs;
@@ -10,7 +11,6 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use tamis::FileLock;
 use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
 use tamis_records::key::KeySpec;
 use tamis_records::progress::Progress;
@@ -194,6 +194,28 @@ impl Args {
         } else {
             Exit::Done
         })
+    }
+
+    /// Updates the index whenever something changes, until it is asked to stop.
+    fn watch(&self, progress: &Arc<Progress>) -> Result<Exit> {
+        let index = Index::open(&self.index, &self.moved)?;
+        let watcher = Watcher::new(&index.places)?;
+        drop(index);
+        if !self.quiet {
+            say!("{}: watching", self.index.display());
+        }
+        let mut exit = Exit::Done;
+        loop {
+            // Once at first, for what has changed before it watched.
+            match self.update(progress, false) {
+                Ok(done) => exit = done,
+                // A folder that is away for the moment may come back.
+                Err(error) => say!("tamis: {error:#}"),
+            }
+            if !watcher.wait(&progress.stop) {
+                return Ok(exit);
+            }
+        }
     }
 
     /// Makes an index of no files yet, so that it can be locked and a run that is killed leaves what it had done.

@@ -103,9 +103,10 @@ impl Index {
         };
         let files = |need: usize| {
             let files = survey.files.iter().enumerate();
-            files.filter(|(_, file)| may(need, file)).map(|(number, _)| number)
+            let files = files.filter(|(_, file)| may(need, file));
+            files.map(|(number, _)| number).collect()
         };
-        (0..needs.len()).map(|need| files(need).collect()).collect()
+        (0..needs.len()).map(files).collect()
     }
 
     /// Files that are gone, and may have met a need.

@@ -2,7 +2,8 @@
 //! the order of the files.
 
 use super::candidates::Candidates;
-use super::stretches::{Chosen, Plan, Stretches, Times};
+use super::follow::Positions;
+use super::stretches::{Chosen, Plan, Stretches, Times, is_not_text};
 use super::survey::{Freshness, Survey, Surveyed, identity};
 use super::table::Known;
 use super::{Index, is_gone};
@@ -16,7 +17,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use tamis::Moment;
 use tamis::index::Stamp;
 use tamis_records::grep::{Failure, Found, LineFilter, Matcher, Options, Print, Search, Stretch};
-use tamis_records::input::TextReader;
 use tamis_records::key::{KeySpec, TextKeys};
 use tamis_records::line_time::{LineTimes, TimeFormat};
 use tamis_records::needs::needs;
@@ -35,7 +35,7 @@ const LARGE: u64 = 256 << 10;
 
 /// An index that can be asked for text.
 pub(crate) struct TextIndex {
-    index: Index,
+    pub(crate) index: Index,
     /// The specs that narrow a search, by number.
     specs: Vec<(usize, TextKeys)>,
 }
@@ -72,6 +72,8 @@ pub(crate) struct Hunt<'a> {
     pub(crate) is_wanted: &'a (dyn Fn(&Path) -> bool + Sync),
     /// Whether files are ordered by their last change, not by their names.
     pub(crate) by_time: bool,
+    /// How far files are searched, if what is appended is searched later.
+    pub(crate) ends: Option<&'a Positions>,
     pub(crate) progress: &'a Arc<Progress>,
 }
 
@@ -295,26 +297,9 @@ impl<'a> Hunt<'a> {
                 used.unwrap_or_else(|| Search::new(self.matcher, self.options))
             }
         };
-        let found = if *plan == Plan::All {
-            match TextReader::new(opened, self.progress) {
-                // Reported when it was indexed, or will be.
-                Ok(text) if text.file_kind().is_some() => {
-                    return Searched::Failed(Found::default(), None);
-                }
-                Ok(text) => {
-                    let all = Stretch {
-                        offset: 0,
-                        line: 0,
-                        text: Box::new(text),
-                    };
-                    search.file(name, std::iter::once(Ok(all)), filter, output)
-                }
-                Err(error) => return Searched::Failed(Found::default(), Some(error.to_string())),
-            }
-        } else {
-            let stretches = Stretches::new(opened, known, plan, self.progress);
-            search.file(name, stretches, filter, output)
-        };
+        let end = self.ends.and_then(|ends| ends.end(file));
+        let stretches = Stretches::new(opened, known, plan, end, self.progress);
+        let found = search.file(name, stretches, filter, output);
         if few.is_none() && let Ok(mut searches) = searches.lock() {
             searches.push(search);
         }
@@ -324,9 +309,38 @@ impl<'a> Hunt<'a> {
     fn outcome(&self, found: Result<Found, Failure>) -> Searched {
         match found {
             Ok(found) => Searched::Done(found),
+            // Reported when it was indexed, or will be.
+            Err(Failure::Reading { found, error }) if is_not_text(&error) => Searched::Failed(found, None),
             Err(Failure::Reading { found, error }) => Searched::Failed(found, Some(error.to_string())),
             Err(Failure::Writing(error)) => Searched::Unwritten(error),
         }
+    }
+
+    /// Searches stretches of a file and prints at once.
+    pub(crate) fn search_stretches(
+        &self,
+        file: &Surveyed,
+        stretches: Stretches,
+        tally: &mut Tally,
+        out: &mut (dyn Write + Send),
+    ) -> Result<()> {
+        let mut filter = self.filter(file, None);
+        let filter = filter.as_mut().map(|filter| filter as &mut dyn LineFilter);
+        let mut search = Search::new(self.matcher, self.options);
+        let mut text = Vec::new();
+        match self.outcome(search.file(&file.shown, stretches, filter, &mut text)) {
+            Searched::Done(found) | Searched::Failed(found, _) => tally.found += found,
+            Searched::Moved => {}
+            Searched::Unwritten(error) => return Err(error.into()),
+        }
+        if !text.is_empty() {
+            if tally.printed {
+                out.write_all(self.options.between_files())?;
+            }
+            tally.printed = true;
+            out.write_all(&text)?;
+        }
+        Ok(())
     }
 
     /// Decides on lines by their times, if that is asked for.

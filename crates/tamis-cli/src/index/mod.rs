@@ -4,6 +4,7 @@
 pub(crate) mod ask;
 pub(crate) mod candidates;
 pub(crate) mod filters;
+pub(crate) mod follow;
 pub(crate) mod hunt;
 mod key_spec;
 pub(crate) mod parts;
@@ -15,6 +16,7 @@ pub(crate) mod table;
 pub(crate) mod tell;
 pub(crate) mod update;
 pub(crate) mod walk;
+pub(crate) mod watch;
 
 pub(crate) use crate::location::is_index;
 pub(crate) use key_spec::parse_key_spec;

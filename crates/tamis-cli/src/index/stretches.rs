@@ -145,11 +145,21 @@ pub(crate) struct Stretches<'a> {
 }
 
 impl<'a> Stretches<'a> {
-    pub(crate) fn new(file: File, known: Option<&'a Known>, plan: &Plan, progress: &'a Arc<Progress>) -> Self {
-        let ranges = match (plan, known) {
+    /// To `end`, if that is given: what is behind was written since.
+    pub(crate) fn new(
+        file: File,
+        known: Option<&'a Known>,
+        plan: &Plan,
+        end: Option<u64>,
+        progress: &'a Arc<Progress>,
+    ) -> Self {
+        let mut ranges = match (plan, known) {
             (Plan::Segments { runs, tail }, Some(known)) => ranges(known, runs, *tail),
             _ => vec![(0, None, 0)],
         };
+        if let (Some(end), Some((offset, length @ None, _))) = (end, ranges.last_mut()) {
+            *length = Some(end.saturating_sub(*offset));
+        }
         Self {
             file,
             known: known.filter(|_| *plan != Plan::All),
@@ -158,11 +168,11 @@ impl<'a> Stretches<'a> {
         }
     }
 
-    /// From an offset on, to `end`, with the lines before it.
-    pub(crate) fn between(file: File, known: Option<&'a Known>, range: Range<u64>, line: u64, progress: &'a Arc<Progress>) -> Self {
+    /// One stretch of a file that the index does not know, with the lines before it.
+    pub(crate) fn between(file: File, range: Range<u64>, line: u64, progress: &'a Arc<Progress>) -> Self {
         Self {
             file,
-            known,
+            known: None,
             ranges: vec![(range.start, Some(range.end - range.start), line)].into_iter(),
             progress,
         }
@@ -171,11 +181,18 @@ impl<'a> Stretches<'a> {
     fn open(&self, offset: u64) -> io::Result<TextReader> {
         let file = self.file.try_clone()?;
         let Some(known) = self.known else {
-            return TextReader::new(file, self.progress);
+            let text = TextReader::new(file, self.progress)?;
+            if let Some(kind) = text.file_kind() {
+                return Err(io::Error::other(NotText(kind.name)));
+            }
+            if offset == 0 {
+                return Ok(text);
+            }
+            return text_from(self.file.try_clone()?, text.kind(), None, offset);
         };
         let mut entrances = known.entrances.iter();
         let entrance = entrances.rfind(|entrance| entrance.text <= offset);
-        text_from(file, known.kind, entrance, offset, self.progress)
+        text_from(file, known.kind, entrance, offset)
     }
 }
 
@@ -218,4 +235,21 @@ impl<'a> Iterator for Stretches<'a> {
         });
         Some(opened)
     }
+}
+
+/// A file's bytes are not its text.
+#[derive(Debug)]
+struct NotText(&'static str);
+
+impl std::fmt::Display for NotText {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for NotText {}
+
+/// Whether nothing is wrong with a file but that it is not text.
+pub(crate) fn is_not_text(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|cause| cause.is::<NotText>())
 }

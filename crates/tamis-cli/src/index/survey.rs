@@ -10,7 +10,7 @@
 use super::quiet::FileSystems;
 use super::table::Known;
 use super::walk::Listed;
-use super::{Index, is_gone};
+use super::Index;
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, Metadata};
@@ -249,9 +249,4 @@ pub(crate) fn ends(file: &File, whole: u64) -> io::Result<u64> {
 #[cfg(not(unix))]
 pub(crate) fn ends(_: &File, _: u64) -> io::Result<u64> {
     Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Whether a file that was to be opened is not there any more.
-pub(crate) fn went_away(error: &io::Error) -> bool {
-    is_gone(error)
 }

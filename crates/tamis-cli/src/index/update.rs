@@ -371,7 +371,7 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
     let file = reading.file.try_clone()?;
     let text = match before {
         None => Text::of(&listed.place, file, size, job.progress),
-        Some(known) => Text::from(&listed.place, file, known.kind, from, size, job.progress),
+        Some(known) => Text::from(&listed.place, file, known.kind, from, size),
     }?;
     let kind = text.kind();
     let task = Task {
@@ -379,7 +379,7 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
         options: job.options,
         progress: job.progress,
     };
-    let modified = Moment::from_nanos(reading.stamp.modified());
+    let modified = Moment::from_micros(reading.stamp.modified() / 1000);
     let mut times = LineTimes::new(None, modified);
     let last = kept.checked_sub(1).and_then(|last| before?.segments[last].last_time);
     times.set_last(last.map(Moment::from_micros));
