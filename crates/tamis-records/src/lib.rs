@@ -5,7 +5,9 @@
 //! inputs → chunks of whole records → keys → decisions → output
 //! ```
 //!
-//! - [`input`]: files, standard input or any reader; gzip, zstd, bzip2 and xz are recognised and unpacked.
+//! - [`input`]: files, standard input or any reader; gzip, zstd, bzip2 and xz are recognised and unpacked, from the beginning
+//!   or from where they can be entered.
+//! - [`line_time`]: when the lines of a log were written.
 //! - [`reader`] and [`records`]: lines, records with another delimiter, and CSV with its quotes.
 //! - [`key`]: which part of a record is its key: all of it, columns, JSON pointers; and the keys of files in an index.
 //! - [`pipeline`]: every thread carries a chunk through all stages. The output does not depend on their number.
@@ -66,7 +68,6 @@ pub mod grep;
 pub mod input;
 pub mod key;
 pub mod line_time;
-pub mod needs;
 pub mod ordered;
 pub mod patterns;
 pub mod pipeline;

@@ -159,6 +159,9 @@ pub fn parse(text: &str, now: Moment) -> Result<Moment, String> {
         return human::parse_duration(trimmed).map(|age| now - age);
     }
     let is_number = bytes.iter().all(u8::is_ascii_digit);
+    // What the calendar reads besides are numbers of any size.
+    let is_date =
+        bytes.get(4) == Some(&b'-') || bytes.get(8).is_some_and(|byte| b"Tt".contains(byte));
     let number = || {
         let (micros, end) = epoch::at_start(bytes)?;
         (end == bytes.len()).then(|| Moment::from_micros(micros))
@@ -171,7 +174,7 @@ pub fn parse(text: &str, now: Moment) -> Result<Moment, String> {
         number()
     } else {
         number()
-            .or_else(|| calendar::parse(bytes).filter(|_| trimmed.contains(['-', 'T', 't'])))
+            .or_else(|| calendar::parse(bytes).filter(|_| is_date))
             .or_else(|| stamp(trimmed))
             .or_else(|| stamp(&format!("{trimmed} 00:00:00")))
     };

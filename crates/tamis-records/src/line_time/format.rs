@@ -233,7 +233,7 @@ impl Parts {
                     let written = bytes.get(..name.len());
                     written.is_some_and(|written| written.eq_ignore_ascii_case(name.as_bytes()))
                 };
-                let number = NAMES.iter().position(|name| is_it(&name))?;
+                let number = NAMES.iter().position(is_it)?;
                 self.month = number as u8 + 1;
                 return Some(NAMES[number].len());
             }

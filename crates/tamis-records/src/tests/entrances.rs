@@ -190,8 +190,9 @@ fn long_gzip_members_are_entered_in_the_middle() {
         assert!(got == all && end.is_ok());
         inside += entrances.len();
         check(&file, kind, &entrances, &all, &mut random);
-        let far = Spacing::default();
-        assert!(read(&file, far, &mut random).2.is_empty());
+        // It is too short to be entered but where the other member begins.
+        let far = read(&file, Spacing::default(), &mut random).2;
+        assert_eq!(far.len(), 1);
     }
     assert!(inside > 40, "{inside}");
 }
@@ -229,18 +230,20 @@ fn damaged_and_cut_files_end_with_an_error_and_never_a_panic() {
         let (_, kind, entrances, _) = read(&whole_file, CLOSE, &mut random);
         let mut bytes = whole.clone();
         let at = random.below(bytes.len());
-        if random.below(2) == 0 {
+        let is_cut = random.below(2) == 0;
+        if is_cut {
             bytes.truncate(at);
         } else {
             bytes[at] ^= 1 << random.below(8);
         }
         let damaged = file(&bytes);
-        // Reading from the beginning: either an error, or the text (the bit meant nothing, or the file begins with no
-        // signature any more and is plain), or a member is missing behind the cut.
+        // From the beginning: an error, or true text (the bit meant nothing, or the cut was between members), unless
+        // there is no signature any more, or no checksum, as in these frames of zstd.
         let mut reader = TextReader::new(again(&damaged), &Arc::default()).unwrap();
         let mut got = Vec::new();
         let end = reader.read_to_end(&mut got);
-        if let (Ok(_), true) = (&end, reader.kind().compression == compression) {
+        let is_checked = is_cut || compression != Compression::Zstd;
+        if end.is_ok() && is_checked && reader.kind().compression == compression {
             assert!(all.starts_with(&got), "{compression:?}");
         }
         // Entering it with what was known before: no more than an error.

@@ -1,10 +1,11 @@
 //! The engine against a naive oracle.
 
 mod common;
+mod entrances;
 mod exact;
 mod input;
 mod keys;
-mod needs;
+mod line_times;
 mod pipeline;
 mod quotes;
 mod scan;
