@@ -80,7 +80,11 @@ impl Options {
 
     /// The lines before and after a match that are printed with it.
     pub(super) fn context(&self) -> (usize, usize) {
-        if self.prints_lines() { (self.before, self.after) } else { (0, 0) }
+        if self.prints_lines() {
+            (self.before, self.after)
+        } else {
+            (0, 0)
+        }
     }
 
     /// Whether the place of each match in a line is needed.

@@ -13,7 +13,7 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{
     Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -65,6 +65,7 @@ impl<'o> Search<'o> {
             return Ok(Found::default());
         }
         let started = Instant::now();
+        let done = Cell::new(false);
         let mut report = Report {
             options,
             regex: &self.regex,
@@ -83,13 +84,13 @@ impl<'o> Search<'o> {
             after_left: 0,
             gap: false,
             has_lines: false,
-            done: false,
+            done: &done,
         };
         let mut mark = 0;
         let mut next = stretches.next().transpose();
         let searched = loop {
             let stretch = match next {
-                Ok(Some(stretch)) if !report.done => stretch,
+                Ok(Some(stretch)) if !done.get() => stretch,
                 Ok(_) => break Ok(()),
                 Err(error) => break Err(error),
             };
@@ -103,7 +104,7 @@ impl<'o> Search<'o> {
                 filter.begin(stretch.offset);
             }
             let mut after_gap = None;
-            let mut run = Run::new(stretch, &mut stretches, &mut after_gap);
+            let mut run = Run::new(stretch, &mut stretches, &mut after_gap, &done);
             let searched = match &mut filter {
                 None => searcher.search_reader(&self.regex, &mut run, &mut report),
                 Some(filter) => {
@@ -160,32 +161,26 @@ struct Report<'a> {
     /// A line was printed.
     has_lines: bool,
     /// What is printed is known; the rest of the file needn't be searched.
-    done: bool,
+    done: &'a Cell<bool>,
 }
 
 impl Report<'_> {
     /// Finds the matches in a line. `text` ends with it and holds what stands before it.
     fn find_matches(&mut self, text: &[u8], line: usize) {
+        let end = text.len();
         // The end of a line is no part of it: an expression could see it.
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         let matches = &mut *self.matches;
         self.regex
             .find_iter_at(text, line, |found| {
-                matches.push(Match::new(found.start() - line, found.end() - line));
-                true
+                // An empty match behind the last character of a text without an end is none.
+                let is_inside = found.start() < end;
+                if is_inside {
+                    matches.push(Match::new(found.start() - line, found.end() - line));
+                }
+                is_inside
             })
             .expect("an expression searches without errors");
-    }
-
-    /// Drops an empty match behind the last character of a line without an end.
-    fn drop_last_if_empty(&mut self, line: &[u8]) {
-        if self
-            .matches
-            .last()
-            .is_some_and(|last| last.is_empty() && last.start() >= line.len())
-        {
-            self.matches.pop();
-        }
     }
 
     fn print(
@@ -230,8 +225,8 @@ impl Report<'_> {
             .options
             .max_count
             .is_some_and(|most| self.found.matched_lines >= most);
-        self.done = full && self.after_left == 0;
-        !self.done
+        self.done.set(full && self.after_left == 0);
+        !self.done.get()
     }
 
     /// Prints what stands at the end of a file.
@@ -268,6 +263,10 @@ impl Sink for &mut Report<'_> {
 
     #[inline]
     fn matched(&mut self, _: &Searcher, found: &SinkMatch) -> io::Result<bool> {
+        // The searcher doesn't stop at once when matches are inverted.
+        if self.done.get() {
+            return Ok(false);
+        }
         let limit = self.options.max_count.unwrap_or(u64::MAX);
         self.after_left = if self.found.matched_lines < limit {
             self.options.context().1
@@ -280,15 +279,11 @@ impl Sink for &mut Report<'_> {
         // A line without a match has none to find.
         if self.options.needs_matches() && !self.options.invert {
             let place = found.bytes_range_in_buffer();
-            let is_first = self.offset + found.absolute_byte_offset() == 0;
-            if place.start == 0 && !is_first {
+            if place.start == 0 && self.offset + found.absolute_byte_offset() > 0 {
                 // An expression must not see the beginning of a buffer as the beginning of the file.
                 self.find_matches(&[b"\n", found.bytes()].concat(), 1);
             } else {
                 self.find_matches(&found.buffer()[..place.end], place.start);
-            }
-            if is_first && self.options.prints_lines() {
-                self.drop_last_if_empty(found.bytes());
             }
             self.found.matches += self.matches.len() as u64;
         }
@@ -304,7 +299,7 @@ impl Sink for &mut Report<'_> {
             Print::Count | Print::CountMatches => {}
             Print::PathWithMatch | Print::PathWithoutMatch | Print::Nothing => {
                 if !self.options.count_matches {
-                    self.done = true;
+                    self.done.set(true);
                     return Ok(false);
                 }
             }
@@ -313,13 +308,15 @@ impl Sink for &mut Report<'_> {
     }
 
     fn context(&mut self, _: &Searcher, line: &SinkContext) -> io::Result<bool> {
+        if self.done.get() {
+            return Ok(false);
+        }
         if *line.kind() == SinkContextKind::After {
             self.after_left = self.after_left.saturating_sub(1);
         }
         self.matches.clear();
         if self.options.invert && self.options.needs_matches() {
             self.find_matches(line.bytes(), 0);
-            self.drop_last_if_empty(line.bytes());
         }
         self.print(
             line.bytes(),

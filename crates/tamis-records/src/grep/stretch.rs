@@ -1,5 +1,6 @@
 //! Parts of a file's text, and texts made of them.
 
+use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
 
 /// A part of a file's text, from the beginning of a line.
@@ -24,6 +25,8 @@ pub(super) struct Run<'a, 'r, I> {
     /// The stretch after a gap.
     next: &'r mut Option<Stretch<'a>>,
     ended: bool,
+    /// No more is wanted.
+    done: &'r Cell<bool>,
 }
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -34,6 +37,7 @@ impl<'a, 'r, I: Iterator<Item = io::Result<Stretch<'a>>>> Run<'a, 'r, I> {
         first: Stretch<'a>,
         stretches: &'r mut I,
         next: &'r mut Option<Stretch<'a>>,
+        done: &'r Cell<bool>,
     ) -> Self {
         Self {
             stretches,
@@ -43,6 +47,7 @@ impl<'a, 'r, I: Iterator<Item = io::Result<Stretch<'a>>>> Run<'a, 'r, I> {
             begin: first.offset,
             next,
             ended: false,
+            done,
         }
     }
 
@@ -58,7 +63,7 @@ impl<'a, 'r, I: Iterator<Item = io::Result<Stretch<'a>>>> Run<'a, 'r, I> {
 
 impl<'a, I: Iterator<Item = io::Result<Stretch<'a>>>> Read for Run<'a, '_, I> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while !self.ended {
+        while !self.ended && !self.done.get() {
             let read = match self.text.read(buffer) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 read => read?,
