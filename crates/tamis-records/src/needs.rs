@@ -554,14 +554,16 @@ fn keys_of_words(known: &[Known]) -> Vec<u64> {
             continue;
         };
         if before.begins {
-            keys.extend(pair(before.word, sign, last.word));
+            let (is_key, key) = pair(before.word, sign, last.word);
+            keys.extend(is_key.then_some(key));
         }
         if sign == b'.'
             && sign_of(before) == Some(b'.')
             && let Some(first) = at.checked_sub(2).map(|at| &known[at])
             && first.begins
         {
-            keys.extend(triple([first.word, before.word, last.word]));
+            let (is_key, key) = triple([first.word, before.word, last.word]);
+            keys.extend(is_key.then_some(key));
         }
     }
     keys

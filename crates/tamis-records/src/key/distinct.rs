@@ -2,8 +2,10 @@
 
 use tamis::Hash;
 
-/// The last keys, by their low bits: most words of a log are those of the lines before.
+/// Keys that are remembered, by their low bits: most words of a log are those of the lines before.
 const RECENT: usize = 1 << 12;
+/// Keys that are put into their slots together.
+const PENDING: usize = 512;
 const FEWEST_BITS: u32 = 12;
 /// Slots looked at for a key. Enough for chance; keys that somebody chose to meet go elsewhere.
 const REACH: usize = 128;
@@ -11,6 +13,9 @@ const REACH: usize = 128;
 /// Keeps keys in the order of their hashes, near enough that sorting them takes one pass.
 pub(crate) struct Distinct {
     recent: Box<[u64; RECENT]>,
+    /// Keys that are not in slots yet. There is room for one more.
+    pending: Box<[u64; PENDING]>,
+    waiting: usize,
     /// Each key is in the slot that the top bits of its hash name, or soon behind it. Zero is a free slot.
     slots: Vec<u64>,
     bits: u32,
@@ -23,21 +28,48 @@ impl Distinct {
     pub(crate) fn new() -> Self {
         let mut this = Self {
             recent: Box::new([0; RECENT]),
+            pending: Box::new([0; PENDING]),
+            waiting: 0,
             slots: Vec::new(),
             bits: 0,
             count: 0,
             others: Vec::new(),
         };
+        this.forget_recent();
         this.clear(FEWEST_BITS);
         this
     }
 
+    /// Adds a key, if it is to be added. Without branches: no one can guess which keys are new.
+    #[inline(always)]
+    pub(crate) fn add_if(&mut self, is_key: bool, key: u64) {
+        let recent = &mut self.recent[key as usize % RECENT];
+        self.pending[self.waiting % PENDING] = key;
+        self.waiting += usize::from(is_key & (*recent != key));
+        *recent = if is_key { key } else { *recent };
+        if self.waiting == PENDING {
+            self.insert_pending();
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn add(&mut self, key: u64) {
-        let recent = &mut self.recent[key as usize % RECENT];
-        if *recent != key || key == 0 {
-            *recent = key;
-            self.insert(key);
+        self.add_if(true, key);
+    }
+
+    /// Looks at all slots before it waits for any: they are anywhere in memory.
+    #[inline(never)]
+    fn insert_pending(&mut self) {
+        let shift = 64 - self.bits;
+        let mut new = 0;
+        for at in 0..std::mem::take(&mut self.waiting) {
+            let key = self.pending[at];
+            let slot = self.slots[(order(key) >> shift) as usize];
+            self.pending[new] = key;
+            new += usize::from(slot != key || key == 0);
+        }
+        for at in 0..new {
+            self.insert(self.pending[at]);
         }
     }
 
@@ -45,11 +77,10 @@ impl Distinct {
     fn insert(&mut self, key: u64) {
         let first = (order(key) >> (64 - self.bits)) as usize;
         let near = &mut self.slots[first..first + REACH];
-        match near.iter().position(|slot| *slot == key || *slot == 0) {
-            Some(at) if near[at] == key && key != 0 => {}
-            Some(at) if key != 0 => {
-                near[at] = key;
-                self.count += 1;
+        match near.iter_mut().find(|slot| **slot == key || **slot == 0) {
+            Some(slot) if key != 0 => {
+                self.count += usize::from(*slot == 0);
+                *slot = key;
                 if self.count > self.slots.len() / 8 * 5 {
                     self.grow();
                 }
@@ -84,18 +115,33 @@ impl Distinct {
         self.slots.resize((1 << bits) + REACH, 0);
     }
 
+    /// In each place a key that belongs elsewhere.
+    fn forget_recent(&mut self) {
+        for (at, recent) in self.recent.iter_mut().enumerate() {
+            *recent = !at as u64;
+        }
+    }
+
     /// The hashes of all keys, ascending, each once. Then there are none.
     pub(crate) fn take(&mut self) -> Vec<Hash> {
-        let mut hashes = Vec::with_capacity(self.count + self.others.len());
-        for key in self.slots.iter().filter(|key| **key != 0) {
-            let hash = Hash::from_u64(*key);
-            hashes.push(hash);
-            let mut at = hashes.len() - 1;
-            while at > 0 && hashes[at - 1] > hash {
-                hashes[at] = hashes[at - 1];
-                at -= 1;
+        self.insert_pending();
+        // The keys in a row, in place.
+        let mut keys = 0;
+        for at in 0..self.slots.len() {
+            let key = self.slots[at];
+            self.slots[keys] = key;
+            keys += usize::from(key != 0);
+        }
+        let mut hashes = Vec::with_capacity(keys + self.others.len());
+        hashes.extend(self.slots[..keys].iter().map(|key| Hash::from_u64(*key)));
+        for at in 1..keys {
+            let hash = hashes[at];
+            let mut to = at;
+            while to > 0 && hashes[to - 1] > hash {
+                hashes[to] = hashes[to - 1];
+                to -= 1;
             }
-            hashes[at] = hash;
+            hashes[to] = hash;
         }
         if !self.others.is_empty() {
             hashes.extend(self.others.drain(..).map(Hash::from_u64));
@@ -105,7 +151,7 @@ impl Distinct {
         // Not larger than the next text of this size needs: clearing takes time, too.
         let slots = (self.count * 2).next_power_of_two();
         self.clear(slots.ilog2().max(FEWEST_BITS));
-        self.recent.fill(0);
+        self.forget_recent();
         hashes
     }
 }

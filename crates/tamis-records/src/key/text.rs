@@ -157,15 +157,13 @@ impl<'a> Words<'a> {
         if start == self.end + 1 {
             let sign = self.text[self.end];
             if JOINS[usize::from(sign)] {
-                if let Some(key) = pair(self.last, sign, word) {
-                    self.keys.add(key);
-                }
+                let (is_key, key) = pair(self.last, sign, word);
+                self.keys.add_if(is_key, key);
                 if sign == b'.' {
                     dotted = Some(self.last);
-                    if let Some(before) = self.dotted
-                        && let Some(key) = triple([before, self.last, word])
-                    {
-                        self.keys.add(key);
+                    if let Some(before) = self.dotted {
+                        let (is_key, key) = triple([before, self.last, word]);
+                        self.keys.add_if(is_key, key);
                     }
                 }
             }

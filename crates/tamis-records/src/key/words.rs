@@ -107,21 +107,19 @@ fn halves(bytes: &[u8; 16]) -> (u64, u64) {
     (both as u64, (both >> 64) as u64)
 }
 
-/// The key of two words with this sign between them, if they have one.
+/// Whether two words with this sign between them are a key, and which.
 #[inline(always)]
-pub(crate) fn pair(first: Word, sign: u8, second: Word) -> Option<u64> {
-    let is_key = !(first.is_number && second.is_number || first.is_telling || second.is_telling);
-    is_key.then(|| joined(first.key, sign, second.key))
+pub(crate) fn pair(first: Word, sign: u8, second: Word) -> (bool, u64) {
+    let is_key = !(first.is_number & second.is_number | first.is_telling | second.is_telling);
+    (is_key, joined(first.key, sign, second.key))
 }
 
-/// The key of three words with dots between them, if they have one.
+/// Whether three words with dots between them are a key, and which.
 #[inline(always)]
-pub(crate) fn triple(words: [Word; 3]) -> Option<u64> {
-    let [first, second, third] = words;
-    (first.is_number && second.is_number && third.is_number).then(|| {
-        let pair = joined(first.key, b'.', second.key);
-        joined(pair, b'.', third.key)
-    })
+pub(crate) fn triple([first, second, third]: [Word; 3]) -> (bool, u64) {
+    let is_key = first.is_number & second.is_number & third.is_number;
+    let pair = joined(first.key, b'.', second.key);
+    (is_key, joined(pair, b'.', third.key))
 }
 
 #[inline(always)]
