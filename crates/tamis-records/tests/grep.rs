@@ -592,7 +592,7 @@ struct Even {
 
 impl Even {
     fn accepts(line: &[u8]) -> bool {
-        line.len() % 2 == 0
+        line.len().is_multiple_of(2)
     }
 }
 
