@@ -230,8 +230,8 @@ impl TextReader {
         Ok(filled)
     }
 
-    /// Reads so many bytes, or as many as there are.
-    fn skip(&mut self, bytes: u64) -> io::Result<()> {
+    /// Reads so many bytes of text, or as many as there are, and drops them.
+    pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
         const STEP: u64 = 64 << 10;
         let mut buffer = vec![0; bytes.min(STEP) as usize];
         let mut left = bytes;
