@@ -59,17 +59,18 @@ pub struct LineTimes {
 
 #[derive(Clone, Debug)]
 enum Way {
-    Known(Stamps, Fields),
+    Known(Stamps, Box<Fields>),
     Given(TimeFormat, Moment),
 }
 
 impl LineTimes {
     /// Times in this format, or in any that is known. `now` is when the last line was written: the time of a file's last
-    /// change. A date without a year is in the last year in which it begins no later than a day after `now`.
+    /// change. A date without a year is in the last year in which it begins no later than a day after `now`, so who compares
+    /// the times of lines with a range that was made before asks with the same `now`.
     pub fn new(format: Option<&TimeFormat>, now: Moment) -> Self {
         let way = match format {
             Some(format) => Way::Given(format.clone(), now),
-            None => Way::Known(Stamps::new(now), Fields::new()),
+            None => Way::Known(Stamps::new(now), Box::new(Fields::new())),
         };
         Self { way, last: None }
     }
