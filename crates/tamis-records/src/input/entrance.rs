@@ -67,7 +67,7 @@ pub(super) struct XzBlock {
 
 impl Inside {
     pub(super) fn gzip(bit: u8, window: &[u8]) -> io::Result<Self> {
-        let window = zstd::bulk::compress(window, 6)?;
+        let window = zstd::bulk::compress(window, 3)?;
         Ok(Self::Gzip { bit, window })
     }
 

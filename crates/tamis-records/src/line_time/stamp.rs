@@ -55,10 +55,6 @@ impl Shape {
             Self::DayFirst | Self::MonthFirst => LONGEST,
         }
     }
-
-    fn begins_with_digit(self) -> bool {
-        matches!(self, Self::YearFirst | Self::DayFirst)
-    }
 }
 
 impl Stamps {
@@ -137,9 +133,10 @@ impl Stamps {
 
     fn date_before(&mut self, line: &[u8], hour: usize) -> Option<Date> {
         let shape = self.date.shape;
+        // It would begin in the middle of a number.
         let is_cut = |shape: Shape| {
-            let before = hour.checked_sub(shape.len() + 1);
-            shape.begins_with_digit() && before.is_some_and(|at| line[at].is_ascii_digit())
+            let start = hour - shape.len();
+            start > 0 && line[start].is_ascii_digit() && line[start - 1].is_ascii_digit()
         };
         if self.is_before(line, hour) {
             return (!is_cut(shape)).then_some(self.date);
