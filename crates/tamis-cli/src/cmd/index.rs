@@ -142,6 +142,8 @@ struct Aim {
     reuses: bool,
     /// Whether the index that is there is of the same files, chosen in the same way.
     is_current: bool,
+    /// Files that were indexed and are under none of the roots any more.
+    dropped: usize,
 }
 
 impl Args {
@@ -158,6 +160,7 @@ impl Args {
             options,
             reuses,
             is_current,
+            dropped,
         } = aim;
         let index = Index::new(&self.index, table, parts, specs, &[]);
         let survey = Survey::of(&index)?;
@@ -188,7 +191,8 @@ impl Args {
             with_bar: !self.quiet && is_first,
         };
         let mut writer = Writer::new(&self.index, options.clone(), lock, parts)?;
-        let report = update::update(&mut table, &survey, reuses, is_current, &mut writer, &job)?;
+        let mut report = update::update(&mut table, &survey, reuses, is_current, &mut writer, &job)?;
+        report.gone += dropped;
         if report.has_more && !report.is_stopped {
             // What was read is written, and the rest is what was appended to it.
             drop(writer);
@@ -308,6 +312,7 @@ impl Args {
         }
         old.home = home_of(&self.index).context("finding the folder of the index")?;
         let is_current = like.is_ok() && old == before;
+        let dropped = before.files.len() - old.files.len();
         Ok((
             Aim {
                 table: old,
@@ -315,6 +320,7 @@ impl Args {
                 options,
                 reuses: like.is_ok(),
                 is_current,
+                dropped,
             },
             parts,
         ))
