@@ -368,14 +368,29 @@ pub fn has_sums(
     Ok(text.fill(&mut block[..1])? == 0)
 }
 
+/// What a thread keeps from file to file: making it anew would take longer than to read a small one.
+#[derive(Default)]
+pub struct Buffers {
+    /// For each spec.
+    keys: Vec<Option<Box<KeysOfText>>>,
+    block: Vec<u8>,
+}
+
 /// Reads a file to its end, and gives its segments in order. A file that is not text has one, of no bytes.
+///
+/// The buffers are of the same specs each time.
 pub fn scan(
     mut text: Text,
     task: Task,
     times: &mut LineTimes,
+    buffers: &mut Buffers,
     each: impl FnMut(Segment),
 ) -> Result<Scanned, InputError> {
-    let mut scans: Vec<Scan> = task.specs.iter().enumerate().map(Scan::new).collect();
+    buffers.keys.resize_with(task.specs.len(), || None);
+    let scans = task.specs.iter().zip(&mut buffers.keys).enumerate();
+    let mut scans: Vec<Scan> = scans.map(Scan::new).collect();
+    let block = &mut buffers.block;
+    block.clear();
     let mut tables = Vec::new();
     let mut is_text = false;
     let (file_kind, is_packed) = (text.reader.file_kind(), text.kind().is_packed());
@@ -393,7 +408,7 @@ pub fn scan(
     };
     let mut entrances = Vec::new();
     let whole = if is_text {
-        scan_text(&mut text, &mut scans, &mut sink, times, &mut entrances)?
+        scan_text(&mut text, &mut scans, &mut sink, times, &mut entrances, block)?
     } else {
         if !tables.is_empty() {
             read_table(&text.name, text.file, task.progress, |table, stopped| {
@@ -403,8 +418,14 @@ pub fn scan(
         sink.finish(&mut scans, &mut Counted::default(), &text.name)?;
         0
     };
+    let remarks = scans.into_iter().zip(&mut buffers.keys).map(|(scan, keys)| {
+        if let Maker::Text(used) = scan.way {
+            *keys = Some(used);
+        }
+        scan.remarks
+    });
     Ok(Scanned {
-        remarks: scans.into_iter().map(|scan| scan.remarks).collect(),
+        remarks: remarks.collect(),
         whole,
         entrances,
     })
@@ -443,13 +464,13 @@ enum Maker<'s> {
 }
 
 impl<'s> Scan<'s> {
-    fn new((number, spec): (usize, &'s KeySpec)) -> Self {
+    fn new((number, (spec, used)): (usize, (&'s KeySpec, &mut Option<Box<KeysOfText>>))) -> Self {
         let framing = spec.rule().framing();
         Self {
             number,
             spec,
             way: match spec.text_keys() {
-                Some(keys) => Maker::Text(Box::new(KeysOfText::new(keys))),
+                Some(keys) => Maker::Text(used.take().unwrap_or_else(|| Box::new(KeysOfText::new(keys)))),
                 None => Maker::Records(Box::new(Keys::new(spec))),
             },
             framing,
@@ -680,10 +701,10 @@ fn scan_text<E: FnMut(Segment)>(
     sink: &mut Sink<E>,
     times: &mut LineTimes,
     entrances: &mut Vec<Entrance>,
+    block: &mut Vec<u8>,
 ) -> Result<u64, InputError> {
     let progress = sink.task.progress;
     let mut counted = Counted::default();
-    let mut block = Vec::with_capacity(2 * BLOCK);
     let mut whole = 0;
     let mut any = false;
     loop {

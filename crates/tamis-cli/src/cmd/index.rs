@@ -189,6 +189,7 @@ impl Args {
             verify: self.verify,
             progress,
             with_bar: !self.quiet && is_first,
+            buffers: Default::default(),
         };
         let mut writer = Writer::new(&self.index, options.clone(), lock, parts)?;
         let mut report = update::update(&mut table, &survey, reuses, is_current, &mut writer, &job)?;

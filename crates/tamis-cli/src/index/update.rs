@@ -12,7 +12,7 @@ use std::collections::hash_map::Entry;
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tamis::Moment;
@@ -22,7 +22,7 @@ use tamis_records::key::KeySpec;
 use tamis_records::line_time::LineTimes;
 use tamis_records::ordered::for_each_in_order;
 use tamis_records::progress::Progress;
-use tamis_records::scan::{self, Remarks, Scanned, Task, Text};
+use tamis_records::scan::{self, Buffers, Remarks, Scanned, Task, Text};
 
 /// Text of a file that is read before what it holds is written: filters wait in memory until then.
 const AT_ONCE: u64 = 1 << 30;
@@ -36,6 +36,25 @@ pub(crate) struct Job<'a> {
     pub(crate) verify: bool,
     pub(crate) progress: &'a Arc<Progress>,
     pub(crate) with_bar: bool,
+    /// For the threads to use in turn.
+    pub(crate) buffers: Pool,
+}
+
+/// Buffers that are not in use.
+#[derive(Default)]
+pub(crate) struct Pool(Mutex<Vec<Buffers>>);
+
+impl Pool {
+    fn take(&self) -> Buffers {
+        let unused = self.0.lock().ok().and_then(|mut all| all.pop());
+        unused.unwrap_or_default()
+    }
+
+    fn give_back(&self, buffers: Buffers) {
+        if let Ok(mut all) = self.0.lock() {
+            all.push(buffers);
+        }
+    }
 }
 
 /// What became of the files.
@@ -406,7 +425,8 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
     let last = kept.checked_sub(1).and_then(|last| before?.segments[last].last_time);
     times.set_last(last.map(Moment::from_micros));
     let (mut segments, mut filters) = (Vec::new(), Vec::new());
-    let scanned = scan::scan(text, task, &mut times, |segment| {
+    let mut buffers = job.buffers.take();
+    let scanned = scan::scan(text, task, &mut times, &mut buffers, |segment| {
         segments.push(Segment {
             bytes: segment.bytes,
             lines: segment.lines,
@@ -420,6 +440,10 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
         });
         filters.push(segment.filters);
     });
+    // One that failed may have left keys in them.
+    if scanned.is_ok() {
+        job.buffers.give_back(buffers);
+    }
     let scanned = match scanned {
         Ok(scanned) => scanned,
         Err(error) if error.is_stop() => return Ok(None),

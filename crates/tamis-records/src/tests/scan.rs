@@ -7,7 +7,7 @@ use crate::line_time::LineTimes;
 use crate::progress::Progress;
 use crate::reader::{CHUNK, Chunk, Reader};
 use crate::records::newlines;
-use crate::scan::{Remarks, Segment, Task, Text, has_sums, scan};
+use crate::scan::{Buffers, Remarks, Segment, Task, Text, has_sums, scan};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn scanned(path: &Path, specs: &[&str]) -> (Vec<u8>, Vec<Remarks>, u64) {
         progress: &progress,
     };
     let mut builder = IndexBuilder::in_memory(&options);
-    let scanned = scan(text, task, &mut times(), |segment| {
+    let scanned = scan(text, task, &mut times(), &mut Buffers::default(), |segment| {
         builder.add("file", None, &segment.filters).unwrap();
     });
     let index = builder.finish().unwrap();
@@ -93,7 +93,7 @@ fn segments_are_whole_lines() {
     let opened = || File::open(file.path()).unwrap();
     let all = || Text::of(file.path(), opened(), text.len() as u64, &progress).unwrap();
     let mut segments = Vec::new();
-    let scanned = scan(all(), task, &mut times(), |segment| segments.push(segment)).unwrap();
+    let scanned = scan(all(), task, &mut times(), &mut Buffers::default(), |segment| segments.push(segment)).unwrap();
     assert_eq!(scanned.whole, text.len() as u64 - 24);
     assert!(segments.len() > 1, "{}", segments.len());
     let (mut start, mut line) = (0, 0u64);
@@ -117,7 +117,7 @@ fn segments_are_whole_lines() {
     let at: u64 = segments[0].bytes;
     let tail = Text::from(file.path(), opened(), TextKind::PLAIN, at, text.len() as u64).unwrap();
     let mut tails = Vec::new();
-    scan(tail, task, &mut times(), |segment| tails.push(segment)).unwrap();
+    scan(tail, task, &mut times(), &mut Buffers::default(), |segment| tails.push(segment)).unwrap();
     let of = |segments: &[Segment]| -> Vec<_> {
         let segments = segments.iter();
         segments.map(|one| (one.bytes, one.lines, one.sum, one.filters.clone())).collect()
