@@ -292,7 +292,11 @@ impl Text {
     /// All of a file. Of plain text, `size` bytes.
     pub fn of(name: &Path, file: File, size: u64, progress: &Arc<Progress>) -> io::Result<Self> {
         let reader = TextReader::new(file.try_clone()?, progress)?;
-        let left = if reader.kind().is_plain() { size } else { u64::MAX };
+        let left = if reader.kind().is_plain() {
+            size
+        } else {
+            u64::MAX
+        };
         Ok(Self {
             name: name.display().to_string(),
             file,
@@ -332,7 +336,9 @@ impl Text {
 
     /// Reads until the buffer is full, or the text ends.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, InputError> {
-        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let most = buffer
+            .len()
+            .min(usize::try_from(self.left).unwrap_or(usize::MAX));
         let filled = self.reader.fill(&mut buffer[..most]);
         let filled = filled.map_err(|cause| self.error(cause))?;
         self.left -= filled as u64;
@@ -408,7 +414,14 @@ pub fn scan(
     };
     let mut entrances = Vec::new();
     let whole = if is_text {
-        scan_text(&mut text, &mut scans, &mut sink, times, &mut entrances, block)?
+        scan_text(
+            &mut text,
+            &mut scans,
+            &mut sink,
+            times,
+            &mut entrances,
+            block,
+        )?
     } else {
         if !tables.is_empty() {
             read_table(&text.name, text.file, task.progress, |table, stopped| {
@@ -418,12 +431,15 @@ pub fn scan(
         sink.finish(&mut scans, &mut Counted::default(), &text.name)?;
         0
     };
-    let remarks = scans.into_iter().zip(&mut buffers.keys).map(|(scan, keys)| {
-        if let Maker::Text(used) = scan.way {
-            *keys = Some(used);
-        }
-        scan.remarks
-    });
+    let remarks = scans
+        .into_iter()
+        .zip(&mut buffers.keys)
+        .map(|(scan, keys)| {
+            if let Maker::Text(used) = scan.way {
+                *keys = Some(used);
+            }
+            scan.remarks
+        });
     Ok(Scanned {
         remarks: remarks.collect(),
         whole,
@@ -470,7 +486,10 @@ impl<'s> Scan<'s> {
             number,
             spec,
             way: match spec.text_keys() {
-                Some(keys) => Maker::Text(used.take().unwrap_or_else(|| Box::new(KeysOfText::new(keys)))),
+                Some(keys) => Maker::Text(
+                    used.take()
+                        .unwrap_or_else(|| Box::new(KeysOfText::new(keys))),
+                ),
                 None => Maker::Records(Box::new(Keys::new(spec))),
             },
             framing,

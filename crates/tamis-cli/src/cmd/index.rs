@@ -181,7 +181,9 @@ impl Args {
             ..
         } = index;
         let threads = stream::threads(self.threads);
-        let most = self.memory.map(|memory| (memory / MEMORY_PER_THREAD).max(1) as usize);
+        let most = self
+            .memory
+            .map(|memory| (memory / MEMORY_PER_THREAD).max(1) as usize);
         let job = Job {
             specs: &specs,
             options: &options,
@@ -192,7 +194,8 @@ impl Args {
             buffers: Default::default(),
         };
         let mut writer = Writer::new(&self.index, options.clone(), lock, parts)?;
-        let mut report = update::update(&mut table, &survey, reuses, is_current, &mut writer, &job)?;
+        let mut report =
+            update::update(&mut table, &survey, reuses, is_current, &mut writer, &job)?;
         report.gone += dropped;
         if report.has_more && !report.is_stopped {
             // What was read is written, and the rest is what was appended to it.
@@ -340,7 +343,14 @@ impl Args {
         Ok((specs, options))
     }
 
-    fn tell(&self, report: &Report, specs: &[KeySpec], table: &Table, writer: &Writer, is_first: bool) {
+    fn tell(
+        &self,
+        report: &Report,
+        specs: &[KeySpec],
+        table: &Table,
+        writer: &Writer,
+        is_first: bool,
+    ) {
         for (spec, total) in specs.iter().zip(&report.remarks) {
             warn(&total.no_column, format_args!("without a key {spec}"));
             warn(&total.unknown, format_args!("that may hold any key {spec}"));
@@ -414,7 +424,8 @@ fn rebased(files: Vec<Known>, old: &Roots, new: &Roots) -> Vec<Known> {
             root.join(&known.inside)
         };
         let found = new.iter().enumerate();
-        let mut found = found.filter_map(|(root, path)| Some((root, place.strip_prefix(path).ok()?)));
+        let mut found =
+            found.filter_map(|(root, path)| Some((root, place.strip_prefix(path).ok()?)));
         let (root, inside) = found.next()?;
         known.root = root;
         known.inside = inside.to_owned();

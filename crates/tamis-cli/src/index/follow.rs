@@ -38,7 +38,12 @@ impl Hunt<'_> {
         for TextIndex { index, .. } in self.indexes {
             for file in Survey::of(index)?.files {
                 let known = file.known.map(|number| &index.table.files[number]);
-                if let Ok(Some(end)) = end_of(&file, known, Position { offset: 0, line: 0 }, self.options.line_number) {
+                if let Ok(Some(end)) = end_of(
+                    &file,
+                    known,
+                    Position { offset: 0, line: 0 },
+                    self.options.line_number,
+                ) {
                     positions.0.insert(file.identity(), end);
                 }
             }
@@ -53,7 +58,11 @@ impl Hunt<'_> {
         tally: &mut Tally,
         out: &mut (dyn Write + Send),
     ) -> Result<()> {
-        let places: Vec<PathBuf> = self.indexes.iter().flat_map(|text| text.index.places.clone()).collect();
+        let places: Vec<PathBuf> = self
+            .indexes
+            .iter()
+            .flat_map(|text| text.index.places.clone())
+            .collect();
         let watcher = Watcher::new(&places)?;
         out.flush()?;
         loop {
@@ -91,8 +100,13 @@ impl Hunt<'_> {
             return Ok(());
         }
         // It was cut, and begins anew.
-        let from = if end.offset < from.offset { Position { offset: 0, line: 0 } } else { from };
-        let stretches = Stretches::between(opened, from.offset..end.offset, from.line, self.progress);
+        let from = if end.offset < from.offset {
+            Position { offset: 0, line: 0 }
+        } else {
+            from
+        };
+        let stretches =
+            Stretches::between(opened, from.offset..end.offset, from.line, self.progress);
         self.search_stretches(file, stretches, tally, out)?;
         positions.0.insert(file.identity(), end);
         Ok(())
@@ -100,7 +114,12 @@ impl Hunt<'_> {
 }
 
 /// Where the last whole line of a file ends. Nothing for what is no text.
-fn end_of(file: &Surveyed, known: Option<&Known>, from: Position, count: bool) -> io::Result<Option<Position>> {
+fn end_of(
+    file: &Surveyed,
+    known: Option<&Known>,
+    from: Position,
+    count: bool,
+) -> io::Result<Option<Position>> {
     let opened = File::open(&file.listed.place)?;
     let reader = TextReader::new(opened.try_clone()?, &Default::default())?;
     if reader.file_kind().is_some() {
@@ -109,9 +128,14 @@ fn end_of(file: &Surveyed, known: Option<&Known>, from: Position, count: bool) -
     let kind = reader.kind();
     let (mut position, mut text): (Position, Box<dyn Read>) = match known {
         // What is known need not be read.
-        Some(known) if kind.is_plain() && matches!(file.state, Freshness::Fresh | Freshness::Grown) => {
+        Some(known)
+            if kind.is_plain() && matches!(file.state, Freshness::Fresh | Freshness::Grown) =>
+        {
             let whole = known.whole - kind.offset_in_file(0);
-            let position = Position { offset: whole, line: known.lines() };
+            let position = Position {
+                offset: whole,
+                line: known.lines(),
+            };
             (position, Box::new(text_from(opened, kind, None, whole)?))
         }
         _ if kind.is_plain() && from.offset <= file.listed.metadata.len() => {
