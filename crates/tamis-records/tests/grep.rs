@@ -1,5 +1,8 @@
 //! The same bytes as ripgrep's, for random texts, patterns and options.
 
+// Names of files are bytes here.
+#![cfg(unix)]
+
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
