@@ -310,10 +310,10 @@ impl Client {
                 random.below(256),
                 1 + random.below(254),
             ],
-            first: random.pick(&FIRST),
-            last: random.pick(&LAST),
+            first: *random.pick(&FIRST),
+            last: *random.pick(&LAST),
             number: random.below(10_000),
-            domain: random.pick(&DOMAINS),
+            domain: *random.pick(&DOMAINS),
         }
     }
 
@@ -513,16 +513,16 @@ impl Scene {
 
     fn logfmt(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         let (level, message, path) = (self.level(), self.message(), self.path());
+        let status = self.status();
         writeln!(
             out,
-            "ts={} level={} caller={}.go:{} trace={:016x} user={} path={path} status={} msg=\"{message}\"",
+            "ts={} level={} caller={}.go:{} trace={:016x} user={} path={path} status={status} msg=\"{message}\"",
             self.iso(),
             level.to_lowercase(),
             self.random.pick(&NOUNS),
             self.random.below(400),
             self.request,
             self.client.mail(),
-            self.status(),
         )
     }
 
