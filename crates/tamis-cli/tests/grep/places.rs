@@ -62,7 +62,7 @@ fn ask(dir: &Sandbox) {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_only_has_another_name_or_time_is_not_read_again() {
+fn what_only_has_another_name_is_not_read_again() {
     let (dir, _) = with_a_large_file();
     let nothing = bytes_read(&dir, "index -q -o ix");
     assert!(
@@ -70,7 +70,7 @@ fn what_only_has_another_name_or_time_is_not_read_again() {
         "{nothing} bytes to find that nothing changed"
     );
     type Change = fn(&Sandbox);
-    let changes: [(&str, Change); 4] = [
+    let changes: [(&str, Change); 3] = [
         ("renamed", |dir| {
             fs::rename(dir.path(LARGE), dir.path("tree/large.log.1")).unwrap()
         }),
@@ -81,13 +81,6 @@ fn what_only_has_another_name_or_time_is_not_read_again() {
                 dir.path("tree/old/large.log.2"),
             )
             .unwrap();
-        }),
-        ("touched", |dir| {
-            let file = fs::File::options()
-                .append(true)
-                .open(dir.path("tree/old/large.log.2"))
-                .unwrap();
-            file.set_modified(SystemTime::now()).unwrap();
         }),
         ("linked", |dir| {
             fs::hard_link(dir.path("tree/old/large.log.2"), dir.path("tree/linked")).unwrap()
@@ -100,6 +93,16 @@ fn what_only_has_another_name_or_time_is_not_read_again() {
         assert!(read < LARGE_BYTES / 2, "{what}: {read} bytes read");
         ask(&dir);
     }
+    // Whoever touches a file may have written to it.
+    let file = fs::File::options()
+        .append(true)
+        .open(dir.path("tree/linked"))
+        .unwrap();
+    file.set_modified(SystemTime::now()).unwrap();
+    drop(file);
+    ask(&dir);
+    dir.ok("index -q -o ix");
+    ask(&dir);
     // The other one of two names is gone.
     fs::remove_file(dir.path("tree/old/large.log.2")).unwrap();
     ask(&dir);
