@@ -8,27 +8,27 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// SplitMix64.
 #[derive(Clone)]
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         x ^ (x >> 31)
     }
 
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
 
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len() as u64) as usize]
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Style {
+pub(crate) enum Style {
     Apache,
     Nginx,
     App,
@@ -57,18 +57,18 @@ const STYLES: [Style; 10] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Packing {
+pub(crate) enum Packing {
     Plain,
     Gzip,
     Zstd,
 }
 
 /// A file of the tree, before it is written.
-pub struct Planned {
+pub(crate) struct Planned {
     /// Within the tree.
-    pub path: PathBuf,
-    pub style: Style,
-    pub packing: Packing,
+    pub(crate) path: PathBuf,
+    pub(crate) style: Style,
+    pub(crate) packing: Packing,
     /// Of text, to the end of the line that reaches it.
     bytes: u64,
     /// Packed in pieces of this much text, as a log is to which packed pieces are appended.
@@ -77,12 +77,12 @@ pub struct Planned {
 }
 
 /// The plan of a tree.
-pub struct Tree {
-    pub files: Vec<Planned>,
+pub(crate) struct Tree {
+    pub(crate) files: Vec<Planned>,
 }
 
 impl Tree {
-    pub fn new(files: u64, bytes: u64, seed: u64) -> Self {
+    pub(crate) fn new(files: u64, bytes: u64, seed: u64) -> Self {
         // One file in 500 has a quarter of all bytes, and so have one in 50, one in five, and the rest.
         let weight = |number: u64| match number {
             n if n % 500 == 250 => 550.0,
@@ -102,7 +102,7 @@ impl Tree {
     }
 
     /// Writes all files into a folder, the largest first, and gives the bytes of their text.
-    pub fn write(&self, folder: &Path, threads: usize) -> io::Result<u64> {
+    pub(crate) fn write(&self, folder: &Path, threads: usize) -> io::Result<u64> {
         let mut order: Vec<&Planned> = self.files.iter().collect();
         order.sort_by_key(|file| std::cmp::Reverse(file.bytes));
         let next = AtomicUsize::new(0);
@@ -121,7 +121,7 @@ impl Tree {
     }
 
     /// A word of this form in the middle of the nth file that is written and packed so.
-    pub fn word(
+    pub(crate) fn word(
         &self,
         style: Style,
         packing: Packing,
@@ -141,7 +141,7 @@ impl Tree {
     }
 
     /// A line in the middle of the nth file that is written and packed so.
-    pub fn line(&self, style: Style, packing: Packing, nth: usize) -> String {
+    pub(crate) fn line(&self, style: Style, packing: Packing, nth: usize) -> String {
         let text = self.nth(style, packing, nth).text();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
@@ -207,7 +207,7 @@ impl Planned {
         }
     }
 
-    pub fn text(&self) -> Vec<u8> {
+    pub(crate) fn text(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.bytes as usize + 4096);
         let mut scene = Scene::new(self);
         if self.style == Style::Csv {
@@ -235,7 +235,7 @@ impl Planned {
     }
 
     /// Appends about so many bytes of text to the file, which must not be packed.
-    pub fn grow(&self, folder: &Path, bytes: u64) -> io::Result<()> {
+    pub(crate) fn grow(&self, folder: &Path, bytes: u64) -> io::Result<()> {
         let more = Self {
             path: self.path.clone(),
             bytes,
@@ -287,7 +287,7 @@ struct Scene {
 }
 
 /// The beginning of October 2026.
-pub const OCTOBER: u64 = 1_790_812_800_000;
+pub(crate) const OCTOBER: u64 = 1_790_812_800_000;
 const DAY: u64 = 86_400_000;
 
 struct Client {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// What a pattern is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Syntax {
+pub(crate) enum Syntax {
     /// Text with no word cut at either end: what `tamis grep` takes without an option.
     Words,
     Literal,
@@ -14,21 +14,21 @@ pub enum Syntax {
 }
 
 #[derive(Clone, Debug)]
-pub struct Query {
+pub(crate) struct Query {
     /// What it is an example of.
-    pub task: &'static str,
+    pub(crate) task: &'static str,
     /// The time it may take, as a share of rg's.
-    pub bar: f64,
+    pub(crate) bar: f64,
     /// Of `tamis grep` and of rg alike.
-    pub options: Vec<String>,
-    pub syntax: Syntax,
-    pub patterns: Vec<String>,
+    pub(crate) options: Vec<String>,
+    pub(crate) syntax: Syntax,
+    pub(crate) patterns: Vec<String>,
     /// The patterns are read from a file.
-    pub from_file: bool,
+    pub(crate) from_file: bool,
 }
 
 impl Query {
-    pub fn new(options: &str, syntax: Syntax, patterns: Vec<String>) -> Self {
+    pub(crate) fn new(options: &str, syntax: Syntax, patterns: Vec<String>) -> Self {
         Self {
             task: "",
             bar: f64::INFINITY,
@@ -40,7 +40,7 @@ impl Query {
     }
 
     /// The arguments of `tamis`; `list` is where the patterns are, if they are in a file.
-    pub fn for_tamis(&self, indexes: &[&str], list: &Path) -> Vec<String> {
+    pub(crate) fn for_tamis(&self, indexes: &[&str], list: &Path) -> Vec<String> {
         let mut args = vec!["grep".to_string()];
         args.extend(match self.syntax {
             Syntax::Words => None,
@@ -60,7 +60,7 @@ impl Query {
     }
 
     /// The arguments of rg. It reads what `tamis grep` reads: packed and hidden files, and what is behind a NUL.
-    pub fn for_rg(&self, tree: &str, list: &Path) -> Vec<String> {
+    pub(crate) fn for_rg(&self, tree: &str, list: &Path) -> Vec<String> {
         let mut args: Vec<String> = ["--no-config", "-z", "-a", "--hidden", "--no-ignore"]
             .map(String::from)
             .into();
@@ -119,7 +119,7 @@ fn is_mail(word: &str) -> bool {
 
 /// The list. Bars are those of issue 29: what an index narrows to a file or two takes a fiftieth of rg's time, what
 /// it narrows less is no slower, and nothing is slower by more than what a clock tells.
-pub fn sixty(tree: &Tree) -> Vec<Query> {
+pub(crate) fn sixty(tree: &Tree) -> Vec<Query> {
     use Packing::{Gzip, Plain, Zstd};
     use Style::{Abroad, Apache, App, Csv, Epoch, Java, Json, Logfmt, Nginx, Syslog};
     use Syntax::{Literal, Regex, Words};

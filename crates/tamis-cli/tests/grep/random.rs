@@ -195,7 +195,7 @@ impl Questions<'_> {
     fn options(&mut self) -> String {
         let mut options = self.random.pick(&["", "", "-i", "-i", "-S"]).to_string();
         if self.chance(6) {
-            options += self.random.pick(&[" -w", " -x"]);
+            options += *self.random.pick(&[" -w", " -x"]);
         }
         let shown = *self.random.pick(&[
             "",
@@ -212,18 +212,19 @@ impl Questions<'_> {
             options += " -v";
         }
         if self.chance(6) {
-            options += self.random.pick(&[" -m 1", " -m 2", " -m 7"]);
+            options += *self.random.pick(&[" -m 1", " -m 2", " -m 7"]);
         }
         if shown.is_empty() && self.chance(5) {
-            options += self.random.pick(&[" -A 1", " -B 2", " -C 3", " -A 5 -B 1"]);
+            options += *self.random.pick(&[" -A 1", " -B 2", " -C 3", " -A 5 -B 1"]);
         }
         if shown.is_empty() || shown == " -o" {
             options +=
-                self.random
+                *self
+                    .random
                     .pick(&["", "", " -n", " -n", " --column", " -b", " -I", " -n -M 80"]);
         }
         if self.chance(8) {
-            options += self.random.pick(&[
+            options += *self.random.pick(&[
                 " -g *.log",
                 " -g !*.gz",
                 " -g *.{csv,jsonl}",
