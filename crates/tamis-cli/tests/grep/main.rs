@@ -13,6 +13,8 @@ mod list;
 mod live;
 mod peer;
 mod places;
+#[allow(dead_code)]
 mod queries;
 mod random;
+mod segments;
 mod times;
